@@ -33,6 +33,6 @@ PERMISSIONS = tuple(
         ]
     )
 )
-"""In each namespace that is looked after."""
+"""In each namespace that the operator manages."""
 LEASE_PERMISSIONS = tuple(sorted(_permissions("coordination.k8s.io", "leases", "create get update")))
 """In the operator's own namespace, for the one Lease; ``create`` cannot be bound to a name."""

@@ -79,7 +79,7 @@ def test_a_cut_listing_says_that_there_is_more(headwater: CommandLine, commits: 
     result = headwater("catalog", "tables", "acme", "lake", "--limit", "1")
 
     assert result.exit_code == 0
-    assert "there is more: --after " in result.stderr
+    assert "there are more rows: continue with --after " in result.stderr
 
 
 def test_the_log_is_newest_first(headwater: CommandLine, commits: list[str]) -> None:

@@ -59,7 +59,7 @@ def test_a_key_is_forced(headwater: CommandLine, lake: Catalog) -> None:
 def test_a_merge_of_what_is_merged_says_that_nothing_is_left(headwater: CommandLine, lake: Catalog) -> None:
     headwater.ok("catalog", "merge", "acme", "lake", "dev")
 
-    assert "nothing is left to take" in headwater.ok("catalog", "merge", "acme", "lake", "dev")
+    assert "already up to date" in headwater.ok("catalog", "merge", "acme", "lake", "dev")
 
 
 def test_a_branch_that_moved_is_told_once(headwater: CommandLine, lake: Catalog) -> None:

@@ -133,7 +133,7 @@ _OUTCOMES = st.builds(
     ReconcileOutcome,
     subject=st.just("Realm acme"),
     steps=st.lists(
-        st.builds(PlannedStep, st.sampled_from(["RealmCreated", "CatalogUpdated", "Noted"]), _TEXTS), max_size=2
+        st.builds(PlannedStep, st.sampled_from(["RealmCreated", "CatalogUpdated", "Recorded"]), _TEXTS), max_size=2
     ).map(tuple),
     waits=_several(_NOTICES[WaitUntil], 2),
     refused=_several(_NOTICES[RefuseManifest], 2),

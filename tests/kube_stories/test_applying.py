@@ -42,8 +42,8 @@ def test_get_shows_state_readiness_with_its_reason_and_tables(story: Story) -> N
     head, realm = [line.split() for line in story.kubectl("get", "realms").splitlines()]
     catalog = story.kubectl("get", "hcat", "--no-headers").split()
     assert head == ["NAME", "STATE", "READY", "REASON", "TABLES", "LAST-MAINTENANCE", "AGE"]
-    assert realm[:5] == [story.name, "ACTIVE", "True", "AsDeclared", "0"]
-    assert catalog[:5] == ["lake", "ACTIVE", "True", "AsDeclared", "0"]
+    assert realm[:5] == [story.name, "ACTIVE", "True", "Reconciled", "0"]
+    assert catalog[:5] == ["lake", "ACTIVE", "True", "Reconciled", "0"]
 
 
 def test_wide_columns_tell_the_next_maintenance(story: Story) -> None:

@@ -177,7 +177,7 @@ class Desk:
         return str(found.get("status", "")), str(found.get("reason", ""))
 
     def is_ready(self, kind: str, name: str) -> bool:
-        return self.reason(kind, name) == ("True", "AsDeclared")
+        return self.reason(kind, name) == ("True", "Reconciled")
 
     def _wrote(self) -> None:
         if self.writes is not None:

@@ -51,7 +51,7 @@ REFUSALS = {
 }
 reports = st.builds(ReportDrift, st.sampled_from(["Drifted", "TaskDeadLettered", "TaskCancelled", "RotationWaits"]), texts)
 steps = st.builds(
-    PlannedStep, st.sampled_from(["RealmUpdated", "RealmMoved", "TaskRequested", "Noted", "CatalogUpdated"]), texts
+    PlannedStep, st.sampled_from(["RealmUpdated", "RealmMoved", "TaskRequested", "Recorded", "CatalogUpdated"]), texts
 )
 
 

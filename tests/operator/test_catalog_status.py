@@ -47,7 +47,7 @@ def test_a_catalog_as_declared_is_ready_and_has_nothing_to_say() -> None:
     shown = status()
 
     assert [(one["type"], one["status"], one["reason"]) for one in shown["conditions"]] == [
-        ("Ready", "True", "AsDeclared"),
+        ("Ready", "True", "Reconciled"),
         ("Accepted", "True", "Accepted"),
         ("StoreReachable", "True", "StoreAnswered"),
         ("RealmReady", "True", "RealmActive"),

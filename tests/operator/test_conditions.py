@@ -13,7 +13,7 @@ from headwater.clock import as_text
 from headwater_operator.resource.conditions import Condition, cut_message, kept_conditions, merge_conditions
 from headwater_operator.resource.reasons import CONDITIONS
 
-READY = Condition("Ready", "True", "AsDeclared")
+READY = Condition("Ready", "True", "Reconciled")
 WAITING = Condition("Ready", "False", "Loading", "it is being loaded")
 
 conditions = st.lists(
@@ -21,7 +21,7 @@ conditions = st.lists(
         Condition,
         st.sampled_from([condition.name for condition in CONDITIONS]),
         st.sampled_from(["True", "False", "Unknown"]),
-        st.sampled_from(["AsDeclared", "StoreUnavailable"]),
+        st.sampled_from(["Reconciled", "StoreUnavailable"]),
         st.text(max_size=2000),
     ),
     unique_by=lambda one: one.type,
@@ -37,7 +37,7 @@ def test_a_condition_has_all_that_the_api_asks_for() -> None:
         {
             "type": "Ready",
             "status": "True",
-            "reason": "AsDeclared",
+            "reason": "Reconciled",
             "message": "",
             "observedGeneration": 3,
             "lastTransitionTime": NOW_TEXT,
@@ -47,7 +47,7 @@ def test_a_condition_has_all_that_the_api_asks_for() -> None:
 
 def test_conditions_stand_in_the_order_of_the_catalogue() -> None:
     names = [condition.name for condition in CONDITIONS]
-    wanted = [Condition(name, "True", "AsDeclared") for name in reversed(names)]
+    wanted = [Condition(name, "True", "Reconciled") for name in reversed(names)]
 
     assert [one["type"] for one in first(wanted)] == names
 

@@ -41,7 +41,7 @@ def step(reason: str) -> PlannedStep:
 
 
 def test_a_creation_is_one_event_that_tells_all_of_it() -> None:
-    steps = [step("RealmCreated"), step("RealmBootstrapped"), step("Noted"), step("TaskRequested")]
+    steps = [step("RealmCreated"), step("RealmBootstrapped"), step("Recorded"), step("TaskRequested")]
 
     assert events_for(realm(), {}, status(), steps) == [
         Event("Normal", "RealmCreated", "did RealmCreated; did RealmBootstrapped; did TaskRequested")
@@ -53,7 +53,7 @@ def test_a_pass_that_changed_nothing_tells_nothing() -> None:
 
 
 def test_what_the_operator_only_noted_is_no_event() -> None:
-    assert events_for(realm(), status(), status(), [step("Noted")]) == []
+    assert events_for(realm(), status(), status(), [step("Recorded")]) == []
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_one_wait_that_follows_another_is_told() -> None:
 
 
 def test_that_all_is_well_again_is_told_after_something_that_was_told() -> None:
-    assert words(events_for(realm(), waiting("Loading"), status(), [])) == ["AsDeclared"]
+    assert words(events_for(realm(), waiting("Loading"), status(), [])) == ["Reconciled"]
     assert words(events_for(realm(), waiting("Loading"), status(), [step("RealmUpdated")])) == ["RealmUpdated"]
 
 
@@ -106,7 +106,7 @@ def test_drift_that_is_left_is_told_when_it_is_seen() -> None:
     drifted = status(ReconcileOutcome(subject="it", reports=(ReportDrift("Drifted", "state is INACTIVE"),)))
 
     assert events_for(realm(), status(), drifted, []) == [Event("Warning", "DriftReported", "state is INACTIVE")]
-    assert words(events_for(realm(), drifted, status(), [])) == ["AsDeclared"]
+    assert words(events_for(realm(), drifted, status(), [])) == ["Reconciled"]
 
 
 def test_drift_that_was_corrected_is_one_warning() -> None:
@@ -161,7 +161,7 @@ def test_an_import_that_ended_is_told_once_with_its_counts() -> None:
 
 def test_the_first_run_of_an_import_is_told_with_its_counts() -> None:
     before, after = with_imports(initial=None), with_imports(initial=ended(outcome={"imported": 8}))
-    noted = PlannedStep("ImportDone", "noted that import initial of catalog lake is done", "initial")
+    noted = PlannedStep("ImportDone", "recorded that import initial of catalog lake is done", "initial")
 
     assert events_for(catalog(), before, after, [noted, step("TaskRequested")]) == [
         Event("Normal", "TaskRequested", "did TaskRequested"),
@@ -170,7 +170,7 @@ def test_the_first_run_of_an_import_is_told_with_its_counts() -> None:
 
 
 def test_a_first_run_that_was_faster_than_the_first_status_is_told_with_its_counts() -> None:
-    noted = PlannedStep("ImportDone", "noted that import initial of catalog lake is done", "initial")
+    noted = PlannedStep("ImportDone", "recorded that import initial of catalog lake is done", "initial")
 
     told = events_for(catalog(), {}, with_imports(initial=ended(outcome={"imported": 8})), [noted])
 

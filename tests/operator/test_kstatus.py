@@ -33,7 +33,7 @@ def conditions_of(status: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def test_every_reason_to_be_unready_says_whether_waiting_helps() -> None:
-    unready = [one for one in REASONS.values() if "Ready" in one.conditions and one.name != "AsDeclared"]
+    unready = [one for one in REASONS.values() if "Ready" in one.conditions and one.name != "Reconciled"]
 
     assert [one.name for one in unready if len(JUDGEMENTS.keys() & set(one.conditions)) != 1] == []
     assert [one.name for one in REASONS.values() if one not in unready and JUDGEMENTS.keys() & set(one.conditions)] == []

@@ -68,12 +68,12 @@ def test_a_realm_as_declared_is_ready_and_has_nothing_to_say() -> None:
     shown = status()
 
     assert [(one["type"], one["status"], one["reason"]) for one in shown["conditions"]] == [
-        ("Ready", "True", "AsDeclared"),
+        ("Ready", "True", "Reconciled"),
         ("Accepted", "True", "Accepted"),
         ("StoreReachable", "True", "StoreAnswered"),
         ("MaintenanceHealthy", "True", "AsScheduled"),
         ("CredentialsAvailable", "True", "SecretPresent"),
-        ("Drifted", "False", "AsDeclared"),
+        ("Drifted", "False", "Reconciled"),
     ]
     assert (shown["message"], shown["state"], shown["observedGeneration"]) == ("", "ACTIVE", 1)
 
@@ -92,7 +92,7 @@ def test_a_realm_without_an_id_of_its_own_has_that_of_its_resource() -> None:
 def test_waiting_for_ready_ends_for_a_realm_that_shall_be_inactive() -> None:
     shown = status(realm(spec={"state": "Inactive"}), seen=realm_seen(state=RealmState.INACTIVE, tasks=()))
 
-    assert condition(shown, "Ready") == ("True", "AsDeclared")
+    assert condition(shown, "Ready") == ("True", "Reconciled")
     assert condition(shown, "MaintenanceHealthy") == ("True", "NothingScheduled")
 
 
@@ -524,7 +524,7 @@ def test_a_secret_that_is_gone_is_told_and_does_not_make_the_realm_unready() -> 
     shown = status(after(status()), secret=SecretSeen("acme-root-credentials", False))
 
     assert condition(shown, "CredentialsAvailable") == ("False", "SecretMissing")
-    assert condition(shown, "Ready") == ("True", "AsDeclared")
+    assert condition(shown, "Ready") == ("True", "Reconciled")
     assert "headwater.dev/rotate-credentials" in shown["message"]
     assert "credentialsSecret" not in shown
 

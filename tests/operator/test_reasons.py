@@ -54,7 +54,7 @@ def test_conditions_of_reasons_are_those_that_there_are() -> None:
 def test_every_reason_stands_somewhere() -> None:
     silent = [reason.name for reason in REASONS.values() if not reason.conditions and reason.event is None]
 
-    assert silent == ["Noted"]
+    assert silent == ["Recorded"]
 
 
 def test_what_warns_says_what_to_do() -> None:

@@ -75,7 +75,7 @@ def test_of_a_list_what_is_not_as_declared_comes_before_the_others(
     ready = {
         "type": "Ready",
         "status": "True",
-        "reason": "AsDeclared",
+        "reason": "Reconciled",
         "message": "",
         "lastTransitionTime": "2026-11-22T00:00:00Z",
     }

@@ -22,7 +22,7 @@ def cache() -> ResourceCache:
 def realm_with_status(number: int) -> dict[str, Any]:
     """A Realm as big as they are in use."""
     conditions = [
-        {"type": type_, "status": "True", "reason": "AsDeclared", "message": "", "lastTransitionTime": "2026-05-28T20:26:40Z"}
+        {"type": type_, "status": "True", "reason": "Reconciled", "message": "", "lastTransitionTime": "2026-05-28T20:26:40Z"}
         for type_ in ("Ready", "Accepted", "StoreReachable", "MaintenanceHealthy", "CredentialsAvailable", "Drifted")
     ]
     spec = {"properties": {f"property-{at}": "value" * 8 for at in range(12)}, "maintenance": {"schedule": "0 3 * * 0"}}

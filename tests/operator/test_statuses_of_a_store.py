@@ -66,7 +66,7 @@ def test_a_new_realm_is_ready_after_one_pass_and_still_after_the_next(look_after
     clock.advance(300)
     second, told_again = look_after(realm)
 
-    assert condition(first, "Ready") == ("True", "AsDeclared")
+    assert condition(first, "Ready") == ("True", "Reconciled")
     assert (first["state"], first["catalogs"], first["tables"]) == ("ACTIVE", 0, 0)
     assert (second, told, told_again) == (first, ["RealmCreated"], [])
 
@@ -129,7 +129,7 @@ def test_a_catalog_waits_for_its_realm_and_goes_on(look_after: Pass) -> None:
 
     look_after(body())
     ready, told = look_after(catalog)
-    assert (condition(ready, "Ready"), told) == (("True", "AsDeclared"), ["CatalogCreated"])
+    assert (condition(ready, "Ready"), told) == (("True", "Reconciled"), ["CatalogCreated"])
     assert (ready["state"], [one["state"] for one in ready["imports"]]) == ("ACTIVE", ["WAITING"])
     assert look_after(catalog) == (ready, [])
 

@@ -28,7 +28,7 @@ def time_text(*, now: datetime = NOW, **ahead: float) -> str:
     return (now + timedelta(**ahead)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def condition(kind: str, status: str = "True", reason: str = "AsDeclared", message: str = "") -> Body:
+def condition(kind: str, status: str = "True", reason: str = "Reconciled", message: str = "") -> Body:
     return {
         "type": kind,
         "status": status,

@@ -133,7 +133,7 @@ def test_an_id_out_of_bounds_is_refused(
     faulty: RealmStore, faults: FaultyBackend, wrong: ObjectId, call: Callable[[RealmStore, ObjectId], object]
 ) -> None:
     with pytest.raises(
-        RefusedError, match=rf"^{wrong} is no id of an object in realm 'acme': an id is a number from 1 to 2\^63-1$"
+        RefusedError, match=rf"^{wrong} is not a valid id of an object in realm 'acme': an id is a number from 1 to 2\^63-1$"
     ):
         call(faulty, wrong)
 

@@ -87,7 +87,7 @@ TRIES = 10
 
 
 class Convergence:
-    """Takes a store to what a folder of manifests says.
+    """Applies a folder of manifests to a store, and keeps the store so.
 
     tell          prints one line
     interruption  is asked before each pass, and may end a pause

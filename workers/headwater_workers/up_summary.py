@@ -173,7 +173,7 @@ PRINTED = PrintedSummary(
             ),
             SummaryField(
                 "waiting",
-                "what is not as the manifests say, or not done yet",
+                "what does not match the manifests, or is not done yet",
                 {
                     "[].subject": "a manifest or a task",
                     "[].reason": "one word for programs",

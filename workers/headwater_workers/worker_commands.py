@@ -111,7 +111,7 @@ def worker_command(
 def up_command(
     session: CommandSession, folder: Path, once: bool, wait_seconds: float, credentials: Path, concurrency: int
 ) -> int:
-    """Take the store to what the manifests in DIR say, with a worker of its own; stay, and follow the files.
+    """Apply the manifests in DIR, run a worker, and keep watching the files.
 
     With --once a summary is printed at the end; exit code 8 if a task was given up. Without, what is done is printed as it happens.
 

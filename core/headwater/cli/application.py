@@ -73,7 +73,7 @@ class Application(Program):
 @click.option("--debug", is_flag=True, help="Show the traceback of a failure.")
 @click.pass_obj
 def main(session: CliSession, store_url: str | None, debug: bool) -> None:
-    """Keep the catalogs of a data lakehouse in a database, and look after them."""
+    """Store and maintain the catalogs of a data lakehouse in a database."""
     session.store_url = store_url
     session.debug = debug
 

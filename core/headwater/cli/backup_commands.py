@@ -170,10 +170,11 @@ def restore_command(
     detach: bool,
     author: str | None,
 ) -> None:
-    """Let a realm hold again what it held: REFERENCE is a branch or tag such as lake/main, a catalog, or a reference such as grants;
-    without it, the whole realm.
+    """Restore a realm to an earlier state. REFERENCE is a branch or tag such as lake/main, a catalog, or a reference such as grants;
+    without it, the whole realm is restored.
 
-    History goes on: it is a new commit on each reference. Exit code 8 if a table stays away because others have its files by now.
+    History is kept: the restore adds a new commit to each reference. Exit code 8 if a table stays away because others have its
+    files by now.
     """
     session = ctx.ensure_object(CliSession)
     if dry_run and detach:

@@ -34,7 +34,7 @@ EXIT_CODES = {
     3: "not found: the store, realm, catalog, branch, task, commit or file is not there",
     4: "unavailable: nothing happened, try again later",
     5: "refused: a rule forbids it, the state is wrong, or a confirmation is missing",
-    6: "conflict: it exists already, or somebody else was faster; look again, then decide again",
+    6: "conflict: it exists already, or it changed since you read it; re-read it and retry",
     7: "the outcome is unknown: look before you do it again",
     8: "findings: something stored is damaged, or tables were quarantined",
     130: "interrupted",

@@ -251,7 +251,7 @@ def _why_empty(opened: Catalog, ref: str | None, prefix: ContentKey) -> str:
 
 def _tell_more(session: CliSession, token: str | None) -> None:
     if token is not None:
-        session.warn(f"there is more: --after {token} goes on")
+        session.warn(f"there are more rows: continue with --after {token}")
 
 
 def _tell_end(session: CliSession, found: CatalogLog | KeyHistory, limit: int, within: int) -> None:

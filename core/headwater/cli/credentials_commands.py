@@ -140,7 +140,7 @@ _file_option: Callable[[F], F] = click.option(
 def rotate_credentials_command(session: CliSession, realm_id: str, file: Path, overlap: float | None) -> None:
     """Give a realm's root other credentials; the former ones hold until the next rotation, those before them no more.
 
-    The root credentials are reserved for the server. Nothing checks them yet: whoever has the store's URL is its administrator.
+    The root credentials are reserved for the server. Nothing checks them yet: anyone who has the store's URL is its administrator.
 
     Interrupted, the same command goes on where it was.
     """
@@ -164,7 +164,7 @@ def rotate_credentials_command(session: CliSession, realm_id: str, file: Path, o
 def reset_credentials_command(session: CliSession, realm_id: str, file: Path) -> None:
     """Give a realm's root other credentials, and refuse all former ones at once: they may have leaked.
 
-    The root credentials are reserved for the server. Nothing checks them yet: whoever has the store's URL is its administrator.
+    The root credentials are reserved for the server. Nothing checks them yet: anyone who has the store's URL is its administrator.
 
     Interrupted, the same command goes on where it was. Where FILE's credentials are in force already, no new ones are made, and it says so.
     """

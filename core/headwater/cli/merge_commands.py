@@ -141,7 +141,7 @@ def transplant_command(
     dry_run: bool,
     **words: Any,
 ) -> None:
-    """Make commits of SOURCE again on a branch, oldest first and without gaps: all of them or none.
+    """Cherry-pick commits of SOURCE onto a branch, oldest first and without gaps: all of them or none.
 
     Each keeps its own message and authors; one alone may be given others. Exit code 6 if keys conflict.
     """
@@ -164,7 +164,7 @@ def _show(session: CliSession, act: Callable[[], MergeResult]) -> None:
         raise _advice(refused.details) from None
     session.show(MERGE, done)
     if not any(step.keys for step in done.steps):
-        session.say("nothing is left to take: the branch has it all")
+        session.say("already up to date: the branch has all of it")
 
 
 def _advice(conflicts: tuple[object, ...]) -> ConflictError:

@@ -96,7 +96,7 @@ def create_realm_command(
 ) -> None:
     """Create a realm and bootstrap it. Interrupted, the same command goes on where it was.
 
-    The root credentials are reserved for the server. Nothing checks them yet: whoever has the store's URL is its administrator.
+    The root credentials are reserved for the server. Nothing checks them yet: anyone who has the store's URL is its administrator.
     """
     checked_realm_id(realm_id)
     with session.create_store(lambda: check_place(file)) as store:
@@ -137,7 +137,7 @@ def deactivate_realm_command(session: CliSession, realm_id: str) -> None:
 @prints(REALM)
 @click.pass_obj
 def release_realm_command(session: CliSession, realm_id: str) -> None:
-    """Let go of whoever manages a realm, so that any resource may adopt it. Nothing in it changes."""
+    """Clear the owner of a realm, so that any resource may adopt it. Nothing in the realm changes."""
     with session.open_store() as store:
         session.show(REALM, _row(store, release_realm(store, realm_id)))
 

@@ -72,7 +72,7 @@ IMPORT: ResultView[Mapping[str, Any]] = ResultView(
         ViewField("gone", "tables of the catalog whose metadata is gone, and that stay", _of("gone")),
         ViewField("dropped", "the same, and dropped from the catalog", _of("dropped")),
         ViewField("namespaces", "namespaces that were created", _of("namespaces")),
-        ViewField("rules", "how many tables' latest metadata was told by which rule", _of("rules")),
+        ViewField("rules", "how many tables' latest metadata was chosen by which rule", _of("rules")),
         ViewField(
             "commits",
             "what it wrote on the default branch",

@@ -77,7 +77,7 @@ TASK: ResultView[Versioned[Task]] = ResultView(
         ViewField("owner", "who does it now", lambda t: t.value.owner),
         ViewField(
             "progress",
-            "how far it is; null: nothing told yet",
+            "how far it is; null: no progress reported yet",
             lambda t: _progress(t.value.progress),
             "PROGRESS",
             inside={".done": "so many", ".total": "of so many; null: not known yet", ".unit": "of these"},
@@ -107,7 +107,7 @@ TASK: ResultView[Versioned[Task]] = ResultView(
                 "[].ended": "when it ended; null: it goes on",
                 "[].outcome": "RUNNING, SUCCEEDED, FAILED, LOST, HANDED_BACK, PUT_OFF or CANCELLED",
                 "[].seconds": "how long it took; null: it goes on",
-                "[].progress": "how far it was at its end; null: nothing was told",
+                "[].progress": "how far it was at its end; null: no progress was reported",
                 "[].error": "why it ended, unless it succeeded",
             },
         ),

@@ -250,7 +250,7 @@ def _by_log(contest: MetadataContest, lineages: Mapping[str, MetadataLineage]) -
         raise RejectedTable(
             QuarantineCode.AMBIGUOUS,
             f"{contenders[0].path.rpartition('/')[0]}: {names} could each be the latest ({'; '.join(contest.evidence)}), and"
-            " no metadata log tells: move those that were never committed elsewhere",
+            " no metadata log decides: if a file was never committed, move it to another folder",
         )
     return MetadataChoice(
         heads[0], ChoiceRule.METADATA_LOG, (*contest.evidence, f"its log holds {len(contenders) - 1} other contender(s)")

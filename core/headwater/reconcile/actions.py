@@ -192,9 +192,9 @@ REASONS: Mapping[type[Effect], str] = {
     AdoptRealm: "RealmAdopted",
     DetachRealm: "RealmDetached",
     RemoveRealm: "RealmDeleted",
-    RecordHandled: "Noted",
+    RecordHandled: "Recorded",
     SubmitTask: "TaskRequested",
-    RunTaskNow: "TaskHurried",
+    RunTaskNow: "TaskRescheduled",
     CancelTask: "TaskCancelled",
     CreateCatalog: "CatalogCreated",
     CompleteCatalog: "CatalogCreated",
@@ -211,7 +211,7 @@ def planned_step(effect: Effect, message: str) -> PlannedStep:
         isinstance(effect, UpdateCatalog) and effect.changes.keys() <= {"manager", "former"}
     )
     subject = effect.name if isinstance(effect, RecordImported) else ""
-    return PlannedStep("Noted" if is_note else REASONS[type(effect)], message, subject)
+    return PlannedStep("Recorded" if is_note else REASONS[type(effect)], message, subject)
 
 
 def name_in_manifest(field: str) -> str:

@@ -147,7 +147,7 @@ def reconcile(
     manager: ManagerIdentity,
     tell: Tell | None = None,
 ) -> list[ReconcileOutcome]:
-    """Bring realms and catalogs to what their manifests say, as far as that is possible now. Done twice, the second one changes nothing.
+    """Apply manifests to realms and catalogs, as far as that is possible now. A second call changes nothing.
 
     returns       one outcome for each manifest, in the order in which they were carried out: deletions of catalogs, realms, other catalogs
     """

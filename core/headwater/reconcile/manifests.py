@@ -73,7 +73,7 @@ class ManifestMetadata:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RealmSpec:
-    """What a realm shall be. ``None`` and an empty schedule are the defaults of ``settings``, looked up when they are needed."""
+    """The declared state of a realm. ``None`` and an empty schedule are the defaults of ``settings``, looked up when they are needed."""
 
     realm_id: RealmId
     state: DesiredState = "Active"
@@ -119,7 +119,7 @@ class RealmManifest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogSpec:
-    """What a catalog shall be.
+    """The declared state of a catalog.
 
     realm        the name of the Realm resource, as written
     realm_id     the id of that realm

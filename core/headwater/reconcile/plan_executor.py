@@ -89,7 +89,7 @@ class RealmExecutor:
                 return (
                     f"updated realm {self._id}: {names_in_manifest(changes)}"
                     if changes
-                    else f"noted what holds for realm {self._id}"
+                    else f"saved retention and schedule of realm {self._id}"
                 )
             case AdoptRealm(manager, annotation, value):
                 former = manager_text(self._realm.manager)
@@ -212,7 +212,7 @@ class CatalogExecutor:
             case RecordImported(name, digest):
                 imported = {**self._catalog.imported, name: digest}
                 self._seen = self._catalogs.update_catalog(self._catalog, imported=imported)
-                return f"noted that import {name} of catalog {self._name} is done"
+                return f"recorded that import {name} of catalog {self._name} is done"
             case DeleteCatalog():
                 deleted = self._catalogs.delete_catalog(self._name, seen=self._catalog)
                 until = as_text((deleted.held_until or 0) + 999_999)

@@ -76,8 +76,8 @@ def id_text(object_id: ObjectId) -> str:
 def id_of(text: str) -> ObjectId:
     """The id that ``id_text`` wrote.
 
-    raises        RefusedError when the text is no id
+    raises        RefusedError when the text is not a valid id
     """
     if not _HEX.fullmatch(text):
-        raise RefusedError(f"{text!r} is no id: an id is 16 lower-case hex digits, the first of them below 8")
+        raise RefusedError(f"{text!r} is not a valid id: an id is 16 lower-case hex digits, the first of them below 8")
     return ObjectId(int(text, 16))

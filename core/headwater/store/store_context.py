@@ -46,7 +46,9 @@ class RealmBounds:
         """0 is none of them: in an index it says that there is no object."""
         if object_ids and not (min(object_ids) >= 1 and max(object_ids) <= _MOST):
             wrong = next(object_id for object_id in object_ids if not 1 <= object_id <= _MOST)
-            raise RefusedError(f"{wrong} is no id of an object in realm {self._realm!r}: an id is a number from 1 to 2^63-1")
+            raise RefusedError(
+                f"{wrong} is not a valid id of an object in realm {self._realm!r}: an id is a number from 1 to 2^63-1"
+            )
 
     def check_once(self, object_ids: Sequence[ObjectId]) -> None:
         """Ids of a bulk write, each of them once."""

@@ -21,7 +21,7 @@ EXIT_CODES = {
     3: "not found: the resource is not there",
     4: "unavailable: the API server or the operator gave no answer; try again later",
     5: "refused: a rule forbids it, the state is wrong, or a confirmation is missing",
-    6: "conflict: somebody else changed it meanwhile; look again, then decide again",
+    6: "conflict: it changed since you read it; re-read it and retry",
     7: "the outcome is unknown: look before you do it again",
     8: "findings: a condition is bad, a plan is refused, or work has failed",
     130: "interrupted",

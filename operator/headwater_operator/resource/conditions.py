@@ -48,7 +48,7 @@ _CUT = " …"
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """What shall be said now."""
+    """The conditions that the status must show now."""
 
     type: str
     status: Standing
@@ -238,7 +238,7 @@ def catalog_conditions(
     is_there = isinstance(seen, CatalogDescription)
     found: list[Condition | None] = [
         *_readiness(
-            verdict, is_there, StallCause("AsDeclared" if is_there else "Progressing", _there("catalog", name, is_there))
+            verdict, is_there, StallCause("Reconciled" if is_there else "Progressing", _there("catalog", name, is_there))
         ),
         _accepted(resource, verdict, former),
         _store_reachable(verdict, seen, former),
@@ -364,7 +364,7 @@ def _realm_standing(
     if seen.state is not wished:
         return False, StallCause("Progressing", f"realm {seen.id} is {seen.state}, and not yet {wished}")
     return True, StallCause(
-        "AsDeclared", f"realm {seen.id} is {seen.state}, as declared" if wished is RealmState.INACTIVE else ""
+        "Reconciled", f"realm {seen.id} is {seen.state}, as declared" if wished is RealmState.INACTIVE else ""
     )
 
 
@@ -378,7 +378,7 @@ def _drifted(
         return Condition("Drifted", "True", drift.reason, drift.message)
     if verdict.failure is not None or seen is UNSEEN:
         return kept_conditions(former, "Drifted")
-    return Condition("Drifted", "False", "AsDeclared") if seen is not None else None
+    return Condition("Drifted", "False", "Reconciled") if seen is not None else None
 
 
 def _credentials(

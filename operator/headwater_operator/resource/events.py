@@ -35,7 +35,7 @@ _RANK = (
     "RealmUpdated",
     "CatalogUpdated",
     "RealmBootstrapped",
-    "TaskHurried",
+    "TaskRescheduled",
     "TaskRequested",
     "TaskCancelled",
 )
@@ -72,7 +72,7 @@ def events_for(
     found = [*_of_steps(resource, before, steps), *_of_ended_work(before, after, steps)]
     told = {event.reason for event in found}
     if any(step.reason in _RANK for step in steps):
-        told.add("AsDeclared")
+        told.add("Reconciled")
     for event in _of_conditions(before, after):
         if event.reason not in told:
             told.add(event.reason)
@@ -83,7 +83,7 @@ def events_for(
 def is_drift_corrected(resource: CachedResource, before: Mapping[str, Any], steps: Iterable[PlannedStep]) -> bool:
     """Whether the steps undid what somebody did past the resource: it had been as declared, and nothing else was declared since."""
     ready = find_condition(before.get("conditions") or (), "Ready")
-    was_ready = ready is not None and ready.get("status") == "True" and ready.get("reason") == "AsDeclared"
+    was_ready = ready is not None and ready.get("status") == "True" and ready.get("reason") == "Reconciled"
     is_same = was_ready and ready is not None and ready.get("observedGeneration") == resource.generation
     return is_same and not resource.is_deleted and any(step.reason in _CORRECTIONS for step in steps)
 
@@ -133,7 +133,7 @@ def _of_conditions(before: Mapping[str, Any], after: Mapping[str, Any]) -> Itera
         is_same = (old.get("status"), old.get("reason")) == (one["status"], one["reason"])
         if is_same or reason is None or reason.event is None:
             continue
-        if reason.name != "AsDeclared":
+        if reason.name != "Reconciled":
             yield _event(reason.name, str(one["message"]) or reason.meaning)
         elif one["type"] == "Ready" and _was_told(old):
             yield _event(reason.name, str(one["message"]) or "everything is as declared again")
@@ -142,7 +142,7 @@ def _of_conditions(before: Mapping[str, Any], after: Mapping[str, Any]) -> Itera
 def _was_told(condition: Mapping[str, Any]) -> bool:
     """Whether an event said that something stood in the way, so that another one says that it is gone."""
     reason = REASONS.get(str(condition.get("reason")))
-    return reason is not None and reason.event is not None and reason.name != "AsDeclared"
+    return reason is not None and reason.event is not None and reason.name != "Reconciled"
 
 
 def _event(reason: str, message: str) -> Event:

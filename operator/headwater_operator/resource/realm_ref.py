@@ -46,9 +46,9 @@ def wait_for_realm(catalog: CachedResource, belonging: Belonging) -> WaitUntil |
     """What a Catalog that shall live waits for, as long as nobody looks after its realm."""
     where = f"{catalog.namespace}/{catalog.realm}"
     if belonging.realm is None:
-        return WaitUntil("RealmMissing", f"there is no Realm {where}; the catalog is looked after once it is there")
+        return WaitUntil("RealmMissing", f"there is no Realm {where}; the catalog is reconciled once it exists")
     if belonging.realm.is_deleted:
-        return WaitUntil("RealmDeleting", f"Realm {where} is being deleted; the catalog is not looked after any more")
+        return WaitUntil("RealmDeleting", f"Realm {where} is being deleted; the catalog is no longer reconciled")
     return None
 
 

@@ -111,12 +111,12 @@ _HEALTH = ("MaintenanceHealthy", "ImportsHealthy")
 _ALL: tuple[Reason, ...] = (
     # As it should be
     Reason(
-        "AsDeclared",
+        "Reconciled",
         ("Ready", "Drifted"),
         "Normal",
-        "The store is as the resource declares. The event tells that this is so again.",
+        "The store matches the resource. The event says that it matches again.",
     ),
-    Reason("Accepted", ("Accepted",), None, "The resource is valid and looked after."),
+    Reason("Accepted", ("Accepted",), None, "The resource is valid, and the operator manages it."),
     Reason("StoreAnswered", ("StoreReachable",), None, "The store answers."),
     Reason("RealmActive", ("RealmReady",), None, "The realm is ACTIVE."),
     Reason("AsScheduled", _HEALTH, None, "Every task has run, runs, or waits for its time."),
@@ -177,7 +177,7 @@ _ALL: tuple[Reason, ...] = (
         "PurgeUnconfirmed",
         _STALLS,
         "Warning",
-        "It is deleted with `deletionPolicy: Purge`, and nobody confirmed that everything in it shall go. Nothing is deleted yet.",
+        "It is deleted with `deletionPolicy: Purge`, and the purge is not confirmed. Nothing is deleted yet.",
         "Annotate `headwater.dev/confirm-purge` as the message says, or set `deletionPolicy: Retain` to keep everything.",
     ),
     Reason(
@@ -207,7 +207,7 @@ _ALL: tuple[Reason, ...] = (
         _STALLS,
         "Normal",
         "A scan found no row of the realm any more. Only its entry is left.",
-        "If the Realm is not being deleted, somebody purged the realm by hand: delete the Realm, and create it anew if it shall go on.",
+        "If the Realm is not being deleted, somebody purged the realm by hand: delete the Realm, and create it again if you still need it.",
     ),
     Reason("Loading", _WAITS, "Normal", "The realm is being loaded by an import of a whole realm."),
     Reason(
@@ -238,8 +238,8 @@ _ALL: tuple[Reason, ...] = (
         None,
         "The store does not answer. Counts, state and tasks are those seen last; nothing is lost. It is asked every few seconds, "
         "and when it is back, everything is looked at. "
-        "It comes without events: all resources would tell the same.",
-        "See whether the database runs and whether the operator reaches it; the metric `headwater_store_up` tells when it does.",
+        "It comes without events: all resources would report the same.",
+        "See whether the database runs and whether the operator reaches it; the metric `headwater_store_up` shows when it does.",
     ),
     Reason(
         "Unavailable",
@@ -303,7 +303,7 @@ _ALL: tuple[Reason, ...] = (
         (*_STALLS, *_HEALTH),
         "Normal",
         "A task was cancelled: by the operator because nothing asks for it any more, or by a person; then it is not asked for again.",
-        "If it shall run after all: `headwater task retry <id>`.",
+        "To run it after all: `headwater task retry <id>`.",
     ),
     Reason(
         "CollectionOverdue",
@@ -334,7 +334,7 @@ _ALL: tuple[Reason, ...] = (
         ("CredentialsAvailable",),
         "Normal",
         "New credentials are asked for, and made once the realm is ACTIVE.",
-        "Set `state: Active` if they shall be made now.",
+        "Set `state: Active` to have them made now.",
     ),
     # Steps
     Reason("RealmCreated", (), "Normal", "The realm was created."),
@@ -353,16 +353,16 @@ _ALL: tuple[Reason, ...] = (
     Reason("CatalogUpdated", (), "Normal", "The definition of the catalog was changed as the resource declares."),
     Reason("CatalogDeleted", (), "Normal", "The catalog was deleted; what only it held is garbage once its hold is over."),
     Reason("TaskRequested", (), "Normal", "A task was asked for: a collection, a purge or an import."),
-    Reason("TaskHurried", (), "Normal", "A task that waited for its time was let run now."),
+    Reason("TaskRescheduled", (), "Normal", "The due time of a waiting task was brought forward to now."),
     Reason("ImportDone", (), "Normal", "An import has run to its end."),
     Reason("CollectionDone", (), "Normal", "A collection of garbage has run to its end."),
-    Reason("Noted", (), None, "The operator noted in the store what it has acted on."),
+    Reason("Recorded", (), None, "The operator recorded in the store what it has acted on."),
     Reason(
         "DriftCorrected",
         (),
         "Warning",
         "Somebody changed the realm or catalog past its resource, and it was changed back.",
-        "Change the resource instead; set `driftPolicy: Report` if changes by hand shall stay.",
+        "Change the resource instead; set `driftPolicy: Report` to keep changes made by hand.",
     ),
     Reason(
         "Detached", (), "Normal", "The resource is gone under `deletionPolicy: Retain`; what it declared stays in the store."
@@ -380,13 +380,13 @@ REASONS: Mapping[str, Reason] = {reason.name: reason for reason in _ALL}
 
 
 SAID_OTHERWISE: Mapping[str, str] = {"Drifted": "DriftReported"}
-"""Words of the planners that would say nothing new beside the type of their condition."""
+"""Reasons of the planners that would only repeat the type of their condition."""
 
 
 def reason_named(name: str) -> Reason:
     """The entry of a reason, also by the planners' word for it.
 
-    raises        KeyError for a word that is not in the catalogue: whoever makes reasons adds theirs here
+    raises        KeyError for a word that is not in the catalogue: add each new reason here
     """
     return REASONS[SAID_OTHERWISE.get(name, name)]
 

@@ -24,7 +24,7 @@ class ReportRow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     outcome       ``imported``, ``updated``, ``unchanged`` or ``quarantined``; of a table that the survey did not meet, because its
                   metadata is gone, ``gone`` or ``dropped``
     code, message why it is quarantined; of others the message may tell why they were left as they are
-    rule, evidence  how its latest metadata was told
+    rule, evidence  how its latest metadata was chosen
     version       the format version
     commit        hash of the commit that brought it in, moved it or dropped it; empty when nothing was written
     """
@@ -53,7 +53,7 @@ class ImportReport(msgspec.Struct, frozen=True, kw_only=True):
     gone          tables of the catalog whose metadata is gone, and that stay
     dropped       the same, and dropped from the catalog, as the import asks
     namespaces    how many were created
-    rules         how many tables' latest metadata was told by which rule
+    rules         how many tables' latest metadata was chosen by which rule
     commits       hashes, oldest first
     quarantined   the first ``ROWS_SHOWN`` of them, by directory
     reasons       how many tables were quarantined for which reason
@@ -138,7 +138,7 @@ REPORT_COLUMNS = (
     ),
     ("kind", "string", "table or view; empty where that was not found out"),
     ("rule", "string", "which rule told its latest metadata"),
-    ("evidence", "list<string>", "what was seen when it was told, and what was verified"),
+    ("evidence", "list<string>", "what the choice rests on, and what was verified"),
     ("metadata_location", "string", "the latest metadata"),
     ("uuid", "string", "of the table or view; empty where it has none"),
     ("version", "int32", "format version; null where that was not found out"),

@@ -325,7 +325,7 @@ class ImportGatherer:
         charts = [
             bar_chart("By namespace", about, series, largest, text=chart_count_text),
             _counted("Why tables were left out", "Quarantined tables by reason.", "quarantined", self._codes),
-            _counted("How the latest metadata was told", "Tables by the rule that decided.", "tables", self._rules),
+            _counted("How the latest metadata was chosen", "Tables by the rule that decided.", "tables", self._rules),
             _counted("Formats", "Tables and views by format version.", "tables", self._versions),
         ]
         return [chart for chart in charts if chart.bars]
