@@ -49,7 +49,7 @@ def test_a_listing_goes_on_after_its_token(headwater: CommandLine, commits: list
     ("prefix", "why"),
     [
         ("none", "there is no namespace none in catalog 'lake' of realm 'acme' at main"),
-        ("sales.later", "sales.later of catalog 'lake' of realm 'acme' at main is no namespace"),
+        ("sales.later", "sales.later of catalog 'lake' of realm 'acme' at main is not a namespace"),
     ],
 )
 def test_a_listing_below_a_key_that_is_no_namespace_says_so(
@@ -107,7 +107,7 @@ def test_a_reference_that_is_none_names_the_place(headwater: CommandLine, commit
     result = headwater("catalog", "tables", *LAKE, "--ref", "main~x")
 
     assert result.exit_code == 2
-    assert "'main~x' is no reference, at character 5" in result.stderr
+    assert "'main~x' is not a valid reference, at character 5" in result.stderr
 
 
 def test_a_key_that_is_none_is_refused(headwater: CommandLine, commits: list[str]) -> None:

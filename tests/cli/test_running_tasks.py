@@ -57,7 +57,7 @@ def test_who_is_told_to_end_hands_the_task_back_at_the_next_check(store: Store, 
         raise AssertionError("the check lets it go on")
 
     before = signal.getsignal(signal.SIGTERM)
-    with pytest.raises(UnavailableError, match="was handed back: the command line was told to end"):
+    with pytest.raises(UnavailableError, match="was handed back: the command line received SIGTERM"):
         run_task_here(CliSession(), store, task_id, work)
 
     task = TaskQueue(store).read_task(task_id).value

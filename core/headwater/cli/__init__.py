@@ -1,6 +1,6 @@
-"""The command line: a door. It reads arguments, calls the floors below, and prints what they answer.
+"""The command line: it reads arguments, calls the packages below, and prints their results.
 
-It holds no rules: whatever it refuses, it refuses because a floor below did, or because a person has to confirm.
+It holds no rules of its own: it refuses only what a package below refuses, or what a person has to confirm.
 """
 
 from headwater.cli.application import main

@@ -50,7 +50,7 @@ class Application(Program):
         return lines_of(error)
 
     def tell(self, lines: Sequence[str], *, level: int, is_debug: bool) -> None:
-        """A line for each line; where standard error is a log, the traceback belongs to the first one."""
+        """Print each line to standard error; in a JSON log, the first line carries the traceback."""
         if is_debug and not is_log_json():
             sys.excepthook(*cast(Any, sys.exc_info()))
         for number, line in enumerate(lines):
@@ -94,7 +94,7 @@ for _command in (
 
 
 def _log_to_stderr() -> None:
-    """Warnings of the floors below are for a person; standard output belongs to results. A worker sets its own logs up later."""
+    """Send warnings of the packages below to standard error; standard output is for results. A worker configures its own logs later."""
     if is_log_json():
         log_to_stderr(Settings(log_format="json"), package="headwater")
         return
@@ -119,7 +119,7 @@ def _load(point: EntryPoint) -> click.Command:
 
 
 def _absent(point: EntryPoint, absent: ImportError) -> click.Command:
-    """What stands in for a command whose package is not installed: it is listed, and says how to get it.
+    """Return a stand-in for a command whose package is not installed: it is listed, and says how to install it.
 
     A package that is there and cannot be imported is a bug, raised by a call of the command: all others work.
     """

@@ -38,9 +38,9 @@ from headwater.reconcile import FileCredentials, ManagerIdentity, ReconcileOutco
 @prints(APPLIED, many=True)
 @click.pass_context
 def apply_command(ctx: click.Context, paths: tuple[Path, ...], folder: Path) -> None:
-    """Do what manifests ask for, as far as it can be done now; work that takes long is left to workers, as tasks.
+    """Apply manifests, as far as possible now; long work is left to workers, as tasks.
 
-    If anything in the files is wrong, nothing is done.
+    If anything in the files is wrong, nothing is changed.
     """
     session = ctx.ensure_object(CliSession)
     with session.create_store(lambda: load_manifests(paths, settings=session.settings)) as store:
@@ -64,7 +64,7 @@ def apply_command(ctx: click.Context, paths: tuple[Path, ...], folder: Path) -> 
 
 
 def _print_rest(outcomes: list[ReconcileOutcome]) -> None:
-    """What is not done, after what was done; a manifest of which there is nothing to say says so."""
+    """Print what is left to do, after what was done; a manifest with nothing to report gets a line of its own."""
     if not outcomes:
         click.echo(f"no {APPLIED.plural}")
     for outcome in outcomes:

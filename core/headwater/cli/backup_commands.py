@@ -1,7 +1,4 @@
-"""``headwater realm export`` and ``headwater realm import``: a realm as a file.
-
-``headwater realm restore``: what was, again.
-"""
+"""``headwater realm export``, ``import`` and ``restore``: a realm as an archive file, and a realm's earlier states."""
 
 from __future__ import annotations
 
@@ -48,7 +45,7 @@ _SWEEP_SECONDS = 600
 def export_realm_command(
     session: CliSession, realm_id: str, file: Path, as_of: Micros | None, wait: bool, detach: bool
 ) -> None:
-    """Write a realm as it was at one moment to a new FILE, while it goes on being written to.
+    """Export a realm as it was at one moment to a new FILE. Writers of the realm are not stopped.
 
     The file holds the realm's content without its history, and hashes of its credentials: only its owner can read it.
     """
@@ -82,7 +79,7 @@ def export_realm_command(
 @prints(LOADED)
 @click.pass_obj
 def import_realm_command(session: CliSession, file: Path, realm_id: str, inactive: bool, detach: bool) -> None:
-    """Make a new realm of an archive. Interrupted, the same command goes on where it was.
+    """Create a realm from an archive. After an interruption, run the same command to continue.
 
     The archive is checked as a whole before the realm is made, and the realm is read back before it serves anybody.
     """
@@ -103,7 +100,7 @@ def import_realm_command(session: CliSession, file: Path, realm_id: str, inactiv
 
 
 def _ready(session: CliSession, store: Store, time: Micros | None, *, wait: bool, detach: bool) -> Micros | None:
-    """Wait until a moment can be read; where a worker is to wait, say until when."""
+    """Wait until a moment can be read; with --detach, return the time at which the worker may start."""
     if time is None or not wait:
         return None
     ready = readable_from(time, store.settings)
@@ -117,7 +114,7 @@ def _ready(session: CliSession, store: Store, time: Micros | None, *, wait: bool
 
 
 def _await_sweep(session: CliSession, store: Store, realm: Realm, time: Micros | None) -> None:
-    """Wait while a collection sweeps, for nothing can be pinned: not for ever, and only as long as the moment can still be told."""
+    """Wait while a collection sweeps, because nothing can be pinned: 10 minutes at most, and only while the moment stays readable."""
     rows = store.rows(realm.id, realm.key)
     if not is_sweeping(rows):
         return
@@ -133,7 +130,7 @@ def _await_sweep(session: CliSession, store: Store, realm: Realm, time: Micros |
 
 
 def _check_same(store: Store, submitted: SubmittedTask, arguments: Mapping[str, Any]) -> None:
-    """A task that is under way already must be the one that was asked for."""
+    """Refuse when the task that is under way has other arguments than this command."""
     task = TaskQueue(store).read_task(submitted.id).value
     if task.arguments | {"host": ""} != {**arguments, "host": ""}:
         raise RefusedError(

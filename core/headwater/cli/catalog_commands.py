@@ -24,7 +24,7 @@ from headwater.errors import RefusedError
 
 @click.group(name="catalog")
 def catalog() -> None:
-    """Look at catalogs, create them, and keep their branches and tags."""
+    """List, create and delete catalogs, and manage their branches and tags."""
 
 
 for _command in (
@@ -44,7 +44,7 @@ for _command in (
 
 @catalog.command(name="list")
 @click.argument("realm_id", metavar="REALM")
-@click.option("--deleted", is_flag=True, help="Those that were deleted, and are not gone yet.")
+@click.option("--deleted", is_flag=True, help="List deleted catalogs that can still be undeleted.")
 @prints(CATALOG, many=True)
 @click.pass_obj
 def list_catalogs_command(session: CliSession, realm_id: str, deleted: bool) -> None:
@@ -78,10 +78,10 @@ def show_catalog_command(session: CliSession, realm_id: str, name: str) -> None:
     metavar="BRANCH",
     default="main",
     show_default=True,
-    help="The branch that is meant where none is named.",
+    help="The default branch.",
 )
 @click.option(
-    "--hold", type=DURATION, metavar="DURATION", help="How long it can come back once it was deleted; default is the setting."
+    "--hold", type=DURATION, metavar="DURATION", help="How long it can be undeleted after its deletion; default is the setting."
 )
 @properties_option
 @prints(CATALOG)
@@ -96,7 +96,7 @@ def create_catalog_command(
     hold: float | None,
     properties: dict[str, str],
 ) -> None:
-    """Create a catalog. Interrupted, the same command completes it."""
+    """Create a catalog. After an interruption, run the same command to complete it."""
     with opened_catalogs(session, realm_id) as catalogs:
         fields = CatalogFields(
             base_location=base_location, allowed_locations=allowed, default_branch=default_branch, properties=properties
@@ -146,11 +146,13 @@ def delete_catalog_command(session: CliSession, realm_id: str, name: str, confir
 @catalog.command(name="undelete")
 @click.argument("realm_id", metavar="REALM")
 @click.argument("name", metavar="CATALOG")
-@click.option("--as", "new_name", metavar="NAME", help="Under this name, where another catalog has its own by now.")
+@click.option(
+    "--as", "new_name", metavar="NAME", help="The name to undelete it under, if another catalog has its own name now."
+)
 @prints(CATALOG)
 @click.pass_obj
 def undelete_catalog_command(session: CliSession, realm_id: str, name: str, new_name: str | None) -> None:
-    """Bring a deleted catalog back as it was: the last one of that name, or the one with that id."""
+    """Undelete a catalog: the one of that name that was deleted last, or the one with that id."""
     with opened_catalogs(session, realm_id) as catalogs:
         session.show(CATALOG, CatalogRow(realm_id, catalogs.undelete_catalog(name, new_name=new_name)))
 

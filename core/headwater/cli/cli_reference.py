@@ -49,7 +49,7 @@ A filter that fits nothing, such as `task list --realm`, is an empty list and 0.
 
 
 class CommandSection(Protocol):
-    """A field of a result, as the page tells it."""
+    """One section of the page."""
 
     @property
     def name(self) -> str: ...
@@ -129,7 +129,7 @@ def _options(command: click.Command, ctx: click.Context) -> str:
 
 
 def _told(command: click.Command, ctx: click.Context) -> list[click.Option]:
-    """The options, without hidden ones, and without ``-o`` where it repeats the global one."""
+    """The documented options: without hidden ones, and without ``-o`` where it repeats the global one."""
     options = [parameter for parameter in command.params if isinstance(parameter, click.Option)]
     return [option for option in options if not option.hidden and (ctx.parent is None or option.name != "output")]
 

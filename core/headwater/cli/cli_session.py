@@ -1,9 +1,4 @@
-"""What a failure means to whoever called the command.
-
-What every command gets as ``ctx.obj``: settings, the store, and how to print.
-
-The way from names on a command line to open catalogs.
-"""
+"""The session of one command call: settings, the store, printed output and exit codes."""
 
 from __future__ import annotations
 
@@ -43,7 +38,7 @@ EXIT_CODES = {
 
 
 def lines_of(error: HeadwaterError) -> list[str]:
-    """What to print of an error: its message, and those details of a conflict that are not in it."""
+    """Returns the lines to print for an error: its message, and the details of a conflict that the message omits."""
     told = str(error)
     details = map(str, error.details) if isinstance(error, ConflictError) else ()
     return [*told.splitlines(), *(f"- {detail}" for detail in details if (detail.partition(": ")[2] or detail) not in told)]
@@ -56,14 +51,14 @@ log = structlog.get_logger(__name__)
 
 
 def is_log_json() -> bool:
-    """Whether standard error is a log in JSON. It does not wait for the settings: what is wrong with these is logged, too."""
+    """Whether standard error is a log in JSON. Reads the environment itself, because wrong settings are logged, too."""
     return os.environ.get(variable_of("log_format")) == "json"
 
 
 def print_note(sentence: str, *, level: int = logging.WARNING, with_traceback: bool = False) -> None:
-    """One line on standard error: for a person, or of the log.
+    """Print one line on standard error, for a person or as an entry of the JSON log.
 
-    with_traceback  of the failure that is being handled, where the line is one of the log
+    with_traceback  adds the traceback of the exception that is being handled, in a JSON log
     """
     if is_log_json():
         log.log(level, sentence, exc_info=with_traceback)
@@ -136,19 +131,19 @@ class CliSession:
         click.echo(yaml_text(data) if self.output == "yaml" else json_text(data), nl=False)
 
     def say(self, sentence: str) -> None:
-        """Tell a person what was done: on standard output beside tables, on standard error where a program reads the output."""
+        """Say what was done: on standard output if tables are printed there, on standard error if a program reads the output."""
         if self.output != "table" and is_log_json():
             log.info(sentence)
         else:
             click.echo(sentence, err=self.output != "table")
 
     def warn_of(self, listing: ReadableRows[Any]) -> None:
-        """Name what a list had to leave out."""
+        """Warn of each entry that a list could not read."""
         for row in listing.unreadable:
             self.warn(str(row))
 
     def warn(self, sentence: str) -> None:
-        """Tell a person what needs attention, on standard error."""
+        """Print a warning on standard error."""
         print_note(sentence)
 
     @property
@@ -159,13 +154,13 @@ class CliSession:
 
 @contextmanager
 def opened_catalogs(session: CliSession, realm_id: str) -> Iterator[Catalogs]:
-    """The catalogs of a realm, through a user's handle: everything can be read, and written while the realm is ACTIVE."""
+    """Open the catalogs of a realm as a user: everything can be read, and written while the realm is ACTIVE."""
     with session.open_store() as store:
         yield Catalogs(RealmRegistry(store).open_realm(realm_id))
 
 
 @contextmanager
 def opened_catalog(session: CliSession, realm_id: str, name: str) -> Iterator[Catalog]:
-    """One catalog of a realm, likewise."""
+    """Open one catalog of a realm as a user."""
     with opened_catalogs(session, realm_id) as catalogs:
         yield catalogs.open_catalog(name)

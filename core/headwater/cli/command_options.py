@@ -1,7 +1,4 @@
-"""Options that many commands share, and how their texts become values.
-
-The user who runs the command line: the author of the commits that a command makes, unless it names another.
-"""
+"""Options that many commands share, the conversion of their texts to values, and the user as the default author."""
 
 from __future__ import annotations
 
@@ -46,7 +43,7 @@ class _IdOrRef(click.ParamType[ObjectId | str]):
 
 
 class _Ref(click.ParamType[str]):
-    """A branch, tag or commit, or a way back from one. Whether it is there, the store tells."""
+    """A branch, tag or commit, or an ancestor of one. The syntax is checked here, its existence by the store."""
 
     name = "ref"
 
@@ -68,7 +65,7 @@ class _Key(click.ParamType[ContentKey]):
 
 
 class _Aim(click.ParamType[str]):
-    """What to restore to: a commit, or a time that lies behind."""
+    """The target of a restore: a commit, or a time in the past."""
 
     name = "aim"
 
@@ -91,7 +88,7 @@ class _Duration(click.ParamType[float]):
 
 
 class _Time(click.ParamType[Micros]):
-    """A time, in UTC unless it names a zone, or how long ago that is by the clock of this machine.
+    """A time, in UTC unless it names a zone, or a duration before now by the clock of this machine.
 
     is_end        a time without a fraction is the end of its second, for that is how times are printed, and a date that of its day
     """
@@ -108,9 +105,9 @@ class _Time(click.ParamType[Micros]):
         except RefusedError as wrong:
             self.fail(str(wrong), param, ctx)
         except ValueError:
-            self.fail(f"{text!r} is no time: write it as 2026-05-28T20:26:40Z, or 90m for as long ago", param, ctx)
+            self.fail(f"{text!r} is not a valid time: write it as 2026-05-28T20:26:40Z, or 90m for as long ago", param, ctx)
         if not 0 <= micros < _LAST_SECOND * 1_000_000:
-            self.fail(f"{text!r} is no time that a store can tell: those are from 1970 to 9999", param, ctx)
+            self.fail(f"{text!r} is not a time that a store can hold: those are from 1970 to 9999", param, ctx)
         return Micros(micros)
 
     def _told(self, text: str) -> int:
@@ -152,7 +149,7 @@ output_option: Callable[[F], F] = click.option(
     expose_value=False,
     help="How to print results: table (default), json or yaml.",
 )
-"""Stands on the root and on every command that prints results, so that it may come before or behind the command's name."""
+"""The option of the root and of every command that prints results: it may come before or after the command's name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +161,7 @@ class PrintedForm:
 
 
 def prints(view: ResultView[Any], *, many: bool = False) -> Callable[[F], F]:
-    """Gives a command ``-o``, and the documentation what is printed. Stands right above ``click.pass_obj``."""
+    """Add ``-o`` to a command, and record for the documentation what it prints. Put it right above ``click.pass_obj``."""
 
     def decorate(function: F) -> F:
         function.__dict__["printed"] = PrintedForm(view, many)
@@ -208,7 +205,7 @@ def author_option(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def person() -> str:
-    """The name by which the machine knows who runs the command; of one that it does not know, Headwater's own."""
+    """Returns the user name of the process, or ``headwater`` for a user id without a name."""
     try:
         return getpass.getuser() or HEADWATER
     except (OSError, KeyError, ImportError):  # a user id without a name, as containers may have

@@ -34,7 +34,9 @@ def range_options(function: F) -> F:
         click.option("--from", "start", metavar="KEY", type=KEY, help="Only this key and those after it."),
         click.option("--to", "end", metavar="KEY", type=KEY, help="Only keys before this one."),
         click.option("--limit", metavar="COUNT", type=click.IntRange(min=1), help="At most so many; default is all."),
-        click.option("--after", "token", metavar="TOKEN", help="Go on after a listing that told this, in the same state."),
+        click.option(
+            "--after", "token", metavar="TOKEN", help="Continue a listing that printed this token, in the same state."
+        ),
     )
     for option in reversed(options):
         function = option(function)
@@ -119,7 +121,7 @@ def content_command(
 @prints(ENTRY, many=True)
 @click.pass_obj
 def find_content_command(session: CliSession, realm_id: str, name: str, content_ids: tuple[UUID, ...], ref: str | None) -> None:
-    """Tell where contents stand, by their ids, which survive renames."""
+    """Show the keys of contents by their ids, which survive renames."""
     with opened_catalog(session, realm_id, name) as opened:
         found = opened.find_by_id(ref, content_ids)
         session.show_all(ENTRY, list(found.values()))
@@ -223,7 +225,7 @@ def diff_command(
 
 
 def _show_contents(session: CliSession, found: Sequence[ContentRow]) -> None:
-    """One as a list too, for who reads JSON; as lines for a person."""
+    """Print contents: as a list in JSON and YAML, even of one; as lines in a table."""
     if session.output == "table" and len(found) == 1:
         session.show(CONTENT, found[0])
     else:
@@ -240,13 +242,13 @@ def _check_none(absent: Sequence[object], opened: Catalog, ref: str | None) -> N
 
 
 def _why_empty(opened: Catalog, ref: str | None, prefix: ContentKey) -> str:
-    """Of a key below which nothing stands: whether it is there at all."""
+    """Say why nothing is listed below a key: the namespace is empty, absent, or not a namespace."""
     there = opened.get_content(ref, prefix)
     if there is None:
         return f"there is no namespace {prefix} in {_where(opened, ref)}"
     if isinstance(there, Namespace):
         return f"namespace {prefix} of {_where(opened, ref)} is empty"
-    return f"{prefix} of {_where(opened, ref)} is no namespace: see headwater catalog content"
+    return f"{prefix} of {_where(opened, ref)} is not a namespace: see headwater catalog content"
 
 
 def _tell_more(session: CliSession, token: str | None) -> None:
@@ -255,11 +257,11 @@ def _tell_more(session: CliSession, token: str | None) -> None:
 
 
 def _tell_end(session: CliSession, found: CatalogLog | KeyHistory, limit: int, within: int) -> None:
-    """Say it where there may be more."""
+    """Warn when there may be more entries than those shown."""
     if found.end is LogEnd.CUT:
         session.warn("what is older is not there: it was collected, or stayed out of the archive that the realm was made of")
     elif found.end is LogEnd.BOUND and found.last is not None:
         key = f" of {found.key}" if isinstance(found, KeyHistory) else ""
         session.warn(f"looked at {within} commits: with --ref {id_text(found.last)}~1 come those{key} before")
     elif found.end is not LogEnd.BEGINNING and found.end is not LogEnd.UNTIL:
-        session.warn(f"there may be more than these {limit}: a higher --limit shows what is kept of it")
+        session.warn(f"there may be more than these {limit}: a higher --limit shows the rest")

@@ -1,7 +1,4 @@
-"""What content, commits and comparisons look like from outside; see ``views``.
-
-What a merge or transplant looks like from outside; see ``views``.
-"""
+"""The views of contents, commits, comparisons and merges: their JSON fields and table columns."""
 
 from __future__ import annotations
 
@@ -101,7 +98,7 @@ class ContentRow:
 
 
 def _fields(content: Content) -> dict[str, Any]:
-    """All fields of a content but its id, named as in JSON."""
+    """Returns all fields of a content except its id, named as in JSON."""
     names = (field.name for field in msgspec.structs.fields(type(content)) if field.name not in ("id", "unknown"))
     return {_camel_case(name): msgspec.to_builtins(getattr(content, name)) for name in names}
 
@@ -168,7 +165,7 @@ KEY_CHANGE: ResultView[KeyChange] = ResultView(
         ViewField("time", "when it was made", lambda c: time_field(c.entry.time), "TIME"),
         ViewField(
             "action",
-            "CREATED, CHANGED, RENAMED or DELETED; PUT where the commit before was collected, so that it cannot be told which",
+            "CREATED, CHANGED, RENAMED or DELETED; PUT where the commit before was collected, so that the change is unknown",
             lambda c: c.action.value,
             "ACTION",
         ),

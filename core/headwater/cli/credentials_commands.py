@@ -1,7 +1,7 @@
 """The file that hands a realm's root credentials to a person: written once, before the realm knows them, for its owner only.
 
-A file that shall replace other credentials names the client whose they are. So a command that was interrupted goes on with the file
-that it wrote, and an old file is never mistaken for one.
+A file of replacement credentials names the client id that it replaces. So an interrupted command continues with the file
+that it wrote, and never mistakes an old file for it.
 
 ``headwater realm rotate-credentials`` and ``reset-credentials``: other credentials for a realm's root.
 """
@@ -41,7 +41,9 @@ from headwater.store import ObjectId, id_text
 
 @dataclass(frozen=True, slots=True)
 class CredentialsFile:
-    """What stands in a file. ``replaces`` is the client id that its realm's root had when it was written; None in a new realm."""
+    """The content of a credentials file. ``replaces`` is the client id that the realm's root had when the file was written;
+    None in a new realm.
+    """
 
     credentials: Credentials
     replaces: str | None = None
@@ -56,9 +58,9 @@ def check_place(path: Path) -> None:
 
 
 def ensure_credentials(path: Path, realm: Realm, *, replaces: str | None = None) -> CredentialsFile:
-    """The credentials in the file; fresh ones, written there and on disk before this returns, if there is no file.
+    """Returns the credentials in the file. Without a file it makes new ones, which are on disk before this returns.
 
-    replaces      whose place fresh ones shall take
+    replaces      client id of the credentials that new ones replace
     raises        RefusedError for a file that is not this very realm's, or that cannot be written
     """
     try:
@@ -85,7 +87,7 @@ def _read(path: Path, realm: Realm) -> CredentialsFile:
         credentials = Credentials(client_id=data["clientId"], client_secret=data["clientSecret"])
         replaces = data.get("replaces")
     except (ValueError, KeyError, TypeError, AttributeError) as fault:
-        raise RefusedError(f"{path} is no credentials file of Headwater: name another file") from fault
+        raise RefusedError(f"{path} is not a credentials file of Headwater: name another file") from fault
     if found != (realm.id, _key_text(realm)):
         raise RefusedError(f"{path} belongs to another realm, or to an earlier one of the same id: name another file")
     return CredentialsFile(credentials, replaces)
@@ -138,11 +140,11 @@ _file_option: Callable[[F], F] = click.option(
 @prints(ROOT)
 @click.pass_obj
 def rotate_credentials_command(session: CliSession, realm_id: str, file: Path, overlap: float | None) -> None:
-    """Give a realm's root other credentials; the former ones hold until the next rotation, those before them no more.
+    """Rotate the root credentials of a realm. The former ones stay valid until the next rotation; older ones become invalid.
 
     The root credentials are reserved for the server. Nothing checks them yet: anyone who has the store's URL is its administrator.
 
-    Interrupted, the same command goes on where it was.
+    After an interruption, run the same command to continue.
     """
     with session.open_store() as store:
         realms = RealmRegistry(store)
@@ -162,11 +164,12 @@ def rotate_credentials_command(session: CliSession, realm_id: str, file: Path, o
 @prints(ROOT)
 @click.pass_obj
 def reset_credentials_command(session: CliSession, realm_id: str, file: Path) -> None:
-    """Give a realm's root other credentials, and refuse all former ones at once: they may have leaked.
+    """Reset the root credentials of a realm, and revoke all former ones at once: they may have leaked.
 
     The root credentials are reserved for the server. Nothing checks them yet: anyone who has the store's URL is its administrator.
 
-    Interrupted, the same command goes on where it was. Where FILE's credentials are in force already, no new ones are made, and it says so.
+    After an interruption, run the same command to continue. If FILE's credentials are in force already, none are made, and a
+    warning says so.
     """
     with session.open_store() as store:
         realms = RealmRegistry(store)
@@ -183,7 +186,7 @@ def reset_credentials_command(session: CliSession, realm_id: str, file: Path) ->
 
 
 def _nothing_new(file: Path, root: Principal) -> str:
-    """Warn that no new credentials were made, for somebody who expects the old ones to be void now."""
+    """Warn that no new credentials were made, so the old ones are still valid."""
     since = "" if root.renewed is None else f" since {as_text(root.renewed)}"
     return (
         f"no new credentials were made: those in {file}, of client {root.credentials.client_id}, have been in force{since} and stay"
@@ -192,7 +195,7 @@ def _nothing_new(file: Path, root: Principal) -> str:
 
 
 def _renewed(realms: RealmRegistry, realm_id: str, file: Path, renew: Renew) -> tuple[Principal, bool]:
-    """The root with the file's credentials, and whether it was renewed now: the same command may have done so, and been interrupted."""
+    """Returns the root with the file's credentials, and whether this call renewed it: an interrupted run may have done so before."""
     realm, root = _ready(realms, realm_id)
     if not file.exists():
         check_place(file)
@@ -225,7 +228,7 @@ def _ready(realms: RealmRegistry, realm_id: str) -> tuple[Realm, Principal]:
 
 
 def _check_meant(kept: CredentialsFile, file: Path) -> None:
-    """The file that a realm was created with holds its credentials, too, and whoever names it wants others."""
+    """Refuse the file that the realm was created with: it holds the credentials that are to be replaced."""
     if kept.replaces is None:
         raise RefusedError(
             f"{file} exists, holds the credentials that root has now, and is never overwritten: name another file"

@@ -1,4 +1,4 @@
-"""``headwater fsck``: whether everything that is stored is as it must be, and what mends what is not."""
+"""``headwater fsck``: checks everything that is stored, and plans and runs repairs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from headwater.store import Store
 def fsck_command(
     ctx: click.Context, /, realm: str | None, plan: bool, mend: bool, confirm: str | None, aside: Path | None, later: bool
 ) -> None:
-    """Read everything, change nothing, and list what is wrong with what would mend it.
+    """Check everything that is stored, change nothing, and list each finding with its repair.
 
     Exit code 8 if anything is wrong; left-overs that maintenance clears by itself do not count.
 
@@ -66,7 +66,7 @@ def fsck_command(
 
 
 def _confirmed(session: CliSession, store: Store, realm: str | None, confirm: str | None, *, later: bool) -> str | None:
-    """The realm whose id was repeated; None where there is no safe step to confirm.
+    """Returns the realm whose id was repeated; None if there is no safe step to confirm.
 
     raises        RefusedError, after a person was shown the plan
     """
@@ -95,7 +95,7 @@ def _mend(session: CliSession, store: Store, realm: str, aside: Path | None, *, 
 
 
 def _keep(folder: Path, name: str, content: bytes) -> str:
-    """On the disk, with its folder, before anything is taken off a list.
+    """Save content in a file and sync its folder, before the entries that it holds are removed from a list.
 
     raises        RefusedError when it cannot be written, and when a file of that name holds something else
     """
@@ -108,7 +108,7 @@ def _keep(folder: Path, name: str, content: bytes) -> str:
 
 
 def _show_findings(session: CliSession, findings: Sequence[FsckFinding]) -> None:
-    """Findings for people are a list, as steps are."""
+    """Print findings, as a list for people."""
     if session.output != "table" or not findings:
         session.show_all(FINDING, findings)
         return
@@ -120,7 +120,7 @@ def _show_findings(session: CliSession, findings: Sequence[FsckFinding]) -> None
 
 
 def _show(session: CliSession, steps: Sequence[RepairStep]) -> None:
-    """Steps for people are a numbered list: their sentences are too long for columns."""
+    """Print steps; people get a numbered list, because the sentences are too long for columns."""
     if session.output != "table" or not steps:
         session.show_all(STEP, steps)
         return

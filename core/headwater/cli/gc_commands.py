@@ -1,4 +1,4 @@
-"""``headwater gc``: collecting garbage, what became of it, and why something is still there."""
+"""``headwater gc``: collections of garbage, their log and report, and explanations of why an object is kept."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @click.group(name="gc")
 def gc() -> None:
-    """Collect garbage, and tell what is kept and why."""
+    """Collect garbage, and show what is kept and why."""
 
 
 @gc.command(name="run")
@@ -69,9 +69,9 @@ def run_gc_command(session: CliSession, realm_id: str, dry_run: bool, detach: bo
 
 
 def _chosen(function: F) -> F:
-    """Options that choose among the records of runs."""
+    """Add the options that filter the records of runs."""
     for option in (
-        click.option("--failed", is_flag=True, help="Only runs that did not do what they were for."),
+        click.option("--failed", is_flag=True, help="Only runs that failed."),
         click.option("--since", type=TIME, metavar="TIME", help="Only runs that began then or later; 7d is as long ago."),
         click.option(
             "--kind", metavar="KIND", help="Only runs of this kind: gc, purge, purge-table, import, export, load or restore."
@@ -105,7 +105,7 @@ def gc_log_command(session: CliSession, /, limit: int, types: bool, **chosen: An
 @_chosen
 @click.pass_obj
 def gc_report_command(session: CliSession, /, file: Path, **chosen: Any) -> None:
-    """Write the last runs of maintenance to FILE, as one page of HTML with pictures that needs nothing beside itself.
+    """Write the last runs of maintenance to FILE, as one page of HTML with charts, which loads no other file.
 
     It shows for each realm what was kept and why, garbage and deletions, types and durations, and every run in a table. A file of
     that name is replaced.

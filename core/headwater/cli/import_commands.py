@@ -153,7 +153,7 @@ def import_tables_command(
 @click.argument("realm_id", metavar="REALM")
 @click.argument("name", metavar="CATALOG")
 @click.argument("file", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path))
-@click.option("--task", metavar="ID", type=ID, help="Of this task's import, instead of the last one.")
+@click.option("--task", metavar="ID", type=ID, help="The import of this task; default is the last one.")
 @click.pass_obj
 def import_report_command(session: CliSession, realm_id: str, name: str, file: Path, task: ObjectId | None) -> None:
     """Write what became of each table in the last import to FILE: a Parquet file (.parquet), or a page of HTML (.html).

@@ -1,4 +1,4 @@
-"""Tasks done in this process, by the same protocol as a worker's: submitted, claimed, beating, ended."""
+"""Tasks that run in this process, by the same protocol as in a worker: submit, claim, heartbeat, end."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ LOOK_SECONDS = 0.5
 
 
 def run_task_here(session: CliSession, store: Store, task_id: ObjectId, work: Work) -> Versioned[Task]:
-    """Do a submitted task here and now, or see it through where a worker has it; returns the task as it ended.
+    """Run a submitted task in this process, or wait for the worker that runs it; returns the ended task.
 
-    Told to end by SIGTERM, the work stops at its next check, and the task is handed back.
+    After SIGTERM the work stops at its next check, and the task is handed back.
 
-    raises        whatever ``work`` raises, after the task was told; RefusedError for a task that failed or was cancelled elsewhere;
-                  UnavailableError for one that was handed back
+    raises        what ``work`` raises, after the failure was recorded in the task; RefusedError for a task that failed or was cancelled
+                  elsewhere; UnavailableError for one that was handed back
     """
     tasks = TaskQueue(store)
     claim = _claim(session, store, tasks, task_id)
@@ -44,7 +44,7 @@ def run_task_here(session: CliSession, store: Store, task_id: ObjectId, work: Wo
         except TaskNotReadyError as not_yet:
             claim.put_off(str(not_yet), not_yet.seconds)
             raise RefusedError(
-                f"task {id_text(task_id)} waits, and a worker goes on with it (or cancel it): {not_yet}"
+                f"task {id_text(task_id)} waits, and a worker continues it (or cancel it): {not_yet}"
             ) from not_yet
         except KeyboardInterrupt:
             claim.hand_back("interrupted at the command line")
@@ -63,7 +63,7 @@ def run_task_here(session: CliSession, store: Store, task_id: ObjectId, work: Wo
 
 
 def _finish(claim: TaskLease, outcome: dict[str, Any]) -> None:
-    """The work is done, and only an outcome that no task can carry is its failure: where the end cannot be written, its lease will end."""
+    """Record the end of the work. Only an outcome that a task cannot hold fails it; if the end cannot be written, the lease expires."""
     try:
         claim.finish_task(outcome)
     except RefusedError as refused:
@@ -72,16 +72,16 @@ def _finish(claim: TaskLease, outcome: dict[str, Any]) -> None:
 
 
 def _tell_what_waits(session: CliSession, tasks: TaskQueue, task_id: ObjectId) -> None:
-    """Who reads that a command failed must know what a worker still does by itself."""
+    """After a failed command, warn if its task is still active, because a worker will run it."""
     task = id_text(task_id)
     if tasks.read_task(task_id).value.is_active:
         session.warn(
-            f"task {task} waits: a worker goes on with it, or the same command; `headwater task cancel {task}` calls it off"
+            f"task {task} waits: a worker continues it, or the same command does; `headwater task cancel {task}` calls it off"
         )
 
 
 def _claim(session: CliSession, store: Store, tasks: TaskQueue, task_id: ObjectId) -> TaskLease | None:
-    """The claim, waiting as long as somebody else has the task; None when that one has ended it."""
+    """Claim the task, waiting while another process has it; None when that process has ended it."""
     watch = LeaseWatch(store.clock, store.settings.task_lease_seconds)
     owner = f"{person()}@{socket.gethostname()}:{os.getpid()} (command line)"
     told = False
@@ -107,18 +107,18 @@ def _ended(seen: Versioned[Task]) -> Versioned[Task]:
         return seen
     if task.is_active:
         raise UnavailableError(
-            f"task {id_text(seen.id)} ({task}) was handed back: {task.error}; a worker goes on with it, or the same command"
+            f"task {id_text(seen.id)} ({task}) was handed back: {task.error}; a worker continues it, or run the same command again"
         )
     raise RefusedError(f"task {id_text(seen.id)} ({task}) ended as {task.state}" + (f": {task.error}" if task.error else ""))
 
 
 @contextmanager
 def _ends_when_told(claim: TaskLease) -> Iterator[None]:
-    """While it lasts, SIGTERM asks the work to stop: a task that is dropped would have to wait for the end of its lease."""
+    """Make SIGTERM ask the work to stop: a task that is dropped would wait until its lease expires."""
     if threading.current_thread() is not threading.main_thread():
         yield  # only the main thread may take signals
         return
-    before = signal.signal(signal.SIGTERM, lambda number, frame: claim.request_stop("the command line was told to end"))
+    before = signal.signal(signal.SIGTERM, lambda number, frame: claim.request_stop("the command line received SIGTERM"))
     try:
         yield
     finally:

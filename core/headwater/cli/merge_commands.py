@@ -109,7 +109,7 @@ def merge_command(
     dry_run: bool,
     **words: Any,
 ) -> None:
-    """Bring what SOURCE (a branch, a tag or a commit) changed to a branch, as one commit.
+    """Merge the changes of SOURCE (a branch, a tag or a commit) into a branch, as one commit.
 
     Exit code 6 if keys conflict: then nothing is written, and all of them are shown.
     """
@@ -156,7 +156,7 @@ def _meta(message: str, authors: Sequence[str], signed: Sequence[str], propertie
 
 
 def _show(session: CliSession, act: Callable[[], MergeResult]) -> None:
-    """Do it, and show what became of each key, or what stands against it."""
+    """Run a merge or transplant, and show the outcome of each key, or the conflicts."""
     try:
         done = act()
     except MergeConflictError as refused:

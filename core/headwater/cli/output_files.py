@@ -14,7 +14,7 @@ from headwater.errors import RefusedError
 
 @contextmanager
 def replacing(file: Path) -> Iterator[Path]:
-    """Where to write what becomes ``file`` at the end. All of it or nothing: who looks meanwhile sees the one before.
+    """Yield a temporary path that replaces ``file`` at the end. Readers see the former file until then, never half of the new one.
 
     raises        RefusedError when it cannot be written
     """
@@ -33,9 +33,9 @@ def replacing(file: Path) -> Iterator[Path]:
 
 
 def write_new(file: Path, content: bytes) -> None:
-    """Put a file that only its owner can read where none is: never half of it, and on the disk before this returns.
+    """Create a file that only its owner can read, atomically; it is on the disk before this returns.
 
-    A file that holds the very same is what a command wrote that was interrupted afterwards.
+    A file with equal content is accepted: an earlier run wrote it and was interrupted afterwards.
 
     raises        RefusedError when it cannot be written, and when a file of that name holds something else
     """
@@ -55,7 +55,7 @@ def write_new(file: Path, content: bytes) -> None:
 
 @contextmanager
 def _beside(file: Path, content: bytes) -> Iterator[Path]:
-    """A file with the content on the disk, in the same folder and gone afterwards."""
+    """Yield a temporary file with the content, synced, in the same folder; it is removed afterwards."""
     handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.", suffix=".part")
     try:
         with os.fdopen(handle, "wb") as part:

@@ -1,4 +1,4 @@
-"""``headwater realm``: tenants, and their way from creation to deletion."""
+"""``headwater realm``: the life cycle of realms, from creation to deletion."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ FRESH = (RealmState.CREATED, RealmState.INITIALIZING)
 
 @click.group(name="realm")
 def realm() -> None:
-    """Look at realms, create them, and take them through their life."""
+    """List, create, move and delete realms."""
 
 
 realm.add_command(export_realm_command)
@@ -94,7 +94,7 @@ def show_realm_command(session: CliSession, realm_id: str) -> None:
 def create_realm_command(
     session: CliSession, realm_id: str, file: Path, purge_hold: float | None, properties: dict[str, str]
 ) -> None:
-    """Create a realm and bootstrap it. Interrupted, the same command goes on where it was.
+    """Create a realm and bootstrap it. After an interruption, run the same command to continue.
 
     The root credentials are reserved for the server. Nothing checks them yet: anyone who has the store's URL is its administrator.
     """
@@ -119,7 +119,7 @@ def create_realm_command(
 @prints(REALM)
 @click.pass_obj
 def activate_realm_command(session: CliSession, realm_id: str) -> None:
-    """Let an INACTIVE realm serve its users again."""
+    """Activate an INACTIVE realm, so that it serves its users again."""
     _switch(session, realm_id, RealmState.INACTIVE, to=RealmState.ACTIVE)
 
 
@@ -128,7 +128,7 @@ def activate_realm_command(session: CliSession, realm_id: str) -> None:
 @prints(REALM)
 @click.pass_obj
 def deactivate_realm_command(session: CliSession, realm_id: str) -> None:
-    """Stop an ACTIVE realm from serving users; nothing in it is lost."""
+    """Deactivate an ACTIVE realm: it serves no users, and loses nothing."""
     _switch(session, realm_id, RealmState.ACTIVE, to=RealmState.INACTIVE)
 
 
@@ -195,7 +195,7 @@ def delete_realm_command(session: CliSession, realm_id: str, confirm: str | None
 
 
 def _cancel_other_work(store: Store, found: Realm) -> None:
-    """What was asked for in a realm that goes is of no use any more, and would hold the place of what a later realm asks for."""
+    """Cancel the other tasks of a realm that is deleted: they are useless, and would block equal tasks of a later realm of that id."""
     tasks = TaskQueue(store)
     for seen in tasks.list_tasks(realm=found.id):
         if seen.value.is_active and seen.value.kind != PURGE:
@@ -204,7 +204,7 @@ def _cancel_other_work(store: Store, found: Realm) -> None:
 
 
 def _is_confirmed(session: CliSession, store: Store, found: Realm, confirm: str | None) -> bool:
-    """Whether the realm's id was repeated; otherwise a person is shown what is at stake."""
+    """Whether the realm's id was repeated; otherwise the plan is shown."""
     if confirm == found.id:
         return True
     session.show(

@@ -28,7 +28,7 @@ def tag() -> None:
 @branch.command(name="list")
 @click.argument("realm_id", metavar="REALM")
 @click.argument("name", metavar="CATALOG")
-@click.option("--deleted", is_flag=True, help="Those that were deleted, and can come back.")
+@click.option("--deleted", is_flag=True, help="List deleted ones that can still be undeleted.")
 @prints(NAMED_REFERENCE, many=True)
 @click.pass_obj
 def list_branches(session: CliSession, realm_id: str, name: str, deleted: bool) -> None:
@@ -43,7 +43,7 @@ def list_branches(session: CliSession, realm_id: str, name: str, deleted: bool) 
 @tag.command(name="list")
 @click.argument("realm_id", metavar="REALM")
 @click.argument("name", metavar="CATALOG")
-@click.option("--deleted", is_flag=True, help="Those that were deleted, and can come back.")
+@click.option("--deleted", is_flag=True, help="List deleted ones that can still be undeleted.")
 @prints(NAMED_REFERENCE, many=True)
 @click.pass_obj
 def list_tags(session: CliSession, realm_id: str, name: str, deleted: bool) -> None:
@@ -106,9 +106,9 @@ def create_tag(session: CliSession, realm_id: str, name: str, tag_name: str, sou
 def assign_branch(
     session: CliSession, realm_id: str, name: str, branch_name: str, target: str, expected: ObjectId | None
 ) -> None:
-    """Put a branch on another commit: TARGET is a branch, a tag or a commit such as dev@HASH~2.
+    """Move a branch to another commit: TARGET is a branch, a tag or a commit such as dev@HASH~2.
 
-    What it leaves stays readable for the grace.
+    The commits that it leaves stay readable for the grace.
     """
     with opened_catalog(session, realm_id, name) as opened:
         seen = opened.branch(branch_name).head if expected is None else expected
@@ -124,9 +124,9 @@ def assign_branch(
 @prints(NAMED_REFERENCE)
 @click.pass_obj
 def assign_tag(session: CliSession, realm_id: str, name: str, tag_name: str, target: str, expected: ObjectId | None) -> None:
-    """Put a tag on another commit: TARGET is a branch, a tag or a commit such as dev@HASH~2.
+    """Move a tag to another commit: TARGET is a branch, a tag or a commit such as dev@HASH~2.
 
-    What it leaves stays readable for the grace.
+    The commits that it leaves stay readable for the grace.
     """
     with opened_catalog(session, realm_id, name) as opened:
         seen = opened.tag(tag_name).head if expected is None else expected
@@ -168,7 +168,7 @@ def delete_tag(session: CliSession, realm_id: str, name: str, tag_name: str, exp
 @prints(NAMED_REFERENCE)
 @click.pass_obj
 def undelete_branch(session: CliSession, realm_id: str, name: str, branch_name: str) -> None:
-    """Bring a deleted branch back to where it was. It works for the grace after its deletion, and until it is collected."""
+    """Undelete a branch at the commit where it was. It works for the grace after its deletion, and until it is collected."""
     with opened_catalog(session, realm_id, name) as opened:
         session.show(NAMED_REFERENCE, opened.undelete_branch(branch_name))
 
@@ -180,7 +180,7 @@ def undelete_branch(session: CliSession, realm_id: str, name: str, branch_name: 
 @prints(NAMED_REFERENCE)
 @click.pass_obj
 def undelete_tag(session: CliSession, realm_id: str, name: str, tag_name: str) -> None:
-    """Bring a deleted tag back to where it was. It works for the grace after its deletion, and until it is collected."""
+    """Undelete a tag at the commit where it was. It works for the grace after its deletion, and until it is collected."""
     with opened_catalog(session, realm_id, name) as opened:
         session.show(NAMED_REFERENCE, opened.undelete_tag(tag_name))
 

@@ -1,9 +1,4 @@
-"""What the results of maintenance look like from outside: collections, imports, runs, explanations and findings.
-
-What exports and imports of realms look like from outside.
-
-What a restoration looks like from outside.
-"""
+"""The views of maintenance runs, findings, archives and restorations: their JSON fields and table columns."""
 
 from __future__ import annotations
 
@@ -100,7 +95,7 @@ def _seconds(run: Run) -> float:
 
 
 def _result(run: Run) -> str:
-    """One line: the error, or the counts that are not zero; of the quarantined tables, how many."""
+    """Returns one line for a run: its error, or its counts that are not zero."""
     if run.error:
         return run.error
     counts = {
@@ -134,7 +129,7 @@ RUN: ResultView[Run] = ResultView(
 
 @dataclass(frozen=True, slots=True)
 class RunType:
-    """What one run counted of one type of object, in rows."""
+    """The rows of one object type that one run counted."""
 
     run: Run
     type: str
@@ -145,7 +140,7 @@ class RunType:
 
 
 def types_of(runs: Sequence[Run]) -> list[RunType]:
-    """The types that runs counted, those with the most rows first."""
+    """Returns the object types that runs counted, the most rows first."""
     return [one for run in runs for one in sorted(_types_of(run), key=lambda t: (-sum(t.kept.values()) - t.garbage, t.type))]
 
 
@@ -186,9 +181,7 @@ EXPLANATION: ResultView[Explanation] = ResultView(
             "why", "head, grace, retention, record, young, fixed or unknown type; null: it is garbage", lambda e: e.why or None
         ),
         ViewField("reason", "why, or when it goes", lambda e: e.sentence),
-        ViewField(
-            "goes", "the first time at which a collection deletes it; null: that cannot be told", lambda e: time_after(e.goes)
-        ),
+        ViewField("goes", "the first time at which a collection deletes it; null: unknown", lambda e: time_after(e.goes)),
         ViewField("chain", "type and id, from the commit that keeps it down to the object", lambda e: list(e.chain)),
         ViewField("path", "the same in words, from the reference on: commits, indexes, keys", lambda e: list(e.path)),
     ),

@@ -1,8 +1,6 @@
-"""What a view of a result is made of: fields with their JSON names and column heads, and how plain values are written.
+"""The parts of a result view: fields with their JSON names and column heads, and their text as tables and lines.
 
 Ids are 16 hex digits, times RFC 3339 in UTC, durations as in manifests (``24h``).
-
-Results as text: aligned columns, or one line a field.
 """
 
 from __future__ import annotations
@@ -45,7 +43,7 @@ class ResultView(Generic[T]):
     fields: tuple[ViewField[T], ...]
 
     def with_columns(self, **headers: str) -> ResultView[T]:
-        """The same result with other columns in its table: the head of each, by the name of its field."""
+        """Returns a view with other table columns: ``headers`` maps field names to column heads."""
         return replace(self, fields=tuple(replace(field, header=headers.get(field.name, "")) for field in self.fields))
 
     def data(self, item: T) -> dict[str, Any]:
@@ -62,7 +60,7 @@ def time_field(micros: Micros | int | None) -> str | None:
 
 
 def time_after(micros: Micros | None) -> str | None:
-    """The first full second that is not before: what waits for a time is over at the one that is shown."""
+    """Round a time up to a full second, so that a wait is over at the time that is shown."""
     return None if micros is None else as_text(micros + 999_999)
 
 
@@ -71,7 +69,7 @@ def duration_field(seconds: float | None) -> str | None:
 
 
 def in_columns(view: ResultView[T], items: Sequence[T]) -> str:
-    """The columns of the view, each as wide as its widest cell; no items, one sentence."""
+    """Format items as aligned columns; without items, one sentence."""
     if not items:
         return f"no {view.plural}"
     shown = [field for field in view.fields if field.header]
@@ -80,7 +78,7 @@ def in_columns(view: ResultView[T], items: Sequence[T]) -> str:
 
 
 def in_lines(view: ResultView[T], item: T) -> str:
-    """Every field of one item that is not empty on a line of its own; lists of objects and long objects below their name."""
+    """Format one item: each field that is not empty on its own line, lists of objects and long objects below their name."""
     lines = _lines({name: value for name, value in view.data(item).items() if value not in (None, "", [], {})})
     return "\n".join(lines)
 
@@ -104,12 +102,12 @@ def _lines(data: dict[str, Any], indent: str = "") -> list[str]:
 
 
 def _are_counts(value: Any) -> bool:
-    """Whether it is a row of numbers, each with its name."""
+    """Whether the value is an object of named numbers."""
     return isinstance(value, dict) and bool(value) and all(isinstance(item, int | float) for item in value.values())
 
 
 def _kind_of(name: str) -> str:
-    """What the keys of an object are: those of ``types`` and of ``garbageTypes`` are each a type."""
+    """Returns the head for the keys of an object: the keys of ``types`` and of ``garbageTypes`` are types."""
     return re.split(r"(?=[A-Z])", name)[-1].rstrip("s")
 
 

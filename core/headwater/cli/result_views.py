@@ -1,4 +1,4 @@
-"""What results look like from outside: for each kind, its JSON field names, its table columns, and what they mean.
+"""The views of realms, catalogs and references: JSON field names, table columns and their meaning.
 
 Everything here is pure. The names are a contract: ``docs/cli.md`` is made from these tables.
 """
@@ -65,7 +65,7 @@ STORE: ResultView[StoreRow] = ResultView(
 
 @dataclass(frozen=True, slots=True)
 class RealmRow:
-    """A realm, and until when it is held."""
+    """A realm with the end of its hold."""
 
     realm: Realm
     held_until: Micros | None
@@ -154,7 +154,7 @@ REALM: ResultView[RealmRow] = ResultView(
 
 @dataclass(frozen=True, slots=True)
 class PurgePlan:
-    """What a purge would take away."""
+    """The rows that a purge would delete."""
 
     realm: Realm
     held_until: Micros | None
@@ -253,12 +253,12 @@ CATALOG: ResultView[CatalogRow] = ResultView(
 DELETED_CATALOG = CATALOG.with_columns(
     realm="REALM", name="CATALOG", id="ID", baseLocation="BASE LOCATION", updated="DELETED", heldUntil="HELD UNTIL"
 )
-"""Of the same name there may be several: the id tells which one to undelete, and the hold until when."""
+"""Deleted catalogs, perhaps several of one name: the id identifies the one to undelete."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeletionPlan:
-    """What the deletion of a catalog would take away."""
+    """The content that the deletion of a catalog would remove."""
 
     realm: str
     definition: CatalogDefinition
@@ -298,7 +298,7 @@ NAMED_REFERENCE: ResultView[NamedRef] = ResultView(
 
 @dataclass(frozen=True, slots=True)
 class DeletedReference:
-    """A branch or tag that can come back. ``until``: from then on a collection may take it away for good."""
+    """A branch or tag that can be undeleted. From ``until`` on a collection may remove it."""
 
     named: NamedRef
     deleted: Micros

@@ -1,7 +1,4 @@
-"""``headwater store``: the database itself.
-
-``headwater version``.
-"""
+"""``headwater store`` and ``headwater version``: the database of a store, and the versions in use."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ from headwater.store import open_store
 
 @click.group(name="store")
 def store() -> None:
-    """Set up the database that everything is kept in."""
+    """Set up the database of a store."""
 
 
 @store.command(name="create")

@@ -1,7 +1,4 @@
-"""Looking again and again at what changes: a table that is drawn anew on a terminal, and line by line what changed elsewhere.
-
-``headwater task``: what is being done, what waits, and what became of it.
-"""
+"""``headwater task``: tasks that run, wait or have ended, with --watch as a table that is redrawn, or as lines of changes."""
 
 from __future__ import annotations
 
@@ -37,7 +34,7 @@ def watch(
     every_seconds: float,
     for_seconds: float | None,
 ) -> None:
-    """Show what is found, and what changes, until interrupted or for so long. A store that is away for a while is told, and waited for."""
+    """Show rows and their changes until interrupted or until the time is over. Warn of an unavailable store, and wait for it."""
     ends = None if for_seconds is None else clock.monotonic() + for_seconds
     screen = _Screen(session, view)
     while True:
@@ -51,7 +48,7 @@ def watch(
 
 
 class _Screen(Generic[T]):
-    """What was shown last."""
+    """The text that was shown last."""
 
     def __init__(self, session: CliSession, view: ResultView[T]) -> None:
         self._session = session
@@ -84,19 +81,19 @@ class _Screen(Generic[T]):
 
 @click.group(name="task")
 def task() -> None:
-    """Look at the work of a store, and steer it."""
+    """List, retry, cancel and run the tasks of a store."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Watching:
-    """``--watch``, and how."""
+    """The value of ``--watch`` and its two options."""
 
     every_seconds: float
     for_seconds: float | None
 
 
 def _read_watch(ctx: click.Context, parameter: click.Parameter, is_on: bool) -> _Watching | None:
-    """Reads its own two options, so that the command gets one value."""
+    """Combine ``--watch`` and its two options into one value."""
     every, lasts = ctx.params.pop("every"), ctx.params.pop("lasts")
     if is_on:
         return _Watching(every, lasts)
@@ -121,7 +118,7 @@ def _read_watch(ctx: click.Context, parameter: click.Parameter, is_on: bool) -> 
     default="2s",
     show_default=True,
     is_eager=True,
-    help="With --watch: look so often.",
+    help="With --watch: the interval between two looks.",
 )
 @click.option(
     "--for",
@@ -131,7 +128,7 @@ def _read_watch(ctx: click.Context, parameter: click.Parameter, is_on: bool) -> 
     is_eager=True,
     help="With --watch: end after this time; default is when interrupted.",
 )
-@click.option("--watch", "watching", is_flag=True, callback=_read_watch, help="Stay, and show what changes.")
+@click.option("--watch", "watching", is_flag=True, callback=_read_watch, help="Keep watching, and show what changes.")
 @prints(TASK, many=True)
 @click.pass_obj
 def list_tasks_command(session: CliSession, /, limit: int, watching: _Watching | None, **filters: Any) -> None:
@@ -204,7 +201,7 @@ def show_task_command(session: CliSession, task_id: ObjectId) -> None:
 @prints(TASK)
 @click.pass_obj
 def retry_task_command(session: CliSession, task_id: ObjectId, reachable_only: bool) -> None:
-    """Let a failed or cancelled task wait again."""
+    """Retry a failed or cancelled task."""
     _steer(session, task_id, retry_reachable_only if reachable_only else TaskQueue.retry_task)
 
 
@@ -222,7 +219,7 @@ def cancel_task_command(session: CliSession, task_id: ObjectId) -> None:
 @prints(TASK)
 @click.pass_obj
 def run_task_now_command(session: CliSession, task_id: ObjectId) -> None:
-    """Let a waiting task be due now."""
+    """Make a waiting task due now."""
     _steer(session, task_id, TaskQueue.run_now)
 
 

@@ -1,4 +1,4 @@
-"""Tasks as they are shown: in a list, as the story of their attempts on one page, and all of them as numbers.
+"""The views of tasks: a list, one task with its attempts, and figures by kind.
 
 Everything here is pure. The names of fields are a contract: ``docs/cli.md`` is made from these tables.
 """
@@ -15,12 +15,12 @@ from headwater.store import Versioned, id_text
 from headwater.tasks import AttemptEnd, FollowUpTask, Task, TaskAttempt, TaskFigures, TaskProgress, TaskState
 
 UNTOUCHED_SECONDS = 60
-"""A task that waits for longer than this, though it is due, wants somebody to look for its workers."""
+"""Seconds that a due task may wait before the page advises to look at the workers."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaskPage:
-    """A task, looked at now."""
+    """A task as read at one time."""
 
     seen: Versioned[Task]
     now: Micros
@@ -28,7 +28,7 @@ class TaskPage:
 
 @dataclass(frozen=True, slots=True)
 class FiguresRow:
-    """The tasks of one kind as numbers."""
+    """The figures of the tasks of one kind."""
 
     kind: str
     figures: TaskFigures
@@ -116,9 +116,9 @@ TASK: ResultView[Versioned[Task]] = ResultView(
 
 
 def next_step(seen: Versioned[Task], now: Micros | None = None) -> str:
-    """What comes next, in one sentence.
+    """Returns one sentence on what happens next to a task.
 
-    now           the time at which it is read; None: the sentence shall hold at any time
+    now           the time at which the sentence is read; None: it must hold at any time
     """
     task = seen.value
     left = task.max_attempts - task.failures
@@ -140,7 +140,7 @@ def next_step(seen: Versioned[Task], now: Micros | None = None) -> str:
 
 
 def story(page: TaskPage) -> list[dict[str, Any]]:
-    """All that happened to a task and is still known, oldest first, and what comes next."""
+    """Returns the known history of a task, oldest first, and what happens next."""
     return [event for event in _events(page) if event]
 
 
@@ -252,7 +252,7 @@ TASK_LINES: ResultView[Versioned[Task]] = ResultView(
         for field in TASK.fields
     ),
 )
-"""For people: a progress in words."""
+"""The progress as text, for tables."""
 
 TASK_PAGE: ResultView[TaskPage] = ResultView(
     "task page",
@@ -262,7 +262,7 @@ TASK_PAGE: ResultView[TaskPage] = ResultView(
         ViewField("story", "all that happened, oldest first", story),
     ),
 )
-"""For people: with the story in place of the fields that it tells."""
+"""The view of one task for people: its history replaces the fields that it includes."""
 
 TASK_FIGURES: ResultView[FiguresRow] = ResultView(
     "task figures",

@@ -154,7 +154,7 @@ def _piece(text: str, at: int) -> str:
 
 
 def _syntax_error(text: str, at: int, what: str) -> RefusedError:
-    return RefusedError(f"{text!r} is no reference, at character {at + 1}: {what}")
+    return RefusedError(f"{text!r} is not a valid reference, at character {at + 1}: {what}")
 
 
 _NOTHING = "nothing was committed by then"

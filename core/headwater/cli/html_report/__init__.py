@@ -1,6 +1,6 @@
-"""Reports, of maintenance and of an import, each as one page of HTML that needs nothing beside itself.
+"""HTML reports of maintenance and of an import, each one page that loads no other file.
 
-Knows what runs count; must not know where they are kept, nor what the command line is.
+It takes runs and rows as arguments, and must not import the store or the command line.
 """
 
 from headwater.cli.html_report.html_page import import_page, report_page

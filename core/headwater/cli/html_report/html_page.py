@@ -1,4 +1,4 @@
-"""The figures in the template. Everything that comes from a store is escaped."""
+"""Render figures into the HTML template. Everything that comes from a store is escaped."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from headwater.jobs.run_record import Run
 
 
 def report_page(runs: Sequence[Run], *, store: str, now: Micros) -> str:
-    """One HTML page with pictures of some runs, which come newest first. It loads nothing from anywhere.
+    """Render one HTML page with charts of runs, given newest first. It loads no other file.
 
     store         how the page names the store; without secrets
     """
@@ -21,7 +21,7 @@ def report_page(runs: Sequence[Run], *, store: str, now: Micros) -> str:
 
 
 def import_page(figures: ImportFigures) -> str:
-    """One HTML page on what an import did, with every table that it left out. It loads nothing from anywhere."""
+    """Render one HTML page on an import, with every table that it left out. It loads no other file."""
     return _template("import.html.jinja").render(page=figures)
 
 

@@ -1,6 +1,6 @@
-"""From the records of runs to what a page shows. Pure; what a record lacks counts as nothing, for releases roll forward and back.
+"""The figures of report pages, computed from run records and from the rows of an import report. Pure.
 
-From the rows of an import's report to what a page shows. Pure.
+A count that a record lacks is zero, because older releases wrote fewer counts.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _TYPES = 12
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """One large number. ``tone`` is "bad" for what wants a look."""
+    """One large number. ``tone`` is "bad" if it needs attention."""
 
     name: str
     value: str
@@ -68,7 +68,7 @@ class RealmFigures:
 
 @dataclass(frozen=True, slots=True)
 class ReportFigures:
-    """All that the page shows, beside when and of what it was made."""
+    """The content of a maintenance report."""
 
     store: str
     made: str
@@ -78,7 +78,7 @@ class ReportFigures:
 
 
 def report_figures_of(runs: Sequence[Run], *, store: str, now: Micros) -> ReportFigures:
-    """The figures of some runs, which come newest first. ``store`` is shown as it is given: give it without secrets."""
+    """Compute the figures of runs, given newest first. ``store`` is shown as given, so it must hold no secrets."""
     collections = [run for run in reversed(runs) if run.kind == COLLECT]
     realms = sorted({run.realm for run in collections})
     return ReportFigures(
@@ -107,7 +107,7 @@ def _tiles(runs: Sequence[Run]) -> list[Tile]:
 
 
 def _realm(realm: str, runs: Sequence[Run]) -> RealmFigures:
-    """One realm's collections, oldest first."""
+    """Compute the charts of one realm's collections, given oldest first."""
     done = [run for run in runs if not run.error][-_COLUMNS:]
     shown = runs[-_COLUMNS:]
     last = done[-1] if done else None
@@ -162,7 +162,7 @@ def _types(last: Run) -> Chart:
 
 
 def _freed(runs: Sequence[Run]) -> list[Chart]:
-    """Bytes by type over all runs; releases before this one did not tell."""
+    """Chart the freed bytes by type over all runs; older releases did not record them."""
     total: dict[str, float] = {}
     for run in runs:
         for kind, told in _tables(run, "deletedTypes").items():
@@ -259,7 +259,7 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class ImportFigures:
-    """All that the page shows. ``about``: whose import it was, and when."""
+    """The content of an import report. ``about`` names the realm, the import and its time."""
 
     title: str
     about: Sequence[str]
@@ -269,7 +269,7 @@ class ImportFigures:
 
 
 class ImportGatherer:
-    """Takes the rows of a report as they come, and remembers of most of them only that they were."""
+    """Collects figures from the rows of a report one by one; most rows are only counted."""
 
     def __init__(self) -> None:
         self._done: Counter[str] = Counter()
@@ -296,7 +296,7 @@ class ImportGatherer:
             self._left_out.append(LeftOut(".".join(row.key) or row.directory, row.code, row.message))
 
     def figures(self, catalog: str, about: Sequence[str], *, now: Micros) -> ImportFigures:
-        """about: of which realm, by which import, and when it ran; now: when the page is made"""
+        """about: the realm, the import and its time; now: the time of the page"""
         told = [*about, f"page made {as_text(now)}"]
         return ImportFigures(f"Import into {catalog}", told, self._tiles(), self._charts(), self._left_out)
 

@@ -1,4 +1,4 @@
-"""Pictures as geometry: rectangles, ticks and labels in the units of an SVG's view box. Pure; the template draws them."""
+"""Charts as geometry: rectangles, ticks and labels in the units of an SVG's view box. Pure; the template draws them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ROW, _ROW_GAP = 18.0, 9.0
 _NAMES = 190.0
 _NAME_CHARACTERS = 28
 _WIDEST = 46.0
-"""A column alone would be a wall."""
+"""The widest a column may be: a single one would fill the chart."""
 _TICKS = 4
 _LABELS = 6
 
@@ -149,8 +149,8 @@ def _bar(x: float, y: float, width: float, height: float, css: str, title: str) 
 
 
 def _ticks(most: float, text: Text) -> tuple[list[float], float]:
-    """Round numbers from 0 on, and the last of them, which is no less than ``most``; of bytes, round ones of their unit; of counts,
-    whole ones."""
+    """Returns round ticks from 0 on, and the last of them, which is at least ``most``. Ticks of bytes are round in their unit, ticks of
+    counts are whole."""
     if most <= 0:
         return [0.0], 1.0
     unit = 1024.0 ** next((power for power in (3, 2, 1) if most >= 1024**power), 0) if text is chart_bytes_text else 1.0
@@ -166,11 +166,11 @@ def _legend(series: Sequence[Series]) -> list[tuple[str, str]]:
 
 
 def _short(label: str) -> str:
-    """Of a long name, what fits beside a row; the row's bars tell all of it."""
+    """Shorten a long name to the width of a row label."""
     half = _NAME_CHARACTERS // 2
     return label if len(label) <= _NAME_CHARACTERS else f"{label[: half - 1]}…{label[-half:]}"
 
 
 def _day(label: str) -> str:
-    """Of a time, what fits below a column."""
+    """Shorten a time to the width of a column label."""
     return f"{label[5:10]} {label[11:16]}" if len(label) > 16 and label[10] == "T" else label
