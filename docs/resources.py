@@ -106,7 +106,7 @@ def _kind_chapter(definition: Mapping[str, Any]) -> str:
         f"`{names['plural']}`, `{names['singular']}`, `{names['shortNames'][0]}`, "
         f"and `{names['categories'][0]}` for both kinds.\n"
         f"\n### Fields of a {kind}\n\n{_table(('field', 'type', 'default', 'bounds', 'what it is'), _field_rows(spec))}"
-        f"\n### Rules of a {kind}\n\n{_table(('field', 'what is told of a value that breaks it'), _rule_rows(schema))}"
+        f"\n### Rules of a {kind}\n\n{_table(('field', 'message for a value that breaks it'), _rule_rows(schema))}"
         f"\n### Status of a {kind}\n\nConditions and their reasons are on the page about [operating](operating.md#conditions).\n"
         f"\n{_table(('field', 'type', 'what it is'), _status_rows(status))}"
         f"\n### Columns of a {kind}\n\n{_columns_text(version)}\n"

@@ -24,7 +24,7 @@ OPTIONS: dict[str, str] = {
     "prefix": "only keys that begin with this text, such as `sales.`",
     "pushdown": "`true` lets a query's conditions spare reading, in a data frame that is read once ([why](#what-is-read-for-a-query))",
     "columns": "the columns wanted, separated by commas: others are not made",
-    "partitions": "how many tasks read, at most; 8 unless told",
+    "partitions": "how many tasks read, at most; default 8",
 }
 _PARTITIONS = 8
 

@@ -93,7 +93,7 @@ TABLES: dict[str, SourceTable] = {
         (
             *_PLACE,
             *_COMMIT,
-            SourceColumn("author_time", "timestamp", "when its author made it, where that was told"),
+            SourceColumn("author_time", "timestamp", "when its author made it, if that was given"),
             SourceColumn("signed_off_by", "array<string>", "who signed it off"),
             SourceColumn("properties", "map<string, array<string>>", "its properties, each with its values"),
             SourceColumn("parent", "string", "the commit before it; null where history begins"),
