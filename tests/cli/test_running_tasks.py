@@ -69,7 +69,7 @@ def test_work_that_has_to_wait_is_left_to_a_worker(store: Store, task_id: Object
     def work(claim: TaskLease) -> dict[str, Any]:
         raise TaskNotReadyError("the realm sleeps")
 
-    with pytest.raises(RefusedError, match=r"waits, and a worker goes on with it .*: the realm sleeps"):
+    with pytest.raises(RefusedError, match=r"waits, and a worker continues it .*: the realm sleeps"):
         run_task_here(CliSession(), store, task_id, work)
     assert TaskQueue(store).read_task(task_id).value.attempts[-1].outcome == "PUT_OFF"
 
