@@ -84,9 +84,9 @@ PARTS = {
 }
 """Steps of what is tried here, or reads that are made of such."""
 ELSEWHERE = {
-    "import_tables": "tests/imports/test_interrupted_imports.py",
-    "dry_import": "tests/imports/test_interrupted_imports.py",
-    "run_import": "tests/imports/test_interrupted_imports.py",
+    "import_tables": "tests/catalogs_import/test_interrupted_imports.py",
+    "dry_import": "tests/catalogs_import/test_interrupted_imports.py",
+    "run_import": "tests/catalogs_import/test_interrupted_imports.py",
     "collect_realms": "tests/maintenance/test_collecting_together.py",
     "run_collection": "tests/maintenance/test_interrupted_collections.py",
     "purge_table": "tests/purge/test_interrupted_purges.py",
