@@ -18,7 +18,7 @@ from headwater.gc import collect_realm
 from headwater.settings import Settings
 from headwater.store import RealmStore
 from headwater.store.backends.memory import MemoryBackend
-from maintenance.lakes import make_realm, open_on, rows_of
+from lakes import make_realm, open_on, rows_of
 
 DEPTHS = [0, 0, 1, 2, 3, 4, 5, 6, 7, 0, 0, 0]
 
