@@ -3,10 +3,10 @@
     retention          which references a realm has, and how much of their history stays
     mark_phase         marks every object that stays; live_set and bloom_filter hold the marks
     classifier         says of a scanned row why it stays, or that it is garbage
-    sweep, cleanup     delete the garbage rows, then tombstones, names, pins and rows of purged realms
-    collector          one collection from its beginning to its end; shared_scan: several realms in one scan
+    sweep              deletes the garbage rows, then tombstones, names, pins and rows of purged realms
+    collector          runs one collection from its beginning to its end; shared_scan: several realms in one scan
 
-Knows what references, commits and catalogs keep. Must not know the inside of tasks, who asks, or when.
+This package knows what references, commits and catalogs keep. It must not know the inside of tasks, who asks, or when.
 """
 
 from headwater.gc.classifier import LeftoverParts

@@ -25,15 +25,16 @@ _bytes = itemgetter(ObjectKey._fields.index("bytes"))
 class CollectionResult:
     """What a collection saw and did, counted in rows (an object may have several).
 
-    kept          by reason; ``types`` the same by object type, with what is "garbage" beside it
-    leftover_parts  of the garbage: parts that an interrupted rewriting left of an object that itself may stay
-    deleted       rows that the database confirmed gone; in a dry run 0, and ``garbage`` says what would go
-    deleted_bytes, deleted_types  of rows of which it is certain that they were among these: at least so many; by type (rows, bytes)
-    marks         objects that were marked; what a filter holds of them is estimated
-    filter_bytes, filter_fpp  of the filter, and the share of garbage that it keeps by mistake; 0 where the marks are exact
-    seconds       by phase: note, mark, plan (a whole scan), raise, sweep (another one), and of the sweep what deletions took;
-                  of splits that are swept at the same time, a split's share
-    resumed       how often an interrupted sweep was gone on with; all counts are of all attempts together
+    kept          rows that stay, by reason
+    types         rows by object type and reason; "garbage" is one of the reasons
+    leftover_parts  garbage rows that are parts which an interrupted rewriting left; their object itself may stay
+    deleted       rows that the database confirmed deleted; 0 in a dry run, where ``garbage`` counts what would go
+    deleted_bytes, deleted_types  at least: they count the rows whose deletion is certain; by type (rows, bytes)
+    marks         objects that were marked; the part that a filter holds is estimated
+    filter_bytes, filter_fpp  the filter's size and the share of garbage that it keeps by mistake; 0 where the marks are exact
+    seconds       by phase: note, mark, plan (a whole scan), raise, save, sweep (another scan), delete (a part of the sweep);
+                  where splits are swept side by side, a split's share
+    resumed       how often an interrupted sweep was resumed; every count is the sum over all attempts
     """
 
     realm: str
@@ -64,7 +65,7 @@ class CollectionResult:
     notes: list[str] = field(default_factory=list)
 
     def as_plain(self) -> dict[str, Any]:
-        """For a task's outcome and a run's record."""
+        """The result as plain data, for a task's outcome and a run's record."""
         return {
             "realm": self.realm,
             "dryRun": self.dry_run,
@@ -95,44 +96,44 @@ class CollectionResult:
         }
 
     def saved(self) -> dict[str, Any]:
-        """For whoever goes on with this run; ``restored`` reads it."""
+        """The counts as plain data that a resumed run reads with ``restored``."""
         plain: dict[str, Any] = msgspec.to_builtins(self)
         return plain
 
     @classmethod
     def restored(cls, saved: dict[str, Any]) -> CollectionResult:
-        """What ``saved`` told. CorruptionError when another release meant something else by it."""
+        """The counts that ``saved`` gave. Raises CorruptionError when another release wrote them in another form."""
         try:
             return msgspec.convert(saved, cls)
         except msgspec.ValidationError as fault:
             raise CorruptionError(f"the counts of an interrupted collection cannot be read: {fault}") from fault
 
-    def count_scanned(self, batch: Sequence[ObjectKey], judged: Sequence[KeepReason | None]) -> None:
-        """Add what was decided of a batch of rows."""
+    def count_scanned(self, batch: Sequence[ObjectKey], reasons: Sequence[KeepReason | None]) -> None:
+        """Count a batch of scanned rows, each with its reason; None is garbage."""
         self.scanned += len(batch)
         self.scanned_bytes += sum(map(_bytes, batch))
-        for (kind, why), rows in Counter(zip(map(_type, batch), judged, strict=True)).items():
+        for (kind, why), rows in Counter(zip(map(_type, batch), reasons, strict=True)).items():
             name = "garbage" if why is None else why.value
-            reasons = self.types.setdefault(kind, {})
-            reasons[name] = reasons.get(name, 0) + rows
+            counts = self.types.setdefault(kind, {})
+            counts[name] = counts.get(name, 0) + rows
             if why is None:
                 self.garbage += rows
             else:
                 self.kept[name] = self.kept.get(name, 0) + rows
-        if None in judged:
-            garbage = [key for key, why in zip(batch, judged, strict=True) if why is None]
+        if None in reasons:
+            garbage = [key for key, why in zip(batch, reasons, strict=True) if why is None]
             self.garbage_bytes += sum(map(_bytes, garbage))
             _add(self.garbage_types, garbage)
 
     def count_deleted(self, rows: int, gone: Sequence[ObjectKey]) -> None:
-        """Add what the database says went, and which rows these were as far as that is certain."""
+        """Count deleted rows: how many the database says, and which ones, as far as that is certain."""
         self.deleted += rows
         self.deleted_bytes += sum(map(_bytes, gone))
         _add(self.deleted_types, gone)
 
 
 class PhaseTimer:
-    """Adds up how long each phase takes, on a clock that does not step. For several threads."""
+    """Adds up how long each phase takes, on the monotonic clock. Safe for several threads."""
 
     def __init__(self, clock: Clock, seconds: dict[str, float]) -> None:
         self._clock = clock
@@ -141,7 +142,7 @@ class PhaseTimer:
 
     @contextmanager
     def time_phase(self, name: str, *, share: int = 1) -> Iterator[None]:
-        """Time what stands inside. ``share``: so many do it side by side."""
+        """Time the body. ``share`` is how many threads do it side by side."""
         began = self._clock.monotonic()
         try:
             yield

@@ -81,7 +81,7 @@ def collect_realm(
 
 
 def open_marker(scope: CollectionScope, *, trace: bool = False) -> LiveMarker:
-    """A marker with the cut-offs of now."""
+    """Returns a marker whose cut-offs count from now."""
     settings, now = scope.rows.settings, scope.rows.clock.now()
     record = read_collection(scope.rows)
     marked = 0 if record is None else record.value.marked
@@ -89,7 +89,7 @@ def open_marker(scope: CollectionScope, *, trace: bool = False) -> LiveMarker:
     return LiveMarker(
         scope=scope,
         now=now,
-        # never before the last run's, also by a clock that is behind its: what that let go may be deleted
+        # Never before the last run's cut-off, even when this clock is behind: what that run let go may be deleted already.
         reader_cutoff=Micros(max(now - round(settings.reader_grace_seconds * 1_000_000), before)),
         writer_cutoff=Micros(now - round(settings.writer_grace_seconds * 1_000_000)),
         previous=None if record is None else record.value,
@@ -99,7 +99,7 @@ def open_marker(scope: CollectionScope, *, trace: bool = False) -> LiveMarker:
 
 
 class Collector:
-    """One run. ``result`` counts while it runs, and tells of a run that fails how far it came."""
+    """One collection of one realm. ``result`` counts while it runs, so a run that fails shows how far it came."""
 
     def __init__(self, store: Store, scope: CollectionScope, *, fence: Fence, progress: ProgressCallback, owner: str) -> None:
         self._store = store
@@ -109,11 +109,13 @@ class Collector:
         self._owner = owner
         self._pacing = Throttle(store.settings, store.clock, fence)
         self._watch = self._pacing.watch
+        # Read before the marker fixes its cut-offs: a record that another run writes from here on makes our next swap fail.
         self._published = PublishedSweep(self._rows, read_collection(self._rows), self._watch)
         self._marker = open_marker(scope)
         self._marker.look = self._watch.check_now_and_then
         self._landmarks = ScanLandmarks()
-        self._judge: RowClassifier | None = None
+        # Invariant: made after the marking, and used by the planning scan alone; the sweep makes one for each split.
+        self._classifier: RowClassifier | None = None
         self._start(
             CollectionResult(
                 realm=self._rows.realm,
@@ -129,19 +131,20 @@ class Collector:
 
     @property
     def key(self) -> RealmKey:
-        """What the rows of its realm carry."""
+        """The key that the realm's rows carry."""
         return self._rows.key
 
     def so_far(self) -> dict[str, Any]:
-        """What was counted until now, by this attempt and those before it."""
+        """The counts until now, of this attempt and those before it."""
         return self.result.as_plain()
 
     def collect(self, *, dry_run: bool = False) -> CollectionResult:
-        """Do it, once: go on with what was interrupted, or begin."""
+        """Run the collection: resume an interrupted sweep, or begin a new one. Call it once."""
         self.result.dry_run = dry_run
         if not dry_run and self.resume():
             return self.result
         self.mark()
+        # The plan scans every row and deletes none: what makes ages meaningless must refuse the run before its first deletion.
         with self.phases.time_phase("plan"):
             for batch in self._rows.scan_objects():
                 self.plan_batch(batch)
@@ -152,26 +155,27 @@ class Collector:
         return self.result
 
     def mark(self) -> None:
-        """Mark."""
+        """Mark every object that a listed reference keeps.
+
+        raises        CorruptionError, RefusedError or UnavailableError with the reason why nothing may be deleted
+        """
         self._check_clock()
         self._note_circumstances()
         with self.phases.time_phase("mark"):
             found = self._scope.find_references()
-            self._scope.check_complete(found)
+            self._scope.check_complete(found)  # a lost reference would make garbage of all that it alone held
             self.result.references = sum(row.deleted is None for _, row in found)
             self._mark(found)
         self._require_room()
 
     def _check_clock(self) -> None:
-        """Delete nothing by a clock that may be ahead: each grace and each retention would be over too early."""
+        """Refuse to collect by a clock that may be ahead: each grace and each retention would end too early."""
         try:
             check_clock(self._store)
         except HeadwaterError as fault:
             if not self.result.dry_run:
                 raise
             self.result.notes.append(f"a collection would delete nothing: {fault}")
-
-    # marking and planning
 
     def _note_circumstances(self) -> None:
         settings = self._rows.settings
@@ -185,10 +189,14 @@ class Collector:
             self.result.notes.append(f"the collection of {_owner_of(record)} was interrupted before its sweep: marked anew")
 
     def _mark(self, found: Sequence[tuple[ScopeEntry, Reference]]) -> None:
-        """Mark; where something is missing, see first whether another run deleted it meanwhile, by a later cut-off than ours."""
+        """Mark what the references keep.
+
+        raises        CorruptionError: something is missing · UnavailableError: it is, because another collection ran meanwhile
+        """
         try:
             self._marker.mark(found)
         except CorruptionError as fault:
+            # Another run with a later cut-off may have deleted what this one still keeps. It left its record: that is no damage.
             record = read_collection(self._rows)
             if record is None or record.value == self._published.value:
                 raise
@@ -201,7 +209,7 @@ class Collector:
         self.result.marks, self.result.filter_bytes, self.result.filter_fpp = len(marks), marks.filter_bytes, marks.fpp
 
     def _require_room(self) -> None:
-        """Refuse to delete by a filter that keeps too much by mistake; the next run is sized by what this one has counted."""
+        """Refuse to delete by a filter that keeps too much by mistake; the next run sizes its filter by this one's count."""
         self._count_marks()
         limit = self._rows.settings.filter_refuse_fpp
         if not self._marks.is_overfull:
@@ -213,6 +221,7 @@ class Collector:
         if self.result.dry_run:
             self.result.notes.append(f"{said}; a collection would delete nothing, and size the next one right")
             return
+        # Only the count is new: nothing was deleted, so cut-offs and cuts stay as they stand in the record.
         before = self._published.value or CollectionRecord()
         self._published.write_record(
             CollectionRecord(
@@ -228,13 +237,13 @@ class Collector:
         raise UnavailableError(f"{said}: nothing was deleted; the next run is sized right")
 
     def plan_batch(self, batch: Sequence[ObjectKey]) -> None:
-        """Count of a batch what stays and why, and what would go; and see that no row's time makes its age meaningless."""
-        if self._judge is None:
-            self._judge = self._new_judge()
-        judged, left_over = self._judge.classify(batch)
+        """Count which rows of a batch stay and why, and which would go. Refuses a row whose time lies ahead: its age means nothing."""
+        if self._classifier is None:
+            self._classifier = self._new_classifier()
+        reasons, left_over = self._classifier.classify(batch)
         latest = max(batch, key=_created)
         check_not_ahead(latest.created, self._marker.now, self._scope, f"a row of type {latest.type!r}")
-        self.result.count_scanned(batch, judged)
+        self.result.count_scanned(batch, reasons)
         self.result.leftover_parts += left_over
         self._landmarks.pass_by(batch)
         self._progress(0, self.result.garbage, "rows")
@@ -243,10 +252,8 @@ class Collector:
     def _marks(self) -> LiveSet:
         return self._marker.marks
 
-    def _new_judge(self) -> RowClassifier:
+    def _new_classifier(self) -> RowClassifier:
         return RowClassifier(self._rows, self._marks, self.result.writer_cutoff)
-
-    # deleting
 
     @property
     def _splits(self) -> int:
@@ -254,46 +261,66 @@ class Collector:
         return self._rows.settings.sweep_splits if is_parallel else 1
 
     def publish_sweep(self, splits: tuple[SweptSplit, ...]) -> tuple[SweptSplit, ...]:
-        """Say that a sweep is on, mark what came between, and save all that the sweep needs. Returns the splits."""
+        """Say that a sweep is on, mark what came between, and save all that the sweep needs. Returns the splits.
+
+        Whoever points a reference at an existing commit reads the reference, then the flag, then swaps (see ``ref_updates``). The
+        collector goes the other way round, so that no interleaving lets a reference point at what is swept (docs/decisions/0003).
+        """
+        # After all that may refuse the run, and before anything goes: the notes must outlive the commits that tell the same.
         self._note_known()
+        # "sweeping" is durable before the first version is raised. A mover that reads its reference after the raise then reads the
+        # flag as well, and takes only a live HEAD as its target. Raised first, it could read the new version, find no flag, and swap
+        # to a commit that is not marked. The record carries the cuts: what lies before them is no legal target from here on.
         self._published.write_record(self._record())
         try:
             with self.phases.time_phase("raise"):
+                # Listed again, after the flag: a mover lists its new name before it reads the flag, so it is in this list or saw it.
                 listed = self._scope.list_references()
+                # Each version is raised before its row is marked. A swap that came before the raise is in the row that the raise
+                # returns; one that comes after it expects the old version, and fails.
                 raised = [(entry, row) for entry in listed if (row := self._raise_version(entry)) is not None]
+                # Marked from the raised rows, not from a read before the raise: a target put in between would be swept.
                 self._marker.mark(raised)
-            self._require_room()
+            self._require_room()  # again: the second marking has added to the filter
+            # Before the marks are saved: a resumed run has the saved marks, and not the ids of the content that commits hold.
             self._release_claims()
+            # Saved last, when nothing can be added any more. A resumed run neither raises nor marks again, so it may find only a
+            # complete live set; a record without chunks, as the one above, makes it mark anew.
             with self.phases.time_phase("save"):
                 chunks = save_live_set(self._rows, self._marks, self._watch)
+            # The record names the chunks only when all of them are written. From here on rows are deleted.
             self._published.write_record(self._record(chunks, splits))
         except FencedError:
-            raise  # the flag belongs to whoever took over
+            raise  # the flag belongs to the run that took over
         except HeadwaterError:
+            # No row is deleted yet, so the flag protects nothing.
             self._published.withdraw_flag()
             raise
         return splits
 
     def finish_sweep(self, sweep: Callable[[], None]) -> None:
-        """Sweep, and end. What may pass leaves the record as it is, for the next attempt to go on with."""
+        """Sweep, clean up, and withdraw the flag. After a fault that may pass the record stays, for the next attempt to resume."""
         try:
             sweep()
+            # References are read again: a tombstone is removed only as it is now, by its version.
             remove_tombstones(self._scope, self._scope.find_references(), self._watch, self.result)
             if not self._scope.is_system:
                 finish_catalog_deletions(self._scope, self._watch)
                 release_pins(self._store, self._scope, self._watch, self.result)
             collect_purged_keys(self._store, self._pacing, self.result)
         except (FencedError, TaskStoppedError, UnavailableError, UnknownOutcomeError):
-            raise
+            raise  # the flag and the saved live set stay: rows may be deleted already, and the next attempt resumes
         except HeadwaterError:
+            # A resumed run would meet the same fault. Without the flag the next one marks anew; what went was garbage by the cuts.
             self._published.withdraw_flag()
             raise
+        # Last of all: while rows may still be deleted, only live HEADs are legal targets.
         self._watch.check_fence()
         self._published.withdraw_flag()
 
     def sweeper(self) -> RealmSweep:
-        """What deletes by the marks."""
-        return RealmSweep(self._rows, self._new_judge, self._pacing, self.result, self.phases, self._save)
+        """Returns the sweep of this realm, which deletes the rows that are not in the live set."""
+        return RealmSweep(self._rows, self._new_classifier, self._pacing, self.result, self.phases, self._save)
 
     def _sweep(self, splits: Sequence[SweptSplit]) -> None:
         with self.phases.time_phase("sweep"):
@@ -301,7 +328,7 @@ class Collector:
 
     def _save(self, splits: Sequence[SweptSplit]) -> None:
         record = self._published.value
-        assert record is not None and record.sweep is not None
+        assert record is not None and record.sweep is not None, "a sweep is saved after its record was published"
         self._published.write_record(self._swept(record, splits))
 
     def _swept(self, record: CollectionRecord, splits: Sequence[SweptSplit]) -> CollectionRecord:
@@ -310,8 +337,9 @@ class Collector:
         return msgspec.structs.replace(record, sweep=sweep, owner=self._owner)
 
     def _record(self, chunks: Sequence[ObjectId] = (), splits: Sequence[SweptSplit] = ()) -> CollectionRecord:
-        """The cuts as they are by now; with the chunks of the marks, a sweep that can be gone on with."""
+        """The record that says "sweeping", with the cuts of the marking so far. With ``chunks`` it is a sweep that can be resumed."""
         self._watch.check_fence()
+        # The cuts are written before the record that names them, under a new id each time: no reader of an older record sees them change.
         cuts = self._rows.new_id()
         self._rows.write_objects([(cuts, HistoryCuts(lines=self._marker.cuts))], are_new=True)
         sweep = SweepState(self._marker.now, tuple(chunks), tuple(splits), self.result.saved()) if chunks else None
@@ -328,25 +356,26 @@ class Collector:
         )
 
     def _raise_version(self, entry: ScopeEntry) -> Reference | None:
-        """The reference as it is under its new version; a listed name without a row gets a tombstone.
+        """Returns the reference under a raised version. A listed name without a row gets a tombstone.
 
-        A name that every realm has is never created on an existing commit: it needs none.
+        A name that every realm has is never created on an existing commit, so it needs no tombstone.
         """
         for _ in range(_TRIES):
             self._watch.check_fence()
             row = self._rows.find_row(entry.name)
             if row is None and entry.listed == 0:
                 return None
+            # A row that appears out of nothing could not be beaten by a version: the tombstone takes its place first.
             try:
                 return self._rows.bury_reference(entry.name) if row is None else self._rows.raise_version(row)
             except SwapConflictError:
-                continue
+                continue  # it moved: read it again, for only the row that the raise returns is sure to be the current one
         raise SwapConflictError(
             f"reference {entry.name!r} of realm {self._rows.realm!r} changes too fast to be collected: try again later"
         )
 
     def _note_known(self) -> None:
-        """Before anything goes that tells of it; and after all that may refuse: then nothing is written."""
+        """Note the metadata files that commits tell of, before those commits may be deleted."""
         if self._scope.is_system:
             return
         with self.phases.time_phase("note"):
@@ -354,22 +383,21 @@ class Collector:
             note_all_known(self._rows, fence=self._watch.check_fence)
 
     def _release_claims(self) -> None:
-        """Of tables that no kept commit holds. Before the sweep: who goes on with that does not know what commits hold."""
+        """Release the claims of tables that no kept commit holds."""
         if self._scope.is_system:
             return
+        # By the earlier of both: a younger claim may be of a commit that is being written, or that somebody still reads.
         cutoff = min(self.result.reader_cutoff, self.result.writer_cutoff)
         self._watch.check_fence()
         self.result.claims_released = release_claims(
             self._rows, self._marker.content, older_than=cutoff, fence=self._watch.check_fence
         )
 
-    # going on
-
     def resume(self) -> bool:
-        """Go on with an interrupted sweep, if there is one that can be: by its marks and its cut-offs, to the end."""
+        """Resume an interrupted sweep with its live set and its cut-offs. Returns False when there is none that can be resumed."""
         record = self._published.value
         if record is None or not record.sweeping or record.sweep is None:
-            return False
+            return False  # a sweep that saved no live set has deleted nothing: mark anew
         self._check_clock()
         sweep = record.sweep
         try:
@@ -384,8 +412,9 @@ class Collector:
             f"the sweep of {_owner_of(record)} was interrupted: gone on with, by its marks and cut-offs;"
             " what it deleted after it last wrote down how far it was is not counted"
         )
-        self._start(counted)
+        self._start(counted)  # with the cut-offs of the run that marked: what was written since is younger, and stays
         self._marker.marks = marks
+        # Taken over before the first deletion: if the earlier run still lives, its next save fails and ends it.
         self._published.write_record(self._swept(record, sweep.splits))
         self.finish_sweep(lambda: self._sweep(sweep.splits))
         return True
@@ -399,16 +428,17 @@ _log = structlog.get_logger()
 
 
 class PublishedSweep:
-    """Every change is a swap of what this run wrote last: who was overtaken by another run finds out, and stops."""
+    """The realm's collection record, as this run writes it. A run that was overtaken by another one fails at its next write."""
 
     def __init__(self, rows: RealmStore, seen: Versioned[CollectionRecord] | None, watch: FenceWatch) -> None:
         self._rows = rows
+        # Invariant: what this run has read or written last. Every write is a swap of exactly that.
         self._seen = seen
         self._watch = watch
 
     @property
     def value(self) -> CollectionRecord | None:
-        """The record as it was seen or written last."""
+        """The record as this run read or wrote it last."""
         return None if self._seen is None else self._seen.value
 
     def write_record(self, record: CollectionRecord) -> None:
@@ -431,17 +461,18 @@ class PublishedSweep:
             ) from beaten
 
     def withdraw_flag(self) -> None:
-        """Take the flag away. When that fails it stays on until the next run, which harms only those who want an old commit."""
+        """Withdraw the flag. If that fails it stays on until the next run, and refuses old targets, nothing else."""
         if self._seen is None:
             return
         try:
+            # A swap, too: a run that was overtaken must not withdraw the flag of the one that sweeps now.
             self._seen = self._rows.update_object(self._seen, _ended(self._seen.value))
         except HeadwaterError as fault:
             _log.warning("the sweep's flag stays on until the next run", realm=self._rows.realm, fault=str(fault))
 
 
 def abandon_sweep(rows: RealmStore, owner: str) -> None:
-    """Withdraw the flag of a sweep that nobody is to go on with; another owner's stays."""
+    """Withdraw the flag of an owner's sweep that nobody will resume. The flag of another owner stays."""
     found = rows.find_versioned(COLLECTION_ID, CollectionRecord)
     if found is not None and found.value.sweeping and found.value.owner == owner:
         rows.update_object(found, _ended(found.value))

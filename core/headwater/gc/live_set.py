@@ -24,30 +24,30 @@ from headwater.gc.throttle import FenceWatch
 from headwater.store import ObjectId, RealmStore, id_text
 
 CHUNK_BYTES = 300 * 1024
-"""The most that one of ``chunks`` has: it fits one row with its envelope."""
+"""The size limit of one chunk: with its envelope it fits one row."""
 _BODY_BYTES = CHUNK_BYTES - 4
 _RUN = 4096
-"""Ids of one run, at most: an insertion moves half as many on average."""
+"""The size limit of one run, in ids: an insertion moves half as many on average."""
 _SPARSE = 8
-"""With so many times as many neighbours, adding one by one is quicker than merging."""
+"""Where the run has this many times as many ids in between, adding one by one is quicker than merging."""
 _MANY = 16
-"""From so many ids on, it pays to look at them together."""
+"""From this many ids on, it pays to look at them together."""
 _BYTES_PER_MARK = 10
 _REASONS = (KeepReason.HEAD, KeepReason.GRACE, KeepReason.RETENTION, KeepReason.RECORD)
-"""The codes of the chunks' format: append only."""
+"""A reason's place is its code in stored chunks: append only."""
 _CODES = {why: code for code, why in enumerate(_REASONS)}
 _HEADER = struct.Struct("<4sQQddQQQ")
 _MAGIC = b"mrk1"
 
 
 class LiveSet:
-    """Ids of 63 bits with the first reason that was given for each.
+    """Ids of 63 bits, each with the first reason that was given for it.
 
-    exact_bytes   memory for the exact part; what is added by ``add_leaf`` beyond it goes to the filter
-    expected      how many marks there will be, at a guess; the filter is sized for what of them the exact part does not hold,
-                  or for as many again as that holds when this is more
+    exact_bytes   memory for the exact part; once it is used up, ``mark_leaf`` adds to the filter
+    expected      an estimate of how many marks there will be; the filter is sized for those that the exact part does not hold,
+                  or for as many as that holds if this is more
     fpp           the filter's share of false positives at that size; above ``refuse_fpp`` it is over-full
-    salt          another one, and the filter errs in others
+    salt          another salt gives other false positives
     """
 
     def __init__(
@@ -58,43 +58,47 @@ class LiveSet:
         self._fpp = fpp
         self._refuse_fpp = refuse_fpp
         self._salt = salt
+        # Invariant: the sum of the lengths of all runs.
         self._exact = 0
+        # Invariant: the three lists are parallel. Runs are sorted and disjoint; run i has the ids from _lows[i] up to _lows[i + 1],
+        # exclusive, and _lows[0] is 0, so that every id belongs into exactly one run. A code stands where its id stands.
         self._lows: list[int] = [0]
         self._runs: list[array[int]] = [array("Q")]
         self._whys: list[bytearray] = [bytearray()]
+        # Invariant: holds leaves alone. A false positive for an object that points further would end the descent, and lose all below.
         self._filter: BloomFilter | None = None
 
     def __len__(self) -> int:
-        """Marked objects; what the filter holds is estimated."""
+        """How many objects are marked; the filter's part is estimated."""
         return self._exact + (0 if self._filter is None else len(self._filter))
 
     @property
     def is_full(self) -> bool:
-        """The exact part is: leaves go to the filter from now on."""
+        """Whether the exact part is full: leaves go to the filter from then on."""
         return self._exact >= self.exact_limit
 
     @property
     def filter_bytes(self) -> int:
-        """0 while everything is exact."""
+        """The size of the filter; 0 while everything is exact."""
         return 0 if self._filter is None else self._filter.size_bytes
 
     @property
     def fpp(self) -> float:
-        """The share of false positives as estimated now; 0 while everything is exact."""
+        """The estimated share of false positives; 0 while everything is exact."""
         return 0.0 if self._filter is None else self._filter.fpp
 
     @property
     def is_overfull(self) -> bool:
-        """So much was added beyond the guess that the filter would keep too much: delete nothing, and guess better next time."""
+        """Whether so much was added beyond the estimate that the filter would keep too much garbage."""
         return self.fpp > self._refuse_fpp
 
     def mark(self, object_id: ObjectId, why: KeepReason) -> bool:
-        """Mark exactly, whatever the budget says. True: it was not marked exactly before."""
+        """Mark an object exactly, whatever the budget says. Returns True if it was not marked exactly before."""
         place = bisect_right(self._lows, object_id) - 1
         run = self._runs[place]
         at = bisect_left(run, object_id)
         if at < len(run) and run[at] == object_id:
-            return False
+            return False  # the first reason stays
         run.insert(at, object_id)
         self._whys[place].insert(at, _CODES[why])
         self._exact += 1
@@ -103,7 +107,7 @@ class LiveSet:
         return True
 
     def mark_many(self, object_ids: Sequence[ObjectId], why: KeepReason) -> None:
-        """As ``add``, for many: quick where they lie close together."""
+        """Mark many objects exactly; quick where their ids lie close together."""
         if len(object_ids) < _MANY:
             for object_id in object_ids:
                 self.mark(object_id, why)
@@ -118,63 +122,64 @@ class LiveSet:
             at = end
 
     def mark_leaves(self, object_ids: Sequence[ObjectId], why: KeepReason) -> None:
-        """As ``add_leaf``, for many."""
+        """Mark many objects that point to nothing."""
         room = max(self.exact_limit - self._exact, 0)
         self.mark_many(object_ids[:room], why)
         for object_id in object_ids[room:]:
             self.mark_leaf(object_id, why)
 
     def unmarked(self, object_ids: Sequence[ObjectId]) -> list[ObjectId]:
-        """Those that are not marked exactly, each once, in their order."""
+        """Returns the ids that are not marked exactly, each once, in their order."""
         distinct = dict.fromkeys(object_ids)
         if len(distinct) < _MANY:
             return [object_id for object_id in distinct if not self.is_exact(object_id)]
         once = list(distinct)
-        return [object_id for object_id, why in zip(once, self._judge_exactly(once), strict=True) if why is None]
+        return [object_id for object_id, why in zip(once, self._find_all_exactly(once), strict=True) if why is None]
 
     def mark_leaf(self, object_id: ObjectId, why: KeepReason) -> None:
-        """Mark what points to nothing: exactly while the budget lasts."""
+        """Mark an object that points to nothing: exactly while the budget lasts, then in the filter."""
         if not self.is_full:
             self.mark(object_id, why)
         elif not self.is_exact(object_id):
             if self._filter is None:
+                # Sized once: a filter cannot grow. One that is filled beyond this is over-full, and nothing is deleted by it.
                 self._filter = BloomFilter(max(self.expected - self._exact, self._exact), self._fpp, self._salt)
             self._filter.add_id(object_id)
 
     def is_exact(self, object_id: ObjectId) -> bool:
-        """Marked, and not by the filter's word."""
+        """Whether an object is marked in the exact part. The filter is not asked."""
         run = self._runs[bisect_right(self._lows, object_id) - 1]
         at = bisect_left(run, object_id)
         return at < len(run) and run[at] == object_id
 
     def reason_of(self, object_id: ObjectId) -> KeepReason | None:
-        """Why an object stays; None: it is not marked, for certain."""
+        """Why an object stays; None if it is certainly not marked."""
         return self.reasons_of((object_id,))[0]
 
     def reasons_of(self, object_ids: Sequence[ObjectId]) -> list[KeepReason | None]:
-        """As ``find``, for a batch in any order; fast where the batch lies close together, as that of a scan does."""
+        """Why each of these objects stays, in their order; fast where the ids lie close together, as in a scan."""
         if not object_ids:
             return []
-        judged = self._judge_exactly(object_ids)
+        reasons = self._find_all_exactly(object_ids)
         if self._filter is not None:
             known = self._filter
-            for at, why in enumerate(judged):
+            for at, why in enumerate(reasons):
                 if why is None and object_ids[at] in known:
-                    judged[at] = KeepReason.FILTER
-        return judged
+                    reasons[at] = KeepReason.FILTER
+        return reasons
 
     def chunks(self) -> Iterator[bytes]:
-        """All of it as bytes, each chunk of at most CHUNK_BYTES with a checksum: a header, the exact part, the filter.
+        """The whole set as bytes: a header, the exact part, the filter; each chunk has a checksum and at most CHUNK_BYTES.
 
-        The same marks make the same chunks.
+        Equal sets give equal chunks.
         """
         return map(_sealed, self._chunks())
 
     @classmethod
     def from_chunks(cls, chunks: Iterable[bytes]) -> LiveSet:
-        """What ``chunks`` told.
+        """The set that ``chunks`` gave.
 
-        raises        CorruptionError when one is missing or damaged: better to mark anew than to guess
+        raises        CorruptionError when a chunk is missing or damaged: the caller marks anew
         """
         given = map(_opened, chunks)
         header = next(given, b"")
@@ -182,6 +187,7 @@ class LiveSet:
             raise CorruptionError("the marks of a collection cannot be read: their header is missing or of another release")
         _, limit, exact, fpp, refuse_fpp, filter_bytes, capacity, salt = _HEADER.unpack(header)
         made = cls(limit * _BYTES_PER_MARK, fpp=fpp, refuse_fpp=refuse_fpp, salt=salt)
+        # The header counts both parts: a set that lost a chunk would delete what that chunk had marked.
         while made._exact < exact:
             made._append(next(given, b""))
         pieces = list(given)
@@ -192,12 +198,10 @@ class LiveSet:
         return made
 
     def __iter__(self) -> Iterator[ObjectId]:
-        """The ids that are marked exactly, ascending."""
+        """Iterate over the ids that are marked exactly, in ascending order."""
         for run in self._runs:
             for number in run:
                 yield ObjectId(number)
-
-    # inside
 
     def _chunks(self) -> Iterator[bytes]:
         pieces = [] if self._filter is None else list(self._filter.pieces(_BODY_BYTES))
@@ -218,7 +222,7 @@ class LiveSet:
         yield from pieces
 
     def _lay_into(self, place: int, ascending: list[ObjectId], code: int) -> None:
-        """Add ids that all belong into one run."""
+        """Mark ids that all belong into one run."""
         run, whys = self._runs[place], self._whys[place]
         start, end = bisect_left(run, ascending[0]), bisect_right(run, ascending[-1])
         if end - start > _SPARSE * len(ascending):
@@ -231,7 +235,7 @@ class LiveSet:
         else:
             known = dict(zip(run[start:end], whys[start:end], strict=True))
             self._exact -= len(known)
-            known = dict.fromkeys(ascending, code) | known
+            known = dict.fromkeys(ascending, code) | known  # in this order: the reason that was there first stays
             fresh = sorted(known)
             codes = bytes(map(known.__getitem__, fresh))
         run[start:end] = array("Q", fresh)
@@ -242,14 +246,14 @@ class LiveSet:
             place += len(self._runs[place]) <= _RUN
 
     def _split(self, place: int) -> None:
-        """In halves; at the end, where ids ascend, almost all stays in the first, which then grows no more."""
+        """Split a run in halves. The last run keeps most of its ids in the first part, which does not grow any more while ids ascend."""
         run, whys = self._runs[place], self._whys[place]
         half = len(run) // 2 if place < len(self._runs) - 1 else len(run) - len(run) // 8
         self._runs[place : place + 1] = [run[:half], run[half:]]
         self._whys[place : place + 1] = [whys[:half], whys[half:]]
         self._lows.insert(place + 1, run[half])
 
-    def _judge_exactly(self, object_ids: Sequence[ObjectId]) -> list[KeepReason | None]:
+    def _find_all_exactly(self, object_ids: Sequence[ObjectId]) -> list[KeepReason | None]:
         low, high = min(object_ids), max(object_ids)
         first, last = bisect_right(self._lows, low) - 1, bisect_right(self._lows, high) - 1
         start, end = bisect_left(self._runs[first], low), bisect_right(self._runs[last], high)
@@ -275,6 +279,7 @@ class LiveSet:
         count, rest = divmod(len(chunk), 9)
         ids = array("Q", chunk[: count * 8])
         codes = bytearray(chunk[count * 8 :])
+        # The checksum of each chunk says nothing about their order: a chunk given twice, or before its time, would break the runs.
         last = self._runs[-1][-1] if self._exact else -1
         if not count or rest or ids[0] <= last or max(codes) >= len(_REASONS):
             raise CorruptionError("the marks of a collection cannot be read: a chunk is missing, damaged or out of order")
@@ -305,13 +310,14 @@ _MASK = 0xFFFFFFFFFFFFFFFF
 
 
 class ContentIdSet:
-    """Content ids by 63 bits of a hash: two that share them are taken for one, which can keep a claim and never release one.
+    """Content ids as 63 bits of a hash. Two ids that share a hash count as one: that can keep a claim, and never release one.
 
-    Hashes lie in buckets by their first bits; a bucket is sorted, and rid of what it has twice, when it has doubled.
+    Hashes lie in buckets by their first bits. A bucket that has doubled is sorted, and its duplicates are removed.
     """
 
     def __init__(self) -> None:
         self._buckets: list[array[int]] = [array("Q") for _ in range(_BUCKETS)]
+        # Invariant: by bucket, its length when it was sorted last. Buckets only grow in between, so an equal length means sorted.
         self._sorted = [0] * _BUCKETS
 
     def add_ids(self, content_ids: Iterable[bytes]) -> None:
@@ -337,7 +343,7 @@ class ContentIdSet:
         return sum(len(self._sort(place)) for place in range(_BUCKETS))
 
     def chunks(self) -> Iterator[bytes]:
-        """To be persisted, as those of ``LiveSet``."""
+        """The whole set as bytes, in the format of ``LiveSet.chunks``."""
         marks = LiveSet(1 << 62)
         for place in range(_BUCKETS):
             marks.mark_many([ObjectId(number) for number in self._sort(place)], KeepReason.HEAD)
@@ -345,7 +351,7 @@ class ContentIdSet:
 
     @classmethod
     def from_chunks(cls, chunks: Iterable[bytes]) -> ContentIdSet:
-        """What ``chunks`` told. Raises CorruptionError as ``LiveSet.from_chunks`` does."""
+        """The set that ``chunks`` gave. Raises CorruptionError as ``LiveSet.from_chunks`` does."""
         made = cls()
         for number in LiveSet.from_chunks(chunks):
             made._buckets[number >> 55].append(number)
@@ -365,7 +371,8 @@ def _hash(content_id: bytes) -> int:
 
 
 def save_live_set(rows: RealmStore, marks: LiveSet, watch: FenceWatch) -> tuple[ObjectId, ...]:
-    """Write the marks, a row at a time; returns the rows' ids in their order."""
+    """Write the set, a row at a time; returns the rows' ids in their order."""
+    # Nothing leads to these rows. They outlive a sweep, however often resumed, because they are younger than its cut-off.
     written = []
     for chunk in marks.chunks():
         watch.check_fence()
@@ -375,7 +382,7 @@ def save_live_set(rows: RealmStore, marks: LiveSet, watch: FenceWatch) -> tuple[
 
 
 def load_live_set(rows: RealmStore, chunks: Sequence[ObjectId]) -> LiveSet:
-    """What ``save_live_set`` wrote. CorruptionError when something of it is not there or damaged: then mark anew."""
+    """The set that ``save_live_set`` wrote. Raises CorruptionError when a part is missing or damaged: the caller marks anew."""
     fresh = rows.without_cache()
 
     def read(object_id: ObjectId) -> bytes:

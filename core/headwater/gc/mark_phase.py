@@ -34,14 +34,14 @@ from headwater.gc.retention import CollectionScope, HistoryLine, KeepReason, Lin
 from headwater.store import ObjectId, Reference, ReferenceMove, StoredObject, id_text, is_note, unknown_pointers_reason
 
 _REASONS = (KeepReason.HEAD, KeepReason.GRACE, KeepReason.RETENTION)
-"""In this order each object gets the first that holds."""
+"""The order of marking: each object gets the first reason that holds."""
 _NEVER = Micros(0)
 _WAITING = 5000
-"""So many ids wait before they are looked at, so that commits of a line are walked in blocks."""
+"""How many ids wait before they are walked, so that commits of a line are walked in blocks."""
 _LANDMARK = 16
-"""Of so many commits of a line, one is remembered as its own."""
+"""One in so many commits of a line remembers which line walked it."""
 _RECENT = 50_000
-"""Leaves that are remembered exactly beyond the budget: neighbouring commits point to the same."""
+"""How many leaves are remembered exactly beyond the budget: neighbouring commits point to the same leaves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,16 +57,18 @@ _KeptState = tuple[ObjectId | None, Micros | None, tuple[ReferenceMove, ...]]
 
 
 def _kept_state(row: Reference) -> _KeptState:
-    """All of a reference that says what it keeps: not its version."""
+    """Everything of a reference that says what it keeps."""
+    # Not its version: the second marking follows a raise of every version, and walks only what else has changed.
     return row.pointer, row.deleted, tuple(row.moves)
 
 
 @dataclass(slots=True)
 class _Stretch:
-    """A line, and how far down it was walked.
+    """A history line, and how far down it was walked.
 
-    place         the next commit to be judged; None: all that stay were
-    oldest        the place of the last one that stays, with its sound time and seq; ``is_oldest_new``: no other line had it before
+    place         the next commit to look at; None once all that stay were walked
+    oldest        the place of the oldest commit that stays so far, with its sound time and seq
+    is_oldest_new whether no other line had that commit before
     """
 
     line: HistoryLine
@@ -81,7 +83,7 @@ class _Stretch:
     newest: Micros = _NEVER
 
     def keeps_what(self, other: _Stretch, why: KeepReason) -> bool:
-        """Whether this line keeps, for that reason, all that another one does of a history that they share."""
+        """Whether this line keeps, for that reason, everything that the other one keeps of a history that they share."""
         mine, its = self.line, other.line
         if why is KeepReason.GRACE:
             return mine.reader_cutoff <= its.reader_cutoff
@@ -94,10 +96,10 @@ class LiveMarker:
     """Marks all objects of one realm that stay.
 
     now, reader_cutoff, writer_cutoff   fixed once, at the start
-    trace         remember what pointed to each object and where each commit was found, for explanations: takes much memory
-    expected      how many objects will be marked, at a guess: a filter that becomes necessary is sized by it
-    look          called often while it marks: may raise, to end it
-    content       ids of all content that kept commits hold: of the oldest of each line, and of what the later ones put
+    trace         remember what pointed to each object and where each commit was found, for explanations; takes much memory
+    expected      an estimate of how many objects will be marked: the filter is sized by it
+    look          called often during the marking; may raise to end it
+    content       the ids of all content that kept commits hold: what the oldest of each line holds, and what later ones put
     """
 
     scope: CollectionScope
@@ -113,11 +115,15 @@ class LiveMarker:
     origins: dict[ObjectId, CommitOrigin] = field(default_factory=dict)
     parents: dict[ObjectId, ObjectId] = field(default_factory=dict)
     content: ContentIdSet = field(default_factory=ContentIdSet)
+    # Invariant: the commits that some line keeps, exactly: whether a line is the first to have one decides whose content it adds.
     _walked: LiveSet = field(init=False)
     _contents: ContentVisit = field(init=False)
+    # Invariant: by name, what a reference said when all that it keeps had been marked. Written after the walk, never before.
     _marked: dict[str, _KeptState] = field(default_factory=dict)
     _landmarks: dict[ObjectId, _Stretch] = field(default_factory=dict)
+    # Invariant: what the commit that was marked last points to, all of which was pushed.
     _neighbours: set[ObjectId] = field(default_factory=set)
+    # Invariant: leaves that were settled; nothing that points further, for what is in here is not walked.
     _recent: set[ObjectId] = field(default_factory=set)
     _why: KeepReason = KeepReason.HEAD
 
@@ -128,24 +134,24 @@ class LiveMarker:
             expected=self.expected,
             fpp=settings.filter_fpp,
             refuse_fpp=settings.filter_refuse_fpp,
-            salt=self.now,  # what is kept by mistake is not kept by the next run
+            salt=self.now,  # another salt for each run: garbage that one run keeps by mistake goes with the next
         )
         self._walked = LiveSet(settings.mark_exact_bytes)
-        told = LiveSet(settings.mark_exact_bytes)
+        visited = LiveSet(settings.mark_exact_bytes)
         cold = self.scope.rows.without_cache()
-        self._contents = ContentVisit(cold, is_new=lambda one: told.mark(one, KeepReason.HEAD), was_met=told.is_exact)
+        self._contents = ContentVisit(cold, is_new=lambda one: visited.mark(one, KeepReason.HEAD), was_met=visited.is_exact)
 
     def mark(self, rows: Iterable[tuple[ScopeEntry, Reference]]) -> None:
-        """Mark what the references keep. May be called again with what was read later: it adds, and looks at what changed alone.
+        """Mark what the references keep. A second call, with rows that were read later, adds what has changed since.
 
         raises        CorruptionError: a reference dangles, or something that is kept cannot be walked ·
                       RefusedError: a time that lies too far in the future
         """
         if self.previous is not None:
-            self._check_told(COLLECTION_ID, self.previous)
+            self._check_known(COLLECTION_ID, self.previous)
         cuts = read_cuts(self.scope.rows, self.previous)
         rows = [(listed, row) for listed, row in rows if self._marked.get(row.name) != _kept_state(row)]
-        self._landmarks.clear()  # of lines that were walked to their ends, where others of their own would end
+        self._landmarks.clear()  # an earlier call walked its lines to their ends: a line that lands there now may keep less
         stretches = [
             _Stretch(line, listed, row, LinePosition(line.pointer, 0, line.left))
             for listed, row in rows
@@ -154,27 +160,27 @@ class LiveMarker:
         walk = ReachabilityWalk(self.scope.rows, self)
         for why in _REASONS:
             self._why = why
-            stretches.sort(key=lambda stretch: -stretch.head_seq)  # who keeps less of a shared history comes first
+            stretches.sort(key=lambda stretch: -stretch.head_seq)  # a line that keeps less of a shared history comes first
             for stretch in stretches:
                 self._descend(stretch, walk)
             self._run(walk)
         for stretch in stretches:
             self._finish(stretch)
+        # The last run's cuts stay as well: somebody may have read the record that names them just now.
         if self.previous is not None and self.previous.cuts is not None:
             self._why = KeepReason.RECORD
             walk.push([self.previous.cuts], None)
             self._run(walk)
+        # Only now: a marking that was ended by an error must not count as done for any of these.
         self._marked |= {row.name: _kept_state(row) for _, row in rows}
 
-    def _check_told(self, object_id: ObjectId, value: StoredObject) -> None:
-        """What a later release wrote may hold objects that this one does not see."""
+    def _check_known(self, object_id: ObjectId, value: StoredObject) -> None:
+        """Refuse an object that a later release wrote: it may point to objects that this release does not see."""
         if why := unknown_pointers_reason(value):
             raise CorruptionError(
                 f"object {id_text(object_id)} of realm {self.scope.rows.realm!r} {why}; nothing of the realm is deleted: use the"
                 " release that wrote it"
             )
-
-    # what the walk asks
 
     def unseen(self, object_ids: Sequence[ObjectId]) -> list[ObjectId]:
         unmarked = self.marks.unmarked(object_ids)
@@ -182,6 +188,7 @@ class LiveMarker:
 
     def settle(self, object_ids: Sequence[ObjectId], *, are_leaves: bool) -> None:
         self.look()
+        # Exactly, whatever the budget says: only leaves may go to the filter (see ``LiveSet``).
         if not are_leaves:
             self.marks.mark_many(object_ids, self._why)
             return
@@ -197,29 +204,28 @@ class LiveMarker:
                 self.parents.setdefault(target, parent)
 
     def chain(self, object_id: ObjectId) -> list[ObjectId]:
-        """From an object up to the commit that keeps it; needs ``trace``."""
+        """The path from an object up to the commit that keeps it. Needs ``trace``."""
         steps = [object_id]
         while steps[-1] in self.parents:
             steps.append(self.parents[steps[-1]])
         return steps
 
     def all_lines(self, rows: Iterable[tuple[ScopeEntry, Reference]]) -> Iterator[HistoryLine]:
-        """Of all references what ``lines`` says of each."""
+        """The history lines of all these references."""
         cuts = read_cuts(self.scope.rows, self.previous)
         for listed, row in rows:
             yield from self.lines(listed, row, cuts)
 
     @property
     def kept_since(self) -> Micros:
-        """What was HEAD by its recorded times at this moment or later stays: a commit may take effect as late as its time-out allows.
-
-        Never before what the last run kept: a longer grace or time-out would ask for what that run has deleted.
-        """
+        """What was HEAD by its recorded times at this moment or later stays."""
+        # Earlier than the cut-off by the time-out: a commit may take effect that long after its own time. But never earlier than
+        # what the last run kept: a longer grace or time-out would ask for commits that are deleted already.
         slack = round(self.scope.rows.settings.commit_timeout_seconds * 1_000_000)
         return Micros(max(self.reader_cutoff - slack, self.previous.gone_before if self.previous else 0))
 
     def lines(self, listed: ScopeEntry, row: Reference, cuts: CutLines) -> list[HistoryLine]:
-        """The reference's own line, if it is alive, and those that it left within the grace."""
+        """The reference's own line if it is alive, and a line for each pointer that it left within the grace."""
         commits, age = self.scope.policy.history_kept(listed)
         credible, kept_since = credible_until(self.scope.rows), self.kept_since
         left = [move for move in row.moves if move.time >= kept_since and not self._was_let_go(move, row, cuts)]
@@ -245,14 +251,14 @@ class LiveMarker:
         return lines
 
     def _was_let_go(self, move: ReferenceMove, row: Reference, cuts: CutLines) -> bool:
-        """Whether a note came so late that what it names was garbage before: of a commit that took effect after its reader's grace."""
+        """Whether a note names a commit that was garbage before: its commit took effect after the readers' grace."""
         if not is_note(move):
             return False
         found = self.scope.rows.find_object(move.pointer, Commit)
         return found is None or is_note_collected(row, move, found, find_cut_point(self.scope.rows, row, cuts), cuts)
 
     def _descend(self, stretch: _Stretch, walk: ReachabilityWalk) -> None:
-        """Mark the commits that stay for the reason that is being marked, down to the first that stays for a later one."""
+        """Mark the commits of a line that stay for the current reason, down to the first that stays for a later one."""
         while stretch.place is not None:
             try:
                 if self._is_down(stretch, walk):
@@ -265,7 +271,7 @@ class LiveMarker:
                 ) from fault
 
     def _is_down(self, stretch: _Stretch, walk: ReachabilityWalk) -> bool:
-        """Go down as far as it goes without a leap. False: there was one, go on from there."""
+        """Walk down without a leap. Returns False after a leap to another place, where the caller goes on."""
         for commit, why, place in kept_commits(self.scope.rows, stretch.line, stretch.place):
             stretch.place = place
             if why is not self._why:
@@ -281,11 +287,12 @@ class LiveMarker:
         return True
 
     def _landing(self, commit: Head, stretch: _Stretch) -> LinePosition | None:
-        """Where to go on when another line was walked from here: at the last commit of it that stays, if this line keeps that too.
+        """Where to go on if another line was walked from here: at its oldest commit that stays, if this line keeps that one too.
 
-        Branches share most of their history. Some commits of each line know whose they are, so that it is walked once.
+        Branches share most of their history. Some commits remember which line walked them, so that shared history is walked once.
         """
         seq, position = commit.commit.seq, 0 if stretch.oldest is None else stretch.oldest.position
+        # A leap skips commits: it may only skip those that the other line has marked, and that this line would keep as well.
         if self._why is KeepReason.HEAD or seq % _LANDMARK:
             return None
         other = self._landmarks.setdefault(commit.id, stretch)
@@ -298,6 +305,7 @@ class LiveMarker:
         assert stretch.place is not None
         found, name = commit.commit, stretch.line.name
         time = stretch.line.sound_time(found, stretch.place.superseded)
+        # Before it is marked: a time that lies ahead makes every age below it meaningless.
         check_not_ahead(time, self.now, self.scope, f"commit {id_text(commit.id)} of reference {name!r}")
         stretch.head_seq, stretch.newest = max(stretch.head_seq, found.seq), max(stretch.newest, time)
         stretch.oldest, stretch.oldest_time, stretch.oldest_seq = stretch.place, time, found.seq
@@ -309,7 +317,7 @@ class LiveMarker:
                 self.content.add_ids(self._contents.put_ids(commit))
         self.parents.pop(commit.id, None)  # it stays by itself
         if self.marks.mark(commit.id, self._why):
-            self._check_told(commit.id, found)
+            self._check_known(commit.id, found)
             targets = set(found.points_to())
             walk.push(targets - self._neighbours, commit.id)
             self._neighbours = targets
@@ -323,7 +331,7 @@ class LiveMarker:
             ) from fault
 
     def _finish(self, stretch: _Stretch) -> None:
-        """What is known once a line was walked to its end: where it is cut, and what content its oldest commit holds."""
+        """Note where a line that was walked to its end is cut, and the content that its oldest commit holds."""
         if stretch.oldest is None:
             return
         line, row = stretch.line, stretch.row
@@ -335,14 +343,14 @@ class LiveMarker:
             newest=stretch.newest,
             oldest=stretch.oldest_seq,
         )
-        if stretch.is_oldest_new and stretch.listed.is_content:  # what the later ones hold, it holds as well, or they put it
+        if stretch.is_oldest_new and stretch.listed.is_content:  # the later commits hold the same, or what they have put
             self.content.add_ids(self._contents.held_ids(read_commit(self.scope.rows, stretch.oldest.commit)))
 
 
 def check_not_ahead(time: Micros, now: Micros, scope: CollectionScope, what: str) -> None:
-    """Refuse to judge what lies further in the future than clocks may differ: a wrong clock would make ages meaningless.
+    """Refuse a time that lies further in the future than clocks may differ: a wrong clock would make ages meaningless.
 
-    now           a moment that has passed: what is later is compared with the clock, as it may have been written meanwhile
+    now           a moment that has passed; a later time is compared with the clock, because it may have been written since
     """
     bound = scope.rows.settings.clock_bound_seconds
     if time <= now + bound * 1_000_000:

@@ -24,13 +24,14 @@ from headwater.tasks import REFERENCE as TASKS
 RUNS = "maintenance-runs"
 _NEVER = Micros(0)
 REMEMBERED_BYTES = 16 * 1024 * 1024
-"""What one collection remembers of what it has read: branches share most of their history."""
+"""The cache budget of one collection: branches share most of their history."""
 
 
 class ScopeEntry(NamedTuple):
-    """The name of a reference that is, or was, or is about to be. ``listed`` is 0 for names that every realm has.
+    """The name of a reference that exists, was deleted, or is about to be created.
 
-    called        how people, and patterns of retention, call it where that is not its name
+    listed        when the name was listed; 0 for names that every realm has
+    called        the name that people and retention patterns use, where it differs
     """
 
     name: str
@@ -41,7 +42,7 @@ class ScopeEntry(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetentionPolicy:
-    """How much history stays: by the first pattern that covers a reference, otherwise by what it is."""
+    """How much history stays: by the first pattern that covers a reference, otherwise by the kind of reference."""
 
     content_commits: int
     content_age_seconds: float
@@ -49,7 +50,7 @@ class RetentionPolicy:
     patterns: tuple[KeptHistory, ...] = ()
 
     def history_kept(self, listed: ScopeEntry) -> tuple[int, float]:
-        """Commits, and the age in seconds until which all stay; 0 for no age. Pins keep no history."""
+        """How many commits stay, and up to which age in seconds all stay; 0 for no age. Pins keep no history."""
         if listed.name == PINS:
             return 0, 0.0
         for kept in self.patterns:
@@ -62,9 +63,9 @@ class RetentionPolicy:
 
 @dataclass(frozen=True, slots=True)
 class CollectionScope:
-    """One realm as its collector sees it: a handle that may write, and what is kept.
+    """One realm for its collector: a handle that may write, and how much history is kept.
 
-    loaded        when the realm was imported, with heads and no history before them; 0 for never
+    loaded        when the realm was imported, with heads and no history before them; 0 if it was not
     """
 
     rows: RealmStore
@@ -73,7 +74,7 @@ class CollectionScope:
     loaded: Micros = _NEVER
 
     def list_references(self) -> list[ScopeEntry]:
-        """Every name, read from the database now."""
+        """Read every name from the database now. A name may have no row yet."""
         if self.is_system:
             return [ScopeEntry(REALMS), ScopeEntry(TASKS), ScopeEntry(RUNS)]
         return [
@@ -82,7 +83,7 @@ class CollectionScope:
         ]
 
     def check_complete(self, found: Iterable[tuple[ScopeEntry, Reference]]) -> None:
-        """Pass if none of the references is lost that a realm has from its bootstrap on. What only it held would be garbage.
+        """Pass if every reference is there that a realm has from its bootstrap on. Everything that a lost one held would be garbage.
 
         raises        CorruptionError
         """
@@ -94,22 +95,22 @@ class CollectionScope:
             )
 
     def find_references(self) -> list[tuple[ScopeEntry, Reference]]:
-        """Those names that have a row, tombstones included, each with it."""
+        """Every listed name that has a row, with the row; tombstones included."""
         listed = self.list_references()
         rows = self.rows.find_rows([entry.name for entry in listed])
         return [(entry, row) for entry, row in zip(listed, rows, strict=True) if row is not None]
 
 
 def check_collectable(store: Store, realm_id: str) -> int:
-    """The key of a realm that can be collected now, 0 for the system realm; raises as ``open_scope`` does."""
+    """Returns the key of a realm that can be collected now, 0 for the system realm; raises as ``open_scope`` does."""
     open_scope(store, realm_id)
     return 0 if realm_id == SYSTEM_REALM else RealmRegistry(store).read_realm(realm_id).key
 
 
 def open_scope(store: Store, realm_id: str) -> CollectionScope:
-    """The system realm, or a realm that serves or could serve.
+    """Open the system realm, or a realm that is ACTIVE or INACTIVE, for a collection.
 
-    raises        NotFoundError for no such realm; RefusedError in any state but ACTIVE and INACTIVE
+    raises        NotFoundError for no such realm; RefusedError in any other state
     """
     if realm_id == SYSTEM_REALM:
         return CollectionScope(store.system.without_cache(budget_bytes=REMEMBERED_BYTES), _policy(None, store.settings), True)
@@ -140,9 +141,11 @@ def _policy(realm: Realm | None, settings: Settings) -> RetentionPolicy:
 
 
 class BrokenHistoryError(CorruptionError):
-    """A commit is missing where no collection cut the history: it was lost, and what lies before it cannot be found any more.
+    """A commit is missing where no collection cut the history: it was lost, and nothing before it can be found any more.
 
-    Attributes: the name of the line, the last commit that is there, and the id of the one that is missing.
+    line          the name of the history line
+    above         the last commit that is there
+    lost          the commit that is missing
     """
 
     def __init__(self, message: str, *, line: str = "", above: int = 0, lost: int = 0) -> None:  # defaults: it is pickled
@@ -153,30 +156,30 @@ class BrokenHistoryError(CorruptionError):
 
 
 class KeepReason(StrEnum):
-    """Why a row stays. Each is counted under the first that holds."""
+    """Why a row stays. A row is counted under the first reason that holds."""
 
     HEAD = "head"
     GRACE = "grace"
     RETENTION = "retention"
     RECORD = "record"
     FILTER = "filter"
-    """Marked, or taken for something that is: the filter beyond the exact set remembers no reasons."""
+    """Marked, or a false positive: the filter beyond the exact set remembers no reasons."""
     YOUNG = "young"
     FIXED = "fixed"
     UNKNOWN = "unknown type"
-    """Nothing leads to it, but this release does not know its type, and so not what else leads there."""
+    """Nothing leads to it, but this release does not know its type, and so cannot tell that nothing needs it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryLine:
-    """A pointer and what must stay behind it.
+    """A pointer, and how much of the history behind it must stay.
 
     left          when a reference left this pointer other than by a commit on top; None: it is HEAD now
-    reader_cutoff what was HEAD after this moment stays
-    commits, since  what retention keeps: so many commits, and all that were HEAD after ``since``
+    reader_cutoff commits that were HEAD after this moment stay
+    commits, since  the retention: so many commits, and all that were HEAD after ``since``
     cut           commits before this point are garbage already; none of them was HEAD after ``reader_cutoff``
-    loaded        when the realm was imported, 0 for never: of what is not later, the archive had brought heads alone
-    credible      no time beyond this one is right
+    loaded        when the realm was imported, 0 for never: the archive had heads alone, so nothing up to then has its history
+    credible      the latest time that can be right
     """
 
     name: str
@@ -190,23 +193,25 @@ class HistoryLine:
     credible: Micros
 
     def keep_reason(self, position: int, commit: Commit, superseded: Micros | None) -> KeepReason | None:
-        """Why a commit stays, or None; once None, then None for all that are older.
+        """Why a commit stays, or None. When one does not stay, no older one does.
 
         position      0 for the pointer itself
         superseded    when the next one took its place, as a sound time; None: never
         """
+        # Grace counts from the moment at which it ceased to be HEAD: a head may be years old, and somebody reads it still.
         if superseded is None:
             return KeepReason.HEAD
         if superseded >= self.reader_cutoff:
             return KeepReason.GRACE
+        # Garbage stays garbage: what an earlier run cut may be gone, or go by a late deletion, whatever retention says now.
         if self.left is not None or self.cut.lets_go(commit):
             return None
         return KeepReason.RETENTION if self._is_retained(position, superseded) else None
 
     def sound_time(self, commit: Commit, superseded: Micros | None) -> Micros:
-        """When a commit was made at the latest: what it took the place of was superseded then.
+        """The latest moment at which a commit can have been made: its own time, or when it was superseded, if that is earlier.
 
-        A pointer that was left may be later than that by the clock of who left it; then its own time counts, unless it cannot be right.
+        A pointer that was left counts by its own time, unless that cannot be right: another clock wrote when it was left.
         """
         if superseded is None or (superseded == self.left and commit.time <= self.credible):
             return commit.time
@@ -229,7 +234,7 @@ class HistoryLine:
 
 
 class LinePosition(NamedTuple):
-    """Where a walk down a line stands: the next commit, how many were above it, and when it was superseded (None: never)."""
+    """A place in a walk down a line: the commit, how many are above it, and when it was superseded (None: never)."""
 
     commit: ObjectId
     position: int
@@ -239,10 +244,10 @@ class LinePosition(NamedTuple):
 def kept_commits(
     rows: RealmStore, line: HistoryLine, since: LinePosition | None = None
 ) -> Iterator[tuple[Head, KeepReason, LinePosition]]:
-    """The commits of a line that stay, newest first, each with its place. Reads twenty at a time, and one beyond the last.
+    """Iterate over the commits of a line that stay, newest first, each with its place. Reads twenty at a time.
 
-    since         where an earlier walk stood; None: the pointer itself
-    raises        ExpiredError when the first commit is not there · BrokenHistoryError when a later one is not that should be
+    since         where an earlier walk ended; None: the pointer itself
+    raises        ExpiredError when the first commit is missing · BrokenHistoryError when a later one is that should be there
     """
     place = since or LinePosition(line.pointer, 0, line.left)
     superseded = place.superseded
@@ -254,6 +259,7 @@ def kept_commits(
             return
         yield found, why, LinePosition(found.id, position, superseded)
         superseded = line.sound_time(found.commit, superseded)
+    # The walk met a commit that is not there. That is well only where a collection, or an import, ended the history.
     if (
         walk.end is LogEnd.CUT
         and found is not None

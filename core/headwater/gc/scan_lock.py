@@ -1,7 +1,7 @@
 """A lock on scanning a store whose keys are in no order: every scan there reads everything, so one runs at a time.
 
-The lock is an object of the system realm. Its holder shows signs of life by changing the object's token. Whoever sees that token
-unchanged for a whole lease, by its own clock, takes the lock over.
+The lock is an object of the system realm. Its holder shows signs of life by changing the object's token. A process that sees that
+token unchanged for a whole lease, by its own clock, takes the lock over.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _log = structlog.get_logger()
 
 @object_type("scan-turn", updateable=True)
 class ScanLock(StoredObject, frozen=True, kw_only=True):
-    """Whose turn it is; nobody's while ``is_held`` is False. ``beats`` only grows."""
+    """The holder of the lock; nobody holds it while ``is_held`` is False. ``beats`` only grows, so every heartbeat changes the token."""
 
     owner: str = ""
     is_held: bool = False
@@ -32,11 +32,12 @@ class ScanLock(StoredObject, frozen=True, kw_only=True):
 class _HeldLock:
     def __init__(self, rows: RealmStore, seen: Versioned[ScanLock]) -> None:
         self._rows = rows
+        # Invariant: what this holder wrote last. Every write is a swap of it, so a lock that was taken over is noticed.
         self._seen = seen
         self._beaten_at = rows.clock.monotonic()
 
     def heartbeat(self) -> None:
-        """A sign of life, when one is due. UnavailableError when the turn was taken over."""
+        """Show a sign of life when one is due. Raises UnavailableError when the lock was taken over."""
         now = self._rows.clock.monotonic()
         if now - self._beaten_at < self._rows.settings.task_heartbeat_seconds:
             return
@@ -56,15 +57,15 @@ class _HeldLock:
 
 @contextmanager
 def hold_scan_lock(store: Store, owner: str, watch: FenceWatch) -> Iterator[_HeldLock]:
-    """Hold the turn while scanning, and call ``beat`` of it now and then.
+    """Hold the lock while scanning; the caller calls its ``heartbeat`` between batches.
 
-    raises        UnavailableError when somebody else holds it, and lives
+    raises        UnavailableError when a living process holds it
     """
-    turn = _HeldLock(store.system, _acquire(store.system, owner, watch))
+    lock = _HeldLock(store.system, _acquire(store.system, owner, watch))
     try:
-        yield turn
+        yield lock
     finally:
-        turn.give_back()
+        lock.give_back()
 
 
 def _acquire(rows: RealmStore, owner: str, watch: FenceWatch) -> Versioned[ScanLock]:
@@ -73,6 +74,7 @@ def _acquire(rows: RealmStore, owner: str, watch: FenceWatch) -> Versioned[ScanL
     with suppress(SwapConflictError):
         if found is None:
             return rows.insert_object(SCAN_LOCK_ID, mine)
+        # The swap expects the token that stood still: a holder that wakes up in between beats, and we lose.
         if not found.value.is_held or _is_expired(rows, found, watch):
             return rows.update_object(found, mine)
     now = rows.find_versioned(SCAN_LOCK_ID, ScanLock)
@@ -81,7 +83,7 @@ def _acquire(rows: RealmStore, owner: str, watch: FenceWatch) -> Versioned[ScanL
 
 
 def _is_expired(rows: RealmStore, seen: Versioned[ScanLock], watch: FenceWatch) -> bool:
-    """Whether nobody changes the turn for a whole lease, which is waited for; False at the first sign of life."""
+    """Wait a whole lease. Returns True when the token stood still all the time, False at the first sign of life."""
     since = rows.clock.monotonic()
     while rows.clock.monotonic() - since < rows.settings.task_lease_seconds:
         watch.check_now_and_then()

@@ -25,9 +25,9 @@ _SCAN_ROWS = 600
 def collect_realms(
     store: Store, realm_ids: Sequence[str], *, fence: Fence = lambda: None, owner: str = "", dry_run: bool = False
 ) -> dict[str, CollectionResult | HeadwaterError]:
-    """Collect realms; says of each what was done, or why nothing more was: one that cannot be collected hinders no other.
+    """Collect realms. Returns each realm's result, or the error that ended its collection; one that fails hinders no other.
 
-    raises        FencedError and StoppedError, which are meant for all · UnavailableError when another scan of the store is on
+    raises        FencedError and TaskStoppedError, which end the collection of all · UnavailableError when another scan of the store is on
     """
     together = _SharedCollection(store, fence, owner)
     for realm_id in dict.fromkeys(realm_ids):
@@ -50,12 +50,13 @@ class _SharedCollection:
         self._pacing = Throttle(store.settings, store.clock, fence)
         self._owner = owner
         self._beat: Callable[[], None] = lambda: None
+        # Invariant: a realm leaves ``runs`` with its first error, and no further step is done for it.
         self.runs: dict[str, Collector] = {}
         self.fates: dict[str, CollectionResult | HeadwaterError] = {}
 
     @contextmanager
     def alone(self, realm_id: str) -> Iterator[None]:
-        """What goes wrong in here is this realm's fate."""
+        """Turn an error of the body into this realm's outcome, and drop its run."""
         try:
             yield
         except (FencedError, TaskStoppedError):
@@ -65,8 +66,8 @@ class _SharedCollection:
             self.fates[realm_id] = fault
 
     def collect(self, *, dry_run: bool) -> None:
-        with hold_scan_lock(self._store, self._owner, self._pacing.watch) as turn:
-            self._beat = turn.heartbeat
+        with hold_scan_lock(self._store, self._owner, self._pacing.watch) as lock:
+            self._beat = lock.heartbeat
             for realm_id, run in list(self.runs.items()):
                 with self.alone(realm_id):
                     if not dry_run and run.resume():  # by a scan of its own, from where it stood
@@ -84,6 +85,7 @@ class _SharedCollection:
             self.fates |= {realm_id: run.result for realm_id, run in self.runs.items()}
 
     def _sweep(self) -> None:
+        # Every realm publishes its sweep before the one scan begins: a row that the scan passes is judged by a saved live set.
         sweeps: dict[str, SplitSweep] = {}
         for realm_id, run in list(self.runs.items()):
             with self.alone(realm_id):
@@ -99,7 +101,7 @@ class _SharedCollection:
                 run.finish_sweep(sweeps[realm_id].finish)
 
     def _scan(self) -> Iterator[tuple[Mapping[RealmKey, list[ObjectKey]], ObjectPosition]]:
-        """Every row of the store, page by page: each realm's rows of a page, and the position that the page ends at."""
+        """Scan the store page by page. Yields the rows of each page by realm, and the position at which the page ends."""
         after: ObjectPosition | None = None
         while page := self._store.backend.scan_objects(ScanSplit(), after, _SCAN_ROWS):
             after = page[-1].position

@@ -1,6 +1,6 @@
-"""The sweep: delete what nobody keeps, split by split, each from where it was left, and only rows that are unchanged since the scan.
+"""The sweep: delete garbage rows split by split, each from where it stopped, and only if unchanged since the scan.
 
-What a collection removes beside garbage rows: tombstones and names, stale pins, deleted catalogs, rows under purged realm keys.
+The cleanup after it removes tombstones and names, stale pins, deleted catalogs, and rows under purged realm keys.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from headwater.tasks import TaskQueue
 
 _SAVE_BATCHES = 20
 _SAVE_SECONDS = 5.0
-"""Where a sweep stands is saved after so many batches, or so long: what it repeats after a crash costs a look and deletes nothing."""
+"""The position is saved after so many batches, or so long: what is repeated after a crash costs a look and deletes nothing."""
 _ROWS_PER_SPLIT = 20_000
 _MOST_LANDMARKS = 512
 
@@ -33,7 +33,7 @@ Save = Callable[[Sequence[SweptSplit]], None]
 
 
 class ScanLandmarks:
-    """Positions that a scan of everything passed at equal distances: where the next scan can be cut, for nothing."""
+    """Positions that a full scan passed at equal distances: the next scan is cut there, without another look."""
 
     def __init__(self) -> None:
         self._passed: list[ObjectPosition] = []
@@ -51,51 +51,52 @@ class ScanLandmarks:
             self._every *= 2
 
     def cut(self, splits: int) -> tuple[SweptSplit, ...]:
-        """Up to so many splits of about as many rows each, and of no less than is worth a thread."""
+        """Cut the scan into up to ``splits`` splits of about equal size, none smaller than is worth a thread."""
         count = max(1, min(splits, self._rows // _ROWS_PER_SPLIT, len(self._passed)))
         ends = [self._passed[len(self._passed) * number // count - 1] for number in range(1, count)]
         return tuple(SweptSplit(after, until) for after, until in zip([None, *ends], [*ends, None], strict=True))
 
 
 class RealmSweep:
-    """One realm's sweep.
+    """The sweep of one realm.
 
-    judges        makes the judge of one split
-    save          keeps where the splits stand, and what ``result`` counts; called by one thread at a time
+    new_classifier  makes the classifier of one split
+    save          saves the position of every split, and the counts of ``result``; called by one thread at a time
     stopped       set after the first fault of a split
     """
 
     def __init__(
         self,
         rows: RealmStore,
-        judges: Callable[[], RowClassifier],
+        new_classifier: Callable[[], RowClassifier],
         pacing: Throttle,
         result: CollectionResult,
         phases: PhaseTimer,
         save: Save,
     ) -> None:
         self._rows = rows
-        self._judges = judges
+        self._new_classifier = new_classifier
         self._pacing = pacing
         self._result = result
         self._phases = phases
         self._save = save
         self._lock = threading.Lock()
         self.stopped = threading.Event()
+        # Invariant: under the lock. All garbage of a split up to its position is deleted; a position never goes back.
         self._splits: list[SweptSplit] = []
         self._unsaved = 0
         self._saved_at = rows.clock.monotonic()
         self.delete_batch = rows.settings.delete_batch
 
     def set_splits(self, splits: Sequence[SweptSplit], progress: ProgressCallback) -> None:
-        """Where the splits stand, before any of them is swept on."""
+        """Set the position from which each split is swept."""
         self._splits = list(splits)
         self._progress = progress
 
     def sweep(self, splits: Sequence[SweptSplit], progress: ProgressCallback) -> None:
-        """Sweep all splits, side by side. After any fault of one the others stop before their next batch.
+        """Sweep all splits side by side. After a fault of one, the others stop before their next batch.
 
-        raises        whatever ``save``, the fence or the database raise
+        raises        what ``save``, the fence or the database raise
         """
         self.set_splits(splits, progress)
         left = [number for number, split in enumerate(splits) if not split.is_done]
@@ -108,13 +109,13 @@ class RealmSweep:
             try:
                 for future in wait(futures, return_when=FIRST_EXCEPTION).done:
                     future.result()
-            except BaseException:  # also an interruption of this thread, of which nobody else would tell the others
+            except BaseException:  # an interruption of this thread, too: nothing else would stop the others
                 self.stopped.set()
                 raise
 
     def split(self, number: int, *, share: int = 1) -> SplitSweep:
-        """The sweep of one split, for who scans it."""
-        return SplitSweep(self, number, self._judges(), share)
+        """Returns the sweep of one split, to which the caller gives the batches of a scan."""
+        return SplitSweep(self, number, self._new_classifier(), share)
 
     def _sweep_side_by_side(self, number: int, *, share: int) -> None:
         try:
@@ -131,13 +132,14 @@ class RealmSweep:
                 return
             sweep.sweep_batch(batch, batch[-1].position)
             self._pacing.before_scanning_on(len(batch))
-        if not self.stopped.is_set():
+        if not self.stopped.is_set():  # a split that was stopped is not at its end
             sweep.finish()
 
     def delete_garbage(self, garbage: Sequence[ObjectKey], share: int) -> None:
-        """Delete a batch and count what went."""
+        """Delete a batch of rows and count those that went."""
         self._pacing.before_deleting(len(garbage))
         with self._phases.time_phase("delete", share=share):
+            # On condition of the scanned creation time and token: a row that was written again since the scan is not garbage.
             deleted = self._rows.delete_unchanged(garbage)
         gone = garbage if deleted == len(garbage) else self._gone(garbage, deleted)
         with self._lock:
@@ -146,13 +148,13 @@ class RealmSweep:
         self._progress(done, max(self._result.garbage, done), "rows")
 
     def _gone(self, garbage: Sequence[ObjectKey], deleted: int) -> Sequence[ObjectKey]:
-        """Which of them went by us: those that are not there, unless others deleted some as well."""
+        """Returns the rows that this call deleted, as far as that is certain: none if others deleted some as well."""
         there = self._rows.store.backend.read_objects(self._rows.key, [(key.id, key.part) for key in garbage])
         gone = [key for key, row in zip(garbage, there, strict=True) if row is None]
         return gone if len(gone) == deleted else ()
 
     def note_swept(self, number: int, position: ObjectPosition | None, *, batches: int = 1) -> None:
-        """All of a split up to here is swept; None: up to its end. Saved now and then."""
+        """Note that a split is swept up to a position; None: to its end. The positions are saved from time to time."""
         now = self._rows.clock.monotonic()
         with self._lock:
             seen = self._splits[number]
@@ -160,49 +162,57 @@ class RealmSweep:
             self._splits[number] = msgspec.structs.replace(seen, after=seen.after if is_done else position, is_done=is_done)
             self._unsaved += batches
             if self._unsaved >= _SAVE_BATCHES or now - self._saved_at >= _SAVE_SECONDS:
+                # Inside the lock: two threads that save at once would beat each other's swap of the record.
                 self._pacing.watch.check_fence()
                 self._save(self._splits)
                 self._unsaved, self._saved_at = 0, self._rows.clock.monotonic()
 
 
 class SplitSweep:
-    """One split of a realm, given batch after batch."""
+    """The sweep of one split, which is given batch after batch."""
 
-    def __init__(self, sweeper: RealmSweep, number: int, judge: RowClassifier, share: int) -> None:
+    def __init__(self, sweeper: RealmSweep, number: int, classifier: RowClassifier, share: int) -> None:
         self._sweeper = sweeper
         self._number = number
-        self._judge = judge
+        self._classifier = classifier
         self._share = share
         self._size = sweeper.delete_batch
+        # Invariant: in the order of the scan, and beyond the position that was noted: a crash forgets it, and it is scanned again.
         self._garbage: list[ObjectKey] = []
 
     def sweep_batch(self, batch: Sequence[ObjectKey], position: ObjectPosition) -> None:
-        """Rows as they were scanned, perhaps none; ``position`` is that of the last one that the scan has passed."""
+        """Sweep rows as they were scanned, perhaps none.
+
+        position      of the last row that the scan has passed, in this realm or another
+        """
         if batch:
-            judged, _ = self._judge.classify(batch)
-            self._garbage += [key for key, why in zip(batch, judged, strict=True) if why is None]
+            reasons, _ = self._classifier.classify(batch)
+            self._garbage += [key for key, why in zip(batch, reasons, strict=True) if why is None]
         while len(self._garbage) >= self._size and not self._sweeper.stopped.is_set():
             some, self._garbage = self._garbage[: self._size], self._garbage[self._size :]
             self._sweeper.delete_garbage(some, self._share)
+            # After the deletion, and only as far as that went: whoever resumes never looks before this position again.
             self._sweeper.note_swept(self._number, some[-1].position)
         if not self._garbage:
             self._sweeper.note_swept(self._number, position, batches=0)
 
     def finish(self) -> None:
-        """Nothing comes any more."""
+        """Delete what is left after the last batch, and note that the split is done."""
         if self._garbage:
             self._sweeper.delete_garbage(self._garbage, self._share)
         self._sweeper.note_swept(self._number, None)
 
 
 _LATE_BATCHES = 2000
-"""Under one key, in one collection: a million rows as shipped."""
+"""The limit of batches under one key in one collection: a million rows as shipped."""
 
 
 def remove_tombstones(
     scope: CollectionScope, found: Iterable[tuple[ScopeEntry, Reference]], watch: FenceWatch, result: CollectionResult
 ) -> None:
     """Remove tombstones that nobody can read from any more, then their names."""
+    # By the earlier cut-off, less the time-out of a commit: a mover that read the name before it was buried is beaten by the
+    # tombstone, and a reader may still read what it holds. A name that was listed lately is about to get a row.
     slack = round(scope.rows.settings.commit_timeout_seconds * 1_000_000)
     cutoff = Micros(min(result.reader_cutoff, result.writer_cutoff) - slack)
     for entry, row in found:
@@ -214,14 +224,16 @@ def remove_tombstones(
             scope.rows.remove_tombstone(row)
         except SwapConflictError:
             continue  # alive again
+        # The row first: a row without a listed name would be a reference that no collection marks.
         release_name(scope.rows, entry.name, older_than=cutoff)
         result.tombstones_removed += 1
 
 
 def release_pins(store: Store, scope: CollectionScope, watch: FenceWatch, result: CollectionResult) -> None:
-    """Take away the pins whose task has ended, or is no more: it died before it could do so itself."""
+    """Release the pins whose task has ended or is gone without releasing them itself."""
     tasks = TaskQueue(store)
-    owners = sorted({pin.owner for pin in read_pins(scope.rows)})  # read before the tasks: who pins has an active one
+    # Read before the tasks: a pin is taken by an active task, so one that is read here had an active task at that time.
+    owners = sorted({pin.owner for pin in read_pins(scope.rows)})
     for owner in owners:
         if not _is_active(tasks, owner):
             watch.check_fence()
@@ -229,14 +241,14 @@ def release_pins(store: Store, scope: CollectionScope, watch: FenceWatch, result
 
 
 def finish_catalog_deletions(scope: CollectionScope, watch: FenceWatch) -> None:
-    """Bury what belongs to catalogs whose hold is over."""
+    """Finish the deletion of catalogs whose hold is over."""
     Catalogs(scope.rows).finish_deletions(fence=watch.check_fence)
 
 
 def collect_purged_keys(store: Store, pacing: Throttle, result: CollectionResult) -> None:
     """Delete the rows that late writers left under purged keys, and forget keys that are old enough and have none.
 
-    A key whose writers go on and on is left to the next collection after so many batches.
+    A key whose writers do not stop is left to the next collection after ``_LATE_BATCHES`` batches.
     """
     realms = RealmRegistry(store)
     oldest = store.clock.now() - store.settings.purged_keys_kept_seconds * 1_000_000
@@ -267,21 +279,21 @@ def _is_active(tasks: TaskQueue, owner: ObjectId) -> bool:
     except NotFoundError:
         return False
     except CorruptionError:
-        return True  # for all that can be told, and a pin too many only keeps what it names
+        return True  # it may be active, and a pin too many only keeps the commit that it names
 
 
 _SCAN_ROWS = 1000
 
 
 def keys_with_rows(store: Store, keys: Collection[RealmKey], fence: Callable[[], None]) -> list[RealmKey]:
-    """Those of the keys that some row carries: each looked up where keys are ordered, else all in one scan."""
+    """Returns the keys that some row carries. Looks each up where keys are ordered; otherwise scans the store once."""
     if not keys or store.backend.capabilities.ordered_keys:
         return [key for key in keys if not store.rows(RealmId("any"), key).is_empty()]
     return sorted(keys_in_use(store, fence).intersection(keys))
 
 
 def keys_in_use(store: Store, fence: Callable[[], None] = lambda: None) -> set[RealmKey]:
-    """All realm keys that some row carries."""
+    """Scan the store for all realm keys that some row carries."""
     found: set[RealmKey] = set()
     after = None
     while batch := store.backend.scan_objects(ScanSplit(), after, _SCAN_ROWS):

@@ -1,4 +1,4 @@
-"""How fast a collection or a purge may go: a limit of rows a second, and a fence that is asked now and then.
+"""How fast a collection or a purge may go: a limit of rows per second, and a fence that is asked once a second.
 
 A fence raises when its task was taken over. It is asked before every durable step. Between durable steps there are millions of small
 steps, and asking the database at each would take as long as the step: ``FenceWatch`` and ``paced_fence`` ask once a second.
@@ -22,7 +22,7 @@ _LONGEST_SLEEP_SECONDS = 1.0
 
 
 class FenceWatch:
-    """Looks at the fence between durable steps, where a look for every batch would take as long as the batch. For several threads."""
+    """Asks the fence at most once a second between durable steps, and always before one. Safe for several threads."""
 
     def __init__(self, fence: Fence, clock: Clock) -> None:
         self._fence = fence
@@ -30,28 +30,30 @@ class FenceWatch:
         self._looked: float | None = None
 
     def check_now_and_then(self) -> None:
-        """Call the fence if nobody has for a second."""
+        """Call the fence unless it was called within the last second."""
         now = self._clock.monotonic()
         if self._looked is None or now - self._looked >= _LOOK_SECONDS:
             self.check_fence()
 
     def check_fence(self) -> None:
-        """Call the fence now: for durable steps."""
+        """Call the fence now, before a durable step."""
+        # Before the call: its answer is as old as the question.
         self._looked = self._clock.monotonic()
         self._fence()
 
 
 class RowRate:
-    """So many rows a second over all threads that share it; 0: no limit. What was not used before is not made up for."""
+    """A limit of rows per second over all threads that share it; 0 is no limit. Unused time is not saved up."""
 
     def __init__(self, rows_per_second: float, clock: Clock) -> None:
         self._rows_per_second = rows_per_second
         self._clock = clock
         self._lock = threading.Lock()
+        # Invariant: the monotonic second from which on further rows may go; under the lock it only grows.
         self._next = clock.monotonic()
 
     def wait_for(self, rows: int, watch: FenceWatch) -> None:
-        """Wait as long as these rows take, looking at the fence meanwhile."""
+        """Wait as long as these rows take at the limit, and ask the fence meanwhile."""
         if not self._rows_per_second or not rows:
             return
         with self._lock:
@@ -71,18 +73,19 @@ class Throttle:
         self.deleted = RowRate(settings.delete_rows_per_second, clock)
 
     def before_scanning_on(self, rows: int) -> None:
-        """After so many rows were scanned."""
+        """Wait and ask the fence after ``rows`` rows were scanned."""
         self.scanned.wait_for(rows, self.watch)
         self.watch.check_now_and_then()
 
     def before_deleting(self, rows: int) -> None:
-        """So many, at once after this."""
+        """Wait and ask the fence before ``rows`` rows are deleted, which follows at once."""
+        # The fence comes after the wait, which may be long: nothing may lie between its answer and the deletion.
         self.deleted.wait_for(rows, self.watch)
         self.watch.check_fence()
 
 
 def paced_fence(fence: Fence, clock: Clock, *, seconds: float = 1.0) -> Fence:
-    """The same fence, asked again ``seconds`` after it was asked last: for steps that write nothing, of which there are millions."""
+    """A fence that calls the given one at most every ``seconds``: for steps that write nothing, of which there are millions."""
     asked = clock.monotonic()
 
     def check() -> None:
