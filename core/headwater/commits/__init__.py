@@ -1,13 +1,13 @@
-"""How a change becomes the truth, and what it reaches: commits, their log, moved references, reachability.
+"""How a change is committed, and what commits lead to: their log, moved references, reachability.
 
-Knows nothing of realms' states, catalogs or tasks; they are all changes here. Begin with ``committer``:
+This package knows nothing of realms' states, catalogs or tasks: they are all changes here. Begin with ``committer``:
 
 committer     one call: run the change, publish it, answer
 commit_queue  group commit: the queue of one reference, in which the threads of a process take turns
-commit_group  the commits that are published together
+commit_group  the commits that are published together; their write and swap, and its outcome
 transaction   what a change sees and edits
-publish       write and swap, and find out what became of it
 backoff       waits between attempts
+ref_updates   pointing a reference at an existing commit, beside a collector that deletes
 """
 
 from headwater.commits.as_of import (

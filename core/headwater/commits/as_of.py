@@ -1,4 +1,4 @@
-"""What a reference held at a moment that has passed: the one answer for logs, texts such as ``main*TIME``, restorations and exports.
+"""The state of a reference as of a past moment: for logs, revisions such as ``main*TIME``, restorations and exports.
 
 A row knows since when it is there, when it was deleted, and each pointer that it left other than by a commit on top, with the time:
 
@@ -23,12 +23,12 @@ from headwater.errors import ExpiredError, NotFoundError, RefusedError
 from headwater.store import ObjectId, RealmReader, Reference, ReferenceMove, id_text, id_time, is_note
 
 DescribeReference = Callable[[], str]
-"""The reference in people's words, asked for when there is something to say about it."""
+"""Returns the reference in people's words; called when an error needs it."""
 
 
 @dataclass(frozen=True, slots=True)
 class AbsentReference:
-    """The reference was not there."""
+    """The result for a moment at which the reference did not exist."""
 
 
 def no_state_error(
@@ -76,9 +76,9 @@ def state_as_of(
 
 
 def check_reference_times(rows: RealmReader, row: Reference, time: Micros, *, what: DescribeReference) -> None:
-    """Pass if the times of a reference's row can be right: when it was made, moved and deleted.
+    """Pass if the times at which a reference was made, moved and deleted can be right.
 
-    raises        RefusedError with the one that cannot
+    raises        RefusedError with the time that cannot be right
     """
     wrong = max(row.created, row.deleted or 0, *(move.time for move in row.moves), 0)
     if wrong > credible_until(rows):
@@ -89,12 +89,12 @@ def check_reference_times(rows: RealmReader, row: Reference, time: Micros, *, wh
 
 
 def pointer_as_of(row: Reference | None, time: Micros, relisted: Micros | None = None) -> ObjectId | AbsentReference | None:
-    """What a reference pointed to at a moment, or had on its way to it; None for one without a commit."""
+    """The pointer that a reference had at a moment, or one on top of that; None for a reference without a commit."""
     if row is None or row.created > time:
         return AbsentReference()
     left = [move for move in row.moves if not is_note(move)]  # what a late commit left stands on its own line
     if row.deleted is not None:
-        left.insert(0, ReferenceMove(row.pointer, row.deleted))  # type: ignore[arg-type]  # None is told as None
+        left.insert(0, ReferenceMove(row.pointer, row.deleted))  # type: ignore[arg-type]  # a reference without a commit was deleted
     later = [move for move in left if move.time > time]
     if relisted is not None and not any(move.time <= relisted for move in later):
         return AbsentReference()  # what it left last before it was listed again is what its tombstone held
@@ -128,7 +128,7 @@ def commit_as_of(head: Head, time: Micros, *, what: DescribeReference, fence: Ca
 
 
 def _descend(head: Head, time: Micros, what: DescribeReference) -> Iterator[Head]:
-    """The way down from a commit. Of each tail it reads the two oldest, and all of it where one of these is not later than the moment.
+    """Walk down from a commit. Reads the two oldest of each tail, and the whole tail where one of these is not later than the moment.
 
     Times ascend, so what lies above a later commit is later. The commit that mends the time is the exception; its own tail names
     its parent alone, so that it is the last but one in every tail that reaches below it::

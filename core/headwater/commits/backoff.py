@@ -1,19 +1,18 @@
-"""How long to wait between two attempts of a commit, and trying the rest of an operation again.
+"""Waits between the attempts of a commit, and retries of the later steps of an operation.
 
-After a fault the waits double: the database may be ill, and all who come again at once make it worse. A swap that was beaten is no
-illness, and a wait that grows with each is unfair: who commits in a loop is always there, and who sleeps and tries once is beaten
-by him once more. So the beaten come in bursts: a few attempts, one right after the other; then a long sleep, in which others get
-much done undisturbed; then twice as many attempts, and so on. Who has waited long wins, and soon.
+After a fault the waits double: the database may be overloaded, and immediate retries make it worse. A swap that was beaten is no
+fault, and waits that grow with each would be unfair: a process that commits in a loop is always there, and beats one that sleeps and
+tries once. So beaten commits are retried in bursts: a few attempts, one right after the other; then a long sleep, in which others
+commit undisturbed; then twice as many attempts, and so on. A commit that has waited long wins soon.
 
 Eight processes that commit in a loop to one reference get a little more done so than with waits that double, and the longest wait is a
 fifth; with no waits at all each commit is beaten several times. docs/decisions/0007 has what else was tried, docs/performance.md the
 figures of a machine to itself.
 
-The steps after the one that made an operation true are repeated as well (``complete_operation``). Once something is durable, nobody is
-told that nothing happened: an error that says so
-(UnavailableError, RefusedError, ConflictError, SwapConflictError, NotFoundError) is good for
-the first durable step of an operation alone. Where repeating does not help the outcome is unknown: some of it is there, and the same
-operation once more, or `headwater fsck --repair`, brings it to its end.
+``complete_operation`` repeats the steps that follow the first durable step of an operation. From then on no error may say that nothing
+happened (UnavailableError, RefusedError, ConflictError, SwapConflictError, NotFoundError): only the first durable step may raise
+those. Where repeating does not help, the outcome is unknown: a part is durable, and the same operation once more, or
+`headwater fsck --repair`, completes it.
 """
 
 from __future__ import annotations
@@ -65,14 +64,14 @@ class CommitBackoff:
 
 
 def bounds_after_fault(settings: Settings, attempts_lost: int) -> tuple[float, float]:
-    """The shortest and the longest wait, in seconds, after so many attempts that were lost: 1 or more."""
+    """The shortest and the longest wait in seconds after ``attempts_lost`` faults, 1 or more."""
     shortest = settings.commit_backoff_seconds
     longest = min(settings.commit_backoff_limit_seconds, shortest * 2 ** min(attempts_lost, 20))
     return shortest, max(shortest, longest)
 
 
 def bounds_after_beaten(settings: Settings, attempts_lost: int, attempt_seconds: float) -> tuple[float, float]:
-    """The same after a beaten swap, when an attempt takes so long: within a burst up to one attempt, and behind it half a limit or more."""
+    """The shortest and the longest wait in seconds after a beaten swap: up to one attempt within a burst, half a limit or more after it."""
     limit = settings.commit_backoff_limit_seconds
     return (limit / 2, limit) if _is_end_of_burst(attempts_lost) else (0.0, min(attempt_seconds, limit))
 
@@ -92,8 +91,8 @@ def complete_operation(
     """Run a step that follows a durable one: again while the database is away, until the commit time-out ends.
 
     step          does no harm when it is run again
-    done          what is durable already, and what to do if the rest is not: a sentence
-    passed_on     errors that say what became of the operation by themselves
+    done          a sentence that says what is durable already, and what to do if the rest is not
+    passed_on     errors that say by themselves what happened to the operation
     raises        UnknownOutcomeError when the step did not come to its end · any other error of the step, if it does not claim that
                   nothing happened
     """
@@ -104,7 +103,7 @@ def complete_operation(
             return step()
         except passed_on:
             raise
-        except _DENIALS as fault:
+        except _DENIALS as fault:  # it would say that nothing happened, and a part of the operation is durable
             raise UnknownOutcomeError(f"{done} ({fault})") from fault
         except (UnavailableError, UnknownOutcomeError) as fault:
             if rows.clock.monotonic() >= ends:

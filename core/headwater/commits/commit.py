@@ -1,4 +1,4 @@
-"""What a commit is made of, what holds at it, and the way to it from a reference or a later commit.
+"""The commit object, the indexes that hold at it, and the ways to it from a reference or a later commit.
 
 A commit carries its indexes, unless it is an inner member of a group: commits that were published together. Of a group only the
 last member carries indexes; the others are read as the indexes beneath the group and the operations of its members from there on.
@@ -25,7 +25,7 @@ from headwater.store import ObjectId, RealmReader, Reference, StoredObject, id_t
 
 _LOOKS = 3
 TAIL = 20
-"""Ancestors that a commit names, so that a walk reads them in one go."""
+"""How many ancestors a commit names, so that a walk reads them in one go."""
 
 
 class Operation(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -67,7 +67,7 @@ class Commit(StoredObject, frozen=True, kw_only=True):
     depth: int = 0
 
     def points_to(self) -> Iterable[ObjectId]:
-        """What its indexes hold; an inner member's: what its operations put, and the commits that it is read from."""
+        """The objects in its indexes. An inner member points to the objects that it put, and to the commits that it is read from."""
         found: list[ObjectId] = []
         if self.depth:
             found += (operation.object_id for operation in self.operations if operation.object_id is not None)
@@ -78,6 +78,7 @@ class Commit(StoredObject, frozen=True, kw_only=True):
 
     def beneath(self) -> tuple[ObjectId, ...]:
         """The commits that an inner member is read from, as far as its tail names them: the members before it, and the base."""
+        # Pointed to as well: a collection that keeps an inner member must keep these, or it could not be read any more.
         members = self.tail[: max(self.depth - 1, 0)]
         return members if self.base is None else (*members, self.base)
 
@@ -113,11 +114,9 @@ class Head:
         return sorted({*(() if base is None else base.indexes), *changes})
 
     def is_collected(self) -> bool:
-        """Whether the commit was collected since it was read, or may be just now. Ask when something that it needs is missing.
-
-        The flag is read first: a sweep that was on when something was missed, and is over at that look, has deleted the commit by
-        the next. A sweep that is on, or was broken off, may have taken what the commit needs before the commit itself.
-        """
+        """Whether the commit was collected since it was read, or may be just now. Ask when something that it needs is missing."""
+        # The flag is read before the commit. A sweep that took what was missed, and is over by the first look, has deleted the commit
+        # by the second. A sweep that is on, or was broken off, may have taken what the commit needs before the commit itself.
         record = read_collection(self.rows)
         is_sweeping = record is not None and record.value.sweeping
         return is_sweeping or self.rows.without_cache().find_object(self.id, Commit) is None

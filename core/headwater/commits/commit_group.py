@@ -1,4 +1,4 @@
-"""Commits that share one bulk write and one swap: each is made on what those before it leave, and one batch holds them all.
+"""A group of commits that share one bulk write and one swap: how it is built, published, and how its outcome is found out.
 
 A group stands on one head. A member that is taken in becomes the head of the next::
 
@@ -7,9 +7,7 @@ A group stands on one head. A member that is taken in becomes the head of the ne
     B               changes key 2         inner: its operations        sees A's edit
     C               changes key 1         last: its operations, and the indexes with all three edits
 
-A group of one is an ordinary commit. Whoever has the baton (see ``commit_queue``) is the only one that changes a group.
-
-Publishing a group of commits, and finding out what became of it when the database did not say.
+A group of one is an ordinary commit. Only the thread that has the baton (see ``commit_queue``) changes a group.
 
 A swap whose answer was lost may have happened, may be on its way still, or may never arrive. It can do something only while the
 reference's version is the one that was seen. So the very same call is repeated: when it works, or has worked, the version has
@@ -59,9 +57,9 @@ class GroupFullError(Exception):
 class GroupMember:
     """A commit that belongs to a group, or will.
 
-    commit        as an inner member has it
+    commit        the commit as an inner member: with operations, and without indexes
     edited        the indexes that it changes
-    objects       what it adds; ``added``: the same as rows
+    objects       the objects that it adds; ``added`` has them as rows
     inner         the commit as a row: made early, to know its size; the last member's is made anew, with the indexes.
                   None: it was made to be the only member, and nothing can follow it
     """
@@ -110,12 +108,12 @@ class CommitGroup:
 
     @classmethod
     def on_head(cls, rows: RealmStore, reference: str) -> CommitGroup:
-        """A group on what the reference points to now.
+        """A new group on the commit that the reference points to now.
 
         raises        NotFoundError: no such reference · CorruptionError: its head cannot be read · UnavailableError
         """
         for _ in range(_LOOKS):
-            prepared = rows.clock.monotonic()
+            prepared = rows.clock.monotonic()  # before the read: the age of a group must not be taken for less than it is
             seen = rows.read_reference(reference, fresh=True)
             try:
                 return cls(rows, seen, load_head(rows, seen), prepared)
@@ -128,7 +126,7 @@ class CommitGroup:
 
     @property
     def newest(self) -> Head | None:
-        """The last member, or the head beneath."""
+        """The last member, or the head beneath the group."""
         if not self._members:
             return self.head
         last = self._members[-1]
@@ -140,26 +138,26 @@ class CommitGroup:
 
     @property
     def seq(self) -> int:
-        """Of the last member."""
+        """The seq of the last member."""
         return self._members[-1].commit.seq
 
     @property
     def is_ended(self) -> bool:
-        """Its only member was made to be that: nothing can follow it."""
+        """Whether its member was made to be the only one, so that nothing can follow."""
         return bool(self._members) and self._members[-1].inner is None
 
     def begin_transaction(self, rows: RealmStore, memos: Memos) -> Transaction:
-        """A run of a change on top of what was taken in."""
+        """Begin a run of a change on top of the members so far."""
         now = rows.clock.now()
         return Transaction(rows, self.seen.name, self.newest, now, base=self._base, pending=self._pending, memos=memos)
 
     def make_member(
         self, rows: RealmStore, tx: Transaction, *, message: str, properties: dict[str, Any], is_alone: bool
     ) -> GroupMember | None:
-        """What a run has made, to be taken in; None when it has changed nothing. The group stays as it is.
+        """Make a member of what a run has changed; None when it has changed nothing. The group stays as it is.
 
-        is_alone      nobody will follow
-        raises        RefusedError for what cannot be stored, or not by this handle
+        is_alone      no member will follow
+        raises        RefusedError for values that cannot be stored, or not by this handle
         """
         changes = tx.changes()
         if not changes and not tx.added and not tx.is_mending:
@@ -179,6 +177,7 @@ class CommitGroup:
             raise GroupFullError("what it adds does not fit into the group of commits that it met")
         assert not self.is_open and self._packed is None, "a group that is packed or published takes nobody in"
         assert not self._members or member.commit.seq == self.seq + 1, "a member is made on the one before it"
+        # Set before the first of these steps and cleared after the last: a group that is found torn is thrown away as a whole.
         self.is_torn = True
         for name, editor in member.edited.items():
             self._take_edits(name, editor, is_alone=member.inner is None)
@@ -189,7 +188,7 @@ class CommitGroup:
         self.is_torn = False
 
     def pack_rows(self, rows: RealmStore) -> ObjectBatch:
-        """All that the members add and are, the last of them with the indexes. The same at every call.
+        """Pack all members and what they add; the last member with the indexes. Returns the same batch at every call.
 
         raises        what reading and packing raise; then nothing was written
         """
@@ -201,10 +200,9 @@ class CommitGroup:
             for member in self._members[:-1]:
                 assert member.inner is not None, "a commit that was to be alone has a successor"
                 parts.append(member.inner)
+            # Kept: packed again, the last commit would spill under new ids, and a repeated call could write it twice.
             self._packed = _joined([*parts, rows.pack([*spilled, (last.id, whole)])])
         return self._packed
-
-    # inside
 
     def _commit(self, tx: Transaction, changes: Changes, message: str, properties: dict[str, Any]) -> Commit:
         """The commit as an inner member."""
@@ -240,14 +238,14 @@ class CommitGroup:
         self._editors[name].absorb(editor)
 
     def _show_pending(self, member: GroupMember) -> None:
-        """Let the members to come read what this one adds."""
+        """Let later members read what this one adds."""
         self._pending[member.id] = PendingObject(member.commit, None, member.commit.time)
         for row in () if member.added is None else member.added.rows:
             if row.part == 0:
                 self._pending[row.id] = PendingObject(member.objects[row.id], row.token, row.created)
 
     def _indexes(self, rows: RealmStore) -> tuple[dict[str, IndexContainer], list[tuple[ObjectId, StoredObject]]]:
-        """What holds after the last member, and the objects that it was spilled into."""
+        """The indexes after the last member, and the objects into which they spilled."""
         settings = rows.settings
         limits = IndexLimits(embedded_bytes=settings.index_embedded_bytes, stripe_bytes=settings.index_stripe_bytes)
         indexes, spilled = self._kept_indexes(), list[tuple[ObjectId, StoredObject]]()
@@ -259,7 +257,7 @@ class CommitGroup:
         return indexes, spilled
 
     def _kept_indexes(self) -> dict[str, IndexContainer]:
-        """Those of the head. An inner member of another group, on which a branch was put, has none: they are all made anew."""
+        """The indexes of the head. A head that is an inner member of another group has none: they are all made anew."""
         if self.head is None:
             return {}
         if not self.head.commit.depth:
@@ -292,14 +290,14 @@ _log = structlog.get_logger()
 
 
 def publish_group(rows: RealmStore, group: CommitGroup, *, until: float, pause: Callable[[int], None]) -> bool:
-    """Whether the group became the head; found out by all means before it is said. What a beaten one wrote is deleted.
+    """Publish a group. Returns whether it became the head, and only once that is certain. Deletes what a beaten group wrote.
 
-    May be called again for the same group by another thread, when one was stopped in the middle of it.
+    Another thread may call it again for the same group, when the first one was stopped in the middle.
 
-    until         the monotonic second from which on an outcome that is open is left open
+    until         the monotonic second after which an unknown outcome stays unknown
     pause         waits before another try, given the number of tries
-    raises        UnavailableError: certainly not, for the database is away or the group was made too long ago;
-                  UnknownOutcomeError: nobody knows. Whatever else packing or writing raises: certainly not
+    raises        UnknownOutcomeError: nobody knows whether it was published · UnavailableError: it was not, because the database is
+                  away or the group is too old · any other error of packing and writing: it was not
     """
     if group.is_open:
         is_applied = _find_out(rows, group, until, pause, UnknownOutcomeError("its publisher was stopped"))
@@ -317,7 +315,8 @@ def publish_group(rows: RealmStore, group: CommitGroup, *, until: float, pause: 
 
 
 def _check_age(rows: RealmStore, group: CommitGroup) -> None:
-    """Readers' grace is counted from commits' times: none may become the head long after its own."""
+    """Refuse a group that is older than the commit time-out."""
+    # Readers' grace counts from the time in a commit: none may become the head long after its own time.
     if rows.clock.monotonic() - group.prepared > rows.settings.commit_timeout_seconds:
         timeout = duration_text(rows.settings.commit_timeout_seconds)
         raise UnavailableError(
@@ -345,15 +344,16 @@ def _write(rows: RealmStore, group: CommitGroup, batch: ObjectBatch, until: floa
 def _find_out(
     rows: RealmStore, group: CommitGroup, until: float, pause: Callable[[int], None], unclear: UnknownOutcomeError
 ) -> bool:
+    # The very bytes of the first call: if both arrive, the second changes nothing.
     batch, commit_id = group.pack_rows(rows), group.newest_id
-    assert commit_id is not None
+    assert commit_id is not None, "a group without members is not published"
     tries = 0
     while True:
         try:
             rows.write_and_advance_again(batch, group.seen, commit_id)
             return True
         except SwapConflictError:
-            has_passed = True
+            has_passed = True  # by our own first call, perhaps: only the history tells
         except CollisionError as taken:
             # The same ids can only collide again. Raising the version makes the first call lose, too, wherever it still is: only then
             # may the commit start over with other ids, or it could be made twice.
@@ -364,6 +364,7 @@ def _find_out(
         except HeadwaterError as fault:
             has_passed = isinstance(fault, RefusedError) and _has_passed(rows, group)  # the gate closed: only looking is left
             unclear = UnknownOutcomeError(str(fault))
+        # Before the version has passed, a look into the history says nothing: the first call may still arrive.
         if has_passed:
             try:
                 return _is_in_history(rows, group, commit_id)
@@ -376,7 +377,7 @@ def _find_out(
 
 
 def _is_precluded(rows: RealmStore, group: CommitGroup) -> bool:
-    """Whether the version that the swap expects was taken from under it: then it did nothing, and never will."""
+    """Raise the version that the swap expects. Returns True if that worked: then the swap did nothing, and never will."""
     try:
         rows.raise_version(group.seen)
     except HeadwaterError:
@@ -385,7 +386,7 @@ def _is_precluded(rows: RealmStore, group: CommitGroup) -> bool:
 
 
 def _has_passed(rows: RealmStore, group: CommitGroup) -> bool:
-    """Whether the reference is beyond the version that the swap expects, so that it can do nothing any more."""
+    """Whether the reference is beyond the version that the swap expects, so that the swap can do nothing any more."""
     try:
         row = rows.find_row(group.seen.name)
     except HeadwaterError:
@@ -395,8 +396,10 @@ def _has_passed(rows: RealmStore, group: CommitGroup) -> bool:
 
 def _is_in_history(rows: RealmStore, group: CommitGroup, commit_id: ObjectId) -> bool:
     row = rows.find_row(group.seen.name)
+    # A row that was made anew has none of the moves of the former: "not found" would be no proof.
     if row is None or row.created != group.seen.created:
         raise UnknownOutcomeError("the reference was removed meanwhile, and with it its record of what it pointed to")
+    # From every pointer that was left, too: somebody may have moved the branch off our commit since.
     starts = [pointer for pointer in (row.pointer, *(move.pointer for move in row.moves)) if pointer is not None]
     cut: UnknownOutcomeError | None = None
     for start in starts:
@@ -404,17 +407,17 @@ def _is_in_history(rows: RealmStore, group: CommitGroup, commit_id: ObjectId) ->
             if descends(rows, start, commit_id, group.seq):
                 return True
         except UnknownOutcomeError as fault:
-            cut = fault  # another start may tell
+            cut = fault  # another start may lead to it
     if cut is not None:
         raise cut
     return False
 
 
 def _record_late_move(rows: RealmStore, group: CommitGroup) -> None:
-    """The swap took effect long after the commits' time, from which readers' grace is counted: note when it really was.
+    """Note the pointer that a late swap left, with the time now: readers' grace counts from commits' times otherwise.
 
-    Whoever learns of the swap only hours later may find that commit collected, or about to be. So a note is no move: what it names
-    is kept only if the last collection did not let it go, and nothing can point to it otherwise.
+    A publisher that learns of its swap only hours later may find that pointer's commit collected, or about to be. So a note is no
+    move: the commit is kept only if the last collection did not let it go, and nothing can point to it otherwise.
     """
     left = group.seen.pointer
     if left is None or rows.clock.monotonic() - group.prepared <= rows.settings.commit_timeout_seconds:
@@ -422,6 +425,7 @@ def _record_late_move(rows: RealmStore, group: CommitGroup) -> None:
     for _ in range(_LATE_TRIES):
         try:
             row = rows.find_row(group.seen.name)
+            # Past the cache, which may have a commit that was collected since: then there is nothing left to keep.
             if row is not None and rows.without_cache().find_object(left, Commit) is not None:
                 rows.record_move(row, left)
         except SwapConflictError:
@@ -432,7 +436,7 @@ def _record_late_move(rows: RealmStore, group: CommitGroup) -> None:
 
 
 def _clean_up(rows: RealmStore, group: CommitGroup) -> None:
-    """Delete what the lost attempt wrote. Best effort: what stays is garbage, and the collector's."""
+    """Delete what the lost attempt wrote. Best effort: the collector deletes what is left."""
     try:
         rows.discard(group.pack_rows(rows))
     except HeadwaterError as fault:

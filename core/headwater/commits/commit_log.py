@@ -20,15 +20,15 @@ class LogEnd(StrEnum):
     """Why a log has no more commits."""
 
     BEGINNING = "beginning"
-    """It has looked at the first commit of all."""
+    """The log has reached the first commit."""
     CUT = "cut"
-    """What is older was collected."""
+    """Older commits were collected."""
     UNTIL = "until"
-    """It has met the commit that was asked for as the oldest."""
+    """The log has reached the commit that was asked for as the oldest."""
     BOUND = "bound"
-    """It has looked at as many commits as were allowed; what is older may hold more."""
+    """The log has looked at as many commits as were allowed; there may be more among the older ones."""
     LIMIT = "limit"
-    """It has given as many commits as were wanted; there may be more."""
+    """The log has given as many commits as were wanted; there may be more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +101,7 @@ class DescendingLog(CommitLog):
         return self._touching is None or self._touching.chooses(found.commit)
 
     def _wanted(self) -> Iterator[Head]:
-        """The commits of the stretch; says in the end why there are no more."""
+        """The commits of the range. Sets ``end`` after the last."""
         stretch, bound = self._stretch, self._bound()
         last: Head | None = None
         looked = 0
@@ -131,7 +131,7 @@ class DescendingLog(CommitLog):
 
 
 def ascend(rows: RealmReader, down: CommitLog, limit: int | None) -> CommitLog:
-    """The same commits, oldest first. Remembers ids alone; those that are collected meanwhile are left out."""
+    """Returns the commits of a log, oldest first. Keeps only ids in memory; commits that are collected meanwhile are left out."""
     ids = [found.id for found in down]
     heads = (Head(commit_id, found, rows) for commit_id, found in climb(rows, ids) if found is not None)
     return CommitLog(islice(heads, limit), down.end)
@@ -145,7 +145,7 @@ def climb(rows: RealmReader, newest_first: Sequence[ObjectId]) -> Iterator[tuple
 
 
 def _descend(rows: RealmReader, start: Head | None, most: int | None) -> Iterator[Head]:
-    """From a commit down to the first of all, to where history was cut, or until there were ``most`` of them (at least one)."""
+    """Walk from a commit down to the first, to where history was cut, or until ``most`` commits (at least one) were given."""
     if start is None:
         return
     yield start
@@ -161,7 +161,7 @@ def _descend(rows: RealmReader, start: Head | None, most: int | None) -> Iterato
 
 
 def _older(above: Head, found: Head) -> Head:
-    """``found``, whose seq must be smaller: otherwise a damaged store could send a walk round in circles."""
+    """Returns ``found``, whose seq must be smaller: otherwise a damaged store could send a walk round in circles."""
     if found.commit.seq >= above.commit.seq:
         raise CorruptionError(
             f"commit {id_text(found.id)} of realm {found.rows.realm!r} cannot be an ancestor of {id_text(above.id)}, which is older:"

@@ -1,7 +1,7 @@
 """Group commit: the queue of one reference, in which the threads of a process take turns, and share one write.
 
-One baton goes from thread to thread. Who finds the queue empty has it at once; the others wait. The holder looks the head up and runs
-its change; then the next one runs its own on top of that, and the last one publishes them all::
+One baton goes from thread to thread. A thread that finds the queue empty has it at once; the others wait. The holder looks the head
+up and runs its change; then the next one runs its own on top of that, and the last one publishes them all::
 
     A                           B                           C
     has the baton: looks        waits                       waits
@@ -9,15 +9,15 @@ its change; then the next one runs its own on top of that, and the last one publ
     hands on  -------------->   runs on top of A's
     waits for the outcome       hands on  -------------->   runs on top of B's; nobody waits behind it,
                                 waits for the outcome       so it writes and swaps for all three
-    answers  <---------------   answers  <---------------   hands on to who came meanwhile, signals A and B, answers
+    answers  <---------------   answers  <---------------   hands on to the next thread, signals A and B, answers
 
-Who has the baton when something goes wrong:
+When something goes wrong, the baton goes on like this:
 
-    a change takes too long     whoever waits takes the baton away, and a member publishes what there is. The change's thread learns
-                                of it when it returns, and starts over
-    a change raises             the next; the others do not notice
-    the group is beaten         still the holder, for a while; all members are back at the front of the queue, in their order
-    the publisher is stopped    another member, who publishes the same
+    a change takes too long     a waiting thread takes the baton away, and a member publishes what there is. The change's thread
+                                learns of it when it returns, and starts over
+    a change raises             the next thread gets it; the others do not notice
+    the group is beaten         the holder keeps it for a while; all members are back at the front of the queue, in their order
+    the publisher is stopped    another member gets it, and publishes the same
 
 No thread waits with the lock held, and queues know nothing of each other.
 """
@@ -64,7 +64,7 @@ class Waiter:
     A holder whose group was beaten is the exception: it waits in the queue again, and keeps the baton while it pauses.
 
     since         when the commit began, in monotonic seconds
-    is_apart      it is published by itself, for its group could not be, and one of its members is to blame
+    is_apart      it is published by itself, because its group could not be published and one of the members is the cause
     """
 
     __slots__ = ("attempt", "is_apart", "queue", "signal", "since", "wake")
@@ -90,7 +90,7 @@ class Waiter:
         self.wake.release()
 
     def leave(self) -> None:
-        """Whatever this thread was doing: it goes. Its commit stays in the group if it was taken in. May be repeated."""
+        """Leave the queue, whatever this thread was doing. Its commit stays in the group if it was added. May be repeated."""
         if self.queue is not None:
             self.queue._remove(self)
 
@@ -125,9 +125,8 @@ class CommitQueue:
         self._group_members = settings.commit_group_members
         self._timeout = settings.commit_timeout_seconds
         self._process = os.getpid()
-        self._lock = (
-            threading.Lock()
-        )  # for all that follows; it is never held while a thread waits, runs a change or asks the database
+        # The lock of all that follows. It is never held while a thread waits, runs a change or asks the database.
+        self._lock = threading.Lock()
         # Invariant: once set it stays, nobody is admitted, and _queues leads to another queue or to none.
         self._is_gone = False
         # Invariant: first come, first served; waiters that were put back stand in front, in the order that they had.
@@ -196,7 +195,8 @@ class CommitQueue:
             self._attempt.started = now
 
     def end_change(self, waiter: Waiter) -> bool:
-        """The holder's change has returned. Whether it has the baton still."""
+        """Note that the holder's change has returned. Returns whether it still has the baton."""
+        # In a forked child the queue is the parent's, and so is the commit: this thread starts over with a queue of its own.
         if self._process != os.getpid():
             return False
         with self._lock:
@@ -206,9 +206,10 @@ class CommitQueue:
             return True
 
     def join_group(self, waiter: Waiter, *, is_last: bool) -> bool:
-        """The holder is part of the group, by its commit or because it saw one. Whether it has to publish; else another one goes on."""
+        """Make the holder part of the group, by its commit or because it saw one. Returns whether it has to publish."""
         with self._lock:
             assert self._holder is waiter, "only the holder joins the group"
+            assert not self._attempt.is_closed, "nobody joins a closed group"
             waiter.attempt = self._attempt
             self._attempt.members.append(waiter)
             if is_last or waiter.is_apart or not self._waiting or self._is_full():
@@ -218,7 +219,7 @@ class CommitQueue:
             return False
 
     def step_back(self, waiter: Waiter) -> None:
-        """The holder's commit did not fit into the group, which is published now: it is the first of the next one."""
+        """Close the group, into which the holder's commit did not fit. The holder is the first of the next one."""
         with self._lock:
             assert self._holder is waiter, "only the holder steps back"
             self._attempt.is_closed = True
@@ -226,7 +227,7 @@ class CommitQueue:
             self._hand_on()
 
     def finish_group(self, waiter: Waiter, outcome: Signal, unclear: UnknownOutcomeError | None = None) -> None:
-        """The group's outcome, as far as it ever will be, is known: hand on, and signal its members."""
+        """Note the group's final outcome, hand on, and signal its members."""
         with self._lock:
             assert self._holder is waiter, "only the holder publishes"
             ended = self._attempt
@@ -245,7 +246,7 @@ class CommitQueue:
                     member.send(outcome)
 
     def split_group(self, waiter: Waiter) -> None:
-        """The group could not be written: its members wait at the front again, and each will find out whether it is to blame."""
+        """Put the members of a group that could not be written back to the front; each is published alone, and the cause shows itself."""
         with self._lock:
             assert self._holder is waiter, "only the holder splits the group"
             members = self._attempt.members
@@ -256,7 +257,7 @@ class CommitQueue:
             self._hand_on()
 
     def start_over(self, waiter: Waiter, fault: HeadwaterError) -> None:
-        """The group was not published: its members wait at the front again, in their order, and the holder with them.
+        """Put the members of a group that was not published back to the front, in their order, and the holder with them.
 
         It keeps the baton until it says ``hand_on``, so that it can wait a while::
 
@@ -277,8 +278,6 @@ class CommitQueue:
     def hand_on(self) -> None:
         with self._lock:
             self._hand_on()
-
-    # inside, with the lock held
 
     def _admit(self, waiter: Waiter) -> bool:
         with self._lock:
@@ -323,15 +322,14 @@ class CommitQueue:
         if self._waiting:
             self._give(self._waiting.popleft(), Signal.RUN)
         else:
-            # Out of the map first: who enters from now on finds no queue, or one that refuses, and makes a new one.
+            # Out of the map first: a thread that enters from now on finds no queue, or one that refuses, and makes a new one.
             if _queues.get(self._key) is self:
                 del _queues[self._key]
             self._is_gone = True
 
     def _give(self, waiter: Waiter, signal: Signal) -> None:
-        self._holder = (
-            waiter  # before the signal: a thread that is stopped in between is found by _mend as holder without a signal
-        )
+        # Before the signal: a thread that is stopped in between is found by _mend as a holder without a signal.
+        self._holder = waiter
         waiter.send(signal)
 
     def _put_back(self, waiters: list[Waiter]) -> None:
@@ -346,12 +344,12 @@ class CommitQueue:
         size = max(len(attempt.members), 0 if attempt.group is None else len(attempt.group))
         return size >= self._group_members or self._clock.monotonic() - attempt.started >= self._member_seconds
 
-    # what waiting threads do every now and then, with the lock held
-
     def _look_after(self, waiter: Waiter) -> None:
+        """Do what a waiting thread does from time to time: end it when its time is over, or put right what another one left."""
         if waiter.signal is not None:
             return
         now = self._clock.monotonic()
+        # A member does not time out here: its commit is in the group, and only the outcome says what became of it.
         if waiter.attempt is None and now - waiter.since >= self._timeout:
             raise TurnTimeoutError
         if self._running_since is not None and now - self._running_since >= self._member_seconds:
@@ -367,7 +365,7 @@ class CommitQueue:
             A                            B                                  C
             its change runs and runs     waits (a member of A's group)      waits in the queue
                                                                             looks: 50 ms are over, hands on
-                                         is told to publish: itself
+                                         is signalled to publish it
             returns: not the holder      writes and swaps
             starts over, at the end      answers                            runs its change in a new group
 
@@ -378,13 +376,12 @@ class CommitQueue:
         self._hand_on()
 
     def _mend(self, waiter: Waiter) -> None:
-        """Do what a thread left undone that an exception from outside, as Ctrl-C raises it, stopped between any two steps."""
+        """Finish what a thread left undone when an exception such as Ctrl-C stopped it between two steps."""
         if waiter.attempt is not None and waiter.attempt.outcome is not None:
             waiter.send(waiter.attempt.outcome)  # its publisher was stopped before it came to this member
         elif self._holder is waiter:
-            waiter.send(
-                Signal.RUN if waiter.attempt is None else Signal.PUBLISH
-            )  # stopped after the baton was given, before the signal
+            # Stopped after the baton was given, before the signal.
+            waiter.send(Signal.RUN if waiter.attempt is None else Signal.PUBLISH)
         else:
             if waiter.attempt is not self._attempt and waiter not in self._waiting:
                 self._put_back([waiter])  # stopped after a new attempt began, before all members were back in the queue
@@ -392,7 +389,7 @@ class CommitQueue:
                 self._hand_on()
 
     def _patience(self, waiter: Waiter) -> float:
-        """Seconds until it is worth a look whether something is to be done."""
+        """Seconds until the next look."""
         now, since = self._clock.monotonic(), self._running_since
         wait = _LOOK_SECONDS
         if since is not None:
@@ -408,7 +405,7 @@ _queues: dict[_Key, CommitQueue] = {}
 
 
 def _forget_queues() -> None:
-    """Threads of the parent are not there any more in a forked child, and its queues are nobody's."""
+    """Drop all queues in a forked child: the threads that wait in them exist in the parent alone."""
     _queues.clear()
 
 

@@ -25,7 +25,7 @@ from headwater.store import ObjectId, RealmReader, RealmStore, id_text
 
 
 def credible_until(rows: RealmReader) -> Micros:
-    """The latest time that can be right now: this process' clock, and what clocks may differ by. A later one is of a wrong clock."""
+    """The latest time that can be right: now, plus the bound by which clocks may differ. A later time is of a wrong clock."""
     return Micros(rows.clock.now() + round(rows.settings.clock_bound_seconds * 1_000_000))
 
 

@@ -1,4 +1,4 @@
-"""How a change becomes the truth: look the head up, run the change, write its objects and swap the reference; and know the outcome.
+"""How a change is committed: look the head up, run the change, write its objects, swap the reference, and know the outcome.
 
 commit_change     one change; in turn with the other threads of this process, with which it may share a group
 commit_series     several changes of one caller, which are a group of their own, outside of the queue
@@ -31,12 +31,12 @@ from headwater.store import ObjectId, RealmStore, id_text
 
 R = TypeVar("R")
 _EVICTIONS = 2
-"""So often a change may take too long for a group; then it commits alone."""
+"""How often a change may take too long for a group before it commits alone."""
 
 
 @dataclass(frozen=True, slots=True)
 class CommitResult(Generic[R]):
-    """What came of a commit: the change's own result, and whether it changed anything.
+    """The outcome of a commit: the change's own result, and whether it changed anything.
 
     commit_id     the head afterwards: the new commit, or the old head when nothing changed (None when there is no commit yet)
     attempts      how often the change was run, or was to be run when the database was away
@@ -116,11 +116,11 @@ def commit_series(
 
 
 class RestartError(Exception):
-    """The last run counts for nothing: it took too long for its group, or the outcome of the group that it saw is not known."""
+    """The last run is void: it took too long for its group, or the outcome of the group that it saw is unknown."""
 
 
 class _Committer:
-    """Brings one call to its end: in turn with the others, or alone."""
+    """Runs one call to its end: in turn with other threads, or alone."""
 
     def __init__(self, call: _CommitCall[Any]) -> None:
         self._call = call
@@ -134,8 +134,6 @@ class _Committer:
                 return self._commit_in_turn() if self._evictions < _EVICTIONS else self.commit_alone(may_return=True)
             except RestartError:
                 continue
-
-    # in turn with the others
 
     def _commit_in_turn(self) -> CommitResult[Any]:
         waiter = Waiter(self._call.started)
@@ -161,6 +159,7 @@ class _Committer:
     def _take_turn(self, queue: CommitQueue, waiter: Waiter) -> Signal | None:
         """Run the change with the baton. Returns what to do next; None: wait for a signal."""
         call = self._call
+        # A call whose turn has come runs once, however late it is; its time limits the further attempts.
         if call.attempts and call.is_over:
             raise TurnTimeoutError
         call.attempts += 1
@@ -208,9 +207,10 @@ class _Committer:
             if len(group) == 1 and self._call.member is not None:
                 group.is_torn = True  # its only commit is to blame: those that have seen it run again, without it
                 raise
-            queue.split_group(waiter)  # one of them is to blame
+            queue.split_group(waiter)  # one of them is the cause: each is published alone
             return None
         except Exception:
+            # A group that may have been published must not run again: its outcome is found out by whoever gets the baton.
             group.is_torn = not group.is_open
             raise
         if not is_applied:
@@ -220,18 +220,16 @@ class _Committer:
         return Signal.ANSWER
 
     def _start_over(self, queue: CommitQueue, waiter: Waiter, fault: HeadwaterError, attempt_seconds: float = 0.0) -> None:
-        """With all members of the group; and after a while, in which nobody else begins."""
+        """Put all members of the group back, and pause before anybody runs again."""
         queue.start_over(waiter, fault)
         if not self._call.is_over:
             self._call.pause(queue.lost, attempt_seconds=attempt_seconds)
         queue.hand_on()
 
-    # alone
-
     def commit_alone(self, *, may_return: bool = False) -> CommitResult[Any]:
         """Outside of the queue: look, run, publish, and all of it again when another was faster.
 
-        may_return    RestartError, to stand in the queue again, when a run was quick at last: its work may be memoised
+        may_return    raise RestartError, to enter the queue again, once a run was quick: its work may be memoised
         """
         call, lost = self._call, 0
         fault: HeadwaterError | None = None
@@ -257,9 +255,6 @@ class _Committer:
             lost += 1
             call.pause(lost, attempt_seconds=_attempt_seconds(call, began, fault))
         return call.give_up(fault)
-
-
-# a series
 
 
 def _commit_parts(
@@ -290,7 +285,7 @@ def _commit_parts(
 def _run_parts(
     lead: _CommitCall[None], group: CommitGroup, parts: Sequence[SeriesPart[R]], fence: Callable[[], None] | None
 ) -> list[_CommitCall[R]]:
-    """Every part run on what those before it leave, and taken in."""
+    """Run every part on top of those before it, and add it to the group."""
     calls: list[_CommitCall[R]] = []
     for number, part in enumerate(parts, 1):
         is_last = number == len(parts)
@@ -315,13 +310,10 @@ def _add_part(lead: _CommitCall[None], group: CommitGroup, member: GroupMember) 
         ) from None
 
 
-# a group outside of the queue
-
-
 def _publish_own(call: _CommitCall[Any], group: CommitGroup, last: _CommitCall[Any]) -> HeadwaterError | None:
     """Publish a group of one caller. Returns why it did not happen, if that may be otherwise at the next attempt; None on success.
 
-    last          the call of its last commit, which says so when the outcome is unknown
+    last          the call of its last commit; raises the error when the outcome is unknown
     """
     try:
         is_applied = publish_group(call.rows, group, until=call.until, pause=call.pause)
@@ -335,12 +327,12 @@ def _publish_own(call: _CommitCall[Any], group: CommitGroup, last: _CommitCall[A
 
 
 def _attempt_seconds(call: _CommitCall[Any], began: float, fault: HeadwaterError | None) -> float:
-    """How long an attempt took that was beaten; 0 for one that met a fault."""
+    """How long a beaten attempt took; 0 for one that met a fault."""
     return call.rows.clock.monotonic() - began if isinstance(fault, SwapConflictError) else 0.0
 
 
 def _may_pass(fault: HeadwaterError) -> bool:
-    """Whether it may be otherwise within the time-out of a commit. A disk that is full stays full until a person looks."""
+    """Whether a fault may pass within the time-out of a commit. A full disk stays full until a person acts."""
     return isinstance(fault, UnavailableError) and not isinstance(fault, StoreFullError)
 
 
@@ -380,7 +372,7 @@ class _CommitCall(Generic[R]):
 
     @property
     def is_over(self) -> bool:
-        """Whether its time is."""
+        """Whether the time of this call is over."""
         return self.rows.clock.monotonic() >= self.until
 
     @property
@@ -418,11 +410,9 @@ class _CommitCall(Generic[R]):
         finally:
             _thread.change = None
 
-    # what the caller is told
-
     def answer(self) -> CommitResult[R]:
-        """What came of the last run, which is sure by now."""
-        assert self._last is not None
+        """Return or raise the outcome of the last run, which is certain by now."""
+        assert self._last is not None, "there is no answer before the first run"
         result, fault, head_id, member = self._last
         if fault is not None:
             try:
@@ -434,7 +424,7 @@ class _CommitCall(Generic[R]):
         return CommitResult(result, member is not None, commit_id, self.attempts, elapsed)  # type: ignore[arg-type]  # no fault: a result
 
     def say_unknown(self, unclear: UnknownOutcomeError | None) -> NoReturn:
-        """Nobody knows what became of its commit. One that has made none starts over instead: it has written nothing."""
+        """Raise UnknownCommitError for its commit. A call without a commit has written nothing, and starts over."""
         if self.member is None:
             raise RestartError
         raise UnknownCommitError(
@@ -447,7 +437,7 @@ class _CommitCall(Generic[R]):
         ) from unclear
 
     def give_up(self, fault: HeadwaterError | None) -> NoReturn:
-        """Its time is over, and it certainly did not happen. ``fault``: the last thing that went wrong."""
+        """Raise CommitTimeoutError: the time is over, and the commit certainly did not happen. ``fault`` is the last error."""
         elapsed = self.rows.clock.monotonic() - self.started
         tried = (
             f" and {self.attempts} attempts" if self.attempts else ", waiting for its turn behind other commits of this process"
@@ -479,7 +469,7 @@ _thread = _ThreadState()
 
 
 def _forget_commit() -> None:
-    """A child that was forked inside a change may commit: the change goes on in the parent."""
+    """Let a child that was forked inside a change commit: the change goes on in the parent."""
     _thread.is_committing, _thread.change = False, None
 
 

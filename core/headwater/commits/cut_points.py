@@ -13,7 +13,7 @@ from headwater.errors import ExpiredError, UnknownOutcomeError
 from headwater.store import ObjectId, RealmReader, Reference, ReferenceMove, id_text, is_note
 
 _ASKED = 50
-"""Lines that are asked whether they have a commit, at most: a reference without a cut of its own would otherwise cost all of them."""
+"""The limit of lines that are asked whether they have a commit: a reference without a cut of its own would otherwise cost all."""
 
 
 class CutPoint(NamedTuple):
@@ -35,11 +35,11 @@ class CutPoint(NamedTuple):
 
 
 UNCUT = CutPoint(Micros(0))
-"""No collection ever cut it."""
+"""The cut point of a history that no collection ever cut."""
 
 
 def find_cut_point(rows: RealmReader, row: Reference, cuts: CutLines) -> CutPoint:
-    """Commits of this reference before this point are garbage.
+    """Returns the point before which the commits of a reference are garbage.
 
     A reference that was put elsewhere since the last cut, or made since then, stands on a line that others cut. That is found by the
     newest commit that the cuts can have seen: the line that has it has all that is below it, and was kept down to its own cut.
@@ -58,16 +58,16 @@ def find_cut_point(rows: RealmReader, row: Reference, cuts: CutLines) -> CutPoin
             return CutPoint(own.time, own.oldest)
         return _cut_of_line(rows, row.name, row.pointer, cuts)
     except (ExpiredError, UnknownOutcomeError):
-        return CutPoint(cuts.latest)
+        return CutPoint(cuts.latest)  # too late a cut refuses a legal target; too early a one accepts garbage
 
 
 def left_line_name(name: str, pointer: ObjectId) -> str:
-    """The name under which cuts tell of a pointer that a reference left."""
+    """The name under which cuts have a pointer that a reference left."""
     return f"{name}@{id_text(pointer)}"
 
 
 def is_note_collected(row: Reference, left: ReferenceMove, commit: Commit, cut: CutPoint, cuts: CutLines) -> bool:
-    """Whether a note came so late that the last collection had let go what it names.
+    """Whether a note came so late that the last collection had let go of the commit that it names.
 
     commit        the one that was left
     cut           the reference's own
@@ -76,15 +76,13 @@ def is_note_collected(row: Reference, left: ReferenceMove, commit: Commit, cut: 
 
 
 def newest_move(row: Reference) -> Micros:
-    """When the reference was last moved other than by a commit on top, by the mover's clock; 0 for never.
-
-    That a commit took effect late is noted among the moves, and is none: all history would count as cut by others.
-    """
+    """When the reference was last moved other than by a commit on top, by the mover's clock; 0 for never."""
+    # The note of a late commit is no move: with it as one, all of the reference's history would count as cut by others.
     return next((move.time for move in row.moves if not is_note(move)), Micros(0))
 
 
 def _cut_of_line(rows: RealmReader, name: str, pointer: ObjectId, cuts: CutLines) -> CutPoint:
-    """The cut of a line that has all that a pointer leads to, but for what is later than every head that was cut."""
+    """The cut of a line that has everything that a pointer leads to, except commits later than every head that was cut."""
     line, newest = sound_times(read_log(rows, pointer)), _newest_of_kin(name, cuts)
     found, time = next(((found, time) for found, time in line if time <= newest), (None, newest))
     if found is None:
@@ -97,22 +95,20 @@ def _cut_of_line(rows: RealmReader, name: str, pointer: ObjectId, cuts: CutLines
 
 
 def _newest_of_kin(name: str, cuts: CutLines) -> Micros:
-    """The time of the newest head among the lines that may have this one's commits; of all, where none may.
-
-    A commit that is later than those is on no line. What a catalog notes of itself in each collection is newer than all of them: by
-    that, what was committed right after a collection, by a clock that is behind, would be sought on lines that never had it.
-    """
+    """The time of the newest head among the lines that may have this one's commits; among all lines if none may."""
+    # A later commit is on no line. The own references of a catalog get a note in each collection, so their heads are newer than
+    # all others: by their time, a commit made right after a collection, by a slow clock, would be sought on lines without it.
     kin = (cut.newest for line, cut in cuts.lines.items() if _home(line) == _home(name) and _is_deep(line) == _is_deep(name))
     return max(kin, default=cuts.newest)
 
 
 def _is_deep(name: str) -> bool:
-    """Whether it is one of many of its kind within a home."""
+    """Whether a reference is one of many of its kind within its home."""
     return name.count("/") > 2
 
 
 def _home(name: str) -> list[str]:
-    """Where those live that share history as a rule: the references of one catalog."""
+    """The home of a reference, such as its catalog: references of one home share history as a rule."""
     return name.split("/")[:2]
 
 

@@ -1,4 +1,4 @@
-"""What the collector writes down for everybody: whether a sweep is on, and where history was last cut."""
+"""The collector's record, which others read: whether a sweep is on, and where history was last cut."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ COLLECTION_ID = fixed_id(2)
 
 
 class SweptSplit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How far one split of a realm was swept: nothing is left to be deleted up to ``after``. ``is_done``: nor up to its end."""
+    """How far one split of a realm was swept: all garbage up to ``after`` is deleted; if ``is_done``, up to the split's end."""
 
     after: ObjectPosition | None = None
     until: ObjectPosition | None = None
@@ -24,7 +24,7 @@ class SweptSplit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SweepState(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """All that another process needs to go on with a sweep: the marks, the splits, and what was counted so far.
+    """Everything that another process needs to resume a sweep: the marks, the splits, and the counts so far.
 
     started       when the run began that marked
     marks         the chunks of its marks, in their order
@@ -94,7 +94,7 @@ class HistoryCut(msgspec.Struct, frozen=True):
 
 @object_type("cuts")
 class HistoryCuts(StoredObject, frozen=True, kw_only=True):
-    """By reference name, where its history was cut. What is older is garbage, and stays garbage.
+    """Where the history of each reference was cut, by its name. Older commits are garbage, and stay garbage.
 
     A pointer that was kept only because a reference left it lately has an entry of its own, ``<name>@<commit>``.
     """
@@ -109,7 +109,7 @@ def read_collection(rows: RealmReader) -> Versioned[CollectionRecord] | None:
 
 @dataclass(frozen=True, slots=True)
 class CutLines:
-    """The cuts of a collection as they are asked for.
+    """The cuts of a collection, with what callers ask of all of them.
 
     latest        the latest of them all
     newest        the time of the newest head that any of them began at

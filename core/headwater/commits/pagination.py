@@ -25,7 +25,7 @@ _FORMAT = b"\x02"
 class IndexListing(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """What is listed: the keys of an index with ``start`` <= key < ``end``, in key order or backwards.
 
-    of            what it is a listing of, in its caller's words: a token of another one can be told
+    of            the caller's name for the listing, by which a token of another listing is recognized
     """
 
     index: str
@@ -55,9 +55,9 @@ class PageToken(msgspec.Struct, frozen=True, array_like=True):
 
     @classmethod
     def from_text(cls, text: str) -> PageToken:
-        """The reverse of ``encode``.
+        """Read the token that ``as_text`` wrote.
 
-        raises        RefusedError for what is no page token, or one that was altered
+        raises        RefusedError for a text that is no page token, or was altered
         """
         token = decode_token(text, _decoder)
         if token is None or token.as_text() != text:
@@ -76,7 +76,7 @@ def encode_token(token: msgspec.Struct, version: bytes) -> str:
 
 
 def decode_token(text: str, decoder: msgspec.msgpack.Decoder[T]) -> T | None:
-    """What ``token_text`` wrote, perhaps; None for what it did not. Whoever encodes it again and compares is certain."""
+    """Read a token that ``encode_token`` wrote; None if it cannot be one. Only encoding it again and comparing makes that certain."""
     try:
         data = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
         return decoder.decode(data[5:])

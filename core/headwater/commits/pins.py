@@ -1,12 +1,12 @@
-"""Pins: commits that stay whole as long as somebody works with them, whatever happens to the references that led there.
+"""Pins: commits that are kept whole while a task works with them, whatever happens to the references that led there.
 
 A realm's reference ``pins`` carries the index ``pins``: key 8 bytes owner (a task's id) and 8 bytes commit, value an object of the
 type ``pin``, which points to the commit. So the commit is reachable, with all that it reads from; its history is not. Taking a pin
 is pointing at an existing commit, and goes through the same handshake with the collector as a move: the reference is read first (by
 the committer), then the flag, and a sweep that begins in between beats the swap.
 
-A pin that was given up is kept for the reader's grace, as everything that was HEAD: whoever has copied what it needed into a commit
-may unpin at once.
+A released pin is kept for the readers' grace, like everything that was HEAD: a task that has copied what it needs into a commit may
+release its pins at once.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ class CommitPin(StoredObject, frozen=True, kw_only=True):
 def pin_commits(
     rows: RealmStore, owner: ObjectId, targets: Mapping[ObjectId, Sequence[str]], *, fence: Fence | None = None
 ) -> None:
-    """Keep commits, all in one commit of the reference ``pins``; those that the owner has pinned already change nothing.
+    """Pin commits, all in one commit of the reference ``pins``; commits that the owner has pinned already change nothing.
 
-    owner         the task that needs them; a pin without an active task is taken away by the next collection
+    owner         the task that needs them; the next collection releases a pin without an active task
     targets       the commits, each with the names of references in whose kept history it may be
     raises        ExpiredError: no such commit (any more) · RefusedError: one is garbage already ·
                   UnavailableError: a sweep is on, and one is no HEAD
@@ -59,6 +59,7 @@ def pin_commits(
     def change(tx: Transaction) -> None:
         index = tx.index(_INDEX)
         missing = {target: among for target, among in targets.items() if _key(owner, target) not in index}
+        # Inside the change: the committer has read the reference before, so a sweep that begins after this look beats the swap.
         check_targets(tx.reader, missing)
         for target in missing:
             made = tx.add_object(CommitPin(owner=owner, commit=target, time=tx.time))
@@ -68,7 +69,7 @@ def pin_commits(
 
 
 def unpin_commits(rows: RealmStore, owner: ObjectId, *, fence: Fence | None = None) -> int:
-    """Give all pins of an owner up; returns how many there were."""
+    """Release all pins of an owner; returns how many there were."""
 
     def change(tx: Transaction) -> int:
         index = tx.index(_INDEX)

@@ -1,4 +1,4 @@
-"""What must stay as long as something else does: a walk over what objects say that they point to."""
+"""Reachability: a walk over the objects that roots lead to, each asked what it points to."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _BATCH = 100
 _FEW, _MANY = 32, 500
 _BATCH_BYTES = 4 * 1024 * 1024
 _Block = tuple[ObjectId | None, list[ObjectId]]
-"""Targets, and what points to them."""
+"""Targets, and the object that points to them."""
 _ENTRIES = "stripe"
-"""The type whose targets are what indexes hold, small as a rule; what others point to may be stripes."""
+"""The type whose targets are entries of indexes, small as a rule; targets of other types may be stripes."""
 
 
 def mark_reachable(rows: RealmReader, roots: Iterable[ObjectId], mark: Callable[[ObjectId, ObjectId | None], bool]) -> None:
@@ -35,25 +35,25 @@ def mark_reachable(rows: RealmReader, roots: Iterable[ObjectId], mark: Callable[
 
 
 class VisitedObjects(Protocol):
-    """What a walk has met: it decides what is read at all."""
+    """The objects that a walk has met; decides which objects are read at all."""
 
     def unseen(self, object_ids: Sequence[ObjectId]) -> list[ObjectId]:
-        """Those that were not settled, each once."""
+        """Returns the ids that were not settled, each once."""
         ...
 
     def settle(self, object_ids: Sequence[ObjectId], *, are_leaves: bool) -> None:
-        """These were read; what they point to comes next."""
+        """Note that these were read; the walk goes on with what they point to."""
         ...
 
     def note(self, targets: Sequence[ObjectId], parent: ObjectId | None) -> None:
-        """These were met for the first time, below ``parent`` (None: nothing that was walked)."""
+        """Note that these were met for the first time, below ``parent`` (None: a root)."""
         ...
 
 
 class ReachabilityWalk:
-    """As ``mark_reachable``, for very many objects: leaves are not decoded, nothing is remembered, and what is read at once is bounded.
+    """A walk like ``mark_reachable`` for very many objects: it decodes no leaves, remembers nothing, and reads a bounded amount at once.
 
-    What waits is held as ids: of as much as a few stripes point to.
+    Waiting objects are held as ids, about as many as a few stripes point to.
     """
 
     def __init__(self, rows: RealmStore, seen: VisitedObjects) -> None:
@@ -64,7 +64,7 @@ class ReachabilityWalk:
         self._entry_bytes = _BATCH_BYTES / _FEW / 2
 
     def push(self, targets: Iterable[ObjectId], parent: ObjectId | None, *, are_entries: bool = False) -> None:
-        """Have what something points to looked at by ``run``."""
+        """Queue the targets of an object for ``run``."""
         unseen = self._seen.unseen(list(targets))
         if unseen:
             self._seen.note(unseen, parent)
@@ -75,7 +75,7 @@ class ReachabilityWalk:
         return self._entries.count + self._others.count
 
     def run(self) -> None:
-        """Look at all that waits, and at what that leads to. Raises CorruptionError as ``mark_reachable`` does."""
+        """Walk everything that waits and all that it leads to. Raises CorruptionError as ``mark_reachable`` does."""
         while self.waiting:
             if self._entries.count:
                 wanted = self._entries.take(min(max(int(_BATCH_BYTES / self._entry_bytes), _FEW), _MANY))
@@ -85,7 +85,7 @@ class ReachabilityWalk:
                 self._look(self._others.take(_FEW))
 
     def _look(self, wanted: list[_Block]) -> tuple[int, int]:
-        """Look at those that were not settled meanwhile. Returns how many bytes were read, of how many objects."""
+        """Read the targets that were not settled meanwhile. Returns how many bytes were read, and of how many objects."""
         batch = self._seen.unseen([object_id for _, targets in wanted for object_id in targets])
         leaves: list[ObjectId] = []
         inner: list[tuple[ObjectId, Pointers]] = []
@@ -100,6 +100,7 @@ class ReachabilityWalk:
                 leaves.append(object_id)
             else:
                 inner.append((object_id, found))
+        # Settled before their targets are pushed: an object that points back to one of these must not queue it again.
         self._seen.settle(leaves, are_leaves=True)
         self._seen.settle([object_id for object_id, _ in inner], are_leaves=False)
         for object_id, found in inner:
@@ -108,9 +109,10 @@ class ReachabilityWalk:
 
 
 class _Waiting:
-    """What waits to be looked at: the last in is the first out, so that it stays as little as a few objects point to."""
+    """A stack of targets that wait: depth first, so that it stays as small as what a few objects point to."""
 
     def __init__(self) -> None:
+        # Invariant: the sum of the lengths of all blocks.
         self.count = 0
         self._blocks: list[_Block] = []
 
@@ -119,7 +121,7 @@ class _Waiting:
         self.count += len(targets)
 
     def take(self, most: int) -> list[_Block]:
-        """So many at most, taken out."""
+        """Take out at most ``most`` targets, the newest first."""
         taken: list[_Block] = []
         while most > 0 and self._blocks:
             parent, targets = self._blocks[-1]

@@ -1,4 +1,4 @@
-"""Making references, and pointing one at a commit that exists already, without bringing back what the collector is deleting.
+"""Create references, and point one at an existing commit, without bringing back what the collector is deleting.
 
     mover                                     collector
     reads the reference (or lists its name)   marks
@@ -43,6 +43,7 @@ def assign_reference(
                   UnavailableError: a sweep is on, and the target is no HEAD
     """
     for _ in range(_TRIES):
+        # Read before the flag: a collector that says "sweeping" after our look raises this version, and the swap fails.
         seen = rows.read_reference(reference, fresh=True)
         if seen.pointer != expected:
             raise ConflictError(
@@ -82,7 +83,7 @@ def create_reference_at(
         try:
             return rows.create_reference_as_seen(reference, seen, target)  # as it was before the flag was read
         except SwapConflictError:
-            continue  # alive now, or buried by the collector: the next look tells
+            continue  # alive now, or buried by the collector: look again
     raise SwapConflictError(f"reference {reference!r} of realm {rows.realm!r} changes too fast: try again")
 
 
@@ -94,6 +95,8 @@ def check_targets(rows: RealmReader, targets: Mapping[ObjectId, Sequence[str]]) 
     """
     if not targets:
         return
+    # The flag is read before the targets: a commit that is there after the flag was off cannot be one that a sweep then takes,
+    # for that sweep raises the reference's version first. Both are read past the cache, which may be older than either.
     record = read_collection(rows)
     collection = None if record is None else record.value
     found = _read_commits(rows.without_cache(), targets)
@@ -146,7 +149,7 @@ def _is_kept(rows: RealmReader, target: Head, row: Reference, cuts: CutLines, cu
 
 
 def _is_within(rows: RealmReader, target: Head, cut: CutPoint) -> bool:
-    """Whether a commit of a line lies behind its cut. By time alone that cannot be told of a commit by a clock that was ahead."""
+    """Whether a commit of a line lies after its cut. A cut that is a time alone cannot tell that of a commit by a clock that was ahead."""
     if cut.time and not cut.seq and target.commit.time > credible_until(rows):
         return False
     return not cut.lets_go(target.commit)
@@ -157,7 +160,7 @@ def _shown(pointer: ObjectId | None) -> str:
 
 
 def ensure_reference(rows: RealmStore, name: str) -> Reference:
-    """The reference; created without a commit if it is absent."""
+    """Returns the reference; creates it without a commit if it is absent."""
     found = rows.find_reference(name, fresh=True)
     if found is not None:
         return found
@@ -168,7 +171,7 @@ def ensure_reference(rows: RealmStore, name: str) -> Reference:
 
 
 def ensure_references(rows: RealmStore, names: Sequence[str]) -> None:
-    """See that all of these are there; those that are absent are created without a commit, together.
+    """Create those of the references that are absent, without a commit, in one go.
 
     raises        as ``create_references`` does; doing it again goes on from there
     """

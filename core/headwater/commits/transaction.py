@@ -15,9 +15,9 @@ from headwater.store import ObjectId, RealmId, RealmKey, RealmReader, RealmStore
 T = TypeVar("T")
 S = TypeVar("S", bound=StoredObject)
 Memos = dict[str, tuple[object, object]]
-"""What the runs of one change have worked out: by name, what it was derived from and what came of it."""
+"""Results that the runs of one change share: by name, the input and the result."""
 Changes = dict[str, list[tuple[bytes, IndexValue | None]]]
-"""What was edited: by index, in key order; None says removed."""
+"""Edits by index, in key order; None says removed."""
 
 
 class Transaction:
@@ -28,7 +28,7 @@ class Transaction:
     add as if it were written.
 
     commit_time   later than the head's, whatever clock made that
-    time          what a change writes down as the moment at which it happens: the same, unless the head is of a clock that was ahead
+    time          the time that a change writes into its objects: ``commit_time``, unless the head is of a clock that was ahead
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class Transaction:
         self._known = _Known(self.added)
 
     def mend_time(self, after: Micros) -> None:
-        """Make a commit also of no change, with the time now, though the head's lies ahead.
+        """Make a commit even without a change, with the time now, though the head's time lies ahead.
 
         after         the time of the last commit that is not ahead
         """
@@ -69,7 +69,7 @@ class Transaction:
 
     @property
     def reader(self) -> RealmReader:
-        """Reads the realm, and what the commits beneath this one add."""
+        """A reader of the realm that also has what the commits beneath this one add."""
         if self._reader is None:
             self._reader = PendingReader(self._rows, self._pending)
         return self._reader
@@ -120,15 +120,15 @@ class Transaction:
         return cast(T, known[1])
 
     def set_message(self, message: str) -> None:
-        """Instead of the message that ``commit_change`` was given. A run that edits and adds nothing makes no commit, whatever it says."""
+        """Replace the message that ``commit_change`` was given. A run that edits and adds nothing makes no commit all the same."""
         self.message = message
 
     def set_property(self, key: str, value: Any) -> None:
-        """Beside the properties that ``commit_change`` was given, or instead of one of them."""
+        """Add a property to those that ``commit_change`` was given, or replace one."""
         self.properties[key] = value
 
     def changes(self) -> Changes:
-        """What was edited, without the indexes that are as before."""
+        """The edits of this run, without indexes that are as before."""
         changed = {name: editor.changes() for name, editor in sorted(self._editors.items())}
         return {name: changes for name, changes in changed.items() if changes}
 
@@ -211,7 +211,7 @@ class PendingReader:
             object_ids, lambda ids: self._stored.read_many_versioned(ids, cls), lambda pending: self._versioned(pending, cls)
         )
 
-    # references, of which a group writes none before it is published
+    # A group writes no reference before it is published, so these are read from the store alone.
 
     def find_reference(self, name: str, *, fresh: bool = False) -> Reference | None:
         return self._stored.find_reference(name, fresh=fresh)
@@ -224,8 +224,6 @@ class PendingReader:
 
     def find_rows(self, names: Sequence[str]) -> list[Reference | None]:
         return self._stored.find_rows(names)
-
-    # inside
 
     def _merge(
         self,
@@ -261,6 +259,7 @@ class _Known:
 
     def __init__(self, added: Mapping[ObjectId, StoredObject]) -> None:
         self.read: set[ObjectId] = set()
+        # Invariant: listings that were not read into ``read`` yet.
         self.listings: list[Callable[[], Iterator[tuple[bytes, IndexValue]]]] = []
         self._added = added
 
