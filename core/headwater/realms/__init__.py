@@ -1,6 +1,6 @@
 """Realms: the tenants of a store, their states, their bootstrap, and the handles by which their rows are written.
 
-This room knows nothing of what users keep in a realm (catalogs), of tasks, or of who asks for a change.
+This package knows nothing of catalogs, of tasks, or of the caller who asks for a change.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What a fresh realm starts with: its named pointers, a root principal who may do everything, and the role by which it may.
+"""The bootstrap of a realm: its named references, a root principal who may do everything, and the role that allows it.
 
-Every step looks before it writes and leaves alone what is there, so that an interrupted bootstrap goes on where it was.
+Every step looks before it writes and leaves existing objects alone, so that an interrupted bootstrap resumes where it was.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ def bootstrap(
 ) -> Realm:
     """Take a realm from CREATED (or an interrupted INITIALIZING) to ACTIVE; one that was bootstrapped before is returned as is.
 
-    credentials   of the root principal; where it exists already, its own stay (compare with ``find_root``)
-    seen          what the caller has decided about; None: whatever realm has the id
-    replaces      the client id of the root's credentials that give way to these all the same: nobody was given them
-    raises        RefusedError for a realm that is loading or on its way out; NotFoundError if there is none;
-                  SwapConflictError if somebody else moves the realm meanwhile, or it is not as seen, UnknownOutcomeError if it may not be
-                  complete: look, and call again
+    credentials   of the root principal; one that exists already keeps its own (compare with ``find_root``)
+    seen          the realm as the caller read it; None: any realm of that id
+    replaces      the client id of the root's credentials that these replace all the same, because nobody was given them
+    raises        RefusedError for a realm that is loading or being purged; NotFoundError if there is none;
+                  SwapConflictError if another process changes the realm, or it is not as seen; UnknownOutcomeError if it may be
+                  incomplete: look, and call again
     """
     realm = realms.read_realm(realm_id)
     if realm.state in (RealmState.ACTIVE, RealmState.INACTIVE):
@@ -78,12 +78,12 @@ def bootstrap(
             raise RefusedError(f"realm {realm_id!r} was purged while it was being bootstrapped") from fault
         if found.state is RealmState.ACTIVE:
             return found  # another process brought the same bootstrap to its end
-        check_bootstrap(found)  # what is missing of a realm that is being purged is not damaged
+        check_bootstrap(found)  # objects that a purge has deleted are no damage
         raise
 
 
 def check_bootstrap(realm: Realm) -> None:
-    """Pass unless an import fills the realm, or it is on its way out; raises RefusedError with the reason."""
+    """Pass unless an import fills the realm, or it is being purged; raises RefusedError with the reason."""
     if realm.state in _REASONS:
         raise RefusedError(f"realm {realm.id!r} cannot be bootstrapped: {_REASONS[realm.state]}")
 
@@ -111,7 +111,7 @@ def _fill(realms: RealmRegistry, realm: Realm, credentials: CredentialsHash, rep
 def _ensure_named(
     rows: RealmStore, reference: str, name: str, cls: type[_Entity], make: Callable[[Transaction], _Entity]
 ) -> _Entity:
-    """The entity of that name under the reference; made now if it is not there."""
+    """Returns the entity of that name under the reference; makes it if it is absent."""
 
     def change(tx: Transaction) -> _Entity:
         index = tx.index(BY_NAME)
@@ -129,7 +129,7 @@ def _ensure_named(
 
 
 def _replace_root(realms: RealmRegistry, realm: Realm, rows: RealmStore, credentials: CredentialsHash, replaces: str) -> None:
-    """Give a root that has the credentials of ``replaces`` others, as long as nobody has changed the realm since."""
+    """Replace the root's credentials if they are those of ``replaces`` and the realm has not changed since."""
 
     def change(tx: Transaction) -> None:
         root = find_named(tx.reader, tx.index(BY_NAME), ROOT, Principal)

@@ -1,10 +1,7 @@
-"""Credentials of a realm's root principal: made here, given to a person once, and stored only as a salted hash.
+"""The principals of a realm, their roles, grants and credentials; and the root principal's log-in and rotation.
 
-Who may do what in a realm: the objects that stand under its named pointers.
-
-An entity keeps its ``entity`` number through every change of its object; grants name their two ends by it.
-
-The root principal of a realm: found, logged in as, and given other credentials.
+Credentials are made here, given to a person once, and stored only as a salted hash. An entity keeps its ``entity`` number through every
+change of its object; grants name their two ends by it.
 
 principals    index `by-name`: the name        → object `principal`
               index `by-client`: a client's id → the same, for the credentials now and the former ones while they hold
@@ -35,14 +32,14 @@ _COST, _BLOCK, _PARALLEL = 2**14, 8, 1
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """What a client logs in with. The secret never appears in the text form."""
+    """The id and the secret with which a client logs in. The secret never appears in the text form."""
 
     client_id: str
     client_secret: str = field(repr=False)
 
 
 class CredentialsHash(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a store keeps of credentials: the client's id, and a scrypt digest of the secret with its salt and costs."""
+    """Credentials as a store keeps them: the client's id, and a scrypt digest of the secret with its salt and costs."""
 
     known_by: ClassVar[tuple[str, ...]] = ("client_id", "digest")
 
@@ -60,7 +57,7 @@ def new_credentials() -> Credentials:
 
 
 def hash_credentials(credentials: Credentials) -> CredentialsHash:
-    """The salted hash of credentials; another salt, and so another hash, with every call."""
+    """The salted hash of credentials; every call uses another salt and gives another hash."""
     salt = secrets.token_bytes(16)
     digest = _digest(credentials.client_secret, salt=salt, cost=_COST, block=_BLOCK, parallel=_PARALLEL)
     return CredentialsHash(
@@ -93,9 +90,9 @@ class Container(StoredObject, frozen=True, kw_only=True):
 
 @object_type("principal")
 class Principal(StoredObject, frozen=True, kw_only=True):
-    """Somebody who can log in.
+    """An account that can log in.
 
-    former        the credentials before these, as long as they hold; ``former_until`` is None until others take their place
+    former        the previous credentials, as long as they are valid; ``former_until`` is when that ends
     renewed       when the credentials last changed; None: they are the first
     """
 
@@ -109,11 +106,11 @@ class Principal(StoredObject, frozen=True, kw_only=True):
 
     @property
     def clients(self) -> tuple[str, ...]:
-        """The client ids that may be good for something."""
+        """The client ids with which the principal may log in."""
         return (self.credentials.client_id, *((self.former.client_id,) if self.former else ()))
 
     def accepts(self, credentials: Credentials, *, now: Micros) -> bool:
-        """Whether these are its credentials at a time."""
+        """Whether these credentials are valid at a time."""
         is_over = self.former_until is not None and now >= self.former_until
         held = (self.credentials, None if is_over else self.former)
         return any(
@@ -204,7 +201,7 @@ def rotate_root(
 
 
 def reset_root(realms: RealmRegistry, realm_id: str, credentials: CredentialsHash, *, replaces: str | None = None) -> Principal:
-    """As ``rotate_root``, and all former credentials are refused from now on: they may have leaked."""
+    """Replace the root's credentials like ``rotate_root``, and refuse all former ones from now on: they may have leaked."""
 
     def renew(root: Principal, now: Micros) -> Principal:
         return msgspec.structs.replace(root, credentials=credentials, former=None, former_until=None, renewed=now)

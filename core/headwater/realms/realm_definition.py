@@ -20,7 +20,7 @@ from headwater.store import RealmId, RealmKey, StoredObject, StoredPart, object_
 
 
 class RealmState(StrEnum):
-    """Where a realm stands in its life. Only ``ACTIVE`` serves users."""
+    """The state of a realm. Only an ``ACTIVE`` realm serves users."""
 
     CREATED = "CREATED"
     INITIALIZING = "INITIALIZING"
@@ -81,7 +81,7 @@ class KeptHistory(StoredPart, frozen=True, kw_only=True):
 
 
 class HistoryRetention(StoredPart, frozen=True, kw_only=True):
-    """What history a realm keeps. ``None`` is the setting of the same name.
+    """How much history a realm keeps. ``None`` is the setting of the same name.
 
     references    where a pattern says more of a reference: the first that covers it decides alone
     """
@@ -92,7 +92,7 @@ class HistoryRetention(StoredPart, frozen=True, kw_only=True):
     references: tuple[KeptHistory, ...] = ()
 
     def check(self) -> None:
-        """Pass if this can be meant.
+        """Pass if the values make sense.
 
         raises        RefusedError that names the number that cannot
         """
@@ -113,7 +113,7 @@ class MaintenanceSchedule(StoredPart, frozen=True, kw_only=True):
 
 
 class RealmManager(StoredPart, frozen=True, kw_only=True):
-    """The resource that looks after a realm; another one is refused unless it adopts the realm."""
+    """The resource that manages a realm; another one is refused unless it adopts the realm."""
 
     known_by = ("cluster", "namespace", "name", "uid")
 

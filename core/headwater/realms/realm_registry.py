@@ -24,9 +24,9 @@ FindRealm = Callable[[str], Realm | None]
 
 
 class UserWriteGuard:
-    """Writes only while the realm is ACTIVE and the one that was opened; looks again after ``ttl_seconds``.
+    """Allows writes only while the realm is ACTIVE and the one that was opened; looks again after ``ttl_seconds``.
 
-    Whoever serves users asks before reads, too: only an ACTIVE realm is open to them. Administrators read in every state.
+    A server asks before users' reads, too: only an ACTIVE realm is open to users. Administrators read in every state.
     """
 
     def __init__(self, realm: Realm, *, find: FindRealm, clock: Clock, ttl_seconds: float) -> None:
@@ -48,7 +48,7 @@ class UserWriteGuard:
 
 
 class MaintenanceWriteGuard:
-    """Writes only in the one state that it names; the definition is read again for every check."""
+    """Allows writes only in one state of the realm; the definition is read again for every check."""
 
     def __init__(self, realm: Realm, *, find: FindRealm, state: RealmState) -> None:
         self._realm = realm
@@ -74,23 +74,23 @@ REALMS = "realms"
 BY_ID = "by-id"
 PURGED_KEYS = "purged-keys"
 REALM_REFERENCES = ("root", "catalogs", "principals", "principal-roles", "grants", "policy-mappings", "claims")
-"""The named pointers that every realm has from its bootstrap on."""
+"""The named references that every realm has from its bootstrap on."""
 FILLED_REFERENCES = ("root", "principals", "principal-roles", "grants")
-"""Those that a bootstrap fills, in this order: a realm in which one holds nothing lets nobody in."""
+"""The references that a bootstrap fills, in this order: a realm in which one of them is empty lets nobody in."""
 
 Fence = Callable[[], None]
 R = TypeVar("R")
 
 
 class RealmRegistry:
-    """All realms of one store. Every read goes to the database, because decisions hang on it."""
+    """All realms of one store. Every read goes to the database, because callers decide by it."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
         self._rows = store.system
 
     def create_realm(self, realm_id: str, **spec: Unpack[RealmFields]) -> Realm:
-        """A new realm in state CREATED, with a key that no realm had before.
+        """Create a realm in state CREATED, with a key that no realm had before.
 
         raises        RefusedError for a malformed or reserved id; SwapConflictError if there is a realm of that id
         """
@@ -137,7 +137,7 @@ class RealmRegistry:
         return ReadableRows(readable, unreadable)
 
     def update_realm(self, seen: Realm, **changes: Unpack[RealmFields]) -> Realm:
-        """The realm with other fields, in the state that it is in. Values that it has already make no commit.
+        """Change fields of a realm; its state stays. Values that it has already make no commit.
 
         raises        SwapConflictError if the stored definition is no longer ``seen``
         """
@@ -151,7 +151,7 @@ class RealmRegistry:
         return self._commit(change, f"update realm {seen.id}")
 
     def move_realm(self, seen: Realm, to: RealmState, *, fence: Fence | None = None) -> Realm:
-        """The realm in its next state. To the state that it is in makes no commit.
+        """Move a realm to another state. A move to its present state makes no commit.
 
         raises        SwapConflictError if the stored definition is no longer ``seen``; RefusedError for an illegal move, for a
                       purge before its hold is over and for one of a protected realm; FencedError from ``fence``;
@@ -217,7 +217,7 @@ class RealmRegistry:
     def open_realm(self, realm_id: str) -> RealmStore:
         """A user's handle: reads always, writes only while the realm is ACTIVE (looked up again after the handle's TTL).
 
-        Whoever opens the store is its administrator, who reads in every state; who serves users asks ``check_write`` before reads, too.
+        The opener of a store is its administrator and reads in every state; a server asks ``check_write`` before users' reads, too.
         """
         realm = self.read_realm(realm_id)
         settings = self.store.settings
@@ -237,11 +237,11 @@ class RealmRegistry:
         return self.store.rows(realm.id, realm.key, gate=gate)
 
     def reference_names(self, realm: Realm) -> tuple[str, ...]:
-        """The named pointers that a realm has outside its catalogs."""
+        """The named references that a realm has outside its catalogs."""
         return REALM_REFERENCES
 
     def _with_credible_hold(self, seen: Realm, fence: Fence | None) -> Realm:
-        """The realm; if a clock that was ahead deactivated it, its hold counts from now: no shorter than promised, and not for years."""
+        """The realm. If a clock that was ahead deactivated it, its hold counts from now: no shorter than promised, and not for years."""
         if not is_hold_ahead(seen, self.store.settings, self.store.clock.now()):
             return seen
 

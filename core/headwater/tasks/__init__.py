@@ -1,7 +1,7 @@
 """Coordinated work: tasks that survive their process, done by one worker at a time, and never twice.
 
-All tasks live in the system realm. This room knows no kind of work, no message broker and no other room beside it: it keeps
-what was asked, who does it, and how it ended. Workers, the command line and `headwater up` use it alike.
+All tasks live in the system realm. This package knows no kind of work and no message broker: it keeps what was asked for, which
+worker does it, and how it ended. Workers, the command line and `headwater up` use it alike.
 """
 
 from headwater.tasks.task import AttemptEnd, FollowUpTask, Task, TaskAttempt, TaskProgress, TaskState

@@ -1,8 +1,7 @@
-"""What a task may carry: plain data of bounded size, equal after every trip through the store.
+"""A task: one updateable object that coordinates one piece of work, the values inside it, and its compare-and-swap.
 
-What a task is: one updateable object that coordinates one piece of work, and the small values inside it.
-
-Compare-and-swap of one task object, with an outcome that is known.
+A task carries plain data of bounded size, which is equal after every trip through the store. ``swap_task`` and ``change_task`` find
+out whether a swap was applied when the database did not say.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ OUTCOME_BYTES = 64 * 1024
 
 
 def require_plain_data(data: dict[str, Any], what: str, *, limit_bytes: int) -> dict[str, Any]:
-    """The data, if it is made of texts, numbers, booleans, None, lists and dictionaries with texts as keys.
+    """Returns the data if it is made of texts, numbers, booleans, None, lists and dictionaries with texts as keys.
 
     what          how a message names it, such as "outcome of task 0123456789abcdef"
     limit_bytes   the most that it may measure as JSON
@@ -70,10 +69,10 @@ class AttemptEnd(StrEnum):
     SUCCEEDED = "SUCCEEDED"
     FAILED = "FAILED"
     LOST = "LOST"
-    """Its worker stopped beating, and another one took the task over."""
+    """The worker's heartbeats stopped, and another worker took the task over."""
     HANDED_BACK = "HANDED_BACK"
     PUT_OFF = "PUT_OFF"
-    """What it needs is not there yet. Attempts in a row that were put off for the same reason share one record."""
+    """The work needs something that is not there yet. Consecutive attempts that were put off for one reason share one record."""
     CANCELLED = "CANCELLED"
 
 
@@ -89,7 +88,7 @@ class TaskAttempt(StoredPart, frozen=True, kw_only=True):
     """One try at a task.
 
     error         why it ended, unless it succeeded
-    progress      how far it was, as it told last
+    progress      how far it was, by its last report
     """
 
     known_by = ("number",)
@@ -120,7 +119,7 @@ class Task(StoredObject, frozen=True, kw_only=True):
     """One piece of work.
 
     realm_key     the key that the realm had when the work was asked for; its body refuses a realm that has another one by now
-    subject       what within the realm, such as a catalog; at most one active task has the same kind, realm and subject
+    subject       a thing within the realm, such as a catalog; at most one active task has the same kind, realm and subject
     arguments     names and ids, never payloads
     attempt       the fencing token: it only grows, with every claim
     lease         a word drawn by each claim, so that a worker knows its own claim again after an unclear answer
@@ -128,7 +127,7 @@ class Task(StoredObject, frozen=True, kw_only=True):
     beat          heartbeats of this attempt
     attempts      the last attempts, oldest first
     after         the task that this one follows up, a name only: it may have left the history
-    retried       when a person let it wait again last, after it had ended
+    retried       when a person last retried it, after it had ended
     """
 
     kind: str
@@ -160,7 +159,7 @@ class Task(StoredObject, frozen=True, kw_only=True):
 
     @property
     def error(self) -> str:
-        """What the last attempt died of, or an empty text."""
+        """The error of the last attempt, or an empty text."""
         return self.attempts[-1].error if self.attempts else ""
 
     def __str__(self) -> str:
@@ -170,7 +169,8 @@ class Task(StoredObject, frozen=True, kw_only=True):
 def swap_task(rows: RealmStore, seen: Versioned[Task], new: Task, *, is_mine: Callable[[Task], bool]) -> Versioned[Task]:
     """Swap the task that was seen for the new one.
 
-    The database may have taken the swap and not told. It is then repeated until refused, and the object tells whose swap won.
+    The database may have applied the swap although its answer was lost. The swap is then repeated until it is refused, and the object
+    shows whose swap won.
 
     is_mine       whether a task shows that this swap was applied, also when others have changed it since
     raises        SwapConflictError when another swap was applied; UnknownOutcomeError when the commit time-out ends first

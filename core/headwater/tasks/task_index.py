@@ -1,4 +1,4 @@
-"""The four indexes of the reference `tasks`, and how they are made to agree with the task objects, which decide.
+"""The four indexes of the reference `tasks`, the queries and figures read from them, and how they follow the task objects.
 
     due       8 bytes due time, 8 bytes task id     every active task
     unique    realm NUL kind NUL subject            every active task; its data: 8 bytes due time under which `due` lists it,
@@ -7,11 +7,8 @@
     last      realm NUL kind NUL subject            the task that ended last, until its history ends; its data: the first letter of
                                                   its state, then 8 bytes for how long its last attempt took, in microseconds
 
-`due` and `unique` change in the same commit, so an entry in one leads to that in the other, whatever the object says by now.
-
-The tasks of a store as numbers, for whoever watches over them.
-
-What is asked of many tasks at once. The indexes say which to read; the objects decide.
+`due` and `unique` change in the same commit, so an entry in one leads to that in the other, whatever the object says by now. The
+indexes say which tasks to read; the objects decide.
 """
 
 from __future__ import annotations
@@ -20,18 +17,14 @@ from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple, TypedDict
+from typing import NamedTuple, TypedDict
 
 from headwater.clock import Micros
-from headwater.commits import Head
+from headwater.commits import Head, Transaction
 from headwater.errors import ConflictError, CorruptionError, RefusedError
 from headwater.index import IndexValue
 from headwater.store import ObjectId, ReadableRows, RealmStore, UnreadableRow, Versioned, id_text
 from headwater.tasks.task import FollowUpTask, Task, TaskState
-
-if TYPE_CHECKING:
-    from headwater.commits import Head, Transaction
-
 
 REFERENCE = "tasks"
 DUE, UNIQUE, FINISHED, LAST = "due", "unique", "finished", "last"
@@ -81,7 +74,7 @@ def active_entries(at: Head, realm: str | None = None) -> Iterator[ActiveEntry]:
 
 
 def ended_entries(at: Head) -> Iterator[EndedEntry]:
-    """Of each realm, kind and subject the task that ended last."""
+    """The task that ended last, for each realm, kind and subject."""
     for key, value in at.index(LAST).range():
         place, data = _place_of(key), value.data
         if value.object_id is not None and place is not None:
@@ -90,7 +83,7 @@ def ended_entries(at: Head) -> Iterator[EndedEntry]:
 
 
 class TaskPlace(NamedTuple):
-    """What a key of `unique` or `last` tells of a task."""
+    """A task's realm, kind and subject, as a key of `unique` or `last` has them."""
 
     realm: str
     kind: str
@@ -101,7 +94,7 @@ class TaskPlace(NamedTuple):
 
 
 def task_places_of(at: Head, task_ids: Container[ObjectId]) -> dict[ObjectId, TaskPlace]:
-    """What the indexes tell of tasks that cannot be read themselves. Of one that ended, and not last, they tell nothing."""
+    """The places of tasks that cannot be read themselves. The indexes have none of a task that ended, and not last."""
     found = {}
     for name in (LAST, UNIQUE):
         for key, value in at.index(name).range():
@@ -112,13 +105,13 @@ def task_places_of(at: Head, task_ids: Container[ObjectId]) -> dict[ObjectId, Ta
 
 
 def _place_of(key: bytes) -> TaskPlace | None:
-    """None for a damaged key, which fsck names: one of them must not stop those who read all the others."""
+    """Read a key. None for a damaged one, which fsck reports: it must not keep callers from reading the others."""
     parts = [part.decode(errors="replace") for part in key.split(b"\0", 2)]
     return TaskPlace(*parts) if len(parts) == len(TaskPlace._fields) else None
 
 
 def entries_of_realm(at: Head, realm: str) -> list[ObjectId]:
-    """The active tasks of a realm, and of each kind and subject the one that ended last."""
+    """The active tasks of a realm, and the task that ended last for each kind and subject."""
     prefix = realm.encode() + b"\0"
     entries = (*at.index(UNIQUE).prefix(prefix), *at.index(LAST).prefix(prefix))
     return list(dict.fromkeys(value.object_id for _, value in entries if value.object_id is not None))
@@ -132,9 +125,9 @@ def add_task(tx: Transaction, task: Task) -> ObjectId:
 
 
 def list_for_retry(tx: Transaction, seen: Versioned[Task], *, due: Micros) -> None:
-    """List a finished task among the active ones again. The entry says which token it had then.
+    """List a finished task among the active ones again. The entry has the token that the task had then.
 
-    This decides the retry. The object follows, by whoever sees it first; and once: a token that has passed never comes back.
+    This decides the retry. The first process that sees it changes the object, and only once: a token that has passed never comes back.
 
     raises        RefusedError when its history has ended: what no index holds may be collected
     """
@@ -178,13 +171,13 @@ def _forgotten(seen: Versioned[Task]) -> RefusedError:
 
 
 def due_of_retry(at: Head, seen: Versioned[Task]) -> Micros | None:
-    """The due time of a retry that was decided, and that the object does not show yet."""
+    """The due time of a retry that was decided, and that the object does not show yet; None if there is none."""
     held = at.index(UNIQUE).get(unique_key(seen.value.kind, seen.value.realm, seen.value.subject))
     return due_of_key(held.data) if held is not None and _is_retry(held, seen) else None
 
 
 def settle_task_entry(tx: Transaction, seen: Versioned[Task]) -> None:
-    """Make the entries of one task agree with its object, as just read. Without need for that, nothing is edited.
+    """Make the entries of one task agree with its object, as just read. Edits nothing if they do.
 
     A finished task's follow-up is added by the commit that takes the task out of `due`: there is exactly one such commit.
     Settle one task a commit: a task that this commit adds cannot be read yet.
@@ -286,7 +279,8 @@ def _add_follow_up(tx: Transaction, follow_up: FollowUpTask, seen: Versioned[Tas
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskFigures:
-    """
+    """The tasks of a store as numbers, for monitoring.
+
     active                  by kind and state, WAITING or RUNNING
     due                     by kind: those that wait though they are due
     oldest_due_seconds      by kind: for how long the one that is due longest has waited
@@ -383,7 +377,7 @@ READ_FOR_FIGURES = 2000
 
 
 class TaskQuery(TypedDict, total=False):
-    """What a task must be to be listed; None, or nothing said: whatever it is.
+    """The conditions on a listed task; None or a missing one: no condition.
 
     since         submitted at this time or later
     before        submitted before this time
@@ -398,23 +392,23 @@ class TaskQuery(TypedDict, total=False):
 
 
 def matching_tasks(rows: RealmStore, at: Head, asked: TaskQuery) -> Iterator[SeenTask]:
-    """The active tasks as they are due, then the others, those that ended last first; with those that cannot be read, and may match."""
+    """The active tasks in due order, then the others, the last ended first; with those that cannot be read, and may match."""
     state = asked.get("state")
-    # also for what has ended: whoever ended it may have died before its entries followed
+    # The active entries are read for ended tasks, too: the worker may have died before the entries followed its task.
     yield from _matching(_read_each(rows, _active(at, asked)), asked)
     if state is None or not state.is_active:
         yield from _matching(_read_each(rows, _finished(at, asked.get("since"))), asked)
 
 
 def last_tasks_of_realm(rows: RealmStore, at: Head, realm: str) -> ReadableRows[Versioned[Task]]:
-    """The active tasks; then, of each kind and subject, the one that ended last, the newest first."""
+    """The active tasks, then the task that ended last for each kind and subject, the newest first."""
     found = tasks_named(at, _read_each(rows, entries_of_realm(at, realm)))
     found.sort(key=lambda one: (not one.value.is_active, -(one.value.finished or one.value.created)))
     return found
 
 
 def tasks_named(at: Head, found: Iterable[SeenTask]) -> ReadableRows[Versioned[Task]]:
-    """Those that can be read, and the others by what the indexes tell of them."""
+    """The tasks that can be read, and the places of those that cannot."""
     readable: list[Versioned[Task]] = []
     faults: dict[ObjectId, CorruptionError] = {}
     for task_id, seen in found:
@@ -434,7 +428,7 @@ def unreadable_task(task_id: ObjectId, fault: str, place: TaskPlace | None) -> U
 
 
 def read_task_figures(rows: RealmStore, at: Head, *, now: Micros, soon: Micros) -> TaskFigures:
-    """The active tasks, and of each kind, realm and subject the one that ended last, as numbers.
+    """Figures of the active tasks, and of the task that ended last for each kind, realm and subject.
 
     Costs two walks through indexes, and reads only tasks that can be anything but waiting for the first time: those due until
     ``soon``, of which the 2000 that are due longest; the others of a longer queue count as waiting.
@@ -474,7 +468,7 @@ def _active(at: Head, asked: TaskQuery) -> Iterator[ObjectId]:
 
 
 def _finished(at: Head, since: Micros | None) -> Iterator[ObjectId]:
-    """What ended before a time was submitted before it, too."""
+    """The ended tasks, the last ended first. A task that ended before ``since`` was submitted before it, too."""
     entries = at.index(FINISHED).range(start=None if since is None else time_key(since), reverse=True)
     return (value.object_id for _, value in entries if value.object_id is not None)
 

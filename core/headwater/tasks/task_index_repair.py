@@ -1,7 +1,7 @@
-"""Whether the indexes of tasks agree with the task objects, and how they are made to.
+"""Check the indexes of tasks against the task objects, and repair them.
 
-Whoever meets a stale entry repairs it, so most of this is about entries that nobody meets: of tasks that are not due for long, and
-of tasks that are not there at all.
+A process that meets a stale entry repairs it, so this is mostly for entries that nobody meets: of tasks that are not due for long,
+and of tasks that do not exist.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def entry_faults(rows: RealmStore) -> Iterator[EntryFault]:
 
 
 def unreadable_tasks(rows: RealmStore) -> list[UnreadableRow]:
-    """The tasks that any index names and that cannot be read, each with what the indexes tell of it."""
+    """The tasks that an index names and that cannot be read, each with its place in the indexes."""
     faults = {fault.task: fault for fault in entry_faults(rows) if fault.is_unreadable}
     at = read_head(rows, REFERENCE, fresh=True) if faults else None
     places = {} if at is None else task_places_of(at, faults)
@@ -73,7 +73,7 @@ def unreadable_tasks(rows: RealmStore) -> list[UnreadableRow]:
 
 
 def mend_entries(rows: RealmStore, *, fence: Callable[[], None] | None = None) -> int:
-    """Take off every index what names a task that is not there, and settle the rest; returns how many tasks that touched."""
+    """Remove the entries of tasks that are not there, and settle the others; returns how many tasks that touched."""
     faults = list(entry_faults(rows))
     lost = [fault for fault in faults if fault.is_missing]
     if lost:
@@ -129,7 +129,7 @@ def _contradiction(at: Head, index: str, key: bytes, value: IndexValue, seen: Ve
 
 
 def _remove(tx: Transaction, lost: list[EntryFault]) -> None:
-    """Those entries that still name a task which is not there."""
+    """Remove those entries that still name a task which is not there."""
     gone = {fault.task for fault in lost if not fault.task or tx.reader.find_versioned(fault.task, Task) is None}
     for fault in lost:
         held = tx.index(fault.index).get(fault.key)

@@ -1,6 +1,6 @@
-"""Who may take over a running task: whoever saw its token stand still for a whole lease, on a clock of its own.
+"""The lease of a running task: how its worker keeps and ends it, and when another worker may take the task over.
 
-An attempt in progress, in the hands of the worker that claimed the task.
+A worker may take over a task whose token it saw unchanged for a whole lease, on its own monotonic clock.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class LeaseEvidence(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LeaseExpiry:
-    """Someone else's finding, as a message carries it. It cannot become wrong: a token that has changed never comes back."""
+    """The finding of another process, as a message carries it. It cannot become wrong: a token that has changed never comes back."""
 
     token: str | None
 
@@ -37,9 +37,9 @@ class LeaseExpiry:
 
 
 class LeaseWatch:
-    """Remembers since when the token of each running task stands still. Wall clocks, and those of others, play no part.
+    """Remembers since when the token of each running task has been unchanged. Wall clocks and other machines' clocks play no part.
 
-    lease_seconds  how long a token must stand still
+    lease_seconds  how long a token must be unchanged
     """
 
     def __init__(self, clock: Clock, lease_seconds: float) -> None:
@@ -49,11 +49,11 @@ class LeaseWatch:
         self._since: dict[ObjectId, tuple[str, float]] = {}
 
     def current_time(self) -> float:
-        """Take this before the read whose token goes to ``observe``."""
+        """The monotonic time, to be taken before the read whose token goes to ``observe``."""
         return self._clock.monotonic()
 
     def observe(self, task_id: ObjectId, token: str, *, asked: float) -> bool:
-        """Note what a read begun at ``asked`` has found; whether the token stood still for the lease.
+        """Note the token that a read begun at ``asked`` has found. Returns whether it was unchanged for the lease.
 
         A token counts from the end of the first read that found it to the start of the last one.
         """
@@ -77,13 +77,13 @@ LOOK_AGAIN_SECONDS = 60.0
 
 
 class LeaseVerdict(StrEnum):
-    """What a heartbeat answers."""
+    """The answer to a heartbeat."""
 
     GO_ON = "GO_ON"
     STOP = "STOP"
-    """Somebody cancelled the task: come to an end, then hand it back."""
+    """The task was cancelled: stop the work, then hand the task back."""
     LOST = "LOST"
-    """Another attempt has taken over: touch nothing more."""
+    """Another attempt has taken over: write nothing more."""
 
 
 class TaskStoppedError(HeadwaterError):
@@ -91,7 +91,7 @@ class TaskStoppedError(HeadwaterError):
 
 
 class TaskNotReadyError(HeadwaterError):
-    """What the work needs is not there yet, and somebody else will see to it. Nothing was done: put the task off.
+    """The work needs something that another process will provide. Nothing was done: put the task off.
 
     seconds       when to look again
     """
@@ -104,7 +104,7 @@ class TaskNotReadyError(HeadwaterError):
 class TaskLease:
     """The right to do one task, until another attempt takes over. All methods may be called from several threads.
 
-    What is written by the work must be conditional on ``check``: give it to commits as their fence.
+    Everything that the work writes must be conditional on ``check_stop``: give it to commits as their fence.
     """
 
     def __init__(
@@ -127,12 +127,12 @@ class TaskLease:
 
     @property
     def task(self) -> Task:
-        """The task as this claim saw it last."""
+        """The task as this lease read or wrote it last."""
         return self._seen.value
 
     @property
     def progress(self) -> TaskProgress | None:
-        """What was reported last."""
+        """The progress that was reported last."""
         return self._progress
 
     @property
@@ -141,7 +141,7 @@ class TaskLease:
         return self._stop_reason
 
     def request_stop(self, reason: str, *, is_overdue: bool = False) -> None:
-        """Ask the work to stop: its next ``check`` raises StoppedError. Writes nothing.
+        """Ask the work to stop: its next ``check_stop`` raises TaskStoppedError. Writes nothing.
 
         is_overdue    it took too long, which is a failure of this attempt; otherwise it is handed back
         """
@@ -149,15 +149,15 @@ class TaskLease:
             self._stop_reason, self._is_overdue = reason, is_overdue
 
     def report_progress(self, done: int, total: int | None = None, unit: str = "") -> None:
-        """Note the progress for the next heartbeat; a total of 0 is one that is not known yet. Writes nothing."""
+        """Note the progress for the next heartbeat; a total of 0 means unknown. Writes nothing."""
         self._progress = TaskProgress(done=done, total=total or None, unit=unit)
 
     def check_stop(self) -> None:
-        """Ask the database whether this attempt still holds the task. Beats if no heartbeat got through for too long.
+        """Ask the database whether this attempt still holds the task. Sends a heartbeat if none got through for too long.
 
-        raises        FencedError when another attempt, or a person, took it away; StoppedError when it was asked to stop
+        raises        FencedError when another attempt, or a person, took it away; TaskStoppedError when it was asked to stop
         """
-        # Work that writes without pause can keep the thread of heartbeats from ever writing; it waits for that one here.
+        # Work that writes without pause can keep the heartbeat thread from ever writing. So the work itself sends one here.
         if self._rows.clock.monotonic() - self._beaten_at >= 1.5 * self._rows.settings.task_heartbeat_seconds:
             self.heartbeat()
         self._require_mine(self._read())
@@ -165,7 +165,7 @@ class TaskLease:
             raise TaskStoppedError(f"task {id_text(self.id)} ({self.task}): {self._stop_reason}")
 
     def heartbeat(self, progress: TaskProgress | None = None) -> LeaseVerdict:
-        """Show a sign of life, with the progress given here or reported last."""
+        """Send a heartbeat, with the progress given here or reported last."""
         self._progress = progress or self._progress
         with self._lock:
             try:
@@ -179,7 +179,7 @@ class TaskLease:
             return LeaseVerdict.GO_ON
 
     def finish_task(self, outcome: dict[str, Any], follow_up: FollowUpTask | None = None) -> None:
-        """The work is done. The follow-up is submitted once, whatever dies from here on.
+        """End the attempt with success. The follow-up is submitted once, even if this process dies from here on.
 
         outcome       plain data of at most 64 KiB
         raises        RefusedError for another outcome, before anything is written; FencedError
@@ -194,7 +194,7 @@ class TaskLease:
         self._end(lambda task: transitions.succeeded(task, now=self._now(), outcome=outcome, follow_up=follow_up))
 
     def fail_task(self, error: str, retry: bool = True) -> None:
-        """The attempt failed. The task waits for its next one; without ``retry``, or when none is left, it is dead-lettered.
+        """End the attempt as failed. The task waits for its next attempt; without ``retry``, or when none is left, it is dead-lettered.
 
         raises        FencedError
         """
@@ -209,14 +209,14 @@ class TaskLease:
         self._end(lambda task: transitions.failed(task, now=self._now(), error=error, retry_at=retry_at))
 
     def hand_back(self, reason: str) -> None:
-        """Give the task up unfinished: it stays due, and this attempt is no failure. One that was cancelled is CANCELLED now.
+        """Hand the task back unfinished: it stays due, and the attempt is no failure. A task that was asked to stop becomes CANCELLED.
 
         raises        FencedError
         """
         self._end(lambda task: transitions.handed_back(task, now=self._now(), reason=reason))
 
     def end_stopped(self) -> None:
-        """End an attempt whose work has stopped as it was asked to: handed back, or failed if it took too long.
+        """End an attempt whose work has stopped on request: hand it back, or fail it if it took too long.
 
         raises        FencedError
         """
@@ -226,7 +226,7 @@ class TaskLease:
             self.hand_back(self._stop_reason)
 
     def put_off(self, reason: str, seconds: float = LOOK_AGAIN_SECONDS) -> None:
-        """Let the task wait for something that is not there yet; this attempt is no failure. One that was cancelled is CANCELLED.
+        """Let the task wait for something that is missing; the attempt is no failure. A task that was asked to stop becomes CANCELLED.
 
         raises        FencedError
         """
@@ -235,7 +235,7 @@ class TaskLease:
         self._end(lambda task: transitions.put_off(task, now=self._now(), reason=reason, until=until))
 
     def _end(self, change: Callable[[Task], Task]) -> None:
-        """End the attempt, with the progress that was reported last: the next heartbeat will not come any more."""
+        """End the attempt, and write the progress that was reported last: no heartbeat follows that would."""
         with self._lock:
             self._swap(lambda task: change(transitions.progressed(task, progress=self._progress)), _has_ended)
             self._settle(self.id)
@@ -278,5 +278,6 @@ def _has_beaten(new: Task, found: Task) -> bool:
 
 
 def _has_ended(new: Task, found: Task) -> bool:
-    """By the record of the attempt: it may have been ended by others, as lost, and another attempt may have begun since."""
+    """Whether a task shows the end of this attempt."""
+    # By the attempt's record: others may have ended it as lost, and begun another attempt since.
     return new.attempts[-1] in found.attempts

@@ -1,4 +1,4 @@
-"""All tasks of a store: submitting, claiming, steering, asking."""
+"""The tasks of a store: submit, claim, cancel, retry and list them."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class SubmittedTask:
 
 @dataclass(frozen=True, slots=True)
 class ClaimableTask:
-    """A task that ``claim`` would get now. ``token`` is that of a running one that stood still for its lease, else None."""
+    """A task that ``claim_task`` would get now. ``token`` is set for a running task: it was unchanged for the whole lease."""
 
     id: ObjectId
     kind: str
@@ -79,7 +79,7 @@ class ClaimableTask:
 class TaskQueue:
     """The tasks of a store. The database is the truth; messages between processes only say where to look.
 
-    chance        a number from 0 to 1 for each back-off, so that tasks that failed together do not return together
+    chance        returns a number from 0 to 1 for each back-off, so that tasks that failed together do not return together
     """
 
     def __init__(self, store: Store, *, chance: Callable[[], float] = random.random) -> None:
@@ -87,9 +87,7 @@ class TaskQueue:
         self._clock = store.clock
         self._settings = store.settings
         self._chance = chance
-        self._told: set[ObjectId] = set()
-
-    # Submitting and steering
+        self._logged: set[ObjectId] = set()
 
     def submit_task(
         self,
@@ -136,7 +134,7 @@ class TaskQueue:
     def cancel_task(self, task_id: ObjectId, *, carrying: Mapping[str, Any] | None = None) -> Task:
         """Cancel a waiting task now; ask the worker of a running one to stop, which its next heartbeat tells it.
 
-        carrying      the arguments that it must still have: it was amended for somebody else otherwise; None: any
+        carrying      the arguments that it must still have, or it was amended for another caller; None: any
         returns       the task: CANCELLED, or RUNNING with the request
         raises        NotFoundError; RefusedError when it has ended, or carries other arguments
         """
@@ -161,17 +159,16 @@ class TaskQueue:
     def retry_task(self, task_id: ObjectId, *, arguments: Callable[[Task], Mapping[str, Any]] | None = None) -> Task:
         """Let a dead-lettered or cancelled task wait again, with all its attempts before it, due now.
 
-        arguments     those that it shall have from now on, from the task as it is; None: as before
-        raises        NotFoundError; RefusedError when it is neither, or for invalid arguments; ConflictError when another one is active
-                      in its place; UnknownOutcomeError when it was decided, and the task may not show it yet, or when it has its new
-                      arguments, and something else came in between
+        arguments     makes the new arguments from the task as it is; None: keep them
+        raises        NotFoundError; RefusedError when it is neither, or for invalid arguments; ConflictError when another task is active
+                      in its place; UnknownOutcomeError when the retry was decided and the task may not show it yet, or when the task has
+                      its new arguments and is not retried
         """
         seen = self._require_ended(self.read_task(task_id))
         if arguments is None:
             return self._retry(task_id)
-        check_retry(
-            self._rows, self._head(), seen
-        )  # before the first write: an error after it cannot say that nothing happened
+        # Before the first write: an error after it cannot say that nothing happened.
+        check_retry(self._rows, self._head(), seen)
         change_task(self._rows, task_id, lambda seen: self._with_arguments(self._require_ended(seen), arguments))
 
         def go_on() -> Task:
@@ -209,10 +206,10 @@ class TaskQueue:
         return transitions.amended(seen.value, arguments=given, due=seen.value.due)
 
     def amend_task(self, task_id: ObjectId, arguments: Callable[[Task], Mapping[str, Any]], *, due: Micros) -> Task:
-        """Give a waiting task other arguments, in one swap, and a later time at which it is due. Any other is left alone.
+        """Give a waiting task other arguments and a later due time in one swap. A task in another state is left alone.
 
-        arguments     those that it shall have, from the task as it is
-        due           not before the time that it has, or a worker could miss it
+        arguments     makes the new arguments from the task as it is
+        due           the new due time; an earlier one than the task has is ignored, for a worker could miss it
         returns       the task: WAITING where it was amended
         raises        NotFoundError; RefusedError for invalid arguments; what ``arguments`` raises
         """
@@ -231,7 +228,7 @@ class TaskQueue:
         return changed.value
 
     def run_now(self, task_id: ObjectId) -> Task:
-        """Let a waiting task be due now. One that runs is left alone.
+        """Make a waiting task due now. A running task is left alone.
 
         raises        NotFoundError; RefusedError when it has ended
         """
@@ -246,12 +243,10 @@ class TaskQueue:
         # not left to the next look, which asks the entries what is due
         return self._follow(task_id, f"task {id_text(task_id)} is due now, and may be listed as due later: ask for it again")
 
-    # Working
-
     def find_claimable(self, watch: LeaseWatch) -> builtins.list[ClaimableTask]:
-        """The tasks that could be claimed now, the longest due first. Entries that contradict their task are repaired.
+        """List the tasks that could be claimed now, the longest due first. Repairs entries that contradict their task.
 
-        watch         the looker's own memory of running tasks: a silent one is found a lease after it was first seen
+        watch         this process's memory of running tasks: a silent one is found a lease after it was first seen
         """
         found: list[ClaimableTask] = []
         running: set[ObjectId] = set()
@@ -275,8 +270,8 @@ class TaskQueue:
     def claim_task(self, task_id: ObjectId, owner: str, watch: LeaseEvidence = NOBODY_WATCHED) -> TaskLease | None:
         """Begin the next attempt of a task that waits and is due, or whose worker has fallen silent.
 
-        owner         who does it, for people to read
-        watch         who saw a running task's token stand still for its lease; by default nobody did
+        owner         the name of the worker, for people to read
+        watch         evidence that a running task's token was unchanged for its lease; by default there is none
         returns       None when there is nothing to do: it runs, is not due, has ended, or was taken by another worker just now
         raises        NotFoundError; UnknownOutcomeError: the attempt may have begun, and will be given up as lost
         """
@@ -299,15 +294,13 @@ class TaskQueue:
         return TaskLease(self._rows, swapped, settle=self._settle_later, chance=self._chance)
 
     def _freed(self, seen: Versioned[Task], now: Micros, watch: LeaseEvidence) -> Task | None:
-        """The task as the next attempt finds it: the silent attempt of a running one is over, which may have been its last."""
+        """The task as the next attempt finds it, or None. The silent attempt of a running task ends as lost, and may be its last."""
         task = seen.value
         if task.state is TaskState.WAITING:
             return task if task.due <= now else None
         if task.state is TaskState.RUNNING and watch.has_expired(seen.id, seen.token):
             return transitions.lost(task, now=now, reason=f"no sign of life from {task.owner} for a whole lease")
         return None
-
-    # Asking
 
     def read_task(self, task_id: ObjectId) -> Versioned[Task]:
         """raises NotFoundError"""
@@ -322,7 +315,7 @@ class TaskQueue:
         return seen.value if seen else None
 
     def find_active(self, kind: str, realm: str, subject: str = "") -> Versioned[Task] | None:
-        """As ``active``, with the task's id."""
+        """The waiting or running task of this kind, realm and subject, with its id and token."""
         at = self._head()
         held = at.index(UNIQUE).get(unique_key(kind, realm, subject)) if at else None
         if held is None or held.object_id is None:
@@ -331,18 +324,18 @@ class TaskQueue:
         return seen if seen is not None and seen.value.is_active else None
 
     def list_tasks(self, *, limit: int | None = None, **asked: Unpack[TaskQuery]) -> ReadableRows[Versioned[Task]]:
-        """Tasks with all that is asked: the active ones as they are due, then the others, those that ended last first."""
+        """The tasks that match a query: the active ones in the order of their due times, then the others, the last ended first."""
         check_count(limit, "tasks of a list")
         at = self._head()
         return ReadableRows() if at is None else tasks_named(at, islice(matching_tasks(self._rows, at, asked), limit))
 
     def of_realm(self, realm: str) -> ReadableRows[Versioned[Task]]:
-        """The active tasks of a realm; then, of each kind and subject, the one that ended last, the newest first."""
+        """The active tasks of a realm, then the task that ended last for each kind and subject, the newest first."""
         at = self._head()
         return ReadableRows() if at is None else last_tasks_of_realm(self._rows, at, realm)
 
     def read_figures(self) -> TaskFigures:
-        """The active tasks, and of each kind, realm and subject the one that ended last, as numbers; at a bounded cost."""
+        """Figures of the active tasks, and of the task that ended last for each kind, realm and subject; at a bounded cost."""
         at, now = self._head(), self._clock.now()
         if at is None:
             return task_figures_of((), (), {}, now=now)
@@ -350,7 +343,7 @@ class TaskQueue:
         return read_task_figures(self._rows, at, now=now, soon=soon)
 
     def forget_finished(self) -> int:
-        """Take the tasks that ended longer ago than the setting says out of the history. The collector deletes them.
+        """Forget the tasks that ended longer ago than the setting ``task_history_seconds``. The collector deletes them.
 
         returns       how many this call forgot: at most 500, so call again while it is not 0
         """
@@ -360,8 +353,6 @@ class TaskQueue:
             return 0
 
         return self._commit(lambda tx: forget_task_entry(tx, end=end, limit=FORGOTTEN_AT_ONCE), "forget finished tasks")
-
-    # The reference and the objects behind it
 
     def _head(self) -> Head | None:
         try:
@@ -377,7 +368,7 @@ class TaskQueue:
             return commit_change(self._rows, REFERENCE, change, message=message).result
 
     def _follow(self, task_id: ObjectId, done: str) -> Task:
-        """Settle what was decided; the task after that."""
+        """Settle a task whose change was decided. Returns the task after that."""
 
         def settle_and_read() -> Task:
             self._settle(task_id)
@@ -399,17 +390,17 @@ class TaskQueue:
         self._commit(lambda tx: settle_task_entry(tx, self.read_task(task_id)), f"settle {seen.value}")
 
     def _settle_later(self, task_id: ObjectId) -> None:
-        """Settle now if it works: an attempt has ended, and that stays true when it does not. The next look will."""
+        """Settle a task now if that works; otherwise the next look settles it. The task object has changed in any case."""
         try:
             self._settle(task_id)
         except HeadwaterError as error:
             log.warning("entries of the task are left to the next look", task=id_text(task_id), error=str(error))
 
     def _tell_unreadable(self, task_id: ObjectId, fault: CorruptionError) -> None:
-        """Once for each: it is met again at every look."""
-        if task_id in self._told:
+        """Log an unreadable task, once for each: every look meets it again."""
+        if task_id in self._logged:
             return
-        self._told.add(task_id)
+        self._logged.add(task_id)
         at = self._head()
         place = None if at is None else task_places_of(at, (task_id,)).get(task_id)
         log.error(

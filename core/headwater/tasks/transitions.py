@@ -1,4 +1,4 @@
-"""The moves of a task, as pure functions from the task as it was seen to the task as it should be."""
+"""The transitions of a task, as pure functions from the task as it was read to the task as it is to be written."""
 
 from __future__ import annotations
 
@@ -8,24 +8,6 @@ from msgspec.structs import replace
 
 from headwater.clock import Micros
 from headwater.tasks.task import AttemptEnd, FollowUpTask, Task, TaskAttempt, TaskProgress, TaskState
-
-__all__ = [
-    "ATTEMPTS_KEPT",
-    "amended",
-    "backoff_seconds",
-    "begin_attempt",
-    "cancelled",
-    "failed",
-    "handed_back",
-    "lost",
-    "progressed",
-    "put_off",
-    "retried",
-    "run_now",
-    "stop_requested",
-    "succeeded",
-    "with_heartbeat",
-]
 
 ATTEMPTS_KEPT = 20
 ERROR_CHARACTERS = 2000
@@ -47,12 +29,12 @@ def begin_attempt(task: Task, *, owner: str, lease: str, now: Micros) -> Task:
 
 
 def with_heartbeat(task: Task, *, progress: TaskProgress | None) -> Task:
-    """One heartbeat later."""
+    """The task one heartbeat later."""
     return replace(progressed(task, progress=progress), beat=task.beat + 1)
 
 
 def progressed(task: Task, *, progress: TaskProgress | None) -> Task:
-    """With what was reported last; None: nothing new."""
+    """The task with the progress that was reported last; None keeps the former."""
     return replace(task, progress=progress or task.progress)
 
 
@@ -62,24 +44,24 @@ def succeeded(task: Task, *, now: Micros, outcome: dict[str, Any], follow_up: Fo
 
 
 def failed(task: Task, *, now: Micros, error: str, retry_at: Micros | None) -> Task:
-    """After a failed attempt: due again at ``retry_at``, or dead-lettered when that is None or no attempt is left."""
+    """The task after a failed attempt: due again at ``retry_at``, or dead-lettered when that is None or no attempt is left."""
     return _after_failure(_closed(task, AttemptEnd.FAILED, now, error), now=now, retry_at=retry_at)
 
 
 def lost(task: Task, *, now: Micros, reason: str) -> Task:
-    """After an attempt whose worker fell silent: due as before, which means now; or dead-lettered."""
+    """The task after an attempt whose worker fell silent: due as before, which means now; or dead-lettered."""
     return _after_failure(_closed(task, AttemptEnd.LOST, now, reason), now=now, retry_at=task.due)
 
 
 def handed_back(task: Task, *, now: Micros, reason: str) -> Task:
-    """After an attempt that ended early through no fault of the task. It stays due when it was, so that no index changes."""
+    """The task after an attempt that ended early through no fault of its own. Its due time stays, so that no index changes."""
     if task.stop_requested:
         return cancelled(task, now=now)
     return replace(_closed(task, AttemptEnd.HANDED_BACK, now, reason), state=TaskState.WAITING, owner="")
 
 
 def put_off(task: Task, *, now: Micros, reason: str, until: Micros) -> Task:
-    """After an attempt that found that what it needs is not there yet: due again at ``until``, and no failure."""
+    """The task after an attempt that lacked something it needs: due again at ``until``, and no failure."""
     if task.stop_requested:
         return cancelled(task, now=now)
     closed = _closed(task, AttemptEnd.PUT_OFF, now, reason)
@@ -105,17 +87,17 @@ def retried(task: Task, *, due: Micros) -> Task:
 
 
 def amended(task: Task, *, arguments: dict[str, Any], due: Micros) -> Task:
-    """With other arguments, and due no sooner than it was: a look at the entries that it has finds it in time."""
+    """The task with other arguments, due no sooner than before, so that its present index entries find it in time."""
     return replace(task, arguments=arguments, due=max(task.due, due))
 
 
 def run_now(task: Task, *, now: Micros) -> Task:
-    """Due by now. A running task is left as it is."""
+    """The task, due by now. A running task is left as it is."""
     return task if task.state is TaskState.RUNNING or task.due <= now else replace(task, due=now)
 
 
 def backoff_seconds(failures: int, *, first_seconds: float, limit_seconds: float, chance: float) -> float:
-    """The wait after so many failures: doubling up to the limit; from a fifth less to a fifth more as ``chance`` is 0 to 1."""
+    """The wait after so many failures. It doubles up to the limit; ``chance`` from 0 to 1 makes it up to a fifth shorter or longer."""
     doubled = first_seconds * 2.0 ** min(failures - 1, 40)
     return min(doubled, limit_seconds) * (0.8 + 0.4 * chance)
 
