@@ -1,6 +1,7 @@
 """Backup: a realm as it was at one moment in an archive file, and a new realm from such a file, on any backend.
 
-Knows what a realm's references reach and how that is kept. Of tasks it knows only that one holds pins and can be taken over.
+Knows what a realm's references reach and how that is kept. The only things it knows about a task are that it holds pins and can be
+taken over.
 """
 
 from headwater.backup.archive_manifest import ArchiveEnd, ArchiveManifest, CheckedArchive, check_archive, read_archive_manifest

@@ -1,6 +1,6 @@
-"""The bytes of an archive: a head, then numbered blocks of records, each block compressed and with a checksum of its own.
+"""The byte format of an archive: a header, then numbered blocks of records, each compressed and with its own checksum.
 
-Head: ``HWREALM`` and 1 byte format. A block: 1 kind · 8 number from 0 · 4 bytes of the body as stored · 4 as it was · 4 CRC-32 of
+Header: ``HWREALM`` and 1 byte format. A block: 1 kind · 8 number from 0 · 4 bytes of the body as stored · 4 as it was · 4 CRC-32 of
 these 17 bytes and the stored body · the body, compressed by zlib. The last block has the SHA-256 of all that stands before it.
 
 An object's record: 8 id · 1 flags (bit 0: updateable) · 1 length of the type's name · the name · 4 length · the envelope.
@@ -23,13 +23,13 @@ from headwater.store import ObjectId
 
 ARCHIVE_FORMAT = 1
 BLOCK_BYTES = 1024 * 1024
-"""A block is closed when it has so many bytes before compression."""
+"""A block is closed when it reaches this many bytes before compression."""
 _MAGIC = b"HWREALM"
 _HEAD = _MAGIC + bytes([ARCHIVE_FORMAT])
 _FRAME = struct.Struct(">cQII")
 _CHECKSUM = struct.Struct(">I")
 _MOST_BYTES = 258 * 1024 * 1024
-"""No block is larger: an object has at most 256 MiB, and a block ends with the record that fills it."""
+"""No block is larger than this: an object has at most 256 MiB, and a block ends with the record that fills it."""
 
 
 class BlockKind(Enum):
@@ -40,7 +40,7 @@ class BlockKind(Enum):
 
 
 class ArchiveBlock(NamedTuple):
-    """A block as it was read.
+    """A block as read from an archive.
 
     before        SHA-256 of the file up to it, in hex
     """
@@ -52,7 +52,7 @@ class ArchiveBlock(NamedTuple):
 
 
 class BlockWriter:
-    """Writes an archive from its beginning, and gathers records into blocks. Closing and syncing the file is the caller's."""
+    """Writes an archive from its beginning and gathers records into blocks. The caller closes and syncs the file."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -65,7 +65,7 @@ class BlockWriter:
         self._put(_HEAD)
 
     def add_record(self, kind: BlockKind, record: bytes) -> bool:
-        """Put a record into the block of its kind; True when that filled it, and it was written."""
+        """Add a record to the current block of its kind. Returns True if that filled the block, which is then written."""
         if kind is not self._kind:
             self.close_block()
             self._kind = kind
@@ -77,13 +77,13 @@ class BlockWriter:
         return True
 
     def close_block(self) -> None:
-        """Write what was gathered."""
+        """Write the gathered records as a block."""
         if self._kind is not None and self._gathered:
             self._write(self._kind, b"".join(self._gathered))
         self._kind, self._gathered, self._gathered_bytes = None, [], 0
 
     def digest(self) -> str:
-        """SHA-256 of all that was written, in hex."""
+        """SHA-256 of everything written so far, in hex."""
         return self._sha.hexdigest()
 
     def _write(self, kind: BlockKind, body: bytes) -> None:
@@ -99,9 +99,9 @@ class BlockWriter:
 
 
 def read_blocks(file: BinaryIO, name: str) -> Iterator[ArchiveBlock]:
-    """The blocks of an archive in their order, the last one END; each is read when it is asked for.
+    """Yield the blocks of an archive in order, END last; each is read when it is requested.
 
-    name          of the file, for messages
+    name          of the file, used in messages
     raises        RefusedError for another file, and for an archive of another format; CorruptionError for one that was altered, cut
                   off or added to
     """
@@ -148,7 +148,7 @@ def _read_block(file: BinaryIO, name: str, number: int, before: str) -> tuple[Ar
 
 
 def _inflated(stored: bytes, body_bytes: int) -> bytes | None:
-    """Never more than was told: a few bytes can be made to swell beyond all memory."""
+    """Decompress a block to at most the declared size: a few bytes can be made to expand beyond all memory."""
     inflater = zlib.decompressobj()
     try:
         body = inflater.decompress(stored, body_bytes + 1)
@@ -180,7 +180,7 @@ class SealedObject(NamedTuple):
 
 
 class ArchivedReference(NamedTuple):
-    """A reference, and the commit that it is at; None: nothing was committed yet."""
+    """A reference and the commit it points to; None if nothing was committed yet."""
 
     name: str
     commit: ObjectId | None
@@ -192,7 +192,7 @@ class ArchivedReference(NamedTuple):
 
 @dataclass(slots=True)
 class RealmDigest:
-    """What was seen of a realm: counts, and a digest that depends neither on the realm's id and key nor on any order of reading."""
+    """Counts of what was read of a realm, and a digest that is independent of the realm's id and key and of the reading order."""
 
     objects: int = 0
     size_bytes: int = 0
@@ -202,7 +202,7 @@ class RealmDigest:
     _sum: int = 0
 
     def add_object(self, sealed: SealedObject, record: bytes) -> None:
-        """Count an object, which must not come twice."""
+        """Count an object. An object must not come twice."""
         self.objects += 1
         self.size_bytes += len(sealed.envelope)
         self.newest = max(self.newest, sealed.id)
@@ -219,7 +219,7 @@ class RealmDigest:
 
 
 def read_objects(body: bytes) -> Iterator[tuple[SealedObject, bytes]]:
-    """The objects of a block, each with its record.
+    """Yield the objects of a block, each with its record.
 
     raises        CorruptionError for bytes that are no records
     """
@@ -241,7 +241,7 @@ def read_objects(body: bytes) -> Iterator[tuple[SealedObject, bytes]]:
 
 
 def read_references(body: bytes) -> Iterator[ArchivedReference]:
-    """The references of a block. Raises as ``read_objects`` does."""
+    """Yield the references of a block. Raises as ``read_objects`` does."""
     at = 0
     try:
         while at < len(body):

@@ -1,4 +1,4 @@
-"""What an archive says about itself: its first block says what it is, its last block what it holds; and the check of both."""
+"""The manifest of an archive: the first block says what it is, the last block what it holds; and the check of both."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ _FIELDS = (
     "deletion_protection",
     "drift_policy",
 )
-"""Of a realm's definition; not who manages it, which is a matter of the place where it is."""
+"""The stored fields of a realm's definition. The manager is left out, because it belongs to the place where the realm is."""
 M = TypeVar("M", bound=msgspec.Struct)
 
 
 class ArchiveManifest(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The first block.
 
-    as_of         the moment that is shown, exported when it was written: microseconds since 1970
+    as_of         the moment of the exported state; exported: when the archive was written: microseconds since 1970
     task          the task that wrote it, as 16 hex digits
-    definition    of the realm, without its id, key, state and manager
+    definition    the realm's definition without id, key, state and manager
     """
 
     realm: str
@@ -58,7 +58,7 @@ class ArchiveManifest(msgspec.Struct, frozen=True, kw_only=True, rename="camel")
 class ArchiveEnd(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The last block.
 
-    blocks        that stand before it
+    blocks        number of blocks before it
     before        SHA-256 of the file up to this block
     digest        of what the realm held: equal for equal realms, whatever their id and wherever they lie
     newest        the greatest id of an object
@@ -89,7 +89,7 @@ class ArchiveEnd(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 @dataclass(frozen=True, slots=True)
 class CheckedArchive:
-    """What an archive that is whole says and holds."""
+    """The contents of an archive that passed the check."""
 
     manifest: ArchiveManifest
     end: ArchiveEnd
@@ -98,7 +98,7 @@ class CheckedArchive:
 
 @dataclass(slots=True)
 class _ArchiveCheck:
-    """What was seen of an archive so far."""
+    """What the check has read of an archive so far."""
 
     name: str
     manifest: ArchiveManifest | None = None
@@ -152,10 +152,10 @@ class _ArchiveCheck:
 
 
 def check_archive(path: Path, progress: Callable[[int], None] = lambda objects: None) -> CheckedArchive:
-    """Read the whole archive, and hold everything in it against its checksums, counts and digests.
+    """Read the whole archive and check everything in it against its checksums, counts and digests.
 
-    progress      is told how many objects were read, after each block
-    raises        RefusedError: no file, no archive, or another format; CorruptionError: anything does not fit
+    progress      called after each block with the number of objects read
+    raises        RefusedError: no file, no archive, or another format; CorruptionError: a check failed
     """
     with open_archive(path) as file:
         checking = _ArchiveCheck(str(path))
@@ -166,7 +166,7 @@ def check_archive(path: Path, progress: Callable[[int], None] = lambda objects: 
 
 
 def read_archive_manifest(path: Path) -> ArchiveManifest:
-    """Read only what an archive says at its beginning. Raises as ``check_archive`` does."""
+    """Read only the manifest at the beginning of an archive. Raises as ``check_archive`` does."""
     with open_archive(path) as file:
         first = next(read_blocks(file, str(path)))
     return _decoded(first.body, ArchiveManifest, str(path))
@@ -174,7 +174,7 @@ def read_archive_manifest(path: Path) -> ArchiveManifest:
 
 @contextmanager
 def open_archive(path: Path) -> Iterator[BinaryIO]:
-    """The file, for reading; NotFoundError when there is none, RefusedError when it may not be read, UnavailableError when that fails."""
+    """Open the file for reading. NotFoundError if there is none, RefusedError if access is denied, UnavailableError if reading fails."""
     try:
         with path.open("rb") as file:
             yield file
@@ -195,15 +195,15 @@ def end_record(end: ArchiveEnd) -> bytes:
 
 
 def realm_definition(realm: Realm) -> dict[str, Any]:
-    """What an archive tells of a realm's definition."""
+    """The fields of a realm's definition that an archive stores."""
     plain: dict[str, Any] = msgspec.to_builtins(realm)
     return {name: plain[name] for name in _FIELDS if name in plain}
 
 
 def realm_fields(manifest: ArchiveManifest, name: str) -> RealmFields:
-    """All fields of the realm that an archive makes; what this release does not know is left out.
+    """The fields of the realm that a load creates. Fields that this release does not know are left out.
 
-    raises        CorruptionError when they are none
+    raises        CorruptionError when they are not a valid definition
     """
     told = {field: value for field, value in manifest.definition.items() if field in _FIELDS}
     blank = Realm(id=RealmId(manifest.realm), key=SYSTEM_KEY)

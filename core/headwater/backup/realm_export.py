@@ -1,4 +1,4 @@
-"""Export: write a realm as it was at one moment to a file that is there as a whole or not at all."""
+"""Export: write the state of a realm at one moment to a file that appears as a whole or not at all."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ _log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportOrder:
-    """What is to be exported, and by whom.
+    """What to export, and which task does it.
 
-    time          the moment that is wanted; None: the newest that can be read
-    task          whose pins hold what is being read
+    time          the requested moment; None: the newest readable one
+    task          the task whose pins keep what is being read
     """
 
     realm: str
@@ -53,7 +53,7 @@ class ExportOrder:
 
 @dataclass(frozen=True, slots=True)
 class ExportResult:
-    """What an archive holds."""
+    """The contents of a written archive."""
 
     file: Path
     manifest: ArchiveManifest
@@ -81,10 +81,10 @@ def export_realm(
     fence: Fence = lambda: None,
     progress: ProgressCallback = lambda done, total, unit: None,
 ) -> ExportResult:
-    """Write the archive. Interrupted, it begins anew, and takes away what the attempt before had written.
+    """Write the archive. After an interruption it starts over and removes what the earlier attempt had written.
 
-    raises        RefusedError: there is such a file, the realm is in another state, the moment cannot be read ·
-                  UnavailableError: a collection sweeps, or the disk is full · CorruptionError: something of the realm is damaged
+    raises        RefusedError: the file exists, the realm is in another state, the moment cannot be read ·
+                  UnavailableError: a collection sweeps, or the disk is full · CorruptionError: an object of the realm is damaged
     """
     realms = RealmRegistry(store)
     realm = _exportable(realms.read_realm(order.realm), order.realm_key)
@@ -101,7 +101,8 @@ def export_realm(
         done = _write(rows, realm, order, snapshot, fence=fence, progress=progress)
     except HeadwaterError as fault:
         if isinstance(fault, CorruptionError):
-            _exportable(realms.read_realm(realm.id), realm.key)  # it may be purged by now: then nothing is damaged
+            # the realm may have been purged meanwhile: then nothing is damaged
+            _exportable(realms.read_realm(realm.id), realm.key)
         if _may_tidy_up(fence):
             _unpin(rows, order, fence)
         raise
@@ -159,7 +160,7 @@ def _exportable(realm: Realm, key: int) -> Realm:
 
 
 def _written_before(order: ExportOrder) -> ExportResult:
-    """The archive, if an attempt of the same task has put it there and died before it could say so."""
+    """The archive that an earlier attempt of this task put in place before it died without recording it; None if there is none."""
     with contextlib.suppress(HeadwaterError):
         checked = check_archive(order.file)
         if checked.manifest.task == id_text(order.task):
@@ -169,7 +170,9 @@ def _written_before(order: ExportOrder) -> ExportResult:
 
 @contextmanager
 def _temporary(order: ExportOrder) -> Iterator[tuple[BinaryIO, Path]]:
-    """A new file beside the wanted one, readable by its owner alone: an archive has the hashes of credentials. Gone in the end."""
+    """Create a temporary file next to the target, readable only by its owner, because an archive has the hashes of credentials.
+    Always removed.
+    """
     path = order.file.with_name(f".{order.file.name}.{id_text(order.task)}-{order.attempt}.partial")
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
@@ -196,7 +199,7 @@ def _publish(temporary: Path, target: Path) -> None:
 
 @contextmanager
 def _file_faults(path: Path) -> Iterator[None]:
-    """A wrong place is a person's to mend; a full disk, or one that is away, may be better later."""
+    """Map a wrong path to RefusedError, for a person to fix, and a full or absent disk to UnavailableError, which may pass."""
     try:
         yield
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError) as fault:
@@ -206,7 +209,7 @@ def _file_faults(path: Path) -> Iterator[None]:
 
 
 def _may_tidy_up(fence: Fence) -> bool:
-    """Whether this attempt still holds its task, and was not asked to stop."""
+    """Whether this attempt still holds its task and was not asked to stop."""
     try:
         fence()
     except HeadwaterError:

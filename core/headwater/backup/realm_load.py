@@ -1,7 +1,7 @@
-"""Load an archive: it becomes a new realm, under a key of its own, and serves nobody before it was read back and found equal.
+"""Load: turn an archive into a new realm under its own key, which serves nobody until it was read back and found equal.
 
-A realm that is being loaded has one object beside what it gets: the progress of the load, under a fixed id, so that whoever resumes the
-load finds it there. It is deleted in the end.
+A realm that is being loaded has one additional object: the progress of the load, under a fixed id, where a resumed load finds it.
+It is deleted at the end.
 
     archive checked as a whole -> CREATED -> LOADING, progress -> objects -> references -> read back -> ACTIVE -> no progress
 """
@@ -54,7 +54,7 @@ _REASONS = {
 
 @dataclass(frozen=True, slots=True)
 class LoadResult:
-    """What an import has brought."""
+    """The result of a load."""
 
     realm: Realm
     file: Path
@@ -85,11 +85,11 @@ def load_realm(
     fence: Fence = lambda: None,
     progress: ProgressCallback = lambda done, total, unit: None,
 ) -> LoadResult:
-    """Bring an archive into a new realm. Interrupted anywhere, the same call goes on where it was.
+    """Load an archive into a new realm. After an interruption the same call continues where the earlier one stopped.
 
-    is_active     whether the realm serves users in the end; otherwise it is INACTIVE
+    is_active     whether the realm serves users once it is loaded; otherwise it is INACTIVE
     raises        RefusedError: no archive, another format, ids ahead of the clock, a realm in another state or loaded from another
-                  file · CorruptionError: the archive is damaged (nothing was made of it), or what was written reads back
+                  file · CorruptionError: the archive is damaged (no realm was created), or what was written reads back
                   otherwise (the realm stays LOADING) · SwapConflictError: somebody else changed the realm meanwhile
     """
     checked_realm_id(realm_id)
@@ -104,7 +104,7 @@ def load_realm(
 
 
 def check_loadable(realm: Realm | None) -> None:
-    """Pass if an import may fill the realm, or go on with it: there is none yet, it is CREATED and nobody's, or LOADING.
+    """Pass if a load may start or resume: there is no such realm yet, it is CREATED without a manager, or LOADING.
 
     raises        RefusedError that says what it is
     """
@@ -116,7 +116,7 @@ def check_loadable(realm: Realm | None) -> None:
 
 
 def delete_load_progress(store: Store, realm_id: str) -> None:
-    """Take the progress of an import that has ended out of its realm. A second time, and in every other realm, nothing is done."""
+    """Delete the progress of a finished load from its realm. Idempotent, and without effect in every other realm."""
     realm = RealmRegistry(store).find_realm(realm_id)
     if realm is None or realm.state not in _SERVING:
         return
@@ -140,7 +140,7 @@ class _RealmLoad:
         self._check_clock()
         realm = self._made(realms)
         if realm.state in _SERVING:
-            return realm  # an attempt before this one came that far
+            return realm  # an earlier attempt came this far
         rows = realms.open_realm_for(realm.id, RealmState.LOADING)
         self._write_objects(rows, self._begun(rows))
         self._write_references(rows)
@@ -156,8 +156,8 @@ class _RealmLoad:
         return realms.move_realm(now, to, fence=self.fence)
 
     def _made(self, realms: RealmRegistry) -> Realm:
-        """The realm in LOADING; or beyond, when all of this was done before."""
-        # protected only in the end: what cannot be loaded must be purged
+        """The realm in LOADING, or in a later state if an earlier attempt already finished."""
+        # deletion protection is set at the end: a realm that fails to load must be purgeable
         fields = realm_fields(self.checked.manifest, str(self.file)) | {"deletion_protection": False}
         self.fence()
         realm = realms.find_realm(self.realm_id) or realms.create_realm(self.realm_id, **fields)
@@ -174,7 +174,7 @@ class _RealmLoad:
         return seen is not None and seen.value.archive == self.checked.end.before
 
     def _begun(self, rows: RealmStore) -> Versioned[LoadProgress]:
-        """How far the import is: from an attempt before, or from the beginning."""
+        """Start a load, or read the progress of an earlier attempt."""
         seen = rows.find_versioned(LOAD_PROGRESS_ID, LoadProgress)
         if seen is None:
             if not rows.is_empty():
@@ -191,7 +191,7 @@ class _RealmLoad:
         return seen
 
     def _check_clock(self) -> None:
-        """No id may be one that some process has still to make: its clock may be behind this one."""
+        """Check that the clock is ahead of every id in the archive: otherwise a process could generate one of them again."""
         bound = round(self.store.settings.clock_bound_seconds * 1_000_000)
         free_from = id_time(self.checked.end.newest) + bound
         if self.checked.end.objects and self.store.clock.now() < free_from:
@@ -216,7 +216,7 @@ class _RealmLoad:
                 self.progress(done, total, "objects")
 
     def _write_references(self, rows: RealmStore) -> None:
-        """Make them; those that an attempt before has made are taken over by raising their versions.
+        """Create the references. Those that an earlier attempt created are taken over by raising their versions.
 
             an attempt that was stopped         the next one                       somebody else
             makes a reference, and sleeps
@@ -226,7 +226,8 @@ class _RealmLoad:
             over: takes back what it made, if
             it is still as it was made
 
-        If it sleeps before it makes it, nobody else has raised the version, and it goes: no name comes back after its deletion.
+        If the first attempt pauses before it creates the reference, nobody has raised the version, and it removes what it creates:
+        no name comes back after its deletion.
         """
         for batch in _batches(sorted(self.checked.pointers, key=str.encode)):
             waiting = batch
@@ -241,7 +242,7 @@ class _RealmLoad:
                 )
 
     def _make(self, rows: RealmStore, names: Sequence[str]) -> list[str]:
-        """Create references; returns the names of those that were there."""
+        """Create references. Returns the names of those that existed already."""
         rows.check_write()
         now, versions = rows.clock.now(), rows.new_ids(len(names))
         wanted = [
@@ -259,7 +260,7 @@ class _RealmLoad:
         return [row.name for row, is_made in zip(wanted, made, strict=True) if not is_made]
 
     def _take_over(self, rows: RealmStore, name: str) -> bool:
-        """Whether a reference that was there is this attempt's now; SwapConflictError when it is not as the archive has it."""
+        """Take over an existing reference; returns whether it worked. SwapConflictError when it differs from the archive."""
         found = rows.find_row(name)
         if found is None:
             return False
@@ -272,7 +273,7 @@ class _RealmLoad:
         return True
 
     def _verify(self, rows: RealmStore) -> None:
-        """Read everything back from the database, by the way that users take: from the references."""
+        """Read everything back from the database, starting at the references as users do."""
         found = RealmDigest()
         for names in _batches([key.name for key in rows.scan_references()]):
             self.fence()
@@ -315,14 +316,14 @@ def _batches(names: Sequence[str]) -> Iterator[list[str]]:
 
 
 LOAD_PROGRESS_ID = fixed_id(3)
-"""A realm that is being loaded keeps its progress under this id."""
+"""The fixed id under which a realm that is being loaded keeps its progress."""
 
 
 @object_type("load-progress", updateable=True)
 class LoadProgress(StoredObject, frozen=True, kw_only=True):
-    """An import under way.
+    """The progress of a load.
 
-    archive       SHA-256 of the archive up to its last block, which tells one archive from any other
+    archive       SHA-256 of the archive up to its last block, which identifies the archive
     block         number of the last block whose objects were written; 0: none, for that one has none
     """
 

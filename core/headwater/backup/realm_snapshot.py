@@ -1,6 +1,6 @@
-"""A realm as it was at one moment: its references, their commits, all of them pinned, and every object that they lead to.
+"""The snapshot of a realm at one moment: its references, their pinned commits, and every object that they reach.
 
-A moment can be read once no commit of that time can appear any more, and as long as deletions and moves since then are remembered.
+A moment is readable once no commit of that time can appear any more, and while deletions and moves since then are still recorded.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ _NAMES = 500
 
 @dataclass(frozen=True, slots=True)
 class RealmSnapshot:
-    """``pointers``: the references that there were at ``time``, each with its newest commit by then."""
+    """``pointers`` maps each reference that existed at ``time`` to its newest commit by then."""
 
     time: Micros
     pointers: Mapping[str, ObjectId | None]
 
     @property
     def commits(self) -> dict[ObjectId, list[str]]:
-        """The commits, each with the references that were at it."""
+        """The commits, each with the references that pointed to it."""
         found: dict[ObjectId, list[str]] = {}
         for name, commit in self.pointers.items():
             if commit is not None:
@@ -54,11 +54,11 @@ class RealmSnapshot:
 
 
 def take_snapshot(rows: RealmStore, time: Micros, *, owner: ObjectId, fence: Callable[[], None]) -> RealmSnapshot:
-    """Find out what was at ``time``, and pin it for the task ``owner``.
+    """Determine the state at ``time`` and pin it for the task ``owner``.
 
-    rows          a handle that may write: the pins
-    raises        RefusedError for a time that is too late, or that cannot be told; NotFoundError for one before the realm was filled;
-                  ExpiredError for one that is forgotten; UnavailableError while a collection sweeps; CorruptionError for damage
+    rows          a handle that may write, because it writes the pins
+    raises        RefusedError for a time that is too late or undetermined; NotFoundError for one before the realm was filled;
+                  ExpiredError for one that is no longer recorded; UnavailableError while a collection sweeps; CorruptionError for damage
     """
     looked = rows.without_cache(budget_bytes=_REMEMBERED_BYTES)
     snapshot = _SnapshotReader(looked, time, paced_fence(fence, rows.clock)).read_snapshot()
@@ -99,7 +99,7 @@ class _SnapshotReader:
         self._look_at(ref_references_at(refs, catalog_id), again)
 
     def _look_at(self, names: list[str] | tuple[str, ...], again: Mapping[str, Micros] | None = None) -> dict[str, Head]:
-        """Note what these references were at; returns the commits of those that had one."""
+        """Record where these references pointed; returns the commits of those that had one."""
         heads = {}
         for start in range(0, len(names), _NAMES):
             some = names[start : start + _NAMES]
@@ -116,15 +116,16 @@ class _SnapshotReader:
 
 
 def is_sweeping(rows: RealmStore) -> bool:
-    """Whether a collection of the realm sweeps now, or was broken off while it did."""
+    """Whether a collection of the realm is sweeping, or was interrupted during its sweep."""
     record = read_collection(rows)
     return record is not None and record.value.sweeping
 
 
 def check_exportable_time(rows: RealmStore, time: Micros) -> None:
-    """Pass if a moment is over everywhere, and the realm was filled by then.
+    """Pass if a moment is past on every process, and the realm was filled by then.
 
-    raises        RefusedError with the time from which on it works · NotFoundError: it was filled later · ExpiredError: it is forgotten
+    raises        RefusedError with the time from which it is possible · NotFoundError: the realm was filled later · ExpiredError:
+                  the moment is no longer recorded
     """
     now, settings = rows.clock.now(), rows.settings
     ready = readable_from(time, settings)
@@ -146,19 +147,19 @@ _SECOND = 1_000_000
 
 
 def readable_from(time: Micros, settings: Settings) -> Micros:
-    """From when on no commit of ``time`` or before can appear any more, whichever process made it."""
+    """The time after which no process can add a commit at or before ``time``."""
     return Micros(time + round((settings.commit_timeout_seconds + settings.clock_bound_seconds) * _SECOND))
 
 
 def newest_readable(now: Micros, settings: Settings) -> Micros:
-    """The newest moment that can be read now."""
+    """The newest moment that is readable now."""
     return Micros(now - (readable_from(Micros(0), settings)))
 
 
 def check_remembered(rows: RealmStore, time: Micros, *, now: Micros) -> None:
-    """Pass if all that was at ``time`` is still remembered. Ask after everything was read and pinned: a collection may have begun.
+    """Pass if everything at ``time`` is still recorded. Call it after reading and pinning: a collection may have begun meanwhile.
 
-    raises        ExpiredError that names the oldest moment which is
+    raises        ExpiredError that names the oldest moment that is still recorded
     """
     settings = rows.settings
     record = read_collection(rows)
@@ -171,11 +172,11 @@ def check_remembered(rows: RealmStore, time: Micros, *, now: Micros) -> None:
 
 _BATCH = 100
 _EXACT_BYTES = 1 << 40
-"""A set without an upper bound, at nine bytes an object: a filter would leave objects out."""
+"""An exact set without an upper bound, nine bytes an object: a probabilistic filter would leave objects out."""
 
 
 def sealed_objects(rows: RealmStore, roots: Iterable[ObjectId]) -> Iterator[SealedObject]:
-    """The roots and all that they lead to, each once, read from the database now. Children come soon after what points to them.
+    """Yield the roots and everything they reach, each once, read from the database. Children follow soon after their parents.
 
     raises        CorruptionError when one is missing, damaged, or of a type that this release cannot walk
     """
@@ -199,9 +200,9 @@ def sealed_objects(rows: RealmStore, roots: Iterable[ObjectId]) -> Iterator[Seal
 
 
 def open_sealed(sealed: SealedObject, realm: str) -> StoredObject:
-    """The object in its envelope, whose checksum must fit.
+    """The object in its envelope, after a check of its checksum.
 
-    raises        CorruptionError, also for a type that this release does not know: what it leads to would be left out
+    raises        CorruptionError, also for a type that this release does not know, because what it reaches would be left out
     """
     token = "" if sealed.is_updateable else None
     value = decode_object(sealed.id, sealed.type, sealed.envelope, StoredObject, realm=realm, token=token)

@@ -15,14 +15,14 @@ _LINE_BREAK = re.compile(r"\s*[\r\n]\s*")
 
 
 def text_table(heads: Sequence[str], rows: Sequence[Sequence[Any]], indent: str = "") -> list[str]:
-    """Lines of columns, each as wide as its widest cell."""
+    """Format rows as lines of columns, each as wide as its widest cell."""
     texts = [list(heads), *([cell(value) for value in row] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
     return [indent + _GAP.join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in texts]
 
 
 def cell(value: Any) -> str:
-    """A plain value in one cell of one line. Nothing is a dash, so that columns stay columns for awk."""
+    """Format a plain value as one cell of a line. An empty value is a dash, so that awk still sees a column."""
     if value is None or value in ("", [], {}):
         return "-"
     if isinstance(value, bool):
@@ -35,12 +35,12 @@ def cell(value: Any) -> str:
 
 
 def count_text(count: int, noun: str) -> str:
-    """``1 table``, ``2 tables``."""
+    """Format a count with its noun: ``1 table``, ``2 tables``."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def bytes_text(count: float) -> str:
-    """``512 B``, ``1.5 KiB``."""
+    """Format a number of bytes: ``512 B``, ``1.5 KiB``."""
     size, unit = float(count), "B"
     for larger in _SIZES:
         if size < 1024:

@@ -1,4 +1,4 @@
-"""The root of a command tree: whatever a command raises ends the process with the documented exit code."""
+"""The root of a command tree: any exception that a command raises ends the process with the documented exit code."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ _BUG = 1
 
 
 class Program(click.Group):
-    """A group that ends with the documented exit codes. What a command returns is its code.
+    """A click group that ends with the documented exit codes. A command returns its code.
 
-    program           its name on the command line, before each line on standard error
-    debug_advice      how one sees the traceback of a bug; empty where it is shown in any case
+    program           the name on the command line, printed before each line on standard error
+    debug_advice      how to see the traceback of a bug; empty where it is always shown
     """
 
     program = "headwater"
     debug_advice = "; run again with --debug for the traceback"
 
     def begin(self) -> Any:
-        """Called before anything else. Returns what every command gets as ``ctx.obj``; its ``debug``: tracebacks are shown."""
+        """Runs before any command. Returns ``ctx.obj`` for the commands; its ``debug`` says whether tracebacks are shown."""
         return None
 
     def error_lines(self, error: HeadwaterError) -> Sequence[str]:
         return [str(error)]
 
     def tell(self, lines: Sequence[str], *, level: int, is_debug: bool) -> None:
-        """Tell the failure that is being handled on standard error, in one line; with ``is_debug`` where it comes from, too."""
+        """Report the current exception on standard error in one line; with ``is_debug`` also its traceback."""
         if is_debug:
             sys.excepthook(*cast(Any, sys.exc_info()))
         click.echo(f"{self.program}: {' '.join(' '.join(lines).split())}", err=True)
@@ -45,7 +45,7 @@ class Program(click.Group):
         try:
             return super().invoke(ctx)
         except BrokenPipeError:
-            # whoever read the output has gone, as `head` does; what is left of it goes nowhere
+            # the reader of the output is gone, as with `head`; discard the rest
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 0
 

@@ -1,7 +1,7 @@
-"""fsck: what is wrong in a store, what would mend it, the repairs that are safe, and why a single object is still there.
+"""fsck: find what is wrong in a store, propose repairs, do those that are safe, and explain why an object is still there.
 
-Reads everything, and changes something only by ``repair_realm``. Lies above the jobs because it checks what they leave: task kinds, run
-records, reports, sweeps and pins. Must not know who asks.
+Reads everything; only ``repair_realm`` changes anything. Lies above the jobs because it checks what they leave behind: task kinds, run
+records, reports, sweeps and pins. Must not know its caller.
 """
 
 from headwater.fsck.explanation import Explanation, explain

@@ -1,4 +1,4 @@
-"""Explain why an object is still there: the path from a reference down to it, and when it will be deleted, as far as that is known."""
+"""Explain why an object is still there: the path from a reference to it, and when it will be deleted, as far as that is known."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ _MESSAGE = 60
 class Explanation:
     """The verdict on one object.
 
-    why           the reason in one word, as collections count it; empty: garbage
+    why           the reason in one word, as collections count it; empty for garbage
     chain         from the keeping commit down to the object, each as "type id"; empty when nothing keeps it
-    path          the same in words, from the reference on: which commit, which index, which key
-    goes          the first time at which a collection deletes it, if nothing else happens; None: that cannot be told
+    path          the chain in words, starting at the reference: which commit, which index, which key
+    goes          the first time at which a collection deletes it, if nothing else happens; None if unknown
     """
 
     realm: str
@@ -56,7 +56,7 @@ class Explanation:
 
 @dataclass(frozen=True, slots=True)
 class _Holder:
-    """A kept commit that leads to the object, and how. ``is_cut``: it lies before the line's cut, and only the grace keeps it."""
+    """A kept commit that reaches the object, and the way. ``is_cut``: it lies before the line's cut, and only the grace keeps it."""
 
     line: HistoryLine
     place: LinePosition
@@ -66,7 +66,7 @@ class _Holder:
 
 
 def explain(store: Store, realm_id: str, object_id: ObjectId) -> Explanation:
-    """Judge one object as a collection that starts now would. Changes nothing.
+    """Judge one object as a collection that starts now would. Writes nothing.
 
     raises        NotFoundError when the object is not there; CorruptionError when a list of references cannot be read
     """
@@ -108,7 +108,7 @@ def _is_on_record(marker: LiveMarker, object_id: ObjectId) -> bool:
 
 
 def _unheld(scope: CollectionScope, row: ObjectRow, marker: LiveMarker, faults: Sequence[str]) -> Explanation:
-    """What nothing leads to: young, of a type that nobody can judge, or garbage."""
+    """Explain an object that nothing reaches: it is young, of a type that cannot be judged, or garbage."""
     stops = f"; but a collection deletes nothing as long as {faults[0]}" if faults else ""
     if row.created > marker.writer_cutoff:
         after = Micros(row.created + _micros(scope.rows.settings.writer_grace_seconds))
@@ -121,7 +121,7 @@ def _unheld(scope: CollectionScope, row: ObjectRow, marker: LiveMarker, faults: 
 
 
 def _held_by(store: Store, scope: CollectionScope, row: ObjectRow, holders: Sequence[_Holder]) -> Explanation:
-    """Told by the reason that counts, which is the first of all; when it goes is told by the holder that lasts longest."""
+    """Explain an object that commits hold. The first reason counts; the holder that lasts longest gives the time of deletion."""
     first = min(holders, key=lambda holder: list(KeepReason).index(holder.why))
     ends = [_end(scope, holder) for holder in holders]
     last = max((end for end, _ in ends), default=Micros(0))
@@ -149,7 +149,7 @@ def _held_by(store: Store, scope: CollectionScope, row: ObjectRow, holders: Sequ
 
 
 def _end(scope: CollectionScope, holder: _Holder) -> tuple[Micros, int]:
-    """Until when a commit stays, whatever is committed on top; and how many further commits it stays for beyond that."""
+    """When a commit stops being kept whatever is committed on top, and for how many further commits it is kept beyond that."""
     line, place, settings = holder.line, holder.place, scope.rows.settings
     if place.superseded is None:
         return Micros(0), 0
@@ -170,7 +170,7 @@ def _until(is_open: bool, further: int, last: Micros, goes: Micros | None) -> st
 
 
 def _pinned(store: Store, scope: CollectionScope, way: Sequence[ObjectId]) -> str:
-    """Which task has pinned what leads here, where a pin is on the way."""
+    """The task whose pin keeps the object, if a pin is on the way."""
     for step in way:
         pin = scope.rows.find_object(step, StoredObject)
         if isinstance(pin, CommitPin):
@@ -184,7 +184,7 @@ def _pinned(store: Store, scope: CollectionScope, way: Sequence[ObjectId]) -> st
 
 
 def _path(scope: CollectionScope, way: Sequence[ObjectId]) -> Iterator[str]:
-    """Each object of a way in words, with the index and the key by which the one before leads to it."""
+    """Describe each object of a way in words, with the index and the key under which its parent holds it."""
     way_in, before = ObjectUse("", b""), None
     for step in way:
         found = scope.rows.find_object(step, StoredObject)
@@ -218,9 +218,9 @@ def _micros(seconds: float) -> int:
 
 
 class _Search:
-    """Looks for one object below the commits that stay. What was found not to lead there is not walked twice.
+    """Searches for one object below the kept commits. What does not reach it is walked only once.
 
-    faults        what could not be read on the way: a collection would refuse for it
+    faults        objects on the way that could not be read; a collection would refuse because of them
     """
 
     def __init__(self, scope: CollectionScope, marker: LiveMarker, wanted: ObjectId) -> None:
@@ -229,11 +229,11 @@ class _Search:
         self._wanted = wanted
         self._barren = LiveSet(scope.rows.settings.mark_exact_bytes)
         self._next: dict[ObjectId, ObjectId] = {}
-        """From what is known to lead to the object, the next step."""
+        """The next step towards the object, by the id of each object that is known to reach it."""
         self.faults: list[str] = []
 
     def holders(self) -> list[_Holder]:
-        """One head if any leads to the object; otherwise the newest such commit of every line."""
+        """One head if any reaches the object; otherwise the newest such commit of every line."""
         lines = list(self._lines())
         heads = (holder for line in lines for holder in self._of(line, heads=True))
         head = next(heads, None)
@@ -245,7 +245,7 @@ class _Search:
         yield from self._marker.all_lines(self._scope.find_references())
 
     def _of(self, line: HistoryLine, *, heads: bool) -> Iterator[_Holder]:
-        """The newest commit of a line that leads to the object: its head, or one of the others."""
+        """The newest commit of a line that reaches the object: its head or an earlier one."""
         try:
             for found, why, place in kept_commits(self._scope.rows, line):
                 if (why is KeepReason.HEAD) is not heads:
@@ -259,12 +259,12 @@ class _Search:
         except ExpiredError:
             self.faults.append(f"reference {line.name!r} dangles: its commit {id_text(line.pointer)} is not there")
         except UnavailableError:
-            raise  # whether this reference keeps it is not known, and "nothing keeps it" would be a guess
+            raise  # whether this reference keeps it is unknown, so "nothing keeps it" would be a guess
         except HeadwaterError as fault:
             self.faults.append(str(fault))
 
     def _way(self, root: ObjectId) -> tuple[ObjectId, ...]:
-        """From a commit down to the object; empty when it does not lead there."""
+        """The way from a commit to the object; empty when the commit does not reach it."""
         if root == self._wanted:
             return (root,)
         parents: dict[ObjectId, ObjectId] = {}

@@ -1,4 +1,4 @@
-"""What fsck can find: one catalogue of codes, each with its weight and its meaning."""
+"""The codes of what fsck can find, each with its weight and its meaning."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from enum import StrEnum
 
 
 class FindingWeight(StrEnum):
-    """How much a finding weighs."""
+    """How severe a finding is."""
 
     DAMAGE = "DAMAGE"
-    """Something that is needed cannot be read: it is lost, unless somebody brings it back."""
+    """Needed data cannot be read: it is lost unless somebody restores it."""
     TROUBLE = "TROUBLE"
-    """Nothing is lost, but it gets in the way of somebody until a person looks at it."""
+    """Nothing is lost, but something is blocked until a person looks at it."""
     LEFTOVER = "LEFTOVER"
-    """What an interruption left behind: it harms nobody, and maintenance clears it away by itself."""
+    """A left-over of an interruption: harmless, and maintenance removes it."""
 
 
 class FindingCode(StrEnum):
-    """The kinds of findings; a contract."""
+    """The codes of findings. They are a contract: tools rely on them."""
 
     LIST_UNREADABLE = "LIST_UNREADABLE"
     HEAD_UNREADABLE = "HEAD_UNREADABLE"
@@ -116,20 +116,20 @@ FINDING_CODES: dict[FindingCode, tuple[FindingWeight, str]] = {
     FindingCode.LATE_ROWS: (FindingWeight.LEFTOVER, "late writers left rows under the key of a realm that is deleted"),
     FindingCode.ROWS_OF_NO_REALM: (FindingWeight.TROUBLE, "rows carry a key that no realm has, nor had lately"),
 }
-"""What each kind weighs, and what it means."""
+"""The weight and the meaning of each code."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FsckFinding:
-    """One thing that is not as it must be.
+    """One violation of what must hold in a store.
 
-    code          what kind it is
+    code          the kind of the finding
     subject       the reference, object, catalog or task
     message       what is wrong
-    repair        what would mend it
-    keys          of what cannot be read: the keys under which the reference holds it, in words; the first few
+    repair        what would repair it
+    keys          the first few keys, in words, under which the reference holds what cannot be read
     target        the commit that a repair would go back to, or the object that it would set aside; empty where there is none
-    is_intact     what cannot be read has the bytes that were written: a later release reads them
+    is_intact     the unreadable bytes are those that were written: a later release reads them
     """
 
     code: FindingCode
@@ -147,5 +147,5 @@ class FsckFinding:
 
 
 def is_bad(findings: Iterable[FsckFinding]) -> bool:
-    """Whether anything is worth waking somebody up for: anything but left-overs."""
+    """Whether any finding deserves attention: anything but left-overs."""
     return any(finding.weight is not FindingWeight.LEFTOVER for finding in findings)

@@ -1,4 +1,4 @@
-"""What every check of one realm starts from: its scope, the names that are listed, and the references that are there."""
+"""The context of every check of one realm: its scope, the names that are listed, and the references that exist."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ _KEYS_SHOWN = 5
 
 @dataclass(slots=True)
 class FsckContext:
-    """
-    listed        the names that the realm's lists have; without the lists (``list_fault`` says why), those that have rows
+    """What every check of one realm starts from.
+
+    listed        the names in the realm's lists; without the lists (``list_fault`` says why), the names that have rows
     references    the rows of those names, tombstones included
     unlisted      rows whose names stand in no list
-    lost          ids of objects that were found unreadable, so that nothing is told twice
-    apart         those of them that the heads need not tell of
+    lost          ids of objects that were found unreadable, so that each is reported once
+    apart         those of them that the check of the heads need not report
     """
 
     store: Store
@@ -44,7 +45,7 @@ class FsckContext:
 
     @property
     def living(self) -> list[Reference]:
-        """The references that point somewhere."""
+        """The references that point to a commit."""
         return [row for row in self.references.values() if row.deleted is None and row.pointer is not None]
 
     def finding(
@@ -71,7 +72,7 @@ class FsckContext:
         )
 
     def reference_words(self, reference: str) -> str:
-        """A reference as people know it; as it is stored, where the lists of catalogs cannot be read."""
+        """The name of a reference as people know it; its stored name where the lists of catalogs cannot be read."""
         try:
             return reference_text(self.rows, reference)
         except HeadwaterError:
@@ -79,7 +80,7 @@ class FsckContext:
 
 
 def open_context(store: Store, scope: CollectionScope) -> FsckContext:
-    """Look at a realm's references. A name is listed before its row is made, so the lists are read again for rows that they lack."""
+    """Read a realm's references. A name is listed before its row is created, so the lists are read again for rows that they lack."""
     now = scope.rows.clock.now()
     fault = ""
     try:
@@ -96,7 +97,7 @@ def open_context(store: Store, scope: CollectionScope) -> FsckContext:
 
 
 def use_text(use: ObjectUse) -> str:
-    """Where a reference holds something: a content's key, a piece of its metadata, or the index and the key in it."""
+    """Describe where a reference holds an object: a content's key, a piece of its metadata, or the index and the key in it."""
     if use.of:
         what = f"{piece_text(use.key)} in the metadata" if use.key else "a part of the metadata"
         try:
@@ -118,7 +119,7 @@ def use_text(use: ObjectUse) -> str:
 
 
 def keys_text(keys: Sequence[str]) -> str:
-    """A few keys in a sentence."""
+    """Name a few keys in a sentence."""
     shown = ", ".join(keys[:_KEYS_SHOWN])
     return shown + (f" and {len(keys) - _KEYS_SHOWN} more" if len(keys) > _KEYS_SHOWN else "")
 

@@ -1,4 +1,4 @@
-"""Walk all that a commit reaches: faults are gathered with the keys that lead to them, and none hides another."""
+"""Walk everything that a commit reaches: faults are gathered with the keys that lead to them, and none hides another."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from headwater.store import ObjectId, RealmStore, StoredObject, id_text, unknown
 
 _BATCH = 100
 _USES = 20
-"""Keys that are told of one lost object, at most."""
+"""The number of keys reported for one lost object, at most."""
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectFault:
-    """Something that is needed and cannot be read. ``text`` is a whole sentence, ``is_unknown`` says that only this release cannot."""
+    """A needed object that cannot be read. ``text`` is a whole sentence; ``is_unknown``: a later release wrote it, and can read it."""
 
     object_id: ObjectId
     text: str
@@ -30,9 +30,9 @@ class ObjectFault:
 
 @dataclass(frozen=True, slots=True)
 class ObjectUse:
-    """The key of an index under which a commit holds an object; an empty key: a part of the index itself.
+    """The index key under which a commit holds an object; an empty key means a part of the index itself.
 
-    of            of an index that is no commit's: the key of the content whose metadata it holds
+    of            for an index of a content's metadata: the key of that content
     """
 
     index: str
@@ -41,7 +41,7 @@ class ObjectUse:
 
 
 class FaultWalker:
-    """Walks from commits downwards. What was found sound is not read again, however many commits share it.
+    """Walks from commits downwards. Objects that were found sound are not read again, however many commits share them.
 
     Memory: nine bytes an object, and more for those that lead to faults.
     """
@@ -50,7 +50,7 @@ class FaultWalker:
         self._rows = rows
         self._met = LiveSet(rows.settings.mark_exact_bytes)
         self._tainted: set[ObjectId] = set()
-        """Of those that were met: what cannot be read, and what leads there. Met from another commit, they are told again."""
+        """Visited objects that cannot be read, or that lead to one. They are reported again when another commit reaches them."""
 
     def faults_below(self, root: ObjectId) -> tuple[list[ObjectFault], Mapping[ObjectId, frozenset[ObjectId]]]:
         """What a commit reaches and cannot be read, the commit itself included; and what leads there: from each object on a way
@@ -74,7 +74,7 @@ class FaultWalker:
         return list(faults.values()), ways
 
     def _new(self, targets: Sequence[ObjectId], again: set[ObjectId]) -> list[ObjectId]:
-        """Those that are to be walked: met for the first time, or for the first time in this walk and tainted."""
+        """The ids to walk: visited for the first time, or tainted and new in this walk."""
         fresh = self._met.unmarked(targets)
         self._met.mark_many(fresh, KeepReason.HEAD)
         repeated = self._tainted.intersection(targets) - again if self._tainted else set[ObjectId]()
@@ -82,7 +82,7 @@ class FaultWalker:
         return [*fresh, *repeated]
 
     def _ways(self, inner: Sequence[ObjectId], bad: set[ObjectId]) -> dict[ObjectId, frozenset[ObjectId]]:
-        """Which of the objects lead to a bad one. As many rounds as there are levels."""
+        """The objects that lead to a bad one. Takes as many rounds as there are levels."""
         ways: dict[ObjectId, frozenset[ObjectId]] = {}
         while True:
             goals = bad | ways.keys()
@@ -101,14 +101,14 @@ class FaultWalker:
 
 
 def read_with_faults(rows: RealmStore, ids: Sequence[ObjectId]) -> list[tuple[ObjectId, StoredObject | CorruptionError | None]]:
-    """Objects by their ids, each with what it is, why it cannot be read, or None where there is none."""
+    """Read objects by id; each with the object, the reason why it cannot be read, or None where it is missing."""
     return list(zip(ids, rows.read_each(ids, StoredObject), strict=True))
 
 
 def uses_below(
     rows: RealmStore, root: ObjectId, bad: ObjectId, ways: Mapping[ObjectId, frozenset[ObjectId]]
 ) -> list[ObjectUse]:
-    """The keys under which a commit holds an object that cannot be read, in no order; at most twenty."""
+    """The keys under which a commit holds an unreadable object, in no order; at most twenty."""
     found: dict[ObjectUse, None] = {}
     waiting: list[tuple[ObjectId, ObjectUse]] = [(root, ObjectUse("", b""))]
     seen = {(root, "", b"")}
@@ -127,7 +127,7 @@ def uses_below(
 
 
 def held_objects(there: StoredObject, way: ObjectUse) -> Iterator[tuple[ObjectUse, ObjectId]]:
-    """What an object points to, each with the index and the key under which it does.
+    """The objects that an object points to, each with the index and the key that hold it.
 
     way           how the object itself is held
     """
@@ -161,7 +161,7 @@ def _pairs(inner: ObjectUse, entries: Sequence[tuple[bytes, IndexValue | None]])
 
 
 def _use(inner: ObjectUse, key: bytes, data: bytes) -> ObjectUse:
-    """What an entry of an index leads to. In ``ids`` it is a content's metadata, whose pieces lie in an index below."""
+    """The object that an entry of an index holds. In ``ids`` it is a content's metadata, whose pieces lie in an index below."""
     return ObjectUse(inner.index, b"", data) if inner.index == IDS and not inner.of else ObjectUse(inner.index, key, inner.of)
 
 

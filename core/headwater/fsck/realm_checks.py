@@ -1,6 +1,6 @@
-"""Checks of realms: their states, the lists of their catalogs, what work in progress left on them, and the entries of their tasks.
+"""Checks of realms: their states, the lists of their catalogs, left-overs of work in progress, and the entries of their tasks.
 
-Each state of a realm promises something of the rows under its key. Work in progress leaves the flag of a sweep and pins for others.
+Each state of a realm promises something about the rows under its key. Work in progress leaves the flag of a sweep and pins for others.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ from headwater.tasks import EntryFault, TaskQueue, entry_faults
 
 
 def listed_realms(store: Store) -> tuple[ReadableRows[Realm], list[FsckFinding]]:
-    """Every realm that can be read, and what keeps the list from being read; single ones are told with the system realm."""
+    """Every readable realm, and the fault that keeps the list from being read. Single unreadable realms are reported with the
+    system realm.
+    """
     try:
         return RealmRegistry(store).list_realms(), []
     except HeadwaterError as fault:
@@ -32,7 +34,9 @@ def listed_realms(store: Store) -> tuple[ReadableRows[Realm], list[FsckFinding]]
 
 
 def check_realm_state(store: Store, realm: Realm) -> Iterator[FsckFinding]:
-    """A realm that is not begun has no rows, nor has one that is purged; one that is being purged has a task for it."""
+    """Check the rows of a realm against its state: a realm that is not begun or is purged has no rows; a realm in PURGING has a
+    task for it.
+    """
     command = f"headwater realm purge {realm.id} --confirm {realm.id}"
     if realm.state is RealmState.PURGING and not _has(store, realm, PURGE):
         yield _finding(
@@ -69,16 +73,16 @@ def check_realm_state(store: Store, realm: Realm) -> Iterator[FsckFinding]:
 
 
 def _has(store: Store, realm: Realm, kind: str) -> bool:
-    """Whether a task of that kind, whatever its subject, is active in the realm, or may be."""
+    """Whether a task of that kind, for any subject, is or may be active in the realm."""
     listed = TaskQueue(store).of_realm(realm.id)
     return bool(listed.unreadable) or any(seen.value.is_active and seen.value.kind == kind for seen in listed)
 
 
 def check_realm_keys(store: Store) -> Iterator[FsckFinding]:
-    """Rows under keys that no realm has, or had lately. A realm is listed before it gets rows, so the list is read after them."""
+    """Report rows under keys that no realm has or recently had. A realm is listed before it gets rows, so the list is read after them."""
     used = keys_in_use(store)
     realms, faults = listed_realms(store)
-    is_complete = not faults and not realms.unreadable  # otherwise these rows may be those of a living realm
+    is_complete = not faults and not realms.unreadable  # otherwise these rows may belong to a living realm
     try:
         purged = set(RealmRegistry(store).purged_keys())
     except HeadwaterError:
@@ -115,7 +119,7 @@ _MEND = "apply its manifest again, or run `headwater fsck --repair`: it goes on 
 
 
 def check_catalogs(context: FsckContext) -> Iterator[FsckFinding]:
-    """Every live catalog has its own references and its default branch, and stands in both lists alike."""
+    """Check that every live catalog has its own references and its default branch, and that both lists agree on it."""
     try:
         yield from _check_lists(context)
         for definition in Catalogs(context.rows).list_catalogs():
@@ -139,7 +143,7 @@ def _check_catalog(context: FsckContext, definition: CatalogDefinition) -> Itera
 
 
 def _check_lists(context: FsckContext) -> Iterator[FsckFinding]:
-    """The list by name has the live ones of the list by id, and no other."""
+    """Check that the list by name has exactly the live catalogs of the list by id."""
     at = read_head(context.rows, CATALOGS, fresh=True)
     if at is None:
         return
@@ -176,13 +180,13 @@ _OWNER = re.compile(r"task ([0-9a-f]{16}), attempt (\d+)")
 
 
 def check_flags(context: FsckContext) -> Iterator[FsckFinding]:
-    """A sweep that nobody goes on with, and pins whose task has ended."""
+    """Report a sweep that nobody resumes, and pins whose task has ended."""
     yield from _check_sweep(context)
     yield from _check_pins(context)
 
 
 def abandoned_sweep(store: Store, realm: str, record: Versioned[CollectionRecord] | None) -> bool:
-    """Whether the flag of a sweep is on that no active task owns. A sweep that no task has made is taken for alive."""
+    """Whether a sweep flag is set that no active task owns. A sweep without a task is assumed to be alive."""
     if record is None or not record.value.sweeping:
         return False
     owner = _OWNER.fullmatch(record.value.owner)
@@ -190,7 +194,7 @@ def abandoned_sweep(store: Store, realm: str, record: Versioned[CollectionRecord
         return False
     tasks = TaskQueue(store)
     if tasks.active_tasks(COLLECT, realm) is not None:
-        return False  # that one goes on where the sweep was, or marks anew
+        return False  # that task resumes the sweep, or marks anew
     try:
         return not tasks.read_task(id_of(owner[1])).value.is_active
     except NotFoundError:
@@ -214,7 +218,7 @@ def _check_pins(context: FsckContext) -> Iterator[FsckFinding]:
     try:
         found = read_pins(context.rows)
     except HeadwaterError:
-        return  # the reference cannot be read: that has been told
+        return  # the reference cannot be read: already reported
     tasks, is_active = TaskQueue(context.store), dict[ObjectId, bool]()
     for pin in found:
         if pin.owner not in is_active:
@@ -236,11 +240,11 @@ def _is_active(tasks: TaskQueue, task_id: ObjectId) -> bool:
 
 
 _PAUSES_SECONDS = (0.1, 0.4, 1.5)
-"""Between two looks. A task's object changes first and its entries in a commit just after, so one of a healthy store may be stale now."""
+"""Seconds between two looks. A task's object changes first and its entries in a commit just after, so one entry may be stale now."""
 
 
 def check_tasks(context: FsckContext) -> Iterator[FsckFinding]:
-    """Entries that name a task which is not there, or that contradict it."""
+    """Report entries that name a missing task or contradict it."""
     told: set[tuple[FindingCode, str]] = set()
     try:
         for fault in _lasting_faults(context):
@@ -255,13 +259,13 @@ def check_tasks(context: FsckContext) -> Iterator[FsckFinding]:
             )
             yield context.finding(code, id_text(fault.task), fault.text, repair)
     except HeadwaterError:
-        return  # the reference cannot be read: told with the heads
+        return  # the reference cannot be read: reported with the heads
 
 
 def _lasting_faults(context: FsckContext) -> list[EntryFault]:
-    """The faults that are still there when nobody can be in the middle of settling them any more.
+    """The faults that remain when no process can still be between the two writes that settle them.
 
-    Tasks that cannot be read are told with what is listed.
+    Tasks that cannot be read are reported with the listed objects.
     """
     faults = [fault for fault in entry_faults(context.rows) if not fault.is_unreadable]
     for pause in _PAUSES_SECONDS:

@@ -1,8 +1,8 @@
 """Checks of references: the lists that name them, the objects that their heads reach, their histories, and the claims of their tables.
 
 A name is listed before its row is made, and leaves the list after the row is gone. A head must be readable with all that it reaches. A
-history may end only where a collection cut it. Then the realm is marked as a collection would do it, which refuses when anything that it
-must keep cannot be read; and the claims are compared with the content that is kept.
+history may end only where a collection cut it. Then the realm is marked as a collection would do it, which refuses when it cannot read
+something that it must keep; and the claims are compared with the kept content.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from headwater.store import ObjectId, RealmStore, Reference, id_text
 
 
 def check_names(context: FsckContext) -> Iterator[FsckFinding]:
-    """What is listed and has no row, and what has a row and stands in no list."""
+    """Report listed names without a row, and rows whose name stands in no list."""
     if context.list_fault:
         yield context.finding(
             FindingCode.LIST_UNREADABLE,
@@ -85,15 +85,15 @@ def check_names(context: FsckContext) -> Iterator[FsckFinding]:
 
 _LOOKS = 3
 _TOGETHER = 1000
-"""Contents whose ids are looked up at once."""
+"""The number of contents whose ids are looked up at once."""
 _SHOWN = 20
-"""Faults that are told of one reference, at most; the last one says how many there are."""
+"""The number of faults reported for one reference, at most; the last one says how many there are."""
 
 
 def check_heads(context: FsckContext) -> Iterator[FsckFinding]:
-    """Every living reference, each on its own: what it reaches is there, and its indexes are as they must be.
+    """Check every living reference by itself: everything it reaches exists, and its indexes are valid.
 
-    A reference that moves while it is looked at is looked at again: what its former head held may be collected by then.
+    A reference that moves during the check is checked again: what its former head held may be collected by then.
     """
     walker, checker = FaultWalker(context.rows), IndexChecker(context.rows)
     for row in context.living:
@@ -101,7 +101,7 @@ def check_heads(context: FsckContext) -> Iterator[FsckFinding]:
 
 
 def readable_pointer(rows: RealmStore, row: Reference) -> ObjectId | None:
-    """The newest of a reference's recent pointers that can be read with all that it reaches."""
+    """The newest of a reference's recent pointers that can be read with everything it reaches."""
     walker = FaultWalker(rows)
     return next((pointer for pointer in row.recent if not walker.faults_below(pointer)[0]), None)
 
@@ -126,7 +126,7 @@ def _check(context: FsckContext, row: Reference, walker: FaultWalker, checker: I
     faults, ways = walker.faults_below(row.pointer)
     if any(
         fault.object_id == row.pointer and not fault.is_unknown for fault in faults
-    ):  # what is of a later release is not lost
+    ):  # what a later release wrote is not lost
         yield _head(context, row, faults[0])
         return
     told = [fault for fault in faults if fault.object_id not in context.apart]
@@ -189,7 +189,7 @@ def _check_indexes(context: FsckContext, row: Reference, head: Head, checker: In
 
 
 def _check_content(context: FsckContext, row: Reference, head: Head) -> Iterator[FsckFinding]:
-    """Every entry of a branch or tag decodes to a key and a content, and the index of content ids leads back to each of them."""
+    """Check that every entry of a branch or tag decodes to a key and a content, and that the index of content ids leads back to each."""
     content, ids = head.index(CONTENT), head.index(IDS)
     lost: list[str] = []
     count = 0
@@ -222,7 +222,7 @@ def _check_content(context: FsckContext, row: Reference, head: Head) -> Iterator
 
 
 def _leads_back(key: bytes, value: ContentValue, back: IndexValue | None) -> bool:
-    """Its id stands for this key, and has metadata where the content says so."""
+    """Whether the entry of the content id names this key, and has metadata where the content says so."""
     return back is not None and bytes(back.data) == key and (back.object_id is not None) == value.has_metadata
 
 
@@ -240,20 +240,20 @@ _BREAK_LOOKS = 5
 
 
 class _Break(NamedTuple):
-    """Where a history ends too early: the last commit that is there, and the one before it, which was lost."""
+    """The end of a broken history: the last commit that exists, and the lost one before it."""
 
     above: ObjectId
     lost: ObjectId
 
 
 def check_histories(context: FsckContext) -> Iterator[FsckFinding]:
-    """Each lost commit once, with the references whose history needs it.
+    """Report each lost commit once, with the references whose history needs it.
 
-    Walks every line of history that is kept on its own, so call it where one is known to be broken.
+    Walks each kept line of history separately, so call it only where one is known to be broken.
     """
     for lost, names in _settled_breaks(context).items():
         if lost.lost in context.lost:
-            continue  # a head is read from it: that has been told
+            continue  # a head is read from it: already reported
         words = keys_text(sorted({context.reference_words(name.partition("@")[0]) for name in names}))
         yield context.finding(
             FindingCode.HISTORY_BROKEN,
@@ -266,7 +266,7 @@ def check_histories(context: FsckContext) -> Iterator[FsckFinding]:
 
 
 def _settled_breaks(context: FsckContext) -> dict[_Break, list[str]]:
-    """The breaks; a collection that ends meanwhile cuts history anew, so then it is looked at again."""
+    """The breaks of all histories. A collection that ends meanwhile cuts history anew; then they are read again."""
     for _ in range(_BREAK_LOOKS):
         before = read_collection(context.rows)
         found = _breaks(context)
@@ -285,7 +285,7 @@ def _breaks(context: FsckContext) -> dict[_Break, list[str]]:
         except BrokenHistoryError as broken:
             found.setdefault(_Break(broken.above, broken.lost), []).append(broken.line)
         except HeadwaterError:
-            continue  # its head is not there: that has been told
+            continue  # its head is missing: already reported
     return found
 
 
@@ -294,7 +294,7 @@ _BY_UUID = "by-uuid"
 
 
 def check_collectability(context: FsckContext) -> Iterator[FsckFinding]:
-    """Mark as a collection would, which refuses when anything that it must keep cannot be read; then look at the claims."""
+    """Mark as a collection would, which refuses when it cannot read something that it must keep; then check the claims."""
     marker = open_marker(context.scope)
     try:
         marker.mark(context.scope.find_references())
@@ -302,7 +302,7 @@ def check_collectability(context: FsckContext) -> Iterator[FsckFinding]:
         yield from check_histories(context)
         return
     except HeadwaterError as fault:
-        if not context.lost and not context.list_fault:  # else the reason has been told
+        if not context.lost and not context.list_fault:  # otherwise the reason was reported
             yield context.finding(
                 FindingCode.COLLECTION_REFUSED,
                 context.rows.realm,
@@ -315,13 +315,13 @@ def check_collectability(context: FsckContext) -> Iterator[FsckFinding]:
         try:
             yield from _check_claims(context, marker.content)
         except NotFoundError:
-            return  # told with the names
+            return  # reported with the names
 
 
 def _check_claims(context: FsckContext, kept: Container[UUID]) -> Iterator[FsckFinding]:
-    """Claims of content that nothing keeps, and tables whose uuid is another's.
+    """Report claims of content that nothing keeps, and tables whose uuid another content has claimed.
 
-    A claim is taken before its table's commit, so a young one says nothing.
+    A claim is taken before its table's commit, so a young claim is no finding.
     """
     at = read_head(context.rows, CLAIMS, fresh=True)
     if at is None:
@@ -354,7 +354,7 @@ def _check_claims(context: FsckContext, kept: Container[UUID]) -> Iterator[FsckF
 
 
 def _check_owners(context: FsckContext, owners: dict[bytes, ClaimOwner]) -> Iterator[FsckFinding]:
-    """Tables of living branches and tags of which a uuid or a place belongs to another content: two that share their files."""
+    """Report tables of living branches and tags whose uuid or location belongs to another content: both share their files."""
     seen: set[ObjectId] = set()
     content = {entry.name for entry in context.listed if entry.is_content}
     for row in context.living:
@@ -383,7 +383,7 @@ def _of_another(context: FsckContext, reference: str, found: _Table, what: str, 
 
 
 class _Table(NamedTuple):
-    """A table of a commit; ``places`` as far as its metadata is stored with it."""
+    """A table of a commit; ``places`` are known only where its metadata is stored with it."""
 
     key: str
     content_id: UUID
@@ -392,7 +392,7 @@ class _Table(NamedTuple):
 
 
 def _tables(at: Head, seen: set[ObjectId]) -> Iterator[list[_Table]]:
-    """The Iceberg tables of a commit that were not seen yet, some at a time."""
+    """Yield the Iceberg tables of a commit that were not visited yet, in batches."""
     entries, ids = at.index(CONTENT).range(), at.index(IDS)
     while block := list(islice(entries, _AT_ONCE)):
         fresh = dict(_fresh(block, seen))
@@ -406,7 +406,7 @@ def _tables(at: Head, seen: set[ObjectId]) -> Iterator[list[_Table]]:
 
 
 def _places(at: Head, stored: Mapping[bytes, IndexValue]) -> dict[bytes, tuple[str, ...]]:
-    """By content id, of the tables whose metadata is stored with them."""
+    """The places of the tables whose metadata is stored with them, by content id."""
     metadata = {key: value.object_id for key, value in stored.items() if value.object_id is not None}
     found = stored_places(at.rows, list(metadata.values()))
     return {

@@ -1,7 +1,7 @@
-"""Repairs: what would mend the findings, in the order in which to do it, and the steps that are safe to do.
+"""Repairs: the steps that would repair the findings, in their order, and the execution of those that are safe.
 
-The plan is pure, from findings to steps. Each step that is done looks again at what it is about to change, does one thing, and does
-nothing the second time.
+The plan is a pure function from findings to steps. Each step reads again what it is about to change, does one thing, and is
+idempotent.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from headwater.tasks import mend_entries
 
 
 class RepairAction(StrEnum):
-    """What a step does. All but BY_HAND and COLLECT are safe: they guess nothing, and take nothing away that can be read."""
+    """What a step does. All but BY_HAND and COLLECT are safe: they guess nothing, and remove nothing that can be read."""
 
     GO_BACK = "GO_BACK"
     MEND_TIME = "MEND_TIME"
@@ -47,9 +47,9 @@ _ASIDE = {
     FindingCode.REALM_UNREADABLE: "the realm's place in the list; its rows stay, under a key that no realm has",
     FindingCode.TURN_UNREADABLE: "nothing: the next collection takes its turn anew",
 }
-"""What can be set aside, and what is gone then."""
+"""The codes of findings that can be set aside, and what is lost by it."""
 _ORDER = tuple(RepairAction)
-"""First what others are read by: a reference, then what it lists; what a person must decide comes behind what needs no decision."""
+"""The order of the steps: a reference comes before what it lists; a person's decisions come last."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,9 +58,9 @@ class RepairStep:
 
     does          what it does, or what a person has to do
     loses         what is gone after it, or "nothing"
-    because       the codes of the findings that it mends
-    target        the commit that it goes back to, or the object that it sets aside; empty for other steps
-    result        what came of it; empty as long as it was not done
+    because       the codes of the findings that it repairs
+    target        the commit that it goes back to, or the object that it sets aside; empty for all other steps
+    result        the outcome; empty until it was done
     """
 
     action: RepairAction
@@ -74,14 +74,14 @@ class RepairStep:
 
     @property
     def is_safe(self) -> bool:
-        """Whether ``repair`` does it."""
+        """Whether ``repair_realm`` does it."""
         return self.action not in (RepairAction.BY_HAND, RepairAction.COLLECT)
 
 
 def plan_repairs(findings: Iterable[FsckFinding], *, later: bool = False) -> list[RepairStep]:
-    """The steps in their order; findings that the same step mends share it.
+    """The steps in their order; findings that the same step repairs share it.
 
-    later         set aside also what a later release has written
+    later         also set aside objects that a later release has written
     """
     steps: dict[tuple[RepairAction, str, str], RepairStep] = {}
     for finding in findings:
@@ -149,10 +149,10 @@ _TRIES = 10
 def repair_realm(
     store: Store, realm_id: str, steps: Sequence[RepairStep], *, keep: KeepFile | None = None
 ) -> Iterator[RepairStep]:
-    """Do the safe steps of one realm, in their order; each comes back with its result, also where it was refused.
+    """Do the safe steps of one realm in order. Returns each with its result, including those that were refused.
 
-    keep          writes what is set aside; without it nothing is
-    raises        NotFoundError and RefusedError when the realm is not there, or in no state in which anything is mended
+    keep          writes what is set aside; without it nothing is set aside
+    raises        NotFoundError and RefusedError when the realm is not there, or in a state that allows no repair
     """
     scope = open_scope(store, realm_id)
     for step in steps:
@@ -176,8 +176,8 @@ def _set_aside(scope: CollectionScope, step: RepairStep, keep: KeepFile | None) 
 def _go_back(store: Store, scope: CollectionScope, step: RepairStep) -> str:
     """Point a dangling reference at the commit that the plan names.
 
-    A collection under way cannot have lost sight of that commit: the reference is read first, then the flag; whoever publishes a
-    sweep after that raises the reference's version, and beats the swap. What was cut before is refused by its time.
+    A running collection cannot delete that commit unnoticed: the reference is read before the sweep flag, and a sweep that is published
+    after that raises the reference's version, so that the swap fails. What was cut earlier is refused by its time.
     """
     for _ in range(_TRIES):
         row = scope.rows.find_row(step.subject)
@@ -200,7 +200,7 @@ def _go_back(store: Store, scope: CollectionScope, step: RepairStep) -> str:
 
 
 def _check_kept(rows: RealmStore, row: Reference, target: ObjectId) -> None:
-    """Pass if a collection keeps what a recent pointer leads to: nothing is swept now, and the last cut left it alone."""
+    """Pass if the target of a recent pointer is kept: no sweep is running, and the last cut did not reach it."""
     record = read_collection(rows)
     if record is None:
         return
@@ -222,9 +222,9 @@ def _check_kept(rows: RealmStore, row: Reference, target: ObjectId) -> None:
 
 
 def _check_not_left(rows: RealmStore, row: Reference, target: ObjectId, cutoff: Micros) -> None:
-    """Pass if a recent pointer is no older than the reference's last move, or is what that left since the last collection's cut-off.
+    """Pass if a recent pointer is at least as new as the reference's last move, or was left by a move after the last collection's cut-off.
 
-    What it pointed to before stands on a line that it is not on any more, whose times tell nothing of its own cut.
+    An earlier target lies on another line of history, whose times say nothing about this reference's cut.
     """
     left = next((move for move in row.moves if not is_note(move)), None)
     if left is None or left.pointer not in row.recent or row.recent.index(target) < row.recent.index(left.pointer):

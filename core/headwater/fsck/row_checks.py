@@ -1,6 +1,6 @@
-"""Checks of every row of a realm, reached or not: its time, its parts, its checksum; and the mending of times that lie in the future.
+"""Checks of every row of a realm, reachable or not: its time, its parts, its checksum; and the repair of times that lie in the future.
 
-A clock that was ahead leaves commits and rows from the future: by them no state can be chosen by time, and nothing can be collected.
+A clock that was ahead leaves commits and rows from the future, which block both choosing a state by time and collecting garbage.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from headwater.store import ObjectId, ObjectKey, RealmStore, Reference, id_text
 _READ_BYTES = 4 * 1024 * 1024
 _READ_OBJECTS = 200
 _SHOWN = 100
-"""Findings of one kind, at most: a damaged disk has many."""
+"""The number of findings of one kind, at most: a damaged disk has many."""
 
 
 def check_stored_rows(context: FsckContext) -> Iterator[FsckFinding]:
-    """What a scan of the rows tells, and reading each object once; in constant memory."""
+    """Check the rows by a scan, then read each object once; in constant memory."""
     left_overs, is_ahead, damaged = LeftoverParts(context.rows), False, Counter[str]()
     cutoff = context.now - round(context.rows.settings.writer_grace_seconds * 1_000_000)
     for batch in context.rows.scan_objects():
         for finding in () if is_ahead else _ahead(context, batch):
-            yield finding  # the first stands for all
+            yield finding  # the first finding stands for all
             is_ahead = True
         left = left_overs.among(batch, [key for key in batch if key.created <= cutoff])
         for key in sorted(left, key=lambda key: key.position):
@@ -65,9 +65,9 @@ def _ahead(context: FsckContext, batch: Sequence[ObjectKey]) -> Iterator[FsckFin
 
 
 def _damaged(context: FsckContext, batch: Sequence[ObjectKey]) -> Iterator[tuple[ObjectKey, CorruptionError]]:
-    """The objects of a batch that are there and cannot be read.
+    """The objects of a batch that exist and cannot be read.
 
-    One with several parts that is young may just be written; what a head reaches has been told already.
+    A young object with several parts may still be being written; objects that a head reaches were reported already.
     """
     young = context.now - round(context.rows.settings.commit_timeout_seconds * 1_000_000)
     keys = {key.id: key for key in batch if key.part == 0 and key.id not in context.lost}
@@ -88,7 +88,7 @@ def _damage(context: FsckContext, key: ObjectKey, fault: CorruptionError) -> Fsc
 
 
 def _bulks(keys: Sequence[ObjectKey]) -> Iterator[list[ObjectId]]:
-    """Ids of objects that are read together: not too many, and not too large."""
+    """Batches of ids of objects that are read together, limited in number and size."""
     bulk: list[ObjectId] = []
     total = 0
     for key in keys:
@@ -106,7 +106,7 @@ _TRIES = 10
 
 
 def check_times(context: FsckContext) -> Iterator[FsckFinding]:
-    """References whose commits, or whose own row, lie further in the future than clocks may differ."""
+    """Report references whose commits, or whose own row, lie further in the future than clocks may differ."""
     for row in context.references.values():
         if is_row_ahead(context.rows, row):
             yield context.finding(
@@ -129,7 +129,7 @@ def _commits(context: FsckContext, row: Reference) -> Iterator[FsckFinding]:
     try:
         ahead = find_ahead(context.rows, row.pointer)
     except HeadwaterError:
-        return  # its head cannot be read: that has been told
+        return  # its head cannot be read: already reported
     if ahead is None:
         return
     commits, carry = ("1 commit", "carries") if ahead.commits == 1 else (f"{ahead.commits} commits", "carry")
@@ -144,19 +144,19 @@ def _commits(context: FsckContext, row: Reference) -> Iterator[FsckFinding]:
 
 
 def mend_commit_time(rows: RealmStore, reference: str) -> str:
-    """Put a commit with the right time on a reference; says what was done. This process' clock must be right."""
+    """Put a commit with the correct time on a reference; returns what was done. This process' clock must be right."""
     made = mend_time(rows, reference, properties=_properties)
     return "nothing to do: its time is right" if made is None else f"commit {id_text(made)} mends the time"
 
 
 def _properties(parent: Head) -> dict[str, Any]:
-    """A commit of a branch or tag names its catalog."""
+    """The properties of the new commit: a commit of a branch or tag names its catalog."""
     catalog = parent.commit.properties.get("catalog")
     return {} if catalog is None else {"catalog": catalog}
 
 
 def rewrite_rows(rows: RealmStore) -> str:
-    """Write the rows that lie ahead anew, as they are; says how many. This process' clock must be right."""
+    """Rewrite the rows whose time lies in the future, unchanged; returns their number. This process' clock must be right."""
     references = sum(_raise(rows, key.name) for key in rows.scan_references())
     objects, credible = 0, credible_until(rows)
     for batch in rows.scan_objects():
@@ -180,7 +180,7 @@ def _raise(rows: RealmStore, name: str) -> bool:
 
 
 def _rewrite(rows: RealmStore, object_id: ObjectId) -> bool:
-    """Write one object anew as it is. One that is deleted meanwhile comes back as garbage, which the next collection deletes."""
+    """Rewrite one object unchanged. An object that is deleted meanwhile comes back as garbage, which the next collection deletes."""
     found = rows.raw_rows(object_id)
     if not found or len(found) < found[0].parts:
         return False  # a left-over, which a collection deletes once its time has come
@@ -192,5 +192,5 @@ def _rewrite(rows: RealmStore, object_id: ObjectId) -> bool:
     try:
         backend.update_object(msgspec.structs.replace(found[0], created=now, token=secrets.token_hex(8)), found[0].token)
     except SwapConflictError:
-        return False  # whoever was faster gave it a time of its own
+        return False  # a concurrent writer gave it a new time
     return True

@@ -1,4 +1,4 @@
-"""fsck: check everything in a store or in one realm, change nothing, and report each finding with what would mend it."""
+"""fsck: check everything in a store or in one realm, change nothing, and report each finding with its repair."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ _OF_SYSTEM: tuple[_Check, ...] = (check_tasks,)
 
 
 def check_store(store: Store, *, realm: str | None = None) -> list[FsckFinding]:
-    """All findings of a store, or of one realm. An empty list: every head and all that it reaches is readable.
+    """All findings of a store or of one realm. An empty list means that every head and everything it reaches is readable.
 
-    The store may be written to meanwhile: what moves while it is looked at is looked at again.
+    The store may be written to meanwhile: what moves during its check is checked again.
 
     raises        NotFoundError when there is no such realm
     """
@@ -49,7 +49,7 @@ def check_store(store: Store, *, realm: str | None = None) -> list[FsckFinding]:
 
 
 def _check_realm(store: Store, realm: Realm) -> list[FsckFinding]:
-    """A realm against its state. One that is taken down while its rows are looked at is not damaged, and is told by its new state."""
+    """Check a realm against its state. If its state changes during the check, the new state decides what is reported."""
     found: list[FsckFinding] = []
     if realm.state in _SERVED:
         fault: HeadwaterError | None = None
@@ -76,5 +76,5 @@ def _check_rows(store: Store, realm_id: str) -> Iterator[FsckFinding]:
         for finding in check(context):
             is_ahead = is_ahead or finding.code in (FindingCode.TIME_AHEAD, FindingCode.COMMITS_AHEAD)
             yield finding
-    if not is_ahead:  # for which the collection refuses, too
+    if not is_ahead:  # the collection refuses for these, too
         yield from check_collectability(context)

@@ -1,6 +1,6 @@
-"""Tasks, runs, reports and realms that are listed but cannot be read: report them, and take them off the list.
+"""Unreadable tasks, runs, reports and realms that are still listed: report them, and take them off the list.
 
-They stop nothing else, but stay listed and keep their name taken.
+They block nothing else, but stay listed and keep their name taken.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from headwater.tasks import REFERENCE as TASKS
 from headwater.tasks import Task, unreadable_tasks
 
 KeepFile = Callable[[str, bytes], str]
-"""Writes a file of that name, safely, and says where it is."""
+"""Writes a file of that name safely, and returns where it is."""
 
 SET_ASIDE_LISTS: dict[FindingCode, tuple[str, tuple[type[StoredObject], ...]]] = {
     FindingCode.TASK_UNREADABLE: (TASKS, (Task,)),
     FindingCode.RUN_UNREADABLE: (RUNS, (Run, ReportPiece)),
     FindingCode.REALM_UNREADABLE: (REALMS, (Realm,)),
 }
-"""What can be set aside: the reference that lists it, and what its objects should be."""
+"""What can be set aside: the reference that lists it, and the classes that its objects must have."""
 _REPORTS = "reports"
 
 
 def check_listed_objects(context: FsckContext) -> Iterator[FsckFinding]:
-    """What is listed in the system realm and cannot be read, each with what its list tells of it."""
+    """Report listed objects of the system realm that cannot be read, each with what its list says about it."""
     lists: dict[FindingCode, Callable[[], Sequence[UnreadableRow]]] = {
         FindingCode.TASK_UNREADABLE: lambda: unreadable_tasks(context.rows),
         FindingCode.RUN_UNREADABLE: lambda: [*list_runs(context.store).unreadable, *_reports(context.rows)],
@@ -46,7 +46,7 @@ def check_listed_objects(context: FsckContext) -> Iterator[FsckFinding]:
         try:
             rows = list_rows()
         except HeadwaterError:
-            continue  # the list itself cannot be read: told with the heads
+            continue  # the list itself cannot be read: reported with the heads
         for row in rows:
             context.apart.add(row.id)
             context.lost.add(row.id)
@@ -55,12 +55,12 @@ def check_listed_objects(context: FsckContext) -> Iterator[FsckFinding]:
 
 
 def set_aside_unreadable(rows: RealmStore, code: FindingCode, target: str, keep: KeepFile) -> str:
-    """Write an object that cannot be read, and the entries that name it, to a file; then take the entries off.
+    """Write an unreadable object and the entries that name it to a file; then remove the entries.
 
-    The object itself stays until a collection: earlier commits of its list still name it.
+    The object itself stays until a collection, because earlier commits of the list still name it.
 
     keep          writes the file; only when it has returned is anything changed
-    returns       what came of it
+    returns       the outcome in words
     """
     object_id = id_of(target)
     if code is FindingCode.TURN_UNREADABLE:
@@ -128,7 +128,7 @@ def _set_turn_aside(rows: RealmStore, keep: KeepFile) -> str:
 
 
 def _can_be_read(rows: RealmReader, object_id: ObjectId, classes: Sequence[type[StoredObject]]) -> bool:
-    """Whether it is there and what it should be; as it is in the database now."""
+    """Whether the object exists and has one of the classes, as read from the database now."""
     [found] = rows.without_cache().read_each([object_id], StoredObject)
     return isinstance(found, tuple(classes))
 
@@ -157,7 +157,7 @@ def _target(value: IndexValue | None) -> ObjectId | None:
 
 
 def _document(rows: RealmStore, object_id: ObjectId, reference: str, entries: Sequence[tuple[str, bytes, IndexValue]]) -> bytes:
-    """All that is known of an object, as JSON: enough to bring it back by hand, or to tell what it was."""
+    """Everything known of an object, as JSON: enough to restore it by hand, or to see what it was."""
     plain = {
         "realm": rows.realm,
         "realmKey": rows.key,

@@ -1,6 +1,6 @@
 """Jobs: the body of each kind of task, and the record that a run of it leaves.
 
-Whoever holds the lease of a task calls one ``run_...`` function of this package with it. Knows what a task is, and not who runs it.
+The holder of a task's lease calls one ``run_...`` function of this package with it. Knows what a task is, but not who runs it.
 """
 
 from headwater.jobs.archive_tasks import file_arguments, run_export, run_load

@@ -1,5 +1,6 @@
-"""The work of tasks of the kinds `export` and `load`, and the file that each names: a path means a file on one machine, and a task can
-be claimed on any.
+"""Jobs of the kinds `export` and `load`, and the file that each names.
+
+A path means a file on one machine, but a task can be claimed on any.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def run_export(store: Store, claim: TaskLease) -> dict[str, Any]:
 
 
 def _check_over(store: Store, order: ExportOrder) -> None:
-    """The door has seen that its moment will be readable; here a clock may be behind that one's."""
+    """Check that the moment is over by this machine's clock, which may be behind that of the machine that accepted the request."""
     if order.time is not None and store.clock.now() < readable_from(order.time, store.settings):
         raise UnavailableError(
             f"realm {order.realm!r} as of {as_text(order.time)} cannot be read yet: the export goes on by itself"
@@ -52,7 +53,7 @@ def _check_over(store: Store, order: ExportOrder) -> None:
 
 
 def _check_unswept(store: Store, order: ExportOrder) -> None:
-    """Leave the worker to others meanwhile: it may be the one that ends an interrupted sweep."""
+    """Refuse while a collection sweeps: this worker may be the one that has to finish an interrupted sweep."""
     realm = RealmRegistry(store).find_realm(order.realm)
     if realm is None or not is_sweeping(store.rows(realm.id, realm.key)):
         return
@@ -65,9 +66,9 @@ def _check_unswept(store: Store, order: ExportOrder) -> None:
 
 
 def run_load(store: Store, claim: TaskLease) -> dict[str, Any]:
-    """Import an archive into the task's realm, which the import makes.
+    """Load an archive into the task's realm, which the load creates.
 
-    arguments     `file` and `host`: where it is (see ``task_file``); `inactive`: whether the realm is INACTIVE in the end
+    arguments     `file` and `host`: where it is (see ``task_file``); `inactive`: whether the realm is INACTIVE once it is loaded
 
     The progress leaves the realm only when the run was recorded: whichever attempt ends the task finds one of the two.
     """
@@ -88,7 +89,7 @@ def run_load(store: Store, claim: TaskLease) -> dict[str, Any]:
 
 
 def _recorded_before(store: Store, claim: TaskLease) -> dict[str, Any] | None:
-    """What an attempt before this one did, if it did everything but say so."""
+    """The result of an earlier attempt that did everything but record it."""
     if claim.attempt == 1:
         return None
     runs = list_runs(store, kind=LOAD, realm=claim.task.realm)
@@ -96,7 +97,7 @@ def _recorded_before(store: Store, claim: TaskLease) -> dict[str, Any] | None:
 
 
 def file_arguments(file: Path, *, is_here: bool) -> dict[str, Any]:
-    """The arguments that name a file: on this machine, or on that of the worker that will do the task."""
+    """The arguments that name a file on this machine, or on the machine of the worker that will do the task."""
     return {"file": str(file.absolute())} | ({"host": socket.gethostname()} if is_here else {})
 
 

@@ -1,4 +1,4 @@
-"""The work of a task of the kind `import`."""
+"""The job of the kind `import`."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ from headwater.store import RealmStore, Store, id_text
 from headwater.tasks import Task, TaskLease
 
 SHOWN_BYTES = 32 * 1024
-"""Of quarantined tables, an outcome shows as many as fit in here; their number is always true."""
+"""The number of bytes for quarantined tables in an outcome. Their count is always exact."""
 
 SPARK = "spark"
 """The argument `engine` of an import that asks for Spark."""
 
 
 class TableSurvey(Protocol):
-    """Looks at the tables in a scope: in this process, or on Spark, with the same result."""
+    """Surveys the tables in a scope, in this process or on Spark, with the same result."""
 
     @property
     def name(self) -> str:
-        """What surveys, for people; after a call, what has surveyed."""
+        """The surveying engine, for people; after a call, the engine that did the survey."""
         ...
 
     def __call__(self, scope: iceberg.SurveyScope, progress: ProgressCallback, /) -> Iterable[iceberg.SurveyOutcome]: ...
@@ -50,7 +50,7 @@ class TableSurvey(Protocol):
 def run_import(store: Store, claim: TaskLease, *, survey: TableSurvey) -> dict[str, Any]:
     """Import the tables that the task's arguments name.
 
-    arguments     `catalog` and `catalogId`; `import` and `digest` for an import in the catalog's definition, as it read then; or
+    arguments     `catalog` and `catalogId`; `import` and `digest` for an import in the catalog's definition, as of that time; or
                   the whole import under `spec`, where a person asked for it by hand; `engine` where Spark was asked for;
                   `author`: who asked, where that is known
     raises        NotYetError while the realm is INACTIVE
@@ -98,7 +98,7 @@ def run_import(store: Store, claim: TaskLease, *, survey: TableSurvey) -> dict[s
 def dry_import(
     store: Store, realm: str, catalog: str, spec: ImportSpec, *, write: Callable[[ReportRow], None] | None = None
 ) -> ImportReport:
-    """What an import would do; nothing is written.
+    """Survey without writing: returns what an import would do.
 
     write         called with a row for every table that was looked at
     """
@@ -118,7 +118,7 @@ def dry_import(
 
 
 def _close(outcomes: Iterable[iceberg.SurveyOutcome]) -> None:
-    """End a survey that is a generator, also one that was not read to its end: it may hold a Spark session."""
+    """Close a survey that is a generator, even if it was not read to its end: it may hold a Spark session."""
     if isinstance(outcomes, Generator):
         outcomes.close()
 
@@ -143,7 +143,7 @@ def _spec(definition: CatalogDefinition, task: Task) -> ImportSpec:
 
 
 def _bounded(report: ImportReport) -> dict[str, Any]:
-    """The report with as many of its quarantined tables as an outcome has room for."""
+    """The report with as many of its quarantined tables as fit into an outcome."""
     limit = ROWS_SHOWN
     while limit and len(msgspec.json.encode(report.outcome(limit=limit)["quarantined"])) > SHOWN_BYTES:
         limit //= 2

@@ -1,4 +1,4 @@
-"""The work of tasks of the kinds `gc`, `purge` and `restore`."""
+"""Jobs of the kinds `gc`, `purge` and `restore`."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from headwater.tasks import Task, TaskLease, TaskNotReadyError, TaskStoppedError
 
 _log = structlog.get_logger()
 _LOOK_AGAIN_SECONDS = 3600.0
-"""So long a task waits at most, in case that somebody confirms the clock."""
+"""The longest time that a task waits for a person to confirm the clock."""
 
 
 def run_collection(store: Store, claim: TaskLease) -> dict[str, Any]:
-    """Collect the garbage of the task's realm, or go on with what an attempt that ended in its sweep has left.
+    """Collect the garbage of the task's realm, or resume a sweep that an earlier attempt left.
 
-    raises        NotYetError while this machine's clock may be ahead, see ``check_clock``
+    raises        NotYetError while this machine's clock may be ahead, see ``_check_clock``
     """
     _check_clock(store)
     if claim.task.realm != SYSTEM_REALM:
@@ -38,14 +38,14 @@ def run_collection(store: Store, claim: TaskLease) -> dict[str, Any]:
     try:
         return run_recorded(store, claim, lambda: collecting.collect().as_plain(), so_far=collecting.so_far)
     except TaskStoppedError:
-        if claim.task.stop_requested:  # cancelled: nobody goes on with it. Else the next attempt does
+        if claim.task.stop_requested:  # cancelled: nobody resumes it. Otherwise the next attempt does
             _give_up(scope.rows, owner)
         raise
 
 
 def _check_clock(store: Store) -> None:
-    """Put the task off where the clock may be ahead, which shows in the task: somebody sets it right, another machine does the work,
-    or time shows that it is right.
+    """Postpone the task where the clock may be ahead, and show that in the task. A person corrects the clock, another machine does
+    the work,
     """
     try:
         check_clock(store, is_noted=True)
@@ -55,7 +55,7 @@ def _check_clock(store: Store) -> None:
 
 
 def _in_turn(store: Store, claim: TaskLease, owner: str) -> dict[str, Any]:
-    """Where a scan reads the whole store, when nobody else scans it."""
+    """Run the collection; where a scan reads the whole store, only while nobody else scans it."""
     fate = collect_realms(store, [claim.task.realm], fence=claim.check_stop, owner=owner)[claim.task.realm]
     if isinstance(fate, HeadwaterError):
         raise fate
@@ -81,7 +81,7 @@ def run_purge(store: Store, claim: TaskLease) -> dict[str, Any]:
 
 
 def run_restore(store: Store, claim: TaskLease) -> dict[str, Any]:
-    """Restore what the task's arguments name (see ``RestoreRequest.arguments``). Done again it finds nothing to do."""
+    """Restore what the task's arguments name (see ``RestoreRequest.arguments``). Idempotent."""
     rows = _open_to_restore(store, claim.task)
 
     def work() -> dict[str, Any]:
@@ -104,7 +104,7 @@ def run_restore(store: Store, claim: TaskLease) -> dict[str, Any]:
 
 
 def _open_to_restore(store: Store, task: Task) -> RealmStore:
-    """A handle on the realm as it is, serving or at rest: an undo is often wanted while nobody works with it."""
+    """Open the task's realm whether ACTIVE or INACTIVE: a restoration is often requested while nobody works with the realm."""
     realms = RealmRegistry(store)
     realm = realms.read_realm(task.realm)
     if task.realm_key not in (0, realm.key):

@@ -1,14 +1,8 @@
-"""The record of every execution, in the system realm, newest kept.
+"""The record of every run of a task, and the report of every import, in the system realm.
 
-What became of each table of an import: rows in the system realm, beside the record of the run.
-
-The reference of the runs has the index ``reports``: 8 bytes id of the task, 4 bytes attempt, 4 bytes number -> ``ReportPiece``. Pieces
-are committed while the import goes on, and a later attempt's take the place of earlier ones. They leave when the record of their run
-has left and they are a week old.
-
-The kinds of tasks, as they are stored.
-
-What every kind of work shares: the realm that was meant, and the record that a run leaves however it ends.
+The newest ``runs_kept`` records stay. The reference of the runs has the index ``reports``: 8 bytes id of the task, 4 bytes attempt,
+4 bytes number -> ``ReportPiece``. Pieces are committed while the import runs; those of a later attempt replace earlier ones. They are
+deleted once the record of their run is deleted and they are a week old.
 """
 
 from __future__ import annotations
@@ -47,10 +41,10 @@ _RUN_INDEX = "runs"
 
 @object_type("run")
 class Run(StoredObject, frozen=True, kw_only=True):
-    """One execution of a collection, a purge or an import: what it counted, and how it ended.
+    """One execution of a collection, a purge or an import: its counts, and how it ended.
 
-    counts        plain numbers by name; what they mean stands where they are made
-    error         empty when it did what it was for
+    counts        plain numbers by name; their meaning is documented where they are counted
+    error         empty when it succeeded
     """
 
     kind: str
@@ -66,7 +60,7 @@ class Run(StoredObject, frozen=True, kw_only=True):
 
 
 def record_run(store: Store, run: Run, *, fence: Callable[[], None] | None = None) -> None:
-    """Keep a record; the oldest ones beyond ``runs_kept`` leave.
+    """Store a record; the oldest ones beyond ``runs_kept`` are deleted.
 
     raises        what the fence raises
     """
@@ -84,7 +78,7 @@ def record_run(store: Store, run: Run, *, fence: Callable[[], None] | None = Non
 
 
 def _with_tasks(store: Store, index: Index) -> Iterator[tuple[ObjectId | None, int]]:
-    """Task and attempt of the runs that were recorded before, as far as they can be read: reports stay for another week anyway."""
+    """Task and attempt of each recorded run that can be read. The reports of unreadable ones stay for another week anyway."""
     ids = [value.object_id for _, value in index.range() if value.object_id is not None]
     yield from ((run.task, run.attempt) for run in store.system.read_each(ids, Run) if isinstance(run, Run))
 
@@ -118,22 +112,22 @@ def _start_of(key: bytes) -> Micros:
 
 _REPORT_INDEX = "reports"
 _PIECE_BYTES = 1024 * 1024
-"""Of rows before they are packed: then a piece is well below what one row of the database holds."""
+"""The size of unpacked rows in a piece, well below the limit of a database row."""
 _ABANDONED = 7 * 24 * 3600 * 1_000_000
-"""Pieces that no kept run points to belong to an import that goes on, or, when they are older than this, to one that was given up."""
+"""Pieces of no recorded run belong to a running import or, when they are older than this, to an abandoned one."""
 
 _ROWS = msgspec.msgpack.Decoder(list[ReportRow])
 
 
 @object_type("report-piece")
 class ReportPiece(StoredObject, frozen=True, kw_only=True):
-    """Rows of a report, in order: MessagePack, packed by zlib."""
+    """Rows of a report, in order, as MessagePack compressed by zlib."""
 
     rows: bytes
 
 
 class ReportWriter:
-    """Keeps the rows of one attempt of a task, a piece at a time. Call ``close`` at the end."""
+    """Stores the rows of one attempt of a task, a piece at a time. Call ``finish_report`` at the end."""
 
     def __init__(self, store: Store, task: ObjectId, attempt: int, *, fence: Callable[[], None] | None = None) -> None:
         self._store = store
@@ -145,7 +139,10 @@ class ReportWriter:
         self._bytes = 0
 
     def add_row(self, row: ReportRow) -> None:
-        """raises        what the fence and ``commit_change`` raise"""
+        """Add a row, and store a piece when it is full.
+
+        raises        what the fence and ``commit_change`` raise
+        """
         encoded = msgspec.msgpack.encode(row)
         self._rows.append(encoded)
         self._bytes += len(encoded)
@@ -153,7 +150,7 @@ class ReportWriter:
             self._flush()
 
     def finish_report(self) -> None:
-        """Keep what is left, also when that is nothing: then the report has no rows, but is there."""
+        """Store the rest, even when it is empty: then the report exists without rows."""
         if self._rows or not self._pieces:
             self._flush()
 
@@ -177,9 +174,9 @@ class ReportWriter:
 
 
 def read_report(store: Store, task: ObjectId, attempt: int) -> Iterator[ReportRow]:
-    """The rows of a run's report, in order.
+    """Read the rows of a run's report, in order.
 
-    raises        NotFoundError when there is none, or no more; CorruptionError
+    raises        NotFoundError when there is none, or it was deleted; CorruptionError
     """
     try:
         runs = read_head(store.system, RUNS, fresh=True)
@@ -199,7 +196,7 @@ def read_report(store: Store, task: ObjectId, attempt: int) -> Iterator[ReportRo
 
 
 def remove_old_reports(tx: Transaction, kept: Callable[[], Container[tuple[ObjectId | None, int]]]) -> None:
-    """Within the recording of a run: drop pieces whose run is recorded no more.
+    """Drop pieces whose run is no longer recorded, within the transaction that records a run.
 
     kept          (task, attempt) of the runs that stay; asked only if there is a piece
     """
@@ -234,16 +231,16 @@ _log = structlog.get_logger()
 def run_recorded(
     store: Store, claim: TaskLease, work: Callable[[], dict[str, Any]], *, so_far: Callable[[], dict[str, Any]] = dict
 ) -> dict[str, Any]:
-    """Do the work and keep a record of it; its notes stand under ``notes`` of what it returns.
+    """Do the work and store a record of it; its notes are under ``notes`` of the returned outcome.
 
-    so_far        what work that fails has counted until then
+    so_far        the counts so far, for work that fails
 
     An attempt that was taken over, handed back or put off leaves no record: the one that ends the work does.
     """
     started = store.clock.now()
 
     def record(outcome: dict[str, Any], error: str = "") -> None:
-        claim.check_stop()  # what failed may have failed because the work was taken over
+        claim.check_stop()  # the failure may come from a take-over
         run = Run(
             kind=claim.task.kind,
             realm=claim.task.realm,
@@ -260,7 +257,7 @@ def run_recorded(
             record_run(store, run, fence=claim.check_stop)
         except (FencedError, TaskStoppedError):
             raise
-        except HeadwaterError as fault:  # the work itself is done, and its task tells how it ended
+        except HeadwaterError as fault:  # the work itself is done, and its task records how it ended
             _log.warning("the run was not recorded", task=id_text(claim.id), fault=str(fault))
 
     before = _realm(store, claim.task)
@@ -286,7 +283,7 @@ def run_recorded(
 
 
 def open_realm(store: Store, task: Task) -> RealmStore:
-    """A user's handle on the task's realm: the one that had this id when the task was asked for, and no later one."""
+    """Open the task's realm for users: the one that had this id when the task was requested, and no later one."""
     rows = RealmRegistry(store).open_realm(task.realm)
     if task.realm_key not in (0, rows.key):
         raise RefusedError(f"realm {task.realm!r} was created anew since this task was asked for: ask again")
@@ -294,7 +291,8 @@ def open_realm(store: Store, task: Task) -> RealmStore:
 
 
 def open_active_realm(store: Store, task: Task) -> RealmStore:
-    """As ``open_realm``, for work that a user could do by hand: in a realm that sleeps by now it waits, which is no failure.
+    """Open the task's realm like ``open_realm``, for work that a user could do by hand: while the realm is INACTIVE it waits,
+    without a failure.
 
     raises        NotYetError while the realm is INACTIVE; RefusedError in any other state but ACTIVE, or when it was created anew;
                   NotFoundError
@@ -316,7 +314,7 @@ def _state(realm: Realm | None) -> RealmState | None:
 
 
 def _is_going(before: Realm | None, now: Realm | None) -> bool:
-    """Whether a realm that stood when the work began is being deleted by now: then nothing is damaged that it did not find."""
+    """Whether a realm that existed when the work began is being deleted now: then missing objects are no damage."""
     if before is None or before.state in _GOING:
         return False
     return now is None or now.key != before.key or now.state in _GOING

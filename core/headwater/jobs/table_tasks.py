@@ -1,6 +1,6 @@
-"""The work of a task of the kind `purge-table`, and how it is asked for.
+"""The job of the kind `purge-table`, and how it is requested.
 
-The task is submitted first, and the table dropped then: who dies in between leaves a task that finds the table in its catalog.
+The task is submitted before the table is dropped: a client that dies in between leaves a task that finds the table in its catalog.
 
     submit            not due before a claim of now could be released
     claim             the table's own, anew: so there is one, and the collector releases it when no kept commit holds the table
@@ -29,7 +29,7 @@ _log = structlog.get_logger()
 def run_purge_table(store: Store, claim: TaskLease) -> dict[str, Any]:
     """Delete the files of a dropped table, when no kept commit holds it.
 
-    arguments     as of ``PurgeRequest``
+    arguments     see ``PurgeRequest``
     raises        NotYetError while a kept commit may hold it, and while the realm is INACTIVE
     """
     rows = open_active_realm(store, claim.task)
@@ -39,7 +39,7 @@ def run_purge_table(store: Store, claim: TaskLease) -> dict[str, Any]:
 
     def mark(done: int, total: int, unit: str, /, *, is_durable: bool) -> None:
         claim.report_progress(done, total, unit)
-        if is_durable:  # the next attempt has to know that manifests may be missing
+        if is_durable:  # the next attempt must know that manifests may be missing
             claim.heartbeat(TaskProgress(done=done, total=total, unit=unit))
             claim.check_stop()
 
@@ -58,7 +58,7 @@ def run_purge_table(store: Store, claim: TaskLease) -> dict[str, Any]:
 
 
 def _let_go(held: LocationLock) -> None:
-    """What stays claimed is released by a collection after the grace."""
+    """Release the lock. What stays claimed is released by a collection after the grace."""
     try:
         held.unlock()
     except FencedError:
@@ -68,10 +68,10 @@ def _let_go(held: LocationLock) -> None:
 
 
 def request_table_purge(store: Store, wish: PurgeRequest, *, realm: str, realm_key: int) -> SubmittedTask:
-    """Submit the task. A waiting one for the same content carries the drops of both from now on; nothing is ever asked for less.
+    """Submit the task. A waiting task for the same content gets the drops of both requests; a request never reduces what is deleted.
 
-    returns       whether the task is a new one; who takes that back cancels it only while it carries these arguments
-    raises        RefusedError for more drops than a task can carry; ConflictError when the active one is at work just now
+    returns       whether the task is a new one; to take it back, cancel it only while it carries these arguments
+    raises        RefusedError for more drops than a task can carry; ConflictError when the active one is running
     """
     tasks, due = TaskQueue(store), Micros(store.clock.now() + first_look_after(store.settings))
     wish.check_size()
@@ -97,7 +97,7 @@ def request_table_purge(store: Store, wish: PurgeRequest, *, realm: str, realm_k
 
 
 def retry_reachable_only(tasks: TaskQueue, task_id: ObjectId) -> Task:
-    """Let a purge of a table that has ended wait again, for what can be reached alone.
+    """Requeue a failed purge of a table, limited to the files that can still be reached.
 
     raises        NotFoundError; RefusedError for a task of another kind, or one that has not failed
     """
@@ -110,7 +110,7 @@ def retry_reachable_only(tasks: TaskQueue, task_id: ObjectId) -> Task:
 
 
 def _joined(wish: PurgeRequest, task: Task) -> dict[str, Any]:
-    """What a task is to carry that was asked for an earlier wish, of the same content."""
+    """The arguments of a task that serves this request and an earlier one for the same content."""
     joined = wish.joined(PurgeRequest.from_task(task))
     joined.check_size()
     return joined.arguments()

@@ -2,7 +2,7 @@
 
     realm_purge        the rows of a realm in PURGING
     table_purge        the files that a dropped table's metadata reaches: request, plan, deletion
-    location_lock      when those files may go: the claims of their location say it
+    location_lock      when those files may be deleted, by the claims of their location
 
 Must not know who runs the task, nor which client dropped the table.
 """

@@ -5,13 +5,13 @@ no branch or tag, deleted ones included, and no kept history. Whoever brings the
 it before the commit. So the claim of the location is
 
     the content's own      it is held, or may come back: not yet
-    nobody's               it is taken for the purge, in the same commit in which that is seen; others are refused from then on
-    another content's      its files are another table's by now: never
+    nobody's               the purge takes it, in the commit that reads this; others are refused from then on
+    another content's      its files belong to another table: never
 
-Two more can bring it back, and claim nothing. A pin keeps a commit beside all that; so there must be none, and whoever pins a commit
-from now on pins one that is kept, which does not hold this content. A merge or a transplant copies from whatever is still there; so
-the sweep must be over that removed the last commit with it, what had read that commit before must have had its time, and no head may
-hold the content then:
+Two operations can bring the table back without a claim. A pin keeps a commit that nothing else keeps; so there must be none, and
+later pins are of kept commits, which do not hold this content. A merge or a transplant copies from any commit that still
+exists; so the sweep that removed the last commit with the content must be over, readers of that commit must have timed out, and then
+no head may hold the content:
 
     collector       releases the claim      sweeps ......... ends
     transplant                  reads the commit ...... copies        (reads again after the time-out: it is gone)
@@ -41,7 +41,7 @@ _log = structlog.get_logger()
 
 
 class LocationLock:
-    """The claims of a purge, kept fresh: the collector releases those that are older than the grace."""
+    """The claims of a purge, renewed so that they stay younger than the grace, after which the collector would release them."""
 
     def __init__(self, rows: RealmStore, claims: list[TableClaim], fence: Callable[[], None]) -> None:
         self._claims = TableClaims(rows)
@@ -52,9 +52,9 @@ class LocationLock:
         self._taken = Micros(0)
 
     def renew(self) -> None:
-        """Pass while the task and the place are this purge's. Before every deletion.
+        """Pass while the task and the location belong to this purge. Call it before every deletion.
 
-        raises        FencedError, StoppedError; RefusedError when somebody has claimed the place
+        raises        FencedError, StoppedError; RefusedError when the location was claimed by another content
         """
         self._fence()
         now = self._claims.claim_time()
@@ -70,10 +70,10 @@ class LocationLock:
 
 
 def lock_locations(rows: RealmStore, wish: PurgeRequest, *, fence: Callable[[], None]) -> LocationLock:
-    """Take the place of a dropped table for its purge.
+    """Claim the location of a dropped table for its purge.
 
-    raises        NotYetError while a kept commit may hold the table; RefusedError when it is in its catalog (again), or its place is
-                  another's
+    raises        NotYetError while a kept commit may hold the table; RefusedError when it is in its catalog (again), or its location
+                  belongs to another content
     """
     _check_at_rest(rows, wish)
     places = dict.fromkeys(drop.location for drop in wish.drops)
@@ -82,7 +82,7 @@ def lock_locations(rows: RealmStore, wish: PurgeRequest, *, fence: Callable[[], 
     held = LocationLock(rows, claims, fence)
     try:
         _check_conflicts(conflicts, wish)
-        rows.clock.sleep(rows.settings.commit_timeout_seconds)  # what was under way has ended: it committed, or begins anew
+        rows.clock.sleep(rows.settings.commit_timeout_seconds)  # running operations have ended: they committed, or begin anew
         _check_at_rest(rows, wish)
     except (TaskNotReadyError, RefusedError):
         held.unlock()
@@ -91,14 +91,16 @@ def lock_locations(rows: RealmStore, wish: PurgeRequest, *, fence: Callable[[], 
 
 
 def allowed_places(rows: RealmStore, wish: PurgeRequest) -> tuple[str, ...] | None:
-    """Where the catalog of a purge lets tables have files. None: it is gone, and what it allowed stands with each drop."""
+    """The places where the catalog of a purge allows tables to have files. None when the catalog is deleted: then each drop carries
+    them.
+    """
     catalogs = Catalogs(rows)
     found = next((one for one in (*catalogs.list_catalogs(), *catalogs.list_deleted()) if one.id == wish.catalog_id), None)
     return None if found is None else found.places
 
 
 def check_no_realm(store: Store, rows: RealmStore, wish: PurgeRequest, *, fence: Callable[[], None]) -> None:
-    """Pass if no other realm of the store has claimed the place: one that was loaded from an archive has its tables' claims.
+    """Pass if no other realm of the store has claimed the location. A realm that was loaded from an archive has the claims of its tables.
 
     raises        RefusedError
     """
@@ -110,7 +112,7 @@ def check_no_realm(store: Store, rows: RealmStore, wish: PurgeRequest, *, fence:
         try:
             conflicts = TableClaims(store.rows(realm.id, realm.key)).find_conflicts(claims)
         except NotFoundError:
-            continue  # being loaded, or gone since
+            continue  # being loaded, or deleted since
         if conflicts:
             _log.warning("a purge meets a claim of another realm", realm=rows.realm, other=realm.id, claim=str(conflicts[0]))
             raise RefusedError(f"nothing is deleted: another realm of this store has claimed {conflicts[0].wanted}")
@@ -129,7 +131,7 @@ def _check_conflicts(conflicts: Sequence[ClaimConflict], wish: PurgeRequest) -> 
 
 
 def _check_at_rest(rows: RealmStore, wish: PurgeRequest) -> None:
-    """Pass if nothing is at work that may bring the table back without a claim, and nothing has."""
+    """Pass if no running operation can bring the table back without a claim, and none has."""
     collection = read_collection(rows)
     if collection is not None and collection.value.sweeping:
         raise TaskNotReadyError(
@@ -144,9 +146,9 @@ def _check_at_rest(rows: RealmStore, wish: PurgeRequest) -> None:
 
 
 def _check_not_held(rows: RealmStore, wish: PurgeRequest) -> None:
-    """A drop that never happened, or was undone: where all are so, nothing is to be purged.
+    """Refuse if a head still holds the content: its drop never happened or was undone. Where that is so for all drops, nothing is purged.
 
-    A client that was stopped before its commit can go on with that until its claim is too old.
+    A client that was stopped before its commit can resume it until its claim is too old.
     """
     held = dict(_holders(rows, wish))
     undone = [drop for drop in wish.drops if f"branch {drop.branch}" in held]
@@ -165,7 +167,7 @@ def _check_not_held(rows: RealmStore, wish: PurgeRequest) -> None:
 
 
 def _holders(rows: RealmStore, wish: PurgeRequest) -> Iterator[tuple[str, str]]:
-    """The branches and tags of the catalog whose heads hold the content, each with its name there."""
+    """The branches and tags of the catalog whose heads hold the content, each with the content's key there."""
     catalog = _catalog(rows, wish.catalog_id)
     if catalog is None:
         return
@@ -174,7 +176,7 @@ def _holders(rows: RealmStore, wish: PurgeRequest) -> Iterator[tuple[str, str]]:
         try:
             key = _key_in(catalog.resolve(found.name), wish.content_id)
         except NotFoundError:
-            continue  # deleted since it was listed
+            continue  # deleted after it was listed
         if key is not None:
             yield f"{kind} {found.name}", key
 
@@ -185,6 +187,6 @@ def _key_in(head: Head | None, content_id: UUID) -> str | None:
 
 
 def _catalog(rows: RealmStore, catalog_id: str) -> Catalog | None:
-    """None: it was deleted. Its tables keep their claims until it is gone."""
+    """The catalog; None when it is deleted. Its tables keep their claims until it is gone."""
     found = next((one for one in Catalogs(rows).list_catalogs().complete() if one.id == catalog_id), None)
     return None if found is None else Catalogs(rows).open_catalog(found.name)

@@ -18,7 +18,7 @@ _BATCHES = 10
 class PurgedRealm:
     """What a purge deleted.
 
-    rounds        looks that still found rows of late writers
+    rounds        scans that still found rows of late writers
     seconds       by phase: count, delete
     """
 
@@ -44,10 +44,10 @@ def purge_realm(
     fence: Fence = lambda: None,
     progress: ProgressCallback = lambda done, total, unit: None,
 ) -> PurgedRealm:
-    """Delete every row of a PURGING realm, verify, and move it to PURGED. Runs again without harm, also when it is PURGED already
-    and a late writer left something, or when its entry was deleted since: then there is nothing to do.
+    """Delete every row of a PURGING realm, verify, and move it to PURGED. Idempotent: on a PURGED realm it deletes what late writers left,
+    and for a realm whose entry was deleted it does nothing.
 
-    key           the realm key that was to be purged: a realm of the same id that was created since is left alone
+    key           the key of the realm to purge: a realm of the same id that was created later is left alone
     raises        RefusedError in any state but PURGING and PURGED, or under another key · UnavailableError when late writers
                   keep adding rows · FencedError when the task was taken over
     """
@@ -57,7 +57,7 @@ def purge_realm(
         return result
     realm = _check_key(realms.read_realm(realm_id), key)
     state = RealmState.PURGED if realm.state is RealmState.PURGED else RealmState.PURGING
-    rows = realms.open_realm_for(realm_id, state)  # looks at state and key before every batch
+    rows = realms.open_realm_for(realm_id, state)  # checks state and key before every batch
     pacing, phases = Throttle(store.settings, store.clock, fence), PhaseTimer(store.clock, result.seconds)
     with phases.time_phase("count"):
         total = _count(rows, pacing)
@@ -74,7 +74,7 @@ def purge_realm(
 
 
 def _delete(rows: RealmStore, total: int, pacing: Throttle, progress: ProgressCallback, result: PurgedRealm) -> None:
-    """Batch after batch, until none is left or late writers have fed it for too long."""
+    """Delete batch after batch until no row is left, or late writers have added rows for too long."""
     size = rows.settings.delete_batch
     for _ in range(2 * total // size + _BATCHES):
         pacing.before_deleting(size)
@@ -86,7 +86,7 @@ def _delete(rows: RealmStore, total: int, pacing: Throttle, progress: ProgressCa
 
 
 def _count(rows: RealmStore, pacing: Throttle) -> int:
-    """How many rows are to go: their keys are scanned once, because no database is asked to count."""
+    """Count the rows to delete by one scan of their keys, because no database is asked to count."""
     total = sum(1 for _ in rows.scan_references())
     for batch in rows.scan_objects():
         pacing.before_scanning_on(len(batch))
@@ -95,7 +95,7 @@ def _count(rows: RealmStore, pacing: Throttle) -> int:
 
 
 def _is_gone(realms: RealmRegistry, realm_id: str, key: int) -> bool:
-    """Whether the realm of that key was purged and deleted, which an attempt that was killed before its end cannot tell."""
+    """Whether the realm of that key was purged and deleted: an attempt that was killed before its end does not know that."""
     realm = realms.find_realm(realm_id)
     return (realm is None or realm.key != key) and key in realms.purged_keys()
 

@@ -2,9 +2,9 @@
 
     PurgeRequest           what a task is asked to delete: one content, with the versions that it had where it was dropped
     TableDeletionPlan      which files, in a temporary file, because a table has more files than fit into memory
-    purge_table            deletes them in batches: leaves first, the metadata file last, and looks whether all of them are gone
+    purge_table            deletes them in batches: leaves first, the metadata file last; then verifies that all are gone
 
-Leaves first: whatever a purge that was interrupted has left can still be reached from the metadata file.
+Leaves go first, so that everything that an interrupted purge leaves can still be reached from the metadata file.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ _BYTES = 15 * 1024
 class DroppedTable(msgspec.Struct, frozen=True, kw_only=True):
     """One drop of a table.
 
-    branch        of the catalog, from which it is dropped
-    key           its name there, for people
+    branch        the branch of the catalog from which it is dropped
+    key           the table's key there, for people
     metadata      its metadata file as of then
-    location      where it lies, by that file
+    location      the table's location by that file
     asked         when, in microseconds since 1970
     reachable_only  files that only missing or unreadable manifests of this version name are never deleted
-    allowed       places besides its location in which it has metadata, of those that its catalog allowed then
-    request       a text of its own for each request: one that joined another is never taken for it
+    allowed       places besides its location that hold its metadata, and that its catalog allowed then
+    request       a text that is unique to the request, so that joined requests stay distinct
     """
 
     branch: str
@@ -65,11 +65,11 @@ class DroppedTable(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PurgeRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What a task is to purge: one content, with the versions that it had where it was dropped.
+    """The content that a task purges, with the versions that it had where it was dropped.
 
     table_uuid    None where its format has none
     drops         one for each branch from which it was dropped in order to be purged
-    reachable_only  of all drops, whatever each says: a retry asks for it, and an earlier release knew no other way
+    reachable_only  for all drops, whatever each says: set by a retry, and by an earlier release, which had no flag for each drop
     """
 
     catalog: str
@@ -80,12 +80,15 @@ class PurgeRequest(msgspec.Struct, frozen=True, kw_only=True):
     reachable_only: bool = False
 
     def arguments(self) -> dict[str, Any]:
-        """As a task carries them."""
+        """The request as the arguments of a task."""
         plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self))
         return plain
 
     def check_size(self) -> None:
-        """raises RefusedError for more drops than a task can carry"""
+        """Pass if a task can carry all drops.
+
+        raises        RefusedError for more drops than a task can carry
+        """
         size = len(msgspec.json.encode(self))
         if size > _BYTES:
             raise RefusedError(
@@ -101,27 +104,29 @@ class PurgeRequest(msgspec.Struct, frozen=True, kw_only=True):
             raise RefusedError(f"arguments of {task} are none of a purge: {fault}") from fault
 
     def joined(self, earlier: PurgeRequest) -> PurgeRequest:
-        """With the drops that were asked for before, each branch and version once. What either asked to be deleted will be."""
+        """The request with the drops of an earlier one, each branch and version once. Everything that either request deletes is
+        deleted.
+        """
         others = {(drop.branch, drop.metadata): drop for drop in earlier._each()}
         mine = [_strictest(drop, others.pop((drop.branch, drop.metadata), drop)) for drop in self._each()]
         return msgspec.structs.replace(self, drops=(*others.values(), *mine), reachable_only=False)
 
     def versions(self) -> list[DroppedTable]:
-        """One drop for each metadata file, with what holds for all drops of it."""
+        """One drop for each metadata file, with the restrictions of all drops of that file."""
         versions: dict[str, DroppedTable] = {}
         for drop in self._each():
             versions[drop.metadata] = _strictest(drop, versions.get(drop.metadata, drop))
         return list(versions.values())
 
     def _each(self) -> list[DroppedTable]:
-        """The drops, each with all that was said of it."""
+        """The drops, one for each branch and version, with everything that was said of it."""
         if not self.reachable_only:
             return list(self.drops)
         return [msgspec.structs.replace(drop, reachable_only=True) for drop in self.drops]
 
 
 def _strictest(drop: DroppedTable, other: DroppedTable) -> DroppedTable:
-    """A drop with the strictness of both, and the places of both: only what each of them gave up is left."""
+    """Combine two drops: strict if either is, and with only the places that both allow."""
     return msgspec.structs.replace(
         drop,
         asked=max(drop.asked, other.asked),
@@ -131,12 +136,12 @@ def _strictest(drop: DroppedTable, other: DroppedTable) -> DroppedTable:
 
 
 def first_look_after(settings: Settings) -> int:
-    """Microseconds: younger claims are never released."""
+    """The earliest time of the first attempt, in microseconds: claims that are younger are never released."""
     return round(max(settings.writer_grace_seconds, settings.reader_grace_seconds) * 1_000_000)
 
 
 BATCH = 1000
-"""Files that are deleted between two looks at the task."""
+"""The number of files that are deleted between two checks of the task."""
 
 PLANNED = "planned files"
 FILES, MANIFESTS, LISTS, METADATA = "data files", "manifests", "manifest lists", "metadata files"
@@ -146,18 +151,18 @@ _SHOWN = 5
 
 
 class PurgeProgress(Protocol):
-    """Writes down, before the first file of it goes, how far a purge is: files deleted of files planned, and what goes now."""
+    """Records the progress of a purge (files deleted of files planned, and what is deleted next) before the first file is deleted."""
 
     def __call__(self, done: int, total: int, unit: str, /, *, is_durable: bool) -> None: ...
 
 
 @dataclass(slots=True)
 class PurgedTable:
-    """What a purge did. Files outside of the table's location, and others in it, are never deleted.
+    """The counts of a purge. Files outside of the table's location, and unreached files in it, are never deleted.
 
     planned       files that the metadata reaches, within the table's location
-    deleted       of these, those that were there, and are gone
-    gone          of these, those that were gone already
+    deleted       of these, those that were there and are deleted
+    gone          of these, those that were missing already
     outside       files that the metadata reaches elsewhere
     others        files in the location that the metadata does not reach
     """
@@ -183,7 +188,7 @@ class PurgedTable:
 
 
 def has_deleted_manifests(units: Iterable[str]) -> bool:
-    """Whether attempts that came so far have deleted more than leaves: then manifests may be missing."""
+    """Whether earlier attempts have deleted more than leaves: then manifests may be missing."""
     return any(unit in _AFTER_FILES for unit in units)
 
 
@@ -196,13 +201,14 @@ def purge_table(
     mark: PurgeProgress,
     begun: Iterable[str] = (),
 ) -> PurgedTable:
-    """Plan, delete and look. What was interrupted is planned again, and comes to the same end.
+    """Plan, delete and verify. An interrupted purge is planned again, with the same result.
 
-    result        is filled as it goes, so that it is right however this ends
-    allowed       where metadata may be read besides the table's location; nothing is deleted there. None: as each drop says
+    result        updated continuously, so that it is right however this ends
+    allowed       where metadata may be read besides the table's location; nothing is deleted there. None: the places of each drop
     check         called before each batch: raises when nothing more may be deleted
     begun         units that earlier attempts have marked
-    raises        RefusedError, before anything is deleted, where not all files can be told; UnavailableError when the storage does not
+    raises        RefusedError, before anything is deleted, where not all files can be determined; UnavailableError when the storage
+                  does not
                   answer, or files are still there
     """
     units = set(begun) & {FILES, *_AFTER_FILES}
@@ -243,7 +249,7 @@ def purge_table(
 
 
 def _document(drop: DroppedTable, wish: PurgeRequest, units: set[str], allowed: Sequence[str]) -> dict[str, Any] | None:
-    """The metadata of a version; None where an earlier attempt has deleted it, after all that it led to."""
+    """The metadata of a version; None where an earlier attempt has deleted it, after everything that it reached."""
     if not any(is_within(drop.metadata, place) for place in (drop.location, *allowed)):
         raise RefusedError(f"{drop.metadata} lies outside of what the catalog allows: it is not read, and nothing is deleted")
     try:
@@ -260,7 +266,7 @@ def _document(drop: DroppedTable, wish: PurgeRequest, units: set[str], allowed: 
 
 
 def _watched(reached: Iterable[ReachedFile], check: Callable[[], None], mark: PurgeProgress) -> Iterator[ReachedFile]:
-    """A plan of millions of files takes its time."""
+    """Yield the reached files with checks and progress in between: a plan of millions of files takes time."""
     for number, one in enumerate(reached):
         if number % _LOOK_EVERY == 0:
             check()
@@ -277,7 +283,9 @@ def _check_same(document: dict[str, Any], drop: DroppedTable, wish: PurgeRequest
 
 
 def _check_links(plan: TableDeletionPlan) -> None:
-    """Files that are there, and in no listing: through a link they lie elsewhere. Only where links can be, and for odd spellings."""
+    """Refuse files that exist but are in no listing: they lie elsewhere, behind a link. Checked only where links or odd spellings
+    are possible.
+    """
     for named in plan.not_listed():
         location = canonical_location(named)
         scheme, _, path = location.partition("://")
@@ -333,14 +341,14 @@ on conflict (place) do update set turn = max(turn, excluded.turn)
 
 
 class TableDeletionPlan:
-    """Files that the metadata reaches, within the table's own folders; of each whether it is there, and what its file system calls it.
+    """The files that the metadata reaches within the table's own folders, each with its presence and its name in the file system.
 
     others        files in the folders that no metadata reaches
     """
 
     def __init__(self, folders: Sequence[LakeFolder]) -> None:
         self._folders = folders
-        self._rows = sqlite3.connect("", isolation_level=None)  # a file of its own, gone when it is closed
+        self._rows = sqlite3.connect("", isolation_level=None)  # a temporary file of its own, removed when it is closed
         self._rows.executescript(_SCHEMA)
         self.others = 0
 
@@ -357,7 +365,7 @@ class TableDeletionPlan:
         self._rows.execute("commit")
 
     def list_present(self) -> None:
-        """See which of the files are there."""
+        """Record which of the files exist, by listing the folders."""
         self.others = 0
         self._rows.execute("begin")
         self._rows.execute("update planned set path = null")
@@ -382,17 +390,17 @@ class TableDeletionPlan:
         return self._number("select count(*) from planned where path is not null")
 
     def examples(self, limit: int = 5) -> list[str]:
-        """Some of the files that are there."""
+        """Some of the files that exist."""
         found = self._rows.execute("select named from planned where path is not null order by place limit ?", (limit,))
         return [named for (named,) in found]
 
     def not_listed(self) -> Iterator[str]:
-        """The files that no listing told."""
+        """The existing files that no listing contained."""
         for (named,) in self._rows.execute("select named from planned where path is null order by place"):
             yield named
 
     def batches(self, size: int) -> Iterator[tuple[int, LakeFolder, list[str]]]:
-        """The files that are there, turn by turn: the turn, the folder, and paths in it."""
+        """Yield the existing files by level: the level, the folder, and paths in it."""
         turns = self._rows.execute(
             "select distinct turn, folder from planned where path is not null order by turn, folder"
         ).fetchall()

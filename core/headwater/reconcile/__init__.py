@@ -1,7 +1,7 @@
-"""Manifests, and what has to be done so that a store is as they say: read, planned by pure functions, carried out step by step.
+"""Manifests, and the reconciliation of a store with them: read, planned by pure functions, executed step by step.
 
-This room knows neither Kubernetes nor the command line, runs no task, and keeps no state of its own: what it needs to
-remember stands in the definitions of realms and catalogs.
+This package knows neither Kubernetes nor the command line, runs no task, and keeps no state of its own: what it needs to
+remember is stored in the definitions of realms and catalogs.
 """
 
 from headwater.reconcile.actions import REASONS, Notice, PlannedStep, RefuseManifest, ReportDrift, WaitUntil

@@ -1,7 +1,4 @@
-"""What a planner may ask for: single steps, each of which can be carried out twice without harm, and words for a person.
-
-Sentences for whoever wrote a manifest: its own names of fields, and values as it writes them.
-"""
+"""The actions that a planner may return, each idempotent, and their descriptions in the words of a manifest."""
 
 from __future__ import annotations
 
@@ -26,12 +23,12 @@ class CreateRealm:
 
 @dataclass(frozen=True, slots=True)
 class BootstrapRealm:
-    """Keep the credentials where a person finds them, then fill the realm with their hash."""
+    """Keep the credentials where a person finds them, then store their hash in the realm."""
 
 
 @dataclass(frozen=True, slots=True)
 class RotateCredentials:
-    """Give the root other credentials: kept where a person finds them under this token, then hashed into the realm."""
+    """Give the root new credentials: kept where a person finds them under this token, then hashed into the realm."""
 
     token: str
 
@@ -43,7 +40,7 @@ class MoveRealm:
 
 @dataclass(frozen=True, slots=True)
 class UpdateRealm:
-    """``digest`` is that of the spec that holds once this is done."""
+    """Update fields of a realm's definition. ``digest`` is that of the spec that holds once this is done."""
 
     changes: RealmFields
     digest: str
@@ -51,9 +48,9 @@ class UpdateRealm:
 
 @dataclass(frozen=True, slots=True)
 class AdoptRealm:
-    """Take the realm over from whoever manages it, and note in ``annotation`` that this was asked for with ``value``.
+    """Take the realm over from its manager, and record in ``annotation`` the ``value`` that requested it.
 
-    annotation    None: nobody asked; it is the resource's own realm, from before it was made again
+    annotation    None without a request: the realm belonged to this resource before it was created anew
     """
 
     manager: RealmManager
@@ -63,7 +60,7 @@ class AdoptRealm:
 
 @dataclass(frozen=True, slots=True)
 class DetachRealm:
-    """Leave the realm as it is, managed by nobody."""
+    """Leave the realm unchanged, without a manager."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +70,7 @@ class RemoveRealm:
 
 @dataclass(frozen=True, slots=True)
 class RecordHandled:
-    """An annotation was acted on with this value; None: it is gone, and may act again."""
+    """Record that an annotation with this value was acted on; None: the annotation is gone, and may act again."""
 
     annotation: str
     value: str | None
@@ -107,7 +104,7 @@ class CreateCatalog:
 
 @dataclass(frozen=True, slots=True)
 class CompleteCatalog:
-    """Make what an interrupted creation has left out."""
+    """Finish an interrupted creation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +125,7 @@ class DeleteCatalog:
 
 @dataclass(frozen=True, slots=True)
 class WaitUntil:
-    """Nothing more can be done now. ``reason`` is one word for a condition; ``until`` is None when it is not a matter of time alone."""
+    """Nothing more can be done now. ``reason`` is one word for a condition; ``until`` is None unless only time is needed."""
 
     reason: str
     message: str
@@ -137,7 +134,7 @@ class WaitUntil:
 
 @dataclass(frozen=True, slots=True)
 class RefuseManifest:
-    """It will not be done as asked."""
+    """The request of the manifest is refused."""
 
     reason: str
     message: str
@@ -145,7 +142,7 @@ class RefuseManifest:
 
 @dataclass(frozen=True, slots=True)
 class ReportDrift:
-    """Something that a person should know, and that is left as it is."""
+    """A deviation that a person should know, and that is left as it is."""
 
     reason: str
     message: str
@@ -176,7 +173,7 @@ Action = Effect | Notice
 
 @dataclass(frozen=True, slots=True)
 class PlannedStep:
-    """What was done: one word for programs, and a sentence for people. ``subject``: which import it was about, where it was about one."""
+    """A step that was taken: one word for programs, and a sentence for people. ``subject`` names the import, where there is one."""
 
     reason: str
     message: str
@@ -206,7 +203,7 @@ REASONS: Mapping[type[Effect], str] = {
 
 
 def planned_step(effect: Effect, message: str) -> PlannedStep:
-    """What was done, once the effect is carried out. What only keeps account of a spec, or of its manager, is no update."""
+    """The step as it is reported once the effect was carried out. Bookkeeping of a spec or its manager alone is no update."""
     is_note = (isinstance(effect, UpdateRealm) and not effect.changes) or (
         isinstance(effect, UpdateCatalog) and effect.changes.keys() <= {"manager", "former"}
     )
@@ -215,7 +212,7 @@ def planned_step(effect: Effect, message: str) -> PlannedStep:
 
 
 def name_in_manifest(field: str) -> str:
-    """``purge_hold_seconds`` is ``purgeHold``."""
+    """The field's name in a manifest: ``purge_hold_seconds`` is ``purgeHold``."""
     first, *others = field.removesuffix("_seconds").split("_")
     return first + "".join(word.capitalize() for word in others)
 
@@ -225,14 +222,14 @@ def names_in_manifest(fields: Iterable[str]) -> str:
 
 
 class ManifestWords(NamedTuple):
-    """A step as it was done, and as it would be."""
+    """The description of a step in the past and in the future tense."""
 
     past: str
     future: str
 
 
 def catalog_changes(changes: CatalogChanges, catalog: str) -> ManifestWords:
-    """What a change of a catalog's definition means to whoever wrote its manifest, in which it has no manager."""
+    """Describe the changes of a catalog's definition in the words of its manifest, which has no manager."""
     names = names_in_manifest(name for name in changes if name not in ("manager", "former"))
     if names:
         return ManifestWords(f"updated {catalog}: {names}", f"update {catalog}: {names}")
@@ -247,7 +244,7 @@ def value_in_manifest(field: str, value: object) -> str:
 
 
 def unconfirmed_purge(confirmed: str | None, kind: str, name: str) -> WaitUntil | None:
-    """What is waited for, unless the annotation at hand repeats the name of what goes away."""
+    """Why a purge waits for confirmation; None if the annotation repeats the name of what is deleted."""
     if confirmed == name:
         return None
     other = f", and not {confirmed}," if confirmed else ""

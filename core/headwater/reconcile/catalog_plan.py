@@ -1,4 +1,4 @@
-"""What has to happen so that a catalog becomes as its manifest says: a pure function from what is wished and what is seen to actions."""
+"""The plan for a catalog: a pure function from the manifest and the observed state to actions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _WITHOUT_CATALOGS = (RealmState.CREATED, RealmState.INITIALIZING, RealmState.PUR
 
 
 def plan_catalog(manifest: CatalogManifest, observed: ObservedCatalog, now: Micros) -> list[Action]:
-    """The steps that can be taken now, in their order, and what waits or is refused. Nothing to do is an empty list."""
+    """The actions that can be taken now, in order, and what waits or is refused. An empty list means nothing to do."""
     realm, name = observed.realm, f"{manifest.spec.realm_id}/{manifest.spec.name}"
     if manifest.metadata.is_deletion and _has_nothing(observed):
         return []
@@ -56,17 +56,17 @@ def plan_catalog(manifest: CatalogManifest, observed: ObservedCatalog, now: Micr
 
 
 def import_subject(catalog: str, name: str) -> str:
-    """What the task of an import is about: at most one of the same import is active."""
+    """The subject of an import's task: at most one task of an import is active."""
     return f"{catalog}/{name}"
 
 
 def import_arguments(catalog: CatalogDefinition, spec: ImportSpec) -> dict[str, str]:
-    """What the task of an import is given: which catalog of that name, and which version of the import, whose text is in the definition."""
+    """The arguments of an import's task: the catalog, and the version of the import, whose text is in the definition."""
     return {"catalog": catalog.name, "catalogId": catalog.id, "import": spec.name, "digest": spec.digest()}
 
 
 def _has_nothing(observed: ObservedCatalog) -> bool:
-    """Whether there is nothing in the store that this resource can have made: then its deletion has nothing to wait for."""
+    """Whether the store has nothing that this resource can have created: then its deletion has nothing to wait for."""
     realm, catalog = observed.realm, observed.catalog
     if realm is None or realm.state in _WITHOUT_CATALOGS:
         return True
@@ -78,7 +78,7 @@ def _has_nothing(observed: ObservedCatalog) -> bool:
 def _is_owned(realm: Realm, observed: ObservedCatalog) -> bool:
     """Whether the realm belongs to the resource that the manifest names.
 
-    Where its uid is known, to none before it or after it: of two copies of a cluster only the one that has the realm has its catalogs.
+    Where the uid is known, it must match: of two copies of a cluster, only the one that owns the realm owns its catalogs.
     """
     if realm.manager is None:
         return observed.may_be_unmanaged
@@ -97,9 +97,9 @@ def _not_owned(realm: Realm, observed: ObservedCatalog, name: str) -> WaitUntil 
 
 
 def _may_have(manifest: CatalogManifest, catalog: CatalogDefinition, observed: ObservedCatalog, name: str) -> bool:
-    """Whether this resource may change the catalog: its own, one that it let go, one of nobody that is as it says, and what it adopts.
+    """Whether this resource may change the catalog: its own, one it released, an unmanaged one that matches, or one it adopts.
 
-    That nobody manages it says who made it, and not that its making is under way: a resource is its manager from the first swap on.
+    A catalog without a manager was not created by a resource, not even partly: a resource is the manager from the first swap on.
     """
     if catalog.manager is not None:
         return catalog.manager.is_same(observed.me) and _is_of_this_cluster(catalog.manager, observed)
@@ -109,7 +109,7 @@ def _may_have(manifest: CatalogManifest, catalog: CatalogDefinition, observed: O
 
 
 def _is_of_this_cluster(manager: CatalogManager, observed: ObservedCatalog) -> bool:
-    """Whether a manager of the same name is this resource, perhaps made again, and not one in another cluster without a name.
+    """Whether a manager of the same name is this resource, perhaps created anew, and not one of another cluster without a name.
 
     The uid of the Realm that has the realm proves it, too: that is in this cluster.
     """
@@ -119,7 +119,7 @@ def _is_of_this_cluster(manager: CatalogManager, observed: ObservedCatalog) -> b
 
 
 def _is_alike(manifest: CatalogManifest, catalog: CatalogDefinition) -> bool:
-    """Whether the catalog lies where the manifest says, so that nothing of whoever made it by hand goes astray."""
+    """Whether the catalog lies where the manifest says, so that nothing of its creator is lost."""
     wanted = manifest.spec
     return catalog.default_branch == wanted.default_branch and _is_same_place(catalog.base_location, wanted.base_location)
 
@@ -127,7 +127,7 @@ def _is_alike(manifest: CatalogManifest, catalog: CatalogDefinition) -> bool:
 def _is_same_place(here: str, there: str) -> bool:
     try:
         return here == there or normalise_location(here) == normalise_location(there)
-    except RefusedError:  # one of them is of a release that took it all the same
+    except RefusedError:  # one of them was written by a release that accepted it all the same
         return False
 
 
@@ -189,7 +189,7 @@ def _plan_life(
 
 
 def _changes(manifest: CatalogManifest, catalog: CatalogDefinition, me: CatalogManager) -> CatalogChanges:
-    """The fields that are not as wished."""
+    """The fields that differ from the manifest."""
     wished: Mapping[str, object] = {**manifest.spec.fields(), "manager": me, "former": None}
     return cast(CatalogChanges, {name: value for name, value in wished.items() if getattr(catalog, name) != value})
 
@@ -197,7 +197,7 @@ def _changes(manifest: CatalogManifest, catalog: CatalogDefinition, me: CatalogM
 def _stop_imports(
     observed: ObservedCatalog, catalog: CatalogDefinition, kept: set[str] | frozenset[str] = frozenset()
 ) -> list[Action]:
-    """Cancel the tasks of imports that are no longer wanted. Imports that a person asked for by hand have other subjects."""
+    """Cancel the tasks of imports that are no longer wanted. Imports that a person requested by hand have other subjects."""
     gone = {import_subject(catalog.name, spec.name) for spec in catalog.imports if spec.name not in kept}
     tasks = observed.tasks.all_active()
     return [cancel_scheduled(task) for task in tasks if task.kind == IMPORT and task.subject in gone and not task.is_stopping]
@@ -223,7 +223,7 @@ def _plan_import(catalog: CatalogDefinition, spec: ImportSpec, observed: Observe
 def _again(
     catalog: CatalogDefinition, spec: ImportSpec, observed: ObservedCatalog, last: ObservedTask | None, now: Micros
 ) -> list[Action]:
-    """The next run of an import that is repeated."""
+    """The next run of a repeated import."""
     assert observed.realm is not None
     subject = import_subject(catalog.name, spec.name)
     work = ScheduledWork(

@@ -1,9 +1,4 @@
-"""One look at what a manifest is about: what is there, what is to be done about it, and who can do that.
-
-Looks, plans and acts until nothing more can be done now: for one manifest, or in one pass for many.
-
-What would be done for a manifest, in sentences, without doing any of it.
-"""
+"""Converge a store to its manifests: observe, plan and act until nothing more can be done now; and preview what would be done."""
 
 from __future__ import annotations
 
@@ -54,13 +49,13 @@ from headwater.store import RealmId, Store, id_text
 
 class PlanExecutor(Protocol):
     def execute(self, action: Effect) -> str | None:
-        """Do it, and tell what was done; None when there was nothing to do any more."""
+        """Carry the action out and return a description; None when nothing was left to do."""
         ...
 
 
 class Planner(Protocol):
     def __call__(self) -> tuple[list[Action], Callable[[], PlanExecutor]]:
-        """What is planned for what is seen now, and who carries it out."""
+        """The plan for the state as observed now, and a function that makes its executor."""
         ...
 
 
@@ -80,9 +75,10 @@ class RealmPlanner:
 
 @dataclass(frozen=True, slots=True)
 class CatalogPlanner:
-    """
-    may_be_unmanaged  whether the catalog's realm may belong to nobody
-    realm_uid         of the resource that its realm belongs to, if that is known
+    """Plans for one catalog, from what the store shows at each call.
+
+    may_be_unmanaged  whether the catalog's realm may have no manager
+    realm_uid         the uid of the resource that manages its realm, if that is known
     """
 
     store: Store
@@ -101,19 +97,19 @@ class CatalogPlanner:
 
 
 Tell = Callable[[str, str], None]
-"""Called after each step with its subject ("Realm acme") and a sentence that says what was done."""
+"""Called after each step with its subject ("Realm acme") and a sentence about the step."""
 Fence = Callable[[], None]
-"""Called before each step: what it raises ends everything, and comes through."""
+"""Called before each step: an exception of it ends the whole pass and is raised."""
 
 ROUNDS = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReconcileOutcome:
-    """What became of one manifest.
+    """The outcome of one manifest.
 
-    steps         what was done
-    error         why it could not be finished; the other manifests were carried out all the same
+    steps         the steps that were taken
+    error         why it could not be finished; the other manifests were carried out nevertheless
     """
 
     subject: str
@@ -130,12 +126,12 @@ class ReconcileOutcome:
 
     @property
     def is_settled(self) -> bool:
-        """Everything is as the manifest says."""
+        """Whether everything is as the manifest says."""
         return not (self.waits or self.refused or self.error)
 
     @property
     def waits_until(self) -> Micros | None:
-        """The earliest time at which something can be done; None when nothing waits for a time."""
+        """The earliest time at which a waiting action can be done; None when nothing waits for a time."""
         return min((wait.until for wait in self.waits if wait.until is not None), default=None)
 
 
@@ -147,7 +143,7 @@ def reconcile(
     manager: ManagerIdentity,
     tell: Tell | None = None,
 ) -> list[ReconcileOutcome]:
-    """Apply manifests to realms and catalogs, as far as that is possible now. A second call changes nothing.
+    """Bring realms and catalogs to what their manifests say, as far as that is possible now. Idempotent.
 
     returns       one outcome for each manifest, in the order in which they were carried out: deletions of catalogs, realms, other catalogs
     """
@@ -174,9 +170,9 @@ def reconcile_realm(
     tell: Tell | None = None,
     fence: Fence | None = None,
 ) -> ReconcileOutcome:
-    """The same for one realm.
+    """Bring one realm to what its manifest says, as far as that is possible now.
 
-    fence         called before each step, for whoever may only act while it leads
+    fence         called before each step, for a caller that may only act while it leads
     """
     passing = _Convergence(StoreObserver(store), tell=tell or _silent, fence=fence or _no_fence)
     return passing.converge(manifest.subject, RealmPlanner(store, passing.observer, manifest, manager, credentials))
@@ -192,10 +188,10 @@ def reconcile_catalog(
     tell: Tell | None = None,
     fence: Fence | None = None,
 ) -> ReconcileOutcome:
-    """The same for one catalog.
+    """Bring one catalog to what its manifest says, as far as that is possible now.
 
-    realm_uid         of the resource that its realm belongs to; empty where that is not known
-    may_be_unmanaged  whether its realm may belong to nobody
+    realm_uid         the uid of the resource that manages its realm; empty where unknown
+    may_be_unmanaged  whether its realm may have no manager
     """
     passing = _Convergence(StoreObserver(store), tell=tell or _silent, fence=fence or _no_fence)
     look = CatalogPlanner(store, passing.observer, manifest, manager, may_be_unmanaged, realm_uid)
@@ -213,14 +209,14 @@ def _in_order(manifests: Iterable[Manifest]) -> list[Manifest]:
 
 @dataclass(frozen=True, slots=True)
 class _Convergence:
-    """What the manifests of one pass have in common."""
+    """The shared parts of one pass over several manifests."""
 
     observer: StoreObserver
     tell: Tell
     fence: Fence
 
     def converge(self, subject: str, look: Planner) -> ReconcileOutcome:
-        """Look, plan and act until a plan has no step left. A manifest that fails does not stop the others."""
+        """Observe, plan and act until a plan has no step left. A manifest that fails does not stop the others."""
         steps: list[PlannedStep] = []
         plan: list[Action] = []
         try:
@@ -239,7 +235,7 @@ class _Convergence:
             return _outcome(subject, steps, plan, error)
 
     def _take(self, subject: str, plan: list[Action], make_actor: Callable[[], PlanExecutor], steps: list[PlannedStep]) -> bool:
-        """Take the steps of a plan; whether anything changed, so that another look is due."""
+        """Take the steps of a plan; returns whether anything changed, so that the state must be observed again."""
         effects = [action for action in plan if isinstance(action, Effect)]
         if not effects:
             return False
@@ -251,7 +247,7 @@ class _Convergence:
             except FencedError:
                 raise
             except SwapConflictError:
-                return True  # somebody else was faster: what to do now is found out by looking again
+                return True  # another process was faster: observe again, then decide
             if sentence is not None:
                 steps.append(planned_step(effect, sentence))
                 self.tell(subject, sentence)
@@ -272,16 +268,16 @@ def _outcome(
 
 
 def _silent(subject: str, sentence: str) -> None:
-    """Nobody listens."""
+    """The default for callers without a listener."""
 
 
 def _no_fence() -> None:
-    """Nobody else may be in charge."""
+    """The default for callers that need no leadership."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanPreview:
-    """The next plan; what comes after its steps is planned when they are done.
+    """The next plan; what follows its steps is planned when they are done.
 
     steps         a sentence each, in their order
     """
@@ -293,7 +289,7 @@ class PlanPreview:
 
 
 def preview_realm(store: Store, manifest: RealmManifest, *, manager: ManagerIdentity) -> PlanPreview:
-    """What the manifest would lead to now. Nothing is written."""
+    """The plan that the manifest would lead to now. Writes nothing."""
     plan, _ = RealmPlanner(store, StoreObserver(store), manifest, manager, _Nowhere())()
     return _preview(plan, f"realm {manifest.spec.realm_id}")
 
@@ -306,13 +302,13 @@ def preview_catalog(
     realm_uid: str = "",
     may_be_unmanaged: bool = False,
 ) -> PlanPreview:
-    """The same for a catalog."""
+    """The plan that the manifest of a catalog would lead to now. Writes nothing."""
     plan, _ = CatalogPlanner(store, StoreObserver(store), manifest, manager, may_be_unmanaged, realm_uid)()
     return _preview(plan, f"catalog {manifest.spec.realm_id}/{manifest.spec.name}")
 
 
 class _Nowhere:
-    """A sink for who takes no step."""
+    """A credentials sink for a preview, which takes no step."""
 
     def write_credentials(self, realm_id: RealmId, credentials: Credentials) -> Credentials:
         raise TypeError("a preview writes nothing")
@@ -337,7 +333,7 @@ def _preview(plan: Sequence[Action], subject: str) -> PlanPreview:
 
 
 def _sentences(action: Effect, subject: str) -> list[str]:
-    """None for what a person has no use for."""
+    """The sentences that describe an action; none for bookkeeping."""
     match action:
         case CreateRealm() | CreateCatalog():
             return [f"create {subject}"]

@@ -1,4 +1,4 @@
-"""Where the credentials of a new realm's root go before the realm is bootstrapped with their hash."""
+"""The place for the credentials of a new realm's root, written before the realm is bootstrapped with their hash."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from headwater.store import RealmId
 
 
 class CredentialsSink(Protocol):
-    """A place that only a person and the bootstrap look into."""
+    """A place that only a person and the bootstrap read."""
 
     def write_credentials(self, realm_id: RealmId, credentials: Credentials) -> Credentials:
-        """Keep the credentials, unless some are kept for this realm already. What is returned is kept, and survives a power cut."""
+        """Store the credentials, unless this realm has some already. The returned ones are stored, and survive a power cut."""
         ...
 
     def rotate_credentials(self, realm_id: RealmId, credentials: Credentials, token: str) -> Credentials:
-        """Keep the credentials in place of those that are kept, unless these were kept under the same token. What is returned is kept."""
+        """Replace the stored credentials, unless these were stored under the same token. The returned ones are stored."""
         ...
 
     def remove_credentials(self, realm_id: RealmId, confirm: Callable[[], None]) -> None:
-        """Forget a realm's credentials; none are there is fine.
+        """Delete a realm's credentials, if there are any.
 
-        confirm       called once they have been looked at: what it raises keeps them. What is put in their place later stays, too
+        confirm       called after they were read; if it raises, they stay. Credentials that replace them later stay, too
         """
         ...
 
     def place(self, realm_id: RealmId) -> str:
-        """Where a person finds them."""
+        """Describe where a person finds them."""
         ...
 
 
@@ -49,14 +49,15 @@ class FileCredentials:
         self.folder = Path(folder)
 
     def write_credentials(self, realm_id: RealmId, credentials: Credentials) -> Credentials:
-        """The first one wins, also of two processes.
+        """Write the realm's file if there is none: of two processes the first one wins.
 
         raises        UnavailableError when the folder cannot be written to; CorruptionError when a file is there that holds no credentials
         """
         return self._write(realm_id, write_once, _content(realm_id, credentials))
 
     def rotate_credentials(self, realm_id: RealmId, credentials: Credentials, token: str) -> Credentials:
-        """As the protocol says. A file that holds no credentials is replaced, too.
+        """Replace the file of the realm under a token, as ``CredentialsSink`` defines it. A file without valid credentials is
+        replaced, too.
 
         raises        UnavailableError when the folder cannot be written to
         """
@@ -66,7 +67,7 @@ class FileCredentials:
         return self._write(realm_id, _replace, {**_content(realm_id, credentials), "rotation": token})
 
     def remove_credentials(self, realm_id: RealmId, confirm: Callable[[], None]) -> None:
-        """As the protocol says.
+        """Delete the file of the realm, as ``CredentialsSink`` defines it.
 
         raises        UnavailableError when the file cannot be removed, and whatever ``confirm`` raises
         """
@@ -117,7 +118,7 @@ def _bytes_of(file: Path) -> bytes | None:
 
 
 def _load(file: Path) -> dict[str, Any]:
-    """What a file holds, or nothing. Errors are not told: what cannot be parsed may be half a secret, and a traceback would show it."""
+    """Read a file. An error omits its cause: what cannot be parsed may be half a secret, and a traceback would show it."""
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -132,15 +133,15 @@ def _credentials(content: Mapping[str, Any]) -> Credentials | None:
 
 
 def write_once(file: Path, content: dict[str, str]) -> None:
-    """Put a JSON file that only its owner can read where none is: the first one wins, also of two processes.
+    """Create a JSON file that only its owner can read, if there is none: of two processes the first one wins.
 
-    Written beside, synced, and linked into place: no half file is ever seen, and what is there survives a power cut.
+    The file is written under another name, synced, and linked into place: no half file is ever visible, and it survives a power cut.
 
     raises        OSError when it cannot be written
     """
     if not file.exists():
         with _beside(file, content) as beside, contextlib.suppress(FileExistsError):
-            os.link(beside, file)  # unlike a rename, a link never replaces what another has put there meanwhile
+            os.link(beside, file)  # unlike a rename, a link never replaces a file that another process created meanwhile
     sync_folder(file.absolute().parent)
 
 
@@ -152,7 +153,7 @@ def _replace(file: Path, content: dict[str, str]) -> None:
 
 @contextlib.contextmanager
 def _beside(file: Path, content: dict[str, str]) -> Iterator[Path]:
-    """A synced file with the content, in the same folder and gone afterwards."""
+    """A synced temporary file with the content, in the same folder; removed afterwards."""
     beside = file.with_name(f".{file.name}.{secrets.token_hex(8)}")
     try:
         descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

@@ -1,8 +1,6 @@
-"""How folders become keys in an import: what a manifest may say about it.
+"""Manifest files: parse and check documents of YAML and JSON. All faults are reported at once, and nothing is returned if there is one.
 
-Where tables lie: a URL, or a folder beside the manifest.
-
-Files to manifests: everything is checked before anything is returned, and all that is wrong is told at once.
+Also checks the patterns, namespaces and locations that a manifest may contain.
 """
 
 from __future__ import annotations
@@ -42,7 +40,7 @@ from headwater.store import RealmId
 
 
 def checked_path(text: str) -> str:
-    """The pattern as it is.
+    """The pattern, checked.
 
     raises        RefusedError that says what is wrong with it
     """
@@ -50,7 +48,7 @@ def checked_path(text: str) -> str:
 
 
 def checked_namespace(elements: Sequence[str]) -> tuple[str, ...]:
-    """The elements that are put in front of keys, as they are.
+    """The elements that prefix the keys of an import, checked.
 
     raises        RefusedError where no table could have a key below them
     """
@@ -65,18 +63,18 @@ _EXAMPLE = "write a URL such as s3://bucket/folder/, or ./folder for one beside 
 
 
 def checked_location(value: YamlValue, folder: Path | None) -> str:
-    """The location as an absolute URL; one that begins with `./` is taken from the folder of the manifest. Faults are noted in the value.
+    """The location as an absolute URL; `./` is relative to the folder of the manifest. Faults are noted in the value.
 
-    folder        None for a manifest that lies in none
+    folder        None for a manifest without a folder
 
-    No variable is filled in, and nothing in a location is percent-decoded: what stands there is the name.
+    Variables are not expanded, and nothing is percent-decoded: the text is the name.
     """
     text = value.text()
     if not text.strip():
         return text
     if re.match(r"[^/]*://[^/]*:[^/]*@", text):
         value.fault("must not carry a password; give the process that reads it credentials of its own")
-        return ""  # nor is it shown
+        return ""  # the text is not shown either
     fault = "is beside no file here; write the whole URL" if folder is None and text.startswith("./") else _fault(text)
     if fault:
         value.fault(f'"{text}" {fault}')
@@ -116,7 +114,7 @@ def _url_fault(text: str) -> str | None:
 
 
 KnownRealms = Mapping[RealmId, ResourceName | None]
-"""The realms that a store has: by id, with the resource that manages each, or None."""
+"""The realms of a store: by id, with the resource that manages each, or None."""
 
 SUFFIXES = (".yaml", ".yml", ".json")
 PREFIX = "headwater.dev/"
@@ -128,9 +126,9 @@ DELETED = {
     "Realm": ("realmId", "state", "deletionPolicy", "deletionProtection", "driftPolicy", "purgeHold"),
     "Catalog": ("realm", "name", "deletionPolicy", "deletionProtection"),
 }
-"""The fields of a spec that a deletion follows."""
+"""The fields of a spec that matter for a deletion."""
 DELETING = {"Realm": (ADOPT, CONFIRM_PURGE), "Catalog": (ADOPT, CONFIRM_PURGE)}
-"""The annotations that a deletion follows."""
+"""The annotations that matter for a deletion."""
 MOST_COMMITS = 1_000_000
 MOST_PATTERNS = 32
 
@@ -160,7 +158,7 @@ def load_manifests(
 
 
 def read_manifest(body: Mapping[str, Any], *, settings: Settings, realm_id: RealmId | None = None) -> Manifest:
-    """The manifest that a resource in Kubernetes is. One that is being deleted is a deletion, whatever is wrong with the rest of it.
+    """The manifest of a resource in Kubernetes. A resource that is being deleted is a deletion, whatever is wrong with the rest.
 
     body          plain values; of the metadata only name, namespace, deletionTimestamp and our annotations count
     realm_id      the id of the realm that a Catalog names; default: the same as its name
@@ -191,7 +189,7 @@ def _read(body: Mapping[str, Any], settings: Settings, realm_id: RealmId | None)
 
 
 def _deletion_of(body: Mapping[str, Any]) -> dict[str, Any]:
-    """The resource with no more in it than its deletion needs; under Retain, how long a purge would be held does not matter either."""
+    """The resource reduced to what its deletion needs; under Retain the hold of a purge does not matter either."""
     kind, metadata, spec = str(body.get("kind")), body.get("metadata", {}), body.get("spec")
     given = spec if isinstance(spec, Mapping) else {}
     kept = {name: given[name] for name in DELETED.get(kind, ()) if name in given}
@@ -205,7 +203,7 @@ def _deletion_of(body: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _known(body: Mapping[str, Any], realm_id: RealmId | None) -> KnownRealms:
-    """The realm that a Catalog names, whether it is there or not: whoever reads one resource alone knows that."""
+    """Assume that the realm of a Catalog exists: the reader of a single resource cannot check that."""
     spec, namespace = body.get("spec"), str(body.get("metadata", {}).get("namespace", "default"))
     name = spec.get("realm") if body.get("kind") == "Catalog" and isinstance(spec, Mapping) else None
     return {realm_id or RealmId(name): ResourceName(namespace, name)} if isinstance(name, str) else {}
@@ -235,7 +233,7 @@ class _Document:
 
 @dataclass(slots=True)
 class _Loading:
-    """What was read so far. Realms are checked before catalogs, because catalogs name them, in whatever order they stand."""
+    """The state of a load. Realms are checked before catalogs, which name them, in whatever order they stand."""
 
     settings: Settings
     known_realms: KnownRealms
@@ -256,7 +254,7 @@ class _Loading:
             self.sort(value, file.resolve().parent)
 
     def finish(self) -> tuple[Manifest, ...]:
-        """The manifests, if nothing is wrong with them."""
+        """The manifests, or ManifestError with every fault."""
         realms: dict[ResourceName, RealmId] = {}
         manifests: list[Manifest] = []
         for document in self.realm_documents:
@@ -284,7 +282,7 @@ class _Loading:
         (self.realm_documents if kind == "Realm" else self.catalog_documents).append(document)
 
     def _claim(self, value: YamlValue, key: tuple[object, ...], what: str) -> None:
-        """Note a fault if the same key was claimed before."""
+        """Note a fault if another manifest has claimed the same key."""
         here = f"{value.source.file}:{value.line}"
         first = self.places.setdefault(key, here)
         if first != here:
@@ -379,7 +377,7 @@ class _Loading:
         )
 
     def _named_realm(self, spec: YamlBlock, namespace: str, name: str, realms: Mapping[ResourceName, RealmId]) -> RealmId:
-        """The id behind the name of a Realm resource: one of these manifests, or one that the store knows."""
+        """The id of a named Realm resource: one of these manifests, or one that the store has."""
         resource = ResourceName(namespace, name)
         if resource in realms:
             return realms[resource]
@@ -410,7 +408,7 @@ def _metadata(fields: YamlBlock, kind: str) -> ManifestMetadata:
 def _check_annotation(key: str, value: YamlValue, kind: str) -> None:
     known = ANNOTATIONS[kind]
     if key not in known:
-        here = (name for name in known if name != DELETE or value.source.file)  # a resource is not deleted by an annotation
+        here = (name for name in known if name != DELETE or value.source.file)  # an annotation does not delete a resource
         value.fault(f"unknown annotation; a {kind} may have: {', '.join(here)}")
     elif key == DELETE and value.node.value not in ("true", "false"):
         value.fault('must be "true" or "false", in quotes')
@@ -506,7 +504,7 @@ def _locations(value: YamlValue, folder: Path | None) -> tuple[str, ...]:
 
 
 def _namespace(value: YamlValue) -> tuple[str, ...]:
-    """The elements, which must leave room in a key for a table below them."""
+    """The elements of a namespace, which must leave room in a key for a table below them."""
     elements = tuple(item.text() for item in value.items())
     if all(map(str.strip, elements)):
         _note_refusal(value, lambda _: ".".join(checked_namespace(elements)), "")

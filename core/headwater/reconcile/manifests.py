@@ -1,4 +1,4 @@
-"""Manifests as types: what a person asks for, in the form that files and Kubernetes share. A manifest that exists is valid."""
+"""Manifests as types, in the form that files and Kubernetes share. A manifest object is always valid."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class ManifestMetadata:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RealmSpec:
-    """The declared state of a realm. ``None`` and an empty schedule are the defaults of ``settings``, looked up when they are needed."""
+    """The desired state of a realm. ``None`` and an empty schedule are the defaults of ``settings``, looked up when they are needed."""
 
     realm_id: RealmId
     state: DesiredState = "Active"
@@ -86,7 +86,7 @@ class RealmSpec:
     properties: Mapping[str, str] = field(default_factory=dict)
 
     def fields(self) -> RealmFields:
-        """The definition of a realm that is as wished, but for its state."""
+        """The fields of the realm's desired definition, except for its state."""
         return RealmFields(
             properties=dict(self.properties),
             purge_hold_seconds=self.purge_hold_seconds,
@@ -98,7 +98,7 @@ class RealmSpec:
         )
 
     def digest(self) -> str:
-        """Equal for equal specs: what tells a changed manifest from a realm that drifted."""
+        """A digest of the spec, which distinguishes a changed manifest from a realm that drifted."""
         plain = {**self.fields(), "state": self.state}
         text = json.dumps(plain, sort_keys=True, separators=(",", ":"), default=msgspec.to_builtins)
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
@@ -113,13 +113,13 @@ class RealmManifest:
 
     @property
     def subject(self) -> str:
-        """How a person is told about it."""
+        """The name of the manifest's subject, for people."""
         return f"Realm {self.metadata.name}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogSpec:
-    """The declared state of a catalog.
+    """The desired state of a catalog.
 
     realm        the name of the Realm resource, as written
     realm_id     the id of that realm
@@ -137,7 +137,7 @@ class CatalogSpec:
     properties: Mapping[str, str] = field(default_factory=dict)
 
     def fields(self) -> CatalogFields:
-        """The definition of a catalog that is as wished."""
+        """The fields of the catalog's desired definition."""
         return CatalogFields(
             base_location=self.base_location,
             allowed_locations=self.allowed_locations,
@@ -158,7 +158,7 @@ class CatalogManifest:
 
     @property
     def subject(self) -> str:
-        """How a person is told about it."""
+        """The name of the manifest's subject, for people."""
         return f"Catalog {self.metadata.name}"
 
 

@@ -1,7 +1,4 @@
-"""What a store says about one realm or catalog, as plain values: half of what a planner decides on.
-
-Looks into a store, and tells the planners what is there.
-"""
+"""The observed state of one realm or catalog in a store, as plain values, from which the planners decide."""
 
 from __future__ import annotations
 
@@ -19,12 +16,12 @@ from headwater.store import ObjectId, RealmId, Store, Versioned
 from headwater.tasks import Task, TaskQueue, TaskState
 
 READABLE = (RealmState.ACTIVE, RealmState.INACTIVE)
-"""The states of a realm in which its catalogs are looked at."""
+"""The states of a realm in which its catalogs are observed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedTask:
-    """One task. ``is_stopping``: it runs, and was asked to stop."""
+    """One task. ``is_stopping``: it is running and was asked to stop."""
 
     id: ObjectId
     kind: str
@@ -43,7 +40,7 @@ class ObservedTask:
 
     @property
     def is_scheduled(self) -> bool:
-        """Whether it waits for a time that a schedule gave it, and not for its next attempt."""
+        """Whether it waits for a scheduled time, and not for its next attempt."""
         return self.state is TaskState.WAITING and self.failures == 0
 
 
@@ -57,7 +54,7 @@ class TaskHistory:
         return next((task for task in self.tasks if task.is_active and (task.kind, task.subject) == (kind, subject)), None)
 
     def last(self, kind: str, subject: str = "") -> ObservedTask | None:
-        """The one that finished last."""
+        """The task of a kind and subject that finished last."""
         return next((task for task in self.tasks if not task.is_active and (task.kind, task.subject) == (kind, subject)), None)
 
     def all_active(self) -> tuple[ObservedTask, ...]:
@@ -66,7 +63,8 @@ class TaskHistory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedRealm:
-    """
+    """The state of one realm.
+
     realm             None when there is none of this id
     me                the resource that asks
     is_cluster_named  whether the name of its cluster was chosen, so that no other cluster has it
@@ -82,14 +80,15 @@ class ObservedRealm:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedCatalog:
-    """
-    realm             None when it is not there
-    realm_owner       the resource that the manifest takes the realm to belong to; its uid may not be known
-    may_be_unmanaged  whether the realm may also belong to nobody: its manifest is not among those that are applied
+    """The state of one catalog.
+
+    realm             None when it does not exist
+    realm_owner       the resource that manages the realm according to the manifest; its uid may be unknown
+    may_be_unmanaged  whether the realm may also have no manager: its manifest is not among those that are applied
     me                the resource that asks
     is_cluster_named  whether the name of its cluster was chosen, so that no other cluster has it
     catalog           None when there is none of this name, or its realm is neither ACTIVE nor INACTIVE
-    tasks             of a realm that is one of these
+    tasks             those of a realm with one of these states
     """
 
     realm: Realm | None
@@ -106,7 +105,7 @@ def known_realms(store: Store, *, cluster: str = "") -> KnownRealms:
     listed = RealmRegistry(store).list_realms()
     known: dict[RealmId, ResourceName | None] = {
         RealmId(row.realm): None for row in listed.unreadable
-    }  # whoever needs one is told what is wrong
+    }  # reported when a manifest needs it
     for realm in listed:
         if realm.manager is None or realm.manager.cluster == cluster:
             known[realm.id] = ResourceName(realm.manager.namespace, realm.manager.name) if realm.manager else None
@@ -114,7 +113,7 @@ def known_realms(store: Store, *, cluster: str = "") -> KnownRealms:
 
 
 class StoreObserver:
-    """Looks at a store. Definitions are read anew each time; the tasks of a realm once, and again after ``forget``."""
+    """Observes a store. Definitions are read anew each time; the tasks of a realm once, and again after ``forget``."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -152,11 +151,11 @@ class StoreObserver:
         return replace(observed, catalog=catalog, tasks=self._history(realm))
 
     def forget(self) -> None:
-        """Tasks may have changed."""
+        """Forget the tasks that were read: they may have changed."""
         self._tasks.clear()
 
     def _history(self, realm: Realm) -> TaskHistory:
-        """The realm's own tasks, and whatever holds their places: a task left by an earlier realm of the same id does until it ends."""
+        """The realm's own tasks, and tasks that hold their places: one of an earlier realm of the same id does so until it ends."""
         if realm.id not in self._tasks:
             self._tasks[realm.id] = TaskQueue(self._store).of_realm(realm.id)
         tasks = self._tasks[realm.id]

@@ -1,14 +1,14 @@
-"""Who may look after a realm, and how it passes from one resource to another.
+"""Ownership of a realm: which resource may manage it, and how it passes from one resource to another.
 
-A resource may be made by whoever may write in its namespace, so a realm does not leave its namespace by the wish of the taker alone:
-the resource that has it must agree, by the annotation `release-to`, or a person with access to the store lets go of it.
+Anybody who may write in a namespace may create a resource there, so a realm does not leave its namespace on the taker's request alone:
+its manager must agree by the annotation `release-to`, or a person with access to the store must release it.
 
-A resource that is made again has another uid, and goes on where it was: after a deletion under Retain, from a backup of its cluster, in
-another cluster that took the name over. A uid that was succeeded so never comes back by itself. Otherwise a forgotten copy of the cluster
-would take the realm back at its next look, and the two would do so for ever.
+A resource that is created anew has another uid, and continues as the manager: after a deletion under Retain, from a backup of its
+cluster, or in a cluster that took the name over. A uid that was succeeded in this way never takes the realm back unasked. Otherwise a
+forgotten copy of the cluster would do so at its next pass, and the two would alternate for ever.
 
-A cluster that nobody gave a name has the same one as all others of that kind. There a realm that is still managed under another uid may
-well be in use in another cluster, so it is taken over only when somebody asks for it; what was let go is taken back all the same.
+All clusters without a chosen name have the same default name. There a realm that is managed under another uid may be in use in another
+cluster, so it is taken over only on request; a realm that was released is taken back all the same.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from headwater.reconcile.manifests import ADOPT, RELEASE_TO, ManifestMetadata, R
 from headwater.store import Store
 
 HOME = "headwater.dev/home"
-"""Where a realm that nobody manages any more keeps the namespace of the resource that it was detached from."""
+"""The property of an unmanaged realm that holds the namespace of the resource that it was detached from."""
 FORMER = "headwater.dev/former-manager"
-"""Where it keeps that resource: its cluster, namespace and name, with slashes between."""
+"""The property that holds that resource: its cluster, namespace and name, separated by slashes."""
 SUCCEEDED = "headwater.dev/succeeded-uids"
-"""Where a realm keeps the uids that its resource had before it was made again while it had the realm: the latest last."""
+"""The property with the uids that its resource had earlier while it managed the realm: the latest last."""
 _SUCCEEDED_LIMIT = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManagerIdentity:
-    """Who applies a manifest: all of a manager but the namespace and the name, which are those of the manifest.
+    """The identity that applies a manifest: a manager without the namespace and the name, which are those of the manifest.
 
     cluster           as realms and catalogs remember it
-    uid               of the resource; empty for a file
-    is_cluster_named  somebody chose the name of the cluster. Otherwise another cluster may have the same one, and only what was
-                      let go is taken back without being asked to
+    uid               the uid of the resource; empty for a file
+    is_cluster_named  the name of the cluster was chosen. Otherwise another cluster may have the same name, and only a
+                      released realm is taken back unasked
     """
 
     cluster: str = ""
@@ -51,39 +51,41 @@ class ManagerIdentity:
 
 
 def belongs_to(realm: Realm, me: RealmManager) -> bool:
-    """Whether the resource had this realm before it was made again, or let go of it, and nobody else was given it since."""
+    """Whether the resource managed this realm before it was created anew, or released it, and no other resource got it since."""
     if realm.manager is not None:
         return realm.manager.is_same(me)
     return realm.acted.get(FORMER) == _identity(me)
 
 
 def is_succeeded(realm: Realm, me: RealmManager) -> bool:
-    """Whether the resource was made again since, and the new one has taken the realm over."""
+    """Whether the resource was created anew since, and the new one has taken the realm over."""
     return bool(me.uid) and me.uid in _succeeded(realm)
 
 
 def may_return(realm: Realm, me: RealmManager, *, is_cluster_named: bool) -> bool:
-    """Whether the resource takes the realm back without being asked to."""
+    """Whether the resource takes the realm back unasked."""
     if not belongs_to(realm, me) or is_succeeded(realm, me):
         return False
     return realm.manager is None or is_cluster_named
 
 
 def may_adopt(realm: Realm, me: RealmManager) -> bool:
-    """Whether this resource may take the realm over: its namespace has or had it, nobody ever had it, or it was released to this one."""
+    """Whether this resource may take the realm over: its namespace manages or managed it, nobody ever did, or it was released to
+    this one.
+    """
     home = realm.manager.namespace if realm.manager else realm.acted.get(HOME)
     return home in (None, "", me.namespace) or realm.acted.get(RELEASE_TO) == taker_text(me)
 
 
 def taker_text(me: RealmManager | ManifestMetadata) -> str:
-    """As the annotation `release-to` names a resource."""
+    """The name of this resource in the annotation `release-to`."""
     return f"{me.namespace}/{me.name}"
 
 
 def with_manager(realm: Realm, me: RealmManager, *, record: str | None = None, value: str = "") -> RealmFields:
-    """What changes when the resource takes the realm over: an agreement is used up by it.
+    """The changed fields when the resource takes the realm over, which uses up a `release-to`.
 
-    record, value  where to keep that an annotation asked for this, and how
+    record, value  the property that records the annotation's request, and its value
     """
     succeeded = [uid for uid in _succeeded(realm) if uid != me.uid]
     if realm.manager is not None and realm.manager.is_same(me) and realm.manager.uid:
@@ -95,7 +97,7 @@ def with_manager(realm: Realm, me: RealmManager, *, record: str | None = None, v
 
 
 def without_manager(realm: Realm) -> RealmFields:
-    """What changes when its resource leaves the realm to nobody: it may come back for it, and its namespace stays the realm's home."""
+    """The changed fields when a resource leaves the realm: it may take it back, and its namespace stays the realm's home."""
     if realm.manager is None:
         return RealmFields(manager=None)
     left = {HOME: realm.manager.namespace, FORMER: _identity(realm.manager)}
@@ -103,9 +105,9 @@ def without_manager(realm: Realm) -> RealmFields:
 
 
 def release_realm(store: Store, realm_id: str) -> Realm:
-    """Let go of a realm for good, whoever manages it: any resource may adopt it then. For a person with access to the store.
+    """Release a realm for good, whoever manages it: any resource may adopt it then. For a person with access to the store.
 
-    raises        NotFoundError when there is none; SwapConflictError when somebody else changes it at the same time
+    raises        NotFoundError when there is none; SwapConflictError when another process changes it at the same time
     """
     realms = RealmRegistry(store)
     realm = realms.read_realm(realm_id)
@@ -113,7 +115,9 @@ def release_realm(store: Store, realm_id: str) -> Realm:
 
 
 def adopt_record(me: RealmManager) -> str:
-    """Where a realm keeps that this resource has adopted it: one record each, or two of them would take it from each other for ever."""
+    """The property that records an adoption by this resource: one for each resource, or two would take the realm from each other
+    for ever.
+    """
     return f"{ADOPT} {manager_text(me)}"
 
 

@@ -1,4 +1,4 @@
-"""Carries out what was planned, one step after the other. Each step is a swap of what was seen, and tells in a sentence what it did."""
+"""Executes a plan, one step after the other. Each step is a swap of the observed state, and returns a sentence on what it did."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ from headwater.store import ObjectId, RealmId, Store, id_text
 from headwater.tasks import Task, TaskQueue
 
 BOOTSTRAPPED = "headwater.dev/bootstrapped-client"
-"""Where a realm keeps the client id of the credentials for which those of an earlier bootstrap, that was broken off, gave way."""
+"""The property with the client id of the credentials that replaced those of an interrupted bootstrap."""
 
 
 class RealmExecutor:
-    """Acts on one realm. Every change is a swap of the definition that was planned from, or was made by the step before.
+    """Acts on one realm. Every change is a swap of the definition that the plan is based on, or that the previous step wrote.
 
-    Whoever was faster makes a step raise SwapConflictError; then look and plan again.
+    If another process was faster, a step raises SwapConflictError; then observe and plan again.
     """
 
     def __init__(self, store: Store, realm_id: RealmId, observed: ObservedRealm, *, credentials: CredentialsSink) -> None:
@@ -72,7 +72,7 @@ class RealmExecutor:
         self._credentials = credentials
 
     def execute(self, action: Effect) -> str | None:
-        """Do it, and tell what was done; None when there was nothing to do any more."""
+        """Carry the action out and return a description; None when nothing was left to do."""
         match action:
             case CreateRealm(fields):
                 self._seen = self._realms.create_realm(self._id, **fields)
@@ -112,16 +112,17 @@ class RealmExecutor:
         return self._seen
 
     def _bootstrap(self) -> str:
-        """Credentials first, then their hash: whenever this is interrupted, the realm ends with the one set that is kept.
+        """Store the credentials, then their hash: wherever this is interrupted, the realm ends with the one stored set.
 
-        The realm is this manager's, and served nobody yet: where its root has other credentials, of a manager before or of a Secret
-        that is gone, nobody needs them, and they give way.
+        The realm belongs to this manager and has served nobody yet: credentials of its root from an earlier manager or a deleted
+        Secret are
+        unused, and are replaced.
         """
         kept = self._credentials.write_credentials(self._id, new_credentials())
         hashed = hash_credentials(kept)
         foreign = self._foreign_root(kept, hashed)
         if foreign is not None:
-            # whoever bootstraps it with those at this moment is beaten from here on, and cannot bring them into an ACTIVE realm
+            # a concurrent bootstrap with those credentials fails from here on, and cannot bring them into an ACTIVE realm
             self._update(RealmFields(acted={**self._realm.acted, BOOTSTRAPPED: kept.client_id}))
         seen = self._realm
         self._seen = bootstrap(self._realms, self._id, hashed, seen=seen, replaces=foreign)
@@ -135,16 +136,16 @@ class RealmExecutor:
         return f"bootstrapped realm {self._id}; the credentials of its root are in {self._credentials.place(self._id)}"
 
     def _foreign_root(self, kept: Credentials, hashed: CredentialsHash) -> str | None:
-        """The client id of the root's credentials, if they are others than the kept ones."""
+        """The client id of the root's credentials, if they differ from the stored ones."""
         root = find_root(self._realms, self._id)
         if root is None or root.credentials == hashed or verify_secret(root.credentials, kept):
             return None
         return root.credentials.client_id
 
     def _rotate(self, token: str) -> str | None:
-        """The new ones are kept first, under the token: whenever this is interrupted, it ends with the one set that is kept.
+        """Store new credentials under the token, then their hash: wherever this is interrupted, it ends with the one stored set.
 
-        A token that was used before makes no new ones, and nobody is told that there are any.
+        A token that was used before creates none, and reports none.
         """
         made = new_credentials()
         kept = self._credentials.rotate_credentials(self._id, made, token)
@@ -156,7 +157,7 @@ class RealmExecutor:
         return f"rotated the credentials of the root of realm {self._id}; they are in {self._credentials.place(self._id)}"
 
     def _remove(self) -> str | None:
-        if not self._realms.is_realm_empty(self._realm):  # a late writer: the purge has to be done once more
+        if not self._realms.is_realm_empty(self._realm):  # a late writer left rows: purge once more
             return _act_on_task(self._store, self._realm, SubmitTask(PURGE, self._store.clock.now()))
         # credentials first: they are all that a later realm of this id could mistake for its own
         self._credentials.remove_credentials(self._id, self._check_unchanged)
@@ -164,7 +165,7 @@ class RealmExecutor:
         return f"deleted realm {self._id}"
 
     def _check_unchanged(self) -> None:
-        """Another process may have removed the realm and made it again since this was planned:
+        """Check that the realm is still the planned one. Another process may have removed and recreated it since:
 
         this one     plans the removal of the PURGED realm ........................ removes the credentials: of which realm?
         the other    ..................................... removes it, makes it anew
@@ -188,7 +189,7 @@ class RealmExecutor:
 
 
 class CatalogExecutor:
-    """Acts on one catalog, as ``RealmExecutor`` does on a realm."""
+    """Acts on one catalog, like ``RealmExecutor`` on a realm."""
 
     def __init__(self, store: Store, name: str, observed: ObservedCatalog) -> None:
         if observed.realm is None:
@@ -200,7 +201,7 @@ class CatalogExecutor:
         self._seen = observed.catalog
 
     def execute(self, action: Effect) -> str | None:
-        """Do it, and tell what was done; None when there was nothing to do any more."""
+        """Carry the action out and return a description; None when nothing was left to do."""
         match action:
             case CreateCatalog(fields):
                 return self._create(fields)
@@ -223,7 +224,7 @@ class CatalogExecutor:
         try:
             self._seen = self._catalogs.create_catalog(self._name, **fields)
         except ConflictError as beaten:
-            # another resource, or a person, made it since it was looked for: whose it is now is found out by looking again
+            # a resource or a person created it meanwhile: observe again to see whose it is
             raise SwapConflictError(str(beaten)) from beaten
         return f"created catalog {self._name} of realm {self._realm.id}"
 
@@ -261,7 +262,7 @@ def _act_on_task(store: Store, realm: Realm, action: Effect) -> str | None:
 
 
 def _steer(step: Callable[[ObjectId], Task], task: ObjectId) -> None:
-    """A task that was active when it was looked at may have ended since: what to do then is found out by looking again."""
+    """Act on a task that was active when it was observed. If it has ended since, observe again."""
     try:
         step(task)
     except (RefusedError, NotFoundError) as ended:

@@ -1,4 +1,4 @@
-"""What has to happen so that a realm becomes as its manifest says: a pure function from what is wished and what is seen to actions."""
+"""The plan for a realm: a pure function from the manifest and the observed state to actions."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from headwater.reconcile.scheduled_tasks import ScheduledWork, cancel_scheduled,
 from headwater.tasks import TaskState
 
 APPLIED = "headwater.dev/applied"
-"""Where a realm keeps the digest of the spec that was applied last."""
+"""The property with the digest of the spec that was applied last."""
 
 _BEGUN = (RealmState.CREATED, RealmState.INITIALIZING)
 _SETTLED = (RealmState.ACTIVE, RealmState.INACTIVE)
@@ -54,9 +54,9 @@ _GOING = (RealmState.PURGING, RealmState.PURGED)
 
 
 def plan_realm(manifest: RealmManifest, observed: ObservedRealm, now: Micros) -> list[Action]:
-    """The steps that can be taken now, in their order, and what waits or is refused. Nothing to do is an empty list.
+    """The actions that can be taken now, in order, and what waits or is refused. An empty list means nothing to do.
 
-    A step is planned only from what is seen, never from what was done before, so a plan that was broken off is taken up by the next one.
+    A step is planned only from the observed state, never from earlier steps, so the next plan resumes an interrupted one.
     """
     realm = observed.realm
     if realm is None:
@@ -70,9 +70,6 @@ def plan_realm(manifest: RealmManifest, observed: ObservedRealm, now: Micros) ->
 
 def _first_fields(manifest: RealmManifest, me: RealmManager) -> RealmFields:
     return RealmFields(**manifest.spec.fields(), manager=me)
-
-
-# A realm that belongs to another resource, or to nobody
 
 
 def _plan_foreign(manifest: RealmManifest, realm: Realm, observed: ObservedRealm) -> list[Action]:
@@ -110,7 +107,7 @@ def _plan_foreign(manifest: RealmManifest, realm: Realm, observed: ObservedRealm
 
 
 def _not_taken(realm: Realm, me: RealmManager) -> str:
-    """Why a realm is not taken over unasked, and how one asks."""
+    """The reason why a realm is not taken over unasked, and how to request it."""
     advice = f"annotate {ADOPT}: {realm.id} to take it over"
     if not belongs_to(realm, me) or realm.manager is None:
         return f"; {advice}"
@@ -124,7 +121,7 @@ def _not_taken(realm: Realm, me: RealmManager) -> str:
 
 
 def _plan_return(manifest: RealmManifest, realm: Realm, me: RealmManager) -> list[Action]:
-    """The resource was made again: after a deletion under Retain, or from a backup of its cluster."""
+    """Plan for a resource that was created anew: after a deletion under Retain, or from a backup of its cluster."""
     if realm.state is RealmState.LOADING:
         return [_loading(realm)]  # the import changes the definition, too
     asked = manifest.metadata.annotations.get(ADOPT)
@@ -132,7 +129,9 @@ def _plan_return(manifest: RealmManifest, realm: Realm, me: RealmManager) -> lis
 
 
 def _why_not_now(realm: Realm, owner: str) -> str:
-    """Only a realm that is whole, and stays, passes from one resource to another. Its root's credentials have to be somewhere first."""
+    """Why the realm cannot be taken over now: it must be complete and not going away, and its root's credentials must be stored
+    somewhere.
+    """
     away = f"`headwater realm purge {realm.id}` and `headwater realm delete {realm.id}` clear the way for a new one"
     if realm.state in _GOING:
         return f"{realm.state}: it is not adopted any more; {away}"
@@ -142,9 +141,6 @@ def _why_not_now(realm: Realm, owner: str) -> str:
         made = f"`headwater realm create {realm.id}` goes on with it"
         return f"{realm.state}: it is adopted once its bootstrap is done; {made}, or {away}"
     return f"{realm.state}: it is adopted once {owner} has brought its bootstrap to an end; where that is gone for good, {away}"
-
-
-# Living
 
 
 def _plan_life(manifest: RealmManifest, realm: Realm, observed: ObservedRealm, now: Micros) -> list[Action]:
@@ -190,7 +186,7 @@ def _loading(realm: Realm) -> WaitUntil:
 
 
 def _agree(manifest: RealmManifest, realm: Realm) -> list[Action]:
-    """Keep to whom the realm may go, for as long as its resource says so."""
+    """Record to whom the realm may be released, as long as its resource says so."""
     taker = manifest.metadata.annotations.get(RELEASE_TO)
     return [] if realm.acted.get(RELEASE_TO) == taker else [RecordHandled(RELEASE_TO, taker)]
 
@@ -200,7 +196,7 @@ def _wished_state(manifest: RealmManifest) -> RealmState:
 
 
 def _changes(manifest: RealmManifest, realm: Realm, *only: str) -> RealmFields:
-    """The fields that are not as wished."""
+    """The fields that differ from the manifest."""
     fields = manifest.spec.fields().items()
     return cast(
         RealmFields, {name: value for name, value in fields if (not only or name in only) and getattr(realm, name) != value}
@@ -234,13 +230,12 @@ def _rotate(manifest: RealmManifest, realm: Realm) -> list[Action]:
     return [RotateCredentials(asked), RecordHandled(ROTATE_CREDENTIALS, asked)]
 
 
-# Maintenance
-
-
 def _maintain(
     manifest: RealmManifest, realm: Realm, wished: MaintenanceSchedule, observed: ObservedRealm, now: Micros
 ) -> list[Action]:
-    """One collection waits for its time, while the realm is ACTIVE and maintenance not suspended. ``realm.maintenance`` held before."""
+    """Keep one collection scheduled while the realm is ACTIVE and maintenance is not suspended. ``realm.maintenance`` is the former
+    setting.
+    """
     asked = manifest.metadata.annotations.get(RUN_NOW)
     forgotten = [RecordHandled(name, None) for name in _answered(manifest, observed.me) if name in realm.acted]
     if realm.state is not RealmState.ACTIVE:
@@ -253,7 +248,7 @@ def _maintain(
 
 
 def _answered(manifest: RealmManifest, me: RealmManager) -> list[str]:
-    """Records of annotations that are gone."""
+    """Remove the records of annotations that are gone."""
     records = {RUN_NOW: RUN_NOW, ROTATE_CREDENTIALS: ROTATE_CREDENTIALS, ADOPT: adopt_record(me)}
     return [record for annotation, record in records.items() if annotation not in manifest.metadata.annotations]
 
@@ -262,7 +257,7 @@ def _schedule(realm: Realm, wished: MaintenanceSchedule, observed: ObservedRealm
     last = observed.tasks.last(COLLECT)
     if last is not None and last.state is TaskState.FAILED and observed.tasks.active(COLLECT) is None:
         return [dead_letter(last)]
-    # a schedule that was changed counts from the change: what the new one would have asked for before was not missed
+    # a changed schedule counts from the change: earlier times of the new schedule were not missed
     since = now if wished != realm.maintenance else (last.finished if last and last.finished else realm.created)
     cron = wished.schedule or weekly_schedule(realm.id)
     work = ScheduledWork(kind=COLLECT, subject="", arguments={}, cron=cron, zone=wished.time_zone)
@@ -277,12 +272,9 @@ def _collect_now(observed: ObservedRealm, now: Micros) -> list[Action]:
 
 
 def _unschedule(observed: ObservedRealm, now: Micros) -> list[Action]:
-    """A collection that is due was asked for by a person, and is not taken back."""
+    """Cancel the scheduled collection. A collection that is due was requested by a person, and stays."""
     waiting = observed.tasks.active(COLLECT)
     return [cancel_scheduled(waiting)] if waiting and waiting.state is TaskState.WAITING and waiting.due > now else []
-
-
-# Going
 
 
 def _plan_deletion(manifest: RealmManifest, realm: Realm, observed: ObservedRealm, now: Micros) -> list[Action]:
@@ -306,7 +298,7 @@ def _plan_deletion(manifest: RealmManifest, realm: Realm, observed: ObservedReal
 def _plan_purge(manifest: RealmManifest, realm: Realm, observed: ObservedRealm, now: Micros) -> list[Action]:
     steps: list[Action] = []
     if changes := _changes(manifest, realm, "purge_hold_seconds", "deletion_policy", "deletion_protection"):
-        # what the hold is has to be known before it is waited for: plan again
+        # the hold must be known before waiting for it: plan again
         return [UpdateRealm(changes, realm.acted.get(APPLIED, ""))]
     if realm.state is RealmState.ACTIVE:
         return [MoveRealm(RealmState.INACTIVE)]
@@ -324,7 +316,7 @@ def _plan_end(realm: Realm, observed: ObservedRealm, now: Micros) -> list[Action
 
 
 def _purge(observed: ObservedRealm, now: Micros) -> list[Action]:
-    """The task that empties the realm."""
+    """Submit the task that deletes the realm's rows."""
     if observed.tasks.active(PURGE) is not None:
         return []
     last = observed.tasks.last(PURGE)

@@ -20,9 +20,9 @@ _EXAMPLE = 'write minute, hour, day of month, month and day of week, for example
 def next_time(cron: str, zone: str, after: Micros) -> Micros:
     """The first time of the schedule that is later than ``after``.
 
-    A time that the clocks skip in spring comes as soon as they have been put forward; one that they show twice in autumn comes once.
+    A time that is skipped in spring comes as soon as the clocks have been put forward; one that occurs twice in autumn comes once.
 
-    raises        RefusedError for what is no cron expression or no time zone
+    raises        RefusedError for an invalid cron expression or time zone
     """
     start = as_datetime(after).astimezone(ZoneInfo(checked_zone(zone)))
     # seen from the second showing of an hour, the first one is still to come: skip what is past
@@ -31,29 +31,29 @@ def next_time(cron: str, zone: str, after: Micros) -> Micros:
 
 
 def is_due_at(cron: str, zone: str, last: Micros, now: Micros) -> Micros | None:
-    """When a run is due that has not been made since ``last``; None as long as none is.
+    """The time since ``last`` at which a run became due; None while none is due.
 
-    However many times went by during a downtime, one run makes up for them: the first time that was missed is returned,
-    and after the run, with a new ``last``, the others are gone.
+    One run makes up for all times that were missed during a downtime: the first missed time is returned,
+    and the others count no more after the run, with a new ``last``.
     """
     time = next_time(cron, zone, last)
     return time if time <= now else None
 
 
 def weekly_schedule(realm_id: str) -> str:
-    """The schedule of a realm that was given none: once a week, at a time spread by realm so that they do not all run at once."""
+    """The default schedule of a realm: once a week, at a time derived from its id so that they do not all run at once."""
     minute, hour, day = _spread(realm_id)
     return f"{minute} {hour} * * {day}"
 
 
 def daily_schedule(name: str) -> str:
-    """Once a day, at a time spread by name."""
+    """A schedule once a day, at a time derived from the name."""
     minute, hour, _ = _spread(name)
     return f"{minute} {hour} * * *"
 
 
 def checked_cron(text: str) -> str:
-    """The text as a cron expression of five fields that comes true some day.
+    """Check a cron expression of five fields that has a next time.
 
     raises        RefusedError that says what is wrong
     """
@@ -69,7 +69,7 @@ def checked_cron(text: str) -> str:
 
 
 def checked_zone(text: str) -> str:
-    """The text as the name of a time zone.
+    """Check the name of a time zone.
 
     raises        RefusedError when there is none of this name
     """

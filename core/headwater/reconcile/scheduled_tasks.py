@@ -1,4 +1,4 @@
-"""Tasks that a manifest keeps asking for: one of each waits for its time, and a dead one is left to a person."""
+"""Scheduled tasks of a manifest: one of each waits for its time, and a failed one is left to a person."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class ScheduledWork:
 
 
 def keep_scheduled(work: ScheduledWork, tasks: TaskHistory, *, since: Micros, now: Micros) -> list[Action]:
-    """One task of this kind and subject waits for the next time of the schedule.
+    """Keep one task of this kind and subject waiting for the next time of the schedule.
 
     since         the first time after this is due: the end of the last run, so that a run missed during a downtime is made up for
     """
@@ -31,7 +31,7 @@ def keep_scheduled(work: ScheduledWork, tasks: TaskHistory, *, since: Micros, no
     if waiting is None:
         return [SubmitTask(work.kind, next_time(work.cron, work.zone, since), work.subject, work.arguments)]
     if not waiting.is_scheduled or waiting.due <= now:
-        return []  # it runs, is about to, or waits for another attempt
+        return []  # it is running, due, or waiting for another attempt
     due = next_time(work.cron, work.zone, now)
     if waiting.due == due:
         return []
@@ -43,7 +43,7 @@ def cancel_scheduled(task: ObservedTask) -> CancelTask:
 
 
 def dead_letter(task: ObservedTask) -> ReportDrift:
-    """Word of a task that failed for good, or was cancelled, and is not asked for again by itself."""
+    """Report a task that failed for good or was cancelled, and is not requested again automatically."""
     name, what = id_text(task.id), f"{task.kind} {task.subject}".strip()
     if task.finished is not None and task.state.value == "CANCELLED":
         return ReportDrift(

@@ -1,4 +1,4 @@
-"""How things stand with a realm or a catalog, for people and programs that watch over it: read from the store, and nothing else."""
+"""Describe the state of a realm or a catalog for people and monitoring, from the store alone."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _SERVED = (RealmState.ACTIVE, RealmState.INACTIVE)
 class TaskDescription:
     """One task.
 
-    since         since when it waits: its due time, or the end of the attempt before, if that was later
+    since         the start of its waiting: its due time, or the end of the previous attempt, if that was later
     started       when its last attempt began
     done, total   how far that attempt is, in ``unit``; ``total`` is None while it is not known
     outcome       what a finished one counted, as plain data
@@ -65,7 +65,7 @@ class RealmDescription:
     """One realm.
 
     catalogs, tables  on the default branches; None in a realm that has none to read
-    tasks             those that are active
+    tasks             the active ones
     last_collection   the one that ended last, unless that one was cancelled before it began; ``last_success``: its end, if it succeeded
     next_collection   when the waiting one is due
     purge             the active one, or the last
@@ -118,7 +118,7 @@ class CatalogDescription:
 
 @dataclass(slots=True)
 class ContentCounts:
-    """Remembers how much there is of each type in a catalog: what did not change since is not counted again."""
+    """Caches the number of contents by type in a catalog: an unchanged catalog is not counted again."""
 
     most: int = 20_000
     _lock: Lock = field(default_factory=Lock)
@@ -127,7 +127,7 @@ class ContentCounts:
     def of(self, catalog: Catalog, key: RealmKey) -> TypeCounts:
         try:
             head = catalog.resolve()
-        except NotFoundError:  # it is being made just now
+        except NotFoundError:  # it is being created
             head = None
         if head is None:
             return {}
@@ -145,9 +145,9 @@ class ContentCounts:
 
 
 def describe_realm(store: Store, realm_id: str, *, counts: ContentCounts | None = None) -> RealmDescription | None:
-    """How things stand with a realm; None when there is none.
+    """Describe a realm; None when there is none.
 
-    counts        keep one between calls: then only what changed is counted
+    counts        keep one between calls, so that only changes are counted
     """
     realms = RealmRegistry(store)
     realm = realms.find_realm(realm_id)
@@ -177,7 +177,7 @@ def describe_realm(store: Store, realm_id: str, *, counts: ContentCounts | None 
 def describe_catalog(
     store: Store, realm_id: str, name: str, *, counts: ContentCounts | None = None
 ) -> CatalogDescription | None:
-    """How things stand with a catalog; None when it, or its realm, is not there."""
+    """Describe a catalog; None when it or its realm does not exist."""
     realms = RealmRegistry(store)
     realm = realms.find_realm(realm_id)
     if realm is None or realm.state not in _SERVED:
@@ -201,7 +201,7 @@ def describe_catalog(
 
 
 def _tasks(store: Store, realm: Realm) -> list[Versioned[Task]]:
-    """The realm's own, and not those of an earlier realm of the same id."""
+    """The realm's own tasks, without those of an earlier realm of the same id."""
     return [task for task in TaskQueue(store).of_realm(realm.id) if task.value.realm_key in (0, realm.key)]
 
 
@@ -220,7 +220,7 @@ def _last_succeeded(tasks: list[Versioned[Task]], kind: str, subject: str) -> Ve
 
 
 def _last_begun(tasks: list[Versioned[Task]], kind: str) -> Versioned[Task] | None:
-    """What was taken back before its time is no run."""
+    """The last run that began. A task that was cancelled before its time is no run."""
     last = _last(tasks, kind)
     return last if last is not None and last.value.attempt else None
 

@@ -1,4 +1,4 @@
-"""Values of a YAML file that remember where they stand. A wrong one is noted with its line and path, and reading goes on."""
+"""Values of a YAML file with their position. A wrong value is noted with its line and path, and reading continues."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TAG = "tag:yaml.org,2002:"
 
 @dataclass(frozen=True, slots=True, order=True)
 class ManifestFault:
-    """One thing that is wrong in a manifest. ``path`` is empty where the whole file or document is meant."""
+    """One fault in a manifest. ``path`` is empty where the whole file or document is meant."""
 
     file: str
     line: int
@@ -46,7 +46,7 @@ class ManifestError(RefusedError):
 
 @dataclass(slots=True)
 class YamlSource:
-    """One file, and the faults that were found in it so far."""
+    """One file, and the faults that were found in it."""
 
     file: str
     faults: list[ManifestFault] = field(default_factory=list)
@@ -57,7 +57,7 @@ class YamlSource:
 
 @dataclass(frozen=True, slots=True)
 class YamlValue:
-    """One value. Every reading method returns what stands there, or notes a fault and returns an empty value of its type."""
+    """One value. Every reading method returns the value, or notes a fault and returns an empty value of its type."""
 
     source: YamlSource
     node: yaml.Node
@@ -105,7 +105,7 @@ class YamlValue:
         return int(word)
 
     def choice(self, *choices: str) -> str:
-        """One of a few words."""
+        """One of several words."""
         word = self._scalar("one of " + ", ".join(choices))
         if word is not None and word not in choices:
             near = _nearest(word, choices)
@@ -113,7 +113,7 @@ class YamlValue:
         return word if word in choices else choices[0]
 
     def duration(self) -> float:
-        """Seconds; endless where a fault was noted, so that no bound is missed as well."""
+        """A duration in seconds; infinite after a fault, so that no bound is reported as well."""
         word = self._scalar("a duration such as 30d")
         if word is None:
             return math.inf
@@ -146,7 +146,7 @@ class YamlValue:
         return "" if self.node.tag == _TAG + "str" and self.node.value == "" else self.text()
 
     def block(self, *known: str) -> YamlBlock:
-        """A mapping whose names are known; every other name is a fault that shows the nearest right one."""
+        """A mapping with known names; every other name is a fault that suggests the nearest known one."""
         values = {}
         for name, (key, value) in self._entries().items():
             if name in known:
@@ -192,7 +192,7 @@ class YamlValue:
 
 @dataclass(frozen=True, slots=True)
 class YamlBlock:
-    """A mapping with known names, possibly empty because it was not given. ``null`` counts as not given, as it does in Kubernetes."""
+    """A mapping with known names, empty if it was not given. ``null`` counts as not given, as in Kubernetes."""
 
     source: YamlSource
     path: str
@@ -204,12 +204,12 @@ class YamlBlock:
         return None if value is None or value.is_null else value
 
     def given(self, name: str, read: Callable[[YamlValue], T], default: E) -> T | E:
-        """What ``read`` makes of the field, or the default where it is not given."""
+        """The value that ``read`` makes of the field, or the default where it is not given."""
         value = self.find_value(name)
         return default if value is None else read(value)
 
     def required(self, name: str, read: Callable[[YamlValue], T], empty: E) -> T | E:
-        """What ``read`` makes of the field; its absence is a fault."""
+        """The value that ``read`` makes of the field; its absence is a fault."""
         if self.find_value(name) is None:
             self.source.fault(self.line, self._path_of(name), "is missing")
         return self.given(name, read, empty)
@@ -234,7 +234,7 @@ class YamlBlock:
 
 
 def read_documents(text: str, source: YamlSource) -> list[YamlValue]:
-    """The documents of one file that are not empty; text that is no YAML is noted as a fault."""
+    """The non-empty documents of one file; text that is no YAML is noted as a fault."""
     try:
         nodes = list(yaml.compose_all(text, Loader=yaml.SafeLoader))
     except yaml.MarkedYAMLError as error:
@@ -249,7 +249,7 @@ def read_documents(text: str, source: YamlSource) -> list[YamlValue]:
 
 
 def plain_value(value: object, source: YamlSource) -> YamlValue:
-    """A value that was read already, such as the body of a resource; its faults stand in no line."""
+    """A value that was parsed elsewhere, such as the body of a resource; its faults have no line."""
     return YamlValue(source, _node(value), "")
 
 
@@ -278,7 +278,7 @@ def _nearest(word: str, known: Sequence[str]) -> str | None:
 
 
 def _likely_duration(word: str) -> str:
-    """``30 days`` meant ``30d``: the number and the first letter, where they make a duration."""
+    """Suggest a duration: ``30 days`` probably means ``30d``."""
     guess = re.sub(r"[\s_]+", "", word.lower())
     found = re.fullmatch(r"([0-9]+)(ms|[smhd])?[a-z]*", guess)
     return f"{found[1]}{found[2] or 's'}" if found else "30d"

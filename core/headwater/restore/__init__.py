@@ -1,6 +1,6 @@
 """Restore: bring a realm, a catalog or one reference back to an earlier state, by new commits on top.
 
-Knows nothing of tasks but the id in whose name commits are pinned, and nothing of who asks.
+Knows only the id of a task, which owns the pins of commits, and does not know its caller.
 """
 
 from headwater.restore.restoration import RestoreResult, restore_state

@@ -1,6 +1,6 @@
-"""Carry out a restoration: pin first, revive what was deleted, commit on top of each reference, delete last what was made later.
+"""Carry out a restoration: first pin, then revive what was deleted, commit on top of each reference, and last delete what was made later.
 
-Every step reads what is there first: taken again, after an interruption or by a second restoration, it does nothing.
+Every step reads the current state first and is idempotent: after an interruption, or in a second restoration, it does nothing.
 """
 
 from __future__ import annotations
@@ -62,11 +62,11 @@ _SHOWN, _SHOWN_BYTES = 100, 32 * 1024
 
 @dataclass(slots=True)
 class RestoreResult:
-    """What a restoration did.
+    """The result of a restoration.
 
     steps         one for each reference, as ``RestoreStep.as_plain`` says it; ``commit`` is the new one, or None
     conflicts     tables that stay away, each with the reason
-    notes         what could not come back, or was left as it is
+    notes         what could not be restored, or was left unchanged
     """
 
     realm: str
@@ -76,7 +76,7 @@ class RestoreResult:
     notes: list[str] = field(default_factory=list)
 
     def as_plain(self) -> dict[str, Any]:
-        """For a task's outcome and a run's record: the numbers are whole, the lists as long as there is room for them."""
+        """The result for a task's outcome and a run's record: exact counts, and lists as long as there is room for them."""
         limit = _SHOWN
         while limit and len(msgspec.json.encode(self._shown(limit))) > _SHOWN_BYTES:
             limit //= 2
@@ -104,7 +104,7 @@ def restore_state(
     fence: Fence = lambda: None,
     progress: ProgressCallback = lambda done, total, unit: None,
 ) -> RestoreResult:
-    """Make a realm, a catalog or one reference hold what it held, by new commits.
+    """Restore a realm, a catalog or one reference to an earlier state, by new commits.
 
     owner         the task, in whose name what is read stays pinned; its commits name it, so that a later attempt knows what is done
     asked         when the task was asked for: its commits are no older, and what others did after it stays; None: there are none
@@ -114,7 +114,7 @@ def restore_state(
     result = RestoreResult(rows.realm, str(request.aim))
     result.notes = [f"{step.text}: {step.note}" for step in plan.steps if step.act in (RestoreAction.KEEP, RestoreAction.LOSE)]
     if not plan.is_needed:
-        unpin_commits(rows, owner, fence=fence)  # an earlier attempt may have done everything but that
+        unpin_commits(rows, owner, fence=fence)  # an earlier attempt may have done everything except this
         return result
     carrier = _Restoration(rows, request, result, fence, _TaskMark(owner, None if asked is None else asked.time))
     fence()
@@ -128,7 +128,7 @@ def restore_state(
 
 
 def _pin(rows: RealmStore, owner: ObjectId, steps: Sequence[RestoreStep], fence: Fence) -> None:
-    """Everything that is read from, at once: nothing is restored where something of it is garbage already."""
+    """Pin everything that is read from, at once: nothing is restored if a part of it is garbage already."""
     wanted: dict[ObjectId, tuple[str, ...]] = {}
     for step in steps:
         if step.target is not None and step.act.changes:
@@ -138,15 +138,15 @@ def _pin(rows: RealmStore, owner: ObjectId, steps: Sequence[RestoreStep], fence:
 
 
 class _TaskMark(NamedTuple):
-    """What the commits of a restoration are known by: whoever goes on where it was interrupted undoes nothing that others did after it."""
+    """Identifies the commits of a restoration, so that a resumed one undoes nothing that others did after it."""
 
     owner: ObjectId
     since: Micros | None
 
     def find_done(self, rows: RealmReader, now: Head | None, has_state: Callable[[Head], bool]) -> ObjectId | None:
-        """The commit on top of which a reference holds what was wanted, if this task made it.
+        """The commit by which this task restored a reference, if it did.
 
-        has_state     whether a commit holds what was wanted
+        has_state     whether a commit holds the wanted state
         """
         if now is None or self.since is None:
             return None
@@ -162,7 +162,9 @@ class _TaskMark(NamedTuple):
         return bool(commit.properties.get("task") == id_text(self.owner))
 
     def _may_have_made(self, commit: Commit) -> bool:
-        """An earlier release named its task among the words of a commit, which anybody may choose: so they alone prove nothing."""
+        """Whether this task may have made the commit. An earlier release named its task only in the message, which anybody may
+        choose: no proof.
+        """
         words = CommitMeta.from_commit(commit).properties
         return "task" not in commit.properties and words.get("task") == (id_text(self.owner),)
 
@@ -193,10 +195,10 @@ class _Restoration:
             self._delete_catalog(catalogs, definition)
 
     def _delete_catalog(self, catalogs: Catalogs, planned: CatalogDefinition) -> None:
-        """The very one that was planned: another may have its name by now."""
+        """Delete the planned catalog, and no other that has its name now."""
         now = find_definition(self._rows, catalog_id=planned.id)
         if now is None or now.state is not CatalogState.ACTIVE:
-            return  # somebody else did
+            return  # another process did
         self._fence()
         catalogs.delete_catalog(now.name, seen=now)
 
@@ -245,7 +247,7 @@ class _Restoration:
         try:
             delete(step.name, fence=self._fence)
         except NotFoundError:
-            return  # somebody else did
+            return  # another process did
 
     def _move(self, step: RestoreStep) -> None:
         row = self._rows.read_reference(step.reference, fresh=True)
@@ -258,7 +260,7 @@ class _Restoration:
         assign_reference(self._rows, step.reference, target, expected=row.pointer, among=step.among)
 
     def _restore(self, step: RestoreStep) -> ObjectId | None:
-        """A commit on top whose state is the target's, but for tables that others have the files of."""
+        """Commit the target's state on top, without tables whose files others have claimed."""
         target = None if step.target is None else read_commit(self._rows, step.target)
         now = read_head(self._rows, step.reference, fresh=True)
 
@@ -312,7 +314,7 @@ class _Restoration:
 
 
 def _without(found: Sequence[StateDifference], refused: Container[bytes]) -> list[StateDifference]:
-    """Without the tables that stay away. What stands under the key of one stays, unless it goes back to a key of its own."""
+    """The differences without the tables that stay away. The content under such a key stays, unless it returns to a key of its own."""
 
     def is_refused(one: StateDifference) -> bool:
         return one.index_name == CONTENT and one.key in refused
@@ -330,7 +332,7 @@ def _without(found: Sequence[StateDifference], refused: Container[bytes]) -> lis
 
 
 def _read_ahead(rows: RealmStore, wanted: Sequence[StateDifference], objects: dict[ObjectId, StoredObject]) -> None:
-    """What is to be copied, in bulk."""
+    """Read in bulk what is to be copied."""
     missing = [
         one.then.object_id
         for one in wanted
@@ -357,7 +359,7 @@ def _checked(rows: RealmStore, object_id: ObjectId, found: StoredObject | None) 
 def _apply(
     tx: Transaction, wanted: Sequence[StateDifference], objects: dict[ObjectId, StoredObject], target: Head | None
 ) -> None:
-    """Edit the indexes. What comes back is copied: the objects of old commits may be garbage tomorrow."""
+    """Edit the indexes. Restored objects are copied, because the objects of old commits may be garbage tomorrow."""
     copies: dict[ObjectId, ObjectId] = {}
     for one in wanted:
         if one.index_name == CONTENT:

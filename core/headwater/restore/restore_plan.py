@@ -1,4 +1,4 @@
-"""Plan a restoration: from a request to one step for each reference, by what it held then and what changed since. Writes nothing."""
+"""Plan a restoration: one step for each reference, from its state at the target and the changes since. Writes nothing."""
 
 from __future__ import annotations
 
@@ -45,22 +45,22 @@ from headwater.store import ObjectId, RealmStore, Reference, id_text, is_note
 
 
 class RestoreAction(StrEnum):
-    """What happens to one reference or catalog."""
+    """The action on one reference or catalog."""
 
     RESTORE = "restore"
-    """A commit on top, whose state equals the target's."""
+    """Commit on top, with the state of the target."""
     REVIVE = "revive"
-    """It was deleted: it comes back, and is restored if it was elsewhere then."""
+    """Revive a deleted reference, and restore it if it pointed elsewhere then."""
     MOVE = "move"
-    """A tag is put on the commit that it stood at."""
+    """Set a tag to the commit that it pointed to."""
     UPDATE = "update"
-    """Fields of a catalog's definition become as they were."""
+    """Restore fields of a catalog's definition."""
     DELETE = "delete"
-    """It was made later, and is deleted."""
+    """Delete what was made later."""
     KEEP = "keep"
-    """It was made later, or others changed it since the restoration was asked for: it stays as it is."""
+    """Leave it unchanged: it was made later, or others changed it since the restoration was requested."""
     LOSE = "lose"
-    """It cannot come back."""
+    """It cannot be restored."""
     NOTHING = "nothing"
     """It is as it was."""
 
@@ -73,11 +73,11 @@ class RestoreAction(StrEnum):
 class RestoreStep:
     """One reference, or (``reference`` empty) a catalog itself.
 
-    text          in the words of a person: ``lake/main``, ``grants``, ``lake``
-    target        the commit whose state is wanted; None: it held nothing
+    text          the name that people use: ``lake/main``, ``grants``, ``lake``
+    target        the commit whose state is wanted; None: the reference held nothing
     among         references in whose history the target may be, beside its own
-    counts        by type, as far as the head of now tells
-    fields        of a catalog, as they were
+    counts        changes by type, as far as the current head shows
+    fields        the restored fields of a catalog
     """
 
     act: RestoreAction
@@ -104,7 +104,7 @@ class RestoreStep:
 
 @dataclass(frozen=True, slots=True)
 class RestorePlan:
-    """All steps, in the order in which they are taken: what comes back before what is written to it."""
+    """All steps, in order: what is revived comes before what is written to it."""
 
     steps: tuple[RestoreStep, ...]
 
@@ -120,17 +120,17 @@ _DERIVED = {
 }
 _OWN = tuple(name for name in REALM_REFERENCES if name not in _DERIVED)
 _FIELDS = ("base_location", "allowed_locations", "default_branch", "properties")
-"""Of a catalog, what a restoration brings back. The rest is for its manager to say, or for the hand that deletes."""
+"""The fields of a catalog that a restoration brings back. The others are up to its manager, or to the person who deletes."""
 _LATER = "made later: it stays, unless --prune says otherwise"
 _SINCE = "since this restoration was asked for: it stays so"
 
 
 def plan_restoration(rows: RealmStore, request: RestoreRequest, *, asked: RequestMoment | None = None) -> RestorePlan:
-    """The steps by which a realm, or a part of it, becomes as it was.
+    """The steps that restore a realm or a part of it.
 
-    asked         when it was asked for: whatever was made, moved or deleted after that stays; None: now
+    asked         when it was requested: whatever was made, moved or deleted after that stays; None: now
     raises        NotFoundError for an unknown catalog or branch, or one that was not there · ExpiredError for a collected commit, or a
-                  past that is forgotten · RefusedError when times cannot be relied upon, or the request means nothing ·
+                  past that is no longer recorded · RefusedError when times are unreliable, or the request names nothing ·
                   CorruptionError when a catalog's definition of then is not there
     """
     return RestorePlan(tuple(_Planner(rows, request, asked).steps()))
@@ -158,7 +158,7 @@ class _Planner:
             yield from self._catalog(self._catalogs.read_catalog(name))
 
     def _meaning(self) -> tuple[str, str]:
-        """What the reference's text stands for. A catalog may have the name of one of the realm's own references."""
+        """Resolve the reference's text. A catalog may have the name of one of the realm's own references."""
         prefix, colon, rest = self._text.partition(":")
         if colon and prefix in ("catalog", "reference"):
             return prefix, rest
@@ -178,8 +178,6 @@ class _Planner:
             what = f"catalog {self._text!r}" if self._text else f"realm {self._rows.realm!r}"
             raise RefusedError(f"{self._aim} belongs to one reference: for the whole of {what} give a time")
         return self._aim.time
-
-    # the whole realm
 
     def _realm(self) -> Iterator[RestoreStep]:
         time = self._time()
@@ -218,8 +216,6 @@ class _Planner:
         yield RestoreStep(act=RestoreAction.REVIVE, text=held.name, catalog=held)
         yield from self._catalog(held, was)
 
-    # one catalog
-
     def _catalog(self, now: CatalogDefinition, was: CatalogDefinition | None = None) -> Iterator[RestoreStep]:
         time = self._time()
         was = was or self._definition_at(now, time)
@@ -255,7 +251,7 @@ class _Planner:
         return found
 
     def _definition_asked(self, now: CatalogDefinition) -> CatalogDefinition:
-        """The catalog's definition when this was asked for: a field that others changed after that stays. As it is now, if none tells."""
+        """The catalog's definition when this was requested, so that later changes of others stay; the current one if none is recorded."""
         if self._since is None or not self._is_resumed:
             return now
         with suppress(RefusedError, NotFoundError):
@@ -272,7 +268,7 @@ class _Planner:
         return {} if found is None else {entry.key: entry for entry in listed_refs(found.index(REFS_INDEX))}
 
     def _listed(self, catalog: CatalogDefinition, entry: ListedRef, row: Reference | None, names: PastNames) -> RestoreStep:
-        """One name, listed then or now, with its row."""
+        """Plan one name that is listed then or now, with its row."""
         reference = entry.reference(catalog.id)
         text = f"{catalog.name}/{entry.name}"
         step = RestoreStep(
@@ -296,8 +292,6 @@ class _Planner:
 
     def _is_newer(self, time: Micros | None) -> bool:
         return self._since is not None and time is not None and time > self._since
-
-    # one reference
 
     def _branch_or_tag(self, catalog_name: str, name: str) -> RestoreStep:
         catalog = self._catalogs.read_catalog(catalog_name)
@@ -332,13 +326,13 @@ class _Planner:
         return [entry.reference(catalog.id) for entry in self._listed_now(refs).values()]
 
     def _own(self, reference: str, text: str) -> RestoreStep:
-        """A reference that is neither branch nor tag. It is never deleted alone."""
+        """Plan a reference that is neither branch nor tag. It is never deleted alone."""
         if reference in _DERIVED:
             raise RefusedError(f"reference {reference!r} is not restored by itself: {_DERIVED[reference]}")
         step = RestoreStep(act=RestoreAction.NOTHING, text=text, reference=reference)
         row = self._rows.find_row(reference)
         if row is None:
-            return step  # a realm of an earlier release, or one that is not whole
+            return step  # a realm of an earlier release, or an incomplete one
         if self._aim.commit is not None:
             return self._back(step, row, read_commit(self._rows, self._aim.commit))
         then = None if row.created > self._time() else past_head(self._rows, row, self._time())
@@ -349,7 +343,7 @@ class _Planner:
         return self._back(step, row, then)
 
     def _back(self, step: RestoreStep, row: Reference, target: Head | None) -> RestoreStep:
-        """What it takes that a reference holds what it held at ``target``."""
+        """The actions that bring a reference back to the state of ``target``."""
         step = dataclasses.replace(step, target=None if target is None else target.id)
         is_alive = row.deleted is None
         if self._is_newer(row.deleted):
@@ -374,10 +368,10 @@ class _Planner:
         return dataclasses.replace(step, act=act, counts=counts)
 
     def _was_as_wanted(self, row: Reference, target: Head | None) -> bool:
-        """Whether there was nothing to be done when this was asked for: so no attempt did anything, and others went on from there."""
+        """Whether nothing had to be done at the time of the request: then no attempt did anything, and others continued from there."""
         if self._since is None or not self._is_resumed or row.created > self._since:
             return False
-        with suppress(RefusedError, NotFoundError):  # who commits so often that it cannot be told is not waited for
+        with suppress(RefusedError, NotFoundError):  # the reference moves too often to find out; do not wait for it
             asked = past_head(self._rows, row, self._since)
             return not self._counts(row.name, asked, target)
         return False
@@ -387,7 +381,7 @@ class _Planner:
 
 
 def _checked_own(rows: RealmStore, reference: str) -> str:
-    """A reference that may be restored by its own name: one of the realm, or the roles or grants of a catalog.
+    """Check that a reference may be restored by its own name: one of the realm, or the roles or grants of a catalog.
 
     raises        RefusedError for branches and tags, whose tables take claims, and for lists of names, which must hold all that there is ·
                   NotFoundError for none such
@@ -414,7 +408,7 @@ class PastNames:
     """The branches and tags that a catalog listed at a moment.
 
     listed        by index key
-    relisted      by reference, when each was listed for the first time after that moment: by then it was not alive any more
+    relisted      by reference, the first time after that moment at which it was listed again: until then it was deleted
     """
 
     rows: RealmStore
@@ -423,7 +417,7 @@ class PastNames:
     relisted: Mapping[str, Micros]
 
     def has_living(self, key: bytes, row: Reference) -> bool:
-        """Whether a name was listed, and its reference alive. RefusedError when the row's times cannot be right."""
+        """Whether a name was listed and its reference alive. RefusedError when the row's times are impossible."""
         check_reference_times(self.rows, row, self.time, what=partial(reference_text, self.rows, row.name))
         return key in self.listed and not isinstance(
             pointer_as_of(row, self.time, self.relisted.get(row.name)), AbsentReference
@@ -431,7 +425,7 @@ class PastNames:
 
 
 def past_head(rows: RealmStore, row: Reference, time: Micros) -> Head | None:
-    """The commit that was HEAD at a moment; None: the reference had none yet, or was not there. Raises as ``state_as_of`` does."""
+    """The head of a reference at a moment; None if it had no commit yet, or did not exist. Raises as ``state_as_of`` does."""
     found = state_as_of(rows, row, time, what=partial(reference_text, rows, row.name))
     return None if isinstance(found, AbsentReference) else found
 

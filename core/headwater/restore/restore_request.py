@@ -1,4 +1,4 @@
-"""What a person wants to restore: which part of a realm, and as of which commit or moment."""
+"""The request of a restoration: which part of a realm, and as of which commit or moment."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ _SECOND = 999_999
 
 @dataclass(frozen=True, slots=True)
 class RestoreTarget:
-    """A commit, or what held at a moment: one of the two."""
+    """The target of a restoration: either a commit, or a moment."""
 
     commit: ObjectId | None = None
     time: Micros | None = None
 
     @classmethod
     def from_text(cls, text: str, now: Micros) -> RestoreTarget:
-        """A commit's hash; a time in RFC 3339, in UTC unless it names a zone; or how long ago, such as ``90m``.
+        """Parse a commit's hash; a time in RFC 3339, in UTC unless it names a zone; or an age, such as ``90m``.
 
         A time without a fraction means the end of its second: that is how times are printed.
 
-        raises        RefusedError for anything else, and for a time to come
+        raises        RefusedError for anything else, and for a time in the future
         """
         if _COMMIT.fullmatch(text):
             return cls(commit=id_of(text))
@@ -51,11 +51,11 @@ class RestoreTarget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestoreRequest:
-    """A restoration as it is asked for.
+    """The request of a restoration.
 
     reference     ``lake/main``, ``lake``, ``grants``, or empty for the whole realm
     prune         delete the branches, tags and catalogs that were made later
-    author        who asks for it; noted in its commits
+    author        the requester, recorded in its commits
     """
 
     reference: str
@@ -64,20 +64,20 @@ class RestoreRequest:
     author: str = ""
 
     def arguments(self) -> dict[str, Any]:
-        """As a task carries it."""
+        """The request as the arguments of a task."""
         commit = None if self.aim.commit is None else id_text(self.aim.commit)
         told = {"reference": self.reference, "commit": commit, "time": self.aim.time, "prune": self.prune}
         return told | ({"author": self.author} if self.author else {})
 
     def is_same(self, arguments: Mapping[str, Any]) -> bool:
-        """Whether a task carries this request, whoever asked for it."""
+        """Whether a task carries this request, whoever requested it."""
         return {**arguments, "author": self.author} == {**self.arguments(), "author": self.author}
 
     @classmethod
     def from_arguments(cls, arguments: Mapping[str, Any]) -> RestoreRequest:
-        """The reverse of ``arguments``.
+        """Parse the arguments of a task.
 
-        raises        RefusedError when they are of something else
+        raises        RefusedError when they are not those of a restoration
         """
         commit, time = arguments.get("commit"), arguments.get("time")
         if (commit is None) == (time is None):
@@ -92,9 +92,9 @@ class RestoreRequest:
 
 
 class RequestMoment(NamedTuple):
-    """When a restoration was asked for, and whether an earlier attempt may have done a part of it. What others did after that stays.
+    """The time of a request, and whether an earlier attempt may have done a part of it. Later changes of others stay.
 
-    Only of a second attempt it is believed that a reference needs nothing because it needed nothing then: clocks may differ.
+    Only a second attempt may conclude that a reference needs nothing because it needed nothing then: clocks may differ.
     """
 
     time: Micros

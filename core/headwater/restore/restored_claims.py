@@ -1,4 +1,4 @@
-"""Claims of restored tables: taken anew, before the commit that brings the tables back."""
+"""Claims of restored tables: taken again before the commit that brings the tables back."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def claim_restored_tables(
     """Take the claims of the Iceberg tables that these differences bring back, in batches.
 
     then          the commit whose state is wanted: tables that shared files in it share them again
-    returns       the keys that cannot come back, because others have their files by now, each with the reason
+    returns       the keys that cannot be restored because others have claimed their files, each with the reason
     """
     refused: dict[bytes, str] = {}
     coming = [one for one in found if _comes_back(one)]
@@ -56,7 +56,7 @@ def claim_restored_tables(
 
 
 def _comes_back(one: StateDifference) -> bool:
-    """A table that is put where it was not, or where another one is."""
+    """Whether the table is put where none was, or where another one is."""
     if one.index_name != CONTENT or one.then is None:
         return False
     then = ContentValue.from_value(one.then)
@@ -76,7 +76,7 @@ def _claims(rows: RealmStore, catalog_id: str, part: Sequence[StateDifference], 
 
 
 def _places(rows: RealmStore, then: Head | None, content_ids: Sequence[UUID]) -> dict[UUID, StoredPlaces]:
-    """Of those tables whose metadata is stored with them."""
+    """The places of the tables whose metadata is stored with them."""
     if then is None or not content_ids:
         return {}
     stored = then.index(IDS).get_many([one.bytes for one in content_ids])
@@ -86,7 +86,7 @@ def _places(rows: RealmStore, then: Head | None, content_ids: Sequence[UUID]) ->
 
 
 def _claim(catalog_id: str, content_id: UUID, table: IcebergTable, places: StoredPlaces | None) -> TableClaim | None:
-    """None for a table that lies nowhere: who commits one may say anything of its place."""
+    """The claim of a table; None for a table without a location: its committer may claim any place."""
     location = places.location if places is not None and places.location is not None else _folder(table)
     if not _is_place(location):
         return None
@@ -102,7 +102,9 @@ def _is_place(folder: str) -> bool:
 
 
 def _folder(table: IcebergTable) -> str:
-    """Where a table lies that has no metadata stored: the folder of its metadata file, or the one above where that has the usual name."""
+    """The location of a table without stored metadata: the folder of its metadata file, or its parent where the folder has the
+    usual name.
+    """
     folder = table.metadata_location.rpartition("/")[0]
     above, _, last = folder.rpartition("/")
     return above if last == _METADATA else folder

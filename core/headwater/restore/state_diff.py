@@ -18,7 +18,7 @@ _READ_AT_ONCE = 500
 
 
 class StateDifference(NamedTuple):
-    """A key of an index that is to become as it was. ``then`` None: it was not there."""
+    """A key of an index whose earlier value is to be restored. ``then`` None: the key did not exist."""
 
     index_name: str
     key: bytes
@@ -28,7 +28,7 @@ class StateDifference(NamedTuple):
 
 @dataclass(slots=True)
 class ChangeCounts:
-    """Keys that come back, change, and go."""
+    """The numbers of keys that are added, changed and removed."""
 
     put: int = 0
     changed: int = 0
@@ -39,19 +39,19 @@ class ChangeCounts:
 
 
 def indexes_of(now: Head | None, then: Head | None) -> dict[str, Index]:
-    """All indexes that there are at either commit, as they are ``now``."""
+    """All indexes of both commits, with their current contents in ``now``."""
     names = sorted({name for head in (now, then) if head is not None for name in head.names})
     return {name: Index() if now is None else now.index(name) for name in names}
 
 
 def state_differences(rows: RealmReader, reference: str, now: Mapping[str, Index], then: Head | None) -> list[StateDifference]:
-    """What is to be changed, in the order of indexes and keys. Equal values are left as they are, whatever objects hold them.
+    """The differences to restore, in the order of indexes and keys. Equal values stay, whatever objects hold them.
 
     The index of content ids is left out: it follows the content's.
 
     now           the reference's indexes as they are
     then          the commit whose state is wanted; None: the reference held nothing
-    raises        ExpiredError when that commit was collected meanwhile, of which this process may remember a part
+    raises        ExpiredError when that commit was collected meanwhile, even if this process has parts of it cached
     """
     try:
         found = _without_equal(rows, list(_all_differing(now, then)))
@@ -74,7 +74,7 @@ def _all_differing(now: Mapping[str, Index], then: Head | None) -> Iterator[Stat
 
 
 def count_differences(found: Iterable[StateDifference]) -> dict[str, ChangeCounts]:
-    """How many keys, by the type of content; of other references by the index."""
+    """The number of keys by the type of content, or for other references by index."""
     counts: dict[str, ChangeCounts] = {}
     for one in found:
         here = counts.setdefault(_type(one), ChangeCounts())
@@ -96,12 +96,12 @@ def _type(one: StateDifference) -> str:
 
 
 def _is_equal(name: str, here: IndexValue | None, there: IndexValue | None) -> bool:
-    """Of content the digest is in its value, so that a copy is equal."""
+    """Whether two entries are equal. An entry of content contains the digest, so a copy is equal."""
     return name == CONTENT and here is not None and there is not None and here.data == there.data
 
 
 def _without_equal(rows: RealmReader, found: list[StateDifference]) -> list[StateDifference]:
-    """Without those whose two objects are equal, where the index does not tell."""
+    """Remove differences whose two objects are equal, where the index alone does not show it."""
     unclear = [
         (one.now.object_id, one.then.object_id)
         for one in found
@@ -135,9 +135,9 @@ def _read(rows: RealmReader, wanted: Sequence[ObjectId]) -> dict[ObjectId, Store
 
 
 def _principals(rows: RealmReader, found: list[StateDifference]) -> list[StateDifference]:
-    """Credentials are never restored: whoever is there keeps those of now, or a secret that was given up would be good again.
+    """Never restore credentials: existing principals keep the current ones, or a revoked secret would be valid again.
 
-    Only those who are gone come back, and those who came later go, with all client ids under which they are found.
+    Only deleted principals come back, and later ones are removed, with all client ids that point to them.
     """
     chosen = [one for one in found if one.index_name == BY_NAME and (one.now is None or one.then is None)]
     back = {one.then.object_id for one in chosen if one.then is not None}
