@@ -48,7 +48,7 @@ class TaskBody(Protocol):
         """Do the task that is claimed; returns its outcome.
 
         raises        RefusedError and NotFoundError: it can never be done · FencedError and StoppedError, from ``claim.check`` ·
-                      NotYetError: it waits, which is no failure · anything else: it is tried again later
+                      TaskNotReadyError: it waits, which is no failure · anything else: it is tried again later
         """
         ...
 

@@ -25,7 +25,7 @@ def run_export(store: Store, claim: TaskLease) -> dict[str, Any]:
 
     arguments     `file` and `host`: where to (see ``task_file``); `asOf`: microseconds since 1970, absent for the newest moment that
                   can be read when the attempt begins
-    raises        NotYetError while a collection sweeps, as long as the moment can still be told after that
+    raises        TaskNotReadyError while a collection sweeps, as long as the moment can still be told after that
     """
     task = claim.task
     as_of = task.arguments.get("asOf")

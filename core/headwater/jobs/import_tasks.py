@@ -53,7 +53,7 @@ def run_import(store: Store, claim: TaskLease, *, survey: TableSurvey) -> dict[s
     arguments     `catalog` and `catalogId`; `import` and `digest` for an import in the catalog's definition, as of that time; or
                   the whole import under `spec`, where a person asked for it by hand; `engine` where Spark was asked for;
                   `author`: who asked, where that is known
-    raises        NotYetError while the realm is INACTIVE
+    raises        TaskNotReadyError while the realm is INACTIVE
     """
     task = claim.task
     rows = open_active_realm(store, task)

@@ -25,7 +25,7 @@ _LOOK_AGAIN_SECONDS = 3600.0
 def run_collection(store: Store, claim: TaskLease) -> dict[str, Any]:
     """Collect the garbage of the task's realm, or resume a sweep that an earlier attempt left.
 
-    raises        NotYetError while this machine's clock may be ahead, see ``_check_clock``
+    raises        TaskNotReadyError while this machine's clock may be ahead, see ``_check_clock``
     """
     _check_clock(store)
     if claim.task.realm != SYSTEM_REALM:

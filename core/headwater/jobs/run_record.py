@@ -294,7 +294,7 @@ def open_active_realm(store: Store, task: Task) -> RealmStore:
     """Open the task's realm like ``open_realm``, for work that a user could do by hand: while the realm is INACTIVE it waits,
     without a failure.
 
-    raises        NotYetError while the realm is INACTIVE; RefusedError in any other state but ACTIVE, or when it was created anew;
+    raises        TaskNotReadyError while the realm is INACTIVE; RefusedError in any other state but ACTIVE, or when it was created anew;
                   NotFoundError
     """
     rows = open_realm(store, task)

@@ -30,7 +30,7 @@ def run_purge_table(store: Store, claim: TaskLease) -> dict[str, Any]:
     """Delete the files of a dropped table, when no kept commit holds it.
 
     arguments     see ``PurgeRequest``
-    raises        NotYetError while a kept commit may hold it, and while the realm is INACTIVE
+    raises        TaskNotReadyError while a kept commit may hold it, and while the realm is INACTIVE
     """
     rows = open_active_realm(store, claim.task)
     wish = PurgeRequest.from_task(claim.task)

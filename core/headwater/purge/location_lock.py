@@ -72,7 +72,7 @@ class LocationLock:
 def lock_locations(rows: RealmStore, wish: PurgeRequest, *, fence: Callable[[], None]) -> LocationLock:
     """Claim the location of a dropped table for its purge.
 
-    raises        NotYetError while a kept commit may hold the table; RefusedError when it is in its catalog (again), or its location
+    raises        TaskNotReadyError while a kept commit may hold the table; RefusedError when it is in its catalog (again), or its location
                   belongs to another content
     """
     _check_at_rest(rows, wish)

@@ -90,7 +90,7 @@ class RealmDescription:
 class ImportDescription:
     """One import of a catalog.
 
-    last          its task that ended last, however it ended
+    last          its task that ended last, with any result
     succeeded     the last one that succeeded: what it counted stands until another one does
     next          when the waiting one is due
     """
