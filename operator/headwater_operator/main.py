@@ -1,4 +1,4 @@
-"""The command `headwater-operator`: a door. It reads settings, starts the process or the self-check, and tells failures as exit codes."""
+"""The command `headwater-operator`: reads settings, starts the process or the self-check, and turns failures into exit codes."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def leftovers_command() -> int:
 
 
 def _settings() -> tuple[Settings, OperatorSettings]:
-    """Both kinds of settings; all that is wrong in either is told at once.
+    """Both kinds of settings; all faults in either are reported at once.
 
     raises        UsageError
     """

@@ -1,4 +1,4 @@
-"""What the operator asks of the Kubernetes API: every verb it uses, and no other. The chart's roles and the self-check say the same."""
+"""The permissions that the operator needs in the Kubernetes API: every verb it uses, and no other. The chart and the self-check agree."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["LEASE_PERMISSIONS", "PERMISSIONS", "Permission"]
 
 @dataclass(frozen=True, slots=True, order=True)
 class Permission:
-    """As in a role: ``group`` is empty for the core group, ``resource`` may name a subresource."""
+    """One rule of a role: ``group`` is empty for the core group, ``resource`` may name a subresource."""
 
     group: str
     resource: str
@@ -33,6 +33,6 @@ PERMISSIONS = tuple(
         ]
     )
 )
-"""In each namespace that the operator manages."""
+"""Permissions in each watched namespace."""
 LEASE_PERMISSIONS = tuple(sorted(_permissions("coordination.k8s.io", "leases", "create get update")))
-"""In the operator's own namespace, for the one Lease; ``create`` cannot be bound to a name."""
+"""Permissions in the operator's own namespace, for the one Lease; ``create`` cannot be bound to a name."""

@@ -1,4 +1,4 @@
-"""The operator's process: waits for the lead, then watches and reconciles until it is told to stop, or has lost the lead."""
+"""The operator's process: waits for leadership, then watches and reconciles until it is stopped or loses leadership."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from headwater_operator.runtime.workqueue import WorkerThreads, WorkQueue
 log = structlog.get_logger(__name__)
 
 LOST_LEAD = 6
-"""The exit code of a process that has lost the Lease: somebody else acts now."""
+"""The exit code of a process that has lost the Lease: another one acts now."""
 LEASE_TIMEOUTS = KubeTimeouts(connect_seconds=2.0, read_seconds=3.0)
 TICK_SECONDS = 0.25
 LAST_SECONDS = 2.0
@@ -59,7 +59,7 @@ def serve_operator(settings: Settings, operator_settings: OperatorSettings) -> i
 
 @dataclass
 class _Process:
-    """All parts of the process, made at the start so that the one who waits for the lead has only to begin."""
+    """All parts of the process, created at the start so that a standby can begin at once."""
 
     settings: Settings
     operator: OperatorSettings
@@ -123,7 +123,7 @@ class _Process:
         return 0
 
     def _act(self) -> None:
-        """Watch and reconcile; at the end give the lead up, when it is certain that nothing acts any more."""
+        """Watch and reconcile; at the end release the lead, once it is certain that nothing acts any more."""
         operator = self.operator
         self.metrics.lead_from(self.clock.now())
         self.reader.wake()
@@ -149,7 +149,7 @@ class _Process:
         self._end(watch, workers)
 
     def _mind(self, watch: ResourceWatch, workers: WorkerThreads) -> None:
-        """Wait for the end; let the workers begin when everything that there is was seen once."""
+        """Wait for the end; start the workers once every existing resource was seen."""
         have_begun = False
         while not self.stop.wait(TICK_SECONDS if have_begun else TICK_SECONDS / 10) and not self.watch_ended.is_set():
             self.lead.check_lead()
@@ -164,7 +164,7 @@ class _Process:
         hush_watches()
         watch.stop()
         is_quiet = workers.stop(seconds=self.operator.shutdown_seconds)
-        self.bucket.close()  # whatever goes on now ends at its next write
+        self.bucket.close()  # whatever still runs ends at its next write
         if is_quiet or workers.stop(seconds=LAST_SECONDS):
             self.lead.release_lead()
         else:
@@ -204,7 +204,7 @@ class _Process:
 
 
 def _end_without_lead(why: str) -> NoReturn:
-    """At once, from whatever thread has noticed: nothing is written any more, and nothing is tidied up."""
+    """Exit at once, from whichever thread noticed the loss: nothing is written any more, and nothing is tidied up."""
     log.error("this process does not lead any more, and ends at once", why=why)
     sys.stderr.flush()
     os._exit(LOST_LEAD)

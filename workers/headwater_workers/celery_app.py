@@ -1,6 +1,5 @@
-"""Logging of worker processes: that of all long-lived processes, and what Celery needs besides.
-
-The Celery app: one message, ``headwater.look``, that carries a task's id. Everything else about a task is in the store.
+"""The Celery app and its logging. Its one message, ``headwater.look``, carries a task's id; everything else about a task is in the
+store.
 """
 
 from __future__ import annotations
@@ -25,21 +24,21 @@ from headwater_workers import file_broker as embedded
 def configure_worker_logs(settings: Settings, *, level: int = logging.INFO) -> None:
     """Set up this process. Lines carry task, kind, realm and catalog."""
     log_to_stderr(settings, package="headwater_workers", level=level)
-    # Celery warns of every worker of root's; what it is afraid of is pickle, and only JSON is accepted.
+    # Celery warns of every worker that runs as root because of pickle; only JSON is accepted here.
     warnings.filterwarnings("ignore", message="(?s).*superuser privileges")
 
 
 LOOK = "headwater.look"
 EMBEDDED = "embedded"
 SOFT_LIMIT_AFTER_SECONDS = 30.0
-"""Work that is over its time limit stops at its next check; so much later it is interrupted wherever it is."""
+"""Work that exceeds its time limit stops at its next check; this much later it is interrupted wherever it is."""
 HARD_LIMIT_AFTER_SECONDS = 60.0
-"""A worker's child that does not heed that either is killed so much later."""
+"""A child process that ignores the interruption, too, is killed this much later."""
 
 
 @dataclass(frozen=True, slots=True)
 class Broker:
-    """Where messages go.
+    """The broker that messages are sent to.
 
     folder        of the embedded broker; None with a server
     queue         each store has its own, so that stores can share a Redis
@@ -51,7 +50,7 @@ class Broker:
 
 
 def broker_of(settings: Settings, folder: Path | None = None) -> Broker:
-    """The broker that the settings name; the embedded one is a folder beside the SQLite file, unless another is given.
+    """The broker that the settings name; the embedded one is a folder next to the SQLite file, unless another is given.
 
     raises        RefusedError when there is no such broker, or no worker can reach the store
     """
@@ -75,7 +74,7 @@ def broker_of(settings: Settings, folder: Path | None = None) -> Broker:
 
 
 def has_folder(settings: Settings) -> bool:
-    """Whether the embedded broker has a place of its own: beside the file of a SQLite store."""
+    """Whether the embedded broker has a default folder: next to the file of a SQLite store."""
     return _file_of(parse_url(settings.store)) is not None
 
 
@@ -84,27 +83,27 @@ def _file_of(store: StoreUrl) -> Path | None:
 
 
 def _place_of(store: StoreUrl) -> str:
-    """What tells a store from others: its file, or where its database is and how it is looked at. Not who looks."""
+    """The identity of a store: its file, or the address and settings of its database without the user."""
     options = "&".join(sorted(f"{name}={value}" for name, value in store.query))
     return str(_file_of(store) or f"{store.place}/{store.path}?{options}")
 
 
 def _shown(broker: str) -> str:
-    """A broker that is none, without what may be a password."""
+    """The text of an invalid broker URL without what may be a password."""
     return f"with the scheme {urlsplit(broker).scheme!r}" if "@" in broker else repr(broker)
 
 
 def make_app(settings: Settings, broker: Broker) -> Celery:
-    """An app that can send messages; a worker adds the task that answers them."""
+    """An app that can send messages; a worker adds the task that handles them."""
     app = Celery("headwater", set_as_current=False)
     app.conf.update(_configuration(settings, broker))
     return app
 
 
 def send_look(app: Celery, task_id: ObjectId, token: str | None = None) -> None:
-    """Tell some worker to look at a task.
+    """Ask any worker to look at a task.
 
-    token         that of a running task which was seen to stand still for its lease
+    token         the token of a running task whose lease was seen to expire
     """
     app.send_task(LOOK, args=[id_text(task_id), token], ignore_result=True)
 
@@ -141,5 +140,5 @@ def _transport_options(broker: Broker, time_limit_seconds: float) -> dict[str, A
         embedded.register_file_broker()
         folder = str(embedded.prepare_folder(broker.folder))
         return {"data_folder_in": folder, "data_folder_out": folder, "control_folder": folder}
-    # A message that is not acknowledged comes again after the visibility time-out, whether its reader lives or not.
+    # A message without acknowledgement is redelivered after the visibility time-out, even while its reader lives.
     return {"visibility_timeout": round(time_limit_seconds * 1.5), "socket_timeout": 10, "socket_connect_timeout": 10}

@@ -1,4 +1,4 @@
-"""The loop that makes lost messages harmless: it looks at the due tasks, and has messages sent for those that could be claimed."""
+"""The dispatcher makes lost messages harmless: it reads the due tasks, and sends messages for those that can be claimed."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from headwater.store import SYSTEM_REALM, ObjectId, Store, id_text
 from headwater.tasks import ClaimableTask, LeaseWatch, TaskQueue
 
 FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 5.0, 60.0
-"""A message is repeated after this long, doubling, as long as nobody claims its task: all workers may be busy."""
+"""A message is repeated after this time, doubling, while nobody claims its task: all workers may be busy."""
 TIDY_SECONDS = 600.0
 REMINDER_SECONDS = 60.0
-"""How often a fault that lasts is logged again."""
+"""How often a lasting fault is logged again."""
 
 log = structlog.get_logger(__name__)
 
@@ -32,7 +32,7 @@ class _Sent:
 
 
 class Dispatcher:
-    """Sends messages for claimable tasks. Any number may do so for one store.
+    """Sends messages for claimable tasks. Any number of dispatchers may run on one store.
 
     send          hands a task's id, and a running one's token, to the broker
     kinds         tasks of other kinds are left alone
@@ -48,7 +48,7 @@ class Dispatcher:
         self._tidy_at = store.clock.monotonic()
 
     def step(self) -> None:
-        """Look once."""
+        """Read the due tasks once and send messages for the claimable ones."""
         found = [one for one in self._tasks.find_claimable(self._watch) if one.kind in self._kinds]
         ids = {one.id for one in found}
         self._sent = {task_id: sent for task_id, sent in self._sent.items() if task_id in ids}
@@ -59,7 +59,9 @@ class Dispatcher:
             self._tidy_at = self._clock.monotonic() + TIDY_SECONDS
 
     def _tidy(self) -> None:
-        """What belongs to no manifest: the history of tasks ends, and one collection of the system realm waits for its week."""
+        """Do the maintenance that belongs to no manifest: delete old tasks, and keep one weekly collection of the system realm
+        scheduled.
+        """
         while self._tasks.forget_finished():
             pass
         due = next_time(weekly_schedule(SYSTEM_REALM), "UTC", self._clock.now())
@@ -79,9 +81,9 @@ class Dispatcher:
 
 
 class DispatcherThread:
-    """Runs a dispatcher until it is stopped, whatever the database or the broker does.
+    """Runs a dispatcher until it is stopped, even while the database or the broker fails.
 
-    A fault is logged when it comes, when it changes and once in REMINDER_SECONDS while it lasts; then, that it is over.
+    A fault is logged when it appears, when it changes, once in REMINDER_SECONDS while it lasts, and when it is over.
 
     also          called before each step
     """
@@ -102,11 +104,11 @@ class DispatcherThread:
         self._thread.start()
 
     def stop(self) -> None:
-        """Ask it to end; does not wait."""
+        """Ask the thread to end; does not wait."""
         self._stopped.set()
 
     def join(self, timeout_seconds: float) -> None:
-        """Wait for its end; at once where it was never started, because the broker could not be reached."""
+        """Wait for the thread's end; returns at once if it was never started because the broker could not be reached."""
         if self._thread.ident is not None:
             self._thread.join(timeout_seconds)
 
@@ -124,7 +126,7 @@ class DispatcherThread:
 
 
 class _Trouble:
-    """What keeps the due tasks from being looked at, and when it was last logged."""
+    """The fault that keeps due tasks from being read, and when it was last logged."""
 
     def __init__(self) -> None:
         self._error = ""

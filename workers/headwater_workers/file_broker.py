@@ -23,12 +23,12 @@ POLL_SECONDS = 0.1
 
 
 def register_file_broker() -> None:
-    """Make the transport known to kombu under ``SCHEME``."""
+    """Register the transport with kombu under ``SCHEME``."""
     kombu.transport.TRANSPORT_ALIASES[SCHEME] = f"{__name__}:Transport"
 
 
 def prepare_folder(folder: Path) -> Path:
-    """The folder, made for its owner alone: whoever can write there can have any task looked at."""
+    """Create the folder for its owner alone: anybody who can write there can have any task looked at."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     return folder
 
@@ -54,7 +54,7 @@ class Channel(filesystem.Channel):
 
 
 class Transport(filesystem.Transport):
-    """Polls from Celery's event loop, as a Redis does.
+    """Polls from Celery's event loop, like the Redis transport.
 
     Without the event loop Celery's pool shares one pair of pipes among its children, each guarded by a lock, and a child that is
     killed while it holds one stops the whole pool for ever.

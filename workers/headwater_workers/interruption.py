@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM for a program that stays: noted at any moment, obeyed between two steps."""
+"""Ctrl-C and SIGTERM for a long-running program: recorded at any moment, obeyed between two steps."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class TerminatedError(KeyboardInterrupt):
-    """SIGTERM, as Ctrl-C is KeyboardInterrupt."""
+    """SIGTERM was received; the counterpart of KeyboardInterrupt."""
 
 
 class Interruption:
@@ -31,7 +31,7 @@ class Interruption:
         self._before: list[tuple[signal.Signals, Any]] = []
 
     def check(self) -> None:
-        """Pass unless the program shall end.
+        """Pass unless the program has to end.
 
         raises        KeyboardInterrupt after SIGINT, TerminatedError after SIGTERM
         """
@@ -39,7 +39,7 @@ class Interruption:
             raise _error_of(self._asked)
 
     def pause(self, sleep: Callable[[float], None], seconds: float) -> None:
-        """Sleep, and raise as ``check`` does as soon as a signal comes."""
+        """Sleep; raises like ``check`` as soon as a signal arrives."""
         try:
             self._is_pausing = True
             self.check()

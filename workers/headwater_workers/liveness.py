@@ -1,4 +1,4 @@
-"""A file that is fresh while a worker is well, so that a probe need only look at its age."""
+"""A file that is kept fresh while a worker is well, so that a probe only checks its age."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ __all__ = ["DISPATCHER", "MAIN_LOOP", "Pulse", "beat_in_the_main_loop"]
 
 DISPATCHER, MAIN_LOOP = "dispatcher", "main loop"
 PATIENCE_SECONDS = 120.0
-"""What has not turned for this long hangs. A step of the dispatcher may well wait for a slow database, a minute at most."""
+"""A loop without a beat for this long hangs. A step of the dispatcher may wait a minute at most for a slow database."""
 TOUCH_SECONDS, LOOP_SECONDS = 5.0, 5.0
 
 log = structlog.get_logger(__name__)
 
 
 class Pulse:
-    """Knows which loops of a process turn. With a file, touches it from a thread of its own as long as all of them do.
+    """Tracks the loops of a process. With a file, touches it from a separate thread while all loops turn.
 
-    A database or a broker that is away stops no loop, so it does not stop the pulse: starting again would not bring it back.
+    An unreachable database or broker stops no loop and so not the pulse: a restart would not help.
     """
 
     def __init__(self, file: Path | None, *, monotonic: Callable[[], float] = time.monotonic) -> None:
@@ -46,15 +46,15 @@ class Pulse:
             self._thread.join()
 
     def beat(self, loop: str) -> None:
-        """Say that a loop turns; from the first time on it has to."""
+        """Record a beat of a loop; after its first beat the loop is watched."""
         self._beats[loop] = self._monotonic()
 
     def forget_beat(self, loop: str) -> None:
-        """Say that a loop ended in an orderly way."""
+        """Stop watching a loop that ended in an orderly way."""
         self._beats.pop(loop, None)
 
     def stuck(self) -> list[str]:
-        """The loops that have not turned for too long."""
+        """The loops whose last beat is too old."""
         now = self._monotonic()
         return sorted(loop for loop, last in self._beats.copy().items() if now - last > PATIENCE_SECONDS)
 
@@ -79,7 +79,7 @@ class Pulse:
 
 
 def beat_in_the_main_loop(app: Celery, pulse: Pulse) -> None:
-    """Have the event loop that reads messages beat while it is connected; without a broker it waits, and need not.
+    """Let the event loop that reads messages beat while it is connected; without a broker it waits and is not watched.
 
     The embedded broker is read by a plain loop without timers, which is not watched.
     """

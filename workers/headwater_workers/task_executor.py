@@ -1,9 +1,7 @@
-"""What workers know to do: the body of each kind of task.
+"""Execute one task in this process: claim, heartbeats, body, end; and the table of bodies by kind.
 
 A body finds out by itself what is done already, so that it can be run again after any interruption; calls ``claim.check`` before
 each durable step; and reports progress. It knows nothing of Celery.
-
-One task, done by this process: claim, heartbeats, body, end.
 """
 
 from __future__ import annotations
@@ -45,10 +43,10 @@ log = structlog.get_logger(__name__)
 
 class TaskBody(Protocol):
     def __call__(self, store: Store, claim: TaskLease, /) -> dict[str, Any]:
-        """Do the task that is claimed; returns its outcome.
+        """Do the claimed task; returns its outcome.
 
         raises        RefusedError and NotFoundError: it can never be done · FencedError and StoppedError, from ``claim.check`` ·
-                      TaskNotReadyError: it waits, which is no failure · anything else: it is tried again later
+                      TaskNotReadyError: it waits, without a failure · anything else: it is retried later
         """
         ...
 
@@ -74,9 +72,9 @@ TASK_BODIES: Mapping[str, TaskBody] = {
 
 
 PROGRESS_SECONDS = 1.0
-"""A changed progress is published so often, although the lease alone would need fewer heartbeats."""
+"""Changed progress is published this often, although the lease alone would need fewer heartbeats."""
 STOP_SECONDS = 0.2
-"""How often a running task hears that its worker stops."""
+"""How often a running task checks whether its worker stops."""
 TAKEN_OVER = "task was taken over: nothing more is done here"
 
 
@@ -89,9 +87,9 @@ def execute_task(
     is_stopping: Callable[[], bool],
     kinds: Mapping[str, TaskBody] = TASK_BODIES,
 ) -> None:
-    """Do a task if it can be claimed. However it ends, the task object tells; nothing is raised for it.
+    """Do a task if it can be claimed. Its end is recorded in the task object; its failure is not raised.
 
-    owner         who does it, for people to read
+    owner         the worker's name, for people
     is_stopping   whether the worker wants to end: then the task is handed back at its next check
     """
     tasks = TaskQueue(store)
@@ -128,7 +126,7 @@ def _attempt(store: Store, claim: TaskLease, body: TaskBody) -> None:
     except TaskNotReadyError as not_yet:
         reason, seconds = str(not_yet), not_yet.seconds
         _end(lambda: claim.put_off(reason, seconds), "task put off", reason=reason)
-    except SoftTimeLimitExceeded:  # it did not come to a check for long
+    except SoftTimeLimitExceeded:  # there was no check for long
         error = _too_long(store)
         _end(lambda: claim.fail_task(error), "task failed", error=error)
     except (RefusedError, NotFoundError) as refused:
@@ -143,7 +141,7 @@ def _attempt(store: Store, claim: TaskLease, body: TaskBody) -> None:
 
 
 def _finish(claim: TaskLease, outcome: dict[str, Any], *, seconds: float) -> None:
-    """The work is done; only an outcome that no task can carry is its failure. Where the end cannot be written, the lease will end."""
+    """Record the end of the work; an outcome that no task can carry is a failure. Where the end cannot be written, the lease expires."""
     try:
         claim.finish_task(outcome)
     except RefusedError as refused:
@@ -207,6 +205,6 @@ def _beat(store: Store, claim: TaskLease, is_stopping: Callable[[], bool], done:
         last, shown = store.clock.monotonic(), claim.progress
         try:
             if claim.heartbeat() is LeaseVerdict.LOST:
-                return  # the work learns of it by its next check
+                return  # the work learns it by its next check
         except HeadwaterError as error:
             log.warning("no heartbeat", task=id_text(claim.id), error=str(error))

@@ -1,6 +1,6 @@
-"""The folder of manifests that `up` watches. The last good state is kept while files are wrong.
+"""The loop of `up`: reconcile the manifests of a folder, let the worker work, and reconcile again, until nothing is due, or for ever.
 
-The loop of `up`: reconcile, let the worker work, reconcile again, until nothing is due any more; or for ever.
+The last good state of the folder is kept while its files have faults.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from headwater_workers.worker_process import WorkerProcess
 
 
 class ManifestFolder:
-    """Reads a folder again when what is in it has changed.
+    """Reads a folder again when its contents have changed.
 
     known_realms  asked at each reading for the realms that manifests may name
     """
@@ -45,20 +45,20 @@ class ManifestFolder:
         self.manifests: tuple[Manifest, ...] = ()
 
     def load(self) -> bool:
-        """Read it if it changed; whether it did.
+        """Read the folder if it changed; returns whether it did.
 
         raises        ManifestError and NotFoundError, once for each change; ``manifests`` stay as they were
         """
         digest = self._digest_now()
         if digest == self._digest:
             return False
-        known = self._known_realms()  # where the store does not answer, the change is not taken for read
+        known = self._known_realms()  # where the store does not answer, the change counts as unread
         self._digest = digest
         self.manifests = load_manifests(self._folder, settings=self._settings, known_realms=known)
         return True
 
     def load_or_tell(self, tell: Callable[[str], None]) -> bool:
-        """The same for a folder that a person is editing: what is wrong is told, and only a store that does not answer is raised."""
+        """Read a folder that a person is editing if it changed: faults are printed, and only a store that does not answer is raised."""
         try:
             return self.load()
         except (UnavailableError, UnknownOutcomeError):
@@ -76,18 +76,18 @@ class ManifestFolder:
             try:
                 content = path.read_bytes()
             except OSError:
-                content = b"?"  # it vanished, or may not be read: the reading will say so
+                content = b"?"  # it vanished or is unreadable: reading will report it
             digest.update(b"%d:%s %d:" % (len(path.name.encode()), path.name.encode(), len(content)) + content)
         return digest.hexdigest()
 
 
 BUSY_SECONDS, IDLE_SECONDS = 0.3, 1.0
 TRIES = 10
-"""Passes in a row that may fail for a reason that passes, before `up --once` gives up."""
+"""The number of passes in a row that may fail for a temporary reason before `up --once` gives up."""
 
 
 class Convergence:
-    """Applies a folder of manifests to a store, and keeps the store so.
+    """Converges a store to a folder of manifests.
 
     tell          prints one line
     interruption  is asked before each pass, and may end a pause
@@ -117,7 +117,7 @@ class Convergence:
     def stay(self) -> NoReturn:
         """Never returns. A folder with faults leaves the last good state in force; a store that does not answer is asked again.
 
-        What keeps it from answering is told once, and so is that it answers again: an outage of hours is two lines.
+        The fault is printed once, and so is its end: an outage of hours is two lines.
         """
         trouble = ""
         while True:
@@ -150,7 +150,7 @@ class Convergence:
         self._interruption.pause(self._store.clock.sleep, seconds)
 
     def _pass(self) -> tuple[list[Versioned[Task]], list[Versioned[Task]]]:
-        """Reconcile once; returns the active tasks of before and after."""
+        """Reconcile once; returns the active tasks before and after."""
         self._interruption.check()
         before = self.watcher.poll()
         self.outcomes = reconcile(
@@ -174,7 +174,7 @@ class Convergence:
         )
 
     def _tell_news(self) -> None:
-        """Tell what a manifest waits for, is refused for, or reports; each thing once, and again when it has been away."""
+        """Print what a manifest waits for, is refused for, or reports; each message once, and again after it was absent."""
         now = {line for outcome in self.outcomes for line in remarks(outcome)}
         for line in sorted(now - self._told):
             self._tell(line)
@@ -182,7 +182,7 @@ class Convergence:
 
 
 def remarks(outcome: ReconcileOutcome) -> list[str]:
-    """What a person should know about a manifest that is not as it says."""
+    """The messages about a manifest that is not as it says."""
     notices: list[Notice] = [*outcome.waits, *outcome.refused, *outcome.reports]
     errors = [f"{outcome.subject}: {outcome.error}"] if outcome.error else []
     return [f"{outcome.subject}: {notice.reason}: {notice.message}" for notice in notices] + errors

@@ -1,6 +1,5 @@
-"""What `up` shows of tasks: each change as one line, and what is still to be waited for.
-
-What `up` prints at its end: the state of the store, and what was done to it, as plain data and as text.
+"""The output of `up`: each change of a task as one line, and at its end the state of the store and what was done, as plain data and
+text.
 """
 
 from __future__ import annotations
@@ -17,11 +16,11 @@ from headwater.store import ObjectId, Store, Versioned, id_text
 from headwater.tasks import AttemptEnd, Task, TaskProgress, TaskQueue, TaskState
 
 RECENT = 1000
-"""So many tasks are looked at: all that are active, and beside them those that ended last."""
+"""The number of tasks that are read: all active ones, and the most recently finished ones."""
 
 
 class TaskWatcher:
-    """Remembers what was told of each task, and tells what is new.
+    """Remembers what was printed of each task, and prints what is new.
 
     tell          prints one line
     """
@@ -33,7 +32,7 @@ class TaskWatcher:
         self._mine: dict[ObjectId, Versioned[Task]] = {}
 
     def poll(self) -> list[Versioned[Task]]:
-        """Tell what changed since the last look; returns the active tasks."""
+        """Print what changed since the last call; returns the active tasks."""
         seen = self._tasks.list_tasks(limit=RECENT)
         if len(seen) == RECENT and seen[-1].value.is_active:
             seen = self._tasks.list_tasks()  # there may be more active ones
@@ -49,12 +48,12 @@ class TaskWatcher:
 
     @property
     def seen(self) -> Sequence[Versioned[Task]]:
-        """Every task that was active at some time since the start, as it was seen last."""
+        """Every task that was active since the start, in its last known state."""
         return list(self._mine.values())
 
 
 def task_changes(task_id: ObjectId, before: Task | None, now: Task) -> list[str]:
-    """A line for each thing about a task that a person wants to see as it happens."""
+    """A line for each change of a task that a person wants to see."""
     name = f"task {id_text(task_id)} {now}"
     begun = before is None or now.attempt > before.attempt
     lines = _lost(name, before, now)
@@ -68,7 +67,7 @@ def task_changes(task_id: ObjectId, before: Task | None, now: Task) -> list[str]
 
 
 def spent_seconds(task: Task) -> float:
-    """How long its attempts have taken, all together."""
+    """The total duration of its attempts."""
     return sum((attempt.ended - attempt.started) / 1e6 for attempt in task.attempts if attempt.ended is not None)
 
 
@@ -80,7 +79,7 @@ def duration_words(seconds: float) -> str:
 
 
 def _lost(name: str, before: Task | None, now: Task) -> list[str]:
-    """Attempts that were lost since, where the task goes on."""
+    """The attempts that were lost since, where the task continues."""
     if before is None or now.state is not TaskState.RUNNING or now.attempt == before.attempt:
         return []
     lost = [attempt for attempt in now.attempts if attempt.number >= before.attempt and attempt.outcome is AttemptEnd.LOST]
@@ -109,7 +108,7 @@ def _progress(progress: TaskProgress) -> str:
 
 
 def is_due(task: Task, *, until: Micros) -> bool:
-    """Whether something happens to an active task before a time."""
+    """Whether an active task becomes due before a time."""
     return task.state is TaskState.RUNNING or task.due <= until
 
 
@@ -119,7 +118,7 @@ TABLES = (ContentType.ICEBERG_TABLE, ContentType.DELTA_LAKE_TABLE)
 
 @dataclass(frozen=True, slots=True)
 class SummaryField:
-    """A field of the summary, and what stands inside: the way to it, and its meaning."""
+    """A field of the summary with the path to it, its meaning and its inner fields."""
 
     name: str
     about: str
@@ -135,7 +134,7 @@ class StateSummary:
 
 @dataclass(frozen=True, slots=True)
 class PrintedSummary:
-    """What a command prints, for its documentation."""
+    """The documented output of a command."""
 
     view: StateSummary
     many: bool = False
@@ -191,7 +190,7 @@ def summary(
 ) -> dict[str, Any]:
     """Realms with their catalogs, the tasks given, and what waits, as plain data.
 
-    realms_before  those that are not there any more are listed as GONE
+    realms_before  those that no longer exist are listed as GONE
     """
     realms = RealmRegistry(store)
     now = realms.list_realms()
@@ -268,7 +267,7 @@ def _notice(outcome: ReconcileOutcome, reason: str, message: str, until: Micros 
 
 
 def summary_text(data: Mapping[str, Any]) -> str:
-    """The same for a person."""
+    """The summary as text for people."""
     lines = ["", "Realms"]
     for realm in data["realms"]:
         lines.append(f"  {realm['id']}   {realm['state']}")
@@ -292,7 +291,7 @@ def _task_lines(task: Mapping[str, Any]) -> list[str]:
 
 
 def outcome_lines(kind: str, outcome: Mapping[str, Any]) -> list[str]:
-    """What a task did, by its kind."""
+    """The outcome of a task in lines, by its kind."""
     if not outcome:
         return []
     lines = {"gc": _collection_lines, "import": _import_lines, "purge": _purge_lines}.get(kind, lambda _: [])(outcome)

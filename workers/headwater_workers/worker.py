@@ -1,4 +1,4 @@
-"""A worker: Celery's main process with its pool of children, and the dispatcher beside it."""
+"""A worker: Celery's main process with its pool of children, and the dispatcher thread."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def serve_worker(
 ) -> int:
     """Work until SIGTERM or SIGINT; running tasks are then handed back at their next check.
 
-    concurrency   tasks done at the same time, each in a process of its own
+    concurrency   tasks done at the same time, each in a separate process
     parent        a process whose end is this worker's end, too
     alive_file    touched every few seconds as long as the worker is well
     returns       the exit code
@@ -72,7 +72,7 @@ def serve_worker(
 
 
 class _Children:
-    """What the children of the pool know: their settings, and whether they, or all of the worker, shall end."""
+    """The shared state of the pool's children: their settings, and whether they, or the whole worker, have to end."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -84,14 +84,16 @@ class _Children:
 
     @cached_property
     def _store(self) -> Store:
-        """Opened by each child when it needs it first, never before the fork. One that has vanished under its worker is not set up anew."""
+        """Open the store in a child when it is first needed, never before the fork. A store that was deleted under its worker is
+        not set up anew.
+        """
         return open_store(self._settings.store, settings=self._settings, create=False)
 
     def look(self, task_id: str, token: str | None) -> None:
         if self._is_told:
             return  # the message will be sent again
         owner = f"{socket.gethostname()}:{os.getpid()}"
-        # Whoever signals the whole process group shall give a busy child time to hand its task back, too.
+        # A signal to the whole process group must give a busy child time to hand its task back, too.
         idle = signal.signal(signal.SIGTERM, self._be_told)
         self._is_busy = True
         try:
@@ -106,11 +108,11 @@ class _Children:
         return bool(self._stopping.value) or self._is_told
 
     def stop(self) -> None:
-        """Called in the main process: all children shall hand back what they do."""
+        """Called in the main process: all children hand back their tasks."""
         self._stopping.value = 1
 
     def begin(self) -> None:
-        """At the start of a child: let it end with its main process, and not before.
+        """Run at the start of a child: let it end with its main process, and not before.
 
         Celery asks the kernel to kill it when the *thread* that forked it ends. In a pool that replaces its children, that thread
         ends at the beginning of an orderly stop: the task would be killed instead of handed back.
@@ -120,7 +122,7 @@ class _Children:
         threading.Thread(target=self._end_when_told, name="end", daemon=True).start()
 
     def _end_when_told(self) -> None:
-        """End a child that was told to, or has lost its main process, once its task is handed back; a pool that closes is quicker."""
+        """End a child that was told to end, or has lost its main process, once its task is handed back; a closing pool is quicker."""
         idle = 0
         while idle * MIND_SECONDS < LINGER_SECONDS:
             time.sleep(MIND_SECONDS)
@@ -129,7 +131,7 @@ class _Children:
         os._exit(0)
 
     def close(self) -> None:
-        """At the end of a child: give back what its store has leased."""
+        """Run at the end of a child: give back what its store has leased."""
         if "_store" in self.__dict__:
             self._store.close()
 
@@ -138,7 +140,7 @@ class _Children:
 
 
 def _silence_standard_output() -> None:
-    """What a worker has to say goes to the log on standard error; Celery writes its own words between the lines, past all streams."""
+    """Silence standard output: a worker logs to standard error, and Celery prints its own words past all streams."""
     sys.stdout.flush()
     with open(os.devnull, "wb") as nowhere:  # noqa: PTH123 - a device
         os.dup2(nowhere.fileno(), 1)
@@ -172,7 +174,7 @@ def _celery_worker(app: Celery, concurrency: int) -> Any:
 
 
 def _before_a_step(pulse: Pulse, parent: int | None) -> Callable[[], None]:
-    """Says that the dispatcher turns, and ends this process as soon as it is no longer a child of ``parent``."""
+    """Record a beat of the dispatcher, and end this process once it is no longer a child of ``parent``."""
 
     def check() -> None:
         pulse.beat(DISPATCHER)

@@ -28,7 +28,7 @@ from headwater_workers.worker_process import WorkerProcess
 
 FINDINGS = 8
 TERMINATED = 128 + 15
-"""What a shell says of a process that SIGTERM ended before it was done."""
+"""The exit code that a shell reports for a process that SIGTERM ended early."""
 
 log: FilteringBoundLogger = structlog.get_logger(__name__)
 
@@ -178,7 +178,7 @@ def spark_archive_command(session: CommandSession, file: Path, without: tuple[st
 
 @contextmanager
 def _broker_folder(settings: Settings) -> Iterator[Path | None]:
-    """Where the embedded broker of this process' own worker is: beside the SQLite file (None), or in a folder that goes with it.
+    """The folder of this process' own embedded broker: next to the SQLite file (None), or a temporary one that is removed with it.
 
     No other worker has to share it: each finds what is due in the store.
     """
@@ -192,7 +192,7 @@ def _broker_folder(settings: Settings) -> Iterator[Path | None]:
 
 
 def _exit_code(outcomes: Sequence[ReconcileOutcome], states: Sequence[TaskState]) -> int:
-    """0, or 8 for a task that was given up.
+    """The exit code: 0, or 8 for a task that was given up.
 
     raises        what kept a manifest from being carried out; RefusedError for one that will not be
     """
@@ -207,7 +207,7 @@ def _exit_code(outcomes: Sequence[ReconcileOutcome], states: Sequence[TaskState]
 
 
 def _teller(session: CommandSession) -> Callable[[str], None]:
-    """Prints what happens as it happens: for people, or where logs are JSON, as lines of the log on standard error."""
+    """A function that prints events as they happen: as text, or where logs are JSON, as log lines on standard error."""
     if session.settings.log_format != "json":
         return session.say
     configure_worker_logs(session.settings)

@@ -14,11 +14,11 @@ from headwater.errors import UnavailableError
 
 RESTARTS = 3
 STABLE_SECONDS = 60.0
-"""A worker that lived for so long was no failed start."""
+"""A worker that lived for this long did not fail to start."""
 
 
 class WorkerProcess:
-    """`headwater worker` on the same store. A context manager: on the way out the worker has ended.
+    """`headwater worker` on the same store. A context manager: on exit the worker has ended.
 
     store_url     as this process would open it; handed on in the environment, because it may hold a password
     broker_folder of the embedded broker, where it has none beside the store
@@ -47,9 +47,9 @@ class WorkerProcess:
         return self._process.pid
 
     def keep_alive(self) -> None:
-        """Start it again if it has ended.
+        """Restart the worker if it has ended.
 
-        raises        UnavailableError when that did not help before
+        raises        UnavailableError when an earlier restart did not help
         """
         code = self._process.poll()
         if code is None:
@@ -64,7 +64,7 @@ class WorkerProcess:
         self._process = self._start()
 
     def stop(self) -> None:
-        """SIGTERM; then, for what does not end in time, SIGKILL to everything that it started."""
+        """Send SIGTERM; after the time limit, SIGKILL to every process that it started."""
         if self._process.poll() is None:
             self._process.terminate()
             try:
@@ -73,7 +73,7 @@ class WorkerProcess:
                 self.kill()
 
     def kill(self) -> None:
-        """SIGKILL to the worker and to its children, which are in its session."""
+        """Send SIGKILL to the worker and its children, which are in its session."""
         os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
 

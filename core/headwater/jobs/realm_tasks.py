@@ -44,8 +44,8 @@ def run_collection(store: Store, claim: TaskLease) -> dict[str, Any]:
 
 
 def _check_clock(store: Store) -> None:
-    """Postpone the task where the clock may be ahead, and show that in the task. A person corrects the clock, another machine does
-    the work,
+    """Postpone the task where the clock may be ahead, and show that in the task: a person may correct the clock, another machine may take
+    the task, or time shows that the clock is right.
     """
     try:
         check_clock(store, is_noted=True)

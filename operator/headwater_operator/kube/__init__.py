@@ -1,7 +1,7 @@
-"""The Kubernetes API: how to reach it, how to ask it, and what its answers mean.
+"""The Kubernetes API: connection, requests, and errors.
 
-The only room that imports the `kubernetes` library, and of that only what finds and renews credentials and keeps connections. Bodies are
-plain values. Knows neither realms nor the store: it takes paths, and gives back what the server said or an error of Headwater's tree.
+The only package that imports the `kubernetes` library, and only for credentials and connections. Bodies are
+plain values. Knows neither realms nor the store: it takes paths, and returns the server's answer or raises an error of Headwater.
 """
 
 from headwater_operator.kube.kube_api import KINDS, KindPath, KubeApi, KubeTimeouts, resource_path

@@ -1,7 +1,4 @@
-"""Where each kind of resource lives in the Kubernetes API.
-
-Requests to the Kubernetes API: what Headwater asks of it, synchronous, and from any thread.
-"""
+"""Requests to the Kubernetes API, synchronous and thread-safe, and the paths of its resources."""
 
 from __future__ import annotations
 
@@ -33,7 +30,7 @@ class KindPath:
 
     @property
     def group(self) -> str:
-        """Empty for the core group, as access rules have it."""
+        """The API group; empty for the core group, as in access rules."""
         return self.group_version.partition("/")[0] if "/" in self.group_version else ""
 
 
@@ -82,7 +79,7 @@ MEDIA_TYPES = {
 }
 JSON = "application/json"
 METADATA_LIST = f"{JSON};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,{JSON}"
-"""Without specs and statuses; whole from a server that does not know how to leave them out."""
+"""Accept headers for metadata without specs and statuses; a server that does not support this sends whole resources."""
 FIELD_MANAGER = "headwater-operator"
 PAGE = 500
 READ_ATTEMPTS = 3
@@ -108,7 +105,7 @@ class KubeTimeouts:
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """One question. ``verb`` is the word of access rules, ``method`` that of HTTP.
+    """One request. ``verb`` is the word of access rules, ``method`` that of HTTP.
 
     is_opened_only  the body of a good answer is left unread, since it does not end by itself
     """
@@ -133,7 +130,7 @@ class KubeApi:
 
     bucket        what each write waits for
     fence         called before each write, after the wait; what it raises comes through, and nothing was written
-    observe       told verb, status (0: no answer) and seconds of each request
+    observe       called with verb, status (0: no answer) and seconds of each request
     raises        NotFoundError 404 · SwapConflictError 409 and a failed test of a JSON patch ·
                   ApiUnavailableError 401, 429, 5xx, no answer ·
                   RefusedError all else. Messages name method, path and the server's words, and nothing that was sent in a Secret
@@ -167,14 +164,14 @@ class KubeApi:
         fence: Callable[[], None] | None = None,
         observe: Callable[[str, int, float], None] | None = None,
     ) -> KubeApi:
-        """As a pod's service account, or as the kubeconfig says.
+        """Connect as a pod's service account or by a kubeconfig.
 
         raises        RefusedError when there is neither
         """
         return cls(connect(context), bucket=bucket, fence=fence, observe=observe)
 
     def get_resource(self, path: str, params: Mapping[str, str] | None = None) -> dict[str, Any]:
-        """What stands at ``path``.
+        """The resource at ``path``.
 
         raises        NotFoundError when nothing does
         """
@@ -193,14 +190,14 @@ class KubeApi:
             try:
                 return self._listed(path, chosen)
             except _ExpiredError:
-                continue  # the state that was read from is gone: from the start
+                continue  # the listed state has expired: start again
         return self._listed(path, chosen)
 
     def pages(self, path: str, *, label_selector: str | None = None, metadata_only: bool = False) -> Iterator[Items]:
         """All members of a collection, page by page, of one state.
 
         metadata_only  members have no spec and no status, and no kind of their own
-        raises        ApiUnavailableError, also when that state is gone before the last page
+        raises        ApiUnavailableError, also when that state expires before the last page
         """
         try:
             yield from self._pages(path, _selectors(label_selector), accept=METADATA_LIST if metadata_only else JSON)
@@ -208,7 +205,7 @@ class KubeApi:
             raise ApiUnavailableError(str(expired), code=GONE) from expired
 
     def open_watch(self, path: str, params: Mapping[str, str]) -> None:
-        """Return when the API server has begun to answer a watch, which is closed then: it takes such a watch.
+        """Check that the API server accepts a watch: return when it begins to answer, and close the watch.
 
         raises        NotFoundError also when it has forgotten the version from which to watch
         """
@@ -218,7 +215,7 @@ class KubeApi:
             raise kube_failure(answer)
 
     def text(self, path: str, params: Mapping[str, str] | None = None) -> str:
-        """What stands at ``path`` where that is no JSON, such as the log of a container.
+        """The text at ``path`` where that is no JSON, such as the log of a container.
 
         raises        NotFoundError when nothing does
         """
@@ -228,14 +225,14 @@ class KubeApi:
         return answer.body.decode("utf-8", "replace")
 
     def create_resource(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
-        """Put a new resource into the collection at ``path``.
+        """Create a resource in the collection at ``path``.
 
         raises        SwapConflictError when there is one of this name
         """
         return self._ask(_Request("create", "POST", path, _MANAGER, body))
 
     def replace_resource(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
-        """Swap a resource for another state of it; ``metadata.resourceVersion`` is the state that was seen.
+        """Swap a resource for another state of it; ``metadata.resourceVersion`` names the expected state.
 
         raises        SwapConflictError when it has changed since
         """
@@ -265,7 +262,7 @@ class KubeApi:
         return self._ask(_Request("patch", "PATCH", path, tuple(parameters), body, MEDIA_TYPES[kind], kind))
 
     def delete_resource(self, path: str, *, uid: str | None = None, propagation: str | None = None) -> None:
-        """Ask for deletion; what is gone already is fine.
+        """Request deletion; a missing resource is no error.
 
         uid           only this very one
         raises        SwapConflictError when another of the same name has taken its place
@@ -302,7 +299,7 @@ class KubeApi:
         raise kube_failure(answer, patch=request.patch)
 
     def _answer(self, request: _Request) -> KubeAnswer:
-        """The answer after the few repetitions that are harmless."""
+        """The answer, after the few repetitions that are harmless."""
         headers = self.connection.headers()
         answer = self._attempted(request, headers)
         if answer.code == UNAUTHORIZED:  # nothing was done, so a write may be sent again
@@ -330,7 +327,7 @@ class KubeApi:
             if self._bucket is not None:
                 self._bucket.reserve_token()
             if self._fence is not None:
-                self._fence()  # last: the wait above may outlast a lease
+                self._fence()  # last, because the wait above may outlast a lease
         started = time.monotonic()
         code = 0
         try:
@@ -375,7 +372,7 @@ class KubeApi:
 
 
 class _ExpiredError(Exception):
-    """A list could not be read to its end from one state."""
+    """A list could not be read to its end from one state, because that state expired."""
 
 
 _MANAGER = (("fieldManager", FIELD_MANAGER),)

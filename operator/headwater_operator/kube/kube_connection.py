@@ -1,4 +1,4 @@
-"""How to reach a cluster and who one is there: a pod's service account, a kubeconfig, or a bare address for tests."""
+"""The connection to a cluster and its credentials: a pod's service account, a kubeconfig, or a bare address for tests."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _QUOTED = re.compile(r"[\[{(].*", re.DOTALL)
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ClusterCredentials:
-    """What another client needs to connect as this one does. Files are paths; ``scheme`` and ``token`` make the header."""
+    """The credentials that another client needs to connect as this one does. Files are paths; ``scheme`` and ``token`` make the header."""
 
     server: str
     scheme: str = ""
@@ -59,13 +59,13 @@ class KubeConnection:
         return pool
 
     def headers(self) -> dict[str, str]:
-        """The credentials of this moment. A pod's token is read again from its file when it is a minute old."""
-        with self._lock:  # the library's renewal is not made for threads
+        """The current credentials as headers. A pod's token is read again from its file when it is a minute old."""
+        with self._lock:  # the library's renewal is not thread-safe
             credential = self._configuration.get_api_key_with_prefix("BearerToken", alias="authorization")
         return {"Authorization": credential} if credential else {}
 
     def credentials(self) -> ClusterCredentials:
-        """Those of this moment, for the client of the watches."""
+        """The current credentials, for the client of the watches."""
         scheme, _, token = self.headers().get("Authorization", "").partition(" ")
         configuration, pool = self._configuration, self.pool()
         return ClusterCredentials(
@@ -80,7 +80,7 @@ class KubeConnection:
         )
 
     def renew(self, refused: Mapping[str, str]) -> None:
-        """Read the credentials anew after the server refused these ones; a thread that comes late finds it done."""
+        """Reload the credentials after the server refused these ones; a thread that comes late finds it done."""
         if self.headers() != refused:
             return
         with self._lock:
@@ -97,7 +97,7 @@ class KubeConnection:
 
 
 def connect(context: str | None = None, environment: Mapping[str, str] | None = None) -> KubeConnection:
-    """A pod's own service account, or the kubeconfig that ``KUBECONFIG`` names, or the one in the home folder.
+    """Connect by a pod's service account, or by the kubeconfig that ``KUBECONFIG`` names, or by the one in the home folder.
 
     context       of the kubeconfig; naming one, or setting KUBECONFIG, wins over the service account
     raises        RefusedError when there is nothing to connect with
@@ -111,7 +111,7 @@ def connect(context: str | None = None, environment: Mapping[str, str] | None = 
 def cluster_connection(
     environment: Mapping[str, str], *, token: str = SERVICE_TOKEN_FILENAME, certificate: str = SERVICE_CERT_FILENAME
 ) -> KubeConnection:
-    """As the service account whose token the cluster keeps fresh in a file."""
+    """Connect as the service account whose token the cluster keeps fresh in a file."""
 
     def load() -> Configuration:
         configuration = Configuration()
@@ -126,7 +126,7 @@ def cluster_connection(
 
 
 def kubeconfig_connection(paths: str, context: str | None = None) -> KubeConnection:
-    """As a kubeconfig says: tokens, client certificates, exec plugins. Several files are merged, as kubectl does."""
+    """Connect by a kubeconfig: tokens, client certificates, exec plugins. Several files are merged, as kubectl does."""
 
     def load() -> Configuration:
         if not any(Path(path).expanduser().exists() for path in paths.split(os.pathsep) if path):
@@ -145,5 +145,5 @@ def kubeconfig_connection(paths: str, context: str | None = None) -> KubeConnect
 
 
 def plain_connection(url: str) -> KubeConnection:
-    """An address without credentials, such as that of ``kubectl proxy``."""
+    """Connect to an address without credentials, such as that of ``kubectl proxy``."""
     return KubeConnection(lambda: Configuration(host=url))

@@ -1,4 +1,4 @@
-"""What an answer of the API server means: one of Headwater's errors, in words that name what was asked and never what was sent."""
+"""Errors of the API server as errors of Headwater, in words that name the request and never what was sent."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ TEXT_LIMIT = 500
 
 
 class ApiUnavailableError(UnavailableError):
-    """The API server did not do it, or did not say. A write without an answer may have happened: look before repeating it.
+    """The API server failed or did not answer. A write without an answer may have happened: read before repeating it.
 
     code          the HTTP status, 0 when there was no answer
-    retry_after   seconds after which the server wants to be asked again, where it said so
+    retry_after   seconds after which to retry, where the server said so
     """
 
     def __init__(self, message: str, *, code: int = 0, retry_after: float | None = None) -> None:
@@ -32,7 +32,7 @@ class ApiUnavailableError(UnavailableError):
 
 @dataclass(frozen=True, slots=True)
 class KubeAnswer:
-    """An answer with its request: enough to say what happened."""
+    """An answer with its request, as far as error messages need it."""
 
     method: str
     path: str
@@ -43,7 +43,7 @@ class KubeAnswer:
     sent: Any = None
 
     def json(self) -> dict[str, Any]:
-        """What the server said, or an empty mapping where that is no JSON object."""
+        """The JSON object of the body, or an empty mapping if it is none."""
         try:
             found = json.loads(self.body)
         except ValueError:
@@ -61,7 +61,7 @@ class KubeAnswer:
 
 
 def kube_failure(answer: KubeAnswer, *, patch: str | None = None) -> HeadwaterError:
-    """The error that an answer of 400 or above stands for.
+    """The error for an answer with a status of 400 or above.
 
     patch         kind of the patch that was sent, where it was one: a JSON patch whose ``test`` failed has lost a race
     """
@@ -72,7 +72,7 @@ def kube_failure(answer: KubeAnswer, *, patch: str | None = None) -> HeadwaterEr
 
 
 def kube_error(code: int, message: str, *, retry_after: float | None = None) -> HeadwaterError:
-    """The error that an HTTP status of 400 or above stands for, whatever was asked."""
+    """The error for an HTTP status of 400 or above, whatever was requested."""
     if code in (NOT_FOUND, GONE):
         return NotFoundError(message)
     if code == CONFLICT:
@@ -83,21 +83,21 @@ def kube_error(code: int, message: str, *, retry_after: float | None = None) -> 
 
 
 def _names_causes(answer: KubeAnswer) -> bool:
-    """A JSON patch whose test failed is refused with empty details; one that breaks the schema says where."""
+    """Whether the answer names causes: a breach of the schema does, and a JSON patch whose test failed has empty details."""
     return bool(answer.json().get("details"))
 
 
 def _said(answer: KubeAnswer) -> str:
     status = answer.json()
     message = status.get("message") if status.get("kind") == "Status" else None
-    text = message if isinstance(message, str) else answer.reason  # a proxy's page says nothing that a person could use
+    text = message if isinstance(message, str) else answer.reason  # a proxy's page tells a person nothing
     for secret in _secrets(answer.sent):
         text = text.replace(secret, HIDDEN)
     return f"{text[:TEXT_LIMIT]} ({answer.code})"
 
 
 def _secrets(sent: Any) -> Iterator[str]:
-    """Every value of a Secret that was sent, as written and as meant: the server may quote either."""
+    """Every value of a Secret that was sent, encoded and decoded: the server may quote either."""
     bodies = [sent] if isinstance(sent, dict) else [entry.get("value") for entry in sent or () if isinstance(entry, dict)]
     for body in bodies:
         if not isinstance(body, dict):

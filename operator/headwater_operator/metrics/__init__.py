@@ -1,1 +1,1 @@
-"""What Prometheus reads: the operator's own metrics, figures of the store, and a bounded number of labels for realms and catalogs."""
+"""Prometheus metrics: the operator's own, figures of the store, and a bounded number of labels for realms and catalogs."""

@@ -1,4 +1,4 @@
-"""What metrics say of single realms: a bounded number of them by name, the others together.
+"""Metrics of realms and their imports: a bounded number of realms by name, the others together.
 
 What metrics say of imports, realm by realm: a bounded number of realms by name, the others together.
 """
@@ -22,7 +22,7 @@ MICROS = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RealmTally:
-    """Of one realm, or of several: times in seconds since 1970, the earliest of several; counts are sums. None: nothing known.
+    """The figures of one or several realms. Times are in seconds since 1970, the earliest of several; counts are sums; None: unknown.
 
     objects_deleted, bytes_reclaimed  only ever grow while the realm has this name in the metrics
     """
@@ -35,12 +35,12 @@ class RealmTally:
 
 
 class RealmTallies:
-    """Fed with each description of a realm that a reconcile made. Safe for threads.
+    """Collects the descriptions of realms that passes produce. Thread-safe.
 
-    limit         realms that are told by name; one gets its name when it is seen first, if there is one left, and keeps it until it is
-                  forgotten, so that no counter ever moves from one name to another
+    limit         realms with a name in the metrics; a realm gets it at its first description, if one is left, and keeps it until it is
+                  deleted, so that no counter ever moves from one name to another
 
-    A collection is counted once, when it is seen ended; those that ended before ``count_from`` were counted by who led before.
+    A collection is counted once, after its end; those that ended before ``count_from`` were counted by the previous leader.
     """
 
     def __init__(self, limit: int) -> None:
@@ -74,14 +74,14 @@ class RealmTallies:
             )
 
     def delete_realm(self, realm_id: str) -> None:
-        """It is gone, or nobody looks after it any more."""
+        """Forget a realm that was deleted or is no longer managed."""
         with self._lock:
             self._named.discard(realm_id)
             self._tallies.pop(realm_id, None)
             self._counted.pop(realm_id, None)
 
     def rows(self) -> dict[str, RealmTally]:
-        """By the name that metrics show, ``_others_`` for those without one."""
+        """The tallies by name in the metrics, ``_others_`` for those without one."""
         with self._lock:
             rows = {realm_id: tally for realm_id, tally in self._tallies.items() if realm_id in self._named}
             others = [tally for realm_id, tally in self._tallies.items() if realm_id not in self._named]
@@ -100,7 +100,7 @@ class RealmTallies:
         )
 
     def _newly_collected(self, realm: RealmDescription) -> tuple[int, int]:
-        """Rows and bytes that a collection deleted which was not counted yet."""
+        """Rows and bytes that a collection deleted, if it was not counted yet."""
         last = realm.last_collection
         if last is None or last.finished is None or self._counted.get(realm.id) == last.id:
             return 0, 0
@@ -116,7 +116,7 @@ def _count(task: TaskDescription, name: str) -> int:
 
 
 def _remaining(purge: TaskDescription | None) -> int | None:
-    """Of a purge on its way, how many rows it has left; 0 when it is done; None where that is not known."""
+    """The rows that an active purge has left; 0 when it is done; None where unknown."""
     if purge is None:
         return None
     if purge.state is TaskState.SUCCEEDED:
@@ -137,7 +137,7 @@ OUTCOMES = ("imported", "updated", "unchanged", "quarantined")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportTally:
-    """Of one realm, or of several.
+    """The figures of the imports of one or several realms.
 
     last_success  the earliest of the times, in seconds since 1970, at which its imports last succeeded; None: none of them ever has
     quarantined   tables that the last runs left alone
@@ -151,18 +151,18 @@ class ImportTally:
 
 @dataclass(slots=True)
 class ImportTallies:
-    """Fed with each description of a catalog that a reconcile made. Safe for threads.
+    """Collects the descriptions of catalogs that passes produce. Thread-safe.
 
-    limit         realms that are told by name; one gets its name when an import of it is seen first, if there is one left, and keeps it
-                  as long as it has any, so that no counter ever moves from one name to another
+    limit         realms with a name in the metrics; a realm gets it with its first import, if one is left, and keeps it as long as it
+                  has any, so that no counter ever moves from one name to another
 
-    A run is counted once, when it is seen ended; those that ended before ``count_from`` were counted by who led before.
+    A run is counted once, after its end; those that ended before ``count_from`` were counted by the previous leader.
     """
 
     limit: int
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _realms: dict[str, dict[ResourceKey, tuple[ImportDescription, ...]]] = field(default_factory=dict)
-    """By id of the realm and by Catalog, what was seen of its imports last."""
+    """The imports last seen, by realm id and Catalog."""
     _homes: dict[ResourceKey, str] = field(default_factory=dict)
     _named: set[str] = field(default_factory=set)
     _totals: dict[str, Counter[str]] = field(default_factory=dict)
@@ -189,7 +189,7 @@ class ImportTallies:
             self._homes[catalog] = realm_id
 
     def delete_catalog(self, catalog: ResourceKey) -> None:
-        """It is gone, or has no imports any more."""
+        """Forget a Catalog that was deleted or has no imports any more."""
         with self._lock:
             realm_id = self._homes.pop(catalog, None)
             if realm_id is None:
@@ -201,7 +201,7 @@ class ImportTallies:
                 self._totals.pop(realm_id, None)
 
     def rows(self) -> dict[str, ImportTally]:
-        """By the name that metrics show, ``_others_`` for those without one."""
+        """The tallies by name in the metrics, ``_others_`` for those without one."""
         with self._lock:
             seen: dict[str, list[ImportDescription]] = {name: [] for name in self._totals}
             for realm_id, catalogs in self._realms.items():
@@ -212,7 +212,7 @@ class ImportTallies:
         return realm_id if realm_id in self._named else OTHERS
 
     def _is_new(self, run: TaskDescription, counted: str | None) -> bool:
-        """Whether it has not been counted, here or by who led before."""
+        """Whether the run was counted neither here nor by the previous leader."""
         return counted != run.id and run.finished is not None and run.finished >= self._count_from
 
 

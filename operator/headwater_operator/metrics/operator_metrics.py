@@ -1,6 +1,6 @@
 """The operator's metrics, for Prometheus. `CATALOGUE` has all of them, with what each one means.
 
-What several replicas would tell alike is told by the leader only: the figures of the store, of realms and of resources.
+Only the leader reports what all replicas would report alike: the figures of the store, of realms and of resources.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ PREFIX = "headwater_"
 _disable_created_metrics: Any = disable_created_metrics  # the library has types only in parts
 NO_ANSWER = "none"
 Values = Mapping[Any, float]
-"""By labels, in the order of the catalogue."""
+"""Values by labels, in the order of the catalogue."""
 
 
 @dataclass(frozen=True, slots=True)
 class MetricDescription:
-    """As `/metrics` shows it; a histogram's samples add ``_bucket``, ``_sum`` and ``_count`` to its name."""
+    """A metric as `/metrics` shows it; a histogram's samples add ``_bucket``, ``_sum`` and ``_count`` to its name."""
 
     name: str
     type: Literal["counter", "gauge", "histogram"]
@@ -118,24 +118,24 @@ _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300
 
 @dataclass(slots=True)
 class MetricSources:
-    """What is asked at the moment of a scrape. Each may be replaced as the process comes to life."""
+    """The functions that a scrape calls. Each may be replaced while the process starts."""
 
     is_leading: Callable[[], bool] = lambda: False
     queue_depth: Callable[[], int] = lambda: 0
     queue_oldest_seconds: Callable[[], float] = lambda: 0.0
     watch_ages: Callable[[], Mapping[str, float]] = field(default=dict)
     standings: Callable[[], Mapping[tuple[str, str, str], int]] = field(default=dict)
-    """By kind, condition and its status."""
+    """Numbers by kind, condition and its status."""
 
 
 class OperatorMetrics:
-    """One registry and all that goes into it; safe for threads.
+    """One registry with all metrics; thread-safe.
 
     realms        how many realms have metrics of their own
     """
 
     def __init__(self, *, realms: int = 200) -> None:
-        _disable_created_metrics()  # twice the series, for something nobody asks
+        _disable_created_metrics()  # twice the series for no use
         self.registry = CollectorRegistry()
         self.sources = MetricSources()
         self._tallies = RealmTallies(realms)
@@ -152,7 +152,7 @@ class OperatorMetrics:
         self.registry.register(_Scraped(self._scraped))
 
     def reconciled(self, kind: str, outcome: str, seconds: float) -> None:
-        """A look at a resource has ended. ``outcome`` is one of a handful of words, ``error`` among them."""
+        """Record the end of a pass over a resource. ``outcome`` is one of a handful of words, ``error`` among them."""
         self._reconciles.labels(kind, outcome).inc()
         self._reconcile_seconds.labels(kind).observe(seconds)
 
@@ -160,31 +160,31 @@ class OperatorMetrics:
         self._retries.labels(kind).inc()
 
     def drifted(self, kind: str, action: str) -> None:
-        """``action``: ``corrected`` or ``reported``."""
+        """Record a drift. ``action``: ``corrected`` or ``reported``."""
         self._drifts.labels(kind, action).inc()
 
     def event_posted(self, reason: str) -> None:
         self._events.labels(reason).inc()
 
     def api_request(self, verb: str, code: int, seconds: float) -> None:
-        """For ``KubeApi(observe=…)``."""
+        """Record a request; for ``KubeApi(observe=…)``."""
         self._requests.labels(verb, str(code) if code else NO_ANSWER).inc()
         self._request_seconds.labels(verb).observe(seconds)
 
     def lead_from(self, now: Micros) -> None:
-        """This process leads from now on: what collections and imports ended before was counted by another."""
+        """Start to count as the leader: collections and imports that ended earlier were counted by another."""
         self._tallies.count_from(now)
         self._imports.count_from(now)
 
     def set_realm(self, realm: RealmDescription) -> None:
-        """How things stand with a realm, as a reconcile has just seen it."""
+        """Update the metrics of a realm from its description."""
         self._tallies.set_realm(realm)
 
     def delete_realm(self, realm_id: str) -> None:
         self._tallies.delete_realm(realm_id)
 
     def set_catalog(self, catalog: ResourceKey, realm_id: str, seen: CatalogDescription) -> None:
-        """How things stand with a catalog, as a reconcile of its resource has just seen it."""
+        """Update the metrics of a catalog from its description."""
         self._imports.set_catalog(catalog, realm_id, seen)
 
     def delete_catalog(self, catalog: ResourceKey) -> None:
@@ -255,7 +255,7 @@ class OperatorMetrics:
 
 
 class _Scraped(Collector):
-    """What is not counted as it happens, but asked for when somebody looks."""
+    """A collector of the figures that are read when somebody scrapes."""
 
     def __init__(self, collected: Callable[[], Iterator[Metric]]) -> None:
         self._collected = collected
@@ -264,7 +264,7 @@ class _Scraped(Collector):
         return self._collected()
 
     def describe(self) -> Iterator[Metric]:
-        return iter(())  # so that nothing is asked before there is something to ask
+        return iter(())  # skip reading before there is something to read
 
 
 def _gauge(name: str, values: Values) -> Metric:

@@ -1,4 +1,4 @@
-"""The store's figures for metrics, read now and then in a thread of their own."""
+"""The store's figures for metrics, read periodically in a separate thread."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from headwater.tasks import TaskFigures, TaskQueue
 log = structlog.get_logger(__name__)
 
 SHARE = 20
-"""Reading the figures of a large store takes at most this part of the time, one in so many."""
+"""Reading the figures of a large store takes at most one part in so many of the time."""
 PROBE = "store-probe"
 UNREADABLE = "UNREADABLE"
 """The state of a realm whose definition cannot be read."""
@@ -26,8 +26,10 @@ UNREADABLE = "UNREADABLE"
 
 @dataclass(frozen=True, slots=True)
 class StoreFigures:
-    """is_up     the store answered
-    realms       by state; tasks: see there. Both None where this process does not lead, or the store did not answer
+    """One reading of the store.
+
+    is_up     the store answered
+    realms    by state; tasks: by the labels of their metric. Both None where this process does not lead, or the store did not answer
     """
 
     is_up: bool
@@ -40,9 +42,9 @@ class StoreFigures:
 class FiguresReader:
     """Reads all figures while this process leads, and otherwise only whether the store answers.
 
-    Several operators would all export the same counts of one store, and whoever sums them up would count each realm twice.
+    Several operators would export the same counts of one store, and a sum over them would count each realm twice.
 
-    tell          gets each reading
+    tell          called with each reading
     """
 
     store: Store
@@ -65,11 +67,11 @@ class FiguresReader:
             self._thread.join(seconds)
 
     def wake(self) -> None:
-        """Read now, not at the next time."""
+        """Read now instead of at the next time."""
         self._woken.set()
 
     def read_figures(self) -> StoreFigures:
-        """One reading. A store that does not answer is a figure, too."""
+        """Read the figures once. A store that does not answer gives a reading, too."""
         try:
             if not self.is_leading():
                 RealmRegistry(self.store).find_realm(PROBE)

@@ -1,7 +1,7 @@
-"""`kubectl headwater`: what a person asks of realms and catalogs in a cluster, answered through the Kubernetes API alone.
+"""`kubectl headwater`: commands for realms and catalogs in a cluster, through the Kubernetes API alone.
 
 It reads resources, and writes nothing but what a person could write with kubectl: annotations, a policy, a deletion, a finalizer that
-nobody else will take away. It must not know the store, holds no rule of the planners, and imports nothing that takes long to load.
+no operator is left to remove. It must not know the store, holds no rule of the planners, and imports nothing that takes long to load.
 """
 
 from headwater_operator.plugin.kubectl_cli import main

@@ -10,7 +10,7 @@ _LIMIT_UNTIL_MINUTES = 2 * 60
 
 
 def moment(text: Any) -> datetime | None:
-    """A time as Kubernetes writes it; None where there is none, or what stands there is no time."""
+    """Parse a time as Kubernetes writes it; None where it is missing or invalid."""
     try:
         found = datetime.fromisoformat(str(text))
     except ValueError:
@@ -23,7 +23,7 @@ def time_text(time: datetime) -> str:
 
 
 def span(seconds: float) -> str:
-    """How long, in one or two units: ``45s``, ``12m``, ``5h``, ``3d``."""
+    """A duration in one or two units: ``45s``, ``12m``, ``5h``, ``3d``."""
     whole = max(round(seconds), 0)
     if whole < _LIMIT_UNTIL_MINUTES:
         return f"{whole}s"
@@ -34,7 +34,7 @@ def span(seconds: float) -> str:
 
 
 def progress_text(task: Mapping[str, Any]) -> str:
-    """``3 of 14 tables``; what is not known is left out."""
+    """The progress as ``3 of 14 tables``; unknown parts are left out."""
     done, total, unit = task.get("done"), task.get("total"), str(task.get("unit") or "")
     if done is None and total is None:
         return ""

@@ -1,6 +1,6 @@
-"""Taking secrets out of what leaves the cluster. Pure, and in doubt it takes out too much.
+"""Redaction: remove secrets from what leaves the cluster. Pure, and in doubt it removes too much.
 
-Three nets, one behind the other: values that stand under a name which sounds secret; texts that look like a secret (passwords in URLs,
+Three filters, one after the other: values that stand under a name which sounds secret; texts that look like a secret (passwords in URLs,
 tokens, keys, whatever follows a word such as ``password=``); and every value that one of these found, wherever else it stands.
 """
 
@@ -61,12 +61,12 @@ _Replacement = str | Callable[[re.Match[str]], str]
 
 
 def sounds_secret(name: str) -> bool:
-    """Whether what stands under this name is to be taken out unread."""
+    """Whether a value under this name is redacted unread."""
     return name not in _HARMLESS_NAMES and _SECRET_NAME.search(name) is not None
 
 
 class Redactor:
-    """Learns from everything first (`learn`), then cleans everything: a value known from one place is taken out of all."""
+    """Learns secrets from everything (`learn`), then cleans everything: a value learned in one place is removed from all."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -80,7 +80,7 @@ class Redactor:
         self._pattern = None
 
     def clean(self, value: Any, name: str = "") -> Any:
-        """The same value without its secrets. ``name`` is what it stands under."""
+        """The value without its secrets. ``name`` is the key that it is under."""
         if isinstance(value, Mapping):
             return {self.name(key): self._member(key, inner, value, name) for key, inner in value.items() if key not in _COPIES}
         if isinstance(value, list | tuple):
@@ -92,7 +92,7 @@ class Redactor:
         return self.text(value) if isinstance(value, str) else value
 
     def text(self, text: str) -> str:
-        """A text without secrets. One that is JSON is cleaned as what it says."""
+        """A text without secrets. JSON is parsed and cleaned as a value."""
         if (plain := _as_json(text)) is not None:
             return json.dumps(self.clean(plain), ensure_ascii=False)
         rules: tuple[tuple[re.Pattern[str] | None, _Replacement], ...] = (
@@ -106,12 +106,12 @@ class Redactor:
         return self._replaced(_RANDOM, lambda found: REDACTED if _is_random(found[0]) else found[0], text)
 
     def name(self, name: str) -> str:
-        """A name that nobody meant to be secret: only what was learnt is taken out of it."""
+        """A name that is not meant to be secret: only learned values are removed from it."""
         pattern = self._learnt()
         return name if pattern is None else self._replaced(pattern, REDACTED, name)
 
     def has_secret(self, text: str) -> bool:
-        """Whether a learnt secret is in a text, as it is about to leave."""
+        """Whether a text that is about to leave has a learned secret."""
         pattern = self._learnt()
         return pattern is not None and pattern.search(text) is not None
 
@@ -125,7 +125,7 @@ class Redactor:
         return self.clean(inner, key)
 
     def _wiped(self, value: Any) -> Any:
-        """The same shape, and none of its values; true, false and nothing tell nothing."""
+        """Replace every value in a structure; true, false and null reveal nothing and stay."""
         if isinstance(value, Mapping):
             return {key: self._wiped(inner) for key, inner in value.items()}
         if isinstance(value, list | tuple):
@@ -156,7 +156,7 @@ class Redactor:
 
 
 def _secrets(value: Any) -> Iterator[str]:
-    """What is certainly a secret: it stands under a secret name, or in a URL, or behind a secret word."""
+    """The certain secrets of a text: under a secret name, in a URL, or after a secret word."""
     if isinstance(value, Mapping):
         is_named = sounds_secret(str(value.get("name", "")))
         for key, inner in value.items():
@@ -195,12 +195,12 @@ def _leaves(value: Any) -> Iterator[str]:
 
 
 def _is_random(text: str) -> bool:
-    """Whether it looks made by chance: capitals, small letters and digits in one word. Ids, uids and digests have no capitals."""
+    """Whether a word looks random: capitals, small letters and digits together. Ids, uids and digests have no capitals."""
     return all(any(test(letter) for letter in text) for test in (str.isupper, str.islower, str.isdigit))
 
 
 def _is_secret_flag(value: Any) -> bool:
-    """Whether this is an option of a command line whose value follows it."""
+    """Whether this is a command-line option whose value follows it."""
     return isinstance(value, str) and value.startswith("-") and "=" not in value and sounds_secret(value)
 
 

@@ -1,9 +1,4 @@
-"""Which namespace a person means when none is named: that of the kubeconfig's context, as with kubectl.
-
-What a person means by ``acme`` or ``catalog/lake``, and the names that resources, annotations and fields have.
-
-What the commands of one call share: the cluster, the namespace, how to print, and how to wait.
-"""
+"""The shared session of the plugin's commands: the cluster, the namespace, the target resource, printing and waiting."""
 
 from __future__ import annotations
 
@@ -36,14 +31,14 @@ def find_kubeconfig(named: str | None, environment: Mapping[str, str]) -> str | 
 
 
 def namespace_of(paths: str | None, context: str | None) -> str:
-    """The namespace of a context, by default the current one; ``default`` where nothing says otherwise.
+    """The namespace of a context, by default the current one; ``default`` where none is set.
 
     paths         as `find_kubeconfig` gives them; None is this pod's own namespace
     """
     if paths is None:
         return _POD_NAMESPACE.read_text(encoding="utf-8").strip() if _POD_NAMESPACE.exists() else "default"
     files = list(_read(paths))
-    # the first file that says something wins, as in kubectl
+    # the first file that sets it wins, as in kubectl
     chosen = context or next((str(file["current-context"]) for file in files if file.get("current-context")), "")
     entries = (entry for file in files for entry in file.get("contexts") or () if isinstance(entry, dict))
     found = next((entry.get("context") for entry in entries if entry.get("name") == chosen), None)
@@ -55,7 +50,7 @@ def _read(paths: str) -> Iterator[dict[str, Any]]:
         try:
             text = Path(path).expanduser().read_text(encoding="utf-8") if path else ""
         except OSError:
-            continue  # kubectl passes over files that are not there, and the connection says what is wrong with the rest
+            continue  # kubectl skips missing files, and the connection reports what is wrong with the others
         found = yaml.safe_load(text)
         if isinstance(found, dict):
             yield found
@@ -65,7 +60,7 @@ FINALIZER = "headwater.dev/operator"
 LEASE = "headwater-operator"
 FIELD_MANAGER = "kubectl-headwater"
 
-# As `headwater.reconcile` names them: importing that room would take as long as all the rest.
+# These names repeat those of `headwater.reconcile`: importing that package would take as long as everything else.
 CONFIRM_PURGE = "headwater.dev/confirm-purge"
 PLAN = "headwater.dev/plan"
 RUN_NOW = "headwater.dev/run-now"
@@ -78,7 +73,7 @@ _KINDS: Mapping[str, Literal["Realm", "Catalog"]] = {
 
 @dataclass(frozen=True, slots=True)
 class CommandTarget:
-    """One resource in the namespace at hand."""
+    """One resource in the selected namespace."""
 
     kind: Literal["Realm", "Catalog"]
     name: str
@@ -116,7 +111,7 @@ REALM = _TargetType("Realm")
 
 
 def target_realm_id(realm: Mapping[str, Any]) -> str:
-    """The id that a Realm resource stands for: as the operator saw it, or as it is written, or its name."""
+    """The id of a Realm resource: as the operator reported it, or as declared, or its name."""
     return str(status_of(realm).get("realmId") or realm.get("spec", {}).get("realmId") or realm["metadata"]["name"])
 
 
@@ -136,7 +131,7 @@ _PAUSE_SECONDS = 0.5
 
 
 class ClusterSession:
-    """Set by the options of the command line, before and behind the command's name; the cluster is reached when it is first needed."""
+    """Set by options before and after the command's name; the cluster is connected when it is first needed."""
 
     def __init__(self) -> None:
         self.context: str | None = None
@@ -155,7 +150,7 @@ class ClusterSession:
         return self.named_namespace or namespace_of(find_kubeconfig(self.kubeconfig, os.environ), self.context)
 
     def read_resource(self, target: CommandTarget) -> dict[str, Any]:
-        """The resource that is meant.
+        """Read the target resource.
 
         raises        NotFoundError, which names the Realm of that realm id where there is one
         """
@@ -165,7 +160,7 @@ class ClusterSession:
         raise NotFoundError(f"there is no {target.kind} {target.name!r} in namespace {self.namespace!r}{self._near(target)}")
 
     def show(self, data: Any, lines: Callable[[], Sequence[str]]) -> None:
-        """Print a result as the caller wants it: plain data, or lines for people."""
+        """Print a result in the requested format: plain data, or lines for people."""
         if self.output == "json":
             click.echo(json_text(data), nl=False)
         elif self.output == "yaml":
@@ -174,14 +169,14 @@ class ClusterSession:
             click.echo("\n".join(lines()))
 
     def say(self, line: str) -> None:
-        """A word beside the result, which must stay readable for programs."""
+        """Print a remark apart from the result, which must stay readable for programs."""
         click.echo(line, err=self.output != "table")
 
     def current_time(self) -> datetime:
         return datetime.now(UTC)
 
     def wait_for(self, look: Callable[[], T | None], seconds: float) -> T | None:
-        """What ``look`` gives at last; None when it gave nothing for so long."""
+        """Poll ``look`` until it returns something; None after the time-out."""
         end = time.monotonic() + seconds
         while True:
             found = look()
@@ -190,7 +185,7 @@ class ClusterSession:
             time.sleep(_PAUSE_SECONDS)
 
     def confirm_word(self, word: str, question: str, advice: str) -> None:
-        """Have a person type a word.
+        """Ask a person to type a word.
 
         raises        RefusedError for another word, or when nobody is there to type
         """

@@ -21,14 +21,14 @@ KIND = "gc"
 
 @dataclass(slots=True)
 class _Following:
-    """The collection that was asked for, as the status shows it: first as a task, at last as the newest maintenance."""
+    """The progress of the requested collection in the status: first as a task, finally as the newest maintenance."""
 
     former: Any
     tasks: set[str] = field(default_factory=set)
     told: str = ""
 
     def news(self, realm: Mapping[str, Any]) -> str:
-        """What to tell about its progress; empty when that was told already."""
+        """The new progress to print; empty when there is none."""
         for task in status_of(realm).get("tasks") or ():
             if task.get("kind") == KIND and task.get("state") == "RUNNING":
                 self.tasks.add(str(task.get("id")))

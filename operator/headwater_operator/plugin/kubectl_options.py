@@ -1,4 +1,4 @@
-"""Options that many commands share. They stand on the root and on each command, so that they may come before or behind its name."""
+"""Options that many commands share. They exist on the root and on each command, so that they may come before or after its name."""
 
 from __future__ import annotations
 

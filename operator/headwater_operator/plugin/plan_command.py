@@ -1,6 +1,6 @@
-"""What `kubectl apply -f FILE` would make of a resource, asked of the API server without changing anything.
+"""``kubectl headwater plan``: the operator's plan for a resource, for its current spec or for a file, without executing it.
 
-``kubectl headwater plan``: what the operator would do, told by the operator itself, without doing it.
+The API server answers what `kubectl apply -f FILE` would make of the resource; the operator answers what it would do.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def read_manifest_file(file: str, target: CommandTarget, namespace: str) -> dict
 def applied_spec(
     session: ClusterSession, target: CommandTarget, live: Mapping[str, Any], manifest: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The spec that would stand there, with the server's defaults, after its validation.
+    """The spec after an apply, validated and with the server's defaults.
 
     raises        RefusedError when the server would not take it
     """
@@ -64,7 +64,7 @@ def applied_spec(
 
 
 def three_way_patch(last: Any, wished: Mapping[str, Any], live: Mapping[str, Any]) -> dict[str, Any]:
-    """The merge patch of `kubectl apply`: what is wished, and nothing (null) where the last file had a field that this one lacks."""
+    """The merge patch of `kubectl apply`: the wished fields, and null for fields that only the last file had."""
     former = last if isinstance(last, Mapping) else {}
     patch: dict[str, Any] = {name: None for name in former if name not in wished and name in live}
     for name, value in wished.items():
@@ -112,7 +112,7 @@ def plan_command(session: ClusterSession, target: CommandTarget, file: str | Non
 
 
 def plan_lines(subject: str, data: Mapping[str, Sequence[Any]]) -> list[str]:
-    """The plan for people; a plan without anything in it is one sentence."""
+    """The plan as lines for people; an empty plan is one sentence."""
     if not any(data.values()):
         return [f"{subject}: nothing to do"]
     heads = {"steps": "would do", "waits": "would wait", "refused": "would refuse", "reports": "would report"}
@@ -123,7 +123,7 @@ def plan_lines(subject: str, data: Mapping[str, Sequence[Any]]) -> list[str]:
 
 
 def _ask(session: ClusterSession, target: CommandTarget, question: Mapping[str, Any], seconds: float) -> Mapping[str, Any]:
-    """Put the question into the annotation until the status has an answer to it; take it away in any case."""
+    """Put the question into the annotation, wait for the answer in the status, and always remove the annotation."""
     text = json.dumps(question, separators=(",", ":"), sort_keys=True)
     last: Mapping[str, Any] = {}
 
@@ -159,14 +159,14 @@ def _annotated(session: ClusterSession, target: CommandTarget, text: str) -> Ite
 
 
 def _tidy(session: ClusterSession, path: str, text: str) -> None:
-    """Take the annotation away, if it is still this question. A failure is told beside the result, and is none of it."""
+    """Remove the annotation if it is still this question. A failure is reported, but does not fail the command."""
     removal = [{"op": "test", "path": _POINTER, "value": text}, {"op": "remove", "path": _POINTER}]
     for attempt in range(_TRIES_TO_TIDY):
         try:
             session.api.patch_resource(path, removal, kind="json", manager=FIELD_MANAGER)
             return
         except SwapConflictError:
-            return  # another question stands there, or none
+            return  # another question or none is there
         except UnavailableError as fault:
             if attempt == _TRIES_TO_TIDY - 1:
                 click.echo(f"kubectl headwater: the annotation {PLAN} was left behind ({fault})", err=True)

@@ -64,7 +64,7 @@ def _check_protection(found: Mapping[str, Any], realm: CommandTarget) -> None:
 
 
 def _stakes(realm: CommandTarget, found: Mapping[str, Any], catalogs: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What will go, for a person who is about to say yes."""
+    """What will be deleted, for a person who is about to confirm."""
     status, spec = status_of(found), found.get("spec", {})
     names = [catalog["metadata"]["name"] for catalog in catalogs]
     fields = {
@@ -83,7 +83,9 @@ def _stakes(realm: CommandTarget, found: Mapping[str, Any], catalogs: Sequence[M
 
 
 def _start(session: ClusterSession, realm: CommandTarget, found: Mapping[str, Any], realm_id: str) -> None:
-    """Say how, then delete this very resource. Broken off in between, nothing is deleted, and the same command goes on."""
+    """Announce the purge, then delete this very resource. After an interruption in between nothing is deleted, and the same command
+    resumes.
+    """
     path, metadata = realm.path(session.namespace), found["metadata"]
     patch = {
         "metadata": {"resourceVersion": metadata["resourceVersion"], "annotations": {CONFIRM_PURGE: realm_id}},
@@ -134,7 +136,7 @@ def _follow(session: ClusterSession, realm: CommandTarget, uid: str, seconds: fl
 
 
 def _news(found: Mapping[str, Any]) -> str:
-    """Where the purge stands, in one line."""
+    """The state of the purge in one line."""
     status = status_of(found)
     state, purge_status = status.get("state"), status.get("purge") or {}
     if state == "PURGING":

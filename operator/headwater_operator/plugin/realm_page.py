@@ -1,7 +1,4 @@
-"""What there is to say about a realm, as plain data: put together from its resource, its catalogs' and the events. Pure.
-
-The page of a realm as lines for people.
-"""
+"""The page of a realm, as plain data from its resource, its catalogs and the events, and as lines for people. Pure."""
 
 from __future__ import annotations
 
@@ -47,7 +44,7 @@ def realm_page(realm: Resource, catalogs: Sequence[Resource], events: Sequence[R
 
 
 def realm_row(realm: Resource) -> dict[str, Any]:
-    """One line about a realm."""
+    """A realm in one line of a table."""
     status = status_of(realm)
     ready = _condition(realm, "Ready")
     return {
@@ -66,7 +63,7 @@ def realm_row(realm: Resource) -> dict[str, Any]:
 
 
 def findings(resource: Resource) -> list[str]:
-    """What is not as it should be, one sentence each."""
+    """The problems of a resource, one sentence each."""
     conditions = status_of(resource).get("conditions") or ()
     if not conditions:
         return ["no operator has looked at it yet"]
@@ -78,7 +75,7 @@ def findings(resource: Resource) -> list[str]:
 
 
 def next_things(realm: Resource, catalogs: Sequence[Resource], now: datetime) -> list[dict[str, str]]:
-    """What will happen by itself, soonest first."""
+    """The automatic actions ahead, soonest first."""
     things = sorted(_timed(realm, catalogs), key=lambda thing: thing[0])
     return [{"time": time_text(time), "what": what} for time, what in things if time >= now]
 
@@ -243,7 +240,7 @@ def _import(entry: Mapping[str, Any], now: datetime) -> str:
     if entry.get("lastResult"):
         words = [words[0], f"{entry['lastResult']} {_age(entry.get('lastTime'), now)} ago"]
     if entry.get("lastResult") not in (None, "Succeeded"):
-        return " ".join(filter(None, words))  # the counts are those of a run before
+        return " ".join(filter(None, words))  # the counts are those of an earlier run
     counts = [
         f"{entry[name]} {name}"
         for name in ("imported", "updated", "unchanged", "gone", "dropped", "quarantined")

@@ -1,4 +1,4 @@
-"""``kubectl headwater release``: let resources go when their operator never comes back."""
+"""``kubectl headwater release``: release resources whose operator never comes back."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def release_command(
 
 
 def _held(session: ClusterSession, target: CommandTarget | None, all_namespaces: bool) -> list[Resource]:
-    """The resources that are meant and carry our finalizer, each with its kind; Catalogs first."""
+    """The selected resources with our finalizer, each with its kind; Catalogs first."""
     if target is not None:
         found = [{**session.read_resource(target), "kind": target.kind}]
     else:
@@ -79,16 +79,16 @@ def _held(session: ClusterSession, target: CommandTarget | None, all_namespaces:
 
 
 def _check_operator(session: ClusterSession, namespace: str | None) -> None:
-    """That no operator lives, as its Lease shows.
+    """Check by the Lease that no operator is running.
 
-    A Lease may be fresh by a clock that is wrong, or of a process that was killed a moment ago. So it is watched for as long as it
-    lasts: a holder that lives moves it within that time.
+    A Lease may be fresh by a wrong clock, or belong to a process that was just killed. So it is watched for its whole
+    duration: a living holder renews it within that time.
 
     raises        RefusedError naming the holder
     """
     leases = session.api.list_resources(resource_path("Lease", namespace, None), field_selector=f"metadata.name={LEASE}")
     if not leases:
-        _check_pods(session, namespace)  # it may run without electing a leader
+        _check_pods(session, namespace)  # it may run without leader election
     held = [lease for lease in leases if (lease.get("spec") or {}).get("holderIdentity")]
     if not held:
         return
@@ -104,7 +104,7 @@ def _check_operator(session: ClusterSession, namespace: str | None) -> None:
 
 
 def _check_pods(session: ClusterSession, namespace: str | None) -> None:
-    """That no pod of an operator runs, where pods may be listed."""
+    """Check that no pod of an operator runs, where pods may be listed."""
     try:
         pods = session.api.list_resources(resource_path("Pod", namespace, None), label_selector=_OPERATORS)
     except (NotFoundError, RefusedError):
@@ -133,7 +133,7 @@ def _check_still(session: ClusterSession, lease: Resource) -> None:
 
 
 def _left_behind(held: Sequence[Resource]) -> list[str]:
-    """What nobody will look after any more."""
+    """What nobody manages any more."""
     lines = ["the finalizer of the operator is taken off these, and what they stand for stays in the store as it is:"]
     for resource in held:
         metadata = resource["metadata"]
@@ -156,7 +156,7 @@ def _stays(resource: Mapping[str, Any]) -> str:
 
 
 def _release(session: ClusterSession, resource: Mapping[str, Any]) -> None:
-    """Take our finalizer off, and no other."""
+    """Remove our finalizer, and no other."""
     metadata = resource["metadata"]
     place = list(metadata["finalizers"]).index(FINALIZER)
     target = CommandTarget(resource["kind"], metadata["name"])

@@ -46,7 +46,7 @@ def _show_all(session: ClusterSession, all_namespaces: bool) -> int:
 
 
 def _events_of(session: ClusterSession, resources: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The events about these very resources, none about earlier ones of the same names."""
+    """The events about these very resources, without those of earlier resources with the same names."""
     uids = {resource["metadata"]["uid"] for resource in resources}
     found = session.api.list_resources(resource_path("Event", session.namespace, None))
     return [event for event in found if (event.get("involvedObject") or {}).get("uid") in uids]

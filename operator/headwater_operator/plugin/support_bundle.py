@@ -1,8 +1,6 @@
-"""What belongs into a bundle for support, read from the cluster. What cannot be read is noted. Secrets are never asked for.
+"""``kubectl headwater report``: a bundle for support, read from the cluster and redacted, with an index page.
 
-A bundle for support: an index page, and every file after its secrets were taken out. Pure, but for the archive's bytes.
-
-``kubectl headwater report``: a bundle for support that holds no secret.
+What cannot be read is recorded as missing. Secrets are never requested.
 """
 
 from __future__ import annotations
@@ -42,7 +40,7 @@ _POLICIES = "/apis/admissionregistration.k8s.io/v1"
 
 @dataclass(slots=True)
 class BundleContents:
-    """Files of a bundle by name, as plain values or texts, before anything is taken out of them.
+    """Files of a bundle by name, as plain values or texts, before redaction.
 
     missing       what could not be read, each with the reason
     """
@@ -55,9 +53,9 @@ class BundleContents:
 
 
 def gather(api: KubeApi, *, namespace: str | None, home: str, log_lines: int) -> BundleContents:
-    """Everything about Headwater in a namespace, or in all of them (None), and the operator's and workers' parts wherever they are.
+    """Read all resources of Headwater in one namespace or in all (None), and those of operator and workers in any.
 
-    home          the namespace to make do with, for whoever may not look into all of them
+    home          the namespace to read if reading all is forbidden
     """
     return _Gathering(api, namespace, home, log_lines).everything()
 
@@ -91,7 +89,7 @@ class _Gathering:
             self.found.missing["other namespaces"] = str(refused)
             return False
         except HeadwaterError:
-            return True  # it is tried once more, and told then
+            return True  # it is tried once more, and reported then
         return True
 
     def tried(self, what: str, read: Callable[[], Any], otherwise: Any) -> Any:
@@ -127,7 +125,7 @@ class _Gathering:
         return self.api.list_resources(path, label_selector=PART_OF)
 
     def _events(self, pods: list[dict[str, Any]]) -> None:
-        """Those about our resources and pods; others are nobody's business."""
+        """The events about our resources and pods."""
         listed: list[dict[str, Any]] = self.tried(
             "events", lambda: self.api.list_resources(resource_path("Event", self.namespace, None)), []
         )
@@ -163,7 +161,7 @@ class _Gathering:
 
 
 def _containers(pod: Mapping[str, Any]) -> Iterator[tuple[str, bool]]:
-    """Each container, and once more those that were restarted, as what ran before."""
+    """Each container, and additionally the previous run of those that were restarted."""
     restarted = {one.get("name") for one in (pod.get("status") or {}).get("containerStatuses") or () if one.get("restartCount")}
     for container in (pod.get("spec") or {}).get("containers") or ():
         yield str(container["name"]), False
@@ -172,13 +170,15 @@ def _containers(pod: Mapping[str, Any]) -> Iterator[tuple[str, bool]]:
 
 
 def _without_managers(resource: Mapping[str, Any]) -> dict[str, Any]:
-    """Without the list of who wrote which field, which is long and tells little."""
+    """The resource without managed fields, which are long and tell little."""
     metadata = {name: value for name, value in resource["metadata"].items() if name != "managedFields"}
     return {**resource, "metadata": metadata}
 
 
 def _without_schemas(definition: Mapping[str, Any]) -> dict[str, Any]:
-    """Each schema as a digest, which tells whether it is the one of the release; and without annotations, which may repeat it."""
+    """The definition with each schema as a digest, which shows whether it is that of the release; without annotations, which may
+    repeat it.
+    """
     whole = _without_managers(definition)
     whole["metadata"].pop("annotations", None)
     versions = [{**one, "schema": _digest(one.get("schema"))} for one in (whole.get("spec") or {}).get("versions") or ()]
@@ -211,7 +211,7 @@ def bundle_files(gathered: BundleContents, now: datetime) -> dict[str, str]:
 
 
 def archive(files: Mapping[str, str], folder: str, now: datetime) -> bytes:
-    """A compressed archive in which everything lies in one folder."""
+    """A compressed archive with all files in one folder."""
     stream = io.BytesIO()
     with tarfile.open(fileobj=stream, mode="w:gz") as tar:
         for name, text in files.items():
@@ -223,7 +223,7 @@ def archive(files: Mapping[str, str], folder: str, now: datetime) -> bytes:
 
 
 def _pages(gathered: BundleContents, redactor: Redactor, now: datetime) -> dict[str, str]:
-    """For each realm what `kubectl headwater status` shows, made from what is redacted already."""
+    """The output of `kubectl headwater status` for each realm, from redacted data."""
     pages = {}
     for realm in gathered.realms:
         namespace, name = realm["metadata"]["namespace"], realm["metadata"]["name"]
@@ -236,7 +236,7 @@ def _pages(gathered: BundleContents, redactor: Redactor, now: datetime) -> dict[
 
 
 def _log(redactor: Redactor, text: str) -> str:
-    """Line by line: a line of JSON is cleaned as what it says."""
+    """Redact a log line by line: a line of JSON is parsed and cleaned as a value."""
     return "".join(f"{redactor.text(line)}\n" for line in redactor.text(text).splitlines())
 
 
@@ -278,7 +278,7 @@ def report_command(session: ClusterSession, file: Path | None, only_namespace: b
 
 
 def _write(target: Path, content: bytes) -> None:
-    """Only for its owner, and never over another file."""
+    """Write a file for its owner only, and never over another file."""
     try:
         descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError as there:

@@ -1,6 +1,6 @@
-"""Conditions as Kubernetes has them, merged so that their times tell when something changed, and nothing else.
+"""Conditions of a status, computed from the result of a pass and the store, and merged so that their times show real changes. Pure.
 
-From what a pass came to and what the store shows, to conditions. Pure; every reason comes from the catalogue.
+Every reason comes from the catalogue in ``reasons``.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from headwater_operator.resource.reasons import CONDITIONS, Standing, reason_nam
 from headwater_operator.runtime.informer_cache import CachedResource
 
 MESSAGE_LIMIT = 1024
-"""Characters of a message; the API allows 32 KiB."""
+"""The longest message in characters; the API allows 32 KiB."""
 
 _ORDER = {condition.name: place for place, condition in enumerate(CONDITIONS)}
 _SENTENCE_END = re.compile(r"[.;:!?](?=\s)")
@@ -48,7 +48,7 @@ _CUT = " …"
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """The conditions that the status must show now."""
+    """A condition to report now."""
 
     type: str
     status: Standing
@@ -61,8 +61,8 @@ def merge_conditions(
 ) -> list[dict[str, Any]]:
     """The conditions of a status, in the order of the catalogue.
 
-    former        those of the status as it was; what is not wanted any more leaves
-    generation    of the resource that they are about
+    former        those of the current status; conditions that are not wanted any more are removed
+    generation    the resource's generation
     returns       each with the time of its last change of status: the former one while its status stays
     """
     return [
@@ -83,7 +83,7 @@ def find_condition(conditions: Iterable[Mapping[str, Any]], type_: str) -> Mappi
 
 
 def kept_conditions(former: Iterable[Mapping[str, Any]], type_: str) -> Condition | None:
-    """A condition as it was, to be said again because nothing is known that is newer."""
+    """The former condition, repeated because nothing newer is known."""
     found = find_condition(former, type_)
     if found is None or found.get("status") not in ("True", "False", "Unknown"):
         return None
@@ -91,9 +91,9 @@ def kept_conditions(former: Iterable[Mapping[str, Any]], type_: str) -> Conditio
 
 
 def cut_message(text: str, limit: int) -> str:
-    """At most so many characters, ending with a sentence where one ends late enough; without the white space at its ends.
+    """Cut a text to at most ``limit`` characters, after a sentence where one ends late enough; white space at the ends is stripped.
 
-    Half a character, as JSON can write one, becomes a question mark: no API takes it.
+    A lone surrogate, which JSON can encode, becomes a question mark, because no API accepts it.
     """
     text = text.encode(errors="replace").decode().strip()
     if len(text) <= limit:
@@ -113,9 +113,9 @@ def _since(former: Mapping[str, Any] | None, status: str) -> str | None:
 
 
 UNCLAIMED_SECONDS = 300
-"""A task that is due for so long has no worker."""
+"""A task that was due for this long has no worker."""
 LONG_SECONDS = 86_400
-"""A collection that was due so long ago and runs is worth a look."""
+"""A running collection that was due this long ago deserves attention."""
 
 _FOREIGN = ("ManagedByAnother", "RealmManagedByAnother")
 _OF_THE_REALM = ("RealmMissing", "RealmNotActive", "RealmDeleting", "RealmManagedByAnother")
@@ -131,12 +131,12 @@ class UnreadState(Enum):
 
 
 UNSEEN = UnreadState.UNSEEN
-"""In place of what could not be looked at, or was not; None says that it was looked for, and is not there."""
+"""Marks what was not or could not be read; None means that it was read, and does not exist."""
 
 
 @dataclass(frozen=True, slots=True)
 class SecretSeen:
-    """The Secret of the root's credentials, looked for."""
+    """The state of the Secret of the root's credentials."""
 
     name: str
     exists: bool
@@ -144,7 +144,7 @@ class SecretSeen:
 
 @dataclass(frozen=True, slots=True)
 class StallCause:
-    """A reason of the catalogue, with what there is to say about it here."""
+    """A reason of the catalogue with its message for this resource."""
 
     reason: str
     message: str
@@ -152,7 +152,7 @@ class StallCause:
 
 @dataclass(frozen=True, slots=True)
 class ReconcileResult:
-    """What a pass came to.
+    """The result of a pass.
 
     failure       an error that ended it
     obstacles     what was refused, and what is waited for, in this order
@@ -165,9 +165,10 @@ class ReconcileResult:
 
     @classmethod
     def from_outcome(cls, outcome: ReconcileOutcome | Exception, *, is_seen: bool) -> ReconcileResult:
-        """
-        outcome       an exception when it did not come to an outcome
-        is_seen       whether the store was asked, afterwards, how things stand, and answered
+        """Make the result from a pass's outcome.
+
+        outcome       an exception when the pass had no outcome
+        is_seen       whether the store was read afterwards, and answered
         """
         if isinstance(outcome, Exception):
             return cls(_failure(outcome, is_seen=is_seen))
@@ -179,17 +180,17 @@ class ReconcileResult:
             failure = StallCause("StoreUnavailable", "the store did not answer when it was asked how things stand")
         ended = tuple(one for one in reports if one.reason in _ENDED_PURGES)
         if any(wait.reason == "Purging" for wait in waits):
-            waits = (*ended, *waits)  # it waits for a purge that nobody carries out any more
+            waits = (*ended, *waits)  # it waits for a purge that nobody performs any more
         return cls(failure, (*refused, *waits), reports)
 
     @property
     def blocker(self) -> StallCause | None:
-        """The first thing that keeps the store from being as declared."""
+        """The first obstacle that keeps the store from being as declared."""
         return self.failure or next(iter(self.obstacles), None)
 
     @property
     def is_foreign(self) -> bool:
-        """Whether what the resource names belongs to another one, and is none of its business."""
+        """Whether the realm or catalog that the resource names belongs to another resource."""
         return any(one.reason in _FOREIGN for one in self.obstacles)
 
     def report(self, reason: str) -> StallCause | None:
@@ -205,8 +206,9 @@ def realm_conditions(
     secret: SecretSeen | UnreadState,
     now: Micros,
 ) -> list[Condition]:
-    """
-    former        the conditions as they were: what nothing newer is known about stays
+    """The conditions of a Realm.
+
+    former        the current conditions: those about which nothing newer is known stay
     """
     drift = verdict.report("DriftReported")
     found: list[Condition | None] = [
@@ -231,8 +233,9 @@ def catalog_conditions(
     former: Sequence[Mapping[str, Any]],
     now: Micros,
 ) -> list[Condition]:
-    """
-    former        the conditions as they were: what nothing newer is known about stays
+    """The conditions of a Catalog.
+
+    former        the current conditions: those about which nothing newer is known stay
     """
     name = str(resource.spec.get("name") or resource.name)
     is_there = isinstance(seen, CatalogDescription)
@@ -250,11 +253,8 @@ def catalog_conditions(
 
 
 def is_overdue(task: TaskDescription, now: Micros) -> bool:
-    """Whether it has waited for so long, due all the time, that a worker would have taken it."""
+    """Whether the task has been due for so long that a worker would have taken it."""
     return task.state is TaskState.WAITING and now - task.since >= UNCLAIMED_SECONDS * 1_000_000
-
-
-# Errors
 
 
 _KINDS: tuple[tuple[type[Exception], str], ...] = (
@@ -275,16 +275,13 @@ def _failure(error: Exception, *, is_seen: bool) -> StallCause:
         reason = "StoreUnavailable"  # also where it refuses everybody, such as after its password was changed
     if isinstance(error, ManifestError):
         return StallCause(reason, "; ".join(f"{one.path}: {one.message}" if one.path else one.message for one in error.faults))
-    if isinstance(error, HeadwaterError):  # their messages hold no secrets; of others nobody knows
+    if isinstance(error, HeadwaterError):  # their messages have no secrets; other messages may
         return StallCause(reason, " ".join(str(error).split()))
     return StallCause(reason, f"{type(error).__name__}: a bug in Headwater; the operator's log has more")
 
 
 def _told(wait: WaitUntil) -> str:
     return wait.message if wait.until is None else f"{wait.message} (until {as_text(wait.until)})"
-
-
-# What both kinds have
 
 
 def _readiness(verdict: ReconcileResult, is_ready: bool, standing: StallCause) -> list[Condition]:
@@ -305,7 +302,7 @@ def _ready(verdict: ReconcileResult, is_ready: bool, standing: StallCause) -> Co
 
 
 def _leaves_open(verdict: ReconcileResult) -> bool:
-    """Whether after such an error nobody knows how things stand."""
+    """Whether the state of the store is unknown after such an error."""
     return verdict.failure is not None and verdict.failure.reason in ("StoreUnavailable", *_UNSURE)
 
 
@@ -348,13 +345,10 @@ def _those(found: Iterable[Condition | None]) -> list[Condition]:
     return [one for one in found if one is not None]
 
 
-# Realms
-
-
 def _realm_standing(
     resource: CachedResource, seen: RealmDescription | UnreadState | None, drift: StallCause | None
 ) -> tuple[bool, StallCause]:
-    """Whether the realm serves as declared, and what to say if nothing stands against it."""
+    """Whether the realm serves as declared, and the message if nothing stands against it."""
     spec = resource.spec
     if not isinstance(seen, RealmDescription):
         return False, StallCause("Progressing", _there("realm", str(spec.get("realmId") or resource.name), False))
@@ -433,16 +427,13 @@ def _maintenance(
 
 
 def _ended_badly(seen: RealmDescription) -> Iterator[StallCause]:
-    """Tasks that nothing follows until a person steps in."""
+    """Failed tasks that nothing retries until a person steps in."""
     last = seen.last_collection
     is_collected = any(task.kind == COLLECT for task in seen.tasks)
     if last is not None and not is_collected and seen.state is RealmState.ACTIVE and not seen.is_suspended:
         yield from _dead_letter(last, may_be_cancelled=True)
     if seen.purge is not None and seen.state is RealmState.PURGING:
         yield from _dead_letter(seen.purge)
-
-
-# Catalogs
 
 
 def _realm_ready(
@@ -479,17 +470,14 @@ def _imports(
 
 
 def quarantined(one: ImportDescription) -> int:
-    """How many tables its last run that succeeded left alone."""
+    """The number of tables that the last successful run left alone."""
     found = one.succeeded.outcome.get("quarantined") if one.succeeded is not None else None
     total = found.get("total") if isinstance(found, Mapping) else None
     return total if isinstance(total, int) else 0
 
 
-# Tasks
-
-
 def _unhealthy(type_: str, troubles: list[StallCause]) -> Condition:
-    """The worst is told, the others are counted."""
+    """Report the worst trouble and count the others."""
     first, others = troubles[0], len(troubles) - 1
     more = f"; and {others} more" if others else ""
     status: Standing = "False"

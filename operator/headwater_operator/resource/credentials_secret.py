@@ -1,6 +1,6 @@
 """Root credentials in a Secret: written once before the realm is bootstrapped, rotated when asked for, removed with the realm.
 
-The Secret has no owner: it stays when its Realm resource goes under Retain. Values are never logged, and never in an error.
+The Secret has no owner: it stays when its Realm resource is deleted under Retain. Values are never logged, and never in an error.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _TRIES = 5
 
 
 class ForeignSecretError(RefusedError):
-    """A Secret of somebody else has the name. The operator has no right to watch Secrets, so nothing says when it is gone."""
+    """A foreign Secret has the name. The operator has no right to watch Secrets, so no event reports its deletion."""
 
 
 def secret_name(realm: str) -> str:
-    """The Secret of a Realm resource, in the same namespace. Of a name that leaves no room for the ending, a digest stands for its end."""
+    """The name of a Realm resource's Secret, in the same namespace. If the name has no room for the suffix, a digest replaces its end."""
     name = f"{realm}{_ENDING}"
     if len(name) <= _NAME_LIMIT:
         return name
@@ -41,7 +41,7 @@ def secret_name(realm: str) -> str:
 
 
 class SecretCredentials:
-    """The credentials sink of one Realm resource. What stands in the Secret counts; nothing is ever written over but by a rotation.
+    """The credentials sink of one Realm resource. The Secret's content is authoritative; only a rotation ever overwrites it.
 
     namespace, name   those of the Realm resource
     """
@@ -53,7 +53,7 @@ class SecretCredentials:
         self._path = resource_path("Secret", namespace, secret_name(name))
 
     def write_credentials(self, realm_id: RealmId, credentials: Credentials) -> Credentials:
-        """Create the Secret; one that is there already, of this realm, is taken as it is.
+        """Create the Secret; an existing Secret of this realm is taken as it is.
 
         raises        ForeignSecretError when another Secret has this name; CorruptionError when ours holds no credentials
         """
@@ -68,9 +68,9 @@ class SecretCredentials:
         raise UnavailableError(f"{self.place(realm_id)} comes and goes: somebody else writes it too, trying again later")
 
     def rotate_credentials(self, realm_id: RealmId, credentials: Credentials, token: str) -> Credentials:
-        """Keep new credentials instead of those that are there, once for each token. A Secret of ours that holds none is filled, too.
+        """Replace the credentials, once for each token. A Secret of ours without credentials is filled, too.
 
-        returns       what is kept: the first ones that were given with this token
+        returns       the stored credentials: the first ones that were given with this token
         raises        ForeignSecretError when another Secret has this name
         """
         for _ in range(_TRIES):
@@ -84,13 +84,13 @@ class SecretCredentials:
                 self._api.replace_resource(self._path, _rotated(seen, credentials, token))
                 return credentials
             except SwapConflictError:
-                continue  # it was made, changed or removed since it was looked at
+                continue  # it was created, changed or removed after it was read
         raise UnavailableError(f"{self.place(realm_id)} changes all the time: somebody else writes it too, trying again later")
 
     def remove_credentials(self, realm_id: RealmId, confirm: Callable[[], None]) -> None:
-        """Delete the Secret of this realm. None, or one that belongs to something else, is left alone.
+        """Delete the Secret of this realm. A foreign Secret is left alone.
 
-        confirm       called once the Secret has been found, each time: what it raises keeps it
+        confirm       called each time the Secret has been found; if it raises, the Secret stays
         """
         for _ in range(_TRIES):
             seen = self._api.find_resource(self._path)
@@ -100,19 +100,19 @@ class SecretCredentials:
             try:
                 self._api.delete_resource(self._path, uid=seen["metadata"].get("uid"))
             except SwapConflictError:
-                continue  # it is another one by now: look whose
+                continue  # it is another one by now: check whose
             return
         raise UnavailableError(f"{self.place(realm_id)} changes all the time: somebody else writes it too, trying again later")
 
     def exists(self, realm_id: RealmId) -> bool:
-        """Whether the Secret of this realm is there, with an id and a secret in it."""
+        """Whether this realm's Secret exists, with an id and a secret in it."""
         seen = self._api.find_resource(self._path)
         if seen is None or not self._is_owned(seen, realm_id):
             return False
         return _credentials(seen) is not None
 
     def place(self, realm_id: RealmId) -> str:
-        """Where a person finds them."""
+        """Describe where a person finds them."""
         return f"Secret {self._namespace}/{secret_name(self._realm)}"
 
     def _create(self, realm_id: RealmId, credentials: Credentials, annotations: Mapping[str, str]) -> None:
@@ -152,7 +152,9 @@ class SecretCredentials:
 
 
 def _credentials(secret: dict[str, Any]) -> Credentials | None:
-    """What a Secret holds. Errors are not told: what cannot be decoded may be half a secret, and a traceback would show it."""
+    """The credentials in a Secret. An error omits its cause: what cannot be decoded may be half a secret, and a traceback would
+    show it.
+    """
     data = secret.get("data") or {}
     try:
         kept = Credentials(_decoded(data["clientId"]), _decoded(data["clientSecret"]))
@@ -162,7 +164,7 @@ def _credentials(secret: dict[str, Any]) -> Credentials | None:
 
 
 def _rotated(seen: dict[str, Any], credentials: Credentials, token: str) -> dict[str, Any]:
-    """The same Secret with other credentials; what others have added to it stays."""
+    """The Secret with new credentials; additions by others stay."""
     metadata = {**seen["metadata"], "annotations": {**_annotations(seen), ROTATION: token}}
     return {**seen, "metadata": metadata, "data": {**(seen.get("data") or {}), **_data(credentials)}}
 

@@ -1,6 +1,6 @@
-"""Events: which of them a pass deserves, and how they are posted.
+"""Events: which of them a pass causes, and how they are posted.
 
-An event tells of a transition, never of a pass: what was done, or a condition that changed its status or reason. The words
+An event reports a transition, never a pass: a step that was done, or a condition that changed its status or reason. The words
 are those of the catalogue.
 """
 
@@ -39,14 +39,14 @@ _RANK = (
     "TaskRequested",
     "TaskCancelled",
 )
-"""Which of several steps names the event of their pass: the first of these. That an import is done is told with its counts instead."""
+"""The step that names the event of a pass: the first of these. A finished import is reported with its counts instead."""
 _CORRECTIONS = ("RealmMoved", "RealmUpdated", "CatalogUpdated")
 _REPETITIONS = frozenset(condition.name for condition in CONDITIONS if condition.good == "absent")
-"""Conditions that repeat what Ready says, and have no news of their own."""
+"""Conditions that repeat what Ready says, and cause no events of their own."""
 
 BURST = 25
 REFILL_SECONDS = 300.0
-"""As many events of one object at once, then one each so often: as client-go has it."""
+"""The burst of events of one object, and the interval after it, as in client-go."""
 OBJECTS_KNOWN = 4096
 
 _log = structlog.get_logger()
@@ -64,7 +64,7 @@ class Event:
 def events_for(
     resource: CachedResource, before: Mapping[str, Any], after: Mapping[str, Any], steps: Sequence[PlannedStep]
 ) -> list[Event]:
-    """What to tell about one pass. Nothing happened: nothing is told.
+    """The events of one pass; none if nothing happened.
 
     before, after the status as it was, and as it is now
     steps         all of a pass make one event, named after the most important of them
@@ -81,7 +81,7 @@ def events_for(
 
 
 def is_drift_corrected(resource: CachedResource, before: Mapping[str, Any], steps: Iterable[PlannedStep]) -> bool:
-    """Whether the steps undid what somebody did past the resource: it had been as declared, and nothing else was declared since."""
+    """Whether the steps undid a change that was made past the resource: it was as declared, and its declaration did not change since."""
     ready = find_condition(before.get("conditions") or (), "Ready")
     was_ready = ready is not None and ready.get("status") == "True" and ready.get("reason") == "Reconciled"
     is_same = was_ready and ready is not None and ready.get("observedGeneration") == resource.generation
@@ -101,12 +101,12 @@ def _of_steps(resource: CachedResource, before: Mapping[str, Any], steps: Sequen
 
 
 def _of_ended_work(before: Mapping[str, Any], after: Mapping[str, Any], steps: Iterable[PlannedStep]) -> Iterator[Event]:
-    """Tasks that have succeeded since it was looked at before. Failures are told by the conditions."""
+    """Tasks that have succeeded since the last pass. Failures are reported by the conditions."""
     old, new = _mapping(before.get("maintenance")), _mapping(after.get("maintenance"))
     if old and new.get("lastResult") == "Succeeded" and new.get("lastTask") != old.get("lastTask"):
         counts = f"{new.get('objectsDeleted', 0)} rows deleted, {new.get('bytesReclaimed', 0)} bytes reclaimed"
         yield _event("CollectionDone", f"collected garbage: {counts} (task {new.get('lastTask')})")
-    # an import that this pass noted as done has never been told, even if no status showed it before
+    # an import that this pass recorded as done was never reported, even if no status showed it before
     ended: dict[Any, Any] = {step.subject: None for step in steps if step.reason == "ImportDone"}
     ended |= {one.get("name"): one.get("lastTime") for one in _mappings(before.get("imports"))}
     for one in _mappings(after.get("imports")):
@@ -129,7 +129,7 @@ def _of_conditions(before: Mapping[str, Any], after: Mapping[str, Any]) -> Itera
         if one["type"] in _REPETITIONS:
             continue
         old = find_condition(former, str(one["type"])) or {}
-        reason = REASONS.get(str(one["reason"]))  # those of others, and of another release, are not in the catalogue
+        reason = REASONS.get(str(one["reason"]))  # reasons of other writers and of other releases are not in the catalogue
         is_same = (old.get("status"), old.get("reason")) == (one["status"], one["reason"])
         if is_same or reason is None or reason.event is None:
             continue
@@ -140,7 +140,7 @@ def _of_conditions(before: Mapping[str, Any], after: Mapping[str, Any]) -> Itera
 
 
 def _was_told(condition: Mapping[str, Any]) -> bool:
-    """Whether an event said that something stood in the way, so that another one says that it is gone."""
+    """Whether an event reported the obstacle, so that another one reports its end."""
     reason = REASONS.get(str(condition.get("reason")))
     return reason is not None and reason.event is not None and reason.name != "Reconciled"
 
@@ -159,7 +159,7 @@ def _mappings(value: object) -> list[Mapping[str, Any]]:
 
 
 class EventsApi(Protocol):
-    """What posting needs of the Kubernetes API."""
+    """The part of the Kubernetes API that posting needs."""
 
     def get_resource(self, path: str) -> dict[str, Any]: ...
     def create_resource(self, path: str, body: dict[str, Any]) -> dict[str, Any]: ...
@@ -167,13 +167,13 @@ class EventsApi(Protocol):
 
 
 class EventPoster:
-    """Posts events. One that cannot be posted is logged and left: no pass fails for it.
+    """Posts events. A failure is logged: no pass fails because of it.
 
     component     who reports, as a name
     instance      which of its processes
-    observe       told the reason of each event that was posted
+    observe       called with the reason of each posted event
 
-    The same word about the same object has the same name, so that a repetition counts up instead of making another event.
+    Events with the same reason for the same object share a name, so that a repetition increments the count.
     """
 
     def __init__(
@@ -193,7 +193,8 @@ class EventPoster:
         self._bound = _Bound(clock)
 
     def post(self, resource: CachedResource, events: Iterable[Event]) -> None:
-        """
+        """Post the events of a resource.
+
         raises        FencedError, and nothing else, when this process may not write any more
         """
         for event in events:
@@ -227,7 +228,7 @@ class EventPoster:
             seen = self._api.get_resource(path)
             count = int(seen.get("count") or 1) + 1
             self._api.patch_resource(path, {"count": count, "lastTimestamp": body["lastTimestamp"]}, kind="merge")
-        except NotFoundError:  # it ran out of its time between the two
+        except NotFoundError:  # its time ran out between the two
             self._api.create_resource(resource_path("Event", resource.namespace, None), body)
 
     def _body(self, resource: CachedResource, event: Event) -> dict[str, Any]:
@@ -259,7 +260,7 @@ class EventPoster:
 
 
 class _Bound:
-    """A bucket of events for each object; those that were not heard of for longest are forgotten."""
+    """A bucket of events for each object; those that were not used for longest are dropped."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

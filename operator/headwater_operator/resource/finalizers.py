@@ -1,8 +1,6 @@
-"""The operator's own finalizer: put on before anything is made, taken off when nothing is left to do. Those of others are not touched.
+"""The operator's finalizer, the check for resources that still have it, and the memory of which resources this process holds.
 
-What would hang without an operator: resources that carry its finalizer. Asked before the operator is taken away.
-
-What a process remembers of the resources that it looked after: who holds them, and what was told of realms last.
+The finalizer is added before anything is created in the store, and removed when nothing is left to do. Those of others are not touched.
 """
 
 from __future__ import annotations
@@ -25,9 +23,9 @@ _Operations = list[dict[str, Any]]
 
 
 def add_finalizer(api: KubeApi, resource: CachedResource) -> dict[str, Any] | None:
-    """See to it that the resource stays until the operator lets it go.
+    """Add the finalizer, so that the resource stays until the operator releases it.
 
-    returns       its body as it is now; None when it is gone, was made again, or is being deleted, when no finalizer may be added
+    returns       its current body; None when it is gone, was recreated, or is being deleted, when no finalizer may be added
     """
 
     def addition(metadata: Mapping[str, Any]) -> _Operations | None:
@@ -44,9 +42,9 @@ def add_finalizer(api: KubeApi, resource: CachedResource) -> dict[str, Any] | No
 
 
 def remove_finalizer(api: KubeApi, resource: CachedResource) -> dict[str, Any] | None:
-    """Let the resource go. One that is gone, or was made again under its name, is fine.
+    """Remove the finalizer. A resource that is gone or was recreated is no error.
 
-    returns       its body as it is now, as long as others hold it; None when it is gone, or was not the operator's to let go
+    returns       its current body while others hold it; None when it is gone, or the operator did not hold it
     """
 
     def removal(metadata: Mapping[str, Any]) -> _Operations | None:
@@ -61,7 +59,7 @@ def remove_finalizer(api: KubeApi, resource: CachedResource) -> dict[str, Any] |
 def _swap(
     api: KubeApi, resource: CachedResource, change: Callable[[Mapping[str, Any]], _Operations | None]
 ) -> dict[str, Any] | None:
-    """Patch what was seen; who was beaten reads again. No operations: there is nothing to do. None: nothing can be done."""
+    """Patch the state that was read; on a conflict read again. No operations: nothing to do. None: nothing can be done."""
     path = resource_path(resource.kind, resource.namespace, resource.name)
     metadata: Mapping[str, Any] = {
         "resourceVersion": resource.resource_version,
@@ -94,7 +92,7 @@ SHOWN = 10
 
 
 def check_leftovers(api: KubeApi, settings: OperatorSettings) -> None:
-    """That no Realm or Catalog is left which only an operator lets go.
+    """Check that no Realm or Catalog is left that only an operator can release.
 
     raises        RefusedError that names them, and says what to do
     """
@@ -116,7 +114,7 @@ def check_leftovers(api: KubeApi, settings: OperatorSettings) -> None:
 
 
 class HeldResources:
-    """Nothing here is missed after a restart: then every resource is looked at anyway. Safe for threads."""
+    """The resources that this process holds. A restart loses nothing, because it visits every resource anyway. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -126,24 +124,24 @@ class HeldResources:
         self._keepers: dict[str, ResourceKey] = {}
 
     def hold(self, resource: CachedResource) -> None:
-        """It has the operator's finalizer, and is looked after from now on."""
+        """Record that the resource has the operator's finalizer."""
         with self._lock:
             self._held[resource.key] = replace(resource, packed_status=b"{}", standing=())
             self._told.setdefault(resource.key, _facts(resource, resource.status))
 
     def let_go(self, key: ResourceKey) -> None:
-        """It has it no more, and that is as it should be."""
+        """Record that the operator removed its finalizer."""
         with self._lock:
             self._held.pop(key, None)
 
     def forget_resource(self, key: ResourceKey) -> CachedResource | None:
-        """It is gone. Returns it as it was, if the operator had not let it go."""
+        """Forget a deleted resource. Returns its last state if the operator had not removed its finalizer."""
         with self._lock:
             self._told.pop(key, None)
             return self._held.pop(key, None)
 
     def keeps(self, key: ResourceKey, realm_id: str) -> ResourceKey | None:
-        """The realm is this Realm's own, and is told of. Returns the other Realm whose own it was until now, if there is one."""
+        """Record that this Realm owns the realm, and reports it. Returns the Realm that owned it until now, if there is one."""
         with self._lock:
             former = self._keepers.get(realm_id, key)
             self._realms[key] = realm_id
@@ -151,7 +149,7 @@ class HeldResources:
             return former if former != key else None
 
     def keeps_none(self, key: ResourceKey) -> str | None:
-        """This Realm has none any more. Returns the id of the realm that nobody tells of now, if there is one."""
+        """Record that this Realm owns no realm. Returns the id of the realm that no Realm reports now, if there is one."""
         with self._lock:
             realm_id = self._realms.pop(key, None)
             if realm_id is None or self._keepers.get(realm_id) != key:
@@ -160,7 +158,7 @@ class HeldResources:
             return realm_id
 
     def has_news(self, resource: CachedResource, status: Mapping[str, Any]) -> bool:
-        """Whether anything that others show of it, or wait for, is not as they were told last, or as it was seen first."""
+        """Whether anything that other resources show of it, or wait for, differs from what they last saw."""
         facts = _facts(resource, status)
         with self._lock:
             former = self._told.get(resource.key)
@@ -169,7 +167,7 @@ class HeldResources:
 
 
 def _facts(resource: CachedResource, status: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Of a Realm, what its Catalogs are told; of a Catalog, what its Realm counts."""
+    """The facts that others use: those of a Realm that its Catalogs see; those of a Catalog that its Realm counts."""
     if resource.kind == "Catalog":
         return (resource.uid, *(status.get(name) for name in ("state", "catalogId", "tables")))
     ready = find_condition(status.get("conditions") or (), "Ready") or {}

@@ -1,4 +1,4 @@
-"""To which realm a Catalog belongs, and whether a resource that is being deleted may go. Pure."""
+"""The realm of a Catalog, and whether a resource that is being deleted may be released. Pure."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from headwater_operator.runtime.informer_cache import CachedResource, ResourceCa
 
 @dataclass(frozen=True, slots=True)
 class Belonging:
-    """
-    realm         the Realm that a Catalog names, if that is there
-    realm_id      its id, or what it was when it was there; None when nobody knows
+    """The realm that a Catalog belongs to.
+
+    realm         the Realm that a Catalog names, if it exists
+    realm_id      its id, or the last known one; None when unknown
     """
 
     realm: CachedResource | None
@@ -21,12 +22,12 @@ class Belonging:
 
     @property
     def realm_uid(self) -> str:
-        """That of the Realm; empty when there is none."""
+        """The uid of the Realm; empty when there is none."""
         return "" if self.realm is None else self.realm.uid
 
     @property
     def is_lasting(self) -> bool:
-        """Whether there is a Realm, and it shall stay."""
+        """Whether there is a Realm, and it is not being deleted."""
         return self.realm is not None and not self.realm.is_deleted
 
 
@@ -43,7 +44,7 @@ def find_realm(catalog: CachedResource, cache: ResourceCache) -> Belonging:
 
 
 def wait_for_realm(catalog: CachedResource, belonging: Belonging) -> WaitUntil | None:
-    """What a Catalog that shall live waits for, as long as nobody looks after its realm."""
+    """The reason why a Catalog waits while nobody manages its realm."""
     where = f"{catalog.namespace}/{catalog.realm}"
     if belonging.realm is None:
         return WaitUntil("RealmMissing", f"there is no Realm {where}; the catalog is reconciled once it exists")
@@ -53,11 +54,11 @@ def wait_for_realm(catalog: CachedResource, belonging: Belonging) -> WaitUntil |
 
 
 def may_go(resource: CachedResource, outcome: ReconcileOutcome | Exception, belonging: Belonging | None = None) -> bool:
-    """Whether nothing is left to do for a resource that is being deleted, so that the operator may let it go.
+    """Whether nothing is left to do for a resource that is being deleted, so that the operator may release it.
 
-    A resource goes, too, whose realm or catalog belongs to another one, whatever its policy: it has nothing in the store, and deletes
-    nothing. And so does a Catalog under Retain where the operator may not even note that nobody manages it any more: in a realm of another
-    manager, and in one that is not ACTIVE and will not be made so, because its Realm is gone or going.
+    A resource whose realm or catalog belongs to another one is released, too, whatever its policy: it has nothing in the store, and
+    deletes nothing. So is a Catalog under Retain where the operator may not even record that it is unmanaged: in a realm of another
+    manager, and in one that is not ACTIVE and will not become so, because its Realm is deleted or being deleted.
     """
     if isinstance(outcome, Exception) or outcome.error is not None:
         return False

@@ -1,4 +1,4 @@
-"""One pass over one resource: look, act, look again, and write down what was seen. The same for everything that may have happened to it."""
+"""The reconciler: one pass over one resource observes, acts, observes again, and writes the status, whatever may have happened."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ from headwater_operator.runtime.workqueue import RequeuePace, WorkQueue, seconds
 log = structlog.get_logger(__name__)
 
 COUNT_SECONDS = 2.0
-"""A Realm counts its Catalogs again so long after one of them changed: many change at once."""
+"""How long after a change of a Catalog its Realm counts Catalogs again: many change at once."""
 SECRET_SECONDS = 20.0
-"""How often it is looked whether a Secret of somebody else is still in the way, which no watch tells."""
+"""How often to check whether a foreign Secret is still in the way, which no watch reports."""
 _KEPT_OFF = ("ManagedByAnother", "RealmManagedByAnother")
 
 
 class ReconcileMetrics(Protocol):
-    """What a pass tells."""
+    """The metrics that a pass updates."""
 
     def reconciled(self, kind: str, outcome: str, seconds: float) -> None: ...
     def retried(self, kind: str) -> None: ...
@@ -65,9 +65,9 @@ class ReconcileMetrics(Protocol):
 
 
 class Reconciler:
-    """Keeps realms and catalogs as their resources declare. Safe for threads, as long as no two of them have the same key.
+    """Keeps realms and catalogs as their resources declare. Thread-safe as long as no two threads have the same key.
 
-    fence         called before each step; what it raises ends everything
+    fence         called before each step; an exception of it ends the pass
     chance        from 0 to 1, for the jitter of the resync
     """
 
@@ -111,7 +111,7 @@ class Reconciler:
         self._contention = Contention()
 
     def reconcile(self, key: ResourceKey) -> None:
-        """Look after one resource, and put into the queue when to do so again. Whatever goes wrong is written down and tried again.
+        """Make a pass over one resource, and enqueue the next one. Every failure is recorded and retried.
 
         raises        FencedError, and nothing else, when this process may not act any more
         """
@@ -131,7 +131,7 @@ class Reconciler:
         self._metrics.reconciled(key.kind, word, self._clock.monotonic() - started)
 
     def _pass(self, key: ResourceKey, began: float) -> str:
-        """Returns one word on how it went."""
+        """Make one pass; returns its outcome in one word."""
         self._fence()
         resource = self._cache.find_resource(key)
         if resource is None:
@@ -150,7 +150,7 @@ class Reconciler:
         return self._write_down(resource, acted, sight)
 
     def _held(self, resource: CachedResource) -> CachedResource | None:
-        """The resource with the operator's finalizer on it; None when there is nothing to do for it any more."""
+        """Add the operator's finalizer; returns the resource, or None when there is nothing to do for it any more."""
         if FINALIZER in resource.finalizers:
             self._known.hold(resource)
             return resource
@@ -168,7 +168,7 @@ class Reconciler:
         return held
 
     def _let_go(self, resource: CachedResource, acted: PassResult) -> str:
-        """Nothing is left to do for it."""
+        """Remove the finalizer: nothing is left to do."""
         self._fence()
         self._known.let_go(resource.key)
         body = remove_finalizer(self._api, resource)
@@ -190,7 +190,7 @@ class Reconciler:
         try:
             self._publish(resource, after)
         except UnavailableError:
-            # what was done is told now, because the next pass will not know of it
+            # report what was done now, because the next pass will not know of it
             self._events.post(resource, events_for(resource, before, before, _steps(acted)))
             raise
         word = self._look_again(resource, sight)
@@ -206,10 +206,10 @@ class Reconciler:
             log.warning("somebody else writes the status, too", pause_seconds=round(pause, 1))
             self._queue.enqueue_after(resource.key, pause)
         elif self._statuses.write_status(resource, status):
-            self._queue.enqueue(resource.key)  # something else came along
+            self._queue.enqueue(resource.key)  # another change came meanwhile
 
     def _tell_the_others(self, resource: CachedResource, status: Mapping[str, Any] | None) -> None:
-        """A Realm and its Catalogs show something of each other. ``status``: as it is now; None: it was let go."""
+        """Wake the Realm or the Catalogs that show something of this resource. ``status``: the current one; None: it was released."""
         if status is not None and not self._known.has_news(resource, status):
             return
         if resource.kind == "Realm":
@@ -223,7 +223,7 @@ class Reconciler:
         if sight.realm is not None:
             former = self._known.keeps(resource.key, sight.realm.id)
             if former is not None:
-                self._queue.enqueue(former)  # it was taken over, and shows it as its own until it is looked at
+                self._queue.enqueue(former)  # the realm was taken over, and this Realm shows it as its own until its next pass
             self._metrics.set_realm(sight.realm)
         elif sight.catalog is not None:
             self._metrics.set_catalog(resource.key, sight.realm_id, sight.catalog)
@@ -235,11 +235,11 @@ class Reconciler:
             self._metrics.drifted(resource.kind, "reported")
 
     def _look_again(self, resource: CachedResource, sight: ObservedStatus) -> str:
-        """Put it into the queue for its next look; returns one word on how this one went."""
+        """Enqueue the next pass; returns the outcome of this one in one word."""
         outcome = sight.outcome
         error = outcome if isinstance(outcome, Exception) else outcome.error
         if isinstance(error, RefusedError) and (sight.is_seen or isinstance(error, ManifestError)):
-            # a person has to change something, which is seen when it happens, if it happens here
+            # a person has to change something; the watch reports that, if it happens in this cluster
             self._queue.forget_failures(resource.key)
             seconds = self._resync_seconds
             if isinstance(error, ForeignSecretError):
@@ -263,7 +263,7 @@ class Reconciler:
         return "waiting" if outcome.waits else "changed" if outcome.steps else "unchanged"
 
     def _put_off(self, key: ResourceKey, fault: Exception) -> None:
-        """The pass was not even written down."""
+        """Retry a pass whose result could not even be written."""
         if isinstance(fault, NotFoundError) and self._has_left(key):
             self._queue.enqueue(key)
         elif isinstance(fault, HeadwaterError):
@@ -274,7 +274,9 @@ class Reconciler:
             self._retry(key, fault)
 
     def _has_left(self, key: ResourceKey) -> bool:
-        """Whether it left and the watch has not said so yet. The server may also not have found its path, or it was made again since."""
+        """Whether it was deleted and the watch has not reported it yet. The server may also not have found its path, or it was
+        recreated since.
+        """
         seen = self._cache.find_resource(key)
         try:
             if self._api.find_resource(resource_path(key.kind, key.namespace, key.name)) is not None:
@@ -292,12 +294,12 @@ class Reconciler:
         self._metrics.retried(key.kind)
 
     def _forget(self, key: ResourceKey) -> str:
-        """It is gone."""
+        """Forget a deleted resource."""
         self._queue.drop(key)
         self._outage.forget_resource(key)
         self._contention.forget_resource(key)
         if self._cache.find_resource(key) is not None:
-            self._queue.enqueue(key)  # it was made again just now, and what was dropped is word of that
+            self._queue.enqueue(key)  # it was recreated just now, and its new events were dropped
         self._statuses.forget_resource(key)
         self._tell_no_more(key)
         held = self._known.forget_resource(key)
@@ -309,7 +311,7 @@ class Reconciler:
         return "gone"
 
     def _tell_no_more(self, key: ResourceKey) -> None:
-        """Metrics of a realm or catalog that no resource looks after would stand still, and look like trouble."""
+        """Delete the metrics of a realm or catalog that no resource manages any more: frozen values would look like trouble."""
         self._metrics.delete_catalog(key)
         realm_id = self._known.keeps_none(key)
         if realm_id is not None:
@@ -323,7 +325,7 @@ class Reconciler:
             self._queue.enqueue(resource.key)
 
     def _wake_rivals(self, resource: CachedResource, acted: PassResult) -> None:
-        """It did something, or let go: those whom it kept off may get through now."""
+        """Wake the resources that this one may have kept off, after it did something or was released."""
         for rival in self._contention.change(resource.key, _realm_id(resource, acted)):
             self._queue.enqueue(rival)
 
@@ -345,12 +347,12 @@ def _is_drifted(status: Mapping[str, Any]) -> bool:
 
 
 def _realm_id(resource: CachedResource, acted: PassResult) -> str | None:
-    """Of the realm that the resource is about; None for a Catalog of which nobody knows it."""
+    """The id of the realm that the resource is about; None for a Catalog whose realm is unknown."""
     return realm_id_of(resource) if acted.belonging is None else acted.belonging.realm_id
 
 
 def _is_kept_off(outcome: ReconcileOutcome | Exception) -> bool:
-    """Whether something is in the way that may be another resource's."""
+    """Whether something stands in the way that may belong to another resource."""
     error = outcome if isinstance(outcome, Exception) else outcome.error
     if error is not None:
         return isinstance(error, RefusedError | ConflictError) and not isinstance(error, ManifestError)
@@ -366,7 +368,7 @@ def _steps(acted: PassResult) -> tuple[PlannedStep, ...]:
 
 
 def _log_pass(outcome: ReconcileOutcome | Exception, word: str, *, is_news: bool = True) -> None:
-    """One line: what was done, and what stands in the way. A pass that found everything as it was is not worth one to a reader."""
+    """Log one line with the steps and obstacles. A pass without news is logged at a lower level."""
     if isinstance(outcome, Exception):
         log.warning("reconciled", outcome=word, error=f"{type(outcome).__name__}: {outcome}")
         return

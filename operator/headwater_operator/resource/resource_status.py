@@ -1,9 +1,7 @@
-"""The status of a resource, as a pure function of what is declared, what a pass came to, and what the store shows.
+"""The status of a resource, a pure function of its spec, the result of a pass and the observed store; and its writer.
 
-Equal inputs give an equal status, and a status fed back as the former one gives itself again: nothing changes when nothing
-happened. What the store did not tell this time stays as it was seen last.
-
-Writes the status of a resource, where it is not written already, without a quarrel with others who write there.
+Equal inputs give an equal status, and a status that is fed back as the former one gives itself again: nothing changes when nothing
+happened. What the store did not report this time stays as last seen.
 """
 
 from __future__ import annotations
@@ -58,7 +56,7 @@ CODES_SHOWN = 10
 OTHER = "Other"
 PLAN_LINES = 50
 SENTENCE = 256
-"""Characters of what is meant to be read in one glance."""
+"""The longest text in characters that is meant to be read at a glance."""
 TOKEN_LIMIT = 253
 _HALF_CHARACTER = re.compile("[\ud800-\udfff]")
 
@@ -82,7 +80,7 @@ _TYPES = frozenset(condition.name for condition in CONDITIONS)
 
 @dataclass(frozen=True, slots=True)
 class PlanMade:
-    """What would be done, for whoever asked under this token."""
+    """The plan that was requested under this token."""
 
     token: str
     preview: PlanPreview
@@ -99,10 +97,10 @@ def realm_status(
 ) -> dict[str, Any]:
     """The status of a Realm.
 
-    outcome       what the pass came to; an exception when it came to none
-    seen          the realm afterwards; None when there is none; UNSEEN when the store did not say, or was not asked
-    secret        the Secret of its root; UNSEEN when it was not looked for
-    plan          a plan made just now; the one that was made before for the same token stays
+    outcome       the outcome of the pass; an exception when it had none
+    seen          the realm afterwards; None when there is none; UNSEEN when the store did not answer, or was not read
+    secret        the Secret of its root; UNSEEN when it was not read
+    plan          a plan made just now; an earlier one for the same token stays
     """
     former = resource.status
     before = _conditions(former)
@@ -110,7 +108,7 @@ def realm_status(
     conditions = realm_conditions(resource, verdict, seen, former=before, secret=secret, now=now)
     realm_id = str(resource.spec.get("realmId") or resource.name)
     if verdict.is_foreign:
-        shown: dict[str, Any] = {}  # another's realm is nobody else's business
+        shown: dict[str, Any] = {}  # another's realm concerns nobody else
     elif isinstance(seen, UnreadState):
         shown = _as_before(former, _SEEN_OF_REALM)
     elif seen is None:
@@ -139,8 +137,8 @@ def catalog_status(
 ) -> dict[str, Any]:
     """The status of a Catalog.
 
-    realm         the Realm that it names: its status tells of the maintenance
-    realm_id      the id of the realm; default: what the Realm says, or said when it was there
+    realm         the Realm that it names: its status has the maintenance times
+    realm_id      the id of the realm; default: the id that the Realm reports, or last reported
     others        as for a Realm
     """
     former = resource.status
@@ -166,7 +164,7 @@ def catalog_status(
 
 
 def is_written(resource: CachedResource, status: Mapping[str, Any]) -> bool:
-    """Whether the resource has this status already. What others have put into it, beside ours, counts for nothing."""
+    """Whether the resource has this status already. Fields that others added count for nothing."""
     seen = resource.status
     for name in _OURS[resource.kind]:
         if name != "conditions" and seen.get(name) != status.get(name):
@@ -176,7 +174,7 @@ def is_written(resource: CachedResource, status: Mapping[str, Any]) -> bool:
 
 
 def asked_plan(resource: CachedResource) -> str | None:
-    """The token under which a plan is asked for, and has not been made yet; None when none is wanted.
+    """The token of a requested plan that was not made yet; None when there is none.
 
     The annotation is JSON with a `token`; of any other text, a digest is the token.
     """
@@ -195,7 +193,7 @@ def _as_before(former: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any
 
 
 def _message(conditions: Sequence[Condition]) -> str:
-    """What is waited for or wrong, the most important first; empty when all is well."""
+    """The obstacles and waits, the most important first; empty when all is well."""
     by_type = {one.type: one for one in conditions}
     worse = (
         *(one for one in conditions if one.type == "Ready" and one.status != "True"),
@@ -207,9 +205,6 @@ def _message(conditions: Sequence[Condition]) -> str:
 
 def _is_bad(by_type: Mapping[str, Condition], name: str) -> bool:
     return name in by_type and by_type[name].status == "False"
-
-
-# Realms
 
 
 def _realm(
@@ -236,7 +231,7 @@ def _realm(
 
 
 def _maintenance(seen: RealmDescription, former: Mapping[str, Any]) -> dict[str, Any]:
-    """The last collection of garbage, and the next one."""
+    """The last garbage collection, and the next one."""
     shown: dict[str, Any] = {"suspended": seen.is_suspended}
     is_waiting = all(task.state is TaskState.WAITING for task in seen.tasks if task.due == seen.next_collection)
     if seen.next_collection is not None and is_waiting:
@@ -255,7 +250,7 @@ def _maintenance(seen: RealmDescription, former: Mapping[str, Any]) -> dict[str,
 
 
 def _purge(resource: CachedResource, seen: RealmDescription) -> dict[str, Any]:
-    """How far the purge is, once one was asked for."""
+    """The progress of the purge, once one was requested."""
     is_going = seen.state in (RealmState.PURGING, RealmState.PURGED)
     if not is_going and not (resource.is_deleted and resource.spec.get("deletionPolicy") == "Purge"):
         return {}
@@ -268,9 +263,6 @@ def _purge(resource: CachedResource, seen: RealmDescription) -> dict[str, Any]:
         if is_done or (seen.purge.total and seen.purge.total >= seen.purge.done):
             shown["rowsRemaining"] = 0 if is_done else (seen.purge.total or 0) - seen.purge.done
     return shown
-
-
-# Catalogs
 
 
 def _catalog(resource: CachedResource, seen: CatalogDescription | None, now: Micros) -> dict[str, Any]:
@@ -304,7 +296,7 @@ def _import(one: ImportDescription, now: Micros) -> dict[str, Any]:
 
 
 def _import_counts(one: ImportDescription, run: TaskDescription) -> dict[str, Any]:
-    """What the last run that succeeded came to; a later one that failed leaves it standing."""
+    """The result of the last successful run; a later failure leaves it unchanged."""
     counts = {name: _count(run, name) for name in ("surveyed", "imported", "updated", "unchanged")}
     counts |= {name: count for name in ("gone", "dropped") if (count := _count(run, name))}
     shown: dict[str, Any] = {"run": run.id, **counts, "quarantined": quarantined(one)}
@@ -318,7 +310,7 @@ def _import_counts(one: ImportDescription, run: TaskDescription) -> dict[str, An
 
 
 def _quarantine_codes(run: TaskDescription) -> list[dict[str, Any]]:
-    """How many tables were left alone for which reason, the most frequent first; the rest are counted together."""
+    """The number of tables that were left alone by reason, the most frequent first; the rest are counted together."""
     found = run.outcome.get("quarantined")
     codes = found.get("codes") if isinstance(found, Mapping) else None
     if not isinstance(codes, Mapping):
@@ -333,7 +325,7 @@ def _realm_id(realm: CachedResource | None) -> str | None:
 
 
 def _maintenance_times(realm: CachedResource | None, former: Mapping[str, Any]) -> dict[str, Any]:
-    """Of the realm, because garbage is collected realm by realm."""
+    """The maintenance times of the realm, because garbage is collected realm by realm."""
     if realm is None:
         return _as_before(former, ("lastMaintenanceTime", "nextMaintenanceTime"))
     found = realm.status.get("maintenance")
@@ -341,11 +333,8 @@ def _maintenance_times(realm: CachedResource | None, former: Mapping[str, Any]) 
     return {name: time for name, time in times.items() if time}
 
 
-# Tasks
-
-
 def _tasks(tasks: Iterable[TaskDescription], now: Micros) -> list[dict[str, Any]]:
-    """Those that run first, then the others as they are due."""
+    """The active tasks: running ones first, then the others by due time."""
     ordered = sorted(tasks, key=lambda task: (task.state is not TaskState.RUNNING, task.due, task.id))
     return [_task(task, now) for task in ordered[:TASKS_SHOWN]]
 
@@ -361,7 +350,7 @@ def _task(task: TaskDescription, now: Micros) -> dict[str, Any]:
 
 
 def _progress(task: TaskDescription) -> dict[str, Any]:
-    """Numbers, once there are any. A total of nothing is one that is not known."""
+    """Numbers, once there are any. A total of zero is an unknown one."""
     if not task.unit:
         return {}
     return {"done": task.done, "unit": task.unit, **({"total": task.total} if task.total else {})}
@@ -392,16 +381,13 @@ def _known_all(value: object, names: Iterable[str]) -> dict[str, Any]:
     return _as_before(value, names) if isinstance(value, dict) else {}
 
 
-# Plans
-
-
 def _token(resource: CachedResource) -> str | None:
     text = resource.annotations.get(PLAN)
     if not text:
         return None
     try:
         found = json.loads(text)
-    except (ValueError, RecursionError):  # the latter: nested more deeply than anybody means it
+    except (ValueError, RecursionError):  # the latter: nested more deeply than anybody intends
         found = None
     token = found.get("token") if isinstance(found, dict) else None
     if isinstance(token, str) and 0 < len(token) <= TOKEN_LIMIT and not _HALF_CHARACTER.search(token):
@@ -410,7 +396,7 @@ def _token(resource: CachedResource) -> str | None:
 
 
 def _plan(resource: CachedResource, made: PlanMade | None, former: Mapping[str, Any], now: Micros) -> dict[str, Any]:
-    """The plan that is asked for, as long as it is."""
+    """The requested plan, as long as it is requested."""
     token, before = _token(resource), former.get("plan")
     if token is None:
         return {}
@@ -444,7 +430,7 @@ _encode = msgspec.json.Encoder(order="deterministic").encode
 
 @dataclass(slots=True)
 class _Written:
-    """What was written last, when, and how often in a row somebody else undid it."""
+    """The last written status, its time, and how often in a row it was undone by others."""
 
     digest: bytes
     at: float
@@ -454,8 +440,8 @@ class _Written:
 class StatusWriter:
     """Applies statuses as one field manager.
 
-    A status that was written, and is not there any more, was changed by somebody else. It is put right, at once the first time, and then
-    with growing pauses: two writers who both insist would keep the API server busy for ever.
+    A written status that disappeared was changed by another writer. It is corrected, at once the first time, and then
+    with growing pauses: two insisting writers would keep the API server busy for ever.
     """
 
     def __init__(self, api: KubeApi, cache: ResourceCache, clock: Clock) -> None:
@@ -466,9 +452,9 @@ class StatusWriter:
         self._written: dict[ResourceKey, _Written] = {}
 
     def write_status(self, resource: CachedResource, status: Mapping[str, Any]) -> ResourceChange:
-        """Write it unless it is there. ``pause`` is to be asked before.
+        """Write the status unless it is there already. Call ``pause`` first.
 
-        returns       what else had changed in the meantime
+        returns       what else changed meanwhile
         raises        NotFoundError when the resource is gone
         """
         if is_written(resource, status):
@@ -482,7 +468,7 @@ class StatusWriter:
         return self._cache.learn(answer)
 
     def pause(self, resource: CachedResource, status: Mapping[str, Any]) -> float:
-        """Seconds to wait before this status may be written; 0 when it may be now, or is there already."""
+        """Seconds to wait before this status may be written; 0 when it may be written now, or is there already."""
         with self._lock:
             written = self._written.get(resource.key)
         if written is None or not written.undone or written.digest != _digest(status) or is_written(resource, status):

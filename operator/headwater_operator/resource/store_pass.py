@@ -1,6 +1,6 @@
-"""Answers the annotation `headwater.dev/plan`: what would be done, for the spec as it is or for another one, once for each token.
+"""One pass through the store for a Realm or a Catalog: reconcile, observe, and answer a requested plan.
 
-What a pass does in the store, and what it sees there afterwards: for a Realm, and for a Catalog.
+The annotation `headwater.dev/plan` requests a plan, for the current spec or another one, once for each token.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ log = structlog.get_logger(__name__)
 
 
 def make_plan(resource: CachedResource, preview: Callable[[dict[str, Any]], PlanPreview]) -> PlanMade | None:
-    """The plan that is asked for and was not made yet; None when there is none to make, or the store does not answer.
+    """Make a requested plan that was not made yet; None when there is none to make, or the store does not answer.
 
     preview       makes a plan of a body, and writes nothing
     """
@@ -96,7 +96,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class PassResult:
-    """What a pass came to: an exception when it came to no outcome at all. ``belonging`` is that of a Catalog."""
+    """The result of a pass: an exception when it had no outcome at all. ``belonging`` is that of a Catalog."""
 
     outcome: ReconcileOutcome | Exception
     belonging: Belonging | None = None
@@ -104,14 +104,14 @@ class PassResult:
 
 @dataclass(frozen=True, slots=True)
 class ObservedStatus:
-    """How things stand afterwards.
+    """The observed state after a pass.
 
-    outcome       what the pass came to, this look included
-    tasks         those that are active
-    is_seen       whether the store was asked, and told how things stand
+    outcome       the outcome of the pass, including this observation
+    tasks         the active ones
+    is_seen       whether the store was read, and answered
     is_away       whether it gave no answer; what it holds may also be damaged
-    realm         how things stand with a realm that is the resource's own
-    catalog       how things stand with a catalog that is the resource's own, in the realm ``realm_id``
+    realm         the description of a realm that is the resource's own
+    catalog       the description of a catalog that is the resource's own, in the realm ``realm_id``
     """
 
     outcome: ReconcileOutcome | Exception
@@ -133,13 +133,13 @@ class StorePass(Protocol):
         ...
 
     def read_status(self, resource: CachedResource, acted: PassResult) -> ObservedStatus:
-        """See how things stand, and put it into a status. Raises as ``act`` does."""
+        """Observe the state and make the status from it. Raises as ``reconcile_store`` does."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class RealmPass:
-    """``cluster`` is the identity of every Realm of this cluster but for its uid."""
+    """A pass for a Realm. ``cluster`` is the identity of every Realm of this cluster without its uid."""
 
     store: Store
     settings: Settings
@@ -170,7 +170,7 @@ class RealmPass:
         outcome, seen, is_away = _seen(acted, lambda: describe_realm(self.store, realm_id, counts=self.counts))
         is_foreign = _is_foreign(outcome)
         if isinstance(seen, RealmDescription) and not is_foreign and seen.manager != _manager(self.cluster, resource):
-            seen = None  # the pass did not get as far as to find out: another's realm is nobody else's business
+            seen = None  # the pass ended too early to find out: another's realm concerns nobody else
         is_own = isinstance(seen, RealmDescription) and not is_foreign
         secret: SecretSeen | UnreadState = self._secret(resource, realm_id) if is_own else UNSEEN
         plan = make_plan(resource, lambda body: self._preview(resource, body))
@@ -180,7 +180,7 @@ class RealmPass:
         return ObservedStatus(outcome, status, seen.tasks, True, realm=seen)
 
     def _made_nothing(self, resource: CachedResource) -> bool:
-        """Whether the store is known to have no realm of this resource; what its spec says does not matter then."""
+        """Whether the store is known to have no realm of this resource; then its spec does not matter."""
         try:
             realm = RealmRegistry(self.store).find_realm(realm_id_of(resource))
         except HeadwaterError:
@@ -206,7 +206,7 @@ class RealmPass:
 
 @dataclass(frozen=True, slots=True)
 class CatalogPass:
-    """``cluster`` is the identity of every Catalog of this cluster but for its uid."""
+    """A pass for a Catalog. ``cluster`` is the identity of every Catalog of this cluster without its uid."""
 
     store: Store
     settings: Settings
@@ -221,7 +221,7 @@ class CatalogPass:
         def carry_out() -> ReconcileOutcome:
             manifest = self._read(resource.body(), belonging)
             if resource.is_deleted and belonging.realm_id is None:
-                return ReconcileOutcome(subject=manifest.subject)  # it never had a realm to be in
+                return ReconcileOutcome(subject=manifest.subject)  # it never had a realm
             wait = None if resource.is_deleted else wait_for_realm(resource, belonging)
             if wait is not None:
                 return ReconcileOutcome(subject=manifest.subject, waits=(wait,))
@@ -230,7 +230,7 @@ class CatalogPass:
                 manifest,
                 manager=_identity(self.cluster, resource),
                 realm_uid=belonging.realm_uid,
-                # a Realm that went under Retain has left its realm to nobody, and its Catalogs with it
+                # a Realm that was deleted under Retain left its realm unmanaged, and its Catalogs with it
                 may_be_unmanaged=belonging.realm is None,
                 tell=_tell,
                 fence=self.fence,
@@ -291,7 +291,7 @@ def _manager(cluster: ManagerIdentity, resource: CachedResource) -> RealmManager
 
 
 def _is_same(manager: RealmManager | CatalogManager, cluster: ManagerIdentity, resource: CachedResource) -> bool:
-    """A new uid is the same resource made again, or one in another cluster where nobody gave the clusters names."""
+    """Whether the manager is this resource. With another uid it was recreated, or is one of another cluster without a name."""
     if (manager.cluster, manager.namespace, manager.name) != (cluster.cluster, resource.namespace, resource.name):
         return False
     return cluster.is_cluster_named or manager.uid == resource.uid
@@ -303,7 +303,7 @@ def _is_foreign(outcome: ReconcileOutcome | Exception) -> bool:
 
 
 def _tell(subject: str, sentence: str) -> None:
-    """A line for each step as soon as it is taken: the log of who is killed after it has it."""
+    """Log each step as soon as it is taken, so that the log survives if the process is killed after it."""
     log.info("step taken", step=sentence)
 
 
@@ -314,13 +314,13 @@ def _attempt(carry_out: Callable[[], ReconcileOutcome]) -> ReconcileOutcome | Ex
         raise
     except HeadwaterError as fault:
         return fault
-    except Exception as fault:  # the door: it is told in a condition, and tried again
+    except Exception as fault:  # the outermost handler: the failure becomes a condition, and is retried
         log.exception("a pass ended in a bug")
         return fault
 
 
 def _seen(acted: PassResult, look: Callable[[], T]) -> tuple[ReconcileOutcome | Exception, T | UnreadState, bool]:
-    """What the pass came to, which a bug in looking is part of; how things stand; and whether the store is away."""
+    """Observe after a pass: its outcome, including a bug while observing; the state; and whether the store is unreachable."""
     try:
         return acted.outcome, look(), False
     except FencedError:
@@ -328,6 +328,6 @@ def _seen(acted: PassResult, look: Callable[[], T]) -> tuple[ReconcileOutcome | 
     except HeadwaterError as fault:
         log.warning("the store does not tell how things stand", error=str(fault))
         return acted.outcome, UNSEEN, isinstance(fault, UnavailableError | UnknownOutcomeError)
-    except Exception as fault:  # the same door
+    except Exception as fault:  # the same handler
         log.exception("a look at the store ended in a bug")
         return (acted.outcome if isinstance(acted.outcome, Exception) else fault), UNSEEN, False

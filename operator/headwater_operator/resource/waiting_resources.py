@@ -1,6 +1,6 @@
-"""Which resources are kept off a realm or catalog by what another one has: they are looked at when that one changes something.
+"""Resources that wait: for a realm or catalog that another resource owns, and for a store that does not answer.
 
-Which resources wait for a store that is away. One of us asks for it every few seconds, and all are looked at when it is back.
+They are woken when the owner changes something, and when the store is back.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from headwater_operator.runtime.informer_cache import ResourceKey
 from headwater_operator.runtime.workqueue import WorkQueue
 
 KEPT_OFF_SECONDS = 20.0
-"""How often one that is kept off is looked at: what another operator or the command line lets go, nothing here tells."""
+"""How often a blocked resource is visited: releases by another operator or the command line cause no event here."""
 _LOOKS_PER_SECOND = 2.0
-"""How often all of them together are: a forgotten copy of a cluster has thousands."""
+"""How often all blocked resources together are visited: a forgotten copy of a cluster has thousands."""
 
 
 class Contention:
-    """Safe for threads.
+    """Knows which resources are kept off a realm by its owner. Thread-safe.
 
     changed       of each realm, the number of its last change, as long as a look is under way that began before it
     looks         of each look that is under way, how many changes there were when it began
@@ -40,13 +40,13 @@ class Contention:
 
     @property
     def seconds_between_looks(self) -> float:
-        """How long one that is kept off is left alone: longer, the more there are."""
+        """The pause between two visits of a blocked resource: longer, the more there are."""
         with self._lock:
             return max(KEPT_OFF_SECONDS, len(self._realms) / _LOOKS_PER_SECOND)
 
     @contextlib.contextmanager
     def record_look(self) -> Iterator[int]:
-        """Around a look at a resource, and ``note`` after it, which needs the number that this gives."""
+        """Wraps a pass over a resource, and yields the number that ``record_contention`` needs after it."""
         with self._lock:
             since = self._changes
             self._looks.append(since)
@@ -59,7 +59,7 @@ class Contention:
                 self._changed = {realm_id: change for realm_id, change in self._changed.items() if change > oldest}
 
     def change(self, key: ResourceKey, realm_id: str | None) -> list[ResourceKey]:
-        """This resource did something in the realm, or let it go. Returns the others that are kept off it, or off something in it."""
+        """Record that this resource changed or released something in the realm. Returns the others that are kept off it."""
         if realm_id is None:
             return []
         with self._lock:
@@ -68,7 +68,7 @@ class Contention:
             return sorted(self._kept_off.get(realm_id, set()) - {key})
 
     def record_contention(self, key: ResourceKey, realm_id: str | None, *, is_kept_off: bool, since: int) -> bool:
-        """How a look at this resource ended, which is about a realm of this id. Returns whether it is out of date already:
+        """Record the end of a pass over this resource, for a realm of this id. Returns whether it is outdated already:
 
         this look    sees that another has the realm ........ is noted as kept off
         the other    ................ lets the realm go, and finds nobody to wake
@@ -97,16 +97,16 @@ class Contention:
 log = structlog.get_logger(__name__)
 
 STORE = ResourceKey("Store", "", "")
-"""Stands in the queue for the question whether the store is back."""
+"""The key in the queue that stands for the question whether the store is back."""
 ASK_SECONDS = 5.0
 _NOBODY = "store-probe"
 
 
 class StoreOutage:
-    """Safe for threads.
+    """Knows which resources wait for the store. Thread-safe.
 
-    A resource whose look fails while the store answers others goes by its own pauses: it is woken only after the store was seen
-    to be away, or it would be looked at all the time.
+    A resource whose pass fails while the store answers others keeps its own pauses: it is woken only after the store was seen
+    to be unreachable, or it would be visited all the time.
     """
 
     def __init__(self, store: Store, queue: WorkQueue[ResourceKey]) -> None:
@@ -119,7 +119,7 @@ class StoreOutage:
         self._back_at = float("-inf")
 
     def record_outage(self, key: ResourceKey, *, is_away: bool, began: float) -> None:
-        """What a look at this resource found, which began at this time of the monotonic clock."""
+        """Record the result of a pass over this resource, which began at this time of the monotonic clock."""
         with self._lock:
             if not is_away:
                 self._waiting.discard(key)
@@ -135,12 +135,12 @@ class StoreOutage:
                 self._queue.enqueue(STORE)
 
     def forget_resource(self, key: ResourceKey) -> None:
-        """The resource is gone."""
+        """Forget a deleted resource."""
         with self._lock:
             self._waiting.discard(key)
 
     def ask(self) -> None:
-        """Ask whether the store answers: again in a few seconds if not; if it does again, wake all who wait for it."""
+        """Check whether the store answers. If not, check again in a few seconds; if so, wake all who wait for it."""
         answers = self._answers()
         with self._lock:
             self._is_asking = not answers

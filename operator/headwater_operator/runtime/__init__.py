@@ -1,4 +1,4 @@
-"""What keeps the operator's process going: watching, the cache and the queue, the Lease, health.
+"""The runtime of the operator's process: watches, cache, work queue, leader election, health.
 
-Knows that resources have names, versions and deletion times. Must not know what a Realm or a Catalog asks for.
+Knows that resources have names, versions and deletion times. Must not know what a Realm or a Catalog declares.
 """

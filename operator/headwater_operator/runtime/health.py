@@ -1,6 +1,6 @@
-"""How the process is: what its probes say while it waits for the lead, and while it leads.
+"""Health of the process, for a standby and a leader, and the HTTP server of `/healthz`, `/readyz` and `/metrics`.
 
-Health and metrics over HTTP: `/healthz`, `/readyz`, `/metrics`. Says why not, where it is not well.
+An unhealthy answer says why.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Watches(Protocol):
 
 
 class LookTimes:
-    """Which resources are looked at just now, and since when. Wraps what looks at them."""
+    """Records which resources are in a pass, and since when. Wraps the reconcile function."""
 
     def __init__(self, reconcile: Callable[[ResourceKey], None], clock: Clock) -> None:
         self._reconcile = reconcile
@@ -50,7 +50,7 @@ class LookTimes:
                 self._begun.pop(key, None)
 
     def longest(self) -> tuple[ResourceKey, float] | None:
-        """The one that takes longest so far, and its seconds."""
+        """The pass that has taken longest so far, and its seconds."""
         with self._lock:
             if not self._begun:
                 return None
@@ -60,10 +60,10 @@ class LookTimes:
 
 @dataclass
 class ProcessHealth:
-    """What a probe finds, by what it is about: a sentence on what is wrong, or nothing.
+    """The findings of a probe by part of the process: a sentence on what is wrong, or nothing.
 
     watches       None until this process leads
-    has_met_store whether the store answered at least once: who was never able to reach it must not replace one who was
+    has_met_store whether the store answered at least once: a process that never reached it must not replace one that did
     """
 
     lead: LeadHolder
@@ -76,19 +76,19 @@ class ProcessHealth:
     _watched_since: float = field(default=0.0)
 
     def begin_leading(self, watches: Watches, looks: LookTimes) -> None:
-        """This process leads, and watches from now on."""
+        """Record that this process leads, and watches from now on."""
         self._watched_since = self.clock.monotonic()
         self.looks = looks
         self.watches = watches
 
     def alive(self) -> dict[str, str]:
-        """Without these, only a new start helps."""
+        """The conditions without which only a restart helps."""
         if self.watches is None:
             return {"lead": ""}
         return {f"watch of {kind} resources": self._silence(kind) for kind in KINDS} | {"reconciles": self._hanging()}
 
     def ready(self) -> dict[str, str]:
-        """Whether this process does its part: it leads and has seen everything, or it could take over at any time."""
+        """Whether this process does its part: as a leader it has seen everything; as a standby it could take over at any time."""
         found = {"process": "it is stopping" if self.is_stopping else ""}
         if self.watches is not None:
             lists = "" if self.watches.is_listed else "not everything that there is was listed yet"
@@ -125,7 +125,7 @@ EVERYWHERE = "*"
 
 @dataclass
 class Health:
-    """What is asked at the moment of a probe. Each may be replaced as the process comes to life.
+    """The functions that a probe calls. Each may be replaced while the process starts.
 
     alive, ready  what is wrong, by what it is about: a sentence, or "" when it is well
     """
@@ -135,7 +135,7 @@ class Health:
 
 
 class ProbeServer:
-    """A small HTTP server with an event loop and a thread of its own, so that it answers while all else is busy.
+    """A small HTTP server with an event loop and a thread of its own, so that it answers while everything else is busy.
 
     address       `*` for all addresses
     port          0 takes a free one; `port` says which, once it is started
@@ -155,7 +155,7 @@ class ProbeServer:
         self._fault: OSError | None = None
 
     def start(self) -> None:
-        """Listen, and answer from now on.
+        """Start to listen and answer.
 
         raises        UnavailableError when the address cannot be listened on
         """
@@ -207,7 +207,7 @@ class ProbeServer:
 
 
 def _answer(findings: Mapping[str, str]) -> web.Response:
-    """200 when nothing is wrong, else 503; with a line for each thing that was asked."""
+    """200 when nothing is wrong, else 503; with a line for each finding."""
     is_well = not any(findings.values())
     lines = [f"{what}: {why or 'ok'}" for what, why in findings.items()]
     return web.Response(text="".join(f"{line}\n" for line in lines) or "ok\n", status=200 if is_well else 503)

@@ -1,7 +1,7 @@
-"""The resources as they were seen last: packed small, kept by name, and asked what of a new sight deserves another look.
+"""The cache of resources as last seen: stored compactly, found by name, with the changes between two states.
 
-Thousands of them are held at once, so specs, statuses and annotations are kept as packed JSON, and unpacked, as values of
-one's own, whenever they are read. Nothing here talks to Kubernetes.
+Thousands of resources are held at once, so specs, statuses and annotations are kept as packed JSON, and unpacked into new values
+at each access. Nothing here talks to Kubernetes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 @dataclass(frozen=True, slots=True, order=True)
 class ResourceKey:
-    """Which resource: `Realm default/acme`."""
+    """The key of a resource: `Realm default/acme`."""
 
     kind: str
     namespace: str
@@ -39,31 +39,31 @@ class ResourceKey:
 
 
 class ResourceChange(Flag):
-    """What is new in a sight of a resource. False: nothing that deserves another look."""
+    """The changes in a new state of a resource. False: nothing that deserves another pass."""
 
     NOTHING = 0
     NEW = auto()
     SPEC = auto()
     METADATA = auto()
-    """Labels or annotations."""
+    """Labels or annotations changed."""
     FINALIZERS = auto()
     DELETION = auto()
-    """Its deletion was asked for."""
+    """Its deletion was requested."""
     STATUS = auto()
-    """Its status is neither as before nor as this process wrote it."""
+    """Its status differs from the former one and from the one that this process wrote."""
     GONE = auto()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CachedResource:
-    """One resource as it was seen, without what nobody reads (managed fields, what kubectl notes for itself).
+    """One resource as last seen, without what nobody reads (managed fields, kubectl's own annotation).
 
     resource_version  as the server gave it
-    deleted           when its deletion was asked for, or None
+    deleted           when its deletion was requested, or None
     realm             name of the Realm that a Catalog is in; empty for a Realm
     standing          type and status of each condition
 
-    Spec, status, labels and annotations are unpacked with each reading: whoever changes such a value changes nothing here.
+    Spec, status, labels and annotations are unpacked at each access: changing such a value changes nothing here.
     """
 
     key: ResourceKey
@@ -83,7 +83,7 @@ class CachedResource:
 
     @classmethod
     def from_body(cls, body: Mapping[str, Any]) -> CachedResource:
-        """From a body as the API server gives it."""
+        """Make the entry from a body as the API server sends it."""
         metadata, spec, status = body["metadata"], body.get("spec") or {}, body.get("status") or {}
         kind = sys.intern(str(body["kind"]))
         annotations = {name: text for name, text in (metadata.get("annotations") or {}).items() if name != LAST_APPLIED}
@@ -118,7 +118,7 @@ class CachedResource:
 
     @property
     def is_deleted(self) -> bool:
-        """Whether its deletion was asked for."""
+        """Whether its deletion was requested."""
         return self.deleted is not None
 
     @property
@@ -138,7 +138,7 @@ class CachedResource:
         return _decode(self.packed_status)
 
     def body(self) -> dict[str, Any]:
-        """As a manifest is written, and with the time of its deletion."""
+        """The body in the form of a manifest, with the time of its deletion."""
         metadata: dict[str, Any] = {
             "name": self.name,
             "namespace": self.namespace,
@@ -150,7 +150,7 @@ class CachedResource:
         return {"apiVersion": self.api_version, "kind": self.kind, "metadata": metadata, "spec": self.spec}
 
     def change_since(self, former: CachedResource | None) -> ResourceChange:
-        """What is new since another sight of this resource."""
+        """The changes since another state of this resource."""
         if former is None or former.uid != self.uid:
             return ResourceChange.NEW
         before = (former.packed_labels, former.packed_annotations)
@@ -169,7 +169,7 @@ class CachedResource:
 
 
 class ResourceCache:
-    """All resources by key, and catalogs by their Realm. Safe for threads: each call is one step."""
+    """All resources by key, and catalogs by their Realm. Thread-safe: each call is atomic."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -178,11 +178,11 @@ class ResourceCache:
         self._written: dict[ResourceKey, bytes] = {}
 
     def update_resource(self, event: str | None, body: Mapping[str, Any]) -> ResourceChange:
-        """Take in what a watch has brought.
+        """Store an event of a watch.
 
-        event         ADDED, MODIFIED or DELETED; None for what was there when the watch began, which is taken as it is, while
-                      a later event that is older than what is held already brings nothing
-        returns       what is new in it
+        event         ADDED, MODIFIED or DELETED; None for a resource that existed when the watch began, which is always stored, while
+                      a later event that is older than the stored state is ignored
+        returns       the changes
         """
         seen = CachedResource.from_body(body)
         with self._lock:
@@ -195,24 +195,24 @@ class ResourceCache:
             return self._without_own(seen, seen.change_since(former))
 
     def learn(self, body: Mapping[str, Any]) -> ResourceChange:
-        """Take in the answer to a write of one's own. What came along in it, and was not seen before, is returned: never the status."""
+        """Store the answer to an own write. Returns the changes of others that came with it, except for the status."""
         seen = CachedResource.from_body(body)
         with self._lock:
             former = self._resources.get(seen.key)
             if former is None or former.uid != seen.uid or _is_older(seen, former):
-                return ResourceChange.NOTHING  # it left, or was made again, while this was on its way
+                return ResourceChange.NOTHING  # it was deleted or recreated while the answer was under way
             self._put(seen)
             self._written[seen.key] = _digest(seen.packed_status)
             return seen.change_since(former) & ~ResourceChange.STATUS
 
     def expect(self, key: ResourceKey, status: Mapping[str, Any]) -> None:
-        """Tell, before it is written, which status is about to be: its return by the watch is nothing new."""
+        """Announce a status that is about to be written: its return by the watch is no change."""
         with self._lock:
             if key in self._resources:
                 self._written[key] = _digest(_packed(status))
 
     def replace_all(self, kind: str, bodies: Iterable[Mapping[str, Any]]) -> dict[ResourceKey, ResourceChange]:
-        """Take in a list of all resources of a kind: what is not in it has left. Returns what is new, where anything is."""
+        """Store a list of all resources of a kind: what is missing in it was deleted. Returns the changes, where there are any."""
         seen = {resource.key: resource for resource in map(CachedResource.from_body, bodies)}
         with self._lock:
             gone = [held for key, held in self._resources.items() if key.kind == kind and key not in seen]
@@ -224,7 +224,7 @@ class ResourceCache:
         return {key: change for key, change in changes.items() if change}
 
     def remove_resource(self, key: ResourceKey, *, uid: str | None = None) -> None:
-        """Forget a resource that turned out to be gone; with ``uid`` only this very one, and not what was made in its place."""
+        """Remove a resource that turned out to be deleted; with ``uid`` only this very one, and not its successor."""
         with self._lock:
             held = self._resources.get(key)
             if held is not None and uid in (None, held.uid):
@@ -235,12 +235,12 @@ class ResourceCache:
             return self._resources.get(key)
 
     def keys(self, kind: str | None = None) -> list[ResourceKey]:
-        """In order; of one kind, or all."""
+        """The sorted keys of one kind, or of all."""
         with self._lock:
             return sorted(key for key in self._resources if kind in (None, key.kind))
 
     def catalogs_of(self, namespace: str, realm: str) -> list[ResourceKey]:
-        """The Catalogs that name a Realm, whether that is there or not; in order."""
+        """The sorted Catalogs that name a Realm, whether that exists or not."""
         with self._lock:
             return sorted(self._catalogs.get((namespace, realm), ()))
 
@@ -249,12 +249,12 @@ class ResourceCache:
         return self.find_resource(ResourceKey("Realm", catalog.namespace, catalog.realm))
 
     def counts(self) -> dict[str, int]:
-        """How many there are of each kind."""
+        """The number of resources of each kind."""
         with self._lock:
             return dict(Counter(key.kind for key in self._resources))
 
     def standings(self) -> dict[tuple[str, str, str], int]:
-        """How many there are by kind, condition and its status."""
+        """The number of resources by kind, condition and its status."""
         with self._lock:
             held = list(self._resources.values())
         return dict(Counter((resource.kind, *pair) for resource in held for pair in resource.standing))
@@ -272,7 +272,8 @@ class ResourceCache:
 
     def _leave(self, seen: CachedResource, former: CachedResource | None) -> ResourceChange:
         if former is None or former.uid != seen.uid:
-            return ResourceChange.NOTHING  # it left before, or word of an earlier one of this name came late
+            # it was deleted before, or the event about an earlier resource of this name came late
+            return ResourceChange.NOTHING
         del self._resources[former.key]
         self._written.pop(former.key, None)
         self._unlink(former)
@@ -291,7 +292,7 @@ class ResourceCache:
 
 
 def _is_older(seen: CachedResource, held: CachedResource | None) -> bool:
-    """Versions are compared as numbers, as Kubernetes says that they may be; what is no number is never older."""
+    """Whether a state is older. Versions are compared as numbers, as Kubernetes permits; without numbers nothing is older."""
     if held is None or held.uid != seen.uid:
         return False
     versions = (seen.resource_version, held.resource_version)
@@ -299,7 +300,7 @@ def _is_older(seen: CachedResource, held: CachedResource | None) -> bool:
 
 
 def _sharing(seen: CachedResource, former: CachedResource) -> CachedResource:
-    """The same, with the former one's values where they are equal: most sights change a status, and nothing else."""
+    """Share the former entry's values where they are equal: most events change only the status."""
     same = {
         name: getattr(former, name)
         for name in ("key", "uid", "created", "packed_labels", "packed_annotations", "packed_spec", "packed_status")
@@ -323,5 +324,5 @@ def _digest(packed: bytes) -> bytes:
 
 @lru_cache(maxsize=512)
 def _shared(value: Any) -> Any:
-    """One object for equal tuples, of which there are few."""
+    """Return one shared object for equal tuples, of which there are few."""
     return value

@@ -1,6 +1,6 @@
-"""Who acts: of several operators the one that holds the Lease, and it only for as long as that is certain.
+"""Leader election: only the operator that holds the Lease acts, and only while it is certain to hold it.
 
-A leader renews its Lease every two seconds. Whoever waits watches the Lease's record, and takes it over when the record has stood still
+A leader renews its Lease every two seconds. A standby watches the Lease's record, and takes it over when the record has not changed
 for fifteen seconds *on its own monotonic clock*: the times written in the record are for people, so shifted clocks do no harm. Every
 write of the Lease is a swap of the state that was seen, so of two that take it over, one loses.
 
@@ -10,7 +10,8 @@ write of the Lease is a swap of the state that was seen, so of two that take it 
                             |------------------------------------------------------------|
 
 A leader that was stopped (SIGSTOP, a frozen machine) and wakes is past its ten seconds: `fence`, which stands before each of its writes,
-raises, and the process ends. If somebody deletes the Lease, its holder ends at its next renewal, and who waited waits its time out.
+raises, and the process ends. If the Lease is deleted, its holder ends at its next renewal, and a standby still waits for the full
+duration.
 """
 
 from __future__ import annotations
@@ -34,50 +35,52 @@ RELEASED = ""
 
 
 def _monotonic() -> float:
-    """Seconds that go on while the machine sleeps, where the system can say them."""
+    """Monotonic seconds that include the machine's sleep, where the system provides them."""
     clock = getattr(time, "CLOCK_BOOTTIME", None)
     return time.monotonic() if clock is None else time.clock_gettime(clock)
 
 
 class LeadHolder(Protocol):
-    """What the rest of the operator knows of leading."""
+    """The leader election as seen by the rest of the operator."""
 
     @property
     def is_held(self) -> bool: ...
 
     @property
     def seen_seconds_ago(self) -> float:
-        """How long ago the Lease was read or renewed last."""
+        """Seconds since the Lease was last read or renewed."""
         ...
 
     def fence(self) -> None:
-        """Passes while this process surely leads.
+        """Pass while this process certainly leads.
 
         raises        FencedError when it is not certain any more: do nothing more
         """
         ...
 
     def acquire(self, stop: threading.Event) -> bool:
-        """Wait for the lead. False when ``stop`` was set before."""
+        """Wait for leadership. Returns False when ``stop`` was set first."""
         ...
 
     def check_lead(self) -> None:
-        """Notice a renewal that is overdue, also when its request hangs.
+        """Detect an overdue renewal, even while its request hangs.
 
         raises        FencedError when the lead was lost
         """
         ...
 
     def release_lead(self) -> None:
-        """Give the lead up, so that another need not wait. Nothing may act any more when this is called."""
+        """Release the lead, so that another process need not wait. Nothing may act any more when this is called."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class LeaseTiming:
-    """duration    a record that stood still for this long is taken over
-    renew_deadline  a leader that could not renew for this long acts no more; less than the duration
-    renew, retry    seconds between two renewals, and between two looks or after a failed try
+    """The times of the Lease.
+
+    duration    a record that is unchanged for this long is taken over
+    renew_deadline  a leader that could not renew for this long stops acting; less than the duration
+    renew, retry    seconds between two renewals, and between two reads or after a failed attempt
     """
 
     duration: float = 15.0
@@ -88,14 +91,14 @@ class LeaseTiming:
 
 @dataclass(frozen=True, slots=True)
 class _Sight:
-    """A record of the Lease and since when it has been seen to stand still, on our clock."""
+    """A record of the Lease, and since when it is unchanged by our clock."""
 
     record: tuple[str, str]
     since: float
 
 
 class UncontestedLead:
-    """Leading without a Lease: for a laptop, and where only one operator can ever run."""
+    """Leadership without a Lease: for a laptop, or where only one operator can ever run."""
 
     is_held = True
     seen_seconds_ago = 0.0
@@ -114,10 +117,10 @@ class UncontestedLead:
 
 
 class Leadership:
-    """The Lease, as one process sees it.
+    """The leader election of one process by a Lease.
 
     api           writes without a bucket and without a fence of its own, and gives up on an answer soon
-    identity      unlike any other process', also unlike this one's before a restart
+    identity      unique to this process, also across restarts
     on_lost       called once, from any thread, when the lead is lost; ends the process
     """
 
@@ -169,7 +172,7 @@ class Leadership:
             raise FencedError(f"{self.identity} may have lost the Lease {self._path}: its renewal is overdue")
 
     def acquire(self, stop: threading.Event) -> bool:
-        """Wait for the Lease, then keep renewing it in a thread. An API server that does not answer is asked again."""
+        """Wait for the Lease, then keep renewing it in a thread. An unavailable API server is retried."""
         while not stop.is_set():
             try:
                 if self._tried():
@@ -206,7 +209,7 @@ class Leadership:
                 log.info("lease released", identity=self.identity, lease=self._path)
 
     def _tried(self) -> bool:
-        """Look, and take the Lease if nobody holds it. True: it is ours from now on."""
+        """Read the Lease, and take it if it is free. Returns True once it is ours."""
         looked_at = self._monotonic()
         lease = self._lease = self._api.find_resource(self._path)
         self._seen_at = self._monotonic()
@@ -221,14 +224,14 @@ class Leadership:
         return True
 
     def _is_free(self, lease: dict[str, Any] | None, looked_at: float) -> bool:
-        """Whether it was given back, or its record has stood still. The answer may be old by now: the swap finds out."""
+        """Whether it was released, or its record was unchanged for its duration. The answer may be outdated: the swap detects that."""
         record, duration = _record_of(lease), max(self._timing.duration, _duration_of(lease))
         former = self._sight
         if former is None or former.record != record:
             self._sight = _Sight(record, self._monotonic())
         self._has_been_there = self._has_been_there or lease is not None
         if not self._has_been_there:
-            return True  # nobody ever led; were it gone since we saw it, its holder might not have noticed yet
+            return True  # nobody ever led. If it was deleted since we saw it, its holder may not have noticed yet
         if lease is not None and _holder_of(lease) in (
             RELEASED,
             self.identity,
@@ -251,7 +254,7 @@ class Leadership:
                 log.warning("the lease was not renewed", lease=self._path, error=str(fault))
 
     def _renew(self) -> None:
-        """Swap our record for a newer one.
+        """Replace our record by a newer one, by a swap.
 
         raises        FencedError when it is another's, or gone
         """
@@ -260,7 +263,7 @@ class Leadership:
         try:
             renewed = self._api.replace_resource(self._path, self._body(self.identity, self._lease))
         except SwapConflictError:
-            self._look_again()  # another's write, or one of ours that arrived although its answer did not
+            self._look_again()  # a foreign write, or one of ours that arrived although its answer did not
         except NotFoundError:
             raise self._lost("somebody deleted it") from None
         else:
@@ -276,7 +279,7 @@ class Leadership:
         self._hold_on(self._api.replace_resource(self._path, self._body(self.identity, lease)), started)
 
     def _hold_on(self, lease: dict[str, Any], started: float) -> None:
-        """An answer that comes after the deadline comes too late: what was not certain for a moment does not become so again."""
+        """Record a renewal. An answer after the deadline is too late: lost certainty does not come back."""
         self.fence()
         self._hold(lease, started)
 
@@ -284,11 +287,11 @@ class Leadership:
         self._seen_at = self._monotonic()
         with self._lock:
             self._lease = lease
-            if not self._stopped.is_set() and not self._is_lost:  # once it may have been lost, it is
+            if not self._stopped.is_set() and not self._is_lost:  # once leadership may have been lost, it is lost
                 self._certain_until = started + self._timing.renew_deadline
 
     def _say(self, what: str, **more: str) -> None:
-        """Log it, unless it is what was said last: these looks come each second."""
+        """Log a message unless it equals the last one: these reads happen each second."""
         said = (what, *more.values())
         if said != self._said:
             log.info(what, identity=self.identity, lease=self._path, **more)
@@ -307,7 +310,7 @@ class Leadership:
             self._on_lost(why)
 
     def _body(self, holder: str, former: dict[str, Any] | None) -> dict[str, Any]:
-        """The Lease with a new record. Whatever else others wrote into it stays."""
+        """The Lease with a new record. Other fields stay."""
         spec = dict((former or {}).get("spec") or {})
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         if holder not in (RELEASED, spec.get("holderIdentity")):
@@ -322,7 +325,7 @@ class Leadership:
 
 
 def _record_of(lease: dict[str, Any] | None) -> tuple[str, str]:
-    """What changes with each renewal."""
+    """The fields that change with each renewal."""
     if lease is None:
         return NO_RECORD
     spec = lease.get("spec") or {}
@@ -334,7 +337,7 @@ def _holder_of(lease: dict[str, Any] | None) -> str:
 
 
 def _duration_of(lease: dict[str, Any] | None) -> float:
-    """What the holder counts on; one with other settings than ours is not cut short."""
+    """The duration that the holder relies on; it is respected even if its settings differ from ours."""
     try:
         return float(((lease or {}).get("spec") or {}).get("leaseDurationSeconds") or 0)
     except (TypeError, ValueError):

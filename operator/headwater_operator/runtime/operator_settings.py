@@ -30,13 +30,13 @@ def _count(default: int, purpose: str, unit: str = "") -> Any:
 
 
 def _text(default: str, purpose: str, shown: str = "") -> Any:
-    """``shown`` is what the page of settings says of a default that depends on where the operator runs."""
+    """A text setting. ``shown`` is the documented default where it depends on the place where the operator runs."""
     return dataclasses.field(default=default, metadata={"purpose": purpose, "unit": "text", "shown": shown})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorSettings:
-    """What can be tuned in the operator, beside the settings of the core.
+    """The settings of the operator, in addition to those of the core.
 
     Each field is an environment variable: ``HEADWATER_OPERATOR_`` and the field in capitals, without ``_SECONDS``.
     """
@@ -76,22 +76,22 @@ class OperatorSettings:
 
     @property
     def cluster_name(self) -> str:
-        """As a realm remembers it of its manager."""
+        """The cluster's name as realms record it for their manager."""
         return self.cluster or UNNAMED_CLUSTER
 
     @property
     def is_cluster_named(self) -> bool:
-        """Whether somebody chose the name; otherwise other clusters have the same."""
+        """Whether the name was chosen; otherwise other clusters have the same."""
         return bool(self.cluster)
 
     @property
     def lease_duration_whole_seconds(self) -> int:
-        """As the Lease itself can say it."""
+        """The lease duration in whole seconds, the unit of the Lease."""
         return max(1, round(self.lease_duration_seconds))
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None, **overrides: Any) -> OperatorSettings:
-        """Settings from ``HEADWATER_OPERATOR_*`` variables, and from what a pod is told of itself; ``overrides`` win.
+        """Settings from ``HEADWATER_OPERATOR_*`` variables and from the pod's environment; ``overrides`` win.
 
         raises        RefusedError that names every value that is wrong, not only the first
         """
@@ -111,12 +111,12 @@ class OperatorSettings:
         return [operator_variable(field.name) for field in dataclasses.fields(cls)]
 
     def faults(self) -> list[str]:
-        """Everything that is wrong with these settings, each with what would be right."""
+        """All faults of these settings, each with the correction."""
         faults = setting_faults(self, operator_variable, may_be_zero=lambda field: field.name == "port")
         return [*faults.values(), *without(self, faults)._faults_together()]
 
     def _faults_together(self) -> list[str]:
-        """What is wrong with settings beside each other, and with their texts."""
+        """The faults between several settings, and in their texts."""
         faults = []
         if not 0 <= self.port <= 65535:
             faults.append(f"{operator_variable('port')} must be from 0 to 65535, not {self.port}")
@@ -129,7 +129,7 @@ class OperatorSettings:
         return faults + self._faults_of_lease()
 
     def _faults_of_lease(self) -> list[str]:
-        """Whoever gives up must have done so before another takes over, and must have tried more than once."""
+        """The faults of the lease times: a leader must give up before another takes over, after more than one attempt."""
         order = ("lease_duration_seconds", "lease_renew_deadline_seconds", "lease_renew_seconds")
         faults = [
             f"{operator_variable(smaller)} ({duration_text(getattr(self, smaller))}) must be less than"
@@ -148,7 +148,7 @@ def operator_variable(name: str) -> str:
 
 
 def _surroundings(environment: Mapping[str, str]) -> dict[str, Any]:
-    """What a pod, or the machine, says of itself."""
+    """The defaults that come from the pod or the machine."""
     is_pod = bool(environment.get("KUBERNETES_SERVICE_HOST"))
     said = {
         "namespace": environment.get("POD_NAMESPACE"),

@@ -1,4 +1,4 @@
-"""A token bucket: how fast writes may leave this process, over all its threads."""
+"""A token bucket: the rate of writes of this process, over all its threads."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from headwater.errors import UnavailableError
 
 
 class TokenBucket:
-    """So many tokens a second, and a stock of ``burst`` for when it has been quiet.
+    """``rate`` tokens a second, and up to ``burst`` saved ones.
 
-    Whoever comes is served in the order of coming: a token is promised at once, and waited for without holding anybody else up.
+    Callers are served in order: a token is reserved at once, and waited for without blocking others.
 
-    monotonic     seconds that never go back
-    wait          waits so many seconds, less when the bucket is closed; by default on the machine's clock
+    monotonic     a monotonic clock in seconds
+    wait          waits a number of seconds, less when the bucket is closed; by default on the machine's clock
     """
 
     def __init__(
@@ -47,11 +47,11 @@ class TokenBucket:
             raise UnavailableError("nothing more is written: this process is stopping")
 
     def close(self) -> None:
-        """End all waits, and let nobody through any more."""
+        """End all waits, and refuse every later caller."""
         self._closed.set()
 
     def _promised(self) -> float:
-        """Take a token, be it one of the future; the seconds until it is there."""
+        """Reserve a token, possibly a future one; returns the seconds until it is valid."""
         with self._lock:
             now = self._monotonic()
             self._stock = min(self._burst, self._stock + (now - self._filled) * self._per_second)

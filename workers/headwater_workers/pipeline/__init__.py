@@ -1,6 +1,6 @@
-"""What outgrows one machine, as Spark jobs. The only room that may import pyspark, and it does so only when a job runs.
+"""Spark jobs for work that outgrows one machine. The only package that may import pyspark, and it does so only when a job runs.
 
-The rules come from core; this room spreads them over executors and must not add any, nor write to a store.
+The rules come from core; this package distributes them over executors and must not add any, nor write to a store.
 """
 
 from headwater_workers.pipeline.spark_archive import pack_environment

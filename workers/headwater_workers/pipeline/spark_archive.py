@@ -1,4 +1,4 @@
-"""What executors need of this environment, packed into one file: Headwater, and the libraries that it runs on."""
+"""Pack what executors need of this environment into one file: Headwater, and the libraries that it runs on."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from pathlib import Path
 from headwater.errors import RefusedError
 
 MANIFEST = "headwater-archive.json"
-"""In the archive: for which Python it is, and what is in it in which version."""
+"""The archive's own record: its Python version, and its distributions with their versions."""
 
 _OWN = ("headwater", "headwater_workers")
 _EXTRAS = frozenset({"lake", "workers", "postgresql", "mongodb"})
 _SPARKS_OWN = frozenset({"pyspark", "py4j"})  # a cluster brings its own
 _FILE_SYSTEMS = ("adlfs", "gcsfs", "s3fs")  # fsspec loads them by the scheme of a location
-_LEVEL = 1  # most of it are libraries in machine code, which higher levels pack hardly better and much slower
+_LEVEL = 1  # mostly machine code, which higher levels compress hardly better and much slower
 
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """What is in an archive: distributions by name with their versions, the number of files, and the archive's size."""
+    """The contents of an archive: distributions by name with their versions, the number of files, and the archive's size."""
 
     distributions: dict[str, str]
     files: int
@@ -36,7 +36,7 @@ class Packed:
 
 
 def pack_environment(target: Path, *, without: Collection[str] = ()) -> Packed:
-    """Write a ``.tar.gz`` for Spark's ``spark.archives``: what lies at its top belongs on the PYTHONPATH.
+    """Write a ``.tar.gz`` for Spark's ``spark.archives``: its top folder belongs on the PYTHONPATH.
 
     It holds this environment's Headwater as it is now and every installed distribution that it requires, at the installed versions;
     so it fits executors with the same minor version of Python on the same platform. Equal environments give equal bytes.
@@ -77,7 +77,7 @@ def _closure(without: Collection[str]) -> dict[str, Distribution]:
         seen.add((name, extras))
         try:
             found[name] = distribution(name)
-        except PackageNotFoundError:  # an extra that this environment does without, or a requirement of another platform
+        except PackageNotFoundError:  # an extra that is not installed here, or a requirement of another platform
             continue
         waiting.extend(_requirements(found[name], extras))
     return found

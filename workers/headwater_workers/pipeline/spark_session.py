@@ -1,8 +1,6 @@
-"""A Spark session that lasts as long as one job, with its JVM.
+"""Spark sessions: choose the engine, start a session with its JVM for one job, and run its jobs so that they can be stopped.
 
-The jobs of one Spark session, watched from the thread that holds the task.
-
-Spark where it can run, the process itself where it cannot.
+Where Spark cannot run, the process does the work itself.
 """
 
 from __future__ import annotations
@@ -30,9 +28,9 @@ _PATIENCE_SECONDS = 30
 _LOOPBACK = "127.0.0.1"
 _QUIET = Path(__file__).with_name("log4j2.properties")
 _UNPACKED = "headwater-archive"
-"""The folder, in an executor's own, into which Spark unpacks the archive."""
+"""The folder, within an executor's own, into which Spark unpacks the archive."""
 _END = "-XX:+ExitOnOutOfMemoryError"
-"""A JVM that lost a thread to want of memory waits for it for ever; one that ends is told of, and the task is tried again."""
+"""A JVM that could not start a thread waits for ever; one that exits is noticed, and the task is tried again."""
 _LOCAL: dict[str, str] = {"spark.driver.bindAddress": _LOOPBACK, "spark.driver.host": _LOOPBACK}
 _CONF: dict[str, str] = {
     # The work is done by Python functions: the JVM only hands rows around, and compiling it well costs half of a small job's time
@@ -41,7 +39,7 @@ _CONF: dict[str, str] = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "8",
-    # Plans are cut for what is in them; changing them on the way would only make more jobs of one
+    # Plans are final; adapting them while they run would only split jobs
     "spark.sql.adaptive.enabled": "false",
     # Python functions go without Arrow, which would need pandas
     "spark.sql.execution.pythonUDF.arrow.enabled": "false",
@@ -50,13 +48,13 @@ _CONF: dict[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class SparkOptions:
-    """How a session is made.
+    """The options of a session.
 
     master        ``local[*]``, or the URL of a cluster
     conf          Spark settings that go before those of this module, by their full names; ``spark.pyspark.python`` says which Python
                   the executors run (default: the path of this one)
     packages      Maven packages, ``group:name:version``, separated by commas
-    archive       what ``archives.pack`` wrote, as a path or a URL that executors reach; their Python then needs no Headwater
+    archive       what ``pack_environment`` wrote, as a path or a URL that executors reach; their Python then needs no Headwater
     """
 
     master: str
@@ -66,7 +64,7 @@ class SparkOptions:
 
     @classmethod
     def of(cls, settings: Settings) -> SparkOptions:
-        """What the settings say.
+        """The options from the settings.
 
         raises        RefusedError for a ``spark_conf`` that cannot be read
         """
@@ -75,7 +73,7 @@ class SparkOptions:
         )
 
     def complete(self) -> dict[str, Any]:
-        """All Spark settings of the session but its name and master."""
+        """All Spark settings of the session except its name and master."""
         conf = {**_CONF, **(_LOCAL if self.master.startswith("local") else {}), **self.conf}
         if self.packages:
             conf["spark.jars.packages"] = _joined(conf.get("spark.jars.packages"), self.packages, ",")
@@ -88,7 +86,7 @@ class SparkOptions:
 
 @contextmanager
 def session(name: str, options: SparkOptions) -> Iterator[Any]:
-    """A session of its own. At the end, also a bad one, the session and its JVM are stopped: a worker lives on without them.
+    """Start a session. At the end, also after an error, the session and its JVM are stopped, because a worker lives on without them.
 
     raises        UnavailableError when it does not start
     """
@@ -113,7 +111,7 @@ def session(name: str, options: SparkOptions) -> Iterator[Any]:
 
 
 def first_line(fault: BaseException) -> str:
-    """What a person needs of Spark's long messages."""
+    """The first line of Spark's long messages, for people."""
     return next((line.strip() for line in str(fault).splitlines() if line.strip()), type(fault).__name__)
 
 
@@ -123,7 +121,7 @@ def _joined(one: str | None, other: str | None, separator: str) -> str:
 
 @contextmanager
 def _environment(options: SparkOptions, conf: Mapping[str, str]) -> Iterator[None]:
-    """What a session reads from the environment while it starts, and only then: a later one may be of other options."""
+    """The environment that a session reads only while it starts; a later session may have other options."""
     wanted = {"PYSPARK_PYTHON": conf.get("spark.pyspark.python", sys.executable), "PYSPARK_DRIVER_PYTHON": sys.executable}
     if options.master.startswith("local"):
         wanted["SPARK_LOCAL_IP"] = os.environ.get("SPARK_LOCAL_IP", _LOOPBACK)
@@ -146,11 +144,11 @@ def _stop(spark: Any) -> None:
         spark.stop()
     except (Py4JError, OSError):  # its JVM was killed
         with suppress(Py4JError, OSError):
-            spark.sparkContext.stop()  # the first try forgot that JVM; this one makes room for the next session
+            spark.sparkContext.stop()  # the first try forgot that JVM; this one clears the way for the next session
 
 
 def _stop_jvm() -> None:
-    """pyspark keeps its JVM for the next session until the process ends; a worker's memory is better used otherwise."""
+    """Stop the JVM, which pyspark would keep until the process ends; a worker needs the memory."""
     from py4j.protocol import Py4JError
     from pyspark import SparkContext
 
@@ -158,7 +156,7 @@ def _stop_jvm() -> None:
     if gateway is None:
         return
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ResourceWarning)  # py4j leaves closing of its sockets to the garbage collector
+        warnings.simplefilter("ignore", ResourceWarning)  # py4j leaves its sockets to the garbage collector
         with suppress(Py4JError, OSError):
             gateway.shutdown()
         process = getattr(gateway, "proc", None)
@@ -178,14 +176,14 @@ _OUR_ERROR = re.compile(r"^headwater\.errors\.(\w+): (.*)", re.MULTILINE)
 
 
 class Jobs:
-    """Runs actions in a thread of their own and reports from this one, so that a caller who loses its task can stop them."""
+    """Runs actions in a separate thread and reports from the caller's, so that a caller who loses its task can stop them."""
 
     def __init__(self, spark: Any, report: SurveyProgress) -> None:
         self._context = spark.sparkContext
         self._report = report
 
     def run_job(self, stage: str, action: Callable[[], Result]) -> Result:
-        """Do one stage of the work; its Spark tasks that are done and known are reported, in the unit ``Spark tasks (STAGE)``.
+        """Run one stage of the work, and report its finished and known Spark tasks in the unit ``Spark tasks (STAGE)``.
 
         raises        what the report raises, after the stage's jobs were cancelled; an error of our own rules as what it is on the
                       executor; UnavailableError for everything else that Spark raises
@@ -208,11 +206,11 @@ class Jobs:
         return future.result()
 
     def _grouped(self, stage: str, action: Callable[[], Result]) -> Result:
-        self._context.setJobGroup(stage, f"headwater: {stage}")  # of this thread: pyspark pins each to one of the JVM
+        self._context.setJobGroup(stage, f"headwater: {stage}")  # for this thread: pyspark pins each to one of the JVM
         return action()
 
     def _tasks(self, stage: str) -> tuple[int, int]:
-        """How many tasks of a stage's jobs are done, and how many there are as far as Spark knows by now."""
+        """The number of finished tasks of a stage's jobs, and of all tasks that Spark knows by now."""
         from py4j.protocol import Py4JError
 
         done = total = 0
@@ -223,13 +221,13 @@ class Jobs:
             for number in {number for job in jobs for number in job.stageIds}:
                 if info := tracker.getStageInfo(number):
                     done += info.numCompletedTasks
-                    # what an earlier job has done already is passed over by a later one, and never counts as done there
+                    # tasks that an earlier job has done are skipped by a later one, and never count as done there
                     total += info.numTasks if number in running or info.numCompletedTasks else 0
         return done, total
 
 
 def spark_errors(fault: BaseException) -> HeadwaterError:
-    """The error of our own rules inside of Spark's traceback, or what Spark says."""
+    """Our own error inside Spark's traceback, or Spark's message."""
     found = _OUR_ERROR.search(str(fault))
     kind = getattr(errors, found[1], None) if found else None
     if found and isinstance(kind, type) and issubclass(kind, HeadwaterError):
@@ -239,7 +237,7 @@ def spark_errors(fault: BaseException) -> HeadwaterError:
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """What runs a job; reads as ``spark (local[*])`` or ``process (Java is missing)``."""
+    """The engine of a job; its text is ``spark (local[*])`` or ``process (Java is missing)``."""
 
     is_spark: bool
     reason: str
@@ -249,7 +247,7 @@ class Engine:
 
 
 def find_engine(settings: Settings, *, environment: Mapping[str, str] | None = None) -> Engine:
-    """The engine for jobs here, and why it is that one. Looks, and starts nothing."""
+    """Find the engine for jobs here, and why it is chosen. Starts nothing."""
     environment = os.environ if environment is None else environment
     if settings.spark_master == "off":
         return Engine(False, "spark_master is off")
@@ -261,7 +259,7 @@ def find_engine(settings: Settings, *, environment: Mapping[str, str] | None = N
 
 
 def _has_java(environment: Mapping[str, str]) -> bool:
-    """As Spark's launcher looks for it: in JAVA_HOME if that is set, on the PATH otherwise."""
+    """Whether Java is found as Spark's launcher looks for it: in JAVA_HOME if that is set, on the PATH otherwise."""
     if home := environment.get("JAVA_HOME"):
         return (Path(home) / "bin" / "java").is_file()
     return shutil.which("java", path=environment.get("PATH", os.defpath)) is not None

@@ -1,10 +1,7 @@
-"""The columns of the data frames of an import. What outcomes and tables hold travels packed, by the functions of core.
+"""The survey of an import as Spark jobs: the same rules and the same result as in process, spread over executors.
 
-Tables that contradict each other, found in a data frame.
-
-From locations, or from an inventory, to table directories, listed in parallel.
-
-The survey of an import as Spark jobs: the same rules and the same answer as in process, spread over executors.
+Defines the columns of its data frames: locations or an inventory become table directories, these become outcomes, and tables that
+contradict each other are found by a shuffle. Outcomes and tables travel in the encoding of core.
 """
 
 from __future__ import annotations
@@ -35,26 +32,26 @@ from headwater.settings import Settings
 from headwater_workers.pipeline.spark_session import Engine, Jobs, SparkOptions, find_engine, session
 
 LOCATIONS = "location string"
-"""Where to look."""
+"""The locations to list."""
 
 FOLDERS = "location string, folder string"
 """One row per folder that can be listed on its own: no table reaches over two of them."""
 
 PARTS = "part binary"
-"""One file of an inventory (``iceberg.inventory.Part``)."""
+"""One file of an inventory (a part of an inventory)."""
 
 FILES = "location string, folder string, file binary"
 """One file that an inventory lists (``iceberg.File``) and the folder of a location that it belongs to."""
 
 TABLES = "directory string, tbl binary"
-"""What lies in a table directory (``iceberg.TableFiles``); unique by ``directory``."""
+"""The files of a table directory (``iceberg.TableFiles``); unique by ``directory``."""
 
 OUTCOMES = "directory string, key array<string>, uuid string, traits array<struct<name string, alone boolean>>, outcome binary"
 """One outcome per table directory, with its document. What is quarantined has no ``key``, ``uuid`` and ``traits``; ``uuid`` may be null.
 ``traits`` are what ``iceberg.table_conflicts.exclusive_keys`` says."""
 
 TRAITS = "directory string, key array<string>, uuid string, name string, alone boolean"
-"""One trait of a table that was found."""
+"""One trait of a surveyed table."""
 
 
 def traits_in(outcomes: Any) -> Any:
@@ -69,7 +66,7 @@ def traits_in(outcomes: Any) -> Any:
 def verdicts_on(traits: Any) -> dict[str, QuarantinedTable]:
     """TRAITS -> the verdicts, by directory, on tables that cannot stand beside each other.
 
-    One shuffle finds them, and only they come to this process; as a rule there are few.
+    One shuffle finds them, and only the verdicts come to this process; usually there are few.
     """
     from pyspark.sql.functions import col, count_if, lit
 
@@ -93,7 +90,7 @@ def tables_below(spark: Any, scope: SurveyScope, *, width: int) -> Any:
 
 
 def _listed(spark: Any, scope: SurveyScope, width: int) -> Any:
-    """LOCATIONS -> FOLDERS -> FOLDERS a level deeper -> TABLES; each level is dealt out anew: one folder may hold nearly all."""
+    """LOCATIONS -> FOLDERS -> FOLDERS a level deeper -> TABLES; each level is repartitioned, because one folder may hold nearly all."""
     from pyspark.sql.functions import col, explode, udf
 
     @udf("array<string>", useArrow=False)  # type: ignore[untyped-decorator, unused-ignore]  # pyspark may be absent when types are checked
@@ -115,12 +112,12 @@ def _listed(spark: Any, scope: SurveyScope, width: int) -> Any:
 
 
 def narrower(folder: str) -> list[str]:
-    """The folders of a folder that can be listed apart; the folder itself where it is, was or belongs to a table, or has none."""
+    """The subfolders that can be listed separately; the folder itself where it is, was or belongs to a table, or has no subfolders."""
     if _name(folder) in _OF_A_TABLE:
         return [folder]
     try:
         folders = divide_location(folder)
-    except (NotFoundError, UnavailableError):  # went away meanwhile, or may not be listed: who lists it sees
+    except (NotFoundError, UnavailableError):  # vanished meanwhile, or unreadable: whoever lists it finds out
         return [folder]
     return folders if folders and not {_name(one) for one in folders} & _OF_A_TABLE else [folder]
 
@@ -159,11 +156,11 @@ TABLES_PER_TASK = 500
 two tasks, with their documents, have room in the worker: so they come to it."""
 SKETCHES_PER_TASK = 20_000
 COUNTED_SECONDS = 30.0
-"""How long tables are counted to find out whether they are worth Spark: twice as long as that takes to start."""
+"""The longest count of tables before the choice of the engine, in seconds: twice the start of Spark."""
 
 
 class SparkSurvey:
-    """Surveys on Spark what is worth its start, and in this process what is not, with the same result.
+    """Surveys on Spark where that is worth its start, and otherwise in this process, with the same result.
 
     Spark takes some 15 seconds until it looks at its first table, in which a process has looked at tens of thousands. So tables are
     counted first, up to the setting ``spark_from_tables``, and for ``COUNTED_SECONDS`` at most: a storage that is so slow is better
@@ -182,16 +179,22 @@ class SparkSurvey:
 
     @property
     def name(self) -> str:
-        """What surveys here, or has surveyed."""
+        """The engine of the survey, before or after it ran."""
         return str(self._engine)
 
     def check(self) -> None:
-        """raises        RefusedError when Spark is wanted and cannot run here"""
+        """Pass if the wanted engine is available.
+
+        raises        RefusedError when Spark is wanted and cannot run here
+        """
         if self._is_spark_wanted and not self._engine.is_spark:
             raise RefusedError(f"this import asks for Spark, which cannot run here: {self._engine.reason}")
 
     def __call__(self, scope: SurveyScope, progress: SurveyProgress) -> SurveyResult:
-        """raises        what ``check``, ``survey_in_process`` and ``survey_on_spark`` raise"""
+        """Survey the tables of a scope.
+
+        raises        what ``check``, ``survey_in_process`` and ``survey_on_spark`` raise
+        """
         self.check()
         if not self._engine.is_spark:
             return survey_in_process(scope, progress=progress)
@@ -204,14 +207,14 @@ class SparkSurvey:
         return survey_in_process(scope, progress=progress, tables=tables)
 
     def _listed(self, scope: SurveyScope, progress: SurveyProgress) -> ListedTables | None:
-        """The tables, if they are few and soon listed."""
+        """The tables, if they are few and quickly listed; otherwise None."""
         until = self._monotonic() + COUNTED_SECONDS
         limit = self._settings.spark_from_tables
         return list_tables(scope, limit=limit, progress=progress, is_late=lambda: self._monotonic() > until)
 
 
 def survey_by_spark(settings: Settings) -> SparkSurvey:
-    """For the command line, which finds it by its entry point.
+    """The survey by Spark for the command line, which finds it by its entry point.
 
     raises        RefusedError when Spark cannot run here: then no task is submitted that could only fail
     """
@@ -234,7 +237,7 @@ def survey_on_spark(scope: SurveyScope, options: SparkOptions, *, progress: Surv
 
 
 def survey_in(spark: Any, scope: SurveyScope, *, progress: SurveyProgress | None = None) -> SurveyResult:
-    """``survey_on_spark`` in a session that is there, and stays."""
+    """Run ``survey_on_spark`` in an existing session, which stays open."""
     jobs = Jobs(spark, progress or _silent)
     slots = max(1, int(spark.sparkContext.defaultParallelism))
     tables = tables_below(spark, scope, width=4 * slots).persist()
@@ -268,7 +271,7 @@ def _outcomes(spark: Any, tables: Any, scope: SurveyScope, width: int) -> Any:
 
 
 def _handed_over(outcomes: Any) -> OutcomeSpill:
-    """The outcomes in their order; one partition after the other comes to this process."""
+    """The outcomes in order; one partition after the other comes to this process."""
     spill = OutcomeSpill()
     for row in outcomes.select("outcome").toLocalIterator(prefetchPartitions=True):
         spill.append_packed(bytes(row.outcome))
@@ -276,7 +279,7 @@ def _handed_over(outcomes: Any) -> OutcomeSpill:
 
 
 def _on_disk() -> Any:
-    """Where documents wait: in the memory of a JVM, those of many tables leave no room for the work."""
+    """Keep documents on disk: in the memory of a JVM, those of many tables leave no room for the work."""
     from pyspark import StorageLevel
 
     return StorageLevel.DISK_ONLY
@@ -287,4 +290,4 @@ def _parts(rows: int, each: int, least: int) -> int:
 
 
 def _silent(done: int, total: int, unit: str) -> None:
-    """No one listens."""
+    """The default without a listener."""

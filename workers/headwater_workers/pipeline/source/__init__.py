@@ -1,7 +1,7 @@
-"""What a store holds, as tables of Spark: ``spark.read.format("headwater")``. Reads only.
+"""The contents of a store as tables of Spark: ``spark.read.format("headwater")``. Reads only.
 
-``columns`` states the tables, ``conditions`` and ``keys`` what a query's conditions spare, ``pinning`` and ``dividing`` what is read by
-whom, ``reading`` the rows. Importing this room imports pyspark; no other room may import it.
+``source_columns`` defines the tables, ``pushdown`` the conditions that reduce reading, ``pinned_states`` and ``partitions`` the states
+and their division among tasks, ``source_rows`` the rows. Importing this package imports pyspark; no other package may import it.
 """
 
 from headwater_workers.pipeline.source.data_source import HeadwaterSource, NarrowingSource, register_data_source

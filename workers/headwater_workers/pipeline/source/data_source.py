@@ -1,7 +1,4 @@
-"""The rows of a piece. Runs in the executors, and writes nothing.
-
-The data source as Spark knows it: thin, for every call may run in another process.
-"""
+"""The data source as Spark knows it. It is thin, because every call may run in another process; the executors write nothing."""
 
 from __future__ import annotations
 
@@ -53,7 +50,7 @@ _TABLES = {
 
 
 def read_partition(request: ReadRequest, selection: Selection, pieces: Sequence[ScanPartition]) -> Iterator[pa.RecordBatch]:
-    """As ``read_from``, through a connection of its own that is closed at the end."""
+    """Yield the rows of some pieces like ``read_from``, through a connection of its own that is closed at the end."""
     if not pieces:
         return
     with open_for_reading(request.url) as store, _without_collector():
@@ -63,7 +60,7 @@ def read_partition(request: ReadRequest, selection: Selection, pieces: Sequence[
 def read_from(
     store: Store, request: ReadRequest, selection: Selection, pieces: Sequence[ScanPartition]
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of some pieces, in the columns that were asked for.
+    """Yield the rows of some pieces, in the requested columns.
 
     raises        ExpiredError when a state was collected since it was pinned; NotFoundError and RefusedError when its realm is gone
     """
@@ -79,7 +76,7 @@ def read_from(
 
 @contextmanager
 def _without_collector() -> Iterator[None]:
-    """Rows are millions of small tuples and no circles: looking for circles among them takes more time than reading them."""
+    """Pause the garbage collector: rows are millions of small tuples without cycles, and searching them takes longer than reading."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -90,7 +87,7 @@ def _without_collector() -> Iterator[None]:
 
 
 def _meaning(store: Store, piece: ScanPartition, fault: HeadwaterError) -> HeadwaterError:
-    """What happened to a state that could not be read."""
+    """The error that explains why a state could not be read."""
     if piece.pin is None:
         return fault
     realm = RealmRegistry(store).find_realm(piece.tenant.realm)
@@ -107,8 +104,8 @@ def _meaning(store: Store, piece: ScanPartition, fault: HeadwaterError) -> Headw
 
 
 def register_data_source(spark: SparkSession) -> None:
-    """Make ``spark.read.format("headwater")`` and ``USING headwater`` known to a session. Conditions are pushed down for who asks for it
-    by the option ``pushdown``, and for all where that is safe.
+    """Make ``spark.read.format("headwater")`` and ``USING headwater`` known to a session. Conditions are pushed down
+    where the option ``pushdown`` asks for it, and everywhere if that is safe.
 
     The executors' Python must have Headwater, too.
     """
@@ -117,7 +114,7 @@ def register_data_source(spark: SparkSession) -> None:
 
 
 def keeps_conditions_apart(spark: SparkSession) -> bool:
-    """Whether what is pushed down is Spark's for the one scan that it was said of.
+    """Whether Spark applies pushed-down conditions only to the scan that they belong to.
 
     Up to Spark 4.3 it is kept with the data frame or view: the last scan's conditions were those of all scans of it, in the same query
     (``dev JOIN main`` of one view read one branch twice) and in later ones (which saw a part for the whole).
@@ -135,17 +132,17 @@ def keeps_conditions_apart(spark: SparkSession) -> bool:
 
 
 class HeadwaterSource(DataSource):
-    """One table of a store. A data frame or view stands still: it reads the states that there were when it was made."""
+    """One table of a store. A data frame or view is a snapshot: it reads the states that existed when it was created."""
 
     narrows: ClassVar[bool] = False
-    """Whether conditions spare reading also where nobody asked for it."""
+    """Whether conditions reduce reading without the option."""
 
     @classmethod
     def name(cls) -> str:
         return "headwater"
 
     def schema(self) -> str:
-        """The columns in Spark's words. Spark asks once, before it keeps this source: what is read is looked up here."""
+        """The columns in Spark's types. Spark asks once, before it keeps this source: the states are looked up here."""
         try:
             self._look()
         except HeadwaterError as fault:
@@ -168,7 +165,7 @@ class HeadwaterSource(DataSource):
 
 
 class HeadwaterReader(DataSourceReader):
-    """Plans the reading of one query beside the driver, and reads in executors; these get no more than they need."""
+    """Plans the reading of one query on the driver's side, and reads in executors, which get no more than they need."""
 
     def __init__(self, request: ReadRequest, places: list[Tenant], pins: list[PinnedState]) -> None:
         self._request = request
@@ -189,7 +186,7 @@ class HeadwaterReader(DataSourceReader):
         return [InputPartition(bundle) for bundle in bundles]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        pieces: list[ScanPartition] = partition.value or []  # without a partition, Spark asks for one of nothing
+        pieces: list[ScanPartition] = partition.value or []  # without a partition, Spark requests an empty one
         try:
             yield from read_partition(self._request, self._selection, pieces)
         except HeadwaterError as fault:
@@ -197,13 +194,13 @@ class HeadwaterReader(DataSourceReader):
 
 
 class NarrowingSource(HeadwaterSource):
-    """The same for a Spark that keeps the conditions of two scans apart; see ``register_data_source``."""
+    """One table of a store, for a Spark that keeps the conditions of two scans apart; see ``register_data_source``."""
 
     narrows = True
 
 
 class NarrowingReader(HeadwaterReader):
-    """Reads what conditions leave."""
+    """A reader that uses the conditions of a query to read less."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802  # Spark's name
         self._selection, rest = select(self._request.table, [*self._asked, *filters])
@@ -211,5 +208,5 @@ class NarrowingReader(HeadwaterReader):
 
 
 def _sentence(fault: HeadwaterError) -> HeadwaterError:
-    """The same without the way to it, which Spark would show to a person frame by frame."""
+    """Remove the traceback, which Spark would show to a person frame by frame."""
     return fault.with_traceback(None)

@@ -1,4 +1,4 @@
-"""How the reading is divided among tasks. Runs once a query, beside the driver."""
+"""Partitions: how the reading is divided among Spark tasks. Runs once a query, on the driver's side."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _HEX = re.compile("[0-9a-f]*")
 _LARGEST = (1 << 63) - 1
 _LAST_PART = (1 << 31) - 1
 _SMALLEST = {"entries": 20_000, "contents": 5_000, "commits": 2_000, "changes": 2_000}
-"""Rows for which a task of its own pays."""
+"""The number of rows for which a separate task pays."""
 _STRIPE_ROWS = 1000
-"""As many as a stripe may have, about."""
+"""About the most rows that a stripe may have."""
 
 
 class ScanPartition(NamedTuple):
-    """What is read in one go: a part of a pinned state or its history, or of a scan (``split``).
+    """The unit of reading: a part of a pinned state or its history, or of a scan (``split``).
 
     weight        about how many rows it has
     """
@@ -46,7 +46,7 @@ class ScanPartition(NamedTuple):
 def divided(
     store: Store, request: ReadRequest, selection: Selection, places: Sequence[Tenant], pins: Sequence[PinnedState]
 ) -> list[list[ScanPartition]]:
-    """What tasks read, each some pieces: up to as many tasks as are asked for, of about the same weight."""
+    """The partitions, each a list of pieces: up to the requested number of tasks, of about equal weight."""
     if selection.key_range.is_empty:
         return []
     if not TABLES[request.table].has_states:
@@ -71,7 +71,7 @@ def divided(
 
 
 def _heads(store: Store, pins: Sequence[PinnedState]) -> Iterator[tuple[PinnedState, Head]]:
-    """The commits of pins, one round trip for each realm.
+    """The commits of pins, with one round trip for each realm.
 
     raises        ExpiredError when one was collected since it was pinned
     """
@@ -85,12 +85,12 @@ def _heads(store: Store, pins: Sequence[PinnedState]) -> Iterator[tuple[PinnedSt
 
 
 def _reaches(head: Head, selection: Selection) -> bool:
-    """Whether there may be a commit among those that led here which is young enough."""
+    """Whether the history of this head may contain a commit that is young enough."""
     return head.commit.seq >= (selection.seq or 0) and head.commit.time >= (selection.since or 0)
 
 
 def _entries(pin: PinnedState, head: Head, keys: KeyRange, target: int) -> Iterator[ScanPartition]:
-    """A state in key ranges of about ``target`` rows each, cut where stripes begin."""
+    """Divide a state into key ranges of about ``target`` rows each, cut where stripes begin."""
     index = head.index(CONTENT)
     within = index.bounds(keys.start, keys.end)
     if not within:
@@ -128,7 +128,7 @@ def _references(
     if splits[0].realm is not None and (request.catalog is not None or "catalog" in selection.among):
         ids = [catalog_id for catalog_id, name in catalog_names(rows).items() if is_wanted(request, selection, name)]
         folders = [own_reference(catalog_id, OwnRefKind.REFS).removesuffix(OwnRefKind.REFS) for catalog_id in ids]
-        # "0" is what comes behind "/"
+        # "0" is the character after "/"
         splits = [ScanSplit(tenant.key, (tenant.key, folder), (tenant.key, f"{folder[:-1]}0")) for folder in folders]
     names = selection.names
     after = (tenant.key, names.low[:-1]) if names.low else None
@@ -137,7 +137,7 @@ def _references(
 
 
 def _narrowed(tenant: Tenant, splits: Sequence[ScanSplit[P]], after: P | None, until: P | None) -> Iterator[ScanPartition]:
-    """What of the splits lies between two places. Splits of all realms are in an order of their own, and stay as they are."""
+    """The part of the splits that lies between two places. Splits over all realms have an order of their own, and stay unchanged."""
     for split in splits:
         if split.realm is None:
             yield ScanPartition(tenant, 1, split=split)
@@ -154,11 +154,11 @@ def catalog_names(rows: RealmStore) -> Mapping[str, str]:
     try:
         return {definition.id: definition.name for definition, _ in all_definitions(rows, index=BY_ID)}
     except (NotFoundError, CorruptionError):
-        return {}  # the realm is being made, or purged: its references are there all the same
+        return {}  # the realm is being created or purged: its references exist all the same
 
 
 def is_wanted(request: ReadRequest, selection: Selection, catalog: str) -> bool:
-    """Whether a catalog is one of those that were asked for."""
+    """Whether a catalog is one of the requested ones."""
     return request.catalog in (None, catalog) and selection.allows(catalog=catalog)
 
 
@@ -171,12 +171,12 @@ def _earlier(one: P | None, other: P | None) -> P | None:
 
 
 def _least_id(text: str | None) -> ObjectId | None:
-    """The first id whose text is not before this one; None where that cannot be told."""
+    """The first id whose text is not before this one; None where that is unknown."""
     return _padded(text, "0")
 
 
 def _greatest_id(text: str | None) -> ObjectId | None:
-    """The last id whose text is not behind this one."""
+    """The last id whose text is not after this one."""
     return _padded(text, "f")
 
 
@@ -187,7 +187,7 @@ def _padded(text: str | None, digit: str) -> ObjectId | None:
 
 
 def _bundled(pieces: Iterable[ScanPartition], most: int) -> list[list[ScanPartition]]:
-    """The pieces in up to ``most`` bundles: each piece, the heaviest first, goes where there is least."""
+    """The pieces in up to ``most`` bundles: each piece, the heaviest first, goes to the lightest bundle."""
     heap: list[tuple[int, int, list[ScanPartition]]] = [(0, number, []) for number in range(most)]
     for piece in sorted(pieces, key=lambda piece: -piece.weight):
         weight, number, bundle = heapq.heappop(heap)

@@ -1,4 +1,4 @@
-"""Which states are read: looked up when a data frame or view is made, so that it stands still."""
+"""The states to read, pinned when a data frame or view is created, so that it is a snapshot."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Tenant(NamedTuple):
 
 
 class StatePlace(NamedTuple):
-    """Where a state stands, as the columns tell it."""
+    """The place of a state, as shown in the columns."""
 
     realm: str
     catalog: str
@@ -33,7 +33,7 @@ class StatePlace(NamedTuple):
 
 
 class PinnedState(NamedTuple):
-    """A state to be read: what ``place`` held when it was looked up."""
+    """A state to read: the head of ``place`` when it was looked up."""
 
     tenant: Tenant
     place: StatePlace
@@ -52,9 +52,9 @@ def read_only(store: Store, tenant: Tenant) -> RealmStore:
 
 
 def tenants(store: Store, request: ReadRequest) -> list[Tenant]:
-    """The realms that are read.
+    """The realms to read.
 
-    raises        NotFoundError and RefusedError for a realm that was named, and is not there or not served
+    raises        NotFoundError and RefusedError for a named realm that does not exist or is not served
     """
     is_scan = not TABLES[request.table].has_states
     system = Tenant(SYSTEM_REALM, SYSTEM_KEY)
@@ -80,8 +80,8 @@ def check_served(realm: Realm) -> None:
 
 
 def pin_states(store: Store, request: ReadRequest) -> list[PinnedState]:
-    """The states that are read, as they are now: those of all branches and tags, of the one that ``ref`` names,
-    or the one that ``at`` means in each catalog that has it.
+    """Pin the states to read: the heads of all branches and tags, or of the one that ``ref`` names,
+    or the state that ``at`` means in each catalog that has it.
 
     raises        NotFoundError for a catalog, a branch, a tag or a state that was named, and that no catalog has; ExpiredError for a
                   commit that was collected, and for a history that was cut before the state was found
@@ -98,7 +98,7 @@ def pin_states(store: Store, request: ReadRequest) -> list[PinnedState]:
 
 
 class _Read(NamedTuple):
-    """A catalog that is read."""
+    """A catalog to read."""
 
     tenant: Tenant
     catalog: Catalog
@@ -131,7 +131,7 @@ def _heads(catalogs: Sequence[_Read], ref: str | None) -> list[PinnedState]:
 
 
 def _states(catalogs: Sequence[_Read], at: str) -> list[PinnedState]:
-    """The state of each catalog that has it; those that do not are left out, while another one does."""
+    """The state of each catalog that has it. Catalogs without it are left out as long as another one has it."""
     found: list[PinnedState] = []
     faults: list[NotFoundError] = []
     for read in catalogs:
@@ -139,7 +139,7 @@ def _states(catalogs: Sequence[_Read], at: str) -> list[PinnedState]:
             head = read.catalog.resolve(at)
         except NotFoundError as fault:
             if isinstance(fault, ExpiredError) and _has_start(read.catalog, at):
-                raise  # it had the state: without it, the answer would be half of one
+                raise  # it had the state: without it, the result would be incomplete
             faults.append(fault)
             continue
         if head is not None:
@@ -150,10 +150,10 @@ def _states(catalogs: Sequence[_Read], at: str) -> list[PinnedState]:
 
 
 def _has_start(catalog: Catalog, at: str) -> bool:
-    """Whether a catalog has what stands before the steps of a text."""
+    """Whether a catalog has the reference or commit at which a text starts."""
     told = parse_revspec(at)
     if told.commit is None:
-        return True  # a branch or tag that is not there has not expired
+        return True  # a missing branch or tag has not expired
     try:
         catalog.resolve(id_text(told.commit))
     except NotFoundError:
@@ -182,7 +182,7 @@ def _kind_of(catalog: Catalog, at: str) -> str:
 
 
 def expired(pin: PinnedState) -> ExpiredError:
-    """What to say when a pinned state is not there any more."""
+    """The error for a pinned state that no longer exists."""
     return ExpiredError(
         f"commit {id_text(pin.commit)} of catalog {pin.place.catalog!r} in realm {pin.place.realm!r} was collected since this data frame or"
         " view was made: make it again"

@@ -1,9 +1,7 @@
-r"""Conditions on the text of a content key, as ranges of the index.
+r"""Pushdown: which conditions of a query the source fulfils or uses to read less, and conditions on a key's text as index ranges. Pure.
 
 Text and index sort differently: a dot between elements is 0x00 in the index, and ``\.`` is a plain dot. So a range of texts is no
-range of the index, and what is found here holds all keys of the range, and perhaps others.
-
-What of a query's conditions the source fulfils, or uses to read less. Pure.
+range of the index, and the range that is found here holds all keys of the range of texts, and perhaps others.
 """
 
 from __future__ import annotations
@@ -32,13 +30,13 @@ from headwater.errors import RefusedError
 from headwater.index import after_prefix
 
 _PLAIN = re.compile(r"(?:[^\\\x00-\x1f\x7f\ud800-\udfff]|\\[\\.])*")
-"""What the text of a key, or its beginning, consists of."""
+"""The characters of a key's text, or of its beginning."""
 _PARTS = re.compile(r"\\.|.", re.DOTALL)
 _UNESCAPED = {".": "\0", "\\.": ".", "\\\\": "\\"}
 _MAY_RISE = re.compile(r"[^.\\-\U0010ffff]")
-"""Characters of a lower bound that a dot or a backslash of a greater text may go below."""
+"""Characters of a lower bound that a dot or a backslash of a greater text may sort below."""
 _MAY_FALL = re.compile(r"[.\\]")
-"""Characters of an upper bound below which a smaller text may not stay."""
+"""Characters of an upper bound that a smaller text may sort above."""
 
 
 class KeyRange(NamedTuple):
@@ -52,7 +50,7 @@ class KeyRange(NamedTuple):
     is_exact: bool = True
 
     def within(self, other: KeyRange) -> KeyRange:
-        """What both have."""
+        """The intersection of both ranges."""
         start = max((side for side in (self.start, other.start) if side is not None), default=None)
         end = min((side for side in (self.end, other.end) if side is not None), default=None)
         return KeyRange(start, end, self.is_exact and other.is_exact)
@@ -98,18 +96,18 @@ def of_texts_between(low: str | None, high: str | None) -> KeyRange:
 
 
 def _common(one: str, other: str) -> str:
-    """What both begin with."""
+    """The common prefix of both texts."""
     return "".join(a for a, _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
 def _before(text: str, mark: re.Pattern[str]) -> str:
-    """The text up to the first mark in it."""
+    """The text before the first mark in it."""
     found = mark.search(text)
     return text if found is None else text[: found.start()]
 
 
 def _stem(text: str) -> tuple[bytes, bool]:
-    """The bytes of an index key that begins as the text does; and whether all of the text could be told."""
+    """The bytes of an index key that begins as the text does; and whether they represent the whole text."""
     found = _PLAIN.match(text)
     told = found[0] if found else ""
     parts = (_UNESCAPED.get(part, part) for part in _PARTS.findall(told))
@@ -131,7 +129,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What is read: rows for which all of this holds. None: whatever they are.
+    """The rows to read: those for which all of this holds. None means no restriction.
 
     among         values of the columns realm, catalog, ref and kind
     keys          the range of the content index
@@ -149,7 +147,7 @@ class Selection:
     seq: int | None = None
 
     def allows(self, **values: str) -> bool:
-        """Whether these columns may have these values."""
+        """Whether rows with these values may be selected."""
         return all(name not in self.among or value in self.among[name] for name, value in values.items())
 
     @property
@@ -167,11 +165,11 @@ _PLACES = {
 }
 _KEYED = ("changes", "entries", "contents")
 _Narrowed = tuple[Selection, bool]
-"""The selection with one more condition; and whether all that it reads fulfils the condition."""
+"""Returns the selection with one more condition, and whether everything it reads fulfils the condition."""
 
 
 def asked_for(table: str, *, prefix: str | None) -> list[Filter]:
-    """What the option ``prefix`` asks for, as conditions that a selection fulfils.
+    """The conditions that the option ``prefix`` stands for.
 
     raises        RefusedError for keys of a table that has none, and for a text with which no range of keys begins
     """
@@ -187,7 +185,7 @@ def asked_for(table: str, *, prefix: str | None) -> list[Filter]:
 
 
 def select(table: str, filters: Sequence[Filter]) -> tuple[Selection, list[Filter]]:
-    """What to read of a table, and those of the conditions that Spark has yet to look at."""
+    """The selection on a table, and the conditions that Spark still has to check."""
     selection, rest = Selection({}), []
     for condition in filters:
         selection, is_fulfilled = _narrowed(table, selection, condition)
@@ -226,7 +224,7 @@ def _by_key(selection: Selection, condition: Filter) -> _Narrowed:
 
 
 def _by_namespace(selection: Selection, condition: Filter) -> _Narrowed:
-    """What stands below a namespace is more than what stands in it: Spark looks again."""
+    """Select a namespace's descendants, which are more than its members: Spark checks again."""
     values = _values(condition)
     if values is None or len(values) != 1:
         return selection, False
@@ -273,7 +271,7 @@ _BY_COLUMN = {
 
 
 def _values(condition: Filter) -> list[str] | None:
-    """The texts of which a column must have one; None for another kind of condition."""
+    """The texts that a column may have; None for another kind of condition."""
     if isinstance(condition, EqualTo | EqualNullSafe):
         return [condition.value] if isinstance(condition.value, str) else None
     if isinstance(condition, In):
@@ -282,7 +280,7 @@ def _values(condition: Filter) -> list[str] | None:
 
 
 def _texts(condition: Any) -> Span:
-    """Between which texts a column must be, as far as a condition says so."""
+    """The bounds of a column's texts, as far as a condition gives them."""
     if isinstance(condition, In):
         texts = _values(condition) or []
         return Span(min(texts), max(texts)) if texts else Span()
@@ -301,4 +299,4 @@ def _texts(condition: Any) -> Span:
 
 
 _LAST = "\U0010ffff"
-"""Behind every character of a name."""
+"""A character that sorts after every character of a name."""

@@ -1,4 +1,4 @@
-"""What a reader of the data source may say: its options, and the store that they name."""
+"""The options of the data source, and the store that they name."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ _PARTITIONS = 8
 
 @dataclass(frozen=True, slots=True)
 class ReadRequest:
-    """What is asked for.
+    """The checked options of one read.
 
-    url           of the store, with its secrets, as executors can open it
-    pushdown      whoever asks reads the data frame once, and wants its conditions to spare reading
+    url           the store's URL with its secrets, as executors can open it
+    pushdown      the data frame is read once, and its conditions may reduce reading
     """
 
     url: str = field(repr=False)
@@ -57,7 +57,7 @@ def request_of(options: Mapping[str, str]) -> ReadRequest:
     given = {name.lower(): text for name, text in options.items()}
     table = given.pop("path", None) or given.get("table", "")
     unknown = sorted(set(given) - set(OPTIONS))
-    if "provider" in unknown:  # what Spark tells of a table that it is to keep, and of nothing else
+    if "provider" in unknown:  # the options that Spark adds for a table that it keeps, and only those
         raise RefusedError(
             "the data source headwater is read, and is no table of Spark's own: make a view of it instead, by"
             " CREATE TEMPORARY VIEW ... USING headwater OPTIONS (...)"
@@ -95,7 +95,7 @@ def request_of(options: Mapping[str, str]) -> ReadRequest:
 
 
 def open_for_reading(url: str) -> Store:
-    """The store, by the settings of this process's environment. Whoever only reads leases no node.
+    """Open the store with the settings of this process's environment. A reader leases no node.
 
     raises        as ``open_store`` does
     """
@@ -103,7 +103,7 @@ def open_for_reading(url: str) -> Store:
 
 
 def _url(given: Mapping[str, str]) -> str:
-    """The store's URL, as it can be opened from elsewhere on this machine or, unless it is a file, from others.
+    """The store's URL in a form that works elsewhere on this machine or, unless it is a file, on others.
 
     raises        RefusedError for a store that other processes cannot open, and for a file that is not there
     """

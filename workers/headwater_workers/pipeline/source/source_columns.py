@@ -1,4 +1,4 @@
-"""The tables that Spark sees, and their columns: the one place that states them."""
+"""The tables that Spark sees, and their columns: the only definition of them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from headwater.errors import RefusedError
 
 
 class SourceColumn(NamedTuple):
-    """A column: its name, its type in Spark's words, and what it says."""
+    """A column: its name, its Spark type, and its meaning."""
 
     name: str
     type: str
@@ -143,7 +143,7 @@ _ARROW: dict[str, pa.DataType] = {
 
 
 def chosen(table: str, names: Sequence[str]) -> tuple[SourceColumn, ...]:
-    """The columns of a table that are wanted, in the order of their names; all of them where none is named.
+    """The requested columns of a table, in the order of the names; all of them where none is named.
 
     raises        RefusedError that tells what there is
     """
@@ -157,5 +157,5 @@ def chosen(table: str, names: Sequence[str]) -> tuple[SourceColumn, ...]:
 
 
 def arrow_schema(columns: Sequence[SourceColumn]) -> pa.Schema:
-    """The columns as Spark expects them in an Arrow batch."""
+    """The columns as the Arrow schema that Spark expects."""
     return pa.schema([(column.name, _ARROW[column.type]) for column in columns])

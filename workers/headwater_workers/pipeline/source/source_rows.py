@@ -1,11 +1,4 @@
-"""Batches of rows in Arrow, of the columns that are wanted and no others.
-
-What a state holds, as rows.
-
-How a state came about, as rows.
-
-The store's rows as they are now.
-"""
+"""Arrow batches of a table's rows in the requested columns: the entries of states, their histories, objects and references."""
 
 from __future__ import annotations
 
@@ -30,16 +23,16 @@ from headwater_workers.pipeline.source.reader_options import ReadRequest
 
 T = TypeVar("T")
 ROWS = 8192
-"""Rows of one batch: Spark's own are of up to ten thousand."""
+"""Rows of one batch; Spark's own batches have up to ten thousand."""
 FEW_ROWS = 1024
-"""Of a batch of commits, and of one for which an object is read for each row."""
+"""Rows of a batch of commits, and of a batch for which an object is read for each row."""
 _HAS_METADATA = 0x80
 Makers = Mapping[str, Callable[[T], Any]]
-"""How each column is made of some rows: as an array, or as a list of values."""
+"""A function for each column that makes its values for some rows: as an array, or as a list."""
 
 
 class PartitionReader(NamedTuple):
-    """What a table's rows are made from: a piece, and who asks for it."""
+    """The input of a table's rows: a piece, and the request that it serves."""
 
     rows: RealmStore
     piece: ScanPartition
@@ -49,13 +42,13 @@ class PartitionReader(NamedTuple):
 
     @property
     def pin(self) -> PinnedState:
-        """Of a piece of a state."""
+        """The pinned state that the piece is a part of."""
         assert self.piece.pin is not None
         return self.piece.pin
 
 
 def batch(schema: pa.Schema, make: Makers[T], some: T) -> pa.RecordBatch:
-    """The columns of a schema, made of some rows."""
+    """Make a record batch of a schema from some rows."""
     arrays = []
     for field in schema:
         made = make[field.name](some)
@@ -64,7 +57,7 @@ def batch(schema: pa.Schema, make: Makers[T], some: T) -> pa.RecordBatch:
 
 
 def batched(found: Iterable[T], count: int) -> Iterator[list[T]]:
-    """What is found, so many at a time."""
+    """The items in lists of at most ``count``."""
     rest = iter(found)
     while some := list(islice(rest, count)):
         yield some
@@ -80,44 +73,41 @@ def id_or_none(object_id: int | None) -> str | None:
 
 
 def pairs(values: Mapping[str, Any] | None) -> list[tuple[str, Any]] | None:
-    """A map as Arrow takes it."""
+    """A mapping as a list of pairs, which Arrow takes as a map."""
     return None if values is None else list(values.items())
 
 
-# content keys and the values beside them in an index
-
-
 def key_texts(keys: Sequence[bytes]) -> pa.Array:
-    """As ``str`` of each ``ContentKey``, all at once."""
+    """The text of each encoded ``ContentKey``, computed for all at once."""
     plain = pa.array(keys, pa.binary()).cast(pa.string())
     escaped = pc.replace_substring(pc.replace_substring(plain, "\\", "\\\\"), ".", "\\.")
     return pc.replace_substring(escaped, "\0", ".")
 
 
 def namespaces_column(keys: Sequence[bytes]) -> pa.Array:
-    """The same without the last elements; null where there is no other."""
+    """The text of each key's namespace; null where the key has a single element."""
     texts = key_texts([key.rpartition(b"\0")[0] for key in keys])
     return pc.if_else(pc.equal(texts, ""), pa.scalar(None, pa.string()), texts)
 
 
 def names_column(keys: Sequence[bytes]) -> list[str]:
-    """The last elements."""
+    """The last element of each key."""
     return [key[key.rfind(b"\0") + 1 :].decode() for key in keys]
 
 
 def type_name(data: bytes) -> str:
-    """The type of a content, of the data in the index."""
+    """The type name of a content, from its value in the index."""
     return _TYPES[data[0]]
 
 
 def content_id(data: bytes) -> str:
-    """The id of a content, of the data in the index."""
+    """The id of a content, from its value in the index."""
     text = data[1:17].hex()
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 
 def _type_names() -> list[str]:
-    """The names of all type bytes."""
+    """The type names by type byte."""
     numbers = [byte & ~_HAS_METADATA for byte in range(256)]
     known = frozenset(ContentType)
     return [type_text(ContentType(number) if number in known else number) for number in numbers]
@@ -127,7 +117,7 @@ _TYPES = _type_names()
 
 
 class _Entries(NamedTuple):
-    """Entries of one state; ``content_rows`` in the order of the keys, where they were asked for."""
+    """Entries of one state; for ``content_rows`` in the order of the keys, if that was requested."""
 
     pin: PinnedState
     keys: Sequence[bytes]
@@ -136,13 +126,13 @@ class _Entries(NamedTuple):
 
 
 def entry_rows(part: PartitionReader) -> Iterator[pa.RecordBatch]:
-    """What the index says of each key."""
+    """Rows with the index entry of each key."""
     for some in _read(part, ROWS):
         yield batch(part.schema, _ENTRY, some)
 
 
 def content_rows(part: PartitionReader) -> Iterator[pa.RecordBatch]:
-    """The same, and the content itself."""
+    """Rows with the index entry of each key, and the content itself."""
     make = {**_ENTRY, **_FIELDS}
     for some in _read(part, FEW_ROWS):
         yield batch(part.schema, make, some._replace(contents=_objects_of(part.rows, some)))
@@ -153,7 +143,7 @@ def _read(part: PartitionReader, at_once: int) -> Iterator[_Entries]:
     for some in batched(index.range(part.piece.keys.start, part.piece.keys.end), at_once):
         keys, values = zip(*some, strict=True)
         for odd in (value for value in values if len(value.data) != CONTENT_VALUE_BYTES):
-            ContentValue.from_value(odd)  # says what is wrong with it
+            ContentValue.from_value(odd)  # raises the error that says what is wrong with it
         yield _Entries(part.pin, keys, values)
 
 
@@ -175,7 +165,7 @@ def _always(of: Callable[[StatePlace], str]) -> Callable[[_Entries], pa.Array]:
 
 
 def _field(*fields: str) -> Callable[[_Entries], list[Any]]:
-    """Of each content, the one of these fields that it has; None where it has none."""
+    """For each content, the first of these fields that it has; None where it has none."""
 
     def value(content: StoredObject) -> Any:
         return next((found for field in fields if (found := getattr(content, field, None)) is not None), None)
@@ -211,7 +201,7 @@ _FIELDS: Makers[_Entries] = {
 
 
 class _Told(NamedTuple):
-    """A commit, and what it tells."""
+    """A commit, and its decoded description."""
 
     head: Head
     meta: CommitMeta
@@ -225,14 +215,14 @@ class _Change(NamedTuple):
 
 
 def commit_rows(part: PartitionReader) -> Iterator[pa.RecordBatch]:
-    """The commits that led to a state, newest first."""
+    """Rows of the commits that led to a state, newest first."""
     make: Makers[Sequence[_Told]] = {**_columns_of(part.pin.place), **_COMMIT}
     for some in batched(_history(part), FEW_ROWS):
         yield batch(part.schema, make, some)
 
 
 def change_rows(part: PartitionReader) -> Iterator[pa.RecordBatch]:
-    """What each of them changed, within the range of keys."""
+    """Rows of the changes of each commit, within the range of keys."""
     make: Makers[Sequence[_Change]] = {**_columns_of(part.pin.place), **_CHANGE}
     found = chain.from_iterable(_changes_of(told, part.piece.keys) for told in _history(part))
     for some in batched(found, ROWS):
@@ -240,7 +230,7 @@ def change_rows(part: PartitionReader) -> Iterator[pa.RecordBatch]:
 
 
 def _history(part: PartitionReader) -> Iterator[_Told]:
-    """As far down as it is wanted: seq and time only fall."""
+    """The history as far down as it is requested: seq and time only decrease."""
     seq, since = part.piece.seq, part.piece.since
     for head in read_log(part.rows, part.pin.commit):
         if (seq is not None and head.commit.seq < seq) or (since is not None and head.commit.time < since):
@@ -268,7 +258,7 @@ def _action(operation: Operation) -> str:
 
 
 def _fields(operation: Operation) -> dict[str, str | None]:
-    """An operation as the column ``operations`` has it."""
+    """An operation in the form of the column ``operations``."""
     is_put = not operation.removed
     return {
         "action": _action(operation),
@@ -343,7 +333,7 @@ class _Referred(NamedTuple):
 
 
 def reference_rows(part: PartitionReader) -> Iterator[pa.RecordBatch]:
-    """References, tombstones included, each with its catalog."""
+    """Rows of references, tombstones included, each with its catalog."""
     catalogs = catalog_names(part.rows)
     make: Makers[Sequence[_Referred]] = {"realm": _realm(part.rows), **_REFERENCE}
     is_any = part.request.catalog is None and "catalog" not in part.selection.among
