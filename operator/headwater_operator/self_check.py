@@ -1,4 +1,4 @@
-"""The operator's look at its surroundings before, or beside, its work: what it needs, and what is missing. Changes nothing."""
+"""The operator's self-check: what it needs from its surroundings, and what is missing. Changes nothing."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
 @dataclass(frozen=True, slots=True)
 class CheckFinding:
-    """One thing that was looked at: what was seen, or why it is not as it must be."""
+    """The result of one check: what was found, or what is wrong with it."""
 
     subject: str
     seen: str = ""
@@ -33,7 +33,7 @@ class CheckFinding:
 
 
 def run_self_check(api: KubeApi, store_settings: Settings, settings: OperatorSettings) -> Iterator[CheckFinding]:
-    """Look at everything, one after the other; what fails does not keep the rest from being looked at."""
+    """Check everything, one after the other; a failure does not prevent the other checks."""
     yield _found("API server", partial(_version, api))
     yield _found("custom resource definitions", partial(_kinds_served, api))
     for namespace in settings.namespaces or ("",):
@@ -102,7 +102,7 @@ def _watched(api: KubeApi, settings: OperatorSettings, kind: str, namespace: str
 
 
 def _store_answers(settings: Settings) -> str:
-    """A database without a store in it is as it must be before the operator ran for the first time."""
+    """Check that the store answers. An empty database is fine before the operator's first run."""
     try:
         store = open_store(settings.store, settings=settings, create=False)
     except NotFoundError as missing:

@@ -1,7 +1,8 @@
-"""Lists beside the watch: whether it has brought everything that there is, what left without an event, and whether it is alive.
+"""Lists that check the watch: whether it delivered everything, what was deleted without an event, and whether it is alive.
 
-kopf hands over each resource of the list that a watch begins with, and each change after it. It does not say when that list is complete,
-nor what it lacks, nor that a silent watch is alive. So the same resources are listed once more here, by name and version, and compared with
+kopf delivers each resource of the list at a watch's start, and each change after it. It does not report when that list is complete,
+what it lacks, or that a silent watch is alive. So the same resources are listed once more here, by name and version, and
+compared with
 what the watch has brought. Nothing here fills the cache: what a list shows and the watch has not brought is waited for.
 """
 
@@ -22,12 +23,12 @@ from headwater_operator.runtime.informer_cache import DELETED_EVENT, ResourceKey
 log = structlog.get_logger(__name__)
 
 QUIET_SECONDS = 1.0
-"""A watch that brings nothing for so long has brought what it had."""
+"""A watch that delivers nothing for this long has delivered everything."""
 STOP_SECONDS = 2.0
 
 
 class WatchTarget(NamedTuple):
-    """What one stream of kopf watches: a kind, in one namespace or in all of them (None)."""
+    """The target of one watch stream of kopf: a kind, in one namespace or in all of them (None)."""
 
     kind: str
     namespace: str | None
@@ -43,7 +44,7 @@ class Sighting(NamedTuple):
     version: str
 
     def reaches(self, other: Sighting) -> bool:
-        """Whether this is the same resource, not older. Versions are numbers that grow; what is no number is taken as new enough."""
+        """Whether this is the same resource, not older. Versions are growing numbers; one that is no number counts as new enough."""
         numbers = (self.version, other.version)
         is_newer = not all(map(str.isdecimal, numbers)) or int(self.version) >= int(other.version)
         return self.uid == other.uid and is_newer
@@ -51,7 +52,7 @@ class Sighting(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ListBegun:
-    """A list that is being read. Only of what the watch had brought when it began does it say that it has left."""
+    """A list that is being read. It proves deletion only for resources that the watch had delivered when it began."""
 
     target: WatchTarget
     began_at: float
@@ -60,7 +61,7 @@ class ListBegun:
 
 @dataclass
 class _TargetProgress:
-    """What is in ``awaited`` is not reached by what is in ``brought``."""
+    """Resources in ``awaited`` are not reached by those in ``brought``."""
 
     brought: dict[ResourceKey, Sighting] = field(default_factory=dict)
     awaited: dict[ResourceKey, Sighting] = field(default_factory=dict)
@@ -76,7 +77,7 @@ class _TargetProgress:
             del self.awaited[key]
 
     def remove(self, key: ResourceKey, uid: str) -> None:
-        """Word of an earlier resource of this name says nothing of the one that took its place."""
+        """Remove a deleted resource. An event about an earlier resource of this name does not affect its successor."""
         for sightings in (self.brought, self.awaited):
             if key in sightings and sightings[key].uid == uid:
                 del sightings[key]
@@ -89,7 +90,7 @@ class _TargetProgress:
 
 
 class WatchProgress:
-    """What the watch has brought of each target, and what it still owes. Safe for threads: each call is one step."""
+    """What the watch has delivered for each target, and what is missing. Thread-safe: each call is atomic."""
 
     def __init__(self, targets: Iterable[WatchTarget], clock: Clock) -> None:
         self._clock = clock
@@ -102,14 +103,14 @@ class WatchProgress:
 
     @property
     def is_complete(self) -> bool:
-        """Whether the watch has brought, of each target, everything that a list showed."""
+        """Whether the watch has delivered everything that a list showed, for each target."""
         with self._lock:
             return all(state.is_complete for state in self._states.values())
 
     def ages(self) -> dict[str, float]:
-        """Seconds since each kind gave its last sign of life; where it has several targets, of the most silent one.
+        """Seconds since the last sign of life of each kind; with several targets, of the most silent one.
 
-        A sign of life is a change that the watch brought, or a list that showed nothing that the watch had not brought.
+        A sign of life is a change that the watch delivered, or a list without anything that the watch had not delivered.
         """
         now, ages = self._clock.monotonic(), dict[str, float]()
         with self._lock:
@@ -119,7 +120,7 @@ class WatchProgress:
         return ages
 
     def note_event(self, event: str | None, body: Mapping[str, Any]) -> bool:
-        """Note what the watch brought. Call it after the cache took it in: whoever sees that all is complete must find it there.
+        """Record an event of the watch. Call it after the cache stored it: once all is complete, the cache must have it.
 
         event         ADDED, MODIFIED or DELETED; None for a resource of the list that a watch begins with
         returns       whether this watch was complete before, and has begun anew
@@ -140,12 +141,12 @@ class WatchProgress:
         return has_begun_anew
 
     def begin_list(self, target: WatchTarget) -> ListBegun:
-        """Call it before the first page is asked for: what is brought later may be newer than the list."""
+        """Begin a list. Call it before the first page is requested: what the watch delivers later may be newer than the list."""
         with self._lock:
             return ListBegun(target, self._clock.monotonic(), dict(self._states[target].brought))
 
     def end_list(self, begun: ListBegun, listed: Mapping[ResourceKey, Sighting]) -> dict[ResourceKey, str]:
-        """Compare a whole list with what the watch has brought. Returns what left without an event, with its uid."""
+        """Compare a complete list with what the watch has delivered. Returns what was deleted without an event, with its uid."""
         with self._lock:
             state = self._states[begun.target]
             gone = {
@@ -162,18 +163,18 @@ class WatchProgress:
         return gone
 
     def owed(self, targets: Iterable[WatchTarget]) -> int:
-        """How many resources a list showed in a state that the watch has not brought."""
+        """The number of resources that a list showed in a state that the watch has not delivered."""
         with self._lock:
             return sum(len(self._states[target].awaited) for target in targets)
 
 
 class Relister:
-    """A thread that lists every target at its start, then at even distances, and soon after a watch has begun anew.
+    """A thread that lists every target at its start, then periodically, and soon after a watch has restarted.
 
     seconds       from one round of lists to the next
     waits         seconds between lists of what could not be listed, or is owed; each iteration begins them anew
-    on_vanished   told the key and the uid of what left without an event
-    on_ended      told why no watch can go on
+    on_vanished   called with the key and the uid of a resource that was deleted without an event
+    on_ended      called with the reason why no watch can continue
     """
 
     def __init__(
@@ -202,11 +203,11 @@ class Relister:
         self._thread.start()
 
     def wake(self) -> None:
-        """List soon: a watch has begun anew, and something may have left in between."""
+        """List soon: a watch has restarted, and a deletion may have been missed in between."""
         self._woken.set()
 
     def stop(self) -> None:
-        """A request that is not answered is not waited for."""
+        """Stop the thread without waiting for a pending request."""
         self._stopped.set()
         self._woken.set()
         if self._thread.is_alive():
@@ -220,13 +221,13 @@ class Relister:
             self._sleep(self._seconds)
 
     def _list_all(self, targets: Iterable[WatchTarget]) -> list[WatchTarget]:
-        """List these, and give the watch time. Returns those that could not be listed, and those of which it owes something then."""
+        """List these targets, and wait for the watch. Returns those that could not be listed or are still incomplete."""
         listed = {target: self._list(target) for target in targets}
         self._wait_for_owed(listed)
         return [target for target, is_listed in listed.items() if not is_listed or self._progress.owed([target])]
 
     def _list(self, target: WatchTarget) -> bool:
-        """List a target, and tell what vanished. Returns whether that was possible."""
+        """List a target, and report what was deleted. Returns whether that was possible."""
         begun = self._progress.begin_list(target)
         try:
             listed = dict(self._sightings(target))
@@ -248,7 +249,7 @@ class Relister:
                 yield resource_key_of({**body, "kind": target.kind}), _sighting_of(body)
 
     def _wait_for_owed(self, targets: Iterable[WatchTarget]) -> None:
-        """Until the watch has brought everything, or brings nothing more."""
+        """Wait until the watch has delivered everything, or delivers nothing more."""
         owed = self._progress.owed(targets)
         while owed and not self._stopped.wait(QUIET_SECONDS):
             before, owed = owed, self._progress.owed(targets)
@@ -256,7 +257,7 @@ class Relister:
                 return
 
     def _sleep(self, seconds: float) -> None:
-        """Until the time is over, or a watch that has begun anew has brought its list."""
+        """Sleep until the time is over, or a restarted watch has delivered its list."""
         is_woken = self._woken.wait(seconds)
         while is_woken and not self._stopped.is_set():
             self._woken.clear()

@@ -1,6 +1,7 @@
-"""Watches of realms and catalogs: kopf lists and watches them, and what it brings goes into the cache and the queue.
+"""Watches of realms and catalogs: kopf lists and watches them, and its events go into the cache and the queue.
 
-kopf is used by its public interface alone. Its handlers only look (`on.event`): they write nothing, and keep nothing on the resources. kopf
+kopf is used by its public interface alone. Its handlers only look (`on.event`): they write nothing, and keep nothing on the
+resources. kopf
 would take the operator's finalizer off where it finds it, because no handler of its kind asks for one, so it is told another name here,
 which nobody uses. What its interface does not tell (what left between two watches, and that a silent watch is alive) `relist` finds out.
 """
@@ -31,17 +32,17 @@ GROUP, VERSION = "headwater.dev", "v1alpha1"
 PLURALS = {kind: path.plural for kind, path in KINDS.items() if path.group == GROUP}
 UNUSED_FINALIZER = "headwater.dev/not-put-on-by-anybody"
 SETTLED_SECONDS = 0.005
-"""Between two resources of a list that look as they should be."""
+"""Seconds between two resources of a list that look healthy."""
 SECONDS_TO_END = 1.0
-"""What kopf gets to end by itself, when it has begun to."""
+"""Seconds that kopf gets to end by itself."""
 SERVER_SECONDS = 600
-"""After which the API server ends a watch, for an even rhythm of connections. kopf sends the text, and no server takes 600.0."""
+"""Seconds after which the API server ends a watch, for a steady rhythm of connections. kopf sends the text, and servers refuse 600.0."""
 
 
 class JitteredBackoffs(Iterable[float]):
-    """Waits between attempts of one request, without end: an API server that is away is asked until it is back.
+    """Endless waits between attempts of one request: an unreachable API server is retried until it is back.
 
-    It has no length: kopf counts what has one, and gives up, and with that the whole operator, at its end.
+    It has no length: kopf would stop after as many attempts, and with it the whole operator.
     """
 
     def __init__(self, *, longest_seconds: float = 15.0, chance: Callable[[], float] = random.random) -> None:
@@ -57,7 +58,7 @@ class JitteredBackoffs(Iterable[float]):
 
 @dataclass(frozen=True, slots=True)
 class WatchScope:
-    """Which resources are watched: of these namespaces (none: of all), and with these labels."""
+    """The watched resources: of these namespaces (none: of all), and with these labels."""
 
     namespaces: tuple[str, ...] = ()
     label_selector: str = ""
@@ -69,7 +70,7 @@ class WatchScope:
 
 @dataclass(frozen=True, slots=True)
 class WatchTiming:
-    """How often to look.
+    """The intervals of a watch.
 
     relist_seconds        from one list that checks the watch to the next
     longest_wait_seconds  between two attempts of a request that fails, before jitter
@@ -82,7 +83,7 @@ class WatchTiming:
 def watch_settings(
     *, label_selector: str = "", instance: str = "", longest_wait_seconds: float = 15.0
 ) -> kopf.OperatorSettings:
-    """What differs from kopf's defaults, and why.
+    """The settings that differ from kopf's defaults, and why.
 
     instance      name of this process, shown where kopf names itself
     """
@@ -154,15 +155,15 @@ class ResourceWatch:
 
     @property
     def is_listed(self) -> bool:
-        """Whether everything that there is has been seen once."""
+        """Whether every existing resource has been seen once."""
         return self._progress.is_complete
 
     def ages(self) -> dict[str, float]:
-        """Seconds since the watch of each kind gave its last sign of life."""
+        """Seconds since the last sign of life of each kind's watch."""
         return self._progress.ages()
 
     def stop(self) -> None:
-        """Ask it to end; from any thread, and before it has begun."""
+        """Request the end; from any thread, and even before it has begun."""
         with self._lock:
             self._stopped.set()
             self._stop_kopf()
@@ -170,7 +171,7 @@ class ResourceWatch:
     def run(self) -> None:
         """Feed the cache and the queue until it is stopped.
 
-        raises        NotFoundError when the API server does not serve our kinds; UnavailableError when they can be watched no more
+        raises        NotFoundError when the API server does not serve our kinds; UnavailableError when they cannot be watched any more
         """
         self._refuse_missing_kinds()
         if self._stopped.is_set():
@@ -184,7 +185,7 @@ class ResourceWatch:
             raise self._fault
 
     def _refuse_missing_kinds(self) -> None:
-        """kopf would watch nothing, and say nothing."""
+        """Refuse a cluster without our kinds: kopf would watch nothing, and log nothing."""
         waits = iter(self._backoffs)
         while not self._stopped.is_set():
             try:
@@ -199,16 +200,17 @@ class ResourceWatch:
             raise NotFoundError(f"the API server does not serve {names}: install the custom resource definitions first")
 
     def _keep_watching(self) -> None:
-        """Run kopf until it is stopped. It ends by itself where it sees no way on, which is mostly one for a new beginning.
+        """Run kopf until it is stopped. It ends by itself on some errors, after most of which it can be restarted.
 
-        Such are a watch that is refused because its version is too old (HTTP 410), and an error in the middle of a watch that kopf does not
+        Such are a watch that is refused because its version is too old (HTTP 410), and an error in the middle of a watch that kopf
+        does not
         know. What left meanwhile, the lists find out.
         """
         waits = iter(self._backoffs)
         while not self._stopped.is_set():
             began = self._clock.monotonic()
             try:
-                asyncio.run(self._operate())  # each time in a new loop: what kopf leaves behind ends with it
+                asyncio.run(self._operate())  # each time in a new loop: kopf's left-overs end with it
             except Exception as fault:  # noqa: BLE001 - kopf has logged it, and its errors have no public names
                 self._refuse_ended_watch(fault)
                 log.warning("the watches ended, and begin anew")
@@ -225,14 +227,14 @@ class ResourceWatch:
         except (NotFoundError, RefusedError) as error:
             raise UnavailableError(f"the watch of realms and catalogs ended: {error}") from fault
         except HeadwaterError:
-            return  # it is away for now
+            return  # it is temporarily unreachable
 
     def _end(self, fault: HeadwaterError) -> None:
         self._fault = self._fault or fault
         self.stop()
 
     async def _operate(self) -> None:
-        """Run kopf until it has ended. Raises what ended it, but for a stop."""
+        """Run kopf until it has ended. Raises the error that ended it, except for a stop."""
         stop_flag, ending, loop = asyncio.Event(), asyncio.Event(), asyncio.get_running_loop()
 
         def stop_kopf() -> None:
@@ -289,14 +291,14 @@ class ResourceWatch:
         return registry
 
     def _take_in(self, event: str | None, body: dict[str, Any]) -> None:
-        """What the watch brings: each change, and with None as event each resource of the list that it begins with."""
+        """Handle what the watch delivers: each change, and with None as event each resource of the initial list."""
         if self._cache.update_resource(event, body):
             self._enqueue(event, body)
         if self._progress.note_event(event, body):
             self._relister.wake()
 
     def _enqueue(self, event: str | None, body: dict[str, Any]) -> None:
-        """Of a list, what looks as it should be is looked at little by little, so that whatever else comes along need not wait for it."""
+        """Enqueue the resource. Listed resources that look healthy are queued slowly, so that they do not delay others."""
         if event is not None or not _looks_settled(body):
             self._queue.enqueue(resource_key_of(body))
             return
@@ -305,7 +307,7 @@ class ResourceWatch:
         self._queue.enqueue_after(resource_key_of(body), self._settled_until - now)
 
     def _forget(self, key: ResourceKey, uid: str) -> None:
-        """It left while no watch was on."""
+        """Remove a resource that was deleted while no watch was running."""
         self._cache.remove_resource(key, uid=uid)
         self._queue.enqueue(key)
 
@@ -315,7 +317,7 @@ def try_watch(api: KubeApi, kind: str, *, namespace: str | None = None, label_se
 
     namespace     None for all
     returns       how many resources the list had
-    raises        what the refusal means, with the server's words; UnavailableError when there was no answer
+    raises        the error of a refusal, with the server's words; UnavailableError when there was no answer
     """
     path = resource_path(kind, namespace, None)
     count = sum(map(len, api.pages(path, label_selector=label_selector or None, metadata_only=True)))
@@ -346,7 +348,7 @@ async def _end_soon(operator: asyncio.Task[None]) -> None:
 
 
 def _looks_settled(body: dict[str, Any]) -> bool:
-    """Whether its last status says that it is as this generation of it declares."""
+    """Whether its last status says that this generation of it is as declared."""
     metadata, status = body["metadata"], body.get("status") or {}
     conditions = {one.get("type"): one.get("status") for one in status.get("conditions") or ()}
     is_seen = status.get("observedGeneration") == metadata.get("generation") and not metadata.get("deletionTimestamp")
@@ -354,7 +356,7 @@ def _looks_settled(body: dict[str, Any]) -> bool:
 
 
 class _Login:
-    """The credentials of a connection, for kopf: those of now at first, and fresh ones when it asks again because they were refused."""
+    """The credentials of a connection for kopf: the current ones first, and fresh ones when kopf asks again after a refusal."""
 
     def __init__(self, connection: KubeConnection) -> None:
         self._connection = connection

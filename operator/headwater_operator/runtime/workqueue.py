@@ -1,8 +1,6 @@
-"""When to look at a resource again. Pure.
+"""The work queue: keys with the times of their next pass, the pace of repetition, and the threads that take keys and reconcile them.
 
-What is to be reconciled, and when: each key stands in the queue once, waits for its time, and is worked on by one thread at a time.
-
-Threads that take keys from the queue and have them reconciled.
+Each key is in the queue once, waits for its time, and is worked on by one thread at a time.
 """
 
 from __future__ import annotations
@@ -25,17 +23,18 @@ from headwater.tasks import TaskState
 from headwater_operator.runtime.informer_cache import ResourceKey
 
 BUSY_SECONDS = 5.0
-"""How often progress is looked at, at most."""
+"""The shortest interval at which progress is read."""
 LOOKS_PER_SECOND = 100
-"""Looks at progress that all resources together may cause."""
+"""The reads of progress that all resources together may cause."""
 SLACK_SECONDS = 1.0
-"""What is due at a time is looked at this much later: a worker has taken it by then."""
+"""The delay after a due time: a worker has taken the task by then."""
 
 
 @dataclass(frozen=True, slots=True)
 class RequeuePace:
-    """
-    resync_seconds  how often a resource is looked at when nothing happens; jittered, so that those of one moment part ways
+    """The pace at which resources are visited again.
+
+    resync_seconds  how often a resource is visited when nothing happens; jittered, so that those of one moment spread out
     crowd           how many resources there are
     chance          from 0 to 1
     """
@@ -50,7 +49,7 @@ def seconds_until_next_look(
 ) -> float:
     """The earliest time at which something will have changed by itself, and never later than the resync.
 
-    tasks         those that are active
+    tasks         the active ones
     """
     looks = [pace.resync_seconds * (0.9 + 0.2 * pace.chance)]
     if outcome.waits_until is not None:
@@ -60,7 +59,7 @@ def seconds_until_next_look(
 
 
 def _look_at(task: TaskDescription, now: Micros, pace: RequeuePace) -> float:
-    """One that lasts is looked at less and less often: its progress is a smaller part of it each time."""
+    """The time of the next read of a task. A long task is read less and less often, in proportion to its age."""
     if task.state is TaskState.WAITING and task.due > now:
         return _seconds(task.due - now) + SLACK_SECONDS
     began = task.started if task.state is TaskState.RUNNING and task.started is not None else task.due
@@ -76,7 +75,7 @@ K = TypeVar("K", bound=Hashable)
 
 @dataclass(frozen=True, slots=True)
 class RetryBackoff:
-    """Waits between attempts: exponential with full jitter, so that what failed together is not tried again together.
+    """Waits between attempts: exponential with full jitter, so that simultaneous failures are not retried together.
 
     random        gives the jitter, from 0 to 1
     """
@@ -86,7 +85,7 @@ class RetryBackoff:
     random: random.Random = field(default_factory=random.Random)
 
     def seconds(self, failures: int) -> float:
-        """The wait after so many failures in a row, at least a tenth of what the wait grows to."""
+        """The wait after a number of failures in a row, at least a tenth of its upper bound."""
         bound = min(self.longest_seconds, self.first_seconds * 2.0 ** min(failures - 1, 32))
         return bound * self.random.uniform(0.1, 1.0)
 
@@ -94,8 +93,8 @@ class RetryBackoff:
 class WorkQueue(Generic[K]):
     """Keys with the time from which they are ready, handed out in the order of those times.
 
-    A key stands here once, with the earliest time that was asked for. One that is asked for while it is worked on is handed out again
-    afterwards, never at the same time. Whoever gets a key says ``done`` in the end, whatever happened.
+    A key is here once, with the earliest requested time. A key that is requested during its work is handed out again
+    afterwards, never at the same time. Every taker of a key calls ``mark_done`` in the end, whatever happened.
     """
 
     def __init__(self, clock: Clock, *, backoff: RetryBackoff | None = None) -> None:
@@ -104,22 +103,22 @@ class WorkQueue(Generic[K]):
         self._changed = threading.Condition()
         self._order = itertools.count()
         self._heap: list[tuple[float, int, K]] = []
-        self._ready_at: dict[K, tuple[float, int]] = {}  # what counts; entries of the heap that differ are leftovers
+        self._ready_at: dict[K, tuple[float, int]] = {}  # the authoritative times; differing entries of the heap are stale
         self._working: set[K] = set()
         self._failures: dict[K, int] = {}
         self._is_closed = False
 
     def enqueue(self, key: K) -> None:
-        """Hand it out as soon as there is a thread for it."""
+        """Hand the key out as soon as there is a thread for it."""
         self.enqueue_after(key, 0.0)
 
     def enqueue_after(self, key: K, seconds: float) -> None:
-        """Hand it out after this time, or before, when it is asked for earlier."""
+        """Hand the key out after this time, or earlier if that is requested."""
         with self._changed:
             self._schedule(key, self._clock.monotonic() + max(seconds, 0.0))
 
     def retry(self, key: K, *, least_seconds: float = 0.0) -> float:
-        """Hand it out after a wait that grows with each call until ``forget``; returns the wait in seconds."""
+        """Hand it out after a wait that grows with each call until ``forget_failures``; returns the wait in seconds."""
         with self._changed:
             self._failures[key] = failures = self._failures.get(key, 0) + 1
             wait = max(self._backoff.seconds(failures), least_seconds)
@@ -127,18 +126,18 @@ class WorkQueue(Generic[K]):
             return wait
 
     def forget_failures(self, key: K) -> None:
-        """It went well: the next failure is the first one."""
+        """Reset the failures of a key: the next failure counts as the first."""
         with self._changed:
             self._failures.pop(key, None)
 
     def drop(self, key: K) -> None:
-        """It is gone: there is nothing to do about it until it is added again."""
+        """Drop a deleted resource's key until it is added again."""
         with self._changed:
             self._failures.pop(key, None)
             self._ready_at.pop(key, None)
 
     def take_key(self, timeout: float | None = None) -> K | None:
-        """The key that has been ready for the longest time, as soon as there is one; None after the time-out or once closed."""
+        """The key that has been ready for longest, as soon as there is one; None after the time-out or once closed."""
         with self._changed:
             deadline = None if timeout is None else self._clock.monotonic() + timeout
             while not self._is_closed:
@@ -156,7 +155,7 @@ class WorkQueue(Generic[K]):
             return None
 
     def mark_done(self, key: K) -> None:
-        """The work on it has ended. What was asked for meanwhile counts from now on."""
+        """Record the end of the work on a key. Requests that came meanwhile count from now on."""
         with self._changed:
             self._working.discard(key)
             if key in self._ready_at:
@@ -165,7 +164,7 @@ class WorkQueue(Generic[K]):
                 self._changed.notify()
 
     def close(self) -> None:
-        """Hand out nothing more, and wake everybody who waits."""
+        """Hand out nothing more, and wake all waiting threads."""
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()
@@ -176,21 +175,21 @@ class WorkQueue(Generic[K]):
 
     @property
     def depth(self) -> int:
-        """Keys that are ready and wait for a thread."""
+        """The number of keys that are ready and wait for a thread."""
         with self._changed:
             now = self._clock.monotonic()
             return sum(ready_at <= now for key, (ready_at, _) in self._ready_at.items() if key not in self._working)
 
     @property
     def delayed(self) -> int:
-        """Keys whose time has not come."""
+        """The number of keys whose time has not come."""
         with self._changed:
             now = self._clock.monotonic()
             return sum(ready_at > now for ready_at, _ in self._ready_at.values())
 
     @property
     def in_work(self) -> int:
-        """Keys that are being worked on."""
+        """The number of keys that are being worked on."""
         with self._changed:
             return len(self._working)
 
@@ -209,12 +208,12 @@ class WorkQueue(Generic[K]):
             return
         order = next(self._order)
         self._ready_at[key] = (ready_at, order)
-        if key not in self._working:  # otherwise `done` puts it into the order
+        if key not in self._working:  # otherwise `mark_done` puts it into the order
             heapq.heappush(self._heap, (ready_at, order, key))
             self._changed.notify()
 
     def _first(self) -> tuple[K, float] | tuple[None, float]:
-        """The first key in order, without the leftovers before it."""
+        """The first key in order, after removing stale entries before it."""
         while self._heap:
             ready_at, order, key = self._heap[0]
             if key not in self._working and self._ready_at.get(key) == (ready_at, order):
@@ -230,7 +229,7 @@ class WorkerThreads:
     """A number of threads, from ``start`` until the queue is closed.
 
     reconcile     never raises, but for FencedError
-    on_fenced     called when the lead is lost: nothing more may be done; ends the process
+    on_fenced     called when leadership is lost: nothing more may be done; ends the process
     """
 
     def __init__(
@@ -247,12 +246,12 @@ class WorkerThreads:
         self._threads = [threading.Thread(target=self._work, name=f"reconcile-{n}", daemon=True) for n in range(count)]
 
     def start(self) -> None:
-        """Not before everything was listed once: a Catalog whose Realm is not seen yet looks as if it had none."""
+        """Start the threads. Call it after everything was listed once: a Catalog whose Realm is unseen looks as if it had none."""
         for thread in self._threads:
             thread.start()
 
     def stop(self, *, seconds: float) -> bool:
-        """Close the queue and wait for what is being worked on; whether all of it has ended in time."""
+        """Close the queue and wait for running work; returns whether all of it ended in time."""
         self._queue.close()
         end = time.monotonic() + seconds
         for thread in self._threads:
@@ -269,7 +268,7 @@ class WorkerThreads:
                 self._on_fenced(str(fault))
                 return
             except Exception:
-                # the reconciler has a door of its own, so this is a fault in that: the thread goes on with others
+                # the reconciler handles every failure, so this is a fault in that: the thread continues with others
                 log.exception("a reconcile ended in a bug", kind=key.kind, namespace=key.namespace, name=key.name)
                 self._queue.retry(key)
             finally:
