@@ -202,9 +202,8 @@ class ResourceWatch:
     def _keep_watching(self) -> None:
         """Run kopf until it is stopped. It ends by itself on some errors, after most of which it can be restarted.
 
-        Such are a watch that is refused because its version is too old (HTTP 410), and an error in the middle of a watch that kopf
-        does not
-        know. What left meanwhile, the lists find out.
+        Such errors are a refused watch whose version is too old (HTTP 410), and an unknown error in the middle of a watch. The lists
+        find deletions that happened meanwhile.
         """
         waits = iter(self._backoffs)
         while not self._stopped.is_set():
