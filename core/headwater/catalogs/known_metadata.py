@@ -1,7 +1,7 @@
-"""Which metadata files any commit of a catalog has ever named: a file that is known here is no news from outside.
+"""The metadata files that commits of a catalog have named: a file that is known here is no news from outside.
 
-The commits tell it themselves, as long as they are there: each has the contents that it put. Before a collection deletes
-commits, what they tell is noted in the catalog's reference ``cat/<id>/refs``, which outlives branches and drops. So a commit
+Existing commits show it themselves: each has the contents that it put. Before a collection deletes commits, their files are
+noted in the catalog's reference ``cat/<id>/refs``, which outlives branches and drops. So a commit
 writes nothing for it, and all ways in which a file comes into the catalog are covered, because all of them are commits.
 
     index ``known``       16 bytes BLAKE2b of the folder, 8 of the file's name  ->  8 bytes time of the commit, ``i`` where an import
@@ -80,9 +80,9 @@ _MANY_FILES = 1000
 
 
 class MetadataOrigin(NamedTuple):
-    """Where a file became known first: on which branch or tag, by a commit of which time.
+    """Where a file became known first: the branch or tag, and the time of the commit.
 
-    is_own        somebody put it through this catalog; otherwise an import found it, or the commit that put it is gone
+    is_own        it was put through this catalog; otherwise an import found it, or the commit that put it is gone
     """
 
     branch: str
@@ -92,9 +92,9 @@ class MetadataOrigin(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class KnownFolder:
-    """What is known of the metadata files in one folder.
+    """The known metadata files in one folder.
 
-    forgotten     of the files that are not noted any more, the latest became known then; 0: all are noted
+    forgotten     the latest time at which a file became known that is not noted any more; 0: all are noted
     """
 
     files: Mapping[bytes, MetadataOrigin]
@@ -104,16 +104,16 @@ class KnownFolder:
         return bool(self.files) or self.forgotten > 0
 
     def find_origin(self, location: str) -> MetadataOrigin | None:
-        """Where a file became known; None: nowhere, or that was forgotten."""
+        """Where a file became known; None: it is unknown, or was forgotten."""
         return self.files.get(_key(location)[_FOLDER_BYTES:])
 
     @property
     def has_own(self) -> bool:
-        """Whether anything was put through this catalog."""
+        """True if any file was put through this catalog."""
         return any(origin.is_own for origin in self.files.values())
 
     def is_last(self, location: str) -> bool:
-        """Whether a file is what became known last from outside."""
+        """True if a file is the last one that became known from outside."""
         origin = self.find_origin(location)
         return origin is not None and origin.time >= max(
             known.time for known in self.files.values() if not known.is_own or known is origin
@@ -121,11 +121,11 @@ class KnownFolder:
 
 
 class KnownMetadata:
-    """What a catalog knows: what was noted, and what commits tell since. Looks when it is made, and when it is asked to look again.
+    """The metadata files that a catalog knows: those noted, and those of later commits. Reads when created, and in ``look_again``.
 
-    A branch whose head is lost is passed over, with a warning: what its older heads tell is known.
+    A branch whose head is lost is passed over, with a warning: the files that its older heads name stay known.
 
-    note          whether to write it down where much has come together; else nothing is written
+    note          write notes where many files have accumulated; else nothing is written
     """
 
     def __init__(
@@ -139,9 +139,9 @@ class KnownMetadata:
         self._take_over()
 
     def look_again(self, own: Collection[ObjectId] = ()) -> None:
-        """See what was committed since the last look. Reads the heads, and each commit that came.
+        """Read the commits made since the last look: the heads, and each new commit.
 
-        own           commits of the caller, whose files it need not ask for
+        own           commits of the caller, whose files need no look-up
         """
         self._telling.passed_over.update(own)
         self._telling.walk_all()
@@ -158,7 +158,7 @@ class KnownMetadata:
         return self._telling.noted
 
     def find_many(self, locations: Sequence[str]) -> dict[str, MetadataOrigin]:
-        """Where files became known, of those that are."""
+        """Find where files became known; unknown files are left out."""
         keys = {location: _key(location) for location in locations}
         noted = {} if self._noted is None else self._noted.get_many(keys.values())
         found = {}
@@ -171,7 +171,7 @@ class KnownMetadata:
         return found
 
     def known_folder(self, folder: str) -> KnownFolder:
-        """What is known of the files in a folder."""
+        """The known files of a folder."""
         stem = _key(f"{folder}/x")[:_FOLDER_BYTES]
         noted = dict(() if self._noted is None else _entries(self._noted, stem))
         forgotten = noted.pop(_FORGOTTEN, None)
@@ -180,9 +180,9 @@ class KnownMetadata:
 
 
 def note_known(rows: RealmStore, definition: CatalogDefinition, *, fence: Callable[[], None] | None = None) -> int:
-    """Note what the commits of a catalog tell that was not noted yet; returns how many files that were.
+    """Note the files that commits of a catalog name and no note has yet; returns their number.
 
-    raises        what reading commits and ``commit_change`` raise, also of a head that is lost: then nothing may be deleted
+    raises        what reading commits and ``commit_change`` raise, also for a lost head: then nothing may be deleted
     """
     told = _HistoryWalk(rows, definition).walk_all()
     told.write_notes(fence)
@@ -190,12 +190,12 @@ def note_known(rows: RealmStore, definition: CatalogDefinition, *, fence: Callab
 
 
 def note_forgotten(rows: RealmStore, definition: CatalogDefinition, row: Reference, target: ObjectId | None) -> int:
-    """Note what a branch left so long ago that its row forgets it with the next move; returns how many files that were.
+    """Note the files of commits that a branch left so long ago that its row drops them with the next move; returns their number.
 
-    As a rule there is nothing: a collection was there meanwhile, and has noted it. Otherwise it walks from there down to what the
-    branch still has, and reads nothing of other branches.
+    Usually there are none: a collection has noted them meanwhile. Otherwise this walks from there down to the branch's present
+    history, and reads nothing of other branches.
 
-    target        where the branch goes
+    target        the commit that the branch moves to
     raises        what reading commits and ``commit_change`` raise
     """
     left = [move.pointer for move in rows.moves_to_forget(row)]
@@ -207,12 +207,12 @@ def note_forgotten(rows: RealmStore, definition: CatalogDefinition, row: Referen
 
 
 def note_all_known(rows: RealmStore, *, fence: Callable[[], None] | None = None) -> int:
-    """The same of all catalogs of a realm, of deleted ones too: they can come back."""
+    """Note the files of all catalogs of a realm, with deleted ones because they can be restored."""
     return sum(note_known(rows, definition, fence=fence) for definition, _ in all_definitions(rows, index=BY_ID))
 
 
 class _PutContent(NamedTuple):
-    """A table or view that a commit put: the object with its content."""
+    """A table or view that a commit put, with the id of its content object."""
 
     object_id: ObjectId
     origin: MetadataOrigin
@@ -220,12 +220,12 @@ class _PutContent(NamedTuple):
 
 @dataclass(slots=True)
 class _HistoryWalk:
-    """Walks the histories of a catalog down to what is noted.
+    """Walks the histories of a catalog down to the commits that are noted.
 
-    is_strict     a head that is lost ends it; otherwise it is passed over
-    files         what became known since, by key
-    heads         the commits up to which that is all, by reference
-    passed_over   commits of which nothing is taken
+    is_strict     a lost head raises; otherwise it is passed over
+    files         the files that became known since, by key
+    heads         the commits up to which ``files`` is complete, by reference
+    passed_over   commits whose files are not taken
     """
 
     rows: RealmStore
@@ -246,7 +246,7 @@ class _HistoryWalk:
         return own_reference(self.definition.id, OwnRefKind.REFS)
 
     def walk_all(self) -> _HistoryWalk:
-        """Walk over what came since what is noted, and since the last look."""
+        """Walk the commits made since the notes and since the last look."""
         refs = self._refs()
         if refs is None:
             return self
@@ -260,7 +260,7 @@ class _HistoryWalk:
         return self
 
     def look_at_lines(self, reference: str, starts: Sequence[ObjectId], held: Sequence[ObjectId | None]) -> _HistoryWalk:
-        """Walk over some lines of one branch alone, down to what is noted, or is in the history of what is ``held``."""
+        """Walk some lines of one branch, down to commits that are noted, or in the history of ``held``."""
         refs, name = self._refs(), parse_reference(reference)
         if refs is None or name is None:
             return self
@@ -280,9 +280,9 @@ class _HistoryWalk:
         self._held = [] if top is None else [_HistoryLine(self.rows, top)]
 
     def write_notes(self, fence: Callable[[], None] | None) -> None:
-        """Write it down, in commits of bounded size; the heads with the last of them. Then forget the oldest where there are too many.
+        """Write the notes in commits of bounded size, the heads with the last of them. Then forget the oldest files of full folders.
 
-        The oldest first: what is forgotten must be older than what stays.
+        Oldest files are written first: a forgotten file must be older than those that stay.
         """
         if not self.files and self.heads == self._before:
             return
@@ -309,12 +309,12 @@ class _HistoryWalk:
         commit_change(self.rows, self._reference, change, message=f"note {len(block)} metadata files", fence=fence)
 
     def _forget(self, fence: Callable[[], None] | None) -> None:
-        """Folders are counted outside of commits, for that may take longer than a commit has; each that is trimmed has its own."""
+        """Trim full folders. Counting may take longer than a commit may, so it is outside; each trim is a commit of its own."""
         refs = self._refs()
         known = None if refs is None else refs.index(_KNOWN)
         if known is None or len(known) <= 2 * KEPT:
             return
-        for stem in sorted({key[:_FOLDER_BYTES] for key in self.files}):  # neighbours lie in one stripe
+        for stem in sorted({key[:_FOLDER_BYTES] for key in self.files}):  # sorted, because neighbors lie in one stripe
             if _is_full(known, stem):
                 commit_change(
                     self.rows, self._reference, partial(_trim, stem=stem), message="forget metadata files", fence=fence
@@ -327,11 +327,11 @@ class _HistoryWalk:
             return None  # a catalog without branches
 
     def _is_last(self, name: ListedRef) -> tuple[bool, bool, str]:
-        """The default branch first: what it shares with others is known from it."""
+        """Sort the default branch first: files that other branches share are attributed to it."""
         return name.kind is RefKind.TAG, name.name != self.definition.default_branch, name.name
 
     def _look_at(self, name: ListedRef, row: Reference) -> None:
-        """A branch or tag, its tombstone too: what it points to, and what it has left. Of the latter some may be collected."""
+        """Walk a branch or tag, also under a tombstone: its head and the commits that it left, some of which may be collected."""
         for move in row.moves:
             self._walk(move.pointer, name.name)
         if row.pointer is None:
@@ -342,9 +342,9 @@ class _HistoryWalk:
             self._pass_over(name, row)
 
     def _pass_over(self, name: ListedRef, row: Reference) -> None:
-        """A head that is lost, which is damage: of what it alone told nothing is known, and nobody may delete anything.
+        """Pass over a lost head, which is damage, or raise if strict: the files that only it names are unknown, so nothing may be deleted.
 
-        Else that would hold up all other branches, and what mends this one.
+        Raising for every reader would block all other branches, and the repair of this one.
         """
         assert row.pointer is not None
         if self.is_strict:
@@ -364,9 +364,9 @@ class _HistoryWalk:
         )
 
     def _walk(self, start: ObjectId, branch: str) -> bool:
-        """Down to what was walked over before, or is noted or held; what the oldest commit held where the way ends earlier.
+        """Walk down to a commit that was walked before, is noted or is held. A walk that ends earlier takes all of the oldest commit.
 
-        returns       whether there is such a commit
+        returns       whether such a commit was reached
         """
         if start in self._met:
             return True
@@ -394,7 +394,7 @@ class _HistoryWalk:
                 self._note(operation.value, origin)
 
     def _take_all(self, oldest: Head, branch: str) -> None:
-        """What a commit holds that is the oldest one left. It may be half deleted: then nothing below was kept anyway."""
+        """Take the whole content of the oldest remaining commit. It may be half deleted: then nothing below it was kept anyway."""
         try:
             for _, value in oldest.index(CONTENT).range():
                 self._note(value, MetadataOrigin(branch, oldest.commit.time))
@@ -410,7 +410,7 @@ class _HistoryWalk:
                 self._read()
 
     def _read(self) -> None:
-        """Where the metadata of the tables lies that were met. Of what earlier collections left, objects may be missing."""
+        """Read the metadata locations of the tables met. Objects of commits left by earlier collections may be missing."""
         waiting, self._waiting = self._waiting, []
         contents = self.rows.read_many([found.object_id for found in waiting], StoredObject)
         for found, content in zip(waiting, contents, strict=True):
@@ -422,7 +422,7 @@ class _HistoryWalk:
 
 
 class _HistoryLine:
-    """A history, asked for commits from its head downwards. Reads one commit in twenty of it, and each once."""
+    """A history, asked for commits from its head downwards. Reads one commit in twenty, and each once."""
 
     def __init__(self, rows: RealmStore, top: ObjectId) -> None:
         self._rows = rows
@@ -430,7 +430,7 @@ class _HistoryLine:
         self._at: Head | None = None
 
     def has(self, found: Head) -> bool:
-        """Whether it has a commit; not, where it was cut before the answer was found."""
+        """True if the history has a commit; False also if it was cut before the answer was found."""
         seq = found.commit.seq
         at = self._at if self._at is not None and self._at.commit.seq >= seq else self._read(self._top)
         while at is not None:
@@ -448,12 +448,12 @@ class _HistoryLine:
 
 
 def _is_full(known: Index, stem: bytes) -> bool:
-    """Whether a folder has twice as many files as are kept, and more; what tells of those that were forgotten is one more key."""
+    """True if a folder has more than twice as many files as are kept, not counting the marker of forgotten files."""
     return len(list(known.keys(stem, after_prefix(stem), limit=2 * KEPT + 2))) > 2 * KEPT + 1
 
 
 def _trim(tx: Transaction, *, stem: bytes) -> None:
-    """Let go of the oldest files of a folder. The mark of what was forgotten only ever goes forward."""
+    """Remove the oldest files of a folder. The marker of forgotten files only ever moves forward."""
     known = tx.index(_KNOWN)
     entries = dict(_entries(known, stem))
     before = entries.pop(_FORGOTTEN, None)
@@ -467,7 +467,7 @@ def _trim(tx: Transaction, *, stem: bytes) -> None:
 
 
 def _entries(known: Index, stem: bytes) -> Iterator[tuple[bytes, MetadataOrigin]]:
-    """What is noted of a folder: the rest of each key, and the value."""
+    """The notes of a folder: the rest of each key, and the value."""
     for key, value in known.prefix(stem):
         yield bytes(key[_FOLDER_BYTES:]), _origin(key, value)
 
@@ -494,7 +494,7 @@ def _commit_in(value: IndexValue) -> ObjectId:
 
 
 def _key(location: str) -> bytes:
-    with suppress(RefusedError):  # whatever a client put: it is a name for itself
+    with suppress(RefusedError):  # a client may put any text: a malformed location stands for itself
         location = comparable_location(location)
     folder, _, name = location.rpartition("/")
     return _digest(folder, _FOLDER_BYTES) + _digest(name, _NAME_BYTES)
@@ -511,7 +511,7 @@ _OWN_NAME = re.compile(r"[0-9]+-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?:
 
 
 def own_name(catalog_id: str, version: int) -> str:
-    """A new name for a metadata file of a table or view that is written for a commit to this catalog."""
+    """Make a new name for a metadata file of a table or view, for a commit to this catalog."""
     random = secrets.randbits(62)
     number = (
         random >> 14 << 80 | _VERSION_8 << 76 | _MARK << 64 | _VARIANT << 62 | (random & 0x3FFF) << 48 | _mark_of(catalog_id)
@@ -520,7 +520,7 @@ def own_name(catalog_id: str, version: int) -> str:
 
 
 def is_own_name(catalog_id: str, name: str) -> bool:
-    """Whether a file of this name was written by a client of this catalog, whether or not its commit happened."""
+    """True if a client of this catalog wrote the file of this name, whether or not its commit happened."""
     match = _OWN_NAME.fullmatch(name)
     if match is None:
         return False

@@ -1,4 +1,4 @@
-"""The registry of a realm: which catalogs it has, and which branches and tags each of them lists.
+"""The registry of a realm: its catalogs, and the branches and tags that each of them lists.
 
 The realm's reference ``catalogs`` lists the catalogs. Its index ``by-name`` has the live ones. Its index ``by-id`` has all of
 them until the collector has removed their last reference; the byte in its value tells which of a deleted catalog's own
@@ -30,7 +30,7 @@ BY_ID = "by-id"
 
 
 def find_definition(rows: RealmStore, *, name: str | None = None, catalog_id: str | None = None) -> CatalogDefinition | None:
-    """A live catalog by its name, or any by its id, as it is now."""
+    """Find the current definition of a live catalog by its name, or of any catalog by its id."""
     catalogs = _catalogs_head(rows)
     if catalogs is None:
         return None
@@ -45,9 +45,9 @@ def definition_in(rows: RealmReader, index: Index, key: str) -> CatalogDefinitio
 
 
 def all_definitions(rows: RealmStore, *, index: str = BY_NAME) -> list[tuple[CatalogDefinition, IndexValue]]:
-    """The definitions in an index, by its order, each with its entry.
+    """The definitions in an index, in its order, each with its entry.
 
-    raises        CorruptionError when one is not there
+    raises        CorruptionError when one is missing
     """
     catalogs = _catalogs_head(rows)
     values = [] if catalogs is None else [value for _, value in catalogs.index(index).range()]
@@ -62,7 +62,7 @@ def all_definitions(rows: RealmStore, *, index: str = BY_NAME) -> list[tuple[Cat
 
 
 def listed_definitions(rows: RealmStore, *, index: str = BY_NAME) -> ReadableRows[CatalogDefinition]:
-    """The definitions in an index, by its order; those that cannot be read by their key."""
+    """The definitions in an index, in its order; unreadable ones by their key."""
     catalogs = _catalogs_head(rows)
     entries = (
         [] if catalogs is None else [(key.decode(errors="replace"), value) for key, value in catalogs.index(index).range()]
@@ -93,7 +93,7 @@ def gone_parts(value: IndexValue) -> int:
 
 
 def lost_list_error(rows: RealmStore, definition: CatalogDefinition, found: Sequence[str]) -> CorruptionError:
-    """What to say of a catalog that has branches or tags, and no reference that lists them."""
+    """The error for a catalog that has branches or tags, and no reference that lists them."""
     reference = own_reference(definition.id, OwnRefKind.REFS)
     return CorruptionError(
         f"reference {reference!r} of realm {rows.realm!r}, which lists the branches and tags of catalog {definition.name!r}, is not there,"
@@ -115,7 +115,7 @@ def catalog_ids_at(catalogs: Head) -> list[str]:
 
 
 def own_references_at(catalogs: Head) -> list[str]:
-    """The names of the catalogs' own references at a commit of ``catalogs``, but for those that the collector removed before it."""
+    """The names of the catalogs' own references at a commit of ``catalogs``, except those that the collector removed before it."""
     return [
         own_reference(key.decode(), part)
         for key, entry in catalogs.index(BY_ID).range()
@@ -130,9 +130,9 @@ def ref_references_at(refs: Head, catalog_id: str) -> list[str]:
 
 
 def relisted_since(rows: RealmStore, newest: ObjectId, catalog_id: str, *, since: Micros) -> Mapping[str, Micros]:
-    """By reference: when its name was listed first after ``since``, of those names that were, in the history of a ``refs``.
+    """When a name was listed first after ``since``, by reference, for the names that were, in the history of a ``refs``.
 
-    A name that is alive is not listed again, so at that time it was not.
+    A name that is alive is not listed again, so it was not alive at that time.
     """
     found: dict[str, Micros] = {}
     for commit, time in sound_times(read_log(rows, newest)):
@@ -172,7 +172,7 @@ class RefKind(StrEnum):
 
 
 class OwnRefKind(StrEnum):
-    """The references of a catalog that are neither branch nor tag."""
+    """The references of a catalog that are neither branches nor tags."""
 
     REFS = "refs"
     ROLES = "roles"
@@ -185,7 +185,7 @@ class OwnRefKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ListedRef:
-    """An entry of the index: the name was, or is about to be, a reference."""
+    """An entry of the index ``refs``: a name that is, was, or is about to be a reference."""
 
     kind: RefKind
     name: str
@@ -216,7 +216,7 @@ _BY_LETTER = {kind.letter: kind for kind in RefKind}
 
 @dataclass(frozen=True, slots=True)
 class ParsedReference:
-    """What a reference name says: a branch or tag of a catalog, or one of its own references."""
+    """A parsed reference name: a branch or tag of a catalog, or one of its own references."""
 
     catalog_id: str
     part: RefKind | OwnRefKind
@@ -236,7 +236,7 @@ def own_reference(catalog_id: str, part: OwnRefKind) -> str:
 
 
 def parse_reference(reference: str) -> ParsedReference | None:
-    """What a reference name stands for, or None where it is no catalog's."""
+    """Parse a reference name; None if it belongs to no catalog."""
     found = _REFERENCE.fullmatch(reference)
     if found is None:
         return None
@@ -253,7 +253,7 @@ def listed_refs(names: Index, kind: RefKind | None = None) -> Iterator[ListedRef
 
 
 def checked_ref_name(kind: RefKind, name: str) -> str:
-    """The text as the name of a branch or tag.
+    """Check the name of a branch or tag and return it.
 
     raises        RefusedError that says what is wrong with it
     """

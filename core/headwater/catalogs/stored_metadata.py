@@ -1,4 +1,4 @@
-"""Iceberg metadata as objects: which pieces a version of a table consists of, and how the next version shares them.
+"""Iceberg metadata as objects: the pieces that make up a table's version, and how the next version shares them.
 
 It knows commits and indexes; it must not know catalogs, branches, nor where the documents come from. The pieces of a document
 lie in an index of their own, under these keys:
@@ -39,7 +39,7 @@ class IcebergMetadata(StoredObject, frozen=True, kw_only=True):
 
 @object_type("iceberg-piece")
 class IcebergPiece(StoredObject, frozen=True, kw_only=True):
-    """A piece that versions share by pointing to it: JSON text, beyond what an entry of an index holds."""
+    """A piece that is larger than an index entry holds, as JSON text; versions share it by pointing to it."""
 
     text: bytes
 
@@ -51,10 +51,10 @@ _AT_ONCE = 200
 
 
 class _PieceEdits(NamedTuple):
-    """What makes the pieces of one version those of the next.
+    """The edits that turn the pieces of one version into those of the next.
 
-    put           key, piece, and what an entry holds: the piece itself, or what stands for one that is an object of its own
-    shared        the objects of large pieces that are there, by what stands for them
+    put           key, piece, and the entry's data: the piece itself, or a token for one that is an object of its own
+    shared        the existing objects of large pieces, by their tokens
     """
 
     removed: list[bytes]
@@ -65,7 +65,7 @@ class _PieceEdits(NamedTuple):
 def store_metadata(tx: Transaction, parts: MetadataParts, *, before: ObjectId | None) -> ObjectId:
     """Add the objects of a metadata document to a commit; returns the id of its ``IcebergMetadata``.
 
-    before        the version that the commit's parent holds of this table, on top of which only what changed is written; None: none
+    before        the parent commit's version of this table, on top of which only changes are written; None: none
     raises        CorruptionError when the version before cannot be read
     """
     pieces = _first_version(tx, parts) if before is None else _next_version(tx, parts, before)
@@ -86,7 +86,7 @@ def _first_version(tx: Transaction, parts: MetadataParts) -> NewIndex:
 
 def _next_version(tx: Transaction, parts: MetadataParts, before: ObjectId) -> IndexEditor:
     base = Index(tx.reader.read_object(before, IcebergMetadata).pieces, tx.reader)
-    # comparing a document with ten thousand snapshots takes longer than a group of commits waits: once is enough
+    # compared once: a document with ten thousand snapshots takes longer than a group of commits waits
     edits = tx.memoize(f"metadata on top of {id_text(before)}", (before, parts), lambda: _edits(base, parts))
     editor, shared = IndexEditor(base), dict(edits.shared)
     for key in edits.removed:
@@ -100,7 +100,7 @@ def _next_version(tx: Transaction, parts: MetadataParts, before: ObjectId) -> In
 
 
 def read_metadata(rows: RealmReader, metadata_id: ObjectId) -> MetadataParts:
-    """The pieces of a stored metadata document.
+    """Read the pieces of a stored metadata document.
 
     raises        NotFoundError when there is no such object; CorruptionError when a part of it is missing or damaged
     """
@@ -110,9 +110,9 @@ def read_metadata(rows: RealmReader, metadata_id: ObjectId) -> MetadataParts:
 
 
 def read_fields(rows: RealmReader, metadata_ids: Sequence[ObjectId], names: Sequence[str]) -> dict[ObjectId, dict[str, bytes]]:
-    """Some fields of stored metadata documents, as JSON text by name; without those that a document does not have.
+    """Read some fields of stored metadata documents, as JSON text by name; absent fields are left out.
 
-    All documents are read in one go, and so are their large pieces. Of a document that has spilled, so are the stripes it takes.
+    All documents are read in one go, and so are their large pieces. Of a spilled document, the needed stripes are read in one go, too.
 
     names         of fields that are no lists
     raises        as ``read_metadata`` does
@@ -162,12 +162,12 @@ def _all_pieces(parts: MetadataParts) -> list[bytes]:
 
 
 def _token(piece: bytes) -> bytes:
-    """What stands for a piece that is an object of its own: no JSON text begins like that."""
+    """The token of a piece that is an object of its own: no JSON text begins like that."""
     return b"\0" + hashlib.blake2b(piece, digest_size=16).digest()
 
 
 def _texts(rows: RealmReader, owners: Mapping[ObjectId, ObjectId]) -> dict[ObjectId, bytes]:
-    """The texts of large pieces, by their ids; ``owners`` says of which document each is."""
+    """The texts of large pieces, by their ids; ``owners`` names the document of each."""
     texts: dict[ObjectId, bytes] = {}
     ids = list(owners)
     for start in range(0, len(ids), _AT_ONCE):
@@ -190,10 +190,10 @@ _MEMBER_BYTES = 250
 
 
 def lay_out_pieces(parts: MetadataParts, held: Mapping[bytes, bytes], token: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
-    """The pieces by their keys.
+    """Lay out a document's pieces by their keys.
 
-    held          what the version before holds, in the order of keys: tokens
-    token         what stands for a piece in ``held``, of the pieces that do not stand for themselves
+    held          the version before, in the order of keys: tokens
+    token         gives the token of a piece, as in ``held``, for pieces that do not stand for themselves
     """
     others = {name for name in (*parts.fields, *parts.lists, *parts.maps) if "\0" in name or not _fits(name, _NAME_BYTES)}
     others |= {name for name, members in parts.maps.items() if not all(_fits(member, _MEMBER_BYTES) for member in members)}
@@ -216,7 +216,7 @@ def lay_out_pieces(parts: MetadataParts, held: Mapping[bytes, bytes], token: Map
 
 
 def collect_pieces(pieces: Iterable[tuple[bytes, bytes]]) -> MetadataParts:
-    """The parts of a document from its pieces, which come in the order of their keys."""
+    """Collect the parts of a document from its pieces, given in the order of their keys."""
     fields: dict[str, bytes] = {}
     lists: dict[str, list[bytes]] = {}
     maps: dict[str, dict[str, bytes]] = {}
@@ -237,12 +237,12 @@ def collect_pieces(pieces: Iterable[tuple[bytes, bytes]]) -> MetadataParts:
 
 
 def field_prefixes(name: str) -> tuple[bytes, ...]:
-    """What the keys begin with under which a field that is no list may lie, and perhaps others beside it."""
+    """The key prefixes under which a field that is no list may lie, possibly beside others."""
     return (_FIELD + name.encode(), _MEMBER + name.encode() + b"\0", _OTHERS)
 
 
 def piece_text(key: bytes) -> str:
-    """Where a piece stands in its document, in words."""
+    """Describe the position of a piece in its document."""
     kind, rest = key[:1], key[1:]
     if kind == _LIST:
         return f"an element of {rest[: -_POSITION_BYTES - 1].decode(errors='replace')}"
@@ -255,7 +255,7 @@ def piece_text(key: bytes) -> str:
 
 
 def _lists_of(held: Mapping[bytes, bytes]) -> dict[bytes, tuple[list[int], list[bytes]]]:
-    """Of each list its positions and what stands there."""
+    """The positions and elements of each list."""
     lists: dict[bytes, tuple[list[int], list[bytes]]] = {}
     for key, piece in held.items():
         if key[:1] == _LIST:
@@ -287,7 +287,7 @@ _POSITIONS_END = 1 << 63
 
 
 def place_elements(held: Sequence[int], before: Sequence[bytes], after: Sequence[bytes]) -> list[int]:
-    """A position for each element of a list, ascending; as many elements as can be keep the position that they had.
+    """Give each element of a list an ascending position; as many elements as possible keep their position.
 
     held          the positions of the version before, ascending
     before        its elements, one for each position
@@ -321,8 +321,8 @@ def _fresh(count: int) -> list[int]:
 
 
 def _kept(before: Sequence[bytes], after: Sequence[bytes]) -> list[int]:
-    """For each element which one of before it is, ascending, or -1."""
-    if after and after[0] in before:  # the rule: some went from the front, and some came at the end
+    """Match each element to an element of the version before, in ascending order, or to -1."""
+    if after and after[0] in before:  # the usual case: elements were removed at the front and appended at the end
         first = before.index(after[0])
         stay = len(before) - first
         if after[:stay] == before[first:] and set(before[:first]).isdisjoint(after[stay:]):
@@ -342,7 +342,7 @@ def _kept(before: Sequence[bytes], after: Sequence[bytes]) -> list[int]:
 
 
 def _ascending(numbers: Sequence[int]) -> set[int]:
-    """The most of these numbers, of which none stands twice, that ascend."""
+    """The longest ascending subsequence of these distinct numbers."""
     tails: list[int] = []
     previous: dict[int, int] = {}
     for number in numbers:
@@ -357,7 +357,7 @@ def _ascending(numbers: Sequence[int]) -> set[int]:
 
 
 def _between(held: Sequence[int], low: int, high: int, count: int) -> list[int] | None:
-    """Ascending positions for elements between two that stay, first of all those that became free. None: there is no room.
+    """Ascending positions for elements between two that stay; freed positions are used first. None: there is no room.
 
     low, high     which of ``held`` stay: -1 and its length stand for its ends
     """

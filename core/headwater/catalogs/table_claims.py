@@ -1,10 +1,10 @@
-"""Which table of the realm owns a table uuid and its places in storage: two tables that share files would delete each other's.
+"""Claims: which table of the realm owns a table uuid and its places in storage. Two tables that share files would delete each other's.
 
-The reference ``claims`` has the index ``by-uuid`` (16 bytes) and ``by-location`` (the normalised text), with an entry for each
-place of a table: its location, and where it writes besides. Values are 8 bytes catalog id, 16 bytes content id and 8 bytes of
-the time of the last claim. A claim is taken before the table's commit, and only the collector releases it.
+The reference ``claims`` has the index ``by-uuid`` (16 bytes) and ``by-location`` (the normalized text), with an entry for each
+place of a table: its location, and further places that it writes to. Values are 8 bytes catalog id, 16 bytes content id and
+8 bytes of the time of the last claim. A claim is taken before the table's commit, and only the collector releases it.
 
-``stored_places`` tells which places a table has by the metadata that a catalog has stored with it.
+``stored_places`` reads a table's places from the metadata that a catalog has stored with it.
 """
 
 from __future__ import annotations
@@ -37,8 +37,10 @@ _LOCATION = "location "
 
 
 def normalise_location(location: str) -> str:
-    """One text for one place: schemes that name the same storage are one, hosts are in lower case, ``file:`` paths have three slashes,
-    none is at the end.
+    """Normalize a location so that each place has one text.
+
+    Schemes that name the same storage become one, hosts are in lower case, ``file:`` paths have three slashes, and no text ends in
+    a slash.
 
     raises        RefusedError for a relative path, a segment ``.`` or ``..``, or more than 500 bytes
     """
@@ -49,7 +51,7 @@ def normalise_location(location: str) -> str:
 
 
 def places_around(location: str) -> list[bytes]:
-    """The places that a location of any length lies in, outermost first, and itself, as claims spell them.
+    """The places that enclose a location of any length, outermost first, and the location itself, normalized as in claims.
 
     raises        RefusedError for a text that is not a location
     """
@@ -58,7 +60,7 @@ def places_around(location: str) -> list[bytes]:
 
 @dataclass(frozen=True, slots=True)
 class ClaimOwner:
-    """Whose a claim is, and when it was taken last."""
+    """The owner of a claim, and the time when it was taken last."""
 
     catalog_id: str
     content_id: UUID
@@ -80,7 +82,7 @@ class ClaimOwner:
 
 @dataclass(frozen=True, slots=True)
 class TableClaim:
-    """A table's wish for its uuid (where the format has one) and its places.
+    """The claim of a table to its uuid (where the format has one) and its places.
 
     content_id    the id under which the table is, or will be, put
     paths         where it writes besides its location
@@ -107,9 +109,9 @@ class TableClaim:
 
 @dataclass(frozen=True, slots=True)
 class ClaimConflict:
-    """Why a claim was not taken: what it wants is, encloses or lies within what ``owner`` has.
+    """The reason why a claim was not taken: a wanted place equals, encloses or lies within one of ``owner``.
 
-    The sentence tells what was wanted, and nothing of the other: who asks may not even know that there is one.
+    The message names what was wanted, and nothing of the owner: the caller may not be allowed to know that it exists.
     """
 
     claim: TableClaim
@@ -134,9 +136,9 @@ class TableClaims:
     def take_claims(
         self, claims: Sequence[TableClaim], *, fence: Callable[[], None] | None = None
     ) -> tuple[ClaimConflict, ...]:
-        """Take a batch in one commit. A claim that one has already gets the time of now; one that conflicts is not taken.
+        """Take a batch of claims in one commit. A claim that its owner already has gets the present time; one in conflict is not taken.
 
-        returns       the conflicts, with what is claimed already or earlier in the batch; none: all were taken
+        returns       the conflicts with existing claims, or with earlier ones of the batch; none: all were taken
         raises        RefusedError for a text that is not a location
         """
         places = [claim.places() for claim in claims]
@@ -155,7 +157,7 @@ class TableClaims:
         return commit_change(self._rows, CLAIMS, change, message=f"claim {len(claims)} tables", fence=fence).result
 
     def release_own(self, claims: Sequence[TableClaim], *, fence: Callable[[], None] | None = None) -> int:
-        """Give up what one has claimed by these; returns how many entries went. For callers that put nothing into a catalog with them.
+        """Release claims that their owner holds; returns the number of entries removed. For claims with which nothing was put.
 
         raises        RefusedError for a text that is not a location
         """
@@ -178,7 +180,7 @@ class TableClaims:
         ).result
 
     def find_conflicts(self, claims: Sequence[TableClaim]) -> tuple[ClaimConflict, ...]:
-        """What would conflict if these were taken now; nothing is written.
+        """Find the conflicts that taking these claims now would have; nothing is written.
 
         raises        RefusedError for a text that is not a location
         """
@@ -191,11 +193,11 @@ class TableClaims:
         return tuple(conflict for conflict in found if conflict is not None)
 
     def claim_time(self) -> Micros:
-        """The time that a claim taken now gets at the earliest."""
+        """The earliest time that a claim taken now gets."""
         return self._rows.clock.now()
 
     def check_held(self, since: Micros) -> None:
-        """raises ConflictError when claims taken at ``since`` are so old that the collector may have released them: take them again"""
+        """Raise ConflictError if claims taken at ``since`` are so old that the collector may have released them: take them again."""
         settings = self._rows.settings
         if self.claim_time() - since > min(settings.writer_grace_seconds, settings.reader_grace_seconds) * 500_000:
             raise ConflictError(
@@ -203,7 +205,7 @@ class TableClaims:
             )
 
     def find_by_uuid(self, table_uuids: Sequence[UUID]) -> dict[UUID, ClaimOwner]:
-        """The owners of those uuids that are claimed."""
+        """Find the owners of claimed uuids."""
         claims = read_head(self._rows, CLAIMS, fresh=True)
         if claims is None:
             return {}
@@ -211,7 +213,7 @@ class TableClaims:
         return {UUID(bytes=key): ClaimOwner.from_value(value) for key, value in found.items()}
 
     def has_taken(self, claim: TableClaim) -> bool:
-        """Whether all places of a claim are its own by now.
+        """True if its owner has all places of a claim.
 
         raises        RefusedError for a text that is not a location
         """
@@ -219,7 +221,7 @@ class TableClaims:
         return len(found) == len(claim.places()) and all(owner.has_taken(claim) for owner in found.values())
 
     def find_holders(self, locations: Sequence[str]) -> dict[str, ClaimOwner]:
-        """In whose places these locations lie, of any length; those that lie in nobody's are left out.
+        """Find the owners of the places that contain these locations, of any length; locations in nobody's place are left out.
 
         raises        RefusedError for a text that is not a location
         """
@@ -233,11 +235,11 @@ class TableClaims:
         return {location: ClaimOwner.from_value(value) for location, value in found.items() if value is not None}
 
     def find_location(self, location: str) -> ClaimOwner | None:
-        """Who has claimed exactly this location."""
+        """Find the owner of exactly this location."""
         return self.find_locations([location]).get(location)
 
     def find_locations(self, locations: Sequence[str]) -> dict[str, ClaimOwner]:
-        """Who has claimed exactly these locations; those that nobody has are left out.
+        """Find the owners of exactly these locations; unclaimed ones are left out.
 
         raises        RefusedError for a text that is not a location
         """
@@ -256,9 +258,9 @@ def _put_claim(tx: Transaction, claim: TableClaim, places: Sequence[bytes]) -> N
 
 
 def _contested(index: Callable[[str], Index], claims: Sequence[TableClaim], places: Sequence[tuple[bytes, ...]]) -> set[int]:
-    """Which of the claims may conflict with what is held or with each other; all others certainly do not. Asked for together.
+    """The claims that may conflict with existing ones or with each other; all others certainly do not. One bulk read for all.
 
-    index         the index of that name of the claims, as they are held
+    index         the existing claims' index of that name
     places        of each claim
     """
     every = [place for wanted in places for place in wanted]
@@ -283,7 +285,7 @@ def _contested(index: Callable[[str], Index], claims: Sequence[TableClaim], plac
 
 
 def _occupied(locations: Index, places: Iterable[bytes]) -> set[bytes]:
-    """The places within which something is claimed. Where nothing is claimed between several of them, one look tells of all."""
+    """The places that contain a claimed place. One look covers several places if nothing is claimed between them."""
     occupied = set()
     nearest: bytes | None = b""
     for stem in sorted({place + b"/" for place in places}):
@@ -295,7 +297,10 @@ def _occupied(locations: Index, places: Iterable[bytes]) -> set[bytes]:
 
 
 def _conflicts(index: Callable[[str], Index], claim: TableClaim, places: Sequence[bytes]) -> Iterator[ClaimConflict]:
-    """index: the index of that name of the claims, as they are held"""
+    """The conflicts of a claim's places.
+
+    index         the existing claims' index of that name
+    """
     for place in places:
         for held, owner in _neighbours(index(BY_LOCATION), place):
             if not owner.has_taken(claim):
@@ -307,7 +312,7 @@ def _conflicts(index: Callable[[str], Index], claim: TableClaim, places: Sequenc
 
 
 def _neighbours(locations: Index, place: bytes) -> Iterator[tuple[str, ClaimOwner]]:
-    """The claimed locations that are this one, enclose it, or lie within it."""
+    """The claimed locations that equal this one, enclose it, or lie within it."""
     for key, value in locations.get_many(_enclosing(place)).items():
         yield key.decode(), ClaimOwner.from_value(value)
     for key, value in locations.prefix(place + b"/"):
@@ -315,21 +320,21 @@ def _neighbours(locations: Index, place: bytes) -> Iterator[tuple[str, ClaimOwne
 
 
 def _enclosing(place: bytes) -> list[bytes]:
-    """The places that enclose this one, outermost first, and itself."""
+    """The places that enclose this one, outermost first, and the place itself."""
     scheme, path = place.split(b"://", 1)
     first, *rest = path.split(b"/")
     return list(accumulate(rest, lambda above, name: above + b"/" + name, initial=scheme + b"://" + first))
 
 
 class StoredPlaces(NamedTuple):
-    """``location`` is None where the metadata has none that could be claimed; ``paths`` are those besides it that could."""
+    """The places of stored metadata. ``location`` is None if it cannot be claimed; ``paths`` are the other claimable places."""
 
     location: str | None
     paths: tuple[str, ...]
 
 
 def stored_places(rows: RealmReader, metadata_ids: Sequence[ObjectId]) -> dict[ObjectId, StoredPlaces]:
-    """The places in stored documents, of which nobody may have judged anything. All are read in one go: ask for some hundreds.
+    """Read the places in stored documents, which may be unvalidated. All are read in one go: ask for some hundreds at a time.
 
     raises        as ``read_metadata`` does
     """

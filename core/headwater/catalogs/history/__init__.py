@@ -1,4 +1,4 @@
-"""The past of a branch: its log, what a text such as ``main~1`` means, what differs between two commits, merges.
+"""The past of a branch: its log, revision texts such as ``main~1``, differences between two commits, and merges.
 
-Reads commits and makes new ones; must not know how catalogs are created and deleted.
+This package reads commits and makes new ones; it must not know how catalogs are created and deleted.
 """

@@ -29,19 +29,19 @@ _READ_TOGETHER = 100
 
 @dataclass(frozen=True, kw_only=True)
 class LogFilter:
-    """Which commits are wanted: those that pass everything that is given here.
+    """A filter of commits: a commit passes if it meets every condition that is given.
 
     author        one of its authors, exactly
-    since, until  when it was made, both inclusive
+    since, until  the time of the commit, both inclusive
     message       a regular expression that its message matches somewhere
     key, prefix   it changed this key, or one below this namespace
     action        what it did to a key
     content_type  of the content that it put or deleted
 
-    The last four have to be true of one and the same operation. The type of a deleted content stands in the commit before: where
-    that was collected, the deletion passes.
+    One and the same operation has to meet the last four. The type of a deleted content stands in the commit before: where that
+    was collected, the deletion passes.
 
-    raises        RefusedError for what is no regular expression, and for another action
+    raises        RefusedError for a malformed regular expression, and for an unknown action
     """
 
     author: str | None = None
@@ -63,7 +63,7 @@ class LogFilter:
 
     @property
     def takes_all(self) -> bool:
-        """Whether only time decides."""
+        """True if the filter checks nothing but the time."""
         return self.author is None and self.message is None and not self._asks_operations
 
     @property
@@ -71,7 +71,7 @@ class LogFilter:
         return any(one is not None for one in (self.key, self.prefix, self.action, self.content_type))
 
     def chooses(self, found: Head) -> bool:
-        """Whether a commit passes, but for its time."""
+        """True if a commit meets all conditions other than the time."""
         told = found.commit
         if self.author is not None and self.author not in told.properties.get("authors", ()):
             return False
@@ -105,7 +105,7 @@ EVERY_COMMIT = LogFilter()
 
 
 def _type_of(found: Head, operation: Operation) -> ContentType | int | None:
-    """The type of what was put or deleted; None where that cannot be told any more."""
+    """The type of the content that was put or deleted; None if it is no longer known."""
     if operation.value is not None:
         return ContentValue.from_value(operation.value).type
     try:
@@ -117,11 +117,11 @@ def _type_of(found: Head, operation: Operation) -> ContentType | int | None:
 
 
 class CatalogLog(Iterator[LogEntry]):
-    """The commits that were found, one by one.
+    """An iterator over the commits that a search found.
 
-    end           why there are no more, once they have ended (oldest first: from the beginning). ``UNTIL``: what is older was made
-                  before the time that was asked for
-    last          the oldest commit that was looked at: a search that was bounded goes on before it
+    end           why there are no more, set at the end of the iteration (oldest first: from the beginning). ``UNTIL``: older commits
+                  were made before the requested time
+    last          the oldest commit that was looked at: a bounded search continues before it
     """
 
     def __init__(self) -> None:
@@ -136,12 +136,13 @@ class CatalogLog(Iterator[LogEntry]):
 def search_log(
     head: Head | None, where: LogFilter, *, oldest_first: bool = False, limit: int | None = None, within: int | None = None
 ) -> CatalogLog:
-    """The commits of a history that pass, newest first unless asked.
+    """Search a history for the commits that pass a filter, newest first by default.
 
-    head          where it starts; None: there is nothing
-    limit         give so many at most
-    within        look at so many at most, whether they pass or not; a start that ``where.until`` passes over is not looked at
-    raises        RefusedError for a limit or bound below 1, and for a time that cannot be told
+    head          the commit to start from; None: there is no history
+    limit         return so many commits at most
+    within        look at so many commits at most, whether they pass or not; commits later than ``where.until`` at the start are not
+                  counted
+    raises        RefusedError for a limit or bound below 1, and for a time that cannot be resolved
     """
     check_count(limit, "commits of a log")
     check_within(within)
@@ -185,7 +186,7 @@ def _search_down(
 
 
 def _climbed(head: Head, newest_first: list[ObjectId]) -> Iterator[Head]:
-    """The same commits, oldest first, read again: only their ids are remembered on the way down."""
+    """Read a history again, oldest first: only the commit ids are remembered on the way down."""
     for end in range(len(newest_first), 0, -_READ_TOGETHER):
         block = newest_first[max(end - _READ_TOGETHER, 0) : end][::-1]
         for commit_id, found in zip(block, head.rows.read_many(block, Commit), strict=True):
@@ -208,9 +209,9 @@ class KeyAction(StrEnum):
 class KeyChange:
     """One commit that changed a content.
 
-    key           where it stood afterwards; of a deleted one, where it stood before
-    renamed_from  where it stood before, if that was elsewhere
-    value         what it was afterwards; None for a deleted one
+    key           its key afterwards; the key before for a deleted content
+    renamed_from  its key before, if that was another
+    value         its value afterwards; None for a deleted content
     """
 
     entry: LogEntry
@@ -223,8 +224,8 @@ class KeyChange:
 class KeyHistory(Iterator[KeyChange]):
     """The changes of one content, newest first.
 
-    key           where the content stood before the oldest commit that was looked at
-    end           why there are no more, once they have ended. ``BEGINNING``: it was created there, or history begins
+    key           its key before the oldest commit that was looked at
+    end           why there are no more, set at the end of the iteration. ``BEGINNING``: it was created there, or history begins
     last          the oldest commit that was looked at
     """
 
@@ -257,7 +258,7 @@ class KeyHistory(Iterator[KeyChange]):
 
 
 def follow_key(head: Head | None, key: ContentKey, *, within: int | None = None) -> KeyHistory:
-    """The changes of what stands under a key at a commit, or of what stood there last, back to its creation.
+    """Follow the content that stands under a key at a commit, or that stood there last, back to its creation.
 
     within        look at so many commits at most
     raises        RefusedError for a bound below 1
@@ -271,7 +272,7 @@ def _operation_on(commit: Commit, key: bytes) -> Operation | None:
 
 
 def _key_change(found: Head, operation: Operation) -> KeyChange:
-    """What a commit did to the content that it put under a key, or removed from there."""
+    """Describe what a commit did to the content that it put under a key, or removed from there."""
     entry, key = log_entry(found), ContentKey.from_index(operation.key)
     parent = parent_of(found)
     if operation.value is None:
@@ -293,7 +294,7 @@ def _key_change(found: Head, operation: Operation) -> KeyChange:
 
 
 def _departure(found: Head, parent: Head | None, entry: LogEntry, key: ContentKey) -> KeyChange:
-    """A key that was removed: the content stands elsewhere since, or nowhere. Above a cut that cannot be told."""
+    """Describe the removal of a key: the content was renamed or deleted. Right above a cut of the history that is unknown."""
     try:
         gone = None if parent is None else value_at(parent, CONTENT, key.to_index())
         moved_to = None if gone is None else _key_at(found, ContentValue.from_value(gone))
@@ -306,6 +307,6 @@ def _departure(found: Head, parent: Head | None, entry: LogEntry, key: ContentKe
 
 
 def _key_at(head: Head, value: ContentValue) -> ContentKey | None:
-    """Where a content stood at a commit."""
+    """The key of a content at a commit."""
     found = value_at(head, IDS, value.content_id.bytes)
     return None if found is None else ContentKey.from_index(bytes(found.data))

@@ -1,8 +1,9 @@
-"""A merge: what a source did since it parted from a branch, as one commit on that branch. Transplants use the same parts.
+"""A merge: the changes of a source since the merge base, as one commit on a branch. Transplants use the same parts.
 
-``merge_base`` finds the nearest common ancestor, ``content_diff`` what the source changed since, ``three_way`` decides key by
-key, and here the plan is made on a state and written: what the source holds is copied, because its objects may be garbage
-tomorrow. Reads commits and edits the content of a branch; must not know where branches are listed, nor catalogs' definitions.
+``merge_base`` finds the nearest common ancestor, ``content_diff`` the changes of the source since then, ``three_way`` decides
+key by key. This module makes the plan for a state and writes it: the source's contents are copied, because its objects may be
+garbage tomorrow. It reads commits and edits the content of a branch; it must not know where branches are listed, nor catalogs'
+definitions.
 """
 
 from __future__ import annotations
@@ -48,12 +49,12 @@ from headwater.store import ObjectId, RealmReader, RealmStore, StoredObject, id_
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergeOptions:
-    """How to merge, or transplant.
+    """Options of a merge or transplant.
 
-    mode              of all keys that are not in ``keys``
-    keys              by key, how to merge what does not go by the mode; only keys that the source changed
+    mode              for all keys that are not in ``keys``
+    keys              by key, how to merge a key that does not follow ``mode``; only keys that the source changed
     base              the commit that the source's changes are counted from; None: the nearest common ancestor. Not for transplants
-    dry_run           tell what would happen, and write nothing
+    dry_run           report the result, and write nothing
     """
 
     mode: MergeMode = MergeMode.NORMAL
@@ -68,7 +69,7 @@ class MergeOptions:
 
 @dataclass(frozen=True, slots=True)
 class MergeSource:
-    """Where the changes come from: the text that named it, and the commit that it meant."""
+    """The source of the changes: the text that named it, and the commit that it resolved to."""
 
     text: str
     head: Head
@@ -91,7 +92,7 @@ class MergeTarget:
     fence: Callable[[], None] | None = None
 
     def check_expected(self, rows: RealmReader, head_id: ObjectId | None, head: Commit | None) -> None:
-        """The expected commit is in the history of this head.
+        """Check that the expected commit is in the history of this head.
 
         raises        NotFoundError · ExpiredError: it cannot be told any more
         """
@@ -105,7 +106,7 @@ class MergeTarget:
 
 @dataclass(frozen=True, slots=True)
 class MergeStep:
-    """One commit of the source, or all that a merge squashed under the source's head, and what became of each key that it changed.
+    """One commit of the source, or all that a merge squashed under the source's head, with the outcome of each changed key.
 
     commit        what was made of it; None: nothing was left to do, or nothing was written
     """
@@ -117,14 +118,14 @@ class MergeStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergeResult:
-    """What a merge or transplant did, or would do.
+    """The result of a merge or transplant, done or simulated.
 
-    onto          the target's head that it was done on; None: it had no commit
+    onto          the target's head that the changes were applied to; None: it had no commit
     head          the target's head afterwards
-    base          where the two parted; None: before the first commit of all. Of a transplant what its first commit stands on
-    other_bases   of merges back and forth: common ancestors as near as the base
+    base          the merge base; None: before the first commit of all. For a transplant: the parent of its first commit
+    other_bases   further merge bases of a criss-cross merge
     lost          collected commits beyond which history could not be followed; a nearer base may have been there
-    conflicts     all of them; only in a MergeConflictError, and nothing was written
+    conflicts     all conflicts; present only in a MergeConflictError, when nothing was written
     """
 
     onto: ObjectId | None
@@ -137,12 +138,12 @@ class MergeResult:
 
     @property
     def is_applied(self) -> bool:
-        """Whether a commit was made."""
+        """True if a commit was made."""
         return bool(self.commits)
 
     @property
     def commits(self) -> tuple[ObjectId, ...]:
-        """What was made, oldest first."""
+        """The commits that were made, oldest first."""
         return tuple(step.commit for step in self.steps if step.commit is not None)
 
     @property
@@ -151,10 +152,10 @@ class MergeResult:
 
 
 class MergeConflictError(ConflictError):
-    """Conflicts stand against a merge or transplant, and nothing was written.
+    """A merge or transplant has conflicts, and nothing was written.
 
-    what          what could not be done
-    result        what would have happened to every key; its ``conflicts`` are the error's ``details``
+    what          the operation that failed
+    result        the outcome that every key would have had; its ``conflicts`` are the error's ``details``
     """
 
     def __init__(self, what: str, result: MergeResult) -> None:
@@ -169,14 +170,14 @@ class MergeConflictError(ConflictError):
 
 
 def merge_commits(target: MergeTarget, source: MergeSource, meta: CommitMeta, options: MergeOptions) -> MergeResult:
-    """Put on a branch what the source changed since the nearest common ancestor, in one commit that names the source's head.
+    """Merge a source into a branch: one commit with its changes since the nearest common ancestor, which names the source's head.
 
-    No commit is made where nothing is left to do. What the target's own history shows as merged is not merged again.
+    No commit is made where no change is left. Changes that the target's history shows as merged are not merged again.
 
-    meta          of the commit; without a message it says what was merged
+    meta          of the commit; a default message names the source
     raises        MergeConflictError with all conflicts · RefusedError: a mode for a key that the source did not change, or
-                  a resolved content that cannot be put · NotFoundError: no common ancestor · ExpiredError: it was collected, or the
-                  source was, meanwhile · what ``commit`` raises
+                  a resolved content that cannot be put · NotFoundError: no common ancestor · ExpiredError: the common ancestor or the
+                  source was collected meanwhile · what ``commit`` raises
     """
     return _Merge(target, source, meta, options).carry_out()
 
@@ -193,7 +194,7 @@ class _Merge:
         self._plans: dict[ObjectId | None, MergePlan] = {}
 
     def carry_out(self) -> MergeResult:
-        """Looks before it begins, so that the change, for which others wait, finds everything read."""
+        """Plan on the published head first, so that the change itself, which blocks other committers, finds everything read."""
         target = self._target
         now = read_head(target.rows, target.reference, fresh=True)
         seen = self._look(now)
@@ -212,7 +213,7 @@ class _Merge:
         return replace(done.result, head=done.commit_id, steps=steps)
 
     def _look(self, now: Head | None) -> MergeResult:
-        """What would happen on a head that is published; and the contents for it are read."""
+        """Plan on a published head, and read the contents that the plan needs."""
         rows = self._target.rows
         head_id, commit_ = (None, None) if now is None else (now.id, now.commit)
         self._target.check_expected(rows, head_id, commit_)
@@ -236,7 +237,7 @@ class _Merge:
         return result
 
     def _plan(self, base: MergeBase, head_id: ObjectId | None, state: Transaction | DryRunState) -> MergePlan:
-        """Worked out once for each head: a large merge is run again when it took too long to share a group with others."""
+        """Plan once for each head: a large merge is run again when it took too long to share a group with others."""
         known = self._plans.get(head_id)
         if known is None:
             changes = self._changes_since(base)
@@ -253,7 +254,7 @@ class _Merge:
         return self._bases.find_base(rows, head_id, commit_)
 
     def _changes_since(self, base: MergeBase) -> list[ContentChange]:
-        """Worked out once for each base: neither it nor the source ever changes."""
+        """The changes since a base, computed once for each base: neither it nor the source ever changes."""
         known = self._changes.get(base.commit)
         if known is None:
             known = self._changes[base.commit] = self._compare(base.commit)
@@ -269,7 +270,7 @@ class _Merge:
                 return changes_between(start, source)
 
     def _result(self, onto: ObjectId | None, base: MergeBase, plan: MergePlan) -> MergeResult:
-        """raises MergeConflictError when something stands against it"""
+        """Build the result; raises MergeConflictError if there are conflicts."""
         result = MergeResult(
             onto=onto,
             head=onto,
@@ -292,7 +293,7 @@ _READ_AT_ONCE = 500
 
 
 def plan_merge(content: Index, ids: Index, changes: Sequence[ContentChange], modes: MergeModes) -> MergePlan:
-    """What the changes of a source would do to a state.
+    """Plan what the changes of a source do to a state.
 
     content, ids  the target's two indexes of content
     raises        RefusedError for a resolved content that cannot be put
@@ -311,13 +312,13 @@ def plan_merge(content: Index, ids: Index, changes: Sequence[ContentChange], mod
 
 
 def _keys_of(ids: Index, content_ids: Iterable[UUID]) -> dict[UUID, ContentKey]:
-    """Where contents stand, as far as they do."""
+    """The keys of those contents that exist."""
     by_id = {content_id.bytes: content_id for content_id in content_ids}
     return {by_id[key]: ContentKey.from_index(bytes(value.data)) for key, value in ids.get_many(by_id).items()}
 
 
 class SourceContents:
-    """The contents of a source's commit by their ids, read before they are written: a change must be quick.
+    """The contents of a source's commit by their ids, read before they are written because a change must be quick.
 
     Contents of equal value may be one object, each with metadata of its own.
     """
@@ -328,7 +329,7 @@ class SourceContents:
         self._metadata: dict[UUID, MetadataParts] = {}
 
     def read_contents(self, values: Iterable[ContentValue]) -> None:
-        """Read those that were not read yet.
+        """Read the contents that were not read yet.
 
         raises        ExpiredError when the source was collected meanwhile
         """
@@ -358,7 +359,7 @@ class SourceContents:
 
 @contextmanager
 def expired_if_collected(source: Head) -> Iterator[None]:
-    """What is missing of a commit that was collected since it was read is expired, and no damage."""
+    """Raise ExpiredError instead of a damage report if the commit was collected since it was read."""
     try:
         yield
     except (CorruptionError, NotFoundError) as fault:
@@ -370,9 +371,9 @@ def expired_if_collected(source: Head) -> Iterator[None]:
 
 
 def write_merge(tx: Transaction, plan: MergePlan, contents: SourceContents) -> None:
-    """Carry out a plan without conflicts. What is put goes first: a moved content then shares the metadata that it had."""
+    """Write a plan without conflicts. Puts go before removals: a renamed content then shares the metadata that it had."""
     contents.read_contents(plan.copies.values())
-    tx.index(CONTENT).get_many(key.to_index() for key in plan.copies)  # together, what the edits would look up one by one
+    tx.index(CONTENT).get_many(key.to_index() for key in plan.copies)  # one bulk read instead of one for each edit
     tx.index(IDS).get_many(value.content_id.bytes for value in plan.copies.values())
     for key, value in plan.copies.items():
         contents.copy_content(tx, key, value)
@@ -384,7 +385,7 @@ def write_merge(tx: Transaction, plan: MergePlan, contents: SourceContents) -> N
 
 
 class DryRunState:
-    """What a branch would hold, without a commit."""
+    """The state that a branch would have, without a commit."""
 
     def __init__(self, head: Head | None) -> None:
         self._editors = {name: IndexEditor(Index() if head is None else head.index(name)) for name in (CONTENT, IDS)}
@@ -394,7 +395,7 @@ class DryRunState:
 
 
 def preview_merge(edited: EditableIndexes, plan: MergePlan) -> None:
-    """Edit as ``write_merge`` does, but with the objects of the source: for looking only. Conflicts are taken as if they were forced."""
+    """Edit as ``write_merge`` does, but with the objects of the source, for looking only. Conflicts are treated as if forced."""
     editor = ContentEditor(edited)
     for key, value in plan.copies.items():
         editor.put_key(key, ContentValue(value.type, value.content_id, value.digest, value.object_id))

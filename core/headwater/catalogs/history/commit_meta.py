@@ -1,4 +1,4 @@
-"""What a commit of a catalog says about itself: message, authors, properties, merged heads, and its entry in a log."""
+"""The metadata of a catalog's commit: message, authors, properties, merged heads, and its entry in a log."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ HEADWATER = "headwater"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitMeta:
-    """Who committed what, in words.
+    """The message, authors and properties of a commit.
 
     properties    each with one value or several
-    author_time   when its author made it, where that was not now: a transplanted commit keeps it; before the year 10000
-    merged        heads that were merged in; a commit's parent is not among them. Told of what was committed, and set by merges alone
-    raises        RefusedError for a value of another type: it would be stored, and nobody could read the commit
+    author_time   when its author made it, if that was earlier: a transplanted commit keeps it; before the year 10000
+    merged        heads that were merged in, without the commit's parent. Only merges set it, and reading a commit returns it
+    raises        RefusedError for a value of another type: it would be stored, and no reader could decode the commit
     """
 
     message: str = ""
@@ -63,10 +63,10 @@ class CommitMeta:
         )
 
     def as_properties(self, catalog_id: str, *, is_import: bool = False) -> dict[str, Any]:
-        """What the commit carries beside its message; nothing that is empty.
+        """Encode everything but the message as the commit's properties; empty values are left out.
 
-        is_import     an import makes it. The word ``import`` among the caller's own properties says nothing of that, except in commits
-                      of earlier releases
+        is_import     an import makes the commit. The word ``import`` among the caller's own properties does not mean that, except in
+                      commits of earlier releases
         """
         given = {
             "catalog": catalog_id,
@@ -81,7 +81,7 @@ class CommitMeta:
 
     @classmethod
     def from_commit(cls, commit: Commit) -> CommitMeta:
-        """What a commit tells. What is no such value is left out: one odd commit must not end a log."""
+        """Decode the metadata of a commit. Malformed values are left out: one odd commit must not end a log."""
         told = commit.properties
         properties, time = told.get("properties"), told.get("authorTime")
         return cls(
@@ -97,20 +97,20 @@ class CommitMeta:
 
 
 def merged_heads(commit: Commit) -> tuple[ObjectId, ...]:
-    """The heads that a commit has merged."""
+    """The heads that a commit merged."""
     return tuple(id_of(text) for text in _texts(commit.properties.get("merged")) if _ID.fullmatch(text))
 
 
 def is_by_import(commit: Commit) -> bool:
-    """Whether an import made a commit. Earlier releases said so among the properties that any caller may choose."""
+    """True if an import made the commit. Earlier releases noted that in the properties, which any caller may choose."""
     told, properties = commit.properties.get("import"), commit.properties.get("properties")
     return told if isinstance(told, bool) else isinstance(properties, dict) and "import" in properties
 
 
 def checked_meta(meta: CommitMeta | None) -> CommitMeta | None:
-    """What a caller says of a commit that is to be made.
+    """Check the metadata that a caller gives for a new commit.
 
-    raises        RefusedError for merged heads: a later merge would take for merged what never was
+    raises        RefusedError for merged heads: a later merge would count commits as merged that never were
     """
     if meta is not None and meta.merged:
         raise RefusedError(
@@ -120,7 +120,7 @@ def checked_meta(meta: CommitMeta | None) -> CommitMeta | None:
 
 
 def property_values(properties: Mapping[str, str | Sequence[str]] | None) -> dict[str, tuple[str, ...]]:
-    """Properties with one value each, or several, as several. Raises RefusedError for other values."""
+    """Normalize properties, each with one value or several, to several. Raises RefusedError for other values."""
     return {
         name: (values,) if isinstance(values, str) else text_tuple("properties", values)
         for name, values in (properties or {}).items()
@@ -128,7 +128,7 @@ def property_values(properties: Mapping[str, str | Sequence[str]] | None) -> dic
 
 
 def text_tuple(name: str, values: Sequence[str]) -> tuple[str, ...]:
-    """A sequence of texts as a tuple. Raises RefusedError for what is none, a single text too: its letters would be taken."""
+    """A sequence of texts as a tuple. Raises RefusedError for other values, also for a single text, which is a sequence of letters."""
     _check_field(
         isinstance(values, Sequence) and _are_texts(tuple(values)) and not isinstance(values, str),
         name,
@@ -162,7 +162,7 @@ def _check_field(is_right: bool, name: str, value: object, wanted: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class CommittedOperation:
-    """What a commit did to one key."""
+    """The operation of a commit on one key."""
 
     action: Literal["PUT", "DELETE"]
     key: ContentKey
@@ -203,7 +203,7 @@ def log_entry(head: Head) -> LogEntry:
 
 
 def check_within(within: int | None) -> None:
-    """Pass if a search may be bounded like that.
+    """Check the bound of a search.
 
     raises        RefusedError for less than one commit
     """
@@ -211,7 +211,7 @@ def check_within(within: int | None) -> None:
 
 
 def is_in_history(rows: RealmReader, head_id: ObjectId, head: Commit, wanted: Head) -> bool:
-    """Whether ``wanted`` is the head or one of its ancestors. The head itself may be one that is not written yet.
+    """True if ``wanted`` is the head or one of its ancestors. The head itself may be unwritten.
 
     raises        ExpiredError when the history between them was cut
     """
@@ -229,7 +229,7 @@ def is_in_history(rows: RealmReader, head_id: ObjectId, head: Commit, wanted: He
 
 
 def parent_of(found: Head) -> Head | None:
-    """The commit before; None where history begins, or was cut."""
+    """The parent of a commit; None where history begins, or was cut."""
     if not found.commit.tail:
         return None
     commit = found.rows.find_object(found.commit.tail[0], Commit)
@@ -237,7 +237,7 @@ def parent_of(found: Head) -> Head | None:
 
 
 def value_at(head: Head, index: str, key: bytes) -> IndexValue | None:
-    """What a key of an index held at a commit of the past.
+    """The value of an index key at a commit of the past.
 
     raises        ExpiredError when the commit was collected since it was read
     """

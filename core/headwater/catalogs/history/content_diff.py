@@ -1,4 +1,4 @@
-"""What differs between two commits, by key and page by page. A page token pins both commits.
+"""Differences between two commits, by key and page by page. A page token pins both commits.
 
 Content is compared by type, content id and digest: a copy is no difference.
 """
@@ -27,11 +27,11 @@ _FORMAT = b"\x03"
 
 @dataclass(frozen=True, slots=True)
 class ContentChange:
-    """A key that does not hold the same at two commits.
+    """A key that differs between two commits.
 
-    before, after what it holds at the one and at the other; None: nothing
-    renamed_to    where the content from before stands at the other commit, if it stands elsewhere
-    renamed_from  where the content from after stood at the one commit, if it stood elsewhere
+    before, after the content at the first and at the second commit; None: nothing
+    renamed_to    the other key that has the content from ``before`` at the second commit, if any
+    renamed_from  the other key that had the content from ``after`` at the first commit, if any
     """
 
     key: ContentKey
@@ -46,7 +46,7 @@ class ContentChange:
 
 
 class ChangeToken(msgspec.Struct, frozen=True, array_like=True):
-    """Where a comparison goes on: of which commits, between which keys, and after which one; ``of`` which references, as asked.
+    """The position of a comparison: its commits, its key range, the last key returned, and ``of`` which references, as requested.
 
     As text: base64url, without padding, of 1 byte format, 4 bytes CRC-32 of the rest, and this as a MessagePack array.
     """
@@ -63,9 +63,9 @@ class ChangeToken(msgspec.Struct, frozen=True, array_like=True):
 
     @classmethod
     def from_text(cls, text: str) -> ChangeToken:
-        """The reverse of ``encode``.
+        """Decode a token that ``encode`` wrote.
 
-        raises        RefusedError for what is no page token of a comparison, or one that was altered
+        raises        RefusedError for a text that is no page token of a comparison, or was altered
         """
         token = decode_token(text, _decoder)
         if token is None or token.to_text() != text:
@@ -78,7 +78,7 @@ _decoder = msgspec.msgpack.Decoder(ChangeToken)
 
 @dataclass(frozen=True, slots=True)
 class ChangePage:
-    """Changes in key order, and the commits that were compared (None: nothing was committed there). ``next_token`` None: that is all."""
+    """Changes in key order, and the compared commits (None: nothing was committed there). ``next_token`` is None on the last page."""
 
     changes: tuple[ContentChange, ...]
     next_token: str | None
@@ -87,9 +87,9 @@ class ChangePage:
 
 
 def compare_commits(before: Head | None, after: Head | None, place: ChangeToken, *, limit: int | None = None) -> ChangePage:
-    """The changes from one commit to another, between the keys of a place and after the last one that was given.
+    """Compare two commits, within the key range and after the last key of the token.
 
-    limit         at most so many; None: all that are left
+    limit         at most so many changes; None: all that are left
     raises        RefusedError for a limit below 1; ExpiredError when one of the commits was collected meanwhile
     """
     check_count(limit, "changes of a page")
@@ -116,7 +116,7 @@ def compare_commits(before: Head | None, after: Head | None, place: ChangeToken,
 def content_differences(
     before: Head | None, after: Head | None, *, start: bytes | None = None, end: bytes | None = None
 ) -> Iterator[IndexDifference]:
-    """The keys of ``content`` that hold another content at one commit than at another, in key order. Copies are left out.
+    """The keys of ``content`` whose content differs between two commits, in key order. Copies are left out.
 
     before, after None: nothing was committed yet
     """
@@ -129,13 +129,13 @@ def _index(head: Head | None, name: str) -> Index:
 
 
 def decode_change(found: IndexDifference) -> ContentChange:
-    """The same, decoded; where the content has gone, or came from, is not looked up."""
+    """Decode one differing key; renames are not looked up."""
     before, after = (None if value is None else ContentValue.from_value(value) for value in (found.before, found.after))
     return ContentChange(ContentKey.from_index(found.key), before, after)
 
 
 def is_same_content(one: ContentValue | None, other: ContentValue | None) -> bool:
-    """Whether a key holds the same content with the same value. Whether its Iceberg metadata is stored is no part of that."""
+    """True if two values have the same content id and digest, whether or not the Iceberg metadata is stored."""
     if one is None or other is None:
         return one is other
     return (one.type, one.content_id, one.digest) == (other.type, other.content_id, other.digest)
@@ -148,7 +148,7 @@ def _is_copy(before: IndexValue | None, after: IndexValue | None) -> bool:
 
 
 def _with_renames(found: Iterable[IndexDifference], before: Index, after: Index) -> Iterator[ContentChange]:
-    """The same as changes, with where contents went to and came from: one bulk read for each side."""
+    """Decode differing keys and look up where contents were renamed to and from: one bulk read for each side."""
     changes = [decode_change(one) for one in found]
     went = _keys(after, (one.before.content_id for one in changes if one.before is not None))
     came = _keys(before, (one.after.content_id for one in changes if one.after is not None))
@@ -164,7 +164,7 @@ def _keys(ids: Index, content_ids: Iterable[UUID]) -> dict[UUID, ContentKey]:
 
 
 def changes_between(base: Head | None, source: Head) -> list[ContentChange]:
-    """What differs between two commits, in key order. Reads what their indexes do not share.
+    """The differences between two commits, in key order. Reads what their indexes do not share.
 
     base          None: a state without any content
     """
@@ -172,9 +172,9 @@ def changes_between(base: Head | None, source: Head) -> list[ContentChange]:
 
 
 def changed_by(rows: RealmReader, commit: Head) -> list[ContentChange]:
-    """What one commit changed.
+    """The changes that one commit made.
 
-    raises        ExpiredError when its parent was collected, so that nobody knows what was there before
+    raises        ExpiredError when its parent was collected: the state before is unknown
     """
     parent = None
     if commit.commit.tail:

@@ -1,6 +1,6 @@
 """The nearest common ancestor of two commits: over parents, and over the heads that were merged before.
 
-Both histories are walked at once, newest commit first, each commit painted by where it was reached from. A commit that both
+Both histories are walked at once, newest commit first, each commit colored by where it was reached from. A commit that both
 reach is a common ancestor; all below it is common too, but not nearest. Times only choose the order: a commit that is reached
 once more from elsewhere is walked once more, so clocks that differ cost reads, and give no wrong answer.
 
@@ -30,11 +30,11 @@ _FOLLOWED = 1000
 
 @dataclass(frozen=True, slots=True)
 class MergeBase:
-    """Where two histories parted.
+    """The merge base of two commits.
 
     commit        None: before the first commit of all, when the target has none
-    others        further common ancestors of which none is nearer than another: of merges back and forth; the newest is taken
-    lost          collected commits beyond which neither history could be followed, where something nearer may have been
+    others        other merge bases (criss-cross merges), none an ancestor of another; the newest is used
+    lost          collected commits beyond which neither history could be followed, where a nearer base may have been
     """
 
     commit: ObjectId | None
@@ -49,7 +49,7 @@ class _Node(NamedTuple):
 
 
 class MergeBaseFinder:
-    """Looks for the base of one source and a target that may move on meanwhile."""
+    """Finds the merge base of one source and a target that may move on meanwhile."""
 
     def __init__(self, rows: RealmStore, source: Head) -> None:
         self._rows = rows
@@ -57,9 +57,9 @@ class MergeBaseFinder:
         self._known: tuple[ObjectId, MergeBase, _AncestorSearch] | None = None
 
     def find_base(self, rows: RealmReader, head_id: ObjectId, head: Commit) -> MergeBase:
-        """The base for a head of the target. Once found, it costs little to ask again for a head on top of that one.
+        """Find the base for a head of the target. A repeated call for a head on top of the earlier one costs little.
 
-        rows          where the head and its ancestors can be read, be they written yet or not
+        rows          the rows that have the head and its ancestors, written or not
         raises        NotFoundError: the two have no commit in common · ExpiredError: or it was collected
         """
         if self._known is not None:
@@ -73,7 +73,7 @@ class MergeBaseFinder:
 
 
 def _is_plainly_on(rows: RealmReader, head_id: ObjectId, head: Commit, known: ObjectId, search: _AncestorSearch) -> bool:
-    """Whether a head is the known one with commits on top that merged nothing and are none of the source's: the base is the same."""
+    """True if a head is the known one with commits on top that merged nothing and are not the source's: its base is unchanged."""
     for _ in range(_FOLLOWED):
         if not head.tail or merged_heads(head) or search.is_of_source(head_id):
             return False
@@ -124,7 +124,7 @@ class _AncestorSearch:
         return bool(self._colours.get(commit_id, 0) & _FROM)
 
     def _step(self) -> None:
-        """Walk the newest of the commits that wait."""
+        """Walk the newest of the waiting commits."""
         _, commit_id = heappop(self._queue)
         self._waiting.remove(commit_id)
         colour, node = self._colours[commit_id], self._nodes[commit_id]
@@ -139,9 +139,9 @@ class _AncestorSearch:
             self._paint(merged, colour, (merged,))
 
     def _paint(self, commit_id: ObjectId, colour: int, block: Sequence[ObjectId]) -> None:
-        """Colour a commit, and have it walked if it was not of that colour yet.
+        """Color a commit, and schedule its walk if it did not have that color yet.
 
-        block         itself, and commits that will be wanted after it: read together
+        block         the commit itself, and commits that will be needed after it: read together
         """
         before = self._colours.get(commit_id, 0)
         after = before | colour
@@ -173,7 +173,7 @@ class _AncestorSearch:
         return [commit_id for commit_id in self._found if not self._colours[commit_id] & _COMMON]
 
     def _settle(self) -> None:
-        """Walk on until it is sure that none of several nearest is an ancestor of another: clocks differ by two bounds at most."""
+        """Walk on until no candidate can be an ancestor of another, although clocks may differ by two bounds."""
         bound = round(2_000_000 * self._rows.settings.clock_bound_seconds)
         oldest = min(map(self._time, self._nearest())) - bound
         while self._queue and -self._queue[0][0] >= oldest:

@@ -55,10 +55,10 @@ class RevStep:
 
 @dataclass(frozen=True, slots=True)
 class RevSpec:
-    """A text in its parts.
+    """The parts of a revision text.
 
     name          of a branch or tag, or ``-``; None: the commit stands alone
-    commit        what stands behind the ``@``, or alone
+    commit        the hash behind the ``@``, or alone
     """
 
     text: str
@@ -68,12 +68,12 @@ class RevSpec:
 
     @property
     def is_ambiguous(self) -> bool:
-        """Whether it counts back from wherever the branch is by then: good for reading, and nothing to write upon."""
+        """True if it counts back from the branch's present head, which moves: good for reading, unsafe as the base of a write."""
         return bool(self.steps) and self.commit is None
 
 
 def parse_revspec(text: str) -> RevSpec:
-    """Take a text apart.
+    """Parse a revision text.
 
     raises        RefusedError that says what is wrong, and at which character
     """
@@ -100,9 +100,9 @@ def parse_revspec(text: str) -> RevSpec:
 
 
 def check_exact(told: RevSpec) -> None:
-    """Pass if the text may say what is to be written upon.
+    """Check that a text may name the base of a write.
 
-    raises        RefusedError for what counts back from wherever a branch is by then
+    raises        RefusedError for a text that counts back from the branch's present head
     """
     if told.is_ambiguous:
         raise RefusedError(
@@ -148,7 +148,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def _piece(text: str, at: int) -> str:
-    """What stands from there on, up to the next sign."""
+    """The text from a position up to the next sign."""
     found = _PIECE.match(text, at)
     return found[0] if found else ""
 
@@ -168,13 +168,13 @@ def follow_steps(
     row: Reference | None = None,
     what: DescribeReference | None = None,
 ) -> Head | None:
-    """The commit that the steps of a text lead to.
+    """Follow the steps of a revision text back to a commit.
 
     start         the commit that stands before them
-    row           the branch or tag that stands before them, if nothing stands between: then a time means where that was at
-    what          that branch or tag, in people's words
+    row           the branch or tag that stands directly before them: then a time means the commit that it was at
+    what          that branch or tag, described for users
     raises        NotFoundError: history does not go so far · ExpiredError: it was cut on the way · RefusedError: a time that cannot be
-                  told
+                  resolved
     """
     found = start
     for number, step in enumerate(told.steps):
@@ -211,7 +211,7 @@ def nth_before(start: Head, count: int) -> Head:
 
 
 def nth_parent(start: Head, number: int) -> Head:
-    """The first parent is the commit before; from the second on they are the heads that were merged in. Raises as ``follow_steps`` does."""
+    """The N-th parent of a commit: 1 is the commit before, from 2 on the merged heads. Raises as ``follow_steps`` does."""
     parents = (*start.commit.tail[:1], *CommitMeta.from_commit(start.commit).merged)
     if number > len(parents):
         raise NotFoundError(f"commit {id_text(start.id)} has {len(parents)} parents, not {number}")
@@ -219,7 +219,7 @@ def nth_parent(start: Head, number: int) -> Head:
 
 
 def commit_at(start: Head, time: Micros, *, what: DescribeReference | None = None) -> Head:
-    """The youngest commit of a history that was made at ``time`` or before it; ``what`` is the history's name for people.
+    """The youngest commit of a history that was made at ``time`` or before it; ``what`` describes the history for users.
 
     raises        NotFoundError: there is none · ExpiredError: it was cut on the way · RefusedError: times cannot be relied upon
     """
@@ -231,7 +231,7 @@ def commit_at(start: Head, time: Micros, *, what: DescribeReference | None = Non
 
 
 def ref_as_of(rows: RealmStore, row: Reference, time: Micros, *, what: DescribeReference) -> Head:
-    """The commit that a branch or tag was at. Raises as ``commit_at`` does."""
+    """The commit that a branch or tag was at, at a time. Raises as ``commit_at`` does."""
     found = state_as_of(rows, row, time, what=what)
     if isinstance(found, AbsentReference):
         why = f"it was made at {as_text(row.created)}" if row.created > time else "it was deleted then"

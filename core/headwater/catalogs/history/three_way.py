@@ -1,10 +1,10 @@
-"""What a merge would do to a branch, and all that stands against it; decided from key views alone, without a store.
+"""The three-way merge of two branches, and its conflicts; decided from key views alone, without a store.
 
-For each key that the source changed there are three states: at the base (where the two parted), at the source, and at the
-target's head. Nothing is to be done where the target holds what the source holds. But a key that both gave up holds nothing in
-two ways, when one of them has deleted the content and the other has moved it. It is a conflict where the target is not as the
-base was; the mode of the key, or a resolved content, says what to do then. The state that would result is judged as for every
-commit: no key without its namespaces, no content under two keys.
+For each key that the source changed there are three states: at the merge base, at the source, and at the target's head. Nothing
+is to be done where source and target are equal. A key that is empty on both sides can still be a conflict: one side deleted the
+content and the other renamed it. It is a conflict where the target differs from the base; the mode of the key, or a resolved
+content, says what to do then. The resulting state is judged as for every commit: no key without its namespaces, no content
+under two keys.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class MergeMode(StrEnum):
 
 
 class MergeOutcome(StrEnum):
-    """What became of a key."""
+    """The outcome of a merge for one key."""
 
     PUT = "PUT"
     """The target has the source's content now."""
@@ -60,13 +60,13 @@ class MergeOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyMerge:
-    """How one key is merged.
+    """The options of one key in a merge.
 
-    expected      what the target has to hold; its id counts if it has one
-    resolved      what the target is to hold instead of the source's content, in mode NORMAL; without an id it keeps the target's, or else
+    expected      the content that the target must hold; its id is compared if it has one
+    resolved      the content that the target gets instead of the source's, in mode NORMAL; without an id it keeps the target's, or else
                   the source's. Without ``expected`` the target must not have the key
     metadata      the document behind a resolved Iceberg table or view, to be stored with it
-    raises        RefusedError for what contradicts itself
+    raises        RefusedError for contradictory options
     """
 
     mode: MergeMode = MergeMode.NORMAL
@@ -91,7 +91,7 @@ class KeyMerge:
 
 @dataclass(frozen=True, slots=True)
 class MergeModes:
-    """How keys are merged: each by its own, all others by the default."""
+    """The merge modes: each named key by its own, all others by the default."""
 
     default: MergeMode = MergeMode.NORMAL
     keys: Mapping[ContentKey, KeyMerge] = field(default_factory=dict)
@@ -100,9 +100,9 @@ class MergeModes:
         return self.keys.get(key) or KeyMerge(mode=self.default)
 
     def check_used(self, touched: set[ContentKey]) -> None:
-        """Every key that was named is one that the merge touches.
+        """Check that the merge touches every named key.
 
-        raises        RefusedError with those that are not
+        raises        RefusedError with the keys that it does not touch
         """
         unused = sorted(self.keys.keys() - touched)
         if unused:
@@ -111,7 +111,7 @@ class MergeModes:
 
 @dataclass(frozen=True, slots=True)
 class MergedKey:
-    """What a merge does to one key that the source changed."""
+    """The effect of a merge on one key that the source changed."""
 
     key: ContentKey
     mode: MergeMode
@@ -120,7 +120,7 @@ class MergedKey:
 
 @dataclass(frozen=True, slots=True)
 class ResolvedContent:
-    """A content that the caller gave, with its id."""
+    """A resolved content from the caller, with its id."""
 
     content: Content
     content_id: UUID
@@ -129,7 +129,7 @@ class ResolvedContent:
 
 @dataclass(slots=True)
 class MergeDecisions:
-    """What each key alone asks for. Those in conflict are among the writes and removals: the rest is judged as if they were forced."""
+    """The decision for each key by itself. Conflicting keys are among the writes and removals, as if forced."""
 
     removals: set[ContentKey] = field(default_factory=set)
     copies: dict[ContentKey, ContentValue] = field(default_factory=dict)
@@ -138,7 +138,7 @@ class MergeDecisions:
     conflicts: list[Conflict] = field(default_factory=list)
 
     def types(self) -> dict[ContentKey, ContentType | int]:
-        """Of what is written."""
+        """The content type of every key that this plan writes."""
         given = {key: content_type_of(one.content) for key, one in self.resolved.items()}
         return {key: value.type for key, value in self.copies.items()} | given
 
@@ -150,9 +150,9 @@ class MergeDecisions:
 
 @dataclass(frozen=True, slots=True)
 class MergePlan:
-    """What is left to do, in key order, and what stands against it. With conflicts nothing is to be done.
+    """The writes and removals in key order, and the conflicts. With conflicts nothing may be written.
 
-    copies        what the source's index says of the contents that are to be copied
+    copies        the source's index values of the contents to copy
     """
 
     removals: tuple[ContentKey, ...]
@@ -163,7 +163,7 @@ class MergePlan:
 
 
 def given_up_contents(changes: Sequence[ContentChange], head: ContentView) -> set[UUID]:
-    """The contents of the base whose keys hold nothing any more on either side."""
+    """The contents of the base whose keys are empty on both sides."""
     return {
         change.before.content_id
         for change in changes
@@ -174,11 +174,11 @@ def given_up_contents(changes: Sequence[ContentChange], head: ContentView) -> se
 def decide_keys(
     changes: Sequence[ContentChange], head: ContentView, modes: MergeModes, moved: Mapping[UUID, ContentKey]
 ) -> MergeDecisions:
-    """Each key by itself.
+    """Decide each key by itself.
 
-    changes       what the source did since the base
-    head          what the target holds of those keys
-    moved         where the target holds those contents that were ``given_up_contents``, as far as it does
+    changes       the source's changes since the base
+    head          the target's values of those keys
+    moved         the target's present keys of the ``given_up_contents``, where they exist
     raises        RefusedError that names every resolved content which cannot be put
     """
     made = MergeDecisions()
@@ -199,10 +199,10 @@ def decide_keys(
 
 
 def judge_merge(made: MergeDecisions, head: ContentView, owners: Mapping[UUID, ContentKey]) -> MergePlan:
-    """All keys together: a namespace above each, and each content under one key.
+    """Judge all keys together: each needs a namespace above it, and each content stands under one key.
 
     head          as ``namespace_conflicts`` needs it
-    owners        where the target holds the contents that are to be written, as far as it does
+    owners        the target's present keys of the contents to write, where they exist
     """
     found: dict[tuple[ConflictKind, ContentKey | None], Conflict] = {}
     for conflict in (*made.conflicts, *namespace_conflicts(head, made.types(), made.removals), *_doubles(made, owners)):
@@ -217,14 +217,14 @@ def judge_merge(made: MergeDecisions, head: ContentView, owners: Mapping[UUID, C
 
 
 def _born(changes: Sequence[ContentChange]) -> set[ContentKey]:
-    """The keys with a content that the source has created, and not moved there."""
+    """The keys whose content the source created, rather than renamed."""
     old = {change.before.content_id for change in changes if change.before is not None}
     return {change.key for change in changes if change.after is not None and change.after.content_id not in old}
 
 
 @dataclass(frozen=True, slots=True)
 class _Fates:
-    """Where the contents of keys that hold nothing any more stand now: in the source, and in the target."""
+    """The present keys, in the source and in the target, of contents whose old keys are empty now."""
 
     source: Mapping[UUID, ContentKey]
     target: Mapping[UUID, ContentKey]
@@ -235,7 +235,7 @@ class _Fates:
         return cls({change.after.content_id: change.key for change in taken if change.after is not None}, moved)
 
     def conflict(self, change: ContentChange) -> Conflict | None:
-        """One side has deleted what the other has moved. Of two moves, the keys that they led to decide."""
+        """The conflict of a delete with a rename. For two renames, the keys that they led to decide."""
         if change.before is None or change.after is not None:
             return None
         theirs, ours = self.source.get(change.before.content_id), self.target.get(change.before.content_id)
@@ -283,7 +283,7 @@ def _noted(made: MergeDecisions, conflict: Conflict | None, outcome: MergeOutcom
 
 
 def _of_twins(theirs: ContentValue | None, ours: ContentValue | None) -> MergeOutcome | None:
-    """Of two contents that both sides have created under one key."""
+    """The conflict of two contents that both sides created under one key."""
     if theirs is None or ours is None or theirs.type != ours.type:
         return None
     if theirs.digest == ours.digest:
@@ -292,7 +292,7 @@ def _of_twins(theirs: ContentValue | None, ours: ContentValue | None) -> MergeOu
 
 
 def _moved_on(key: ContentKey, base: ContentValue | None, now: ContentValue | None) -> Conflict | None:
-    """The target is not as the base was."""
+    """The conflict of a target that differs from the base."""
     if base is None:
         if now is None:
             return None
@@ -303,7 +303,7 @@ def _moved_on(key: ContentKey, base: ContentValue | None, now: ContentValue | No
 
 
 def _against_expected(key: ContentKey, asked: KeyMerge, now: ContentValue | None) -> Conflict | None:
-    """The target is not as the caller says that it has to be."""
+    """The conflict of a target that differs from what the caller expects."""
     expected = asked.expected
     if expected is None:
         if now is None:
@@ -336,7 +336,7 @@ def _text(value: ContentValue) -> str:
 def _resolution(
     change: ContentChange, now: ContentValue | None, content: Content, metadata: MetadataParts | None
 ) -> ResolvedContent:
-    """The content as it is to be put: one of the target, or of the source, with another value."""
+    """The content to put for a resolution: the target's or the source's, with another value."""
     sides = [side for side in (now, change.after, change.before) if side is not None]
     of = next((side for side in sides if content.id in (None, side.content_id)), None)
     if of is None:
@@ -350,7 +350,7 @@ def _resolution(
 
 
 def _doubles(made: MergeDecisions, owners: Mapping[UUID, ContentKey]) -> Iterator[Conflict]:
-    """Contents that would stand under two keys."""
+    """The conflicts of contents that would stand under two keys."""
     written = made.ids()
     first: dict[UUID, ContentKey] = {}
     for key, content_id in written.items():

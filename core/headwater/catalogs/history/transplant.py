@@ -1,4 +1,4 @@
-"""A transplant: commits of one branch made again on another, each by itself, all of them or none."""
+"""A transplant (cherry-pick): commits of one branch made again on another, each by itself, all of them or none."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ TRANSPLANTED_LIMIT = 1000
 def transplant_commits(
     target: MergeTarget, source: MergeSource, commits: Sequence[ObjectId], options: MergeOptions, meta: CommitMeta | None = None
 ) -> MergeResult:
-    """Make commits of the source again on a branch, each with its own message, authors and properties, and the time of its author.
+    """Make commits of the source again on a branch, each with its own message, authors, properties and author time.
 
-    One that has nothing left to do is left out. They are published together: whoever reads the branch sees all of them or none.
+    A commit without any effect is left out. All are published together: a reader of the branch sees all of them or none.
 
     commits       oldest first, each the parent of the next, all in the history of the source
-    meta          what it gives goes before the commit's own, when there is one commit
+    meta          overrides the commit's own, when there is one commit
     raises        RefusedError: no commits, gaps, the wrong order, too many, a key's mode that no commit needs, resolved or expected
                   contents · NotFoundError: one is not in the history of the source · MergeConflictError with all conflicts
                   · ExpiredError: a commit, or the one before the first, was collected · what ``commit_series`` raises
@@ -88,7 +88,7 @@ class _Transplant:
         return replace(seen, onto=self._onto, head=done[-1].commit_id, steps=steps)
 
     def _look(self, now: Head | None) -> MergeResult:
-        """What would happen, commit after commit.
+        """Plan the commits one after another.
 
         raises        MergeConflictError with the first conflict of each key: later ones follow from it
         """

@@ -1,4 +1,4 @@
-"""How tables that lie in some storage get into a catalog: planned, claimed, committed in batches, reported.
+"""The import of existing tables into a catalog: planned, claimed, committed in batches, reported.
 
-Must not know what surveyed them, nor tasks.
+This package must not know which engine surveyed the tables, nor tasks.
 """

@@ -1,4 +1,4 @@
-"""Tables that a catalog has, and whose metadata is gone from where an import looks: they were dropped at their source."""
+"""Tables of a catalog whose metadata is gone from the surveyed locations: they were dropped at their source."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ _Contents: TypeAlias = Mapping[ContentKey, IcebergTable | IcebergView]
 
 
 class GoneTable(NamedTuple):
-    """A table or view of the catalog.
+    """A table or view of the catalog whose metadata is gone.
 
-    keeps         why it is not dropped, whatever the import says; an empty text: it may be
-    newer         a metadata file beside the one that is gone, which is not older: the table goes on there; else empty
+    keeps         why it is not dropped even if the import says so; an empty text: it may be dropped
+    newer         a metadata file beside the missing one that is not older: the table may continue there; else empty
     """
 
     key: ContentKey
@@ -55,10 +55,11 @@ class GoneTable(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GoneTables:
-    """Looks for the tables of a commit whose metadata files are gone: among those that lie in the scope, and those of which a survey found
-    nothing but data.
+    """Finds the tables of a commit whose metadata files are gone.
 
-    seen          the directories that the survey has looked at, comparable: a table in one of these is not gone
+    Candidates are the tables in the scope, and those of which a survey found nothing but data.
+
+    seen          the comparable directories that the survey has looked at: a table in one of these is not gone
     left          by key, directories in which there is data without metadata
     """
 
@@ -70,7 +71,7 @@ class GoneTables:
     storage: LakeStorage = STORAGE
 
     def pages(self) -> Iterator[list[GoneTable]]:
-        """What is gone, a page of the commit at a time; raises UnavailableError when the storage does not answer."""
+        """Find the missing tables, one page of the commit at a time; raises UnavailableError when the storage does not answer."""
         alive = {location for location in self.scope.locations if any(is_within(one, location) for one in self.seen)}
         token: str | None = None
         while True:
@@ -89,7 +90,7 @@ class GoneTables:
                 return
 
     def _locations(self, keys: Sequence[ContentKey]) -> dict[ContentKey, str | CorruptionError]:
-        """By their stored metadata; in the place of one that cannot be read, why."""
+        """The locations by stored metadata; for metadata that cannot be read, the reason instead."""
         try:
             return dict(self.catalog.locations(self.ref, keys)) if keys else {}
         except CorruptionError as fault:
@@ -98,7 +99,7 @@ class GoneTables:
         return {key: found for each in keys for key, found in self._locations([each]).items()}
 
     def _is_missed(self, key: ContentKey, content: IcebergTable | IcebergView) -> bool:
-        """Whether the survey should have met a table, and did not."""
+        """True if the survey should have met a table, and did not."""
         return key in self.left or (_location_of(content, self.scope) is not None and not _is_seen(content, self.seen))
 
     def _gone(
@@ -122,7 +123,7 @@ class GoneTables:
 
 
 def gone_row(table: GoneTable, *, commit: str, is_dropping: bool) -> ReportRow:
-    """What became of it: ``gone``, or ``dropped`` by a commit (in a dry run without one)."""
+    """The report row of a missing table: ``gone``, or ``dropped`` by a commit (in a dry run without one)."""
     location, is_dropped = table.content.metadata_location, is_dropping and table.may_go
     if table.newer:
         fault = f"{location} is gone, and {table.newer} lies beside it. The table moved on: register it again with its latest metadata"
@@ -144,7 +145,7 @@ def gone_row(table: GoneTable, *, commit: str, is_dropping: bool) -> ReportRow:
 
 
 def is_there(content: IcebergTable | IcebergView, storage: LakeStorage = STORAGE) -> bool:
-    """Whether its metadata file is there, or nobody may look.
+    """True if a table's metadata file exists, or its location may not be looked at.
 
     raises        UnavailableError when the storage does not answer
     """
@@ -155,7 +156,7 @@ def is_there(content: IcebergTable | IcebergView, storage: LakeStorage = STORAGE
 
 
 def _absent(contents: _Contents, storage: LakeStorage) -> list[ContentKey]:
-    """Those whose metadata files are not there. Storages that are far are asked for several at a time."""
+    """The tables whose metadata files do not exist. Remote storages are asked for several at a time."""
     look = partial(is_there, storage=storage)
     if all(content.metadata_location.startswith(("file:", "/")) for content in contents.values()):
         return [key for key, content in contents.items() if not look(content)]
@@ -164,8 +165,9 @@ def _absent(contents: _Contents, storage: LakeStorage) -> list[ContentKey]:
 
 
 def _newer(content: IcebergTable | IcebergView, location: str | None, storage: LakeStorage) -> str:
-    """A metadata file in the folder of the one that is gone, or in the one of the table's location, that may well be later; else an
-    empty text. An engine that deletes old versions may have deleted this one alone.
+    """A metadata file that may be later than the missing one, in its folder or in the table's location; else an empty text.
+
+    An engine that deletes old versions may have deleted only the missing one.
 
     raises        UnfitError for a folder that may not be listed
     """
@@ -188,7 +190,7 @@ def _names_in(folder: str, storage: LakeStorage) -> list[str]:
 
 
 def _is_older(name: str, than: str) -> bool:
-    """By the numbers in names of one scheme. Nothing else tells."""
+    """True if one metadata file is older by the numbers in names of one scheme, the only evidence of their order."""
     one, other = parse_metadata_name(name), parse_metadata_name(than)
     return one is not None and other is not None and one.scheme is other.scheme and 0 <= one.number < other.number
 
@@ -199,7 +201,7 @@ def _number(name: str) -> int:
 
 
 def _location_of(content: IcebergTable | IcebergView, scope: SurveyScope) -> str | None:
-    """The location of an import that a table's metadata lies in."""
+    """The location of an import that contains a table's metadata."""
     return next((one for one in scope.locations if is_within(content.metadata_location, one)), None)
 
 

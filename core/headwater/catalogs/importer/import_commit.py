@@ -1,8 +1,7 @@
 """Imports the tables of a survey into a catalog: in batches, each claimed and then committed.
 
-A batch that was committed is found unchanged the next time, and a claim that was taken for a batch that was not committed is
-taken up again with its content id. So an import that was interrupted anywhere ends as if it had run once, and one that is run
-again writes nothing.
+A committed batch is found unchanged the next time, and a claim taken for a batch that was not committed is used again with its
+content id. So an interrupted import ends as if it had run once, and a repeated one writes nothing.
 """
 
 from __future__ import annotations
@@ -57,15 +56,15 @@ _SETTLED_MICROS = 600 * 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportOptions:
-    """How to import.
+    """Options of an import.
 
-    mode          ``once``: a table that is there with other metadata is reported; ``sync``: it is moved, but only forward
+    mode          ``once``: a table that exists with other metadata is reported; ``sync``: it is moved, but only forward
     batch         tables per commit
     dry_run       the same report, and nothing is written
     name          of the import, noted in its commits
     authors       of its commits
-    task          that it is the work of, noted in its commits
-    scope         of the survey: by it a ``sync`` looks again at folders into which branches of the catalog have written, and for
+    task          the task that runs the import, noted in its commits
+    scope         of the survey: a ``sync`` uses it to look again at folders into which branches of the catalog have written, and for
                   tables that are gone
     drops_gone    a ``sync`` drops tables whose metadata is gone, if nothing speaks against it; otherwise it reports them
     """
@@ -81,14 +80,14 @@ class ImportOptions:
 
 
 def survey_scope(definition: CatalogDefinition, spec: ImportSpec, *, now: Micros | None = None) -> SurveyScope:
-    """What an import of a catalog surveys.
+    """The scope that an import of a catalog surveys.
 
-    now           tables with metadata of the last ten minutes before are looked at twice; None: all are
+    now           tables with metadata of the last ten minutes before ``now`` are listed twice; None: all are
 
-    A table's files may lie in the catalog's base location, in its allowed locations, and in those that the import itself names:
-    whoever wrote the import meant what lies there.
+    A table's files may lie in the catalog's base location, in its allowed locations, and in those of the import itself: its author
+    included what lies there.
 
-    raises        RefusedError for a location that is none, or overlaps another
+    raises        RefusedError for a malformed location, or one that overlaps another
     """
     allowed = [location for location in (definition.base_location, *definition.allowed_locations, *spec.locations) if location]
     return SurveyScope.checked(
@@ -115,13 +114,13 @@ def import_tables(
     progress: SurveyProgress | None = None,
     write: Callable[[ReportRow], None] | None = None,
 ) -> ImportReport:
-    """Put what a survey found on the catalog's default branch.
+    """Put the tables of a survey on the catalog's default branch.
 
     claims        of the catalog's realm
     outcomes      judged together, one per directory, sorted by it; read once, a batch at a time, and never held as a whole
     write         called with a row for every outcome, in order, once its batch is done
     fence         called in every run of every commit; raises FencedError when another attempt took over
-    progress      called after each batch; may raise to stop there, and what was committed stays
+    progress      called after each batch; may raise to stop there, and committed batches stay
     raises        ConflictError when others keep changing the same keys; what ``Catalog.commit`` and ``TableClaims.take_claims`` raise
     """
     options = options or ImportOptions()
@@ -151,11 +150,11 @@ def _blocks(tables: Iterable[GoneTable], size: int) -> Iterator[list[GoneTable]]
 
 
 def _unwritten(row: ReportRow) -> None:
-    """No one reads it."""
+    """Discard a report row."""
 
 
 def _batches(outcomes: Iterable[SurveyOutcome], tables: int) -> Iterator[list[SurveyOutcome]]:
-    """The outcomes in order, with at most so many tables to a batch; what is quarantined goes along, as long as it is not much."""
+    """Split the outcomes in order: at most so many tables to a batch, with a bounded number of quarantined ones among them."""
     batch: list[SurveyOutcome] = []
     found = 0
     for outcome in outcomes:
@@ -215,10 +214,10 @@ class _ImportTally:
 
 @dataclass(frozen=True, slots=True)
 class _DoneBatch:
-    """What one batch did, by directory.
+    """The results of one batch, by directory.
 
     outcomes      in their order, as they were planned with
-    known         why tables were left as they are whose latest metadata is not the branch's
+    known         why tables were left unchanged although their latest metadata is not the branch's
     left          directories in which only data is left
     """
 
@@ -233,7 +232,7 @@ class _DoneBatch:
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
-    """A table about to be put: under which content id, and over which content (None: it is new)."""
+    """A table to be put: its content id, and the content that it replaces (None: it is new)."""
 
     wanted: WantedTable
     content_id: UUID
@@ -255,7 +254,7 @@ class _Candidate:
 
 
 def _message(candidates: Sequence[_Candidate]) -> str:
-    """What a batch's commit did, such as ``import 2 tables, update 1 table``."""
+    """The message of a batch's commit, such as ``import 2 tables, update 1 table``."""
     new = sum(candidate.over is None for candidate in candidates)
     told = (("import", new), ("update", len(candidates) - new))
     return ", ".join(f"{verb} {count} table{'s' * (count != 1)}" for verb, count in told if count)
@@ -284,7 +283,7 @@ class _Importer:
         for outcome in batch.outcomes:
             key = outcome_key(outcome)
             if outcome.directory in batch.left and key is not None:
-                self._left[key] = outcome.directory  # it is told with those that the survey did not meet at all
+                self._left[key] = outcome.directory  # reported together with the tables that the survey did not meet at all
                 continue
             self._seen.add(comparable_location(outcome.directory))
             verdict = batch.quarantined.get(outcome.directory)
@@ -295,8 +294,10 @@ class _Importer:
                 yield report_row(outcome, done or "unchanged", commit=batch.commit if done else "", message=known), None
 
     def gone(self, tally: _ImportTally) -> Iterator[list[ReportRow]]:
-        """Rows of the tables that a survey of their places did not meet, because they are gone, a page of the branch at a time; dropped
-        first, where that is asked for."""
+        """Report the tables that are gone, a page of the branch at a time: a survey of their places did not meet them.
+
+        They are dropped first, if the import asks for that.
+        """
         head, scope = self._catalog.resolve(), self._options.scope
         if not self._is_sync or scope is None or head is None:
             return
@@ -317,7 +318,7 @@ class _Importer:
         return [gone_row(table, commit=commit, is_dropping=is_done) for table in told]
 
     def _drop(self, tables: Sequence[GoneTable]) -> tuple[str, set[ContentKey]]:
-        """The hash of the commit, empty where nothing was dropped; and what changed meanwhile, which is left to the next import."""
+        """Drop tables. Returns the commit's hash (empty: nothing dropped), and the tables changed meanwhile, left to the next import."""
         if self._options.dry_run or not tables:
             return "", set()
         left = {table.key: table.content for table in tables}
@@ -353,7 +354,7 @@ class _Importer:
         return {name: value for name, value in told.items() if value}
 
     def _persist(self, outcomes: Sequence[SurveyOutcome]) -> _DoneBatch:
-        """Plan and commit one batch; planned anew when someone else changed the same keys meanwhile."""
+        """Plan and commit one batch; plan again when another commit changed the same keys meanwhile."""
         for _ in range(_TRIES - 1):
             try:
                 return self._attempt(outcomes)
@@ -393,7 +394,7 @@ class _Importer:
     def _sift(
         self, outcomes: Sequence[SurveyOutcome], head: Head | None, present: Mapping[ContentKey, Content]
     ) -> SiftedOutcomes:
-        """Once, a person asks for what lies there; again and again, only what is new may change anything."""
+        """Choose the outcomes to import: an import ``once`` takes what lies there, while a ``sync`` takes only what is new."""
         if not self._is_sync:
             return SiftedOutcomes(outcomes=list(outcomes))
 
@@ -410,10 +411,10 @@ class _Importer:
         return self._catalog.get_contents(id_text(head.id), keys)
 
     def _reserve(self, new: Sequence[WantedTable], head: Head | None) -> tuple[list[_Candidate], list[QuarantinedTable]]:
-        """Content ids for new tables: the one under which an interrupted import, or another branch, has the table; else a new one."""
+        """Content ids for new tables: the id that an interrupted import or another branch used for the table; else a new one."""
         uuids = [UUID(one.table.uuid) if one.table.uuid else None for one in new]
         by_uuid = self._claims.find_by_uuid([uuid for uuid in uuids if uuid is not None])
-        # a claim that a dry run does not take cannot tell who has the place
+        # a dry run takes no claim that would show who has the place
         by_place = self._claims.find_locations(
             [one.table.directory for one in new if self._options.dry_run or not one.table.uuid]
         )
@@ -439,7 +440,7 @@ class _Importer:
         return candidates, refused
 
     def _claim(self, candidates: Sequence[_Candidate]) -> tuple[list[_Candidate], list[QuarantinedTable]]:
-        """Take the claims of all that is to be put, and part with what conflicts."""
+        """Take the claims of all tables to put, and remove the tables in conflict."""
         if not candidates:
             return [], []
         wishes = [candidate.as_claim(self._catalog.definition.id) for candidate in candidates]
@@ -459,8 +460,10 @@ class _Importer:
         return [candidate for candidate in candidates if candidate.content_id not in faults], refused
 
     def _intrusions(self, candidates: Sequence[_Candidate], wishes: Sequence[TableClaim]) -> dict[UUID, str]:
-        """Tables whose metadata names manifests or statistics in a place that is another's already, or is to be one's that comes with
-        them: who read them would read its rows. And new tables in whose place one that came before them has such files.
+        """Tables that must not be put because a reader of one would read another's rows.
+
+        These are tables whose metadata names manifests or statistics in a place that is claimed by another table or wanted by another
+        table of the batch; and new tables in whose place a table imported before has such files.
         """
         named = {candidate.content_id: candidate.wanted.table.elsewhere for candidate in candidates}
         holders = self._claims.find_holders(sorted({folder for folders in named.values() for folder in folders}))
@@ -482,14 +485,16 @@ class _Importer:
     def _commit(
         self, head: Head | None, namespaces: Sequence[ContentKey], candidates: Sequence[_Candidate], claimed: Micros
     ) -> str:
-        """The hash of the batch's commit; empty when nothing was written."""
+        """Commit the batch and return the commit's hash; empty when nothing was written."""
         if self._options.dry_run or not candidates:
             return ""
 
         def fence() -> None:
             if self._fence is not None:
                 self._fence()
-            self._claims.check_held(claimed)  # a process that slept in between has to claim anew
+            self._claims.check_held(
+                claimed
+            )  # a process that slept in between has to claim again: the collector may have released its claims
 
         try:
             done = self._catalog.commit(
@@ -504,7 +509,7 @@ class _Importer:
                 fence=fence,
             )
         except RefusedError as refused:
-            # an empty branch cannot be named as expected, so that another's first commit shows as an unsound request
+            # an empty branch has no commit to expect, so a competing first commit shows as an unsound request
             if head is None and self._catalog.resolve() is not None:
                 raise ConflictError(f"another made the first commit of the branch: {refused}") from refused
             raise

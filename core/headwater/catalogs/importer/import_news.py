@@ -1,4 +1,4 @@
-"""What of a survey is news to a catalog, and what its own branches have known: only news may move a table.
+"""News of a survey to a catalog: metadata that no branch of it has known. Only news may move a table.
 
 All branches of a catalog write into the folder of a table, so the latest file there may be one that is on no other branch; and
 a table that was dropped here, or restored, lies there as before. So from what a folder holds, the files are left out that were
@@ -54,12 +54,12 @@ _BETWEEN_BRANCHES = (QuarantineCode.AMBIGUOUS, QuarantineCode.TWO_TABLES)
 
 @dataclass(frozen=True, slots=True)
 class SiftedOutcomes:
-    """Outcomes in their order, as they are to be looked at further.
+    """Outcomes in their order, with what the sifting found about them.
 
-    known         of those that bring nothing new, by directory: where their latest metadata is known from
+    known         outcomes that bring nothing new, by directory: where their latest metadata is known from
     left          directories in which only data is left of a table that the branch has, and whose metadata is gone
-    verdicts      on those that must not be taken, by directory
-    proofs        of tables whose own log does not tell whether they go on from what the catalog has, by key
+    verdicts      on outcomes that must not be taken, by directory
+    proofs        by key, for tables whose own log does not show whether they follow the catalog's version
     """
 
     outcomes: list[SurveyOutcome] = field(default_factory=list)
@@ -72,11 +72,11 @@ class SiftedOutcomes:
 class SurveyNews:
     """Sifts the outcomes of a survey.
 
-    known         as it was looked up at some time; is looked up again where something seems to be news
+    known         the known metadata; it is looked up again when something seems to be news
     own           commits of this import
     ref           the commit in which ``present`` stands
-    present       what the branch has at the outcomes' keys
-    scope         of the survey; None: no folder is looked at again
+    present       the branch's contents at the outcomes' keys
+    scope         of the survey; None: no folder is listed again
     """
 
     def __init__(
@@ -104,9 +104,9 @@ class SurveyNews:
         self._sifted = SiftedOutcomes()
 
     def sift(self, outcomes: Sequence[SurveyOutcome]) -> SiftedOutcomes:
-        """raises        UnavailableError when the storage does not answer"""
+        """Sift the outcomes; raises UnavailableError when the storage does not answer."""
         self._ask([one.metadata_location for one in outcomes if isinstance(one, AcceptedTable)])
-        for outcome in outcomes:  # all folders first: what is known is then looked up once
+        for outcome in outcomes:  # all folders first, so that the known metadata is looked up once
             if outcome_key(outcome) is not None and self._hides_others(outcome):
                 self._outside[outcome.directory] = self._from_outside(outcome)
         for outcome in outcomes:
@@ -121,7 +121,7 @@ class SurveyNews:
         self._look_again_for(outcome)
         if not self._hides_others(outcome):
             return self._judged(outcome, key) if isinstance(outcome, AcceptedTable) else outcome
-        if outcome.directory not in self._outside:  # it was committed here since it was listed
+        if outcome.directory not in self._outside:  # committed here since it was listed
             self._outside[outcome.directory] = self._from_outside(outcome)
         latest = self._outside[outcome.directory]
         if latest is outcome:
@@ -137,7 +137,7 @@ class SurveyNews:
         return self._judged(outcome if isinstance(outcome, AcceptedTable) else latest, key)
 
     def _look_again_for(self, outcome: SurveyOutcome) -> None:
-        """Where a file seems to be news: it may have been committed since what is known was looked up, before or after it was listed."""
+        """True if a file seems to be news: it may have been committed since the known metadata was looked up."""
         if (
             self._is_current
             or not isinstance(outcome, AcceptedTable)
@@ -154,7 +154,7 @@ class SurveyNews:
         self._origins |= {location: found.get(location) for location in locations}
 
     def _judge_leftovers(self, outcome: QuarantinedTable, key: ContentKey) -> None:
-        """Data without metadata: of a table that is gone, or that has its metadata elsewhere."""
+        """Judge data without metadata: the table is gone, or has its metadata elsewhere."""
         there = self._present.get(key)
         if not isinstance(there, IcebergTable | IcebergView):
             return
@@ -168,21 +168,23 @@ class SurveyNews:
             self._sifted.left.add(outcome.directory)
 
     def _hides_others(self, outcome: SurveyOutcome) -> bool:
-        """Whether what was chosen, or could not be chosen from, was put through the catalog."""
+        """True if the chosen file was put through the catalog, or the verdict may come from files of several branches."""
         if isinstance(outcome, AcceptedTable):
             return self._is_own(outcome)
         return outcome.code in _BETWEEN_BRANCHES
 
     def _is_own(self, found: AcceptedTable) -> bool:
-        """Whether it was put through the catalog, or written to be."""
+        """True if a table's metadata file was put through the catalog, or one of its clients wrote it."""
         return self._is_own_file(found.metadata_location, self._origin(found))
 
     def _is_own_file(self, location: str, origin: MetadataOrigin | None) -> bool:
         return is_own_name(self._catalog.definition.id, _name(location)) if origin is None else origin.is_own
 
     def _from_outside(self, outcome: SurveyOutcome) -> SurveyOutcome | None:
-        """What there is beside all that was put through the catalog; None: nothing, or nobody can look. Where nothing was put, a verdict
-        stays as it is."""
+        """Judge the files that were not put through the catalog; None: there are none, or the folder cannot be read.
+
+        Where nothing was put through the catalog, a verdict stays as it is.
+        """
         folder = self._known.known_folder(_folder_of(outcome))
         passed_over: list[str] = []
 
@@ -199,7 +201,7 @@ class SurveyNews:
         return outcome if isinstance(outcome, QuarantinedTable) and not passed_over else latest
 
     def _leads_to(self, older: AcceptedTable, outcome: SurveyOutcome, key: ContentKey) -> bool:
-        """Whether what is not known is only what the files that were put through the catalog grew out of."""
+        """True if an unknown file is only an earlier version of the files that were put through the catalog."""
         if self._origin(older) is not None:
             return False
         there = self._present.get(key)
@@ -216,7 +218,7 @@ class SurveyNews:
         )
 
     def _judged(self, found: AcceptedTable, key: ContentKey) -> AcceptedTable:
-        """Whether the latest version is known, or news; and whether the branch may be moved to it."""
+        """Judge the latest version: whether it is known or news, and whether the branch may be moved to it."""
         there = self._present.get(key)
         if isinstance(there, IcebergTable | IcebergView) and is_same_place(there.metadata_location, found.metadata_location):
             return found
@@ -237,7 +239,7 @@ class SurveyNews:
         return found
 
     def _judged_on_top(self, news: AcceptedTable, key: ContentKey, there: IcebergTable, folder: KnownFolder) -> AcceptedTable:
-        """News of a table that the branch has: by the nearest version before it that is known."""
+        """Judge news of a table that the branch has, by the nearest earlier version that is known."""
         if there.table_uuid is not None and news.uuid is not None and there.table_uuid.lower() != news.uuid.lower():
             return news
         before = find_earlier_version(news, lambda location: _is_known(location, there, folder), self._storage)
@@ -264,7 +266,7 @@ class SurveyNews:
         return msgspec.structs.replace(news, evidence=(*news.evidence, proof.says)) if is_told else news
 
     def _judge_absent(self, news: AcceptedTable, key: ContentKey, folder: KnownFolder) -> None:
-        """News of a table that is not on the branch, in a folder of which something is known."""
+        """Judge news of a table that is not on the branch, in a folder with known files."""
         before = find_earlier_version(news, lambda location: folder.find_origin(location) is not None, self._storage)
         if before.location is None and reaches_its_beginning(news):
             return  # another table, made in the folder of the one that is known
@@ -288,7 +290,7 @@ class SurveyNews:
         self._refuse(news, key, QuarantineCode.DIVERGED, fault)
 
     def _doubt(self, news: AcceptedTable, key: ContentKey, there: IcebergTable) -> None:
-        """On top of a version of the catalog's own: a file that its name does not tell from that of a commit that did not happen."""
+        """Judge a file on top of the catalog's own version: its name may be that of a commit that did not happen."""
         fault = (
             f"is at {there.metadata_location} on branch {self._branch}, which was put through this catalog, and {news.metadata_location}"
             " grew out of it: another writer made that, or a client of an earlier release for a commit that did not happen. To keep what is"
@@ -303,7 +305,7 @@ class SurveyNews:
         )
 
     def _tell(self, outcome: SurveyOutcome, key: ContentKey) -> None:
-        """Nothing new: the table stays as it is, with the reason where that is not what lies there."""
+        """Report nothing new: the table stays as it is, with the reason if the folder holds other metadata."""
         there = self._present.get(key)
         if not isinstance(outcome, AcceptedTable):
             knows = "the catalog already knows all that its branches wrote into the folder"
@@ -319,7 +321,7 @@ class SurveyNews:
         self._sifted.known[outcome.directory] = f"nothing new: {knows}; branch {self._branch} {state}, and stays as it is"
 
     def _was_forgotten(self, found: AcceptedTable, folder: KnownFolder) -> bool:
-        """Whether a file may be one of those that are not noted any more: it is then as old as they are."""
+        """True if a file may be one whose note was forgotten, judged by its age."""
         if not folder.forgotten:
             return False
         updated = document_of_table(found).get("last-updated-ms")
@@ -327,7 +329,7 @@ class SurveyNews:
         return not isinstance(updated, int) or updated * 1000 <= folder.forgotten + bound * 1_000_000
 
     def _document(self, key: ContentKey) -> Mapping[str, Any] | None:
-        """The metadata that the catalog holds of the table at a key."""
+        """The catalog's metadata document of the table at a key."""
         text = self._catalog.metadata(self._ref, key)
         found: Mapping[str, Any] | None = None if text is None else msgspec.json.decode(text)
         return found
@@ -342,7 +344,7 @@ class SurveyNews:
 
 
 def outcome_key(outcome: SurveyOutcome) -> ContentKey | None:
-    """The key that an outcome is to have; None where it can be none."""
+    """The key of an outcome; None if its path makes no valid key."""
     try:
         return ContentKey(outcome.key)
     except RefusedError:
@@ -360,7 +362,7 @@ def _is_known(location: str, there: IcebergTable, folder: KnownFolder) -> bool:
 
 
 def _holds_version(newer: AcceptedTable, older: AcceptedTable) -> bool:
-    """Whether a view's document has the current version of another one, just as it is there."""
+    """True if a view's document has the current version of another one, unchanged."""
     wanted = [one for one in _versions(older) if one.get("version-id") == older.version_id]
     return bool(wanted) and all(one in _versions(newer) for one in wanted)
 
@@ -392,9 +394,9 @@ Document = Mapping[str, Any]
 
 
 class LineageProof(NamedTuple):
-    """Of a table, against the version at ``metadata_location`` that the catalog has.
+    """The result of comparing a table with the catalog's version at ``metadata_location``.
 
-    says          what proves it, or what is missing
+    says          the proof, or what is missing from it
     """
 
     metadata_location: str
@@ -403,7 +405,7 @@ class LineageProof(NamedTuple):
 
 
 class EarlierVersion(NamedTuple):
-    """The first of an earlier version's locations that was looked for, and how many files were read to find it.
+    """The first of the wanted earlier locations that was found, and how many files were read to find it.
 
     location      None: none of them was found
     says          where the way back ended
@@ -415,7 +417,7 @@ class EarlierVersion(NamedTuple):
 
 
 def find_earlier_version(found: AcceptedTable, is_wanted: Callable[[str], bool], storage: LakeStorage) -> EarlierVersion:
-    """The nearest earlier version of which something is wanted. Reads files between only where the table's own log is too short.
+    """Find the nearest wanted earlier version. Reads earlier files only where the table's own log is too short.
 
     raises        UnavailableError when the storage does not answer
     """
@@ -437,9 +439,9 @@ def find_earlier_version(found: AcceptedTable, is_wanted: Callable[[str], bool],
 
 
 def prove_by_snapshots(found: AcceptedTable, there: IcebergTable, before: Document | None) -> LineageProof:
-    """By the uuid, and by what is in the new document of the old one.
+    """Prove the lineage by the table's uuid, and by the parts of the old document that the new one has.
 
-    before        the document of ``there``, as far as it is known
+    before        the document of ``there``, if it is known
     """
     lacks = _lacks(document_of_table(found), there, before)
     if lacks:
@@ -453,7 +455,7 @@ def prove_by_snapshots(found: AcceptedTable, there: IcebergTable, before: Docume
 
 
 def _lacks(now: Document, there: IcebergTable, before: Document | None) -> str:
-    """What keeps the new document from being proven to go on from the old one; an empty text: nothing."""
+    """Say why the new document is not proven to follow the old one; an empty text: it is proven."""
     uuid = now.get("table-uuid")
     if there.table_uuid is None or not isinstance(uuid, str) or uuid.lower() != there.table_uuid.lower():
         return "no uuid tells that it is the same table"
@@ -473,7 +475,7 @@ def _lacks(now: Document, there: IcebergTable, before: Document | None) -> str:
 
 
 def _ancestors(document: Document) -> Iterator[int]:
-    """The current snapshot, and those before it as far as they are there."""
+    """The current snapshot and its ancestors, as far as they exist."""
     snapshots = _snapshots(document)
     current, seen = document.get("current-snapshot-id"), set[int]()
     while isinstance(current, int) and current in snapshots and current not in seen:
@@ -489,7 +491,7 @@ def _snapshots(document: Document) -> dict[int, Document]:
 
 
 def _readable(found: AcceptedTable, locations: Sequence[str], storage: LakeStorage) -> Iterator[Document]:
-    """The documents of these that are there and of this table, the first first."""
+    """The documents that can be read and belong to this table, first one first."""
     for location in locations:
         if not is_within(location, found.directory):
             continue
@@ -502,19 +504,19 @@ def _readable(found: AcceptedTable, locations: Sequence[str], storage: LakeStora
 
 
 def metadata_log_of(document: Document) -> tuple[str, ...]:
-    """The versions before a document, oldest first, as its log has them."""
+    """The versions before a document, oldest first, from its metadata log."""
     log = document.get("metadata-log")
     entries = (entry.get("metadata-file") for entry in (log if isinstance(log, list) else ()) if isinstance(entry, dict))
     return tuple(entry for entry in entries if isinstance(entry, str))
 
 
 def document_of_table(found: AcceptedTable) -> Document:
-    """The metadata of a survey's outcome; empty where that has none."""
+    """The metadata document of a survey's outcome; empty if it has none."""
     return parse_metadata(found.document, path=found.metadata_location, size=len(found.document)) if found.document else {}
 
 
 def reaches_its_beginning(found: AcceptedTable) -> bool:
-    """Whether a table's log tells of all versions that it ever had: then nothing was cut off."""
+    """True if a table's log names all versions that the table ever had: it was never truncated."""
     first = parse_metadata_name((found.log[0] if found.log else found.metadata_location).rpartition("/")[2])
     return first is not None and first.number in (0, 1)
 

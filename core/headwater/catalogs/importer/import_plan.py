@@ -1,7 +1,7 @@
-"""What an import would do with the tables of a survey, given what a catalog holds. Pure; nothing here reads or writes.
+"""The plan of an import: the tables of a survey against the contents of a catalog. Pure; nothing here reads or writes.
 
-``LentPlaces`` remembers in which places tables have files that are not their own: a new table that took such a place would have
-its rows read by another table.
+``LentPlaces`` remembers the places in which tables have files outside of their own folder: a new table in such a place would
+have its rows read by another table.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from headwater.iceberg import AcceptedTable, QuarantineCode, QuarantinedTable, S
 
 @dataclass(frozen=True, slots=True)
 class WantedTable:
-    """A sound table of the survey and the key that it is to have."""
+    """A sound table of the survey and its key in the catalog."""
 
     key: ContentKey
     table: AcceptedTable
 
     def as_content(self) -> IcebergTable | IcebergView:
-        """The content, still without an id."""
+        """Convert the table to a content without an id."""
         if self.table.kind == "view":
             return IcebergView(
                 metadata_location=self.table.metadata_location,
@@ -47,7 +47,7 @@ class WantedTable:
 
 @dataclass(frozen=True, slots=True)
 class ImportPlan:
-    """The tables by what is to be done: put, move forward (with what is there now), nothing, report."""
+    """The tables by action: put, move forward (with the present content), leave unchanged, report."""
 
     new: tuple[WantedTable, ...] = ()
     forward: tuple[tuple[WantedTable, IcebergTable | IcebergView], ...] = ()
@@ -56,7 +56,7 @@ class ImportPlan:
 
 
 def check_import_keys(outcomes: Iterable[SurveyOutcome]) -> tuple[list[WantedTable], list[QuarantinedTable]]:
-    """The tables whose keys and locations a catalog can hold, in key order, and everything that is quarantined, in the survey's order."""
+    """The tables whose keys and locations are valid, in key order, and all quarantined outcomes, in the survey's order."""
     wanted: list[WantedTable] = []
     refused: list[QuarantinedTable] = []
     for outcome in outcomes:
@@ -75,11 +75,11 @@ def plan_import(
     is_sync: bool,
     proofs: Mapping[ContentKey, LineageProof] = MappingProxyType({}),
 ) -> ImportPlan:
-    """Decide about tables of which no two share a key.
+    """Plan the import of tables of which no two share a key.
 
-    present       what the catalog has at their keys and at those of the namespaces above them
-    is_sync       move a table forward whose new metadata grew out of what the catalog has; otherwise only report the difference
-    proofs        of that, for tables that were looked at; of others their own log tells
+    present       the catalog's contents at their keys and at the namespaces above them
+    is_sync       move a table forward if its new metadata follows the catalog's; otherwise only report the difference
+    proofs        of that, for tables that were compared; for others their own log decides
     """
     new: list[WantedTable] = []
     forward: list[tuple[WantedTable, IcebergTable | IcebergView]] = []
@@ -102,12 +102,12 @@ def plan_import(
 
 
 def missing_namespaces(keys: Iterable[ContentKey], present: Mapping[ContentKey, Content]) -> list[ContentKey]:
-    """The namespaces that the keys need and the catalog has not, outer ones first."""
+    """The namespaces that the keys need and the catalog lacks, outer ones first."""
     return sorted({ancestor for key in keys for ancestor in key.ancestors()} - present.keys())
 
 
 def quarantine_table(one: WantedTable, code: QuarantineCode, fault: str) -> QuarantinedTable:
-    """A sound table that cannot be imported all the same."""
+    """Quarantine a sound table that cannot be imported."""
     message = f"{one.table.directory}: {one.key} {fault}"
     return QuarantinedTable(directory=one.table.directory, key=one.table.key, code=code, message=message)
 
@@ -155,9 +155,9 @@ def _faults(
 
 
 def _difference(one: WantedTable, there: IcebergTable | IcebergView) -> str | None:
-    """What shows that the file which the catalog has was written anew under its name, as a table created again may be; None: nothing.
+    """The difference that shows that the catalog's file was rewritten under its name, as by a recreated table; None: nothing.
 
-    No metadata log can tell that such a file grew out of the one before it.
+    No metadata log can show that such a file follows the one before it.
     """
     if other := _other(one, there):
         return other
@@ -171,7 +171,7 @@ def _difference(one: WantedTable, there: IcebergTable | IcebergView) -> str | No
 
 
 def _hindrance(one: WantedTable, there: IcebergTable | IcebergView, proof: LineageProof | None) -> str | None:
-    """Why an import cannot move what the catalog has forward to what lies there; None: it can."""
+    """Why an import cannot move the catalog's content forward to the table found; None: it can."""
     if other := _other(one, there):
         return other
     if proof is not None and proof.metadata_location == there.metadata_location:
@@ -212,7 +212,7 @@ def _uuid(content: IcebergTable | IcebergView) -> str | None:
 
 
 def _content_text(content: IcebergTable | IcebergView) -> str:
-    """All that a content says of its metadata but where it lies, and the uuid."""
+    """The fields that a content copies from its metadata, without the location and the uuid, as text."""
     if isinstance(content, IcebergView):
         return f"version {content.version_id} with schema {content.schema_id}"
     return (
@@ -222,7 +222,7 @@ def _content_text(content: IcebergTable | IcebergView) -> str:
 
 
 class LentPlaces:
-    """What the tables of an import, that are in the catalog by now, have elsewhere. Mostly there is nothing."""
+    """The places outside of their own folders in which the import's committed tables have files. Mostly there are none."""
 
     def __init__(self) -> None:
         self._folders: dict[bytes, list[tuple[str, str]]] = {}
@@ -236,7 +236,7 @@ class LentPlaces:
                         lent.append((table.directory, folder))
 
     def fault(self, claim: TableClaim) -> str:
-        """Why a new table may not have a place: the table of another directory has files there. An empty text: it may."""
+        """Why a new table may not have a place: another directory's table has files there. An empty text: it may."""
         for place in claim.places() if self._folders else ():
             for other, folder in self._folders.get(place, ()):
                 if other != claim.location:
@@ -245,7 +245,7 @@ class LentPlaces:
 
 
 def find_intrusions(wishes: Sequence[TableClaim], elsewhere: Mapping[UUID, Sequence[str]]) -> dict[UUID, str]:
-    """Which of some tables have files in a place that another of them wants, by content id: the folder."""
+    """Find tables that have files in a place that another of them wants: the folder by content id."""
     if not any(elsewhere.values()):
         return {}
     wanted: dict[bytes, set[UUID]] = {}

@@ -1,4 +1,4 @@
-"""What an import did: a summary as a value, and a row for every table that it looked at; also as a Parquet file.
+"""The report of an import: a summary as a value, and a row for every table that it looked at; also as a Parquet file.
 
 Only ``ParquetReport`` needs pyarrow, and only when it is opened.
 """
@@ -19,14 +19,14 @@ ROWS_SHOWN = 100
 
 
 class ReportRow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What became of one table directory.
+    """The outcome of one table directory.
 
-    outcome       ``imported``, ``updated``, ``unchanged`` or ``quarantined``; of a table that the survey did not meet, because its
-                  metadata is gone, ``gone`` or ``dropped``
-    code, message why it is quarantined; of others the message may tell why they were left as they are
+    outcome       ``imported``, ``updated``, ``unchanged`` or ``quarantined``; ``gone`` or ``dropped`` for a table that the survey did
+                  not meet, because its metadata is gone
+    code, message why it is quarantined; for others the message may say why they were left unchanged
     rule, evidence  how its latest metadata was chosen
     version       the format version
-    commit        hash of the commit that brought it in, moved it or dropped it; empty when nothing was written
+    commit        hash of the commit that imported, moved or dropped it; empty when nothing was written
     """
 
     key: tuple[str, ...]
@@ -45,18 +45,18 @@ class ReportRow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class ImportReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What an import did, or in a dry run would do.
+    """The summary of an import, done or simulated.
 
     surveyed      table directories that were looked at: imported + updated + unchanged + quarantined
-    known         of the unchanged ones: those where the folder's latest metadata is none of the branch's, and known all the same, or
+    known         unchanged tables whose folder's latest metadata is not the branch's, but is known to the catalog, or was
                   written by a client of the catalog for a commit that did not happen
     gone          tables of the catalog whose metadata is gone, and that stay
-    dropped       the same, and dropped from the catalog, as the import asks
-    namespaces    how many were created
-    rules         how many tables' latest metadata was chosen by which rule
+    dropped       tables whose metadata is gone, dropped from the catalog because the import asks for it
+    namespaces    the number of namespaces created
+    rules         by rule, the number of tables whose latest metadata it chose
     commits       hashes, oldest first
     quarantined   the first ``ROWS_SHOWN`` of them, by directory
-    reasons       how many tables were quarantined for which reason
+    reasons       by reason, the number of quarantined tables
     """
 
     dry_run: bool = False
@@ -74,7 +74,7 @@ class ImportReport(msgspec.Struct, frozen=True, kw_only=True):
     reasons: dict[str, int] = {}
 
     def codes(self) -> dict[str, int]:
-        """How many tables were quarantined for which reason."""
+        """The number of quarantined tables by reason code."""
         return dict(self.reasons)
 
     def outcome(self, *, limit: int = ROWS_SHOWN) -> dict[str, Any]:
@@ -113,7 +113,7 @@ def report_row(outcome: SurveyOutcome, done: str, *, commit: str = "", message: 
 
 
 def quarantined_row(outcome: SurveyOutcome, verdict: QuarantinedTable) -> ReportRow:
-    """The row of a table that is quarantined; where it was sound by itself, with what the survey told of it."""
+    """The row of a quarantined table; for a table that is sound by itself, with the survey's findings."""
     if isinstance(outcome, QuarantinedTable):
         return ReportRow(
             key=verdict.key, directory=verdict.directory, outcome="quarantined", code=str(verdict.code), message=verdict.message
@@ -138,7 +138,7 @@ REPORT_COLUMNS = (
     ),
     ("kind", "string", "table or view; empty where that was not found out"),
     ("rule", "string", "which rule told its latest metadata"),
-    ("evidence", "list<string>", "what the choice rests on, and what was verified"),
+    ("evidence", "list<string>", "what was seen when it was told, and what was verified"),
     ("metadata_location", "string", "the latest metadata"),
     ("uuid", "string", "of the table or view; empty where it has none"),
     ("version", "int32", "format version; null where that was not found out"),
@@ -154,7 +154,7 @@ class ParquetReport:
     """Writes rows as they come: ``with ParquetReport(file) as report: report.add_row(row)``."""
 
     def __init__(self, file: Path) -> None:
-        """raises        RefusedError when pyarrow is missing"""
+        """Open the report; raises RefusedError when pyarrow is missing."""
         try:
             import pyarrow
             import pyarrow.parquet
