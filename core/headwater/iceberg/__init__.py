@@ -1,6 +1,6 @@
-"""Iceberg tables that lie in a file system: find them, choose their latest metadata, and tell sound tables from broken ones.
+"""Iceberg tables in a file system: find them, choose their latest metadata, and separate sound tables from broken ones.
 
-These are rules over values: listings and bytes go in, outcomes come out. This floor must not know stores, indexes, commits,
+These are rules over values: listings and bytes go in, outcomes come out. This package must not know stores, indexes, commits,
 catalogs, tasks or Spark. Only ``filesystem`` touches a file system (and deletes for ``LakeFolder`` alone), and
 ``survey_outcomes`` a temporary file.
 """

@@ -1,4 +1,4 @@
-"""Records of Avro files, as manifests and manifest lists are."""
+"""Reads the records of Avro files, the format of manifests and manifest lists."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _MOST_LEVELS = 50
 
 
 def read_records(data: bytes) -> list[dict[str, Any]]:
-    """All records of a file, dates and the like as the plain numbers and bytes that they are written as.
+    """Read all records of a file; dates and other logical types stay the numbers and bytes that were written.
 
-    raises        ValueError when it is broken, without a word of what is in it: what a library says of a file may hold much of it
+    raises        ValueError when the file is broken, with no text of the file: a library's message may quote much of it
     """
     from fastavro import reader  # only who follows manifests needs it
 
@@ -40,7 +40,7 @@ def read_records(data: bytes) -> list[dict[str, Any]]:
 
 
 def _tamed(data: bytes) -> bytes:
-    """The file with a schema that cannot hurt, and without logical types: a date may well be later than Python knows."""
+    """Replace the schema by a harmless one without logical types: a date may be later than Python's last."""
     from fastavro import schemaless_reader, schemaless_writer
 
     file, tamed = io.BytesIO(data), io.BytesIO()
@@ -53,20 +53,23 @@ def _tamed(data: bytes) -> bytes:
 
 
 class _Names:
-    """The names that a schema has defined on the way. fastavro believes a schema: by one that holds itself the process would overflow
-    its stack and die, and an array of what takes no bytes would never end."""
+    """The names that a schema has defined so far.
+
+    fastavro trusts a schema: a recursive one would overflow the stack and kill the process, and an array of items without bytes
+    would never end.
+    """
 
     def __init__(self) -> None:
         self._open: set[str] = set()
         self._takes: dict[str, bool] = {}
 
     def tame(self, schema: object) -> None:
-        """Take the logical types out of the schema of a record that can be read; raises ValueError for any other."""
+        """Remove the logical types from a record's schema; raises ValueError for a schema that cannot be read safely."""
         if not isinstance(schema, dict) or schema.get("type") != "record" or not self._takes_bytes(schema, 0):
             raise ValueError("the schema is not that of a record")
 
     def _takes_bytes(self, schema: object, level: int) -> bool:
-        """Whether each value takes a byte at least."""
+        """True if each value takes at least one byte."""
         if level > _MOST_LEVELS:
             raise ValueError(f"a schema deeper than {_MOST_LEVELS} levels")
         if isinstance(schema, str):
@@ -104,7 +107,7 @@ class _Names:
         return self._takes[last]
 
     def _name(self, schema: dict[str, Any]) -> str:
-        """Names count without their namespace: so none that is still open is taken for another."""
+        """The name without its namespace, so that no type still being defined is mistaken for another."""
         name = _last(schema["name"])
         if name in self._open or name in _PRIMITIVES or name == "null":
             raise ValueError(f"the type {name!r} within itself")

@@ -6,8 +6,8 @@
     later turns                earlier metadata files; those that lead to others come after these
     last turn (LAST_TURN)      the metadata file itself
 
-The files of a turn are found through files of later turns. So whoever deletes turn by turn can be stopped anywhere, and finds
-the rest again.
+The files of a turn are found through files of later turns. So a deletion turn by turn can be stopped anywhere, and finds the
+rest again.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class ReachedFile(NamedTuple):
 
 
 def purgeable_document(data: bytes, *, path: str) -> dict[str, Any]:
-    """The metadata in a file, if all files of its table can be told.
+    """Read the metadata in a file, if all files of its table can be determined.
 
     raises        RefusedError that says why not
     """
@@ -59,7 +59,7 @@ def purgeable_document(data: bytes, *, path: str) -> dict[str, Any]:
 
 
 def check_purgeable(document: Document, *, path: str) -> None:
-    """Pass if all files of a table can be told, and may be deleted.
+    """Check that all files of a table can be determined, and may be deleted.
 
     raises        RefusedError that says why not
     """
@@ -86,14 +86,14 @@ def reachable_files(
     missed: list[str] | None = None,
     storage: LakeStorage = STORAGE,
 ) -> Iterator[ReachedFile]:
-    """Every file that a table's metadata reaches, some more than once: all snapshots, all that earlier versions had in the same log.
+    """Every file that a table's metadata reaches, some more than once: all snapshots, and all that earlier versions in the same log had.
 
-    document      as ``purgeable_document`` gives it
-    root          the file that it is of
+    document      as ``purgeable_document`` returns it
+    root          the metadata file that contains it
     within        the table's location; only metadata files below it are followed further back
-    allowed       where manifests and lists may be read besides: one that lies elsewhere is told as a fault, whatever is there
-    was_begun     manifests and lists that are not there were deleted before; otherwise they are missed
-    missed        filled with the faults of manifests and lists that are missing or cannot be read, which are passed over then
+    allowed       other locations of manifests and lists; one elsewhere is reported as a fault without a look at the storage
+    was_begun     missing manifests and lists were deleted by an earlier run; otherwise they are faults
+    missed        filled with the faults of manifests and lists that are missing or cannot be read, which are then passed over
     raises        RefusedError, naming such manifests and lists, where ``missed`` is None; UnavailableError
     """
     walk = _ManifestWalk(storage, was_begun, (within, *allowed))
@@ -114,7 +114,7 @@ def reachable_files(
 
 
 class _ManifestWalk:
-    """Reads lists and manifests, several at a time, and keeps what is wrong with them: all is told at once."""
+    """Reads lists and manifests, several at a time, and collects the faults: all are reported at once."""
 
     def __init__(self, storage: LakeStorage, was_begun: bool, readable: Sequence[str]) -> None:
         self._storage = storage
@@ -132,7 +132,7 @@ class _ManifestWalk:
         return self._paths(location, lambda record: record["manifest_path"])
 
     def files_of(self, location: str) -> list[str]:
-        """Also files that a snapshot has deleted: earlier ones had them."""
+        """The files of a manifest, with those that a snapshot has deleted, because earlier snapshots had them."""
         return self._paths(location, lambda record: record["data_file"]["file_path"])
 
     @property
@@ -161,10 +161,10 @@ class _ManifestWalk:
             if not (is_gone and self._was_begun):
                 self._faults.append(f"{location} is not there" if is_gone else str(unfit))
             return []
-        except RefusedError as fault:  # for its location
+        except RefusedError as fault:  # the location is malformed or not allowed
             self._faults.append(str(fault))
             return []
-        except (ValueError, LookupError, TypeError) as fault:  # whose text may quote the file, which may be anything
+        except (ValueError, LookupError, TypeError) as fault:  # its message may quote the file, whose content is untrusted
             _logger.info("not an Avro manifest", location=location, fault=repr(fault.__cause__ or fault))
             self._faults.append(f"{location} is not an Avro manifest or manifest list")
             return []
@@ -172,7 +172,7 @@ class _ManifestWalk:
 
 
 def _named_by(document: Document) -> tuple[dict[str, None], dict[str, None]]:
-    """Manifest lists, and the manifests that version 1 may name itself."""
+    """The manifest lists of a document, and the manifests that version 1 may name inline."""
     lists, manifests = dict[str, None](), dict[str, None]()
     for snapshot in document.get("snapshots") or ():
         if isinstance(snapshot.get("manifest-list"), str):
@@ -188,7 +188,7 @@ def _statistics(document: Document) -> Iterator[str]:
 
 
 def _earlier(document: Document, root: str, within: str, storage: LakeStorage) -> Iterator[ReachedFile]:
-    """The files of the log; of the oldest of them that is there, those of its own log; and so on. What leads on goes later."""
+    """The metadata files of the log, and those of the log of its oldest existing file, and so on. Files that lead on get a later turn."""
     seen, turn = {root}, LAST_TURN - 1
     while True:
         log = [entry for entry in _log(document) if entry not in seen]
@@ -210,7 +210,7 @@ def _log(document: Document) -> Sequence[str]:
 
 
 def _read(location: str, within: str, storage: LakeStorage) -> dict[str, Any] | None:
-    """An earlier version, if it is one of this table: engines remove those that they no longer want, and others lead nowhere."""
+    """Read an earlier version if it belongs to this table. Engines expire old files, so a missing one is normal."""
     if not is_within(location, within):
         return None
     try:

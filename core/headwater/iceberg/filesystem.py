@@ -33,11 +33,12 @@ _STRANGE = "\ufffd"
 
 
 class LakeStorage:
-    """Reads what lies at canonical locations. Keeps nothing, so that it is as good on an executor as here."""
+    """Reads files at canonical locations. Keeps no state, so it works in any process, such as a Spark executor."""
 
     def list_files(self, folder: str) -> Iterator[FileInfo]:
-        """Every file below a folder, in no order, and in the place of folders that may not be listed one with that fault; none where
-        there is no folder.
+        """List every file below a folder, unordered; none if there is no folder.
+
+        A folder that may not be listed is represented by an entry with that fault.
 
         raises        UnavailableError when the storage does not answer
         """
@@ -55,16 +56,16 @@ class LakeStorage:
             raise UnavailableError(f"cannot list {folder}: {fault}") from fault
 
     def list_metadata(self, directory: str) -> list[FileInfo]:
-        """The files right in the metadata folder of a table; none where there is no such folder.
+        """List the files directly in a table's metadata folder; none if there is no such folder.
 
         raises        as ``list_folder`` does
         """
         return self.list_folder(f"{directory}/metadata")
 
     def list_folder(self, folder: str) -> list[FileInfo]:
-        """The files directly in a folder; none if the folder does not exist.
+        """List the files directly in a folder; none if the folder does not exist.
 
-        raises        UnfitError with NO_ACCESS; UnavailableError when the storage does not answer
+        raises        RejectedTable with NO_ACCESS; UnavailableError when the storage does not answer
         """
         system, root = open_file_system(folder)
         try:
@@ -83,9 +84,9 @@ class LakeStorage:
             raise UnavailableError(f"cannot list {folder}: {fault}") from fault
 
     def read_file(self, file: FileInfo) -> bytes:
-        """The content of a listed file.
+        """Read a listed file.
 
-        raises        UnfitError with BAD_LOCATION, VANISHED, CORRUPT for what is no file or a link to nowhere, NO_ACCESS or
+        raises        RejectedTable with BAD_LOCATION, VANISHED, CORRUPT for what is no file or a link to nowhere, NO_ACCESS or
                       TOO_LARGE; UnavailableError when the storage does not answer
         """
         if _STRANGE in file.path:
@@ -119,9 +120,9 @@ class LakeStorage:
             raise UnavailableError(f"cannot read {file.path}: {fault}") from fault
 
     def has_file(self, location: str) -> bool:
-        """Whether there is a file.
+        """True if a file exists.
 
-        raises        UnfitError with BAD_LOCATION or NO_ACCESS; UnavailableError when the storage does not answer
+        raises        RejectedTable with BAD_LOCATION or NO_ACCESS; UnavailableError when the storage does not answer
         """
         system, path = open_file_system(location)
         try:
@@ -143,9 +144,9 @@ STORAGE = LakeStorage()
 
 
 def divide_location(location: str) -> list[str]:
-    """The folders of a location that can be surveyed apart from each other, sorted: no table reaches over two of them.
+    """Divide a location into folders that can be surveyed independently, sorted: no table reaches over two of them.
 
-    These are the folders right below it, or, where the location is a table itself, the location alone.
+    These are the folders directly below it, or, where the location is a table itself, the location alone.
 
     raises        NotFoundError when the location is no folder, UnavailableError when the storage does not answer
     """
@@ -167,7 +168,7 @@ def divide_location(location: str) -> list[str]:
 
 
 def _is_worth_naming(entry: DirectoryEntry) -> bool:
-    """Links to nowhere are no files; but one in the place of metadata must not be passed over for the version before it."""
+    """True for a file, and for a dangling link with the name of metadata: the version before it must not be taken instead."""
     return entry.size != NOWHERE or parse_metadata_name(entry.path.rpartition("/")[2]) is not None
 
 
@@ -176,7 +177,7 @@ def _file_info(base: str, root: str, entry: DirectoryEntry) -> FileInfo:
 
 
 def _location_of_path(base: str, root: str, path: str) -> str:
-    """The location of a path below a root, which is the location ``base``."""
+    """Convert a path below a root to a location; the root is the location ``base``."""
     return canonical_location(f"{base.rstrip('/')}/{utf8_path(path.removeprefix(root)).lstrip('/')}".rstrip("/"))
 
 
@@ -184,21 +185,21 @@ _DELETED_AT_ONCE = 16
 
 
 class FolderFile(NamedTuple):
-    """A file: where it lies, and its path on the file system."""
+    """A file: its location, and its path on the file system."""
 
     location: str
     path: str
 
 
 class LakeFolder:
-    """A listing never goes through links to other folders, so what it names does lie here."""
+    """Lists and deletes the files of a folder. A listing never follows links to other folders, so its files do lie in this one."""
 
     def __init__(self, location: str) -> None:
         self.location = canonical_location(location)
         self._system, self._root = open_file_system(self.location)
 
     def list_files(self) -> Iterator[FolderFile]:
-        """Every file, in no order; none where there is no folder.
+        """List every file, unordered; none if there is no folder.
 
         raises        RefusedError where it may not be listed; UnavailableError when the storage does not answer
         """
@@ -216,7 +217,7 @@ class LakeFolder:
             raise UnavailableError(f"cannot list {self.location}: {fault}") from fault
 
     def delete_files(self, paths: Sequence[str]) -> None:
-        """Delete files, by the paths of a listing. One that is gone already is as good.
+        """Delete files, by the paths of a listing. A file that is gone already counts as deleted.
 
         raises        RefusedError where that is not allowed; UnavailableError when the storage does not answer: others may be deleted
         """
@@ -254,14 +255,14 @@ NOWHERE = -1
 
 
 class NotAFileError(OSError):
-    """There is something of this name, and it is no file: a folder, a pipe, a socket or a device."""
+    """The path exists and is no file: a folder, a pipe, a socket or a device."""
 
 
 class DirectoryEntry(NamedTuple):
     """One name in a listing; ``mtime`` in microseconds since 1970, 0 where the file system does not say.
 
-    size          in bytes; NOWHERE: it is a link that leads to nothing
-    fault         of a folder that cannot be listed: why
+    size          in bytes; NOWHERE: it is a dangling link
+    fault         why a folder cannot be listed
     """
 
     path: str
@@ -275,17 +276,17 @@ NO_TEXT = "its name is no UTF-8, so rename it"
 
 
 def is_utf8_path(path: str) -> bool:
-    """Whether a path can be written down: names of local files are bytes, and Python puts lone surrogates for those that are no UTF-8."""
+    """True if a path is valid UTF-8: Python decodes other bytes in local file names to lone surrogates, which cannot be encoded."""
     return path.isascii() or not _LONE.search(path)
 
 
 def utf8_path(path: str) -> str:
-    """A path that can be written down, and leads nowhere where the true one is no text."""
+    """A path that can be encoded; for a true path that is not valid text, it leads nowhere."""
     return path if is_utf8_path(path) else _LONE.sub("\ufffd", path)
 
 
 def is_through_link(place: str, outer: str) -> bool:
-    """Whether the way from one local folder to what lies within it leads through a link; of other storages it never does.
+    """True if the way from a local folder to a place within it goes through a link; always False for other storages.
 
     place, outer   locations, the first within the second
     """
@@ -298,37 +299,42 @@ def is_through_link(place: str, outer: str) -> bool:
 
 
 class FileSystem(Protocol):
-    """What imports and purges ask of a file system. Every answer comes from the storage, none from a cache."""
+    """The operations of a file system that imports and purges need. Every answer comes from the storage, none from a cache."""
 
     def is_folder(self, path: str) -> bool: ...
 
     def list_children(self, path: str) -> Iterator[DirectoryEntry]:
-        """What lies right in a folder."""
+        """List the entries directly in a folder."""
 
     def list_below(self, path: str) -> Iterator[DirectoryEntry]:
-        """All files below a folder, in no order, and the folders that may not be listed, with the fault. One that went away meanwhile
-        is empty; any other failure raises."""
+        """List all files below a folder, unordered, and the folders that may not be listed, with the fault.
+
+        A folder that disappeared meanwhile is empty; any other failure raises.
+        """
 
     def file_size(self, path: str) -> int:
-        """The size of a file in bytes; FileNotFoundError for a path that leads nowhere, NoFileError where something else is,
-        RefusedError for one that cannot be asked for."""
+        """The size of a file in bytes.
+
+        raises        FileNotFoundError for a path that leads nowhere; NotAFileError for something else than a file; RefusedError for a
+                      path that the storage cannot be asked for
+        """
 
     def read_bytes(self, path: str) -> bytes:
-        """What is in a file; fails as ``size`` does."""
+        """Read a file; raises what ``file_size`` raises."""
 
     def delete_file(self, path: str) -> None:
-        """Delete one file: of exactly this name, which is no pattern."""
+        """Delete one file of exactly this name, which is not taken as a pattern."""
 
 
 def open_file_system(location: str) -> tuple[FileSystem, str]:
-    """The file system of a canonical location, and the location's path on it.
+    """Open the file system of a canonical location; returns it with the location's path on it.
 
-    raises        RefusedError when nothing here reaches it; UnavailableError when the storage does not answer
+    raises        RefusedError when no driver reaches it; UnavailableError when the storage does not answer
     """
     scheme, _, rest = location.partition("://")
     if scheme == "file":
         return _LOCAL, rest
-    if "::" in location:  # fsspec would open what stands behind it by another driver
+    if "::" in location:  # "a::b" is a chained URL: fsspec would open b with another driver
         raise RefusedError(f"{location} contains '::', which drivers read as a chain of file systems: rename it")
     try:
         system, path = fsspec.core.url_to_fs(location)
@@ -337,7 +343,7 @@ def open_file_system(location: str) -> tuple[FileSystem, str]:
             return _open_arrow(scheme, rest, fault)
         raise RefusedError(f"no file system for {location}: {fault}") from fault
     except OSError as fault:
-        told = str(fault).partition("\n")[0]  # of Hadoop's library there follow all the places where it is not
+        told = str(fault).partition("\n")[0]  # Hadoop's message goes on with every path where the library is not
         if told.startswith("Unable to load"):
             raise RefusedError(f"no file system for {location}: {told}, so install it") from fault
         raise UnavailableError(f"cannot open {location}: {told}") from fault
@@ -361,7 +367,7 @@ class _LocalFiles:
                         raise
                     if entry.is_symlink():
                         yield DirectoryEntry(entry.path, False, NOWHERE)
-                    continue  # else it went away since it was listed
+                    continue  # otherwise it disappeared since it was listed
                 yield DirectoryEntry(entry.path, False, status.st_size, status.st_mtime_ns // 1000)
 
     def list_below(self, path: str) -> Iterator[DirectoryEntry]:
@@ -371,7 +377,7 @@ class _LocalFiles:
         return _status(path).st_size
 
     def read_bytes(self, path: str) -> bytes:
-        _status(path)  # to open a pipe would wait for who writes, and to open a device may do anything
+        _status(path)  # opening a pipe would wait for a writer, and opening a device may do anything
         with open(path, "rb", buffering=0) as file:  # noqa: PTH123  # a Path and a buffer take as long as the read itself
             return file.readall()
 
@@ -383,7 +389,7 @@ _LOCAL = _LocalFiles()
 
 
 def _status(path: str) -> os.stat_result:
-    """Of a local file."""
+    """The ``os.stat`` result of a local file."""
     if "\0" in path:
         raise FileNotFoundError(errno.ENOENT, "no name has a zero byte in it", path)
     with _path_errors(path):
@@ -406,8 +412,11 @@ class _FsspecFiles:
             yield _fsspec_entry(info)
 
     def list_below(self, path: str) -> Iterator[DirectoryEntry]:
-        """Storages with a listing of their own give it in few calls, and raise when it fails. fsspec's walk for all others passes
-        over folders that it cannot list, by which tables would seem to be gone; so these are walked here."""
+        """List all files below a folder.
+
+        Storages with a recursive listing give it in few calls, and raise when it fails. For others this walks the folders itself,
+        because fsspec's walk skips folders that it cannot list, and their tables would seem to be gone.
+        """
         if (getattr(type(self._system), "_find", None) or type(self._system).find) in _GENERIC_FINDS:
             return _walk(self, path)
         return (_fsspec_entry(info) for info in self._system.find(path, detail=True).values())
@@ -469,9 +478,9 @@ class _ArrowFiles:
 
 
 def _open_arrow(scheme: str, rest: str, lacking: Exception) -> tuple[FileSystem, str]:
-    """pyarrow's own client for an object store: it is configured by the environment, as fsspec's are.
+    """Open pyarrow's own client for an object store, configured by the environment as fsspec's clients are.
 
-    Only the bucket is given to it as a URI: it would refuse a space in a path, and decode what is not encoded.
+    Only the bucket is passed as a URI: with a whole URI, pyarrow refuses a space in a path, and decodes what is not encoded.
     """
     bucket, slash, path = rest.partition("/")
     try:
@@ -489,7 +498,7 @@ def _open_arrow(scheme: str, rest: str, lacking: Exception) -> tuple[FileSystem,
 
 @contextmanager
 def _arrow_errors() -> Iterator[None]:
-    """pyarrow tells what a store answered in the text of its errors alone, and asks none for a name with an empty folder in it."""
+    """Convert pyarrow's errors: only their text gives the store's answer, and a ValueError is a name that pyarrow refuses."""
     try:
         yield
     except OSError as fault:
@@ -504,7 +513,7 @@ def _arrow_errors() -> Iterator[None]:
 
 @contextmanager
 def _path_errors(path: str) -> Iterator[None]:
-    """What is wrong with a path itself stays so, however often the storage is asked."""
+    """Convert errors of the path itself to FileNotFoundError or NotAFileError: a retry never helps."""
     try:
         yield
     except OSError as fault:
@@ -526,7 +535,7 @@ def _walk(system: FileSystem, root: str) -> Iterator[DirectoryEntry]:
                 else:
                     yield entry
         except FileNotFoundError:
-            continue  # went away since its parent was listed
+            continue  # disappeared since its parent was listed
         except PermissionError as fault:
             yield DirectoryEntry(folder, True, fault=f"{fault}, so grant the worker read access")
 
@@ -536,7 +545,7 @@ def _fsspec_entry(info: Mapping[str, Any]) -> DirectoryEntry:
 
 
 def _mtime(info: Mapping[str, Any]) -> int:
-    """Microseconds since 1970, or 0: drivers call it by different names, as a number, a datetime or a text."""
+    """Microseconds since 1970, or 0: drivers give it under different names, as a number, a datetime or a text."""
     value = next((info[name] for name in ("mtime", "LastModified", "last_modified", "updated", "created") if info.get(name)), 0)
     if isinstance(value, str):
         try:

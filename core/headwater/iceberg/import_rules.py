@@ -1,4 +1,4 @@
-"""What an import takes from a metadata document that is sound, and where its files may lie."""
+"""The rules by which an import accepts a sound metadata document, and the locations that its files may lie in."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ _ADVICE = {
 def accept_metadata(
     document: Document, choice: MetadataChoice, table: TableFiles, allowed: Sequence[str], *, tolerate: Container[str] = ()
 ) -> AcceptedTable:
-    """What an import takes from a metadata document. A table of the draft format 4 is taken as it is, without being judged.
+    """Accept the table of a metadata document. A table of the draft format 4 is accepted without validation.
 
     allowed       locations that the table's files may lie in
     tolerate      codes of faults for which a table is not refused
-    raises        UnfitError: UNSUPPORTED_VERSION, INVALID, INCONSISTENT, LOCATION_MISMATCH or OUTSIDE_ALLOWED
+    raises        RejectedTable: UNSUPPORTED_VERSION, INVALID, INCONSISTENT, LOCATION_MISMATCH or OUTSIDE_ALLOWED
     """
     path = choice.file.path
     try:
@@ -61,7 +61,7 @@ def accept_metadata(
 
 
 def _tolerated(document: Document, choice: MetadataChoice, table: TableFiles, fault: FaultError) -> AcceptedTable:
-    """The table by what its document states, where it does."""
+    """Accept a table with a tolerated fault, by the facts that its document states."""
     code, _ = _ADVICE[fault.kind]
     try:
         facts = stated_facts(document)
@@ -101,7 +101,7 @@ def _log(document: Document) -> Iterator[str]:
 
 
 def _check_location(document: Document, table: TableFiles, path: str) -> None:
-    """Only a document of the draft may be without a location: it lies where it lies."""
+    """Check the location of a document. Only one of the draft may lack it: its folder is its location."""
     location = document.get("location")
     if location is None and document.get("format-version") == RAW_VERSION:
         return
@@ -120,7 +120,7 @@ def _check_location(document: Document, table: TableFiles, path: str) -> None:
 
 
 def _writes_there(document: Document, path: str) -> bool:
-    """Whether a table writes its metadata to the folder of this file, apart from its own."""
+    """True if a table writes its metadata to the folder of this file, outside of its location."""
     properties = document.get("properties")
     place = properties.get("write.metadata.path") if isinstance(properties, dict) else None
     return (
@@ -129,7 +129,7 @@ def _writes_there(document: Document, path: str) -> bool:
 
 
 def _check_allowed(document: Document, allowed: Sequence[str], path: str) -> list[str]:
-    """Everything that a collector may one day delete for this table lies where the catalog allows; returns the folders of its files."""
+    """Check that every file a collector may one day delete for this table lies where the catalog allows; returns the files' folders."""
     is_raw = document.get("format-version") == RAW_VERSION and not is_view(document)
     folders: dict[str, bool] = {}
     of_files: dict[str, str] = {}
@@ -137,7 +137,7 @@ def _check_allowed(document: Document, allowed: Sequence[str], path: str) -> lis
         folder, _, name = location.rpartition("/")
         if what not in _PLACES and not (is_raw and _is_below(location)):
             of_files.setdefault(folder, location)
-        if folder not in folders:  # ten thousand manifest lists lie in one folder: it is looked at once
+        if folder not in folders:  # ten thousand manifest lists may lie in one folder: it is checked once
             folders[folder] = _is_allowed(folder, allowed)
         if folders[folder] and name not in (".", ".."):
             continue
@@ -155,14 +155,14 @@ def _is_allowed(location: str, allowed: Sequence[str]) -> bool:
 
 
 def _folder_of(location: str) -> str:
-    """The folder of a file; the location itself where that would be no place."""
+    """The folder of a file; the location itself if the folder is no valid place."""
     spelled = canonical_location(location)
     folder = spelled.rpartition("/")[0]
     return spelled if folder.endswith("/") else folder
 
 
 def _is_below(location: str) -> bool:
-    """A path of the draft that is relative to the table, and stays there."""
+    """True for a path of the draft format that is relative to the table and does not leave it."""
     first, *rest = location.split("/")
     return first != "" and ":" not in first and ".." not in (first, *rest)
 
@@ -185,7 +185,7 @@ def _locations(document: Document) -> Iterator[tuple[str, str]]:
 
 
 def _objects(document: Document, name: str) -> Iterator[dict[str, Any]]:
-    """Of a list in a document that may never have been judged."""
+    """The objects of a list in a document that may not have been validated."""
     found = document.get(name)
     yield from (entry for entry in (found if isinstance(found, list) else ()) if isinstance(entry, dict))
 

@@ -1,4 +1,4 @@
-"""Lists of files that somebody else made, such as S3 Inventory: they are read instead of listing a storage."""
+"""Inventories: lists of files made by another program, such as S3 Inventory, read instead of listing a storage."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class _Listed(msgspec.Struct):
 
 
 class _Manifest(msgspec.Struct):
-    """What S3 Inventory says of one list."""
+    """The manifest of one S3 Inventory list."""
 
     files: list[_Listed]
     fileSchema: str = ""  # noqa: N815  # S3's spelling
@@ -49,10 +49,10 @@ class _Manifest(msgspec.Struct):
 
 
 def inventory_parts(url: str) -> list[InventoryPart]:
-    """The files of an inventory: the one at the URL itself, or, where that is S3 Inventory's ``manifest.json``, all that it names.
+    """The files of an inventory: the one at the URL itself, or all that it names if it is S3 Inventory's ``manifest.json``.
 
     url           canonical
-    raises        NotFoundError · UnavailableError · RefusedError for a manifest that is none, or lists in ORC
+    raises        NotFoundError · UnavailableError · RefusedError for a malformed manifest, or lists in ORC
     """
     if url.rpartition("/")[2] != _MANIFEST:
         return [InventoryPart(url)]
@@ -68,7 +68,7 @@ def inventory_parts(url: str) -> list[InventoryPart]:
 
 
 def read_inventory_part(part: InventoryPart) -> Iterator[FileInfo]:
-    """The files that one part of an inventory lists; those that S3 marks as deleted or overwritten are left out.
+    """Read the files that one part of an inventory lists, without those that S3 marks as deleted or overwritten.
 
     A part is CSV with a header line (packed with gzip or not) or Parquet, told by its content, and has either the columns ``path``,
     ``size`` and, if known, ``mtime`` (ISO 8601, or microseconds since 1970), or S3 Inventory's ``Bucket``, ``Key`` (in CSV
@@ -129,7 +129,7 @@ def _parquet_rows(url: str, data: bytes) -> Iterator[Mapping[str, Any]]:
 
 
 def _check(url: str, columns: Sequence[str]) -> list[str]:
-    """The columns that are wanted of those that there are."""
+    """Check the columns of an inventory; returns those with a known name."""
     known = (*_OWN, *_S3, "islatest", "isdeletemarker")
     if not {"path", "size"} <= set(columns) and not {"bucket", "key", "size"} <= set(columns):
         raise RefusedError(
@@ -164,7 +164,7 @@ def _micros(value: object) -> int:
 
 
 def _number(value: object) -> int:
-    """A count of bytes or microseconds; ValueError for what is none."""
+    """A count of bytes or microseconds; ValueError for any other text."""
     number = int(str(value))
     if not 0 <= number < 2**63:
         raise ValueError(f"{number} is no size and no time")

@@ -1,4 +1,4 @@
-"""Which metadata file of a directory is the latest: decided by evidence that is stated, or refused. Never a guess."""
+"""Chooses the latest metadata file of a directory by stated evidence, or refuses. It never guesses."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _HINT_DIGITS = 255
 
 @dataclass(frozen=True, slots=True)
 class MetadataChoice:
-    """The latest metadata file, the rule that decided, and what was seen on the way."""
+    """The latest metadata file, the rule that decided, and the evidence."""
 
     file: FileInfo
     rule: ChoiceRule
@@ -25,10 +25,10 @@ class MetadataChoice:
 
 @dataclass(frozen=True, slots=True)
 class MetadataContest:
-    """Names alone do not decide: whoever has the contents of contenders and rivals calls ``settle_by_log``.
+    """Names alone do not decide: the caller reads contenders and rivals, and calls ``settle_by_log``.
 
-    contenders    of which one is the latest
-    favourite     the one that the names speak for, if they do
+    contenders    files of which one is the latest
+    favourite     the contender that the names suggest, if they do
     rivals        files written after the favourite though their number is lower: a sign of a second table in the folder
     """
 
@@ -40,8 +40,10 @@ class MetadataContest:
 
 @dataclass(frozen=True, slots=True)
 class MetadataLineage:
-    """Of one metadata file: its table or view, the names of the files before it, and when it says that it was written (milliseconds
-    since 1970, 0: it does not)."""
+    """The lineage of one metadata file: its table or view, the names of the files before it, and its own time of writing.
+
+    The time is in milliseconds since 1970; 0: the file does not state it.
+    """
 
     uuid: str | None
     ancestors: frozenset[str]
@@ -56,7 +58,7 @@ class _Candidate:
 
 @dataclass(frozen=True, slots=True)
 class _Hint:
-    """What ``version-hint.text`` says: a number or a stem, and the candidates that answer to it."""
+    """The content of ``version-hint.text``: a number or a stem, and the candidates that match it."""
 
     text: str
     number: int
@@ -64,7 +66,7 @@ class _Hint:
 
 
 def narrow_by_name(files: Sequence[FileInfo], hint: bytes | None = None) -> MetadataChoice | MetadataContest:
-    """The latest of a directory's metadata files as far as names and the version hint tell.
+    """Choose the latest of a directory's metadata files as far as names and the version hint decide.
 
     The highest number wins within a naming scheme. A version hint confirms it; one that is behind is followed forward as long
     as the next number exists, as Hadoop tables are read. Everything else is a contest: equal numbers, two schemes, a hint with
@@ -72,7 +74,7 @@ def narrow_by_name(files: Sequence[FileInfo], hint: bytes | None = None) -> Meta
 
     files         at least one, all with names of table metadata
     hint          content of ``version-hint.text``
-    raises        UnfitError with HINT_AHEAD when the hint names a later version than there is: the newest metadata is missing
+    raises        RejectedTable with HINT_AHEAD when the hint names a later version than there is: the newest metadata is missing
     """
     candidates = [_Candidate(file, name) for file in files if (name := parse_metadata_name(file.name))]
     evidence = [f"{len(candidates)} metadata file{'s' if len(candidates) != 1 else ''}"]
@@ -90,17 +92,19 @@ def narrow_by_name(files: Sequence[FileInfo], hint: bytes | None = None) -> Meta
 
 
 def settle_by_log(contest: MetadataContest, lineages: Mapping[str, MetadataLineage]) -> MetadataChoice:
-    """The latest by the files' own metadata logs: the one contender whose log holds all the others.
+    """Choose the latest by the files' own metadata logs: the one contender whose log holds all the others.
 
     lineages      by path, for every contender; rivals that could not be read may be absent
-    raises        UnfitError with AMBIGUOUS or TWO_TABLES
+    raises        RejectedTable with AMBIGUOUS or TWO_TABLES
     """
     choice = contest.favourite or _by_log(contest, lineages)
     own = lineages.get(choice.file.path)
     evidence = list(choice.evidence)
     for rival in contest.rivals:
         other = lineages.get(rival.path)
-        if own and other and own.uuid != other.uuid and other.uuid is not None:  # without one: from before the table had it
+        if (
+            own and other and own.uuid != other.uuid and other.uuid is not None
+        ):  # a file without a uuid is from before the table had one
             raise RejectedTable(
                 QuarantineCode.TWO_TABLES,
                 f"{choice.file.path} has the highest number, but {rival.name} was written later and is of another table"
@@ -114,22 +118,22 @@ def settle_by_log(contest: MetadataContest, lineages: Mapping[str, MetadataLinea
 
 
 def undated_files(choice: MetadataChoice, files: Sequence[FileInfo]) -> tuple[FileInfo, ...]:
-    """The files of which no time says that they were written before the choice. Of most tables there are none."""
+    """The files without a time that shows that they were written before the choice. Most tables have none."""
     written = choice.file.mtime
     return tuple(file for file in files if (not 0 < file.mtime < written) and file != choice.file)
 
 
 def possible_strangers(choice: MetadataChoice, own: MetadataLineage, files: Sequence[FileInfo]) -> tuple[FileInfo, ...]:
-    """Of the undated files those that may be of another table, which was dropped, or made, in the folder of the choice's.
+    """Undated files that may belong to another table created or dropped in the same folder.
 
-    These are the ones of its naming scheme that its metadata log should hold and does not; and where that does not reach back, the
-    ones that have one number.
+    These are the files of the choice's naming scheme that its metadata log should hold and does not; and where the log does not
+    reach back, those that share a number.
 
     files         all of the directory
     """
     doubtful = [file for file in undated_files(choice, files) if file.name not in own.ancestors]
     if not doubtful:
-        return ()  # and no name has to be taken apart
+        return ()  # then no name needs parsing
     chosen = parse_metadata_name(choice.file.name)
     names = {
         file: name for file in files if (name := parse_metadata_name(file.name)) and chosen and name.scheme is chosen.scheme
@@ -147,7 +151,10 @@ def possible_strangers(choice: MetadataChoice, own: MetadataLineage, files: Sequ
 
 
 def check_one_table(choice: MetadataChoice, own: MetadataLineage, stranger: FileInfo, other: MetadataLineage) -> None:
-    """raises        UnfitError with TWO_TABLES when a stranger is of another table: nothing tells which one is gone"""
+    """Check that a stranger belongs to this table.
+
+    raises        RejectedTable with TWO_TABLES when it belongs to another: no evidence shows which one is gone
+    """
     if own.uuid is not None and other.uuid is not None and own.uuid != other.uuid:
         raise RejectedTable(
             QuarantineCode.TWO_TABLES,
@@ -157,7 +164,7 @@ def check_one_table(choice: MetadataChoice, own: MetadataLineage, stranger: File
 
 
 def lineage_of(document: Mapping[str, Any]) -> MetadataLineage:
-    """What tells files of one table from those of another, and their order; what is malformed counts as absent."""
+    """The evidence that separates files of two tables, and orders those of one; malformed values count as absent."""
     log = document.get("metadata-log")
     entries = [entry.get("metadata-file") for entry in log if isinstance(entry, dict)] if isinstance(log, list) else []
     uuid = document.get("table-uuid") or document.get("view-uuid")
@@ -167,7 +174,7 @@ def lineage_of(document: Mapping[str, Any]) -> MetadataLineage:
 
 
 def _tops(candidates: Sequence[_Candidate], evidence: list[str]) -> list[_Candidate]:
-    """The files with the highest number of each scheme; files without number count only when there are no others."""
+    """The files with the highest number of each scheme; files without number count only if there are no others."""
     numbered = [candidate for candidate in candidates if candidate.name.number >= 0]
     if not numbered:
         return list(candidates)
@@ -232,7 +239,7 @@ def _rolls_forward(hint: _Hint, top: _Candidate, candidates: Sequence[_Candidate
 
 
 def _rivals(favourite: MetadataChoice, candidates: Sequence[_Candidate]) -> tuple[FileInfo, ...]:
-    """The file written last, when it is not the favourite: a table created again in its old folder starts from low numbers."""
+    """The file written last, if it is not the favourite: a table recreated in its old folder starts from low numbers."""
     numbered = [candidate.file for candidate in candidates if candidate.name.number >= 0]
     latest = max(numbered, key=lambda file: file.mtime, default=favourite.file)
     return (latest,) if latest.mtime > favourite.file.mtime > 0 else ()

@@ -1,4 +1,4 @@
-"""How tables lie below a location: from a listing of files to table directories, their metadata files, and their keys.
+"""The layout of tables below a location: from a listing of files to table directories, their metadata files, and their keys.
 
 ``group_tables`` finds the table directories in a listing. ``parse_metadata_name`` says which naming scheme wrote a metadata
 file, and which number it carries. ``parse_pattern`` reads the pattern of paths by which an import maps directories to keys.
@@ -25,8 +25,8 @@ _LEFT_OVER = re.compile(r".*\.(?:parquet|orc|avro|puffin)")
 class FileInfo(msgspec.Struct, frozen=True):
     """One file of a listing: its canonical location, size in bytes, and modification time in microseconds (0: unknown).
 
-    size          -1 of a link to nowhere
-    fault         of a folder that could not be listed, which stands in its place: why
+    size          -1 for a dangling link
+    fault         of an entry for a folder that could not be listed: why
     """
 
     path: str
@@ -40,14 +40,14 @@ class FileInfo(msgspec.Struct, frozen=True):
 
 
 class TableFiles(msgspec.Struct, frozen=True, kw_only=True):
-    """What lies in one table directory, as far as an import looks at it.
+    """The files of one table directory that an import looks at.
 
-    key           the folders below the import location, or what they were mapped to
+    key           the folders below the import location, or the key that they were mapped to
     metadata      candidates for the latest metadata, sorted by path
-    leftovers     how many data files and manifests there are
+    leftovers     the number of data files and manifests
     has_delta_log whether the folder is a Delta Lake table, too
     is_mapped     whether the folders fit the import's pattern of paths
-    fault         the folder, or one of it, could not be listed: why
+    fault         why the folder, or one within it, could not be listed
     """
 
     directory: str
@@ -61,7 +61,7 @@ class TableFiles(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Role(Enum):
-    """What a file is to its table."""
+    """The role of a file in its table."""
 
     METADATA = auto()
     HINT = auto()
@@ -71,7 +71,7 @@ class _Role(Enum):
 
 
 class _TableFolder:
-    """A table directory while its files come by: a folder may hold very many of them."""
+    """A table directory while its files are read: a folder may hold very many of them."""
 
     __slots__ = ("fault", "has_delta_log", "hint", "leftovers", "metadata")
 
@@ -83,7 +83,7 @@ class _TableFolder:
         self.fault = ""
 
     def note_file(self, role: _Role, file: FileInfo) -> None:
-        """Inventories may list a file more than once: the version of it that was written last counts."""
+        """Note a file. Inventories may list it more than once: the version written last counts."""
         if role is _Role.METADATA:
             self.metadata[file.path] = max(self.metadata.get(file.path, file), file, key=_age)
         elif role is _Role.HINT:
@@ -97,11 +97,11 @@ class _TableFolder:
 
 
 def group_tables(location: str, files: Iterable[FileInfo]) -> list[TableFiles]:
-    """The table directories below an import location, sorted by directory.
+    """Group the files below an import location into table directories, sorted by directory.
 
-    A table directory is the parent of a folder ``metadata`` with metadata files in it. One that has only data files or
-    manifests is what a dropped table left, and is handed on, too; so is a folder that could not be listed. The key of a table is
-    its path below the location, every folder an element, as it is; where the location itself is the table, its own last folder.
+    A table directory is the parent of a folder ``metadata`` with metadata files in it. A directory with only data files or manifests
+    is the rest of a dropped table, and is returned, too; so is a folder that could not be listed. The key of a table is its path
+    below the location, every folder an element, unchanged; where the location itself is the table, its own last folder.
 
     location      canonical
     files         below the location, in any order; paths canonical
@@ -116,13 +116,12 @@ def group_tables(location: str, files: Iterable[FileInfo]) -> list[TableFiles]:
 
 
 def belongs_to_table(location: str, file: FileInfo) -> bool:
-    """Whether ``group_tables`` looks at a file at all."""
+    """True if ``group_tables`` uses a file at all."""
     return _folders_and_role(location, file) is not None
 
 
 def _without_strangers(tables: Sequence[TableFiles]) -> list[TableFiles]:
-    """Without directories that have no metadata, unless something was left there or may not be seen, not of Delta Lake, and not
-    inside of a table."""
+    """Leave out directories without metadata that are Delta Lake's, lie inside a table, or have neither leftovers nor a fault."""
     real = {table.directory for table in tables if table.metadata}
     return [
         table
@@ -133,14 +132,14 @@ def _without_strangers(tables: Sequence[TableFiles]) -> list[TableFiles]:
 
 
 def is_selected(key: Sequence[str], include: Sequence[str] = (), exclude: Sequence[str] = ()) -> bool:
-    """Whether a dotted name (``sales.eu.orders``) fits a pattern to include (none: all), and none of those to exclude."""
+    """True if a dotted name (``sales.eu.orders``) fits a pattern to include (none: all), and no pattern to exclude."""
     name = ".".join(key)
     wanted = not include or any(fnmatchcase(name, pattern) for pattern in include)
     return wanted and not any(fnmatchcase(name, pattern) for pattern in exclude)
 
 
 def _folders_and_role(location: str, file: FileInfo) -> tuple[tuple[str, ...], _Role] | None:
-    """The folders of the table directory that a file belongs to, below the location, and what it is there."""
+    """The folders of a file's table directory, below the location, and the role of the file there."""
     segments = file.path.removeprefix(location).strip("/").split("/")
     folders = segments if file.fault else segments[:-1]
     if not folders or any(folder.startswith(".") or folder == "_temporary" for folder in folders):
@@ -161,7 +160,7 @@ def _folders_and_role(location: str, file: FileInfo) -> tuple[tuple[str, ...], _
 
 
 def _last_folder_named(folders: Sequence[str], *names: str) -> int:
-    """Where the last folder of one of these names is; behind the last one if there is none."""
+    """The index of the last folder of one of these names; past the end if there is none."""
     return next((at for at in reversed(range(len(folders))) if folders[at] in names), len(folders))
 
 
@@ -196,7 +195,7 @@ _HADOOP = re.compile(r"v([0-9]+)")
 
 
 class NameScheme(StrEnum):
-    """Who names files so. Numbers of different schemes do not compare.
+    """The writer's naming scheme. Numbers of different schemes do not compare.
 
     METASTORE     ``00003-<uuid>.metadata.json``: catalogs with a pointer
     HADOOP        ``v3.metadata.json``: tables whose file names are the pointer
@@ -217,10 +216,10 @@ class MetadataName(NamedTuple):
 
 
 def parse_metadata_name(name: str) -> MetadataName | None:
-    """What a file name says, or None when it is not one of table metadata.
+    """Parse the name of a metadata file; None for any other name.
 
-    The codec in a name (``v3.gz.metadata.json``, the older ``v3.metadata.json.gz``) is not believed, the content decides; but
-    a codec that nothing here can read still counts, so that such a file is met and not passed over.
+    The codec in a name (``v3.gz.metadata.json``, the older ``v3.metadata.json.gz``) is ignored, since the content decides; but a name
+    with an unsupported codec still counts, so that such a file is reported and not passed over.
     """
     match = _METADATA.fullmatch(name)
     if match is None or is_hidden(name):
@@ -236,7 +235,7 @@ def parse_metadata_name(name: str) -> MetadataName | None:
 
 
 def is_hidden(name: str) -> bool:
-    """Checksums, hidden files and what writers leave for a moment."""
+    """True for checksums, hidden files and temporary files of writers."""
     return name.startswith((".", "_")) or name.endswith((".crc", ".tmp", "~"))
 
 
@@ -262,7 +261,7 @@ class PathPattern:
     deep: tuple[bool, ...]
 
     def match_key(self, folders: Sequence[str]) -> tuple[str, ...] | None:
-        """The elements that a path has, or None when it does not fit. Where it fits in several ways the first placeholders are short."""
+        """The elements of a path, or None if it does not fit. If it fits in several ways, the first placeholders are short."""
         found = self.regex.fullmatch("/".join(folders))
         if found is None:
             return None

@@ -32,9 +32,9 @@ def canonical_location(location: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _spelled_folder(folder: str) -> str | None:
-    """What stands before the names in a folder: those of a table's files are asked for by the dozen, and differ in nothing else.
+    """Normalize a folder once for all files in it: a table's files are compared by the dozen, and differ in nothing else.
 
-    None where a name would be more than one more segment, or where there is no folder yet.
+    None if a name would be more than one further segment, or if there is no folder yet.
     """
     if folder.endswith("/"):
         return None
@@ -101,7 +101,7 @@ def comparable_location(location: str) -> str:
 
 
 def is_same_place(one: str, other: str) -> bool:
-    """Whether two locations name the same objects; ``s3a`` is ``s3``. A text that is no location is nowhere."""
+    """True if two locations name the same objects; ``s3a`` is ``s3``. A text that is no location is nowhere."""
     try:
         return comparable_location(one) == comparable_location(other)
     except RefusedError:
@@ -109,7 +109,7 @@ def is_same_place(one: str, other: str) -> bool:
 
 
 def is_within(inner: str, outer: str) -> bool:
-    """Whether ``inner`` is ``outer`` or lies below it, by whole segments: ``s3://a/bc`` is not within ``s3://a/b``."""
+    """True if ``inner`` is ``outer`` or lies below it, by whole segments: ``s3://a/bc`` is not within ``s3://a/b``."""
     folder, _, name = inner.rpartition("/")
     if name not in _NO_NAMES and _is_folder_within(folder, outer):
         return True
@@ -118,7 +118,7 @@ def is_within(inner: str, outer: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def _is_folder_within(folder: str, outer: str) -> bool:
-    """Files of one table are asked for by the dozen, and lie in the same few folders."""
+    """Compare folders, cached: files of one table are compared by the dozen, and lie in the same few folders."""
     return _lies_within(folder, outer)
 
 

@@ -1,4 +1,4 @@
-"""Checks that the files which a table's snapshots need are there: manifest lists, manifests, and the files that these name."""
+"""Checks that the files of a table's snapshots exist: manifest lists, manifests, and the files that these name."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def verify_manifests(
     tolerate: Container[str] = (),
     storage: LakeStorage,
 ) -> AcceptedTable:
-    """The table again, with what was verified as evidence.
+    """Verify a table's files; returns the table with the verification as evidence.
 
     document      its metadata, valid
     level         ``metadata``: nothing more; ``manifests``: every manifest list and manifest of every snapshot is there and can be
                   read; ``files``: also every data, delete and statistics file
     allowed       locations that all these may lie in
     tolerate      codes of faults for which a table is not refused
-    raises        UnfitError with MISSING_FILES, BAD_MANIFEST, OUTSIDE_ALLOWED, BAD_LOCATION or NO_ACCESS; UnavailableError when the
+    raises        RejectedTable with MISSING_FILES, BAD_MANIFEST, OUTSIDE_ALLOWED, BAD_LOCATION or NO_ACCESS; UnavailableError when the
                   storage does not answer
     source        Apache Iceberg, table specification, "Manifests" and "Manifest Lists"
     """
@@ -63,7 +63,7 @@ def verify_manifests(
 
 
 class _Manifest(NamedTuple):
-    """What was seen of a manifest: its bytes and entries, and whether all files that it has are there."""
+    """A manifest that was read: its bytes and entries, and whether all its files exist."""
 
     size_bytes: int
     entries: int
@@ -75,8 +75,8 @@ class _SnapshotCheck:
 
     missing       locations that should be files
     broken        manifests and lists that cannot be read, each with the reason
-    contradicted  manifests that are not what the lists say that name them, each with the difference
-    verified      how many files were found to be there
+    contradicted  manifests that differ from the lists that name them, each with the difference
+    verified      the number of existing files
     """
 
     def __init__(self, found: AcceptedTable, level: VerifyLevel, allowed: Sequence[str], storage: LakeStorage) -> None:
@@ -93,7 +93,7 @@ class _SnapshotCheck:
         self._there: set[str] | None = None
 
     def is_whole(self, snapshot: Mapping[str, Any]) -> bool:
-        """Whether all that a snapshot needs is there, as far down as the level goes."""
+        """True if all files that a snapshot needs exist, to the depth of the level."""
         location = snapshot.get("manifest-list")
         if isinstance(location, str):
             records = self._listed(location)
@@ -105,7 +105,7 @@ class _SnapshotCheck:
         return all(verdicts)
 
     def note_missing(self, locations: Iterator[str]) -> bool:
-        """Whether all of these are there."""
+        """Note the missing ones of some files; True if all exist."""
         before = len(self.missing)
         for location in locations:
             self._check_allowed(location)
@@ -116,7 +116,7 @@ class _SnapshotCheck:
         return len(self.missing) == before
 
     def _is_manifest_whole(self, listed: Mapping[str, Any]) -> bool:
-        """Whether a manifest is what a list says of it, and its files are there."""
+        """True if a manifest is as a list describes it, and its files exist."""
         location = listed["manifest_path"]
         if location not in self._manifests:
             self._manifests[location] = self._look_at(location)
@@ -129,14 +129,14 @@ class _SnapshotCheck:
         return seen.is_whole
 
     def _look_at(self, location: str) -> _Manifest | None:
-        """What there is of a manifest; None, noted, when it is missing or broken."""
+        """Read a manifest; None, and noted, if it is missing or broken."""
         if (data := self._content(location)) is None or (records := self._records(location, data, _is_entry)) is None:
             return None
         files = () if self._level == "manifests" else _living(records)
         return _Manifest(len(data), len(records), self.note_missing(iter(files)))
 
     def _listed(self, location: str) -> list[dict[str, Any]] | None:
-        """The records of a manifest list; None, noted, when it is missing or broken."""
+        """The records of a manifest list; None, and noted, if it is missing or broken."""
         data = self._content(location)
         return None if data is None else self._records(location, data, _is_listed)
 
@@ -158,7 +158,7 @@ class _SnapshotCheck:
             return None
 
     def _records(self, location: str, data: bytes, is_sound: Callable[[dict[str, Any]], bool]) -> list[dict[str, Any]] | None:
-        """The records of an Avro file; None, noted, when it is broken, or one of them is not of its kind."""
+        """The records of an Avro file; None, and noted, if it is broken or a record is not of its kind."""
         try:
             records = read_records(data)
         except ValueError as fault:
@@ -184,7 +184,7 @@ class _SnapshotCheck:
         self._folders[folder] = None
 
     def _is_there(self, location: str) -> bool:
-        """By one listing for all that lies in the table's folder; what lies elsewhere is asked for one by one."""
+        """True if a file exists: one listing covers the table's folder; files elsewhere are looked up one by one."""
         if not is_within(location, self._found.directory):
             return self._has(location)
         if self._there is None:
@@ -228,7 +228,7 @@ def _is_entry(record: Mapping[str, Any]) -> bool:
 
 
 def _contradiction(listed: Mapping[str, Any], seen: _Manifest) -> str:
-    """What a list says otherwise of a manifest, or nothing. Older writers may say less, and that is none."""
+    """The difference between a manifest and its list, or nothing. Older writers may state less, which is no difference."""
     length = listed.get("manifest_length")
     if isinstance(length, int) and 0 < length != seen.size_bytes:
         return f"it has {seen.size_bytes} bytes, and {length} in its list"
@@ -242,7 +242,7 @@ def _contradiction(listed: Mapping[str, Any], seen: _Manifest) -> str:
 
 
 def _living(records: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Files that a manifest's entries have; those that they delete may be gone."""
+    """The live files of a manifest's entries; deleted ones may be gone."""
     return (record["data_file"]["file_path"] for record in records if record.get("status") != _DELETED)
 
 

@@ -1,10 +1,8 @@
-"""From the bytes of a metadata file, packed or not, to its JSON object.
+"""Metadata files as JSON: decodes their bytes, packed or not, splits a document into pieces, and joins the pieces again.
 
-A metadata document split into pieces that versions of a table share, and joined again with equal values.
-
-A list at the document's top level becomes its elements, a large object its members; everything else is a field as it is. Pieces
-are the JSON text that was read, without the white space between its tokens: so fields that nobody here knows, numbers of any
-size, and fractions come back as they were written.
+Versions of a table share pieces. A list at the document's top level becomes its elements, a large object its members; everything
+else is a field as it is. Pieces are the JSON text that was read, without white space between its tokens. So unknown fields,
+numbers of any size, and fractions come back as they were written.
 """
 
 from __future__ import annotations
@@ -35,17 +33,17 @@ _UNREAD_CODECS = {b"\x28\xb5\x2f\xfd": "zstd", b"\x04\x22\x4d\x18": "lz4", b"BZh
 
 
 def decode_metadata(data: bytes, *, path: str) -> dict[str, Any]:
-    """The JSON object in a metadata file; gzip is told by the content, whatever the name says.
+    """Decode the JSON object in a metadata file; gzip is detected by the content, whatever the name says.
 
-    raises        UnfitError with CORRUPT, UNKNOWN_CODEC or TOO_LARGE
+    raises        RejectedTable with CORRUPT, UNKNOWN_CODEC or TOO_LARGE
     """
     return parse_metadata(unpack_metadata(data, path=path), path=path, size=len(data))
 
 
 def parse_metadata(text: bytes, *, path: str, size: int) -> dict[str, Any]:
-    """The JSON object in what ``unpack_metadata`` made of a metadata file of this size.
+    """Parse the JSON object in the text that ``unpack_metadata`` returned for a metadata file of this size.
 
-    raises        UnfitError with CORRUPT
+    raises        RejectedTable with CORRUPT
     """
     try:
         document = msgspec.json.decode(text)
@@ -67,9 +65,9 @@ def parse_metadata(text: bytes, *, path: str, size: int) -> dict[str, Any]:
 
 
 def unpack_metadata(data: bytes, *, path: str) -> bytes:
-    """The text in a metadata file, without what gzip and byte order marks add; not yet known to be JSON.
+    """Unpack the text of a metadata file, without gzip and byte order marks; it may not be JSON.
 
-    raises        UnfitError with CORRUPT, UNKNOWN_CODEC or TOO_LARGE
+    raises        RejectedTable with CORRUPT, UNKNOWN_CODEC or TOO_LARGE
     """
     if not data:
         raise RejectedTable(
@@ -85,7 +83,7 @@ def unpack_metadata(data: bytes, *, path: str) -> bytes:
 
 
 def _unpacked(data: bytes, path: str) -> bytes:
-    """What is packed, of all members one after the other, as gzip allows."""
+    """Unpack all gzip members one after the other."""
     texts, left = [], MAX_BYTES
     rest, step = memoryview(data), len(data)
     for _ in range(MOST_MEMBERS):
@@ -111,7 +109,7 @@ def _unpacked(data: bytes, path: str) -> bytes:
             raise RejectedTable(QuarantineCode.CORRUPT, f"{path} is gzip that ends early: restore it from a backup")
         if not rest:
             return b"".join(texts)
-        step = _STEP  # what is behind a member is copied each time: of all members, all of it would take hours
+        step = _STEP  # the rest behind a member is copied each time: copying all of it for every member would take hours
     raise RejectedTable(
         QuarantineCode.CORRUPT,
         f"{path} is gzip of more than {MOST_MEMBERS} members, as no engine writes it: restore it from a backup",
@@ -119,8 +117,8 @@ def _unpacked(data: bytes, path: str) -> bytes:
 
 
 def _is_deeper(document: dict[str, Any], text: bytes, levels: int) -> bool:
-    """Goes down level by level, and no further than what is left of the text's brackets can lead."""
-    left = len(text) - len(text.translate(None, _OPENING))  # those within texts count, too: never fewer than there are
+    """True if a document is nested too deeply. Descends level by level, no further than the number of brackets allows."""
+    left = len(text) - len(text.translate(None, _OPENING))  # brackets within texts count, too: an upper bound
     inside: list[Any] = [document]
     for level in range(levels):
         left -= len(inside)
@@ -156,9 +154,9 @@ class MetadataParts:
 
 
 def split_metadata(text: bytes) -> MetadataParts:
-    """The pieces of a JSON object. Of members with the same name the last one counts, as it does for who reads the document.
+    """Split a JSON object into pieces. Of members with the same name the last one counts, as for other readers.
 
-    text          plain JSON, decoded from whatever it was packed with
+    text          plain JSON, unpacked
     raises        RefusedError when it is no JSON object in UTF-8, or nested deeper than the interpreter reads
     """
     try:
@@ -180,7 +178,7 @@ def split_metadata(text: bytes) -> MetadataParts:
 
 
 def join_metadata(parts: MetadataParts) -> bytes:
-    """The JSON object of these pieces; the order of its fields is not kept."""
+    """Join the JSON object of these pieces; the order of its fields is not kept."""
     lists = {name: b"[" + b",".join(elements) + b"]" for name, elements in parts.lists.items()}
     maps = {name: _object(members.items()) for name, members in parts.maps.items()}
     return _object((parts.fields | lists | maps).items())

@@ -1,4 +1,4 @@
-"""What a survey says about one table directory: accepted, with the evidence, or quarantined, with the reason.
+"""The outcome of a survey for one table directory: accepted, with the evidence, or quarantined, with the reason.
 
 Outcomes hold whole metadata documents, and those of a large lake do not fit into memory. So ``pack_outcome`` turns an outcome
 into bytes, which cost little time to compress, and ``OutcomeSpill`` keeps packed outcomes on disk while a survey lasts.
@@ -19,7 +19,7 @@ from headwater.errors import CorruptionError
 
 
 class QuarantineCode(StrEnum):
-    """Why a table is not imported. The words are a contract: reports, status and the command line show them."""
+    """The reason why a table is not imported. The texts are a contract: reports, status and the command line show them."""
 
     UNMAPPED = "Unmapped"
     NO_METADATA = "NoMetadata"
@@ -58,7 +58,7 @@ TOLERABLE = frozenset({QuarantineCode.BAD_MANIFEST, QuarantineCode.INCONSISTENT,
 
 
 class ChoiceRule(StrEnum):
-    """Which rule decided that a metadata file is the latest."""
+    """The rule that chose the latest metadata file."""
 
     ONLY_FILE = "only file"
     VERSION_HINT = "version hint"
@@ -70,12 +70,12 @@ class ChoiceRule(StrEnum):
 class AcceptedTable(msgspec.Struct, frozen=True, kw_only=True):
     """A table or view that can be imported.
 
-    key           what the path below the import location was mapped to, the name last
+    key           the key mapped from the path below the import location, the name last
     uuid          None for a table of format version 1 that has none
     snapshot_id   None for a table without a current snapshot, and for a view
     log           metadata files before this one, oldest first, as the table's own metadata log has them
     paths         where it writes besides its directory
-    elsewhere     folders of other places in which it has files that its metadata names
+    elsewhere     folders outside of its places with files that its metadata names
     evidence      sentences on what was seen when the file was chosen
     is_sound      no fault was tolerated in its shape: what the specification asks for is there
     version_id    of a view: the version in force
@@ -101,11 +101,11 @@ class AcceptedTable(msgspec.Struct, frozen=True, kw_only=True):
     elsewhere: tuple[str, ...] = ()
     document: bytes = b""
     is_sound: bool = True
-    log: tuple[str, ...]  # behind the document, which mostly ends with the same locations: so near, they pack to nothing
+    log: tuple[str, ...]  # right behind the document, which mostly ends with the same locations, these compress to nothing
 
 
 class QuarantinedTable(msgspec.Struct, frozen=True, kw_only=True):
-    """A table directory that is left alone; ``message`` names the file and what to do."""
+    """A table directory that is not imported; ``message`` names the file and the remedy."""
 
     directory: str
     key: tuple[str, ...]
@@ -117,7 +117,7 @@ SurveyOutcome = AcceptedTable | QuarantinedTable
 
 
 class TableIdentity(NamedTuple):
-    """Of a found table only what can contradict another: small enough to hold those of a whole lake."""
+    """The fields of an accepted table that can contradict another one: small enough to hold those of a whole lake."""
 
     directory: str
     key: tuple[str, ...]
@@ -129,9 +129,9 @@ def identity_of(found: AcceptedTable) -> TableIdentity:
 
 
 def pack_outcome(outcome: SurveyOutcome, *, squeezed: bool = True) -> bytes:
-    """An outcome with its document, for files and data frames of this release; ``unpack_outcome`` reads it.
+    """Pack an outcome with its document, for files and data frames of this release; ``unpack_outcome`` reads it.
 
-    squeezed      in few bytes; else quickly
+    squeezed      pack into few bytes; otherwise quickly
     """
     fields = (outcome, None) if isinstance(outcome, AcceptedTable) else (None, outcome)
     data = msgspec.msgpack.encode(fields)
@@ -150,7 +150,7 @@ _PACKED = msgspec.msgpack.Decoder(tuple[AcceptedTable | None, QuarantinedTable |
 
 
 class RejectedTable(CorruptionError):
-    """Within these rules: the table at hand is for quarantine, with this code."""
+    """Raised within these rules to quarantine the table at hand with this code."""
 
     def __init__(self, code: QuarantineCode, message: str) -> None:
         super().__init__(message)
@@ -163,7 +163,7 @@ _ROOMY_BYTES = 256 * 1024 * 1024
 
 
 class OutcomeSpill:
-    """Outcomes in a temporary file that goes away with this object: first all are added, then they are read, as often as one likes."""
+    """Outcomes in a temporary file that is deleted with this object: all are added first, then read as often as needed."""
 
     def __init__(self) -> None:
         self._file = tempfile.TemporaryFile(prefix="headwater-survey-")  # noqa: SIM115  # closed below
@@ -174,7 +174,7 @@ class OutcomeSpill:
         self.append_packed(pack_outcome(outcome, squeezed=self._size >= _ROOMY_BYTES))
 
     def append_packed(self, packed: bytes) -> None:
-        """An outcome as ``pack_outcome`` made it, elsewhere."""
+        """Append an outcome that ``pack_outcome`` packed elsewhere."""
         self._file.write(len(packed).to_bytes(_LENGTH_BYTES, "big"))
         self._file.write(packed)
         self._count += 1
@@ -202,7 +202,7 @@ _PLAIN, _SQUEEZED = b"\x00", b"\x01"
 
 
 def compress_bytes(data: bytes) -> bytes:
-    """``expand_bytes`` gives it back."""
+    """Compress bytes; ``expand_bytes`` restores them."""
     if len(data) < _SQUEEZE_FROM:
         return frame_bytes(data)
     squeezer = zlib.compressobj(_QUICK, zlib.DEFLATED, _WINDOW_BITS, _MEMORY)
@@ -210,7 +210,7 @@ def compress_bytes(data: bytes) -> bytes:
 
 
 def frame_bytes(data: bytes) -> bytes:
-    """As they are, for ``expand_bytes``."""
+    """Frame bytes without compression, for ``expand_bytes``."""
     return _PLAIN + data
 
 

@@ -1,4 +1,4 @@
-"""Tables of one survey that contradict each other. Nothing tells which of them is right, so all of them are quarantined.
+"""Conflicts between tables of one survey. No evidence shows which of them is right, so all of them are quarantined.
 
 ``find_conflicts`` works over the identities of a whole survey, or over those of the tables that ``exclusive_keys`` finds to
 contradict another: the verdicts are the same. Where two tables contradict each other in several ways, the first of these
@@ -19,7 +19,7 @@ _NAMED = 5
 
 
 def find_conflicts(sketches: Iterable[TableIdentity]) -> dict[str, QuarantinedTable]:
-    """The verdicts, by directory, on those that cannot stand beside each other.
+    """The verdicts, by directory, on tables that conflict with others.
 
     sketches      one per directory
     """
@@ -42,8 +42,9 @@ def find_conflicts(sketches: Iterable[TableIdentity]) -> dict[str, QuarantinedTa
 
 
 def exclusive_keys(sketch: TableIdentity, locations: Iterable[str]) -> tuple[list[str], list[str]]:
-    """What a table must have alone, and what no other may have alone. Two tables contradict each other where one must have alone what
-    is on either list of the other.
+    """Returns (exclusive, occupied): keys that no other table may have at all, and keys that no other table may have as exclusive.
+
+    Two tables conflict if an exclusive key of one is on either list of the other.
 
     locations     the survey's, of which one holds the table: no other can lie above it
     """
@@ -86,18 +87,18 @@ def _under_a_table(sketch: TableIdentity, above: Sequence[str]) -> QuarantinedTa
 
 
 def _directories_above(directory: str) -> list[str]:
-    """The directories that one lies in, the nearest first."""
+    """The directories above a directory, the nearest first."""
     segments = directory.split("/")
     return ["/".join(segments[:length]) for length in range(len(segments) - 1, 0, -1)]
 
 
 def _keys_above(key: Sequence[str]) -> list[tuple[str, ...]]:
-    """The keys of the namespaces that a key needs, the shortest first."""
+    """The keys of the namespaces above a key, the shortest first."""
     return [tuple(key[:length]) for length in range(1, len(key))]
 
 
 def _nestings(sketches: Sequence[TableIdentity]) -> list[tuple[TableIdentity, str]]:
-    """The tables within others with the nearest around them; then those around others with the first within them."""
+    """Tables within others, with the nearest around them; then tables around others, with the first within them."""
     by_directory = {sketch.directory: sketch for sketch in sketches}
     inner: list[tuple[TableIdentity, str]] = []
     outer: list[tuple[TableIdentity, str]] = []
@@ -109,7 +110,7 @@ def _nestings(sketches: Sequence[TableIdentity]) -> list[tuple[TableIdentity, st
 
 
 def _shared(sketches: Sequence[TableIdentity], trait: Callable[[TableIdentity], Any]) -> Iterator[list[TableIdentity]]:
-    """Those that have the same of something, in their order. By sorting, which needs less memory than a table of all."""
+    """The entries that share a value, in their order. Found by sorting, which needs less memory than a table of all."""
     told = sorted((sketch for sketch in sketches if trait(sketch) is not None), key=trait)
     for _, group in groupby(told, key=trait):
         sharing = list(group)

@@ -1,4 +1,4 @@
-"""A survey: one outcome for each table directory below some locations. Every engine runs these steps, so all engines say the same."""
+"""A survey: one outcome for each table directory below some locations. Every engine runs these steps, so all engines agree."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _OF_A_TABLE = ("metadata", "data", "_delta_log")
 
 
 class SurveyScope(msgspec.Struct, frozen=True, kw_only=True):
-    """What a survey looks at. Make it with ``SurveyScope.checked``, which checks.
+    """The scope of a survey. ``SurveyScope.checked`` makes a validated one.
 
     locations     canonical, none within another
     include       patterns (``sales.*``) of dotted table names, none: all
@@ -92,10 +92,10 @@ class SurveyScope(msgspec.Struct, frozen=True, kw_only=True):
         tolerate: Iterable[str] = (),
         settled: int = 0,
     ) -> SurveyScope:
-        """A checked scope.
+        """Make a validated scope.
 
-        raises        RefusedError without a location, for one that is no location, for one within another, for a pattern that is none,
-                      and for a code that cannot be tolerated
+        raises        RefusedError for no location, a malformed location, one within another, a malformed pattern, and a code that cannot
+                      be tolerated
         """
         include, exclude = tuple(include), tuple(exclude)
         places = tuple(canonical_location(location) for location in locations)
@@ -132,7 +132,7 @@ class SurveyScope(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SurveyResult:
-    """What a survey found: one outcome per selected table, sorted by directory, judged together. Can be read more than once."""
+    """The result of a survey: one outcome per selected table, sorted by directory, judged together. Can be read more than once."""
 
     def __init__(self, outcomes: OutcomeSpill, verdicts: Mapping[str, QuarantinedTable]) -> None:
         self._outcomes = outcomes
@@ -153,9 +153,9 @@ ListedTables: TypeAlias = list[tuple[str, bytes]]
 def list_tables(
     scope: SurveyScope, *, limit: int, progress: SurveyProgress | None = None, is_late: Callable[[], bool] = lambda: False
 ) -> ListedTables | None:
-    """The selected tables below the scope's locations if they are fewer than ``limit``; None, as soon as they are not.
+    """List the selected tables below the scope's locations if they are fewer than ``limit``; otherwise None.
 
-    is_late       asked with every table: None as well, as soon as it says so
+    is_late       called with every table; if it returns True, the result is None as well
     raises        as ``survey_in_process`` does
     """
     found: ListedTables = []
@@ -169,10 +169,10 @@ def list_tables(
 def survey_in_process(
     scope: SurveyScope, *, progress: SurveyProgress | None = None, tables: ListedTables | None = None
 ) -> SurveyResult:
-    """One outcome per selected table below the scope's locations, sorted by directory. Documents wait on disk, not in memory.
+    """Survey the tables below the scope's locations: one outcome each, sorted by directory. Documents wait on disk, not in memory.
 
-    tables        of this scope, as ``list_tables`` found them just now; used up by this
-    raises        NotFoundError for a location that is not there, UnavailableError when the storage does not answer
+    tables        of this scope, fresh from ``list_tables``; consumed by this call
+    raises        NotFoundError for a location that does not exist, UnavailableError when the storage does not answer
     """
     report = progress or _silent
     if tables is None:
@@ -190,12 +190,12 @@ def survey_in_process(
 
 
 def find_tables(scope: SurveyScope, location: str, folder: str) -> list[TableFiles]:
-    """The selected table directories in one of the folders that ``divide_location`` made of a location."""
+    """List the selected table directories in one of the folders that ``divide_location`` made of a location."""
     return tables_of(scope, location, STORAGE.list_files(folder))
 
 
 def survey_folder_of(scope: SurveyScope, file: FileInfo) -> tuple[str, str] | None:
-    """Of a file of an inventory the location, and the folder of it that ``tables_of`` needs all files of at once; None: outside."""
+    """The location of an inventory's file, and its folder, all of whose files ``tables_of`` needs at once; None: outside of the scope."""
     location = next((location for location in scope.locations if file.path.startswith(location + "/")), None)
     if location is None:
         return None
@@ -204,18 +204,18 @@ def survey_folder_of(scope: SurveyScope, file: FileInfo) -> tuple[str, str] | No
 
 
 def tables_of(scope: SurveyScope, location: str, files: Iterable[FileInfo]) -> list[TableFiles]:
-    """The selected table directories among the files of a folder, with the keys that their paths are mapped to, by directory.
+    """The selected table directories among the files of a folder, with keys mapped from their paths, by directory.
 
-    A folder that cannot be listed may hold any table: only what excludes it leaves it out.
+    A folder that cannot be listed may hold any table: only an exclude pattern leaves it out.
     """
     tables = (_mapped(scope, table) for table in group_tables(location, files))
     return [table for table in tables if is_selected(table.key, () if table.fault else scope.include, scope.exclude)]
 
 
 def examine_table(table: TableFiles, scope: SurveyScope, *, storage: LakeStorage = STORAGE) -> SurveyOutcome:
-    """Choose, read, validate and verify one table directory. Nothing that is wrong with it raises.
+    """Choose, read, validate and verify one table directory. Faults of the table become its outcome; none raises.
 
-    A table that is written to meanwhile is looked at again, and quarantined when that does not end.
+    A table that changes meanwhile is examined again, and quarantined if that does not end.
 
     raises        UnavailableError when the storage does not answer
     """
@@ -249,9 +249,9 @@ def examine_table_without(
     *,
     storage: LakeStorage = STORAGE,
 ) -> SurveyOutcome | None:
-    """One table directory as if some of its metadata files, by their locations, were not there. None: there are no others.
+    """Examine a table directory without some of its metadata files, given by location. None: there are no others.
 
-    Nothing that is wrong with it raises; nor does a version hint count, which may name one of these.
+    Faults of the table do not raise; the version hint is ignored, because it may name one of these files.
 
     raises        UnavailableError when the storage does not answer
     """
@@ -266,9 +266,9 @@ def examine_table_without(
 
 
 def choose_metadata(table: TableFiles, *, storage: LakeStorage = STORAGE) -> MetadataChoice:
-    """The latest metadata file of a table directory, reading others only where names do not decide.
+    """Choose the latest metadata file of a table directory, reading files only where names do not decide.
 
-    raises        UnfitError: the directory has none, or none that can be told
+    raises        RejectedTable: the directory has none, or none that can be chosen
     """
     if not table.metadata:
         raise RejectedTable(
@@ -339,9 +339,9 @@ def _examine_once(table: TableFiles, scope: SurveyScope, storage: LakeStorage) -
 
 
 def _check_strangers(choice: MetadataChoice, table: TableFiles, document: Mapping[str, Any], storage: LakeStorage) -> None:
-    """Look at files that neither times nor the metadata log give to the table at hand: only such are read.
+    """Check files that neither times nor the metadata log assign to the table at hand: only these are read.
 
-    raises        UnfitError with TWO_TABLES
+    raises        RejectedTable with TWO_TABLES
     """
     if not undated_files(choice, table.metadata):
         return
@@ -355,7 +355,7 @@ def _check_strangers(choice: MetadataChoice, table: TableFiles, document: Mappin
 
 
 def _list_again(table: TableFiles, outcome: SurveyOutcome, scope: SurveyScope, storage: LakeStorage) -> TableFiles:
-    """The table as it lies there by now, where it may have changed since it was listed."""
+    """List a table again if it may have changed since it was listed."""
     went_away = isinstance(outcome, QuarantinedTable) and outcome.code is QuarantineCode.VANISHED
     if not table.metadata or not (went_away or _is_fresh(table, scope)):
         return table
@@ -374,19 +374,21 @@ def _names(table: TableFiles) -> set[str]:
 
 
 def _packed(table: TableFiles) -> bytes:
-    """Many files in a seventh of their size: a lake may have many tables with hundreds of metadata files, and all are listed before
-    the first is read."""
+    """Pack file entries into a seventh of their size.
+
+    A lake may have many tables with hundreds of metadata files, and all are listed before the first is read.
+    """
     return compress_bytes(msgspec.msgpack.encode(table))
 
 
 def _unpacked_from(tables: list[tuple[str, bytes]]) -> Iterator[TableFiles]:
-    """The tables from the end, each of which is given up: what is found grows meanwhile."""
+    """Unpack the tables from the end, dropping each: the outcomes grow meanwhile."""
     while tables:
         yield _TABLE.decode(expand_bytes(tables.pop()[1]))
 
 
 def _each(tables: Iterable[TableFiles], scope: SurveyScope) -> Iterator[SurveyOutcome]:
-    """The outcomes in the order of the tables. Storages that are far are asked for several at a time."""
+    """The outcomes in the order of the tables. Remote storages are read several tables at a time."""
     if all(location.startswith("file:") for location in scope.locations):
         yield from (examine_table(table, scope) for table in tables)
         return
@@ -408,4 +410,4 @@ def _quarantined(table: TableFiles, unfit: RejectedTable) -> QuarantinedTable:
 
 
 def _silent(done: int, total: int, unit: str) -> None:
-    """No one listens."""
+    """Ignore progress."""

@@ -169,7 +169,7 @@ def _newer(content: IcebergTable | IcebergView, location: str | None, storage: L
 
     An engine that deletes old versions may have deleted only the missing one.
 
-    raises        UnfitError for a folder that may not be listed
+    raises        RejectedTable for a folder that may not be listed
     """
     folder, _, name = content.metadata_location.rpartition("/")
     folders = dict.fromkeys([folder, *([] if location is None else [f"{location.rstrip('/')}/metadata"])])

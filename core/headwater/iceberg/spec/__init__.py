@@ -1,7 +1,7 @@
-"""Whether a metadata document is what Iceberg's specification says, and if not, exactly where.
+"""The rules of Iceberg's specification for metadata documents, each violation with its exact place.
 
-``document_shape`` checks values against declared records: each record stands once, with the rules about its fields beside it. Rules over
-decoded JSON, judged by the specification and by no other reader. This package must not know files, imports, catalogs or stores.
+``document_shape`` checks values against declared records: each record stands once, with the rules about its fields beside it. The
+rules judge decoded JSON by the specification alone. This package must not know files, imports, catalogs or stores.
 """
 
 from headwater.iceberg.spec.document_shape import FaultError, FaultKind

@@ -1,4 +1,4 @@
-"""The types of columns, and which values a default of one may have."""
+"""The types of columns, and the valid default values of each."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _TEXTUAL = {
 
 
 class Primitive(NamedTuple):
-    """A type that holds no others. ``length`` is a fixed one's."""
+    """A type that holds no others. ``length`` is that of a fixed type."""
 
     name: str
     since: int
@@ -52,7 +52,7 @@ _KNOWN = {name: Primitive(name, since) for name, since in _PLAIN.items()}
 
 
 def read_primitive(text: str, where: str) -> Primitive:
-    """The type that a text names.
+    """Parse a primitive type's name.
 
     raises        FaultError: no type has this name, or one of its arguments is out of bounds
     """
@@ -75,7 +75,7 @@ def read_primitive(text: str, where: str) -> Primitive:
 
 
 def is_default(kind: Primitive, value: Any) -> bool:
-    """Whether a value that is not null is one of the type, as the specification writes single values in JSON."""
+    """True if a value other than null is one of the type, as the specification writes single values in JSON."""
     if kind.name in _NULL_DEFAULTS:
         return False
     if kind.name in _SHAPES:

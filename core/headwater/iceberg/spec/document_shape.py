@@ -1,7 +1,7 @@
-"""Records declared as structs, and where a JSON value is not of its declared shape.
+"""Records declared as structs, and the places where a JSON value differs from its declared shape.
 
-msgspec checks a whole document against the declarations at once, in a time in which Python looks at no field. Only where it refuses, the
-same declarations are walked through for the place and the words: there is no second set of rules.
+msgspec checks a whole document against the declarations at once, faster than Python could look at one field. Only if it refuses,
+the same declarations are walked for the place and the message: there is no second set of rules.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _WORDS: dict[Any, str] = {str: "a string", bool: "true or false", float: "a numb
 
 
 class FaultKind(Enum):
-    """How a document is wrong."""
+    """The kind of a document's fault."""
 
     UNSUPPORTED = "of a version that is not read"
     INVALID = "not of the shape that its version has"
@@ -40,7 +40,7 @@ class FaultKind(Enum):
 
 
 class FaultError(CorruptionError):
-    """A document is not what the specification says. The message is half a sentence whose subject is the document."""
+    """A document violates the specification. The message is half a sentence whose subject is the document."""
 
     def __init__(self, kind: FaultKind, message: str) -> None:
         super().__init__(message)
@@ -56,14 +56,14 @@ def inconsistent(message: str) -> FaultError:
 
 
 class JsonRecord(msgspec.Struct, frozen=True, gc=False, rename="kebab"):
-    """An object with the fields that are read, by their names in JSON; others are left alone.
+    """An object with the fields that are read, by their names in JSON; others are ignored.
 
-    A field whose type allows None is optional, and null is as absent. One of type Any is looked at by a rule, where that applies.
+    A field whose type allows None is optional, and null counts as absent. A field of type Any is checked by a rule, where that applies.
     """
 
 
 class ShapeFault(NamedTuple):
-    """A value that is not of its declared shape. ``is_missing``: it is absent or null, where it is required."""
+    """A value that differs from its declared shape. ``is_missing``: it is required, and absent or null."""
 
     path: str
     value: Any
@@ -80,11 +80,11 @@ class ShapeFault(NamedTuple):
 
 
 def read_value(value: Any, shape: Any, path: str) -> Any:
-    """A value as its declared shape has it.
+    """Convert a value to its declared shape.
 
     shape         a JsonRecord, one of the types above, or a union of one with None
     path          the value's place in the document: ``snapshots[3].summary``
-    raises        FaultError with the first place that is not of the shape
+    raises        FaultError with the first place that differs
     """
     if value is None and not is_of(None, shape):
         raise invalid(f"has no {path}")
@@ -103,7 +103,7 @@ def is_of(value: Any, shape: Any) -> bool:
 
 
 def find_faults(value: Any, shape: Any, path: str) -> Iterator[ShapeFault]:
-    """Every place of a value that is not of its declared shape, in the order of the declaration: none if msgspec takes the value."""
+    """Every place of a value that differs from its declared shape, in the order of the declaration; none if msgspec accepts the value."""
     if is_of(value, shape):
         return
     shape = _without_none(shape)
@@ -132,12 +132,12 @@ def _find_in_record(record: Mapping[str, Any], shape: type[JsonRecord], path: st
 
 
 def _without_none(shape: Any) -> Any:
-    """The one type that a value may have besides None."""
+    """The one type of a value besides None."""
     return next(of for of in get_args(shape) if of is not NoneType) if get_origin(shape) in (Union, UnionType) else shape
 
 
 def _words(shape: Any) -> str:
-    """What a value should be, after "is not"."""
+    """The type that a value should have, in words after "is not"."""
     if get_origin(shape) is Literal:
         words = get_args(shape)
         return f"one of {', '.join(words)}" if len(words) > 1 else repr(words[0])
@@ -160,11 +160,11 @@ def listed_ids(ids: Sequence[object]) -> str:
 
 
 def find_repeated(values: Collection[T]) -> T | None:
-    """A value that stands there more than once, if there is one."""
+    """The first repeated value, if there is one."""
     return None if len(set(values)) == len(values) else Counter(values).most_common(1)[0][0]
 
 
 def check_unique(ids: Collection[int], plural: str, name: str) -> None:
-    """Refuse schemas, specs, orders or versions of which two have the same id."""
+    """Check that no two schemas, specs, orders or versions have the same id."""
     if (twice := find_repeated(ids)) is not None:
         raise inconsistent(f"has the {name} {twice} twice in {plural}")

@@ -1,4 +1,4 @@
-"""Which format a document is of, and whether tables of it can be maintained by a program that reads only the specification."""
+"""The format of a document, and whether a program that reads only the specification may maintain its table."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ RAW_VERSION = 4
 
 
 def is_view(document: Document) -> bool:
-    """Also one that lacks the uuid it must have: it has versions, which no table has."""
+    """True for a view, even without its required uuid: it has versions, which no table has."""
     return "view-uuid" in document or ("table-uuid" not in document and {"versions", "current-version-id"} <= document.keys())
 
 
 def version_of(document: Document) -> int:
-    """The format version: 1 to 4 of a table, 1 of a view.
+    """The format version: 1 to 4 for a table, 1 for a view.
 
-    raises        FaultError: there is none, or it is not read
+    raises        FaultError: it is absent or not supported
     """
     version = document.get("format-version")
     if version is None:

@@ -1,4 +1,4 @@
-"""Partition specs and sort orders: which columns they take, and what they make of them."""
+"""The rules of partition specs and sort orders: their source columns and transforms."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _SourceIds = Annotated[Sequence[Int], Meta(min_length=1, description="a list of 
 
 
 class TransformField(JsonRecord, frozen=True):
-    """What a field of a partition spec and one of a sort order share: from format version 3 on, ``source-ids`` comes first."""
+    """The common fields of partition specs and sort orders: from format version 3 on, ``source-ids`` takes precedence."""
 
     transform: Name
     source_id: Any = None
@@ -65,7 +65,7 @@ class SortOrder(JsonRecord, frozen=True):
 
 
 def check_spec_fields(fields: Sequence[PartitionField], version: int, where: str, columns: Columns | None) -> int:
-    """The fields of a partition spec. Returns the highest field id, 0 where there is none.
+    """Check the fields of a partition spec. Returns the highest field id, 0 if there is none.
 
     A table that came from format version 1 may be without field ids: then all fields of the spec are, and count from 1000.
 
@@ -85,7 +85,7 @@ def check_spec_fields(fields: Sequence[PartitionField], version: int, where: str
 
 
 def check_sort_order(order: SortOrder, version: int, where: str, columns: Columns | None) -> None:
-    """A sort order; ``columns`` as for ``check_spec_fields``.
+    """Check a sort order; ``columns`` as for ``check_spec_fields``.
 
     raises        FaultError
     """
@@ -121,7 +121,7 @@ def _takes(transform: str, type_name: str) -> bool:
 
 
 def _source_ids(field: TransformField, version: int, place: str) -> list[int]:
-    """One column, or from format version 3 on several."""
+    """The source columns: one, or from format version 3 on several."""
     if version < _SOURCE_IDS_SINCE or field.source_ids is None:
         return [read_value(field.source_id, Int, f"{place}.source-id")]
     ids: list[int] = read_value(field.source_ids, _SourceIds, f"{place}.source-ids")
@@ -129,7 +129,7 @@ def _source_ids(field: TransformField, version: int, place: str) -> list[int]:
 
 
 def _transform_name(text: str, place: str) -> str:
-    """A transform's name without its argument, which has to be positive."""
+    """The name of a transform without its argument, which must be positive."""
     parts = _ARGUMENT.fullmatch(text)
     if parts is None:
         return text

@@ -1,4 +1,4 @@
-"""Schemas: columns, their ids and types, defaults, identifiers."""
+"""The rules of schemas: columns, their ids and types, defaults, identifiers."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class MapType(JsonRecord, frozen=True):
 
 
 class SingleSchema(StructType, frozen=True):
-    """A schema as format version 1 may have it alone."""
+    """A schema that stands alone, as format version 1 allows."""
 
     schema_id: Int | None = None
     identifier_field_ids: Sequence[Any] | None = None
@@ -66,7 +66,7 @@ class Schema(SingleSchema, frozen=True, kw_only=True):
 
 
 class SchemaColumn(msgspec.Struct, frozen=True, gc=False):
-    """What the rules of specs, orders and identifiers need to know of a field, at any depth of a schema.
+    """A field at any depth of a schema, as the rules of specs, orders and identifiers need it.
 
     kind          None if it is nested
     is_repeated   it lies within a list or a map
@@ -83,7 +83,7 @@ Columns = dict[int, SchemaColumn]
 
 
 class _Around(NamedTuple):
-    """What a field lies in."""
+    """The context of a field in its schema."""
 
     depth: int
     is_repeated: bool
@@ -91,7 +91,7 @@ class _Around(NamedTuple):
 
 
 def check_schema(schema: SingleSchema, version: int, where: str) -> Columns:
-    """The columns of a schema of a table of this format version.
+    """Check a schema of a table of this format version; returns its columns.
 
     where         the schema's place in the document: ``schemas[0]``
     raises        FaultError
@@ -118,7 +118,7 @@ class _ColumnReader:
             raise inconsistent(f"has the column {shown_value(name)} twice in {where}")
 
     def _read_member(self, number: int, type_: Any, where: str, around: _Around, is_required: bool) -> Primitive | None:
-        """A field, an element, a key or a value, with all that lies in it. Returns its type, if that is primitive."""
+        """Read a field, an element, a key or a value, with all nested ones. Returns its type if that is primitive."""
         if number > MOST_FIELD_ID:
             raise invalid(f"has the field id {number} in {where}: ids beyond {MOST_FIELD_ID} are reserved")
         if number in self.columns:
@@ -152,7 +152,7 @@ class _ColumnReader:
                 raise invalid(f"has {where}.type {shown_value(other)}, which is not one of struct, list, map")
 
     def _check_defaults(self, field: NestedField, kind: Primitive | None, place: str) -> None:
-        """``write-default`` is only for writers, so that older formats may have it; ``initial-default`` changes what is read."""
+        """Check defaults. Older formats may have ``write-default``, for writers only; ``initial-default`` changes what readers see."""
         if field.initial_default is not None and self._version < _DEFAULTS_SINCE:
             raise invalid(f"has {place}.initial-default, a field of format version {_DEFAULTS_SINCE}")
         for name, value in (("initial-default", field.initial_default), ("write-default", field.write_default)):
@@ -163,7 +163,7 @@ class _ColumnReader:
 
 
 def _is_nested_default(nested: dict[str, Any], value: Any) -> bool:
-    """A struct has no default but the one without fields: these have defaults of their own."""
+    """True if a nested type may have this default; a struct only the one without fields, which have defaults of their own."""
     if nested["type"] == "struct":
         return value == {} and isinstance(value, dict)
     if nested["type"] == "list":

@@ -1,4 +1,4 @@
-"""Snapshots, what names them, and what is kept about them."""
+"""The rules of snapshots, of references to them, and of their statistics and logs."""
 
 from __future__ import annotations
 
@@ -29,9 +29,7 @@ _PositiveLong = Annotated[int, Meta(ge=1, le=2**63 - 1, description="a positive 
 
 
 class TableSnapshot(JsonRecord, frozen=True):
-    """One from a time when the table had an older format stays as it was: without sequence number, summary or row ids, and with its
-    manifests named inline.
-    """
+    """A snapshot. One written under an older format stays as it was: without sequence number, summary or row ids, manifests inline."""
 
     snapshot_id: Long
     timestamp_ms: Long
@@ -60,7 +58,7 @@ class SnapshotReference(JsonRecord, frozen=True):
 
 
 class TimedEntry(JsonRecord, frozen=True):
-    """What was the current one of something, and since when or until when."""
+    """A log entry: a value that was current, and since when or until when."""
 
     timestamp_ms: Long
 
@@ -88,14 +86,14 @@ class StatisticsBlob(JsonRecord, frozen=True):
 
 
 class TableStatistics(PartitionStatistics, frozen=True):
-    """Statistics are informational, so that their snapshots may be gone."""
+    """A statistics file. Statistics are informational, so their snapshots may be gone."""
 
     file_footer_size_in_bytes: Long
     blob_metadata: Sequence[StatisticsBlob]
 
 
 class EncryptionKey(JsonRecord, frozen=True):
-    """The specification's example calls a key's bytes ``key-metadata``, so that is read, too."""
+    """An encryption key. The specification's example calls its bytes ``key-metadata``, so that name is read, too."""
 
     key_id: str
     key_metadata: str | None = None
@@ -105,7 +103,7 @@ class EncryptionKey(JsonRecord, frozen=True):
 
 
 def check_snapshots(snapshots: Sequence[TableSnapshot], last_sequence_number: int | None) -> set[int]:
-    """The ids of the snapshots.
+    """Check the snapshots; returns their ids.
 
     last_sequence_number        None in format version 1, which has no sequence numbers
     raises                      FaultError
@@ -123,14 +121,14 @@ def check_snapshots(snapshots: Sequence[TableSnapshot], last_sequence_number: in
 
 
 def _check_manifests(snapshot: TableSnapshot, place: str) -> None:
-    """Without a manifest list, the manifests are named inline, as format version 1 may."""
+    """Check the inline manifests of a snapshot without a manifest list, as format version 1 allows."""
     if snapshot.manifest_list is not None or snapshot.manifests is None:
         read_value(snapshot.manifest_list, Name, f"{place}manifest-list")
     read_value(snapshot.manifests, Sequence[str], f"{place}manifests")
 
 
 def check_rows(snapshots: Sequence[RowSnapshot], next_row: int) -> None:
-    """The numbers that snapshots give to the rows that they added.
+    """Check the row ids that snapshots assign to the rows that they added.
 
     raises        FaultError
     """
@@ -148,7 +146,7 @@ def check_rows(snapshots: Sequence[RowSnapshot], next_row: int) -> None:
 
 
 def check_references(refs: Mapping[str, SnapshotReference], snapshot_ids: Collection[int], current: int | None) -> int | None:
-    """Check what names snapshots: branches, tags, and the current one. Without a ``main`` branch there is one by implication.
+    """Check the references to snapshots: branches, tags, and the current one. Without a ``main`` branch there is an implicit one.
 
     returns       the id of the current snapshot; None where there is none: absent, null or -1
     raises        FaultError
@@ -176,7 +174,7 @@ def check_references(refs: Mapping[str, SnapshotReference], snapshot_ids: Collec
 
 
 def check_log(entries: Sequence[TimedEntry], name: str, *, until: int | None = None) -> None:
-    """The entries of a log are in order of time, the document's own time last.
+    """Check that the entries of a log are in order of time, none later than the document's own time.
 
     raises        FaultError
     """
@@ -189,7 +187,7 @@ def check_log(entries: Sequence[TimedEntry], name: str, *, until: int | None = N
 
 
 def check_partition_statistics(files: Sequence[PartitionStatistics]) -> None:
-    """At most one file of partition statistics a snapshot.
+    """Check that a snapshot has at most one file of partition statistics.
 
     raises        FaultError
     """
@@ -198,7 +196,7 @@ def check_partition_statistics(files: Sequence[PartitionStatistics]) -> None:
 
 
 def check_encryption(keys: Sequence[EncryptionKey], snapshots: Sequence[TableSnapshot]) -> None:
-    """The keys of an encrypted table, and that the snapshots' are among them.
+    """Check the keys of an encrypted table, and that they include those of the snapshots.
 
     raises        FaultError
     """

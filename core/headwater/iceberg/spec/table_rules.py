@@ -1,4 +1,4 @@
-"""A table's metadata document, of format version 1, 2 or 3."""
+"""The rules of a table's metadata document, of format version 1, 2 or 3."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from headwater.iceberg.spec.schema_rules import Columns, Schema, SingleSchema, c
 
 
 class TableV1(JsonRecord, frozen=True):
-    """A table in format version 1. Which schema, spec and order is in force is looked at by rules: it may stand there alone."""
+    """A table in format version 1. Rules find the current schema, spec and order: each may stand alone, without a list."""
 
     location: Name
     last_updated_ms: Long
@@ -72,7 +72,7 @@ _RECORDS: dict[int, type[TableV1]] = {1: TableV1, 2: TableV2, 3: TableV3}
 
 
 class TableFacts(NamedTuple):
-    """What holds in a table now. ``uuid`` is in lower case; None for a table of format version 1 that has none."""
+    """The current facts of a table. ``uuid`` is in lower case; None for a table of format version 1 that has none."""
 
     version: int
     uuid: str | None
@@ -83,7 +83,7 @@ class TableFacts(NamedTuple):
 
 
 def check_table(document: Document) -> TableFacts:
-    """Judge a table's metadata by the specification. Fields that it does not know are left alone.
+    """Judge a table's metadata by the specification. Unknown fields are ignored.
 
     document      decoded JSON, of format version 1, 2 or 3; of 4 only what is needed to find it is looked at
     raises        FaultError
@@ -102,9 +102,9 @@ def check_table(document: Document) -> TableFacts:
 
 
 def stated_facts(document: Document) -> TableFacts:
-    """What a document states under the names of the third version, where it does: one of the draft, or with a fault.
+    """The facts that a document states under the names of format version 3, for a document of the draft or with a fault.
 
-    raises        FaultError for a version that is not read, and a uuid that is none
+    raises        FaultError for an unsupported version, and a malformed uuid
     """
 
     def number(name: str, shape: Any) -> int | None:
@@ -125,7 +125,7 @@ def stated_facts(document: Document) -> TableFacts:
 
 
 def _read_table(document: Document, version: int) -> TableV1:
-    """The document as its version has it. All required fields that are missing are told in one sentence."""
+    """Read the document as its version. All missing required fields are reported in one sentence."""
     shape = _RECORDS[version]
     faults: list[ShapeFault] = []
     try:
@@ -143,7 +143,7 @@ def _read_table(document: Document, version: int) -> TableV1:
 
 
 def _missing_alone(document: Document) -> Iterator[str]:
-    """What format version 1 must have alone where it has no list of it."""
+    """The fields that format version 1 must have alone where the list of them is missing."""
     if not document.get("schema") and not document.get("schemas"):
         yield "schema"
     if document.get("partition-spec") is None and not document.get("partition-specs"):
@@ -151,7 +151,7 @@ def _missing_alone(document: Document) -> Iterator[str]:
 
 
 def _check_schemas(table: TableV1, document: Document, version: int) -> tuple[int, Columns]:
-    """The id of the current schema, and its columns. Format version 1 may have it alone, under ``schema``."""
+    """Check the schemas; returns the current one's id and columns. Format version 1 may have it alone, under ``schema``."""
     if version == 1 and not table.schemas:
         single: SingleSchema = read_value(document["schema"], SingleSchema, "schema")
         current, of_all = single.schema_id or 0, [check_schema(single, version, "schema")]
@@ -169,7 +169,7 @@ def _check_schemas(table: TableV1, document: Document, version: int) -> tuple[in
 
 
 def _check_specs(table: TableV1, document: Document, version: int, columns: Columns) -> int:
-    """The id of the default spec. Format version 1 may have its fields alone, under ``partition-spec``."""
+    """Check the specs; returns the default's id. Format version 1 may have its fields alone, under ``partition-spec``."""
     alone = document.get("partition-spec") if version == 1 else None
     if version == 1 and not table.partition_specs:
         fields = read_value(alone, Sequence[PartitionField] | None, "partition-spec") or ()
@@ -192,7 +192,7 @@ def _check_specs(table: TableV1, document: Document, version: int, columns: Colu
 
 
 def _check_orders(table: TableV1, document: Document, version: int, columns: Columns) -> int:
-    """The id of the default sort order."""
+    """Check the sort orders; returns the default's id."""
     orders = table.sort_orders or ()
     if version == 1 and not orders and not document.get("default-sort-order-id"):
         return 0
@@ -204,10 +204,10 @@ def _check_orders(table: TableV1, document: Document, version: int, columns: Col
 
 
 def _id_in_force(document: Document, ids: Sequence[int], names: tuple[str, str, str], alone: Any = None) -> int:
-    """Which of several is in force; in format version 1, where it need not be said, the one that stands alone, or number 0.
+    """The id of the current one of several; where format version 1 does not state it, the one that stands alone, or number 0.
 
-    names         of the list, of an id in it, and of the field that says which one is in force
-    alone         what format version 1 has beside the list, under a name of its own
+    names         of the list, of an id in it, and of the field that states the current one
+    alone         the value of format version 1 beside the list, under a name of its own
     """
     plural, id_name, name = names
     check_unique(ids, plural, id_name)
@@ -221,7 +221,7 @@ def _id_in_force(document: Document, ids: Sequence[int], names: tuple[str, str, 
 
 
 def _id_by_value(alone: Any, several: Sequence[dict[str, Any]], id_name: str, ids: Sequence[int]) -> int | None:
-    """The id of what stands alone: its own, or that of the one in the list which is otherwise the same."""
+    """The id of the value that stands alone: its own, or that of the otherwise equal one in the list."""
     if not isinstance(alone, dict):
         return None
     if is_of(alone.get(id_name), Int):
@@ -231,7 +231,7 @@ def _id_by_value(alone: Any, several: Sequence[dict[str, Any]], id_name: str, id
 
 
 def _check_snapshots(table: TableV1) -> int | None:
-    """The id of the current snapshot, if there is one. Checks everything that names snapshots."""
+    """Check snapshots and all references to them; returns the current snapshot's id, if there is one."""
     snapshots = table.snapshots or ()
     if isinstance(table, TableV3):
         snapshot_rules.check_rows(table.snapshots or (), table.next_row_id)

@@ -1,4 +1,4 @@
-"""A view's metadata document, of format version 1."""
+"""The rules of a view's metadata document, of format version 1."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class ViewMetadata(JsonRecord, frozen=True):
 
 
 class ViewFacts(NamedTuple):
-    """What holds in a view now, and the ids of all its versions. ``uuid`` is in lower case."""
+    """The current facts of a view, and the ids of all its versions. ``uuid`` is in lower case."""
 
     version: int
     uuid: str
@@ -73,7 +73,7 @@ class ViewFacts(NamedTuple):
 
 
 def check_view(document: Document) -> ViewFacts:
-    """Judge a view's metadata by the specification. Fields that it does not know are left alone.
+    """Judge a view's metadata by the specification. Unknown fields are ignored.
 
     raises        FaultError
     source        Apache Iceberg, view specification: "View Metadata"
@@ -100,7 +100,7 @@ def check_view(document: Document) -> ViewFacts:
 
 
 def _check_dialects(version: ViewVersion, where: str) -> None:
-    """One query in SQL at most a dialect. Other types of representations are not judged."""
+    """Check that each SQL dialect has at most one query. Other types of representations are not checked."""
     dialects = set()
     for at, representation in enumerate(version.representations):
         if representation.type != "sql":
