@@ -1,6 +1,6 @@
 """A branch of a catalog as a catalog of pyiceberg: ``py-catalog-impl: headwater.clients.pyiceberg.HeadwaterCatalog``.
 
-The only room that may import pyiceberg. Must not know who does tasks, realms' states, Spark or Kubernetes.
+Only this package may import pyiceberg. It must not know workers, realms' states, Spark or Kubernetes.
 """
 
 from headwater.clients.pyiceberg.pyiceberg_catalog import HeadwaterCatalog

@@ -1,13 +1,11 @@
-"""What one commit of a catalog holds, as a client looks at it.
+"""A branch as a client reads and writes it: states to read, and changes that are decided again when another commit was faster.
 
-A branch of a catalog as a client reads and writes it: one state to look at, and changes that are decided anew when they are beaten.
-
-    plan(state) -> change      from what the branch holds now; writes the metadata file that the change points to
-    claim                      where the table is new, or has moved
+    plan(state) -> change      from the branch's present state; writes the metadata file that the change points to
+    claim                      if the table is new, or has moved
     commit                     expected: the commit of that state
-    beaten on this key         the file is removed, and it begins anew; beaten on another key: nothing to do, both hold
+    beaten on this key         the file is removed, and it begins again; beaten on another key: nothing to do, both hold
 
-What is written to storage is removed only when the commit certainly did not happen.
+A file that was written to storage is removed only when the commit certainly did not happen.
 """
 
 from __future__ import annotations
@@ -46,7 +44,7 @@ from headwater.store import RealmStore, id_text
 
 @dataclass(frozen=True, slots=True)
 class BranchState:
-    """A commit of a catalog; ``head`` None: nothing was committed yet."""
+    """One commit of a catalog as a client reads it; ``head`` is None before the first commit."""
 
     catalog: Catalog
     rows: RealmStore
@@ -59,7 +57,7 @@ class BranchState:
         return {} if self.head is None else self.catalog.get_contents(id_text(self.head.id), keys)
 
     def type_of(self, key: ContentKey) -> ContentType | int | None:
-        """The type of what stands there; reads no content."""
+        """The content type at a key; reads no content."""
         found = None if self.head is None else self.head.index(CONTENT).get(key.to_index())
         return None if found is None else ContentValue.from_value(found).type
 
@@ -67,7 +65,7 @@ class BranchState:
         return self.type_of(key) is ContentType.NAMESPACE
 
     def find_metadata(self, content_id: UUID) -> bytes | None:
-        """The metadata document of a table or view as JSON text, where it is stored with it."""
+        """The stored metadata document of a table or view as JSON text; None if the catalog does not store it."""
         found = None if self.head is None else stored_metadata_of(self.head.index(IDS), content_id)
         return None if found is None else join_metadata(read_metadata(self.rows, found))
 
@@ -75,7 +73,7 @@ class BranchState:
         return None if self.head is None else find_content_key(self.head.index(IDS), content_id)
 
     def child_namespaces(self, parent: ContentKey | None) -> Iterator[tuple[ContentKey, ContentType | int]]:
-        """The keys directly below a namespace, or at the top, with their types. What lies below them is stepped over, unread."""
+        """The keys directly below a namespace, or at the top, with their types. Deeper keys are skipped without reading them."""
         if self.head is None:
             return
         index = self.head.index(CONTENT)
@@ -96,16 +94,16 @@ _FIRST_WAIT, _LONGEST_WAIT = 0.005, 0.25
 
 
 def _nothing() -> None:
-    """Nothing was written for this change."""
+    """The undo of a change that wrote nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BranchChange:
-    """What is to be committed, decided from one state.
+    """A change to commit, decided from one state.
 
     ids           content ids of the keys that are created
-    claim         of the table or view, where it is new or has moved
-    take_back     removes what was written to storage for it
+    claim         of the table or view, if it is new or has moved
+    take_back     removes the files that were written for the change
     """
 
     operations: Sequence[ContentOperation]
@@ -119,7 +117,7 @@ Plan = Callable[[BranchState], BranchChange | None]
 
 
 class ClientBranch:
-    """``reference`` None: the catalog's default branch. What is no branch is only read."""
+    """A branch that a client reads and writes; other references are only read. ``reference`` None: the catalog's default branch."""
 
     def __init__(
         self, catalog: Catalog, claims: TableClaims, rows: RealmStore, reference: str | None, *, author: str = ""
@@ -133,16 +131,16 @@ class ClientBranch:
 
     @property
     def id(self) -> str:
-        """Of the catalog."""
+        """The id of the catalog."""
         return self.catalog.definition.id
 
     @property
     def name(self) -> str:
-        """As people call it."""
+        """The name of the catalog."""
         return self._reference or self.catalog.definition.default_branch
 
     def state(self) -> BranchState:
-        """What the branch holds now.
+        """Read the branch's present state.
 
         raises        RefusedError while the realm is not ACTIVE: a client is a user, and what it may not write it may not read
         """
@@ -171,7 +169,7 @@ class ClientBranch:
                 turn.release()
 
     def _attempt(self, plan: Plan, *, is_last: bool) -> bool:
-        """Whether it is done; not, when it was beaten."""
+        """Make one attempt; False if another commit was faster."""
         state = self.state()
         change = plan(state)
         if change is None:
@@ -194,7 +192,7 @@ class ClientBranch:
 
         def fence() -> None:
             if change.claim is not None:
-                self.claims.check_held(taken)  # a process that slept in between has to claim anew
+                self.claims.check_held(taken)  # a process that slept in between has to claim again
 
         self.catalog.commit(
             self._reference,
@@ -206,7 +204,7 @@ class ClientBranch:
         )
 
     def check_free(self, claim: TableClaim, what: str) -> None:
-        """Pass if a claim could be taken now, or raise RefusedError as it would be refused."""
+        """Check that a claim could be taken now; raises the RefusedError that taking it would raise."""
         _check_no_conflict(self.claims.find_conflicts([claim]), what)
 
     def _take(self, claim: TableClaim, what: str) -> None:
@@ -217,13 +215,13 @@ class ClientBranch:
         _check_no_conflict(conflicts, what)
 
     def _is_beaten(self, fault: HeadwaterError, state: BranchState) -> bool:
-        """Whether another state may give another answer."""
+        """True if a newer state may give another answer."""
         if isinstance(fault, ConflictError):
             return True
         if isinstance(fault, NotFoundError):  # the branch was put elsewhere, where the expected commit never was
             now = self.state().head
             return state.head is not None and (None if now is None else now.id) != state.head.id
-        # an empty branch cannot be named as expected, so that another's first commit shows as an unsound request
+        # an empty branch has no commit to expect, so a competing first commit shows as an unsound request
         return isinstance(fault, RefusedError) and state.head is None and self.state().head is not None
 
     def _check_writable(self) -> None:
@@ -245,7 +243,7 @@ def _check_no_conflict(conflicts: Sequence[ClaimConflict], what: str) -> None:
 
 
 class _Turn:
-    """A lock. Who has it gets it again, so that nobody waits for himself."""
+    """A reentrant lock: its owner never waits for itself."""
 
     def __init__(self) -> None:
         lock = threading.RLock()
@@ -253,13 +251,13 @@ class _Turn:
 
 
 class _Turns:
-    """Locks by what they are about, each as long as somebody has it."""
+    """Locks by key, each kept as long as a thread has it."""
 
     def __init__(self) -> None:
         self.forget()
 
     def forget(self) -> None:
-        """In a forked child: locks that other threads of the parent hold would never be released there."""
+        """Drop all locks in a forked child: those that other threads of the parent hold would never be released there."""
         self._guard = threading.Lock()
         self._locks: weakref.WeakValueDictionary[object, _Turn] = weakref.WeakValueDictionary()
 

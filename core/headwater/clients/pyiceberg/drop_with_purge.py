@@ -1,4 +1,4 @@
-"""Dropping a table for good: its files are deleted by a task, once no kept commit holds it."""
+"""Drops a table with its files: a task deletes them once no kept commit has the table."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class PurgeOperations:
         self._access = access
 
     def purge(self, identifier: str | Identifier, *, reachable_only: bool = False) -> None:
-        """Ask for the purge, then drop: a task whose table is not dropped finds it in the catalog, and ends.
+        """Request the purge, then drop the table: a task whose table was not dropped finds it in the catalog, and ends.
 
         All that leads to the files is read first: once the table is dropped, a list that is missing would leave everything.
 
@@ -94,7 +94,7 @@ class PurgeOperations:
         return PurgeRequest(catalog=catalog.name, catalog_id=catalog.id, content_id=content_id, table_uuid=uuid, drops=(drop,))
 
     def _take_back(self, wish: PurgeRequest, asked: SubmittedTask) -> None:
-        """Cancel the task, unless others have asked for it: before this, or since.
+        """Cancel the task, unless another client has requested it, before or since.
 
             this client   asks ........................ is beaten   cancels
             another                joins the task, drops the table           (its purge would be gone, and the files stay for ever)

@@ -1,12 +1,8 @@
-"""Where new tables and views lie, where a catalog lets them lie, and which places are a table's own.
+"""Access to files: default locations, the locations that a catalog allows, and the storage that a client is configured for.
 
-A place is judged by its text alone (``plain_location`` says which texts mean the same to every driver); of local files also by the links
-below what the catalog allows, of which none is followed. Nothing here tells whether something is there.
-
-How a client reaches files: by its own properties alone, and only where the catalog allows.
-
-No properties of a table or a view come in here, so that none can choose the code, the address or the credentials by which files are
-reached; and a place is judged by its name before a byte of it is read.
+A place is judged by its text alone (``plain_location`` says which texts mean the same to every driver), before a byte of it is
+read; local files also by the links below the allowed location, of which none is followed. No property of a table or view is used,
+so that none can choose the code, the address or the credentials by which files are reached.
 """
 
 from __future__ import annotations
@@ -33,10 +29,9 @@ _UNFIT = re.compile(r"[^\w.=@+-]|^\.+$")
 
 
 def default_location(state: BranchState, key: ContentKey, *, unique: UUID, warehouse: str) -> str:
-    """A place that no other table has, or ever had: a new table in the place of a dropped one, or of one that was renamed, would
-    share its files with it.
+    """A unique place for a new table, below the nearest namespace's location, or else below the warehouse.
 
-    It is below the location of the nearest namespace that has one, else below the warehouse.
+    A new table in the place of a dropped or renamed one would share its files.
 
     unique        of the table
     """
@@ -51,9 +46,9 @@ def default_location(state: BranchState, key: ContentKey, *, unique: UUID, wareh
 
 
 def check_allowed(definition: CatalogDefinition, key: ContentKey, places: Iterable[str]) -> None:
-    """Pass, or raise RefusedError: what a collector may one day delete for a table lies where the catalog allows.
+    """Check that the catalog allows a place, because a collector may one day delete files there; raises RefusedError.
 
-    That is its base location, its allowed locations, and those of its imports.
+    Allowed are its base location, its allowed locations, and those of its imports.
     """
     allowed = definition.places
     for place in places:
@@ -67,7 +62,7 @@ def check_allowed(definition: CatalogDefinition, key: ContentKey, places: Iterab
 
 
 def check_own(key: ContentKey, files: Iterable[str], places: Iterable[str]) -> None:
-    """Pass, or raise RefusedError for a file that does not lie in one of a table's own places, of which each is allowed."""
+    """Check that a file lies in one of a table's own, allowed places; raises RefusedError."""
     own = sorted(places)
     for file in files:
         if not any(_lies_plainly_in(file, place) for place in own):
@@ -78,7 +73,7 @@ def check_own(key: ContentKey, files: Iterable[str], places: Iterable[str]) -> N
 
 
 def _lies_plainly_in(file: str, place: str) -> bool:
-    """A place that an import took may itself be spelled oddly; what comes after it may not."""
+    """True if a file lies below a place by a plain path; the place itself, taken by an import, may have unusual spelling."""
     stem = place.rstrip("/") + "/"
     try:
         plain_location(f"s3://own/{file.removeprefix(stem)}" if file.startswith(stem) else file)
@@ -88,7 +83,7 @@ def _lies_plainly_in(file: str, place: str) -> bool:
 
 
 def metadata_file(catalog_id: str, location: str, properties: Mapping[str, str], version: int = 0) -> str:
-    """A new name for a metadata file of a table or view, as pyiceberg gives them; no code of the table's choice is asked.
+    """A new name for a metadata file of a table or view, in pyiceberg's form; no code that a table chooses is called.
 
     The name tells an import of this catalog that the file is not another writer's, even if its commit never happened.
     """
@@ -97,7 +92,7 @@ def metadata_file(catalog_id: str, location: str, properties: Mapping[str, str],
 
 
 def _folder(element: str) -> str:
-    """An element as the name of a folder, in every storage and every kind of URL."""
+    """A key's element as the name of a folder, valid in every storage and every kind of URL."""
     return _UNFIT.sub("_", element)
 
 
@@ -106,9 +101,9 @@ OpenIO = Callable[[str], FileIO]
 
 
 class ClientStorage(LakeStorage):
-    """Reads files as the client is configured to, with the reasons of the room ``iceberg`` for what goes wrong. Thread-safe.
+    """Reads files with the client's own configuration, and the errors of the package ``iceberg``. Thread-safe.
 
-    Opens a file system once for each bucket or host, and keeps it: so it is for one walk through a table's files.
+    It opens a file system once for each bucket or host, and keeps it: use one object for one walk through a table's files.
     """
 
     def __init__(self, open_io: OpenIO) -> None:
@@ -142,19 +137,19 @@ class FileAccess:
         self.io = open_io
 
     def check_location(self, key: ContentKey, places: Iterable[str]) -> None:
-        """Pass, or raise RefusedError for a place that the catalog does not allow."""
+        """Check that the catalog allows a place; raises RefusedError."""
         check_allowed(self._branch.catalog.definition, key, places)
 
     def check_own(self, key: ContentKey, files: Iterable[str], places: Iterable[str]) -> None:
-        """Pass, or raise RefusedError for a file that does not lie in one of the places of its table."""
+        """Check that a file lies in one of its table's places; raises RefusedError."""
         check_own(key, files, places)
 
     def check_in_catalog(self, key: ContentKey, file: str) -> None:
-        """Pass, or raise RefusedError for a file in a place of another catalog's table: what may be asked before it is read."""
+        """Check that a file lies in no place of another catalog's table, before it is read; raises RefusedError."""
         self._check_holders(key, [file], lambda owner: owner.catalog_id == self._branch.id)
 
     def check_not_anothers(self, key: ContentKey, files: Iterable[str], *, location: str, uuid: UUID | None) -> None:
-        """Pass, or raise RefusedError for a file in a place that another table has.
+        """Check that a file lies in no place of another table; raises RefusedError.
 
         location, uuid    of the table at hand, by which its own claims are found
         """
@@ -171,7 +166,7 @@ class FileAccess:
                 raise RefusedError(f"{key} cannot have {file}: it lies in a place of another table")
 
     def read_text(self, key: ContentKey, location: str) -> bytes:
-        """The JSON text of a metadata file.
+        """Read the JSON text of a metadata file.
 
         raises        RefusedError, before a byte is read, where the catalog does not allow it; what the storage raises
         """
@@ -179,6 +174,6 @@ class FileAccess:
         return read_document(self.io(location), location)
 
     def document(self, state: BranchState, key: ContentKey, content: IcebergTable | IcebergView) -> bytes:
-        """The metadata of a table or view: as it is stored in the catalog, otherwise from its file."""
+        """The metadata of a table or view, stored in the catalog or else read from its file."""
         text = None if content.id is None else state.find_metadata(content.id)
         return self.read_text(key, content.metadata_location) if text is None else text

@@ -29,7 +29,7 @@ class ChecksPlaces(Protocol):
     """What these tables ask of their catalog."""
 
     def check_places(self, table: Table, places: Collection[str]) -> None:
-        """Pass if a table may have these places, too."""
+        """Check that a table may have these further places."""
 
 
 class LakeTable(Table):

@@ -54,7 +54,7 @@ class MetadataDocument:
         return self
 
     def remove_file(self) -> None:
-        """Take the file away again. Best effort: of one that stays an import sees by its name that no commit has named it."""
+        """Remove the file again. Best effort: if it stays, its name shows an import that no commit has named it."""
         try:
             self.io.delete(self.location)
         except Exception as fault:  # noqa: BLE001  whatever a driver raises; the commit's own error is what counts
@@ -62,7 +62,7 @@ class MetadataDocument:
 
 
 def read_document(io: FileIO, location: str) -> bytes:
-    """The JSON text of a metadata file, unpacked; gzip is told by the content.
+    """Read the JSON text of a metadata file, unpacked; gzip is detected by the content.
 
     raises        RefusedError for what is packed in another way, broken or too large; what the storage raises
     """
@@ -75,7 +75,10 @@ def read_document(io: FileIO, location: str) -> bytes:
 
 
 def parse_table(text: bytes, location: str) -> TableMetadata:
-    """raises        RefusedError for what pyiceberg cannot read, without a word of it: it may be anything"""
+    """Parse a table's metadata.
+
+    raises        RefusedError for what pyiceberg cannot read, with no text of the document, which is untrusted
+    """
     try:
         return TableMetadataUtil.parse_raw(text.decode())
     except (ValidationError, ValueError) as fault:
@@ -83,7 +86,10 @@ def parse_table(text: bytes, location: str) -> TableMetadata:
 
 
 def parse_view(text: bytes, location: str) -> ViewMetadata:
-    """raises        RefusedError as ``parse_table`` does; pyiceberg itself takes a view without its current version"""
+    """Parse a view's metadata. pyiceberg itself accepts a view without its current version.
+
+    raises        RefusedError as ``parse_table`` does
+    """
     try:
         metadata = ViewMetadata.model_validate_json(text)
     except ValueError as fault:
@@ -94,7 +100,7 @@ def parse_view(text: bytes, location: str) -> ViewMetadata:
 
 
 def _where(fault: Exception) -> str:
-    """Which fields of the format are at fault, of those that it has by name."""
+    """The fields of the format that are at fault."""
     given = fault.args[0] if fault.args else fault
     told = given if isinstance(given, PydanticError) else fault
     names = {str(name) for error in told.errors() for name in error["loc"]} if isinstance(told, PydanticError) else set()
@@ -103,7 +109,7 @@ def _where(fault: Exception) -> str:
 
 
 def table_text(metadata: TableMetadata) -> bytes:
-    """As pyiceberg would write it, with its own setting about tables without a snapshot."""
+    """Serialize a table's metadata as pyiceberg would, with its own setting about tables without a snapshot."""
     keeps_none = bool(Config().get_bool("legacy-current-snapshot-id"))
     return metadata.model_dump_json(exclude_none=not keeps_none).encode()
 
@@ -115,9 +121,9 @@ def view_text(metadata: ViewMetadata) -> bytes:
 def table_content(
     metadata: TableMetadata, location: str, *, content_id: UUID | None = None, has_uuid: bool = True
 ) -> IcebergTable:
-    """What the catalog holds of a version of a table.
+    """The catalog's content for a version of a table.
 
-    has_uuid      pyiceberg makes one up for a table of version 1 that has none; that is not the table's
+    has_uuid      False for v1 tables without a uuid: pyiceberg invents one, and it must not be stored
     """
     return IcebergTable(
         id=content_id,
@@ -141,12 +147,12 @@ def view_content(metadata: ViewMetadata, location: str) -> IcebergView:
 
 
 def paths_of(metadata: TableMetadata | ViewMetadata) -> tuple[str, ...]:
-    """Where files of this table or view are to lie besides its location."""
+    """The further places, besides its location, for files of a table or view."""
     return tuple(metadata.properties[name] for name in PATH_PROPERTIES if metadata.properties.get(name))
 
 
 def document_places(metadata: TableMetadata | ViewMetadata) -> set[str]:
-    """Where files of this table or view are to lie, as far as its metadata names places."""
+    """The places that a document names for files of its table or view."""
     return {metadata.location, *paths_of(metadata)}
 
 

@@ -1,4 +1,4 @@
-"""Namespaces of a branch, by pyiceberg's promises."""
+"""The namespace operations of pyiceberg on a branch."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class NamespaceOperations:
         self._branch = branch
 
     def create_namespace(self, namespace: str | Identifier, properties: Mapping[str, object]) -> None:
-        """With the namespaces above it that are not there yet, in one commit."""
+        """Create a namespace and its missing ancestors, in one commit."""
         key = namespace_key(namespace)
         checked = _checked(properties)
 
@@ -63,7 +63,7 @@ class NamespaceOperations:
         return dict(_read(self._branch.state(), namespace_key(namespace)).properties)
 
     def update_properties(self, namespace: str | Identifier, merge: Merge) -> PropertiesUpdateSummary:
-        """Replace the properties by what ``merge`` makes of those that are there."""
+        """Replace the properties by the result of ``merge`` on the present ones."""
         key = namespace_key(namespace)
         summaries: list[PropertiesUpdateSummary] = []
 
@@ -80,11 +80,11 @@ class NamespaceOperations:
         return summaries[-1]
 
     def namespaces_below(self, namespace: str | Identifier) -> list[Identifier]:
-        """The namespaces directly below one; of ``()``, those at the top."""
+        """The namespaces directly below one; below ``()``, those at the top."""
         return self.listed(namespace, ContentType.NAMESPACE)
 
     def listed(self, namespace: str | Identifier, kind: ContentType) -> list[Identifier]:
-        """The identifiers of one kind directly below a namespace, in key order."""
+        """List the identifiers of one kind directly below a namespace, in key order."""
         state = self._branch.state()
         if not namespace:
             return [key.elements for key, found in state.child_namespaces(None) if found is kind]
@@ -94,7 +94,7 @@ class NamespaceOperations:
 
 
 def check_namespace(state: BranchState, key: ContentKey | None) -> None:
-    """Pass, or raise NoSuchNamespaceError. ``key`` None: the top, where pyiceberg has no tables."""
+    """Check that a namespace exists; raises NoSuchNamespaceError. ``key`` None: the top, where pyiceberg has no tables."""
     if key is None or not state.is_namespace(key):
         raise NoSuchNamespaceError(f"Namespace does not exist: {'' if key is None else shown_identifier(key)}")
 
@@ -107,7 +107,7 @@ def _read(state: BranchState, key: ContentKey) -> Namespace:
 
 
 def _checked(properties: Mapping[str, object]) -> dict[str, str]:
-    """Properties as text; pyiceberg's own catalogs refuse null, too."""
+    """Properties as text; null is refused, as in pyiceberg's own catalogs."""
     for name, value in properties.items():
         if not isinstance(name, str) or value is None:
             raise ValueError(f"namespace property {name!r} is {value!r}: names and values are text")

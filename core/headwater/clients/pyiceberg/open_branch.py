@@ -1,4 +1,4 @@
-"""From properties to an open branch. Catalogs of one process that name the same store share it, with its cache and its queues."""
+"""Opens a branch from properties. Catalogs of one process that name the same store share it, with its cache and its queues."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ OWN_PROPERTIES = frozenset({_STORE, _REALM, _CATALOG, _BRANCH, _AUTHOR})
 
 @dataclass(frozen=True, slots=True)
 class BranchAddress:
-    """Where a catalog is, and who writes to it.
+    """The address of a branch, and the author of commits.
 
     store         a URL; None: the setting ``HEADWATER_STORE``, or its default
     reference     a branch, to read and write; any other reference, to read; None: the catalog's default branch
@@ -40,7 +40,7 @@ class BranchAddress:
 
     @classmethod
     def from_properties(cls, name: str, properties: Mapping[str, str]) -> BranchAddress:
-        """The address in a catalog's properties; raises RefusedError that names those that are missing."""
+        """Read the address from a catalog's properties; raises RefusedError that names the missing ones."""
         missing = [one for one in (_REALM, _CATALOG) if not properties.get(one)]
         if missing:
             raise RefusedError(f"catalog {name!r} of pyiceberg needs the properties {' and '.join(missing)}: name them")
@@ -54,7 +54,7 @@ class BranchAddress:
 
 
 def with_configured(name: str, properties: Mapping[str, str]) -> dict[str, str]:
-    """The properties, and beneath them what pyiceberg's configuration has for a catalog of this name.
+    """The properties, with defaults from pyiceberg's configuration for a catalog of this name.
 
     pyiceberg hands a catalog that it finds by ``py-catalog-impl`` only what its caller named.
     """
@@ -63,7 +63,7 @@ def with_configured(name: str, properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def open_branch(store: Store, address: BranchAddress) -> ClientBranch:
-    """The branch at an address.
+    """Open the branch at an address.
 
     raises        NotFoundError for an unknown realm or catalog; RefusedError while the realm is not ACTIVE
     """
@@ -74,7 +74,7 @@ def open_branch(store: Store, address: BranchAddress) -> ClientBranch:
 
 
 def shared_store(url: str | None) -> tuple[Store, Callable[[], None]]:
-    """This process's store behind a URL, and what lets go of it; the last one to let go closes it.
+    """This process's store behind a URL, with its release function; the last release closes the store.
 
     raises        what ``headwater.open_store`` raises
     """

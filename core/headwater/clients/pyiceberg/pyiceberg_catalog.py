@@ -1,4 +1,4 @@
-"""pyiceberg's catalog over a branch: it translates identifiers and errors, and hands on."""
+"""pyiceberg's catalog over a branch: it translates identifiers and errors, and delegates the work."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class HeadwaterCatalog(MetastoreCatalog):
 
     @classmethod
     def on(cls, store: Store, name: str = "headwater", **properties: str) -> HeadwaterCatalog:
-        """The same on a store that the caller has open, and closes."""
+        """Make a catalog on a store that the caller has opened, and will close."""
         made = cls(name, **properties)
         made._given = store
         return made
@@ -73,7 +73,7 @@ class HeadwaterCatalog(MetastoreCatalog):
             self._rooms.namespaces.create_namespace(namespace, properties)
 
     def create_namespace_if_not_exists(self, namespace: str | Identifier, properties: Properties = EMPTY_DICT) -> None:
-        """One that is there is left as it is, also where nothing can be created."""
+        """Create a namespace; an existing one is left as it is, even where nothing can be created."""
         if not self.namespace_exists(namespace):
             super().create_namespace_if_not_exists(namespace, properties)
 
@@ -124,7 +124,7 @@ class HeadwaterCatalog(MetastoreCatalog):
         sort_order: SortOrder = UNSORTED_SORT_ORDER,
         properties: Properties = EMPTY_DICT,
     ) -> Table:
-        """One that is there is loaded, also where nothing can be created."""
+        """Create a table; an existing one is loaded, even where nothing can be created."""
         with suppress(NoSuchTableError):
             return self.load_table(identifier)
         return super().create_table_if_not_exists(identifier, schema, location, partition_spec, sort_order, properties)
@@ -154,7 +154,7 @@ class HeadwaterCatalog(MetastoreCatalog):
             self._rooms.tables.drop_table(identifier)
 
     def purge_table(self, identifier: str | Identifier, *, reachable_only: bool = False) -> None:
-        """Drop a table for good. A task deletes its files once no commit that is kept holds it, which may take weeks.
+        """Drop a table with its files. A task deletes them once no kept commit has the table, which may take weeks.
 
         reachable_only  purge only what can be reached: files that only missing or unreadable manifests name are then never deleted
         raises        NoSuchTableError; ValueError, and nothing is dropped, where its files cannot be told or may not be deleted: all
@@ -214,7 +214,7 @@ class HeadwaterCatalog(MetastoreCatalog):
             self._rooms.views.drop_view(identifier)
 
     def close(self) -> None:
-        """Let go of the store. Used again, it is opened again."""
+        """Release the store. A later use opens it again."""
         with self._opening:
             opened, self._opened = self._opened, None
         if opened is not None:
@@ -229,7 +229,7 @@ class HeadwaterCatalog(MetastoreCatalog):
         HeadwaterCatalog.__init__(self, state["name"], **state["properties"])
 
     def check_places(self, table: Table, places: Collection[str]) -> None:
-        """Pass if a table may have these places besides its own, as far as one can tell before its commit.
+        """Check that a table may have these further places, as far as that can be decided before its commit.
 
         raises        ValidationException for a place that is not allowed, or another table's
         """
@@ -250,7 +250,7 @@ class HeadwaterCatalog(MetastoreCatalog):
             return self._rooms.tables.stage_table(identifier, location, make)
 
     def _load_file_io(self, properties: Properties = EMPTY_DICT, location: str | None = None) -> FileIO:
-        """By the catalog's own properties alone: pyiceberg calls this with those of tables, who may be anybody's."""
+        """Load the file access by the catalog's own properties alone: pyiceberg passes those of tables, which are untrusted."""
         reaching = {name: value for name, value in self.properties.items() if name not in OWN_PROPERTIES}
         return load_file_io(reaching, location)
 
@@ -265,7 +265,7 @@ class HeadwaterCatalog(MetastoreCatalog):
 
     @staticmethod
     def _delete_old_metadata(io: FileIO, base: TableMetadata, metadata: TableMetadata) -> None:
-        """Nothing: earlier commits, other branches and tags may hold a version that this table's log has dropped."""
+        """Delete nothing: earlier commits, other branches and tags may hold a version that this table's log has dropped."""
 
     @property
     def _rooms(self) -> _Opened:
@@ -291,7 +291,7 @@ class HeadwaterCatalog(MetastoreCatalog):
 
 
 class _Opened:
-    """A catalog's hold on its store, and its rooms."""
+    """An open store of a catalog, with the operations on its branch."""
 
     def __init__(self, owner: HeadwaterCatalog, address: BranchAddress, given: Store | None) -> None:
         store, self.let_go = (given, _nothing) if given is not None else shared_store(address.store)
@@ -309,4 +309,4 @@ class _Opened:
 
 
 def _nothing() -> None:
-    """The store is its caller's."""
+    """Release nothing: the store belongs to the caller."""

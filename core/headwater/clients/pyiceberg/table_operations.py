@@ -1,4 +1,4 @@
-"""Tables of a branch, by pyiceberg's promises."""
+"""The table operations of pyiceberg on a branch."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class TableOperations:
         self._claimed: dict[str, UUID] = {}
 
     def load_table(self, identifier: str | Identifier) -> Table:
-        """From the metadata that is stored in the catalog, where it is; otherwise from the table's storage."""
+        """Load a table from the metadata stored in the catalog, or else from the table's storage."""
         key = identifier_key(identifier, NoSuchTableError)
         state = self._branch.state()
         return self._loaded(state, key, _read(state, key))
@@ -75,7 +75,7 @@ class TableOperations:
         return self._branch.state().type_of(key) is ContentType.ICEBERG_TABLE
 
     def stage_table(self, identifier: str | Identifier, location: str | None, make: MakeMetadata) -> StagedTable:
-        """A new table that is in no catalog yet: files can be written for it, and ``commit`` creates it.
+        """Stage a new table that is in no catalog yet: files can be written for it, and ``commit`` creates it.
 
         raises        RefusedError for a place that is taken, or not allowed: files would be written there before the commit
         """
@@ -107,7 +107,7 @@ class TableOperations:
         return made[-1]
 
     def register_table(self, identifier: str | Identifier, metadata_location: str, *, overwrite: bool) -> Table:
-        """Put a table that exists in its storage. One that was dropped gets its content id back.
+        """Register a table that exists in its storage. A table that was dropped gets its content id back.
 
         overwrite     what stands there: the same table moves to this version, another one gives way
         raises        RefusedError, before a byte is read, where the catalog does not allow the file, or another catalog has its place
@@ -134,7 +134,7 @@ class TableOperations:
     def commit_table(
         self, table: Table, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...], stage: TableStage
     ) -> CommitTableResponse:
-        """Apply updates to the table as it is now, if it meets the requirements: again, if another was faster.
+        """Apply updates to the present table, if it meets the requirements; retried if another commit was faster.
 
         raises        CommitFailedException when it does not meet them; NoSuchTableError; RefusedError for another uuid, a place that is
                       taken or not allowed, and a file that is not in one of the table's places
@@ -176,7 +176,7 @@ class TableOperations:
         return done[-1]
 
     def check_places(self, table: Table, places: Collection[str]) -> None:
-        """Pass if a table, also one that is not created yet, may have these places besides its own, or raise RefusedError."""
+        """Check that a table, created or not, may have these further places; raises RefusedError."""
         key, metadata = identifier_key(table.name(), NoSuchTableError), table.metadata
         self._access.check_location(key, places)
         there = _find(self._branch.state(), key)
@@ -192,7 +192,7 @@ class TableOperations:
         requirements: tuple[TableRequirement, ...],
         updates: tuple[TableUpdate, ...],
     ) -> StagedTable:
-        """A ``TableStage``: pyiceberg's own, without loading the code that the table names."""
+        """Start a ``TableStage``: pyiceberg's own, without loading the code that the table names."""
         for requirement in requirements:
             requirement.validate(None if current is None else current.metadata)
         metadata = update_table_metadata(
@@ -206,7 +206,7 @@ class TableOperations:
         return LakeStagedTable(identifier, metadata, file, self._access.io(file), self._owner)
 
     def rename_table(self, source: str | Identifier, target: str | Identifier) -> Table:
-        """In one commit; the content id stays, and so does everything in storage."""
+        """Rename a table in one commit; its content id and its files stay."""
         old, new = identifier_key(source, NoSuchTableError), identifier_key(target, ValueError)
         renamed: list[Table] = []
 
@@ -224,7 +224,7 @@ class TableOperations:
         return renamed[-1]
 
     def drop_table(self, identifier: str | Identifier) -> None:
-        """Its files stay, for the commits that hold it stay readable."""
+        """Drop a table. Its files stay, so that commits that hold it stay readable."""
         key = identifier_key(identifier, NoSuchTableError)
 
         def plan(state: BranchState) -> BranchChange:
@@ -238,7 +238,7 @@ class TableOperations:
         return self._table(key, parse_table(text, content.metadata_location), content.metadata_location)
 
     def _found(self, key: ContentKey, location: str) -> _Found:
-        """A table's metadata file, and all that it names, judged.
+        """Read and check a table's metadata file, and the places that it names.
 
         raises        RefusedError; nothing is read where the file itself is not allowed, nor anything that the file names
         """
@@ -251,7 +251,7 @@ class TableOperations:
         return found
 
     def _check_added(self, key: ContentKey, before: TableMetadata | None, after: TableMetadata) -> None:
-        """Pass, or raise RefusedError: new places have to be allowed, and new files have to lie in the table's own places.
+        """Check that new places are allowed, and that new files lie in the table's own places; raises RefusedError.
 
         What was there before stays: an import may have taken it from elsewhere.
         """
@@ -262,7 +262,7 @@ class TableOperations:
     def _new_claim(
         self, there: IcebergTable, content_id: UUID, before: TableMetadata, after: TableMetadata
     ) -> TableClaim | None:
-        """The claim of a version, where it says more than the table has claimed; earlier releases claimed no paths."""
+        """The claim of a version, if it covers more than the table's present claim; earlier releases claimed no paths."""
         claim = self._claim(content_id, after)
         is_known = str(after.table_uuid) == there.table_uuid  # not where whoever put it told none
         if not is_known or document_places(after) != document_places(before):
@@ -310,7 +310,7 @@ class TableOperations:
         )
 
     def _write(self, document: MetadataDocument, change: BranchChange) -> None:
-        """Write a metadata file if the places of its table are free: nothing is put where another table lies, not for a moment."""
+        """Write a metadata file if the table's places are free: no file is ever written into another table's place."""
         if change.claim is not None:
             self._branch.check_free(change.claim, change.message)
         document.write_file()
@@ -345,7 +345,7 @@ class TableOperations:
             raise
 
     def _known_id(self, state: BranchState, uuid: UUID | None) -> UUID | None:
-        """The content id under which this catalog knows a table already, from another branch, or from before it was dropped."""
+        """The content id under which this catalog has the table on another branch, or had it before a drop."""
         owner = None if uuid is None else self._branch.claims.find_by_uuid([uuid]).get(uuid)
         if owner is None or owner.catalog_id != self._branch.id or state.key_of(owner.content_id) is not None:
             return None
@@ -416,7 +416,7 @@ def _response(metadata: TableMetadata, location: str) -> CommitTableResponse:
 
 
 def _what(updates: tuple[TableUpdate, ...]) -> str:
-    """The operations of the snapshots that are added, for the log; else ``change``."""
+    """The operations of the added snapshots, for the log; else ``change``."""
     summaries = [update.snapshot.summary for update in updates if isinstance(update, AddSnapshotUpdate)]
     operations = dict.fromkeys(summary.operation.value for summary in summaries if summary is not None)
     return ", ".join(operations) or "change"

@@ -1,15 +1,15 @@
-"""pyiceberg's identifiers as content keys, and back.
+"""Translates between pyiceberg and Headwater: identifiers to content keys and back, and Headwater's errors to pyiceberg's.
 
-Headwater's errors as pyiceberg's, for its users catch those, and its transactions act on them.
+pyiceberg's users catch its errors, and its transactions act on them.
 
-    UnknownOutcomeError                   CommitStateUnknownException: pyiceberg leaves all files where they are
-    ConflictError, SwapConflictError            CommitFailedException: it did not happen; pyiceberg tries again, or removes its files
-    UnavailableError                      while committing the same; otherwise ServiceUnavailableError
-    RefusedError                          while committing ValidationException, so that pyiceberg removes its files and does not
-                                          try again; otherwise ValueError
-    NotFoundError                          NoSuchIdentifierError: no such realm, catalog or reference
+    UnknownOutcomeError                CommitStateUnknownException: pyiceberg leaves all files where they are
+    ConflictError, SwapConflictError   CommitFailedException: it did not happen; pyiceberg tries again, or removes its files
+    UnavailableError                   while committing the same; otherwise ServiceUnavailableError
+    RefusedError                       while committing ValidationException, so that pyiceberg removes its files and does not
+                                       try again; otherwise ValueError
+    NotFoundError                      NoSuchIdentifierError: no such realm, catalog or reference
 
-What is there and cannot be read has no counterpart: CorruptionError goes through as it is.
+CorruptionError, for data that exists and cannot be read, has no counterpart and is raised as it is.
 """
 
 from __future__ import annotations
@@ -62,15 +62,15 @@ def identifier_of(key: ContentKey) -> Identifier:
 
 
 def shown_identifier(key: ContentKey) -> str:
-    """As pyiceberg writes a name."""
+    """Format an identifier as pyiceberg does."""
     return ".".join(key.elements)
 
 
 @contextmanager
 def pyiceberg_errors(*, is_commit: bool = False) -> Iterator[None]:
-    """For what is done for a caller of pyiceberg.
+    """Translate the errors of a block that serves a caller of pyiceberg.
 
-    is_commit     pyiceberg has written files for it, and decides by the kind of error what becomes of them
+    is_commit     pyiceberg has written files for it, and keeps or removes them by the kind of error
     """
     try:
         yield

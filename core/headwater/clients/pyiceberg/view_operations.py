@@ -1,4 +1,4 @@
-"""Views of a branch, as far as pyiceberg goes: it has no changes of a view that exists."""
+"""The view operations that pyiceberg has, on a branch: it has none that changes an existing view."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ class ViewOperations:
 
 
 def _keep() -> None:
-    """The file was there before."""
+    """Undo nothing: the file existed before."""
 
 
 def _read(state: BranchState, key: ContentKey) -> IcebergView:
