@@ -138,7 +138,7 @@ REPORT_COLUMNS = (
     ),
     ("kind", "string", "table or view; empty where that was not found out"),
     ("rule", "string", "which rule told its latest metadata"),
-    ("evidence", "list<string>", "what was seen when it was told, and what was verified"),
+    ("evidence", "list<string>", "what the choice rests on, and what was verified"),
     ("metadata_location", "string", "the latest metadata"),
     ("uuid", "string", "of the table or view; empty where it has none"),
     ("version", "int32", "format version; null where that was not found out"),
