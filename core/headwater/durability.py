@@ -1,4 +1,4 @@
-"""What makes new files and folders survive a power cut: to sync a file is not enough, for its name is a part of its folder."""
+"""Makes new files and folders survive a power cut: syncing a file is not enough, because its name is stored in its folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one error tree. Each kind says what its caller should do next; the values are attributes, and the message names them."""
+"""The error tree. Each class says what its caller should do next; values are attributes, and the message names them."""
 
 from __future__ import annotations
 

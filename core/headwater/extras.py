@@ -1,4 +1,4 @@
-"""Which extra of the distribution brings a library that is not installed."""
+"""Names the extra of the distribution that provides a library which is not installed."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What a number from outside may be: durations, counts and times that can be meant, told and stored.
+"""Checks of numbers that come from outside: which durations, counts and times are accepted.
 
-NaN differs from itself, so what is compared with it never fits; True is 1 to Python, and a mistake to people; and a time beyond the
-year 9999 cannot be shown. All of them are refused where they come in.
+NaN compares unequal to itself, so no comparison with it holds; True is 1 to Python and a mistake to people; a time beyond the year 9999
+cannot be shown. All of them are refused at the input.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Logins that people write into URLs and locations, taken out of what is shown. In doubt too much is taken out."""
+"""Removes logins that people write into URLs and locations before these are shown. In doubt it removes too much."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether an index is as it must be: keys in order and each once, every key under the child that searches look in, counts true."""
+"""Checks the structure of an index: keys ascend and are unique, every key is under the child that searches look in, counts match."""
 
 from __future__ import annotations
 

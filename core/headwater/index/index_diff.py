@@ -1,10 +1,10 @@
-"""What differs between two indexes. What both have in the same stripes, or in the same lists of stripes, is not read.
+"""The difference between two indexes. Stripes and lists of stripes that both share are not read.
 
     before   [ changes ][ stripe 1 ][ stripe 2 ][ stripe 3 ]
-    after    [ changes ][ stripe 1 ][ stripe 4 ][ stripe 3 ]      keys to be compared: of 2, of 4, and of both lots of changes
+    after    [ changes ][ stripe 1 ][ stripe 4 ][ stripe 3 ]      keys to be compared: of 2, of 4, and of both sets of changes
 
-A key that differs lies in changes above the stripes, of one index at least, or in a stripe that they do not share: otherwise both read
-it from the same stripe. So it does not matter whether a shared stripe has the same neighbours in both.
+A key that differs is in the changes above the stripes of at least one index, or in a stripe that they do not share: otherwise both
+would read it from the same stripe. So it does not matter whether a shared stripe has the same neighbors in both.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from headwater.index.prefetch import ReadAheadWindow, load_ahead, load_stripes
 from headwater.store import ObjectId
 
 _FIRST, _MOST = 64, 4096
-"""Keys that are compared together: few at first, for who wants only a page."""
+"""Keys that are compared together: few at first, for callers that want only one page."""
 
 
 class IndexDifference(NamedTuple):

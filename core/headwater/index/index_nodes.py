@@ -1,10 +1,6 @@
-"""Decoded state that is remembered on what it was decoded from.
+"""The stored parts of an index: the container in a commit, stripes of entries, lists of stripes, their children, and their size limits.
 
-The children of a container: from which key on each holds, which object it is, and how large.
-
-What an index spills: stripes of entries, and lists of stripes.
-
-What an index is made of when it lies in a commit, and how large its parts may be.
+Also caches decoded values on the object from which they were decoded (``memo``).
 """
 
 from __future__ import annotations

@@ -1,11 +1,8 @@
-"""Sorted changes laid over a stream of sorted entries, chunk by chunk.
+"""The ordered map: reading an index, editing it, and building a new one.
 
-A chunk is a list in key order, never an empty one. Its items are entries, or keys alone for who wants no values. A stream that is
-read backwards has its last chunk first; within each, key order stays.
-
-The ordered map as it is read.
-
-Changes on top of an index, and indexes made anew.
+Edits are laid over the stored entries as a stream of chunks. A chunk is a list in key order, never an empty one; its items are
+entries, or only keys when the caller wants no values. A stream that is read backwards has its last chunk first; within each chunk,
+key order stays.
 """
 
 from __future__ import annotations
@@ -194,8 +191,6 @@ class Index:
         chunks = self._chunks(query)
         return islice(chain.from_iterable(map(reversed, chunks) if query.reverse else chunks), query.limit)
 
-    # what editors read through
-
     def _find(self, key: bytes) -> IndexValue | None:
         container = self._container
         if not container.length:
@@ -364,8 +359,6 @@ class IndexEditor(Index):
         raises        CorruptionError when a stripe that must be read is not there or is damaged; nothing was written
         """
         return StoredIndex(*settled(self._container, self._length, self._all_changes(), self._objects, new_ids, limits))
-
-    # inside
 
     def _find(self, key: bytes) -> IndexValue | None:
         if key in self._changes:

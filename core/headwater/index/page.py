@@ -1,6 +1,6 @@
-"""What an index holds under a key.
+"""Pages of an index: sorted entries stored in columns, in a commit, a stripe or a list of stripes. Also the entry types.
 
-A page: sorted entries in columns, as they lie in a commit, in a stripe, or in a list of stripes.
+Format of a page:
 
 1 format version · 1 kind (0: plain keys; 1: packed keys and factored columns) · 4 number of entries · 4 bytes of the keys · a column
 of object ids, 8 bytes each (0: none; all bits set: the key is removed, and hides what lies deeper) · a column of data · the keys.
@@ -110,8 +110,6 @@ class EntryPage:
             )
         return self._keys
 
-    # reading
-
     def position(self, key: bytes) -> int:
         """Where a key is; when it is not there, -1 minus where it would be."""
         keys = self._keys
@@ -172,8 +170,6 @@ class EntryPage:
 
     def removals(self, start: int, end: int) -> int:
         return self._ids.rows(start, end).count(_REMOVED)
-
-    # changing
 
     def changed(self, changes: Sequence[Change], *, keeps_removals: bool = False) -> EntryPage:
         """The page after changes, which come in key order.

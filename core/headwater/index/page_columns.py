@@ -1,10 +1,12 @@
-"""A column of a page: one row of bytes for each entry, read and changed by slices, without decoding the rest.
+"""The columns and the keys of a page. Both are read and changed by slices, without decoding the rest.
+
+A column has one row of bytes for each entry:
 
 A fixed column has rows of one length: 4 length · 4 how many leading bytes all rows share · these bytes · the rest of every row.
 A varied column has rows of any length: 4 bytes of 0xff · 4 for each row, its length · the rows. Numbers are big-endian.
 A factored column is fixed whenever it can be and shares as much as it can, so that equal rows have equal bytes.
 
-The keys of a page, sorted, each once: plain where they change with every commit, packed where they rest.
+Keys are sorted and unique: plain where they change with every commit, packed where they seldom change.
 
 Plain keys: 2 for each key, its length · the keys.
 Packed keys: 4 length of the first part · two parts, each deflated by itself. The first part has, for all keys, how many bytes each

@@ -1,6 +1,6 @@
-"""How stripes and lists come from where objects are stored. What is not there is an error, and never an absent key.
+"""Loads stripes and lists, with read-ahead. A missing stripe is an error, never an absent key.
 
-Everything that many indexes hold, where they share most of their stripes: each stripe is read once, not once an index.
+A shared scan over many indexes reads each stripe once, not once for each index.
 """
 
 from __future__ import annotations

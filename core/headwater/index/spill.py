@@ -1,16 +1,14 @@
-"""How stripes take changes, and how they are divided and merged. Pure.
+"""Spills an index into stripes: changes go into the embedded part, and what is too much for it moves into the children.
 
-What moves from an embedded part into the children. Pure: nothing is loaded here.
+Also divides stripes that became too large, and merges small ones. The planning functions are pure; only ``_Spill`` reads.
 
-How an index settles into bytes: changes go into the embedded part, and what is too much for it into stripes.
-
-    commit    changes of lately · bounds of lists
-    list      changes of a while ago · bounds of stripes          as many lists as a list has stripes, about
+    commit    recent changes · bounds of lists
+    list      older changes         · bounds of stripes          as many lists as a list has stripes, about
     stripe    entries
 
-What leaves the commit goes into a few lists, and only what is too much for one of these goes on into a few of its stripes: a key that
-is set writes its commit at once, its share of a list later, its share of a stripe later still. While there are few stripes, there are
-no lists: the commit has the bounds of the stripes.
+Changes that leave the commit go into a few lists, and only those that are too many for a list go on into a few of its stripes. A key
+that is set is written to its commit at once, to a list later, and to a stripe later still. While there are few stripes, there are no
+lists: the commit holds the bounds of the stripes.
 """
 
 from __future__ import annotations
@@ -333,8 +331,6 @@ class _Spill:
         self.limits = limits
         self.written: Written = []
 
-    # the top
-
     def into_stripes_of_top(self, top: _Node) -> tuple[_Node, int]:
         (top,) = self._into_stripes([top])
         if len(top.children) <= _DIRECT:
@@ -368,8 +364,6 @@ class _Spill:
         merging = _Merging(_SMALL_LIST, most // 2, _joined)
         children = self._replaced(top, after, nodes, self._write_lists, merging)
         return _Node(b"", rest, children), 2
-
-    # stripes
 
     def _into_stripes(self, nodes: Sequence[_Node]) -> list[_Node]:
         """Move the fullest ranges of nodes into their stripes. One bulk read for all."""
@@ -408,8 +402,6 @@ class _Spill:
         merging = _Merging(limit // 4, limit * 3 // 4, merge_pieces)
         children = self._replaced(node, after, loaded, self._write_stripes, merging)
         return _Node(node.bound, rest, children)
-
-    # both
 
     def _plan(self, node: _Node) -> list[SpillMove]:
         limit = self.limits.embedded_bytes

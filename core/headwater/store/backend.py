@@ -1,6 +1,6 @@
-"""What a database must be able to do: rows as plain values, and about twenty dumb methods over them.
+"""The interface of a database backend: rows as plain values, and about twenty simple methods over them.
 
-Bulk calls in chunks of a size that a database takes well, and what a fault in the middle of them means.
+Also cuts bulk calls into chunks of a size that databases handle well, and defines the error when a later chunk fails.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""What a decoded object takes in memory: the sizes of all that belongs to it, added up.
+"""The cache of one process: decoded immutable objects, absences and references, bounded by the memory that they take.
 
-What a process remembers: decoded immutable objects, absences and references, bounded by the memory that they take.
-
-A reader takes a ticket, asks the database, and puts what it got under that ticket. So an answer that was overtaken on its
-way is not remembered::
+A reader takes a ticket, queries the database, and caches the answer under that ticket. So an outdated answer, overtaken by a
+change on its way, is not cached::
 
     a late reader                     others
     ticket 7
@@ -219,8 +217,6 @@ class Cache:
         """To be taken before the database is asked."""
         return CacheTicket(self._drop, self._clock.monotonic())
 
-    # objects
-
     def find_object(self, realm: RealmKey, object_id: ObjectId) -> StoredObject | None:
         entry = self._entries.get((realm, object_id))
         if entry is None or entry.value is None or (entry.until is not None and self._clock.monotonic() > entry.until):
@@ -284,8 +280,6 @@ class Cache:
                 if key in entries:
                     self._remove(key)
 
-    # references
-
     def find_reference(self, realm: RealmKey, name: str) -> ReferenceRow | None:
         entry = self._entries.get((realm, name))
         if entry is None or self._clock.monotonic() - entry.asked > self._ttl:
@@ -321,8 +315,6 @@ class Cache:
                 weight=self._weight,
                 budget=self._budget,
             )
-
-    # inside
 
     def _put(self, entries: list[tuple[_Key, _Entry]], ticket: CacheTicket, is_written: bool) -> None:
         with self._lock:

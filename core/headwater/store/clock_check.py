@@ -1,16 +1,16 @@
-"""Whether this process' clock can be right: held against the database's, or against what other processes left in the store.
+"""Checks whether this process' clock can be right, against the database's clock or against what other processes left in the store.
 
-A clock that is ahead lets every grace and every retention end early, so that whoever deletes by age asks here first.
+A clock that is ahead ends every grace period and every retention early, so everything that deletes by age calls this first.
 
-PostgreSQL and MongoDB have a clock of their own. SQLite and memory have that of this machine. There the store's own past is all that
-there is: a machine whose clock jumps ahead finds that nobody wrote anything for all the time in between.
+PostgreSQL and MongoDB have a clock of their own. SQLite and memory share this machine's clock, so only the store's own past can tell:
+a machine whose clock jumped ahead finds that nobody wrote anything for all the time in between.
 
     leases          a  b   c                                                       d  now
     2026                                                                          2031
                            |------------ nobody for longer than 14 days ----------|--| less than a day of work after it
 
-A process that runs on needs no witness for the time since it opened the store, as long as its wall clock goes on as its monotonic
-one does. Where it does not, what the clock would say had it not been set is the newest trace.
+A process that keeps running needs no other evidence for the time since it opened the store, as long as its wall clock advances with
+its monotonic clock. When it does not, the time that the clock would show had it not been set is the newest trace.
 """
 
 from __future__ import annotations

@@ -1,13 +1,12 @@
-"""Which process of which machine this is, in a form by which another process on the same machine can tell that it has ended.
+"""Generates object ids that are unique across processes and machines: a leased node number, the time, and a sequence.
 
-Node numbers, each leased by compare-and-swap for a window of id time.
+A node number is leased by compare-and-swap for a window of id time. The next owner's window begins where the previous one ended, so
+the ids of two owners differ even when their clocks do not agree.
 
-The next owner's window begins where the last one ended, so that ids of two owners differ even when their clocks do.
+Whether an id is inside the window is judged by the time that goes into the id. So a process that slept past the end of its lease finds
+the window closed as soon as it reads the clock.
 
-Ids made here, unique everywhere: a leased node number, the time, and a sequence within the millisecond.
-
-A lease is a window of id time. Whether an id is inside is judged by the time that goes into it, so that a process that slept
-across the end of its lease finds the window closed when it reads the clock.
+A lease names the process and machine that holds it, in a form from which another process on that machine can see that it has ended.
 """
 
 from __future__ import annotations
@@ -377,8 +376,6 @@ class IdGenerator:
             if self._lease is not None and node_of(self._lease.id) == node:
                 self._drop()
 
-    # runs of ids
-
     def _run(self, n: int) -> list[ObjectId]:
         """1 to ``n`` ids of one window."""
         for _ in range(_TRIES):
@@ -421,8 +418,6 @@ class IdGenerator:
                 f" {id_time_text(self._highest >> _BITS)}: try again when it has moved on"
             )
         return f"leases of {self._lease_millis} ms end before they can be used: raise HEADWATER_NODE_LEASE"
-
-    # tending the lease
 
     def _tend(self, n: int) -> None:
         """See to it that ``n`` ids, or some of them, can be made."""

@@ -1,8 +1,7 @@
-"""Typed objects of one realm, over the dumb backend: immutable ones in bulk and from the cache, updateable ones by their version.
+"""Typed objects of one realm: reading immutable objects in bulk through the cache, and updateable objects by version.
 
-Objects as rows: cut into parts and put together again.
-
-What an object points to, read without more of the object than that takes.
+Also converts objects to rows and back (large objects are cut into parts), and reads an object's pointers while decoding no more of it
+than that takes.
 """
 
 from __future__ import annotations
@@ -233,8 +232,6 @@ class RealmObjects(RealmHandle):
             if row is None or len(found) >= MOST_PARTS:
                 return found
             found.append(row)
-
-    # inside
 
     def _leave_node(self, fault: CollisionError, batch: ObjectBatch) -> None:
         """Make no more ids with the node of the one that another process made: of any of them, where the database does not say which."""

@@ -1,8 +1,7 @@
-"""References as values: what each kind of change makes of the row that was seen. Nothing here touches a database.
+"""References of one realm: find, create, swap and delete them. Every change is conditional on the row that was read.
 
-A recorded move has an even time. An odd one is a note that a commit on top took effect late: the reference is on its line still.
-
-References of one realm, over the dumb backend: found, created, swapped and removed, each change a condition on what was seen.
+The functions at the top compute the new row of each kind of change; they touch no database. A recorded move has an even time. An odd
+time marks a note: a commit on top took effect late, and the pointer is still in the reference's history.
 """
 
 from __future__ import annotations
@@ -257,8 +256,6 @@ class RealmReferences(RealmHandle):
             raise
         self._shared.put_reference(new, ticket, is_written=True)
         return new
-
-    # inside
 
     def _begin_swap(self, new: Reference) -> CacheTicket:
         """Forget what the swap will replace. When it fails that is to be done again: a reader may have brought it back meanwhile."""

@@ -1,8 +1,6 @@
-"""What can be read of one realm, without the means to write: what a change is handed, and all that only looks asks for.
+"""The rows of one realm, typed: a reader without the means to write, and the store that reads and writes.
 
-The rows of one realm: typed objects and references over the dumb backend. No call can name another realm's rows.
-
-What a list gives when something in it cannot be read: the others, and the name of what is left out.
+No call can name another realm's rows. A list of rows that contains unreadable ones returns the readable rows and the names of the others.
 """
 
 from __future__ import annotations
@@ -84,8 +82,6 @@ class RealmStore(RealmObjects, RealmReferences):
         own = Cache(clock=self.clock, budget_bytes=budget_bytes, reference_ttl_seconds=-1)
         return RealmStore(self.store, self.realm, self.key, self._gate, own)
 
-    # commits
-
     def write_and_advance(self, batch: ObjectBatch, seen: Reference, pointer: ObjectId) -> Reference:
         """Write the objects of a batch and make one of them the head: a commit on top, in one round trip where the database can.
 
@@ -142,8 +138,6 @@ class RealmStore(RealmObjects, RealmReferences):
             self._forget(batch.ids)
         else:
             self.delete_unchanged(batch.keys)
-
-    # maintenance
 
     def scan_objects(self, split: ScanSplit[ObjectPosition] | None = None) -> Iterator[list[ObjectKey]]:
         """All object rows' keys, or those of one split of this realm, in batches, in constant memory.

@@ -1,8 +1,6 @@
-"""What one realm's rows may be called and may hold. Whatever is out of bounds is refused before a database sees it.
+"""What every handle on one realm's rows shares: its store, its realm, whether it may write, its cache, limits, and scans.
 
-What every handle on one realm's rows knows: its store, its realm, whether it may write, and what it may remember.
-
-Scans of one realm, and its deletion where the database cannot do it: whatever order a database keeps.
+Names and sizes out of bounds are refused before they reach a database. Scans and the deletion of a realm work with any key order.
 """
 
 from __future__ import annotations

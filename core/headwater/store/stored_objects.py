@@ -1,6 +1,6 @@
-"""Fields that only a later release knows: set aside when an object is read, and put back when it is written again.
+"""Base classes of stored objects: how a type is declared, registered by its name in the row, and kept when a later release extends it.
 
-Stored objects: what a type is, and the registry that finds its class by the name in the row.
+Fields that only a later release knows are set aside when an object is read, and written back with it.
 """
 
 from __future__ import annotations

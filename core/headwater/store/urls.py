@@ -1,4 +1,4 @@
-"""URLs of stores: what they say, which options they may carry, and how they are shown without their secrets."""
+"""URLs of stores: parsing them, the options that they may carry, and showing them without their secrets."""
 
 from __future__ import annotations
 

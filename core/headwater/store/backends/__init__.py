@@ -1,1 +1,1 @@
-"""One module per database. Each knows its driver and nothing of types, commits or realms' meaning."""
+"""One package or module per database. Each knows its driver, and nothing of object types, commits or the meaning of realms."""

@@ -1,4 +1,4 @@
-"""A store in this process' memory: for tests and for trying things. A forked child has a copy of its own."""
+"""A store in this process' memory, for tests and experiments. A forked child has its own copy."""
 
 from __future__ import annotations
 

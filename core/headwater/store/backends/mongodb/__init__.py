@@ -1,7 +1,7 @@
 """A store in MongoDB: two collections of one database, written with majority write concern and read with majority read concern.
 
-``documents`` knows how rows are stored, ``calls`` the driver's client and its time-outs, ``errors`` what its faults mean. Knows nothing
-of what the rows mean, nor of any other backend.
+``row_documents`` knows how rows are stored, ``driver_calls`` the driver's client and its time-outs, ``errors`` what its faults mean.
+Knows nothing of what the rows mean, nor of any other backend.
 """
 
 from headwater.store.backends.mongodb.backend import MongodbBackend

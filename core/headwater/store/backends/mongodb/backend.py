@@ -1,6 +1,6 @@
-"""Cutting a scan into splits of about as many rows each.
+"""The MongoDB backend: references and objects as two collections, and the splitting of scans into parts of about as many rows each.
 
-The two row spaces as two collections. MongoDB changes one document at a time: bulk calls are many such changes at once.
+MongoDB changes one document at a time, so a bulk call is many single changes and may be cut short between any two of them.
 """
 
 from __future__ import annotations
@@ -124,8 +124,6 @@ class MongodbBackend:
         self._place = calls.place
         self._exact_rows = exact_rows
 
-    # references
-
     def create_reference(self, row: ReferenceRow) -> None:
         document = reference_document(row)
         if not self._calls.change_one("create a reference", lambda c: _insert(c.refs, document)):
@@ -161,8 +159,6 @@ class MongodbBackend:
         condition = _as_seen(seen)
         if not self._calls.change_one("remove a reference", lambda c: c.refs.delete_one(condition).deleted_count):
             raise _beaten(seen)
-
-    # objects
 
     def read_objects(self, realm: RealmKey, keys: Sequence[tuple[ObjectId, int]]) -> list[ObjectRow | None]:
         ids = [object_id(realm, number, part) for number, part in keys]
@@ -214,8 +210,6 @@ class MongodbBackend:
 
         in_chunks(delete, keys, size=lambda _: _OPERATION_BYTES)
         return deleted
-
-    # scans
 
     def scan_references(
         self, split: ScanSplit[ReferencePosition], after: ReferencePosition | None, limit: int

@@ -1,4 +1,4 @@
-"""From a URL to a store that is set up: options, the driver's client, and the marker, made once however many come at once."""
+"""Opens a MongoDB store from its URL: options, the driver's client, and the marker document, created once by concurrent openers."""
 
 from __future__ import annotations
 

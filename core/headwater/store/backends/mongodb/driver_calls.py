@@ -1,4 +1,4 @@
-"""Calls of the driver: bounded in time, their faults told apart, and each process with a client of its own."""
+"""Calls of the MongoDB driver: time limits, the meaning of faults, and one client per process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What MongoDB and its driver say when something fails, in the words of the error tree."""
+"""Translates faults of MongoDB and its driver into Headwater errors."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""Rows as documents, and their keys. What comes back is checked: a document that cannot be ours is told apart, never guessed at.
+"""Rows as MongoDB documents, and their keys. Every document read is checked; one that Headwater cannot have written is an error.
 
 objs   ``_id`` 20 bytes: realm, id and part as big-endian numbers of 8, 8 and 4 bytes; t type, c created, v token unless None,
        n parts, d value. A document with ``x`` is no row: the first part of an object whose others may still be there
 refs   ``_id`` text: the realm as 16 hex digits and the name; p pointer unless None, v version, c created,
        r recent pointers (8 bytes each) and m moves (8 bytes of pointer, 8 of time) unless empty, x deleted unless None
 
-MongoDB compares binaries by their length before their bytes, and texts by their bytes of UTF-8: so keys of rows have one length, and
-those of references, which cannot have, are texts.
+MongoDB compares binaries by length before bytes, and texts by their UTF-8 bytes. So keys of rows have one length, and keys of
+references, whose length varies, are texts.
 """
 
 from __future__ import annotations
@@ -47,9 +47,6 @@ _OBJECT_TYPES = {"t": _TEXT, "c": _INTEGER, "v": (*_TEXT, _NONE), "n": _INTEGER,
 _OBJECT_KEY_TYPES = {"t": _TEXT, "c": _INTEGER, "v": (*_TEXT, _NONE), "n": _INTEGER, "b": _INTEGER}
 _REFERENCE_TYPES = {"p": (*_INTEGER, _NONE), "v": _INTEGER, "c": _INTEGER, "x": (*_INTEGER, _NONE)}
 _LIST_TYPES = {"r": (*_BYTES, _NONE), "m": (*_BYTES, _NONE)}
-
-
-# objects
 
 
 def object_id(realm: RealmKey, object_id: ObjectId, part: int) -> bytes:
@@ -123,9 +120,6 @@ def object_key(document: Document, place: str) -> ObjectKey:
     return ObjectKey(realm, number, part, kind, Micros(int(created)), token, int(parts), int(size))
 
 
-# references
-
-
 def reference_id(realm: RealmKey, name: str) -> str:
     return f"{realm:016x}{name}"
 
@@ -190,9 +184,6 @@ def reference_key(document: Document, place: str) -> ReferenceKey:
         Micros(int(document["c"])),
         None if deleted is None else Micros(int(deleted)),
     )
-
-
-# what is not ours
 
 
 def _check_types(place: str, collection: str, document: Document, types: Mapping[str, tuple[type, ...]]) -> None:

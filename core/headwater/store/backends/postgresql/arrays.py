@@ -1,4 +1,4 @@
-"""Arrays in PostgreSQL's binary form, put together in one go: two to five times as fast as the driver's way for any list."""
+"""Arrays in PostgreSQL's binary format, built in one pass: two to five times as fast as the driver's conversion of lists."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Where to cut a scan, so that its splits have about as many rows each.
+"""The PostgreSQL backend: references and objects as two tables, each call one statement that commits by itself.
 
-The two row spaces as two tables, each call one statement that commits by itself.
+Also splits a scan into parts of about as many rows each.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What PostgreSQL and its driver say when something fails, in the words of the error tree.
+"""Translates faults of PostgreSQL and its driver into Headwater errors.
 
 Source of the codes: PostgreSQL documentation, appendix "PostgreSQL Error Codes"; of the texts: libpq.
 """

@@ -1,7 +1,7 @@
-"""Connections to one server: made when needed, bounded in number and in how long they wait, and left alone by forked children.
+"""A pool of connections to one server: opened on demand, bounded in number and in waiting time, and never touched by forked children.
 
-psycopg's own pool was looked at and not taken: it connects in threads of its own, which a forked child does not have; a caller
-learns of a wrong password or a stopped server only as a time-out; and after a restart it tries again in growing pauses.
+psycopg's own pool was considered and rejected: it connects in threads of its own, which a forked child does not have; a caller
+sees a wrong password or a stopped server only as a time-out; and after a restart it reconnects in growing intervals.
 """
 
 from __future__ import annotations

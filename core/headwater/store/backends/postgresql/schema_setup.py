@@ -1,4 +1,4 @@
-"""From a URL to a store that is set up: options, how a session begins, and the tables, made once however many come at once."""
+"""Opens a PostgreSQL store from its URL: options, session settings, and the tables, created once by concurrent openers."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The SQL for the two tables of one schema. Values stand as %b, which the driver sends in binary form.
 
-A session keeps the plan of a statement, also one that was made while the tables were empty and any plan was as good. So no
-statement leaves a choice: many keys are looked up one after the other in the index (LATERAL with OFFSET 0 is not taken apart,
-``= ANY`` on a key's second column may become a walk through a whole realm), and what was found is deleted by its place (ctid).
+A session keeps the plan of a statement, even one made while the tables were empty and every plan cost the same. So no statement
+leaves the planner a choice: many keys are looked up one after another in the index (LATERAL with OFFSET 0 is not flattened, whereas
+``= ANY`` on a key's second column may become a walk through a whole realm), and found rows are deleted by their place (ctid).
 Source: PostgreSQL documentation, "PREPARE", section Notes, and "LATERAL Subqueries"; what came of it was measured, see
 docs/decisions/0006.
 """

@@ -1,11 +1,9 @@
-"""How processes that write to one file take turns.
+"""One SQLite file: connections per thread, transactions, forks, the meaning of SQLite's errors, and fair turns for writing processes.
 
-SQLite's own way is to sleep and look again, longer each time, up to 100 ms: who has waited long looks least often, and a process that
-commits in a loop is hardly ever met by the others in the moment in which it does not write. Eight such processes had one at work
-and seven that waited for seconds. Here who waits looks more often the longer it waits, and who had to wait lets others go first
-before it writes again. docs/decisions/0007 has the figures.
-
-One SQLite file: connections for threads, transactions, forks, and what a fault of SQLite means for the caller.
+SQLite's own busy handler sleeps longer each time, up to 100 ms. The longest waiter therefore looks least often, and a process that
+commits in a loop rarely meets it in a moment without a writer: of eight such processes one worked and seven waited for seconds. Here a
+waiter looks more often the longer it waits, and a process that had to wait lets others go first before it writes again.
+docs/decisions/0007 has the figures.
 
 Source: SQLite documentation, "Result and Error Codes", "Write-Ahead Logging", and "How To Corrupt An SQLite Database File" for forks.
 """
