@@ -61,9 +61,9 @@ class SystemClock:
 
 
 class Steady(NamedTuple):
-    """Since when a clock's wall time has gone on as its monotonic time has.
+    """The time since which a clock's wall time has advanced with its monotonic time.
 
-    before        what it would have said then if it had not been set ahead; 0 where it was not
+    before        the time that it would have shown then if it had not been set ahead; 0 if it was not
     """
 
     since: Micros
@@ -71,9 +71,9 @@ class Steady(NamedTuple):
 
 
 class ClockWatch:
-    """Notices when a clock is set ahead while a process runs on. Time in which the machine sleeps looks the same.
+    """Notices when a clock is set ahead while a process runs on. A suspended machine looks the same.
 
-    No lock: two threads that look at once find the same, and each notes a reading that is right.
+    No lock: two threads that look at once get the same result, and each stores a correct reading.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -82,7 +82,7 @@ class ClockWatch:
         self._steady = Steady(self._last[0], Micros(0))
 
     def look(self, *, tolerated_seconds: float) -> Steady:
-        """Since when the clock has been steady: since this was made, or since the look that first found it further ahead.
+        """Return since when the clock has been steady: since creation, or since the call that first found it further ahead.
 
         tolerated_seconds  how far the wall time may get ahead of the monotonic time between two looks
         """

@@ -9,11 +9,11 @@ from pathlib import Path
 __all__ = ["make_folder", "publish", "sync_folder"]
 
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS)
-"""What file systems answer that give a file one name only."""
+"""Errors of file systems that give a file only one name."""
 
 
 def sync_folder(folder: Path) -> None:
-    """Have the names in a folder on the disk before this returns. Raises OSError."""
+    """Write the names in a folder to the disk before this returns. Raises OSError."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -22,7 +22,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def make_folder(folder: Path) -> None:
-    """Have a folder on the disk before this returns, with those above it. One that is made can be read by its owner only.
+    """Create a folder and its parents, on the disk before this returns. A new folder is readable by its owner only.
 
     raises        OSError
     """

@@ -21,19 +21,19 @@ __all__ = [
 
 
 class HeadwaterError(Exception):
-    """The root: catch this at a door."""
+    """The root: catch this at an entry point."""
 
 
 class SwapConflictError(HeadwaterError):
-    """Lost a swap: read again, decide again."""
+    """A compare-and-swap failed because the row changed: read it again and decide again."""
 
 
 class FencedError(SwapConflictError):
-    """Somebody else is in charge by now, of the task that this work belongs to or of everything: stop, and touch nothing more."""
+    """Another process has taken over, the task or the leadership: stop, and change nothing more."""
 
 
 class ConflictError(HeadwaterError):
-    """What was asked contradicts what others did meanwhile: show it to the caller, who decides. ``details`` has one line each."""
+    """The request contradicts concurrent changes: show it to the caller, who decides. ``details`` has one line for each conflict."""
 
     def __init__(self, message: str, *, details: tuple[object, ...] = ()) -> None:
         super().__init__(message)
@@ -41,31 +41,31 @@ class ConflictError(HeadwaterError):
 
 
 class RefusedError(HeadwaterError):
-    """Will never work as asked: tell a person what is wrong and what would be right."""
+    """The request can never succeed as it is: tell a person what is wrong and what would be right."""
 
 
 class NotFoundError(HeadwaterError):
-    """Not there."""
+    """The requested thing does not exist."""
 
 
 class ExpiredError(NotFoundError):
-    """Was there, and has been collected since: start again from the present."""
+    """It existed, and has been garbage-collected since: start again from the current state."""
 
 
 class CorruptionError(HeadwaterError):
-    """There, and wrong: never guess."""
+    """Stored data exists and is damaged: never guess."""
 
 
 class UnavailableError(HeadwaterError):
-    """Did not happen: try again later."""
+    """The call had no effect: try again later."""
 
 
 class StoreFullError(UnavailableError):
-    """Did not happen for lack of room: make some before you try again."""
+    """The call had no effect because there is no space left: free some, then try again."""
 
 
 class CollisionError(UnavailableError):
-    """Did not happen, because another process has made the same id, ``object_id`` if it is known: try again, with new ones."""
+    """The call had no effect: another process has made the same id (``object_id``, if known). Try again with new ids."""
 
     def __init__(self, message: str, *, object_id: int = 0) -> None:  # default: it is pickled
         super().__init__(message)
@@ -73,7 +73,7 @@ class CollisionError(UnavailableError):
 
 
 class CommitTimeoutError(UnavailableError):
-    """Did not happen in time: others were always faster, or the database too slow."""
+    """The commit did not happen in time: others were always faster, or the database was too slow."""
 
     def __init__(self, message: str, *, attempts: int = 0, elapsed_seconds: float = 0.0) -> None:  # defaults: it is pickled
         super().__init__(message)
@@ -82,7 +82,7 @@ class CommitTimeoutError(UnavailableError):
 
 
 class UnknownOutcomeError(HeadwaterError):
-    """May have happened: look before you act or clean up."""
+    """The call may have taken effect: check before you repeat it or clean up."""
 
 
 class UnknownCommitError(UnknownOutcomeError):

@@ -31,7 +31,7 @@ _EXTRAS = {
 
 
 def missing_extra(absent: ModuleNotFoundError) -> RefusedError | None:
-    """What to tell somebody who lacks a library of ours; None for a module that is none of them: its absence is a bug."""
+    """The error for a missing library of an extra; None for any other module, whose absence is a bug."""
     package = (absent.name or "").partition(".")[0]
     extra = _EXTRAS.get(package)
     if extra is None:

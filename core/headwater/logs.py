@@ -17,7 +17,7 @@ LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNI
 def log_to_stderr(settings: Settings, *, package: str, level: int = logging.INFO) -> None:
     """Set up this process. Lines carry what is bound by ``structlog.contextvars``.
 
-    package       the one that runs here: its lines and those of the core are told from ``level`` on, all others from WARNING on
+    package       the package that runs here: its lines and those of the core are logged from ``level`` on, all others from WARNING on
     """
     shared: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,

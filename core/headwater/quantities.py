@@ -31,7 +31,7 @@ __all__ = [
 
 S = TypeVar("S")
 LONGEST_SECONDS = 36500 * 86400.0
-"""100 years: no time that is told could be so far away."""
+"""100 years: longer durations would lead beyond any time that can be stored."""
 MOST = (1 << 53) - 1
 """The most that a count may be: JSON readers know no larger whole numbers."""
 LATEST = 253_402_300_799_999_999
@@ -39,21 +39,21 @@ LATEST = 253_402_300_799_999_999
 
 
 def seconds_fault(value: object, *, least: float = 0.0) -> str:
-    """What a duration in seconds must be that this is not, to follow its name; an empty text: nothing is wrong."""
+    """The fault of a duration in seconds, to follow its name; an empty text when nothing is wrong."""
     if isinstance(value, int | float) and not isinstance(value, bool) and least <= value <= LONGEST_SECONDS:  # NaN is not
         return ""
     return f"must be a number of seconds from {least:g} to {LONGEST_SECONDS:.0f}, not {_shown(value)}"
 
 
 def count_fault(value: object, *, least: int = 1) -> str:
-    """The same of a number of things."""
+    """The fault of a count, to follow its name; an empty text when nothing is wrong."""
     if isinstance(value, int) and not isinstance(value, bool) and least <= value <= MOST:
         return ""
     return f"must be a whole number from {least} to {MOST}, not {_shown(value)}"
 
 
 def time_fault(value: object) -> str:
-    """The same of a time in microseconds since 1970."""
+    """The fault of a time in microseconds since 1970, to follow its name; an empty text when nothing is wrong."""
     if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LATEST:
         return ""
     return f"must be a time from 1970 to 9999, as a whole number of microseconds since 1970, not {_shown(value)}"
@@ -86,21 +86,21 @@ def _is_right_type(settings: Any, field: dataclasses.Field[Any]) -> bool:
 
 
 def sound_seconds(value: float | None, default: float) -> float:
-    """A stored duration as it can be meant: what releases before this one took is read as the longest, or as the default."""
+    """A stored duration, limited to the longest; the default where an earlier release accepted NaN or a negative value."""
     if value is None or math.isnan(value) or value < 0:
         return default
     return min(value, LONGEST_SECONDS)
 
 
 def sound_count(value: int | None, default: int) -> int:
-    """The same for a number of things."""
+    """A stored count, or the default where an earlier release accepted a count below 1."""
     return default if value is None or value < 1 else value
 
 
 def setting_faults(settings: Any, variable_of: Callable[[str], str], *, may_be_zero: Callable[[Any], bool]) -> dict[str, str]:
-    """What is wrong with a setting by itself, its type or its range, by the name of its field.
+    """Faults of single settings, of type or range, by the name of the field.
 
-    may_be_zero   whether the setting of a field may; all others are above 0
+    may_be_zero   whether a field may be 0; all others must be above 0
     """
     faults = {}
     for field in dataclasses.fields(settings):
@@ -117,7 +117,7 @@ def setting_faults(settings: Any, variable_of: Callable[[str], str], *, may_be_z
 
 
 def without(settings: S, names: Iterable[str]) -> S:
-    """The same settings with the defaults of these: what is no number cannot be compared with others."""
+    """Settings with these fields reset to their defaults: a value that is not a number cannot be compared with others."""
     defaults = {field.name: field.default for field in dataclasses.fields(settings)}  # type: ignore[arg-type]  # a dataclass
     return dataclasses.replace(settings, **{name: defaults[name] for name in names})  # type: ignore[type-var]  # a dataclass
 
@@ -128,7 +128,7 @@ def _check(value: object, what: str, fault: str) -> None:
 
 
 def _shown(value: object) -> str:
-    """At most a line of it: a number may have thousands of digits."""
+    """The value as text of at most one line: a number may have thousands of digits."""
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) > 10**20:
         return "a number of more than 20 digits"
     text = repr(value)

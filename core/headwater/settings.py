@@ -34,10 +34,10 @@ _SPARK_NAME = re.compile(r"spark\.[^\s=,]+")
 _NEXT_SPARK_NAME = re.compile(r",\s*(?=spark\.[^\s=,]+=)")
 PREFIX = "HEADWATER_"
 _OF_TESTS = re.compile(r"HEADWATER_(BENCH_|DEMO_|SEED$|SOAK$|TEST_|TORTURE_)")
-"""What benchmarks, the demo and tests read."""
+"""Variables that benchmarks, the demo and tests read."""
 _OF_THE_OPERATOR = "HEADWATER_OPERATOR_"
 _OF_SERVICES = re.compile(r"_SERVICE_(HOST|PORT)(_|$)|_PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?$")
-"""What the kubelet sets in every container for each Service of its namespace. Source: Kubernetes documentation, "Services"."""
+"""Variables that the kubelet sets in every container for each Service of its namespace. Source: Kubernetes documentation, "Services"."""
 
 
 def parse_duration(text: str) -> float:
@@ -111,7 +111,7 @@ def _count(default: int, purpose: str, unit: str = "") -> Any:
 
 
 def _limit(purpose: str, unit: str) -> Any:
-    """A limit that is none as long as it is 0."""
+    """A field whose value 0 means no limit."""
     return dataclasses.field(default=0, metadata={"purpose": purpose, "unit": unit, "shown": "0 (no limit)"})
 
 
@@ -125,7 +125,7 @@ def _text(default: str, purpose: str) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What can be tuned.
+    """All settings that can be tuned.
 
     Each field is an environment variable too: ``HEADWATER_`` and the field in capitals, without ``_SECONDS``; durations read as ``15s``.
     """
@@ -235,7 +235,7 @@ class Settings:
         return [*faults.values(), *without(self, faults)._faults_together()]
 
     def _faults_together(self) -> list[str]:
-        """What is wrong with settings beside each other, each of which is sound by itself."""
+        """Faults of combinations of settings, each of which is valid by itself."""
         faults = []
         if not self.unsafe_short_graces:
             for name in ("writer_grace_seconds", "reader_grace_seconds"):
@@ -267,9 +267,9 @@ class Settings:
 
 
 def _with_fitting_renewal(values: dict[str, Any]) -> dict[str, Any]:
-    """Where only one is set of how long a node is leased and when that is renewed, and the two do not fit, renew after half a lease.
+    """Renew after half a lease when only one of node_lease and node_renew is set and the two do not fit.
 
-    It was set beside what the other was by default at that time, and that may have changed since: an hour became ten minutes.
+    The one that is set was chosen to fit the other's default at that time, which may have changed since: an hour became ten minutes.
     """
     names = ("node_lease_seconds", "node_renew_seconds")
     lease, renew = (values.get(name, getattr(Settings(), name)) for name in names)
@@ -282,8 +282,8 @@ def _with_fitting_renewal(values: dict[str, Any]) -> dict[str, Any]:
 def unknown_variables(environment: Mapping[str, str], of_the_operator: Collection[str] = ()) -> list[str]:
     """A sentence for each ``HEADWATER_`` variable that nothing reads: a mistyped name would leave the default in force, unseen.
 
-    of_the_operator  the variables that the operator reads as well; without them, all that could be its own are passed over, as
-                     always what tests read and what Kubernetes sets for Services
+    of_the_operator  the variables that the operator reads as well; without them, all that could be the operator's are skipped.
+                     Variables of tests, and those that Kubernetes sets for Services, are always skipped
     """
     known = sorted({*Settings.variables(), *of_the_operator})
     strange = [name for name in sorted(environment) if name.startswith(PREFIX) and name not in known]
@@ -309,7 +309,7 @@ def _is_limit(field: dataclasses.Field[Any]) -> bool:
 def read_variables(
     kind: type[Any], environment: Mapping[str, str], variable_of: Callable[[str], str]
 ) -> tuple[dict[str, Any], list[str]]:
-    """What the environment says of a class of settings: values by field, and a sentence for each that cannot be read."""
+    """Read a class of settings from the environment: values by field, and a sentence for each value that cannot be parsed."""
     values: dict[str, Any] = {}
     faults: list[str] = []
     for field in dataclasses.fields(kind):

@@ -14,12 +14,12 @@ from headwater.index.prefetch import load_stripes
 from headwater.store import ObjectId, id_text
 
 _AT_ONCE = 32
-"""Stripes that are read together: half a MiB, and never more than 4."""
+"""Stripes that are read together: usually half a MiB, at most 4 MiB."""
 _Range = tuple[bytes | None, bytes | None]
 
 
 class IndexChecker:
-    """Looks at indexes of one realm. A stripe that stands in the same place of several is looked at once."""
+    """Checks indexes of one realm. A stripe at the same place in several indexes is checked once."""
 
     def __init__(self, objects: StripeReader) -> None:
         self._objects = objects
@@ -27,7 +27,7 @@ class IndexChecker:
         self._counted: set[bytes] = set()
 
     def faults(self, container: IndexContainer) -> Iterator[str]:
-        """What is wrong with an index, each in half a sentence; nothing: it is as it must be."""
+        """Yield the faults of an index, each as half a sentence; none if it is sound."""
         try:
             yield from self._structure(container)
             name = hashlib.blake2b(container.spilled + container.embedded, digest_size=16).digest()
@@ -71,7 +71,7 @@ class IndexChecker:
                     yield f"{where} has {len(stripe.entries)} bytes; {child.size} are noted"
 
     def _fresh(self, children: Children, within: _Range) -> Iterator[tuple[Child, _Range]]:
-        """The children that were not looked at in the same place before, each with the keys that searches look for in it."""
+        """The children that were not checked at the same place before, each with the range of keys that searches look for in it."""
         every = children.all()
         ends: Sequence[bytes | None] = [*(child.bound for child in every[1:]), within[1]]
         for at, (child, end) in enumerate(zip(every, ends, strict=True)):

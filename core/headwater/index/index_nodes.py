@@ -46,7 +46,7 @@ class memo(Generic[R]):  # noqa: N801  # reads like property
 
 
 def remember(instance: object, **values: object) -> None:
-    """What the writer of something knows already need not be decoded by its readers."""
+    """Cache values on an instance as if ``memo`` had computed them: the writer knows them, so readers need not decode them."""
     vars(instance).update(values)
 
 
@@ -105,13 +105,13 @@ class Children:
         return list(map(Child, self.bounds, self.object_ids, sizes))
 
     def updated(self, children: Mapping[int, Child]) -> Children:
-        """Other objects at some positions, which come in order, with the same bounds."""
+        """These children with other objects at some positions, which come in order; the bounds stay."""
         ids = [(at, 1, child.object_id.to_bytes(8, "big")) for at, child in children.items()]
         sizes = [(at, 1, child.size.to_bytes(4, "big")) for at, child in children.items()]
         return Children(self.page.edited((), ids, sizes), self.bounds)
 
     def replaced(self, children: Sequence[Child]) -> Children:
-        """These children instead."""
+        """A page of these children instead."""
         ids = [child.object_id.to_bytes(8, "big") for child in children]
         sizes = [child.size.to_bytes(4, "big") for child in children]
         bounds = [child.bound for child in children]
@@ -123,7 +123,7 @@ NO_CHILDREN = Children(EntryPage.made(PageRows([], [], []), packed=True))
 
 @object_type("stripe", compressed=False)
 class Stripe(StoredObject, frozen=True, kw_only=True, dict=True):
-    """Neighbouring entries of an index. With equal entries it has equal bytes."""
+    """Adjacent entries of an index. Equal entries give equal bytes."""
 
     entries: bytes
 
@@ -137,7 +137,7 @@ class Stripe(StoredObject, frozen=True, kw_only=True, dict=True):
 
 @object_type("stripe-list", compressed=False)
 class StripeList(StoredObject, frozen=True, kw_only=True, dict=True):
-    """Neighbouring stripes of an index, and changes to them: what a commit spills lies here first, and is moved on in handfuls."""
+    """Adjacent stripes of an index, and changes to them: a commit spills into this list first, which spills into stripes in batches."""
 
     embedded: bytes
     spilled: bytes
@@ -158,7 +158,7 @@ T = TypeVar("T", bound=StoredObject)
 
 
 class IndexContainer(msgspec.Struct, frozen=True, dict=True, omit_defaults=True):
-    """An index as a commit holds it: changes that lie in the commit itself, over a list of what was spilled.
+    """An index as a commit holds it: changes in the commit itself, over the list of spilled children.
 
     length        entries of the whole index
     embedded      a page: puts, and removals that hide what is spilled
@@ -197,6 +197,6 @@ class IndexLimits:
 
 
 class StripeReader(Protocol):
-    """Where stripes are read; a ``RealmStore`` is one."""
+    """Reads stripes; a ``RealmStore`` is one."""
 
     def read_many(self, object_ids: Sequence[ObjectId], cls: type[T]) -> list[T | None]: ...

@@ -44,7 +44,7 @@ def merge_layers(stream: Chunks, layer: ChangeLayer, *, reverse: bool, keys_only
 
 
 def growing(start: int, end: int, *, reverse: bool, step: int = _FIRST) -> Iterator[tuple[int, int]]:
-    """A range of positions in parts that begin small, for who wants only a few, and grow, for who wants all."""
+    """Split a range of positions into parts that begin small, for callers that want few entries, and grow."""
     while start < end:
         if reverse:
             cut = max(end - step, start)
@@ -110,7 +110,7 @@ _NOTHING = IndexContainer(0, EMPTY)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexQuery:
-    """Which part of an index is wanted, and how."""
+    """A query of an index: the range of keys, the direction, and the limit."""
 
     start: bytes | None
     end: bytes | None
@@ -140,7 +140,7 @@ class Index:
         return self.get(key) is not None
 
     def get(self, key: bytes) -> IndexValue | None:
-        """What a key holds. Reads at most a list and a stripe."""
+        """The value of a key. Reads at most a list and a stripe."""
         return self._find(key)
 
     def get_many(self, keys: Iterable[bytes]) -> dict[bytes, IndexValue]:
@@ -158,7 +158,7 @@ class Index:
     def keys(
         self, start: bytes | None = None, end: bytes | None = None, *, reverse: bool = False, limit: int | None = None
     ) -> Iterator[bytes]:
-        """The same without values, in half the time."""
+        """Yield only the keys of a range, in half the time of ``range``."""
         return self._read(IndexQuery(start=start, end=end, reverse=reverse, limit=limit, keys_only=True))
 
     def prefix(
@@ -175,7 +175,7 @@ class Index:
     def bounds(self, start: bytes | None = None, end: bytes | None = None) -> list[bytes]:
         """Keys between ``start`` and ``end``, in order, that divide this stretch into parts of about one stripe each.
 
-        For who reads it in parallel. Reads the lists of stripes, and no stripe; what has not spilled is not divided.
+        For parallel readers. Reads the lists of stripes, and no stripe; entries that are not spilled are not divided.
         """
         container = self._container
         lists = [container.children] if container.levels else []
@@ -207,7 +207,7 @@ class Index:
         return page.value(at) if at >= 0 else None
 
     def _find_many(self, keys: list[bytes]) -> dict[bytes, IndexValue | None]:
-        """What each of the keys holds."""
+        """The value of each of the keys."""
         found: dict[bytes, IndexValue | None] = {}
         deeper = _found_in(self._container.page, keys, found)
         children, levels = self._container.children, self._container.levels
@@ -260,7 +260,7 @@ def _in_order(children: Children, query: IndexQuery) -> list[ObjectId]:
 
 
 def _found_in(page: EntryPage, keys: list[bytes], found: dict[bytes, IndexValue | None]) -> list[bytes]:
-    """Note what a page says of the keys. Returns those that it does not know."""
+    """Record the values that a page holds for the keys. Returns the keys that it does not hold."""
     rest = []
     for key in keys:
         at = page.position(key)
@@ -286,7 +286,7 @@ def _laid_over(below: Chunks, page: EntryPage, query: IndexQuery) -> Chunks:
 
 
 def _spread_in(page: EntryPage, query: IndexQuery) -> tuple[int, int]:
-    """From which position to which a page has keys that are wanted."""
+    """The positions between which a page holds keys of the query."""
     start = 0 if query.start is None else page.first_at(query.start)
     end = page.count if query.end is None else page.first_at(query.end)
     return start, max(start, end)
@@ -302,8 +302,8 @@ class StoredIndex(NamedTuple):
 class IndexEditor(Index):
     """An index with changes on top: reads like the index that ``stored`` will make. Editors may stand on editors.
 
-    What the base holds is remembered for every key that was asked for, so that nothing is looked up twice: the base must not change
-    as long as its editor is in use. All values that an editor hands out come through ``get`` and ``range``.
+    The base's value of every requested key is cached, so that nothing is looked up twice: the base must not change while its
+    editor is in use. All values that an editor hands out come through ``get`` and ``range``.
     """
 
     def __init__(self, base: Index) -> None:
@@ -340,12 +340,12 @@ class IndexEditor(Index):
         return {key: value for key in wanted if (value := self.get(key)) is not None}
 
     def changes(self) -> list[Change]:
-        """What differs from the base, in key order; None says removed."""
+        """The changes relative to the base, in key order; None means removed."""
         before, changes = self._before, self._changes
         return [(key, changes[key]) for key in self._keys() if changes[key] != before[key]]
 
     def absorb(self, editor: IndexEditor) -> None:
-        """Take over the edits of an editor that was made on top of this one, and has seen all of this one's edits."""
+        """Adopt the edits of an editor that was created on top of this one, after all of this one's edits."""
         for key, value in editor.changes():
             if key not in self._changes:
                 self._before[key] = editor._before[key]
@@ -377,7 +377,7 @@ class IndexEditor(Index):
         self._changes[key] = value
 
     def _keys(self) -> list[bytes]:
-        """What was changed, in order. Sorted again after a new key, which is cheap for what is sorted but for its end."""
+        """The changed keys in order. Sorted again after a new key, which is cheap for a list that is sorted except at its end."""
         if self._sorted is None:
             self._sorted = sorted(self._changes)
         return self._sorted
@@ -392,7 +392,7 @@ class IndexEditor(Index):
         return merge_layers(self._base._chunks(query), layer, reverse=query.reverse, keys_only=query.keys_only)
 
     def _all_changes(self) -> list[Change]:
-        """What differs from the index at the bottom, which is no editor."""
+        """The changes relative to the bottom index, which is not an editor."""
         if not isinstance(self._base, IndexEditor):
             return self.changes()
         beneath = dict(self._base._all_changes())
@@ -416,7 +416,7 @@ class NewIndex:
         self._rows = PageRows(keys, ids, [data[key] for key in keys])
 
     def stored(self, new_ids: Callable[[int], list[ObjectId]], limits: IndexLimits) -> StoredIndex:
-        """As ``IndexEditor.stored``."""
+        """The index as it will be stored; see ``IndexEditor.stored``."""
         return StoredIndex(*settled_anew(self._rows, new_ids, limits))
 
 

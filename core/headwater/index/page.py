@@ -111,17 +111,17 @@ class EntryPage:
         return self._keys
 
     def position(self, key: bytes) -> int:
-        """Where a key is; when it is not there, -1 minus where it would be."""
+        """The position of a key; when it is absent, -1 minus the position where it would be."""
         keys = self._keys
         return (self.keys if keys is None else keys).position(key)
 
     def first_at(self, key: bytes) -> int:
-        """Where the first key is that is not smaller than this one."""
+        """The position of the first key that is not smaller than this one."""
         at = self.position(key)
         return at if at >= 0 else -1 - at
 
     def value(self, at: int) -> IndexValue | None:
-        """What an entry holds; None: its key is removed."""
+        """The value of an entry; None means that its key is removed."""
         object_id = int.from_bytes(self._ids.row(at), "big")
         if object_id == _HIDDEN:
             return None
@@ -149,7 +149,7 @@ class EntryPage:
         ]
 
     def object_ids(self) -> list[ObjectId]:
-        """What its entries point to."""
+        """The objects that its entries point to."""
         return [ObjectId(i) for i in struct.unpack(f">{self.count}Q", self._ids.whole()) if i and i != _HIDDEN]
 
     def rows(self) -> PageRows:

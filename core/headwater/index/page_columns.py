@@ -125,7 +125,7 @@ class VariedColumn:
 
     @property
     def ends(self) -> array[int]:
-        """Where each row ends, counted from the first. Who only writes a page needs none of it."""
+        """The end of each row, counted from the first. Computed on demand, for writing a page does not need it."""
         if self._ends is None:
             self._ends = array("Q", accumulate(self._sizes()))
         return self._ends
@@ -259,7 +259,7 @@ class PageKeys(Protocol):
     count: int
 
     def position(self, key: bytes) -> int:
-        """Where the key is; when it is not there, -1 minus where it would be."""
+        """The position of the key; when it is absent, -1 minus the position where it would be."""
         ...
 
     def between(self, start: int, end: int) -> list[bytes]: ...
@@ -269,7 +269,7 @@ class PageKeys(Protocol):
 
 
 class PlainKeys:
-    """Keys that lie as they are; all of them are decoded."""
+    """Keys stored as they are; all of them are decoded."""
 
     __slots__ = ("_lengths", "count", "keys")
 
@@ -294,7 +294,7 @@ class PlainKeys:
 
 
 class PackedKeys:
-    """Keys that lie packed. What every block begins with is decoded at once, the rest when it is asked for."""
+    """Packed keys. The first key of every block is decoded at once, the others on demand."""
 
     __slots__ = ("_area", "_firsts", "_lengths", "_shared", "_starts", "count")
 
@@ -365,7 +365,7 @@ def read_plain_keys(raw: bytes, start: int, end: int, count: int) -> PlainKeys:
 
 
 def packed_keys(keys: Sequence[bytes]) -> bytes:
-    """Keys, sorted and each once, as they rest."""
+    """Pack keys, which are sorted and unique."""
     shared = _shared(keys)
     lengths = [len(key) - common for key, common in zip(keys, shared, strict=True)]
     numbers = shared + lengths

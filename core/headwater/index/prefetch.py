@@ -19,7 +19,7 @@ _MOST = 16
 
 
 def load_stripes(objects: StripeReader | None, object_ids: Sequence[ObjectId], cls: type[P]) -> list[P]:
-    """Parts of an index, in one go.
+    """Load parts of an index in one bulk read.
 
     raises        CorruptionError that names the part, when one is missing or damaged
     """
@@ -29,7 +29,7 @@ def load_stripes(objects: StripeReader | None, object_ids: Sequence[ObjectId], c
 
 
 def load_stripe(objects: StripeReader | None, object_id: ObjectId, cls: type[P]) -> P:
-    """As ``load_stripes``, for one."""
+    """Load one part of an index; see ``load_stripes``."""
     present = _present(objects)
     return _opened(present, object_id, present.read_many((object_id,), cls)[0], cls)
 
@@ -65,7 +65,7 @@ class ReadAheadWindow:
 def load_ahead(
     objects: StripeReader | None, object_ids: Sequence[ObjectId], cls: type[P], pace: ReadAheadWindow
 ) -> Iterator[P]:
-    """One after the other, read in growing bulks."""
+    """Yield parts one after another, reading ahead in growing bulks."""
     at = 0
     while at < len(object_ids):
         step = pace.step()
@@ -80,7 +80,7 @@ def _present(objects: StripeReader | None) -> StripeReader:
 
 
 def _opened(objects: StripeReader, object_id: ObjectId, part: P | None, cls: type[P]) -> P:
-    """The part, if it is there and a page of this release lies in it."""
+    """Check that a part exists and holds a page of this release."""
     fault: Exception | None = None
     if part is not None:
         if vars(part):  # it was opened before
@@ -101,13 +101,13 @@ _AT_ONCE = 8
 
 
 class SharedIndexScan:
-    """A visit to indexes, one after the other, that tells the data of their entries.
+    """Visits indexes one after another and yields the data of their entries.
 
-    An entry that an index hides (by a change that lies above its stripe) is not told for that index. So a stripe of which an
-    index hides nothing is told in full, once; others are told again for each index that hides something of them.
+    An entry that an index hides (by a change above its stripe) is not yielded for that index. So a stripe of which an index hides
+    nothing is yielded in full, once; other stripes are yielded again for each index that hides some of their entries.
 
-    is_new        remembers an object, and says whether it was met for the first time
-    was_met       whether it was
+    is_new        records an object, and returns whether this was the first time
+    was_met       returns whether an object was recorded
     """
 
     def __init__(
@@ -118,7 +118,7 @@ class SharedIndexScan:
         self._was_met = was_met
 
     def data(self, container: IndexContainer) -> Iterator[Sequence[bytes]]:
-        """The data of the entries of an index, in no order, some at a time; without those in stripes that were told in full.
+        """The data of the entries of an index, in no order, in batches; without those in stripes that were yielded in full.
 
         raises        CorruptionError when a part is missing or damaged
         """
@@ -147,7 +147,7 @@ class SharedIndexScan:
                     self._is_new(object_id)
 
     def _wanted(self, children: Children, hidden: Sequence[bytes]) -> list[tuple[ObjectId, Sequence[bytes]]]:
-        """The children that were not told in full yet, each with the keys above it that hide what it has."""
+        """The children that were not yielded in full yet, each with the keys above it that hide its entries."""
         ends = [bisect_left(hidden, bound) for bound in children.bounds[1:]]
         spans = zip([0, *ends], [*ends, len(hidden)], strict=True)
         return [

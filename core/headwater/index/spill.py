@@ -63,7 +63,7 @@ class StripePiece:
 
 
 def changed_pieces(bound: bytes, page: EntryPage | None, changes: Sequence[Change], limit_bytes: int) -> list[StripePiece]:
-    """What a stripe (None: there is none yet) becomes by changes; nothing, if it has no entries left."""
+    """The stripes that replace a stripe (None: there is none yet) after changes; none if it has no entries left."""
     if page is not None and all(value is not None and page.position(key) >= 0 for key, value in changes):
         updated = page.changed(changes)  # the same keys: their bytes stay as they are
         if len(updated.raw) <= limit_bytes or page.count == 1:
@@ -93,7 +93,7 @@ def cut_pieces(bound: bytes, rows: PageRows, limit_bytes: int, *, is_appended: b
 
 
 def _piece(rows: PageRows, scale: _Scale, at: int, limit_bytes: int, is_appended: bool) -> tuple[int, EntryPage]:
-    """The stripe that begins at a position, and where it ends. How well keys pack shows only when they are packed: a few tries."""
+    """Make the stripe that begins at a position. Returns it and its end. Packed sizes show only by packing, so it takes a few tries."""
     count, room = len(rows.keys), limit_bytes * _FULL - _HEAD
     for _ in range(_TRIES):
         total = scale.weigh(at, count)
@@ -110,7 +110,7 @@ def _piece(rows: PageRows, scale: _Scale, at: int, limit_bytes: int, is_appended
 
 
 class _Scale:
-    """What entries weigh in a stripe, before they are in one."""
+    """Estimates the size of entries in a stripe before they are packed."""
 
     def __init__(self, rows: PageRows) -> None:
         self._keys = list(accumulate(map(len, rows.keys), initial=0))
@@ -122,12 +122,12 @@ class _Scale:
         return data[end] - data[start] + self._entry * (end - start) + self._key * (keys[end] - keys[start])
 
     def reach(self, start: int, target: float) -> int:
-        """Where entries that begin at ``start`` come to the target; they are one at least."""
+        """The position at which entries from ``start`` on reach the target size; at least one entry."""
         places = range(start + 1, len(self._keys))
         return start + max(bisect_right(places, target, key=lambda end: self.weigh(start, end)), 1)
 
     def learn(self, start: int, end: int, page: EntryPage) -> None:
-        """From a stripe that was made of these entries."""
+        """Adjust the estimate by a stripe that was made of these entries."""
         self._key = page.key_bytes / (self._keys[end] - self._keys[start])
         columns = len(page.raw) - page.key_bytes - _HEAD
         self._entry = (columns - self._data[end] + self._data[start]) / (end - start)
@@ -192,7 +192,7 @@ def has_large(page: EntryPage, limit_bytes: int) -> bool:
 
 
 def neighbours(page: EntryPage, children: Children, moves: Sequence[SpillMove], *, small: int, shrink: int) -> list[int]:
-    """Children to be read beside those that change, because these may become so small that they should be merged.
+    """Unchanged children to read as well, because their changing neighbors may become so small that they should be merged.
 
     small         below which a child is small, in the measure of ``Child.size``
     shrink        by how much one removal may make a child smaller
@@ -250,7 +250,7 @@ P = TypeVar("P", bound=_Part)
 
 @dataclass(frozen=True, slots=True)
 class _Merging(Generic[P]):
-    """Which parts go together: one is smaller than ``small``, and both have no more than ``most``."""
+    """The rule for merging two parts: one is smaller than ``small``, and together they are at most ``most``."""
 
     small: int
     most: int
@@ -298,7 +298,7 @@ def settled(
 def settled_anew(
     rows: PageRows, new_ids: Callable[[int], list[ObjectId]], limits: IndexLimits
 ) -> tuple[IndexContainer, Written]:
-    """As ``settled``, for an index of these entries, which come in key order, each key once."""
+    """The container of a new index with these entries, which come in key order, each key once, and the objects to be written with it."""
     if not rows.keys:
         return IndexContainer(0, EMPTY), []
     top = _Node(b"", EntryPage.made(rows, packed=False), NO_CHILDREN)
@@ -323,7 +323,7 @@ def _is_over(page: EntryPage, limit_bytes: int) -> bool:
 
 
 class _Spill:
-    """One spill: reads a level in one go, and collects what is to be written."""
+    """One spill: reads each level in one bulk read, and collects the objects to write."""
 
     def __init__(self, objects: StripeReader | None, new_ids: Callable[[int], list[ObjectId]], limits: IndexLimits) -> None:
         self._objects = objects
@@ -460,7 +460,7 @@ class _Spill:
 
 
 def _merged(parts: Sequence[Child | P], merging: _Merging[P]) -> list[Child | P]:
-    """Small parts go together with the one before, as far as both were read."""
+    """Merge small parts with the one before, as far as both were read."""
     after: list[Child | P] = []
     for part in parts:
         before = after[-1] if after else None
@@ -480,9 +480,9 @@ def _joined(left: _Node, right: _Node) -> _Node:
 
 
 def _divided(node: _Node, most: int, *, is_last: bool) -> list[_Node]:
-    """Lists with at most so many stripes; each with its part of the changes.
+    """Divide a list into lists of at most ``most`` stripes, each with its share of the changes.
 
-    is_last       it is the last list, which loads in key order append to: all but its rest are filled. Otherwise they are even
+    is_last       this is the last list, to which loads in key order append: all lists but the last are filled. Otherwise they are even
     """
     children, rows = node.children.all(), node.page.rows()
     count = -(-len(children) // most)

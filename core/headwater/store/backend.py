@@ -21,14 +21,14 @@ BULK_BYTES = 8 * 1024 * 1024
 """A bulk call with more bytes of values than this may take several round trips."""
 
 ReferencePosition = tuple[RealmKey, str]
-"""Where a scan of references stands: realm and name."""
+"""Position of a reference in a scan: realm and name."""
 ObjectPosition = tuple[RealmKey, ObjectId, int]
-"""Where a scan of objects stands: realm, id and part."""
+"""Position of an object row in a scan: realm, id and part."""
 P = TypeVar("P", bound=tuple[Any, ...])
 
 
 class ReferenceMove(NamedTuple):
-    """A pointer that a reference left other than by a commit on top, and when."""
+    """A former pointer that was replaced by something other than a commit on top of it, and the time of the replacement."""
 
     pointer: ObjectId
     time: Micros
@@ -62,7 +62,7 @@ class ObjectRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):  # made tw
 
 
 class ReferenceKey(NamedTuple):
-    """What a scan says of a reference: everything but its lists of former pointers."""
+    """A reference as a scan returns it: everything but its lists of former pointers."""
 
     realm: RealmKey
     name: str
@@ -77,7 +77,7 @@ class ReferenceKey(NamedTuple):
 
 
 class ObjectKey(NamedTuple):
-    """What a scan says of a row: everything but its value. ``bytes`` is the value's size."""
+    """An object row as a scan returns it: everything but its value. ``bytes`` is the value's size."""
 
     realm: RealmKey
     id: ObjectId
@@ -94,9 +94,9 @@ class ObjectKey(NamedTuple):
 
 
 class ScanSplit(NamedTuple, Generic[P]):
-    """A stretch of a scan, in the order in which the database scans: of one realm, or of all (None).
+    """A range of a scan, in the database's scan order: of one realm, or of all realms (None).
 
-    It begins behind ``after`` and ends with ``until``; None leaves that end open. Plain values, to be sent to other processes.
+    It begins after ``after`` and includes ``until``; None leaves that end open. Plain values that can be sent to other processes.
     """
 
     realm: RealmKey | None = None
@@ -105,7 +105,7 @@ class ScanSplit(NamedTuple, Generic[P]):
 
 
 class Capabilities(NamedTuple):
-    """What a database does beyond the minimum; declared, never guessed."""
+    """Features of a database beyond the minimum; declared, never guessed."""
 
     ordered_keys: bool
     """Scans are in the order of (realm, name) and (realm, id, part), and read one realm's rows without the others'.
@@ -115,13 +115,13 @@ class Capabilities(NamedTuple):
     bulk_realm_deletion: bool
     """``delete_realm`` works: a realm's rows can be deleted in bounded batches without being read here."""
     atomic_commits: bool = False
-    """``write_and_swap`` does all or nothing: a swap that is beaten leaves no objects behind."""
+    """``write_and_swap`` is all or nothing: a lost swap leaves no objects behind."""
     parallel_scans: bool = False
-    """Splits that several threads of one process scan are done sooner than by one: the work is done by a server."""
+    """Several threads of one process scan splits faster than one thread does, because a server does the work."""
 
 
 def collision(row: ObjectRow | None, *, place: str = "") -> CollisionError:
-    """The error for a row that is there with other bytes; None where the database does not say which."""
+    """The error for a row that already exists with other bytes. ``row`` is None where the database does not say which row."""
     what = "an object" if row is None else f"object {row.id:016x} of realm key {row.realm}"
     return CollisionError(
         f"{place}{what} already exists with different content: another process uses the same node number, for example a copy of this"
@@ -134,122 +134,121 @@ class Backend(Protocol):
     """Two row spaces of one database. Thread-safe; usable on both sides of a fork between ``before_fork`` and ``after_fork``.
 
     Every method may raise UnavailableError (it had no effect) and, where it writes, UnknownOutcomeError (it may have had some, or
-    all); RefusedError for what this database will never do, and CorruptionError for rows that cannot be ours. None waits for ever.
-    Bulk calls are one round trip up to BULK_BYTES of values. Every key is named at most once in a bulk call that writes or deletes.
-    Times are microseconds since 1970 in UTC; ids, realm keys and versions are 1 to 2^63-1; a value has up to ROW_BYTES.
+    all); RefusedError for what this database will never do, and CorruptionError for rows that Headwater cannot have written.
+    No method waits without a time limit. Bulk calls are one round trip up to BULK_BYTES of values. Every key is named at most once in
+    a bulk call that writes or deletes. Times are microseconds since 1970 in UTC; ids, realm keys and versions are 1 to 2^63-1; a value
+    has up to ROW_BYTES.
 
     source        Apache Polaris persistence proposal: references and objects as two spaces of rows, and what is asked of a database
     """
 
     @property
     def capabilities(self) -> Capabilities:
-        """The same for as long as the backend is open."""
+        """The features of this backend. They do not change while it is open."""
         ...
 
     def create_reference(self, row: ReferenceRow) -> None:
-        """Insert; SwapConflictError when a row of that name is there."""
+        """Insert the row; SwapConflictError when a row of that name exists."""
         ...
 
     def create_references(self, rows: Sequence[ReferenceRow]) -> list[bool]:
-        """Insert each whose name is free, on its own, in one round trip; says in their order which were inserted."""
+        """Insert every row whose name is free, each independently, in one round trip. Returns, in order, which were inserted."""
         ...
 
     def read_references(self, realm: RealmKey, names: Sequence[str]) -> list[ReferenceRow | None]:
-        """As many answers as names, in their order; tombstones included. Strongly consistent."""
+        """Read one row per name, in the order of the names; None where there is none. Includes tombstones. Strongly consistent."""
         ...
 
     def swap_reference(self, seen: ReferenceRow, new: ReferenceRow) -> None:
-        """Replace ``seen`` by ``new``; SwapConflictError unless pointer and version are as seen."""
+        """Replace ``seen`` with ``new``; SwapConflictError unless the stored pointer and version equal those of ``seen``."""
         ...
 
     def write_and_swap(self, rows: Sequence[ObjectRow], seen: ReferenceRow, new: ReferenceRow) -> None:
-        """``write_objects``, and then ``swap_reference``; in one round trip where the database can do both at once.
+        """Write objects, then swap the reference; in one round trip where the database can do both at once.
 
-        The objects are new: see ``are_new`` there. Whoever sees ``new`` finds them. After SwapConflictError and UnavailableError, such as
-        CollisionError, nothing was swapped, and the objects may be there unless ``capabilities`` declare ``atomic_commits``; after
-        UnknownOutcomeError both may have happened. With ``atomic_commits`` it may be repeated: when the same call did swap before,
-        it is beaten and changes nothing.
+        The objects are new: see ``are_new`` of ``write_objects``. Every reader that sees ``new`` finds them. After SwapConflictError and
+        UnavailableError (CollisionError is one), nothing was swapped, and the objects may be there unless ``capabilities`` declare
+        ``atomic_commits``. After UnknownOutcomeError both may have happened. With ``atomic_commits`` the call may be repeated: if the
+        first call did swap, the repetition fails with SwapConflictError and changes nothing.
         """
         ...
 
     def remove_reference(self, seen: ReferenceRow) -> None:
-        """Delete the row; SwapConflictError unless pointer and version are as seen."""
+        """Delete the row; SwapConflictError unless the stored pointer and version equal those of ``seen``."""
         ...
 
     def read_objects(self, realm: RealmKey, keys: Sequence[tuple[ObjectId, int]]) -> list[ObjectRow | None]:
-        """As many answers as (id, part) keys, in their order."""
+        """Read one row per (id, part) key, in the order of the keys; None where there is none."""
         ...
 
     def write_objects(self, rows: Sequence[ObjectRow], *, are_new: bool = False) -> None:
         """Insert or replace, unconditionally. May be repeated.
 
-        are_new       CollisionError, when a row is there with another type or value: nothing is replaced then, and those of the others
-                      that were not there may be. A row that is there with the same type and value was written by an earlier try
+        are_new       CollisionError when a row exists with another type or value: no row is replaced then, but other rows that did
+                      not exist may be inserted. A row that exists with the same type and value was written by an earlier attempt
 
-        The parts of an object come together in one call, and afterwards it has no others: what it had more before is deleted,
-        also behind a part that is missing.
-        Replacing may take further round trips, inserting does not.
+        All parts of an object come in one call, and afterwards the object has no others: parts beyond them are deleted, even behind
+        a gap. Replacing may take further round trips, inserting does not.
         """
         ...
 
     def insert_object(self, row: ObjectRow) -> None:
-        """Insert; SwapConflictError when a row of that key is there."""
+        """Insert the row; SwapConflictError when a row of that key exists."""
         ...
 
     def update_object(self, row: ObjectRow, seen_token: str) -> None:
-        """Replace; SwapConflictError unless the stored token is as seen."""
+        """Replace the row; SwapConflictError unless the stored token equals ``seen_token``."""
         ...
 
     def delete_objects(self, keys: Sequence[ObjectKey]) -> int:
-        """Delete those rows whose creation time and token are still as in their key; returns how many went."""
+        """Delete the rows whose creation time and token still equal those of their key. Returns how many were deleted."""
         ...
 
     def scan_references(
         self, split: ScanSplit[ReferencePosition], after: ReferencePosition | None, limit: int
     ) -> list[ReferenceKey]:
-        """Up to ``limit`` references of a split, those behind ``after``, which need not exist any more; an empty list is the end."""
+        """Return up to ``limit`` references of a split, after position ``after``, which need not exist. An empty list is the end."""
         ...
 
     def scan_objects(self, split: ScanSplit[ObjectPosition], after: ObjectPosition | None, limit: int) -> list[ObjectKey]:
-        """The same for object rows; their values are not read."""
+        """Return up to ``limit`` object rows of a split, without their values, after position ``after``. An empty list is the end."""
         ...
 
     def split_references(self, realm: RealmKey | None, count: int) -> list[ScanSplit[ReferencePosition]]:
         """Cut the scan of a realm, or of all, into 1 to ``count`` splits of about as many rows each.
 
-        Together they are the whole scan, each row in just one of them, also rows that are written later; the first has no ``after``,
-        the last no ``until``.
+        Every row is in exactly one split, including rows that are written later. The first split has no ``after``, the last no ``until``.
         """
         ...
 
     def split_objects(self, realm: RealmKey | None, count: int) -> list[ScanSplit[ObjectPosition]]:
-        """The same for object rows."""
+        """Cut the scan of object rows into splits; see ``split_references``."""
         ...
 
     def delete_realm(self, realm: RealmKey, limit: int) -> int:
-        """Delete up to ``limit`` rows of a realm, whatever they are; returns how many went, 0 when none is left.
+        """Delete up to ``limit`` rows of a realm, of any kind. Returns how many were deleted, 0 when none is left.
 
         RefusedError where ``capabilities`` do not declare it.
         """
         ...
 
     def server_time(self) -> Micros | None:
-        """What the clock of the database's server says; None where the database has no clock but that of this machine."""
+        """The time on the database server's clock; None where the database uses this machine's clock."""
         ...
 
     def before_fork(self) -> None:
-        """Called before this process forks: wait for calls under way, hold new ones up, let go what a child must not inherit.
+        """Prepare for a fork: wait for running calls, block new ones, and release what a child must not inherit.
 
         Several stores may share a backend: a second call before the fork changes nothing.
         """
         ...
 
     def after_fork(self, *, is_child: bool) -> None:
-        """Called after the fork, in the parent and in the child: go on."""
+        """Resume after a fork, in the parent and in the child."""
         ...
 
     def close(self) -> None:
-        """Let go of all connections; a second time does nothing. Any other call after it raises RefusedError."""
+        """Close all connections; a second call does nothing. Any other call afterwards raises RefusedError."""
         ...
 
 
@@ -263,10 +262,10 @@ def in_chunks(
     size: Callable[[T], int],
     group: Callable[[T], object] = id,
 ) -> None:
-    """Act on about BULK_BYTES of rows at a time, and never on a part of a group, whose rows stand together.
+    """Call ``act`` with about BULK_BYTES of rows at a time. A group, whose rows are adjacent, is never divided.
 
-    size          bytes that a row takes on its way
-    raises        what ``act`` raises at the first chunk; UnknownOutcomeError for the same at a later one, for some has happened
+    size          bytes that a row takes on the wire
+    raises        what ``act`` raises for the first chunk; UnknownOutcomeError for a later chunk, because earlier ones were applied
     """
     has_happened = False
     for chunk in chunks(rows, size=size, group=group):
@@ -280,7 +279,7 @@ def in_chunks(
 
 
 def chunks(rows: Sequence[T], *, size: Callable[[T], int], group: Callable[[T], object] = id) -> Iterator[Sequence[T]]:
-    """Cut rows as ``in_chunks`` does."""
+    """Cut rows into chunks of about BULK_BYTES without dividing a group."""
     start = total = 0
     for end, row in enumerate(rows):
         total += size(row)

@@ -38,10 +38,10 @@ _OLD = 0.75
 
 
 class _SizedType:
-    """What is known of the objects of one type and of about one size.
+    """Statistics of the objects of one type and of about one size.
 
     ratio         bytes of memory for each byte stored
-    left          how many objects are taken for like it until the next is weighed
+    left          how many more objects are estimated by this ratio before the next one is weighed
     """
 
     __slots__ = ("left", "ratio")
@@ -52,20 +52,20 @@ class _SizedType:
 
 
 class SizeEstimator:
-    """Weighs many small objects in a fraction of the time: one in about 16 of a type, and the others like it by their stored bytes.
+    """Estimates the memory of many small objects: weighs about one in 16 of a type, and scales the others by their stored bytes.
 
-    Like it are those whose stored bytes have as many binary digits. Of one type, small objects often are texts and large ones
-    lists of dictionaries: a ratio over all of them would be far too small for the large ones. A budget is for the sum of many,
-    in which what single ones are taken for too much or too little cancels out. Those beyond a size, and those whose stored bytes
-    are compressed, are weighed each. Which one is next is left to chance, so that no pattern in what is written can pass.
-    Threads that meet here may weigh one more or less.
+    A ratio applies to objects of one type whose stored sizes have the same number of binary digits. Within a type, small objects are
+    often texts and large ones lists of dictionaries: one ratio for all would be far too small for the large ones. The budget limits
+    the sum of many objects, in which single errors cancel out. Objects beyond a size, and objects whose stored bytes are compressed,
+    are always weighed. The next object to weigh is chosen at random, so that no pattern of writes can evade it. Concurrent threads may
+    weigh one object more or less.
     """
 
     def __init__(self) -> None:
         self._kinds: dict[tuple[type[msgspec.Struct], int], _SizedType] = {}
 
     def weigh(self, value: msgspec.Struct, stored_bytes: int | None) -> int:
-        """Bytes of memory, about. ``stored_bytes``: of its envelope, or None when they tell nothing, as where they are compressed."""
+        """About how many bytes of memory an object takes. ``stored_bytes``: its envelope's size, or None when compressed."""
         if stored_bytes is None or stored_bytes > _SMALL_BYTES:
             return weigh(value)
         like = (type(value), stored_bytes.bit_length())
@@ -84,7 +84,7 @@ class SizeEstimator:
 
 
 def weigh(value: msgspec.Struct) -> int:
-    """Bytes of memory: as tracemalloc has it, or up to three times as much, for values that objects share are counted each time.
+    """Bytes of memory: what tracemalloc reports, or up to three times as much, because shared values are counted each time.
 
     The stored size says little: 3 bytes of MessagePack become 100 of a dictionary, and a compressed row a hundred times more.
     """
@@ -104,7 +104,7 @@ def weigh(value: msgspec.Struct) -> int:
 
 
 def _size_of_fields(value: msgspec.Struct, deeper: list[Any]) -> int:
-    """By hand, because asking each of a few fields for its size takes twice as long."""
+    """The size of an object's fields. Unrolled by hand: calling getsizeof for each of a few fields takes twice as long."""
     total = _GC + type(value).__basicsize__
     for field in astuple(value):
         kind = type(field)
@@ -124,7 +124,7 @@ def _size_of_fields(value: msgspec.Struct, deeper: list[Any]) -> int:
 
 
 def _sizes(items: Iterable[Any], deeper: list[Any]) -> int:
-    """Of all flat ones; the others go to ``deeper``."""
+    """The total size of the flat items; the others are appended to ``deeper``."""
     if _FLAT.issuperset(map(type, items)):
         return sum(map(getsizeof, items))
     deeper += [item for item in items if type(item) not in _FLAT]
@@ -132,7 +132,7 @@ def _sizes(items: Iterable[Any], deeper: list[Any]) -> int:
 
 
 _ENTRY = 320
-"""Bytes that an entry takes beside its value: key, id, links, the entry itself and its share of the tables. Measured."""
+"""Bytes of an entry without its value: key, id, links, the entry itself and its share of the tables. Measured."""
 _REFERENCE, _RECENT, _MOVE = 240, 44, 144
 """Bytes of a row, of one of its recent pointers and of one of its moves. Measured."""
 _STRIPES = 4096
@@ -141,7 +141,7 @@ _CHANCES = 1000
 
 
 class CacheTicket(NamedTuple):
-    """When somebody set out to ask the database: after which drop, and at which monotonic second."""
+    """The moment before a database query: the number of the last drop, and the monotonic time in seconds."""
 
     drop: int
     seconds: float
@@ -149,7 +149,7 @@ class CacheTicket(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheStatistics:
-    """Since the process started, or forked. ``refused``: too large, or overtaken; ``weight`` and ``budget`` in bytes."""
+    """Counters since the process started or forked. ``refused``: too large, or outdated; ``weight`` and ``budget`` are in bytes."""
 
     hits: int
     misses: int
@@ -162,7 +162,7 @@ class CacheStatistics:
 
 
 class _Entry(msgspec.Struct, gc=False):
-    """A remembered value; None: an absence. ``until`` is a monotonic second, None: for ever."""
+    """A cached value, or None for an absence. ``until`` is a monotonic time in seconds; None means no expiry."""
 
     value: StoredObject | ReferenceRow | None
     weight: int
@@ -172,11 +172,11 @@ class _Entry(msgspec.Struct, gc=False):
 
 
 class Cache:
-    """Objects by realm and id, references by realm and name. What was used since it was last looked at stays longest.
+    """Objects by realm and id, references by realm and name. Evicts by second chance: recently used entries stay longest.
 
-    Hits take no lock: with a lock they cost twice as much, and threads that only read would wait for each other. A hit is one
-    ``get`` of a dictionary whose keys are numbers and text, which no other thread interrupts, and an entry never changes but
-    for its mark ``used``, of which a lost one does no harm. Everything that changes the books is done under the lock.
+    Hits take no lock: with a lock they would cost twice as much, and reading threads would wait for each other. A hit is one
+    ``get`` of a dictionary whose keys are numbers and text, which no other thread can interrupt, and an entry never changes except
+    for its flag ``used``; losing an update of that flag does no harm. Every change of the dictionaries and counters holds the lock.
     """
 
     def __init__(self, *, clock: Clock, budget_bytes: int, reference_ttl_seconds: float) -> None:
@@ -187,7 +187,7 @@ class Cache:
         self.after_fork()
 
     def after_fork(self) -> None:
-        """Start empty in a forked child, whatever a thread of the parent was doing."""
+        """Start empty in a forked child, where a thread of the parent may have held the lock."""
         self._lock = threading.Lock()
         self._drop = 0
         self._puts = self._evictions = self._refused = self._looks = 0
@@ -200,7 +200,7 @@ class Cache:
             self._empty()
 
     def forget_realm(self, realm: RealmKey) -> None:
-        """All that is remembered of one realm. Answers under way, of any realm, are not remembered either."""
+        """Drop all entries of one realm. Answers on their way, of any realm, will not be cached either."""
         with self._lock:
             self._drop += 1
             self._dropped = [self._drop] * _STRIPES
@@ -214,7 +214,7 @@ class Cache:
         self._entries: OrderedDict[_Key, _Entry] = OrderedDict()
 
     def ticket(self) -> CacheTicket:
-        """To be taken before the database is asked."""
+        """Take a ticket. Call this before the database is queried."""
         return CacheTicket(self._drop, self._clock.monotonic())
 
     def find_object(self, realm: RealmKey, object_id: ObjectId) -> StoredObject | None:
@@ -227,7 +227,7 @@ class Cache:
         return entry.value  # type: ignore[return-value]  # under a number there are only objects
 
     def is_absent(self, realm: RealmKey, object_id: ObjectId, *, within_seconds: float) -> bool:
-        """Whether the database said, not longer than so many seconds ago, that it has no such object."""
+        """Whether the database reported, at most that many seconds ago, that it has no such object."""
         if within_seconds <= 0:
             return False
         entry = self._entries.get((realm, object_id))
@@ -245,10 +245,10 @@ class Cache:
         *,
         is_written: bool = False,
     ) -> None:
-        """Remember immutable objects for as long as their types allow.
+        """Cache immutable objects for as long as their types allow.
 
-        objects       each with the bytes of its envelope, or None where these tell nothing of its size in memory
-        is_written    they were just written under this ticket: who read before that one is absent comes too late
+        objects       each with the bytes of its envelope, or None where these say nothing about its size in memory
+        is_written    they were just written under this ticket: an earlier reader that found one absent is outdated
         """
         entries: list[tuple[_Key, _Entry]] = []
         kept_out: list[ObjectId] = []
@@ -265,12 +265,12 @@ class Cache:
             self.forget_object(realm, kept_out)
 
     def put_absence(self, realm: RealmKey, object_id: ObjectId, ticket: CacheTicket, *, seconds: float) -> None:
-        """Remember that there is no such object. An object that is remembered meanwhile stays."""
+        """Cache that there is no such object. An object that was cached meanwhile stays."""
         if seconds > 0:
             self._put([((realm, object_id), _Entry(None, _ENTRY, ticket.seconds, ticket.seconds + seconds))], ticket, False)
 
     def forget_object(self, realm: RealmKey, object_ids: list[ObjectId]) -> None:
-        """Drop objects and absences, also those that readers are about to bring."""
+        """Drop objects and absences, including those that concurrent readers are about to cache."""
         with self._lock:  # a collection forgets what it deletes: in one go, a third of the time that one by one takes
             self._drop += 1
             drop, dropped, entries = self._drop, self._dropped, self._entries
@@ -290,15 +290,15 @@ class Cache:
         return entry.value  # type: ignore[return-value]  # under a name there are only references
 
     def put_reference(self, row: ReferenceRow, ticket: CacheTicket, *, is_written: bool = False) -> None:
-        """Remember a reference as it was read; its time to live began with the ticket.
+        """Cache a reference as it was read; its time to live began with the ticket.
 
-        is_written    it was just written under this ticket: who read the row before comes too late
+        is_written    it was just written under this ticket: an earlier reader of the row is outdated
         """
         weight = _ENTRY + _REFERENCE + len(row.name) + _RECENT * len(row.recent) + _MOVE * len(row.moves)
         self._put([((row.realm, row.name), _Entry(row, weight, ticket.seconds, None))], ticket, is_written)
 
     def forget_reference(self, realm: RealmKey, name: str) -> None:
-        """Drop a reference, also one that a reader is about to bring."""
+        """Drop a reference, including one that a concurrent reader is about to cache."""
         with self._lock:
             self._forget((realm, name))
 
@@ -340,9 +340,9 @@ class Cache:
                 self._puts += 1
 
     def _make_room(self, weight: int) -> None:
-        """Second chance: the oldest goes, unless it was used since it was last looked at; then it counts as new.
+        """Evict by second chance: the oldest entry goes, unless it was used since it was last inspected; then it counts as new.
 
-        No put looks at more than a thousand: otherwise one of them would pay for all hits since the last.
+        No put inspects more than a thousand entries: otherwise one put would pay for all hits since the last one.
         """
         chances = _CHANCES
         while self._weight + weight > self._budget:
@@ -372,7 +372,7 @@ class Cache:
 
 
 def _is_newer(there: _Entry, entry: _Entry) -> bool:
-    """Whether what is there must stay: a higher version of a reference, and an object that is there after all."""
+    """Whether the cached entry must stay: a reference of a higher version, or an object where the new answer is an absence."""
     if isinstance(there.value, ReferenceRow) and isinstance(entry.value, ReferenceRow):
         return (there.value.version, there.asked) > (entry.value.version, entry.asked)
     return there.value is not None and entry.value is None

@@ -34,7 +34,7 @@ _GAP_SECONDS = 14 * 86400.0
 _SETTLED_SECONDS = 86400.0
 """For this long after a gap nothing is deleted by age, unless somebody confirms the clock."""
 _AGAIN_SECONDS = 60.0
-"""When a clock that differs from the database's is looked at again: by another machine, or after it was set right."""
+"""When to check again a clock that differs from the database's: on another machine, or after it was corrected."""
 _LONG_AGO = Micros(0)
 _CONFIRMED_ID = fixed_id(5)
 _REFERENCES = ("realms", "tasks", "maintenance-runs")
@@ -50,10 +50,10 @@ class DoubtfulClockError(UnavailableError):
 
 @object_type("clock-confirmation", updateable=True)
 class ClockConfirmation(StoredObject, frozen=True, kw_only=True):
-    """What was said of the clocks of a store that has none of its own, each by the clock that was meant.
+    """Confirmations and doubts about the clocks of a store without a server clock; each time is from the clock concerned.
 
     time          when a person last confirmed the clock; 0: never
-    doubted       the end of the gap for which it was doubted last; 0: none. From then on that is a trace, so that the doubt ends
+    doubted       the end of the gap that last caused a doubt; 0: none. That time then counts as a trace, so that the doubt ends
     """
 
     time: Micros
@@ -61,9 +61,9 @@ class ClockConfirmation(StoredObject, frozen=True, kw_only=True):
 
 
 def check_clock(store: Store, *, is_noted: bool = False) -> None:
-    """Pass if nothing speaks against this process' clock. Ask before anything is deleted, or let go, because of its age.
+    """Raise if this process' clock is doubtful. Call this before anything is deleted or released because of its age.
 
-    is_noted      whether to write a doubt down, so that it ends a day after it was first raised, even if nobody writes anything else
+    is_noted      whether to record a doubt, so that it ends a day after it was first raised, even if nobody writes anything else
     raises        DoubtfulClockError when it differs from the database's by more than clocks may, or when nobody wrote to the store
                   for long before a time that is not long ago
     """
@@ -82,7 +82,7 @@ def check_clock(store: Store, *, is_noted: bool = False) -> None:
 
 
 def confirm_clock(store: Store) -> None:
-    """Write down that the clock is right, for all processes. SwapConflictError when another process confirms it at the same time."""
+    """Record that the clock is right, for all processes. SwapConflictError when another process confirms it at the same time."""
     now, seen = store.clock.now(), store.system.find_versioned(_CONFIRMED_ID, ClockConfirmation)
     if seen is None:
         store.system.insert_object(_CONFIRMED_ID, ClockConfirmation(time=now))
@@ -121,7 +121,7 @@ def _note(store: Store, seen: Versioned[ClockConfirmation] | None, doubt: ClockC
 
 
 def _traces(store: Store) -> Iterator[Micros]:
-    """When other processes wrote to the store, by their clocks: their leases, and the latest commits of the system realm."""
+    """The times at which other processes wrote to the store, by their clocks: their leases, and the latest system-realm commits."""
     leases = store.system.read_each_versioned([node_lease_id(node) for node in range(NODES)], NodeLease)
     for node, found in enumerate(leases):
         if isinstance(found, Versioned) and node not in store.nodes:

@@ -99,7 +99,7 @@ def is_compressed(envelope: bytes) -> bool:
 
 
 def is_whole(object_id: ObjectId, name: str, envelope: bytes) -> bool:
-    """Whether an envelope has the bytes that were written, or is of a later format, whose checksum nobody here can tell."""
+    """Whether an envelope has the bytes that were written, or is of a later format, whose checksum this release cannot verify."""
     if len(envelope) < _HEADER.size:
         return False
     version, flags, checksum = _HEADER.unpack_from(envelope)
@@ -107,7 +107,7 @@ def is_whole(object_id: ObjectId, name: str, envelope: bytes) -> bool:
 
 
 def pointing_number(envelope: bytes) -> int:
-    """How many times the object's type had gained pointers for whoever wrote it. Its first row is enough."""
+    """How many times the object's type had gained pointers in the release that wrote it. Needs only the first row."""
     return envelope[1] >> _POINTING_SHIFT if len(envelope) > 1 else 0
 
 
@@ -152,7 +152,7 @@ def _with_pointing(value: StoredObject, number: int) -> StoredObject:
 
 
 def _pointing_flags(value: StoredObject) -> int:
-    """Never less than whoever wrote the object before: what it may point to is written back as well."""
+    """The pointing number to write, never less than that of the previous writer, whose pointers are written back as well."""
     if value.unknown is None:
         return value.pointing << _POINTING_SHIFT
     return max(value.pointing, value.unknown.pointing) << _POINTING_SHIFT
@@ -170,7 +170,7 @@ def _unpacked(known: type[StoredObject], body: bytes) -> StoredObject:
 
 
 def _made_decoder(known: type[StoredObject]) -> msgspec.msgpack.Decoder[StoredObject]:
-    """One at a time: a thread that meets a class of which another is making the first decoder ends the process (msgspec 0.22)."""
+    """Make a decoder, one thread at a time: two threads that make the first decoder of a class crash the process (msgspec 0.22)."""
     with _making:
         if known not in _decoders:
             _decoders[known] = msgspec.msgpack.Decoder(known, ext_hook=_read_extension)
@@ -183,7 +183,7 @@ def _renew_lock() -> None:
 
 
 def _inflated(stored: bytes) -> bytes:
-    """Never more than an object may have: a thousandth of that many bytes can be made to swell beyond all memory."""
+    """Decompress at most the size of an object: a thousandth of that size can be crafted to expand beyond all memory."""
     inflater = zlib.decompressobj()
     body = inflater.decompress(stored, OBJECT_BYTES)
     if inflater.eof and not inflater.unused_data:
@@ -199,7 +199,7 @@ def _inflated(stored: bytes) -> bytes:
 
 @lru_cache(maxsize=1000)
 def _kind(name: str, flags: int) -> bytes:
-    """What the checksum covers beside id and body. Made again for each object, it would be a third of the checksum's time."""
+    """The bytes that the checksum covers in addition to id and body. Cached, for making them is a third of the checksum's time."""
     return name.encode() + flags.to_bytes(1, "big")
 
 

@@ -9,12 +9,12 @@ from types import FrameType
 
 
 class ForkGate:
-    """``with turnstile:`` waits while it is shut.
+    """``with gate:`` waits while the gate is shut.
 
-    Ctrl-C can hit the thread that passes at any moment, also between the turnstile and the block that it guards, and would leave a
-    mere count too high for good. So those inside are known by thread and frame: a thread that comes again, or that shuts the
-    turnstile, is not inside, whatever is noted, unless the frame that is noted still runs. Then it is the handler of a signal that
-    comes again, and it passes as a part of what it interrupts.
+    Ctrl-C can interrupt a thread at any moment, even between entering the gate and the guarded block, and would leave a plain
+    counter too high for good. So threads inside are recorded by thread and frame: a thread that enters again, or that shuts the
+    gate, is not inside, whatever the record says, unless the recorded frame still runs. In that case a signal handler is
+    entering again, and it passes as a part of the code that it interrupts.
     """
 
     def __init__(self) -> None:
@@ -28,7 +28,7 @@ class ForkGate:
         self._is_shut = False
 
     def __enter__(self) -> bool:
-        """Whether the caller runs within what is inside already: it is the handler of a signal."""
+        """Enter. Returns whether the caller already is inside: it is a signal handler."""
         thread, frame = get_ident(), _getframe(1)
         with self._lock:  # every call on a database passes here: a bare lock costs a fifth of a condition
             if thread in self._inside and _runs_in(self._inside[thread], frame):
@@ -47,7 +47,7 @@ class ForkGate:
                 self._changed.notify_all()
 
     def shut_gate(self) -> None:
-        """Let nobody in any more, and wait until all are out."""
+        """Let no thread enter, and wait until all have left."""
         with self._lock:
             self._is_shut = True
             self._inside.pop(get_ident(), None)
@@ -60,7 +60,7 @@ class ForkGate:
 
 
 def _runs_in(outer: FrameType, frame: FrameType | None) -> bool:
-    """Whether a frame is the outer one, or was called by it."""
+    """Whether a frame is ``outer``, or was called by it."""
     while frame is not None and frame is not outer:
         frame = frame.f_back
     return frame is not None

@@ -40,11 +40,11 @@ from headwater.store.stored_objects import StoredObject, Versioned, object_type
 
 _PARTS = 6
 DRIFT_MILLIS = 1000
-"""How far a clock on the wall may have moved against the time since the machine started: slewed, and not set."""
+"""How far the wall clock may drift from the machine's uptime by slewing alone, without having been set."""
 
 
 class _Mark(NamedTuple):
-    """A process: the start of its machine, the namespace of its number, and when it began; with the wall clock's time at that start."""
+    """Identifies a process: its machine's boot, the namespace of its pid, its start, and the wall-clock time of that boot."""
 
     boot: str
     namespace: str
@@ -53,20 +53,20 @@ class _Mark(NamedTuple):
 
 
 def owner_text(now_millis: int) -> str:
-    """Host and process for people, and what ``has_process_ended`` needs; another text with every call.
+    """The owner text of a lease: host and process for people, and what ``has_process_ended`` needs. Every call returns another text.
 
     The process number alone does not tell two containers of one name apart, nor two leases of one process.
 
-    now_millis    the wall clock's time, from whichever moment it is counted
+    now_millis    the wall clock's time in milliseconds, from any fixed origin
     """
     boot, namespace, began, offset = _mark_of(os.getpid(), now_millis) or ("", "", "", 0)
     return f"{socket.gethostname()}:{os.getpid()}:{boot}:{namespace}:{began}:{offset}.{secrets.token_hex(8)}"
 
 
 def has_process_ended(owner: str, now_millis: int) -> bool:
-    """Whether the process of such a text has certainly ended, and the wall clock was not set since it wrote the text.
+    """Whether the process of an owner text has certainly ended, and the wall clock was not set since it wrote the text.
 
-    False for all of which this machine cannot know: those of other machines, of other containers, of systems without /proc.
+    False for every process about which this machine cannot know: of other machines, other containers, or systems without /proc.
     """
     parts = owner.split(":")
     here = _mark_of(os.getpid(), now_millis)
@@ -79,7 +79,7 @@ def has_process_ended(owner: str, now_millis: int) -> bool:
 
 
 def _has_ended(pid: int, began: str) -> bool:
-    """Whether no process has the number, or another one by now. One that may not be looked at is there."""
+    """Whether the pid is free, or belongs to another process by now. A process that may not be inspected counts as running."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -91,7 +91,7 @@ def _has_ended(pid: int, began: str) -> bool:
 
 
 def _mark_of(pid: int, now_millis: int) -> _Mark | None:
-    """None where the system does not tell."""
+    """The mark of a process; None where the system does not provide it."""
     began = _began(pid)
     with suppress(OSError, AttributeError):
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
@@ -103,7 +103,7 @@ def _mark_of(pid: int, now_millis: int) -> _Mark | None:
 
 
 def _began(pid: int) -> str | None:
-    """When a process began, in ticks since the machine did; None where that is not told, and for one that ended and lingers.
+    """The start of a process, in clock ticks since boot; None where it is not available, and for a zombie.
 
     Source: proc(5), ``/proc/pid/stat``: the name stands in brackets and may hold anything; the state is the third field, the start
     the 22nd.
@@ -116,25 +116,25 @@ def _began(pid: int) -> str | None:
 
 _LEASES = 0
 _BATCH = 64
-"""How many leases are looked at first; all others follow in one more round trip."""
+"""How many leases the first round trip reads; all others follow in a second one."""
 
 
 def node_lease_id(node: int) -> ObjectId:
-    """Where in the system realm the lease of a node, 0 to 1023, is stored."""
+    """The object id of the lease of a node, 0 to 1023, in the system realm."""
     return fixed_id(_LEASES, node)
 
 
 def id_time_text(millis: int) -> str:
-    """A moment of id time as people write it."""
+    """A time in id milliseconds as readable text."""
     return as_text(Micros((millis + EPOCH_MILLIS) * 1000))
 
 
 @object_type("node", updateable=True)
 class NodeLease(StoredObject, frozen=True, kw_only=True):
-    """Who may make ids with one node number, from ``start`` (inclusive) to ``end`` (exclusive), in milliseconds of id time.
+    """The right to make ids with one node number, from ``start`` (inclusive) to ``end`` (exclusive), in milliseconds of id time.
 
-    ``owner`` names host and process, also for those who ask whether it is gone, and differs from lease to lease; it is empty when the
-    node was given back.
+    ``owner`` names host and process, lets others check whether that process has ended, and differs between leases; it is empty when
+    the node was given back.
     """
 
     start: int
@@ -146,10 +146,10 @@ HeldLease: TypeAlias = Versioned[NodeLease]
 
 
 class NodeLeases:
-    """Takes, renews and gives back leases. Knows nothing of who holds one; thread-safe.
+    """Takes, renews and returns leases. Does not track which of them are held; thread-safe.
 
     lease_millis   how long a lease lasts
-    ahead_millis   how far ids may run ahead of the clock of whoever makes them
+    ahead_millis   how far ids may run ahead of the clock of the process that makes them
     """
 
     def __init__(self, rows: RealmStore, *, lease_millis: int, ahead_millis: int) -> None:
@@ -158,12 +158,12 @@ class NodeLeases:
         self._ahead_millis = ahead_millis
 
     def lease_node(self, now: int) -> HeldLease:
-        """Lease a node from ``now`` on: one that nobody ever had, or whose last window ended by then.
+        """Lease a node from ``now`` on: one that was never leased, or whose last window ended by then.
 
-        When all are leased, that of a process of this machine that was killed, starting after every id that it can have made.
+        When all are leased, takes over the node of a killed process of this machine, starting after every id that it can have made.
 
-        raises        UnavailableError when all are leased, or it is not known whether one was: then nobody uses it until the window
-                      ends; RefusedError when no id can tell that time
+        raises        UnavailableError when all are leased, or when the outcome of leasing one is unknown: then no process uses it
+                      until the window ends; RefusedError when the time does not fit into an id
         """
         if now >= END_MILLIS:
             raise RefusedError(
@@ -186,10 +186,10 @@ class NodeLeases:
         )
 
     def _take_over(self, leased: Sequence[tuple[int, HeldLease]]) -> HeldLease | None:
-        """The node of a process of this machine that was killed; None when there is none.
+        """Take over the node of a killed process of this machine; None when there is none.
 
-        That process read the clock that is read here, which was not set since, though it may have been slewed. So what it made lies
-        before now, and that, and what ids may run ahead of the clock.
+        That process read the same clock, which was not set since, though it may have been slewed. So its ids lie before now plus
+        the tolerated drift plus the time by which ids may run ahead of the clock.
         """
         now = self._reading()
         gone = [(node, seen) for node, seen in leased if has_process_ended(seen.value.owner, now)]
@@ -201,7 +201,7 @@ class NodeLeases:
         return next((lease for lease in taken if lease is not None), None)
 
     def renew_lease(self, held: HeldLease, now: int) -> HeldLease | None:
-        """The lease with an end as far from ``now`` as that of a new one; None when the node is another's.
+        """Renew a lease: its new end is as far from ``now`` as that of a new lease. None when another process owns the node.
 
         raises        UnavailableError or UnknownOutcomeError: the lease holds to its old end
         """
@@ -215,7 +215,7 @@ class NodeLeases:
             return self._look_again(held.id, held.value)
 
     def return_lease(self, held: HeldLease, end: int) -> None:
-        """Let the window end at ``end``. Best effort: it ends by itself."""
+        """Shorten the lease to end at ``end``. Best effort: it also expires by itself."""
         ended = NodeLease(start=held.value.start, end=end, owner="")
         try:
             try:
@@ -228,7 +228,7 @@ class NodeLeases:
             return
 
     def _read(self, nodes: Sequence[int]) -> list[tuple[int, HeldLease | None]]:
-        """The leases of those nodes, without those that cannot be read: whoever had them, they are not ours to take."""
+        """Read the leases of nodes. Unreadable leases are left out: their owner is unknown, so this process must not take them."""
         leases = self._rows.read_each_versioned([node_lease_id(node) for node in nodes], NodeLease)
         return [(node, lease) for node, lease in zip(nodes, leases, strict=True) if not isinstance(lease, CorruptionError)]
 
@@ -252,7 +252,7 @@ class NodeLeases:
         return found if found is not None and found.value.owner == ours.owner else None
 
     def _reading(self) -> int:
-        """What the clock says, in id time. A ``now`` that a caller passes may be ahead of it, or stale from waiting for the database."""
+        """The clock's reading in id time. A caller's ``now`` may be ahead of it, or stale after waiting for the database."""
         return self._rows.clock.wall() // 1000 - EPOCH_MILLIS
 
     def _end(self, now: int) -> int:
@@ -260,7 +260,7 @@ class NodeLeases:
 
 
 def check_id_time(millis: int) -> None:
-    """Raise RefusedError for a reading that no id can tell."""
+    """Raise RefusedError for a clock reading that does not fit into an id."""
     if not FIRST_MILLIS <= millis < END_MILLIS:
         raise RefusedError(
             f"this machine's clock says {id_time_text(millis)}, and ids can tell the time from {id_time_text(FIRST_MILLIS)}"
@@ -269,27 +269,26 @@ def check_id_time(millis: int) -> None:
 
 
 AHEAD_SECONDS = 10
-"""How far ids may run ahead of the clock: little beside the difference of two clocks that a store allows for."""
+"""How far ids may run ahead of the clock: little compared with the difference of clocks that a store tolerates."""
 MOST_IDS = AHEAD_SECONDS * 1000 * SEQUENCES
-"""The most ids that one call may ask for: as many as fit into that time."""
+"""The most ids that one call may request: as many as fit into AHEAD_SECONDS."""
 
 _AHEAD = MOST_IDS
 _BITS = SEQUENCES.bit_length() - 1
 _TRIES = 16
 _LONGEST_NAP_SECONDS = 0.25
 _IS_LOCKED = getattr(sys, "_is_gil_enabled", lambda: True)()
-"""Whether one step of an iterator is one step for all threads, as Python's global lock makes it. Without it, there are no runs."""
+"""Whether a step of an iterator is atomic among threads, thanks to Python's global lock. Without it, runs are not used."""
 
 
 class IdGenerator:
-    """Makes ids; leases a node at the first one. Thread-safe; after a fork the child leases anew.
+    """Makes ids; leases a node for the first one. Thread-safe; after a fork the child leases its own node.
 
-    It counts ticks: milliseconds of id time, ``<< 12``, and the sequence within. The next tick is the clock's or, where the clock
-    has not moved on since, the one after the last. Ids are set aside for one millisecond at a time, and taken one by one from
+    It counts ticks: milliseconds of id time, ``<< 12``, plus the sequence within the millisecond. The next tick is the clock's or, if
+    the clock has not advanced, the one after the last. Ids are reserved for one millisecond at a time, and taken one by one from
     that run without a lock, until the clock leaves the millisecond.
 
-    ``_lock`` guards what is known here and is not held during a call of the database; ``_leasing`` is held by the one thread that
-    makes such calls.
+    ``_lock`` guards the fields and is never held during a database call; ``_leasing`` is held by the one thread that makes such calls.
 
     lease_seconds  how long a node is leased
     renew_seconds  how long before its end a lease is renewed
@@ -299,7 +298,7 @@ class IdGenerator:
 
     _lease: HeldLease | None
     _renew_from: int
-    """The millisecond from which on the lease is to be renewed."""
+    """The millisecond at which the lease becomes due for renewal."""
     _current: tuple[int, Iterator[ObjectId]]
     """The run: the time (microseconds since 1970) at which the clock leaves its millisecond, and its ids that are left."""
 
@@ -310,15 +309,15 @@ class IdGenerator:
         self._nodes = NodeLeases(rows, lease_millis=self._lease_millis, ahead_millis=AHEAD_SECONDS * 1000)
         self._is_closed = False
         self._last = -1
-        """The last tick that was set aside."""
+        """The last tick that was reserved."""
         self._highest = 0
-        """The highest tick that the clock ever said."""
+        """The highest tick that the clock ever showed."""
         self.nodes: set[int] = set()
-        """The nodes that this process has leased so far: whatever carries another was made by another process."""
+        """The nodes that this process has leased so far: an id with any other node was made by another process."""
         self.forget()
 
     def forget(self) -> None:
-        """Drop the lease without giving it back: it is the parent's."""
+        """Drop the lease without returning it: it belongs to the parent process."""
         self.nodes = set()
         self._lock = threading.Lock()
         self._leasing = threading.Lock()
@@ -327,10 +326,10 @@ class IdGenerator:
         self._drop()
 
     def next(self) -> ObjectId:
-        """A new id, greater than all whose making was over before.
+        """A new id, greater than every id whose call had returned before this one began.
 
-        raises        UnavailableError when no node can be leased, or ids are too far ahead of a clock that does not move on;
-                      RefusedError when the store is closed, or the clock says what no id can tell
+        raises        UnavailableError when no node can be leased, or ids are too far ahead of a clock that stands still;
+                      RefusedError when the store is closed, or the clock's time does not fit into an id
         """
         until, run = self._current  # in one step: a run and its end belong together
         if self._clock.wall() < until:
@@ -341,7 +340,7 @@ class IdGenerator:
     def next_many(self, n: int) -> list[ObjectId]:
         """``n`` new ids, each greater than the one before and than all made earlier; there may be gaps between them.
 
-        A million take 244 ms of id time. Who asks for more than fit into AHEAD_SECONDS before the clock moves on, waits for it.
+        A million ids take 244 ms of id time. A caller that needs more than fit into AHEAD_SECONDS waits for the clock.
 
         n             0 to MOST_IDS
         raises        RefusedError for another number, and what ``next`` raises
@@ -356,7 +355,7 @@ class IdGenerator:
         return ids
 
     def close(self) -> None:
-        """Make no more ids, and give the node back: its next owner starts after the last millisecond used here. Best effort."""
+        """Make no more ids, and return the node: its next owner starts after the last millisecond used here. Best effort."""
         with self._lock:
             self._is_closed = True
             self._current = 0, iter(())
@@ -368,16 +367,16 @@ class IdGenerator:
                 self._nodes.return_lease(lease, (self._last >> _BITS) + 1)
 
     def leave(self, node: int) -> None:
-        """Make no more ids with a node, and do not give it back: another process uses it. The next id leases another one.
+        """Make no more ids with a node, and do not return it: another process uses it. The next id leases another node.
 
-        Nothing happens where that is not the node of now: several calls may learn of it one after the other.
+        Does nothing unless that is the current node: several calls may report it one after another.
         """
         with self._leasing, self._lock:
             if self._lease is not None and node_of(self._lease.id) == node:
                 self._drop()
 
     def _run(self, n: int) -> list[ObjectId]:
-        """1 to ``n`` ids of one window."""
+        """Between 1 and ``n`` ids of one window."""
         for _ in range(_TRIES):
             self._tend(n)
             with self._lock:
@@ -397,16 +396,16 @@ class IdGenerator:
         return list(itertools.islice(run, n)) if self._clock.wall() < until else []
 
     def _next_tick(self) -> int:
-        """The tick of the next id, from one reading of the clock: what it is, and whether it is inside the window."""
+        """Compute the tick of the next id from one clock reading. Returns it, and whether it is inside the window."""
         self._highest = max(self._highest, self._clock.wall() // 1000 - EPOCH_MILLIS << _BITS)
         return max(self._highest, self._last + 1)
 
     def _limit(self) -> int:
-        """The tick before which ids may be made."""
+        """The tick (exclusive) up to which ids may be made."""
         return 0 if self._lease is None or self._is_closed else min(self._lease.value.end << _BITS, self._highest + _AHEAD)
 
     def _set_aside(self, end: int, limit: int) -> None:
-        """Let the run go on from the tick ``end`` to the end of the millisecond of the one before."""
+        """Reserve a new run: from tick ``end`` to the end of the millisecond that contains the tick before it."""
         after = (end - 1 | SEQUENCES - 1) + 1
         self._last = (min(after, limit) if _IS_LOCKED else end) - 1
         self._current = ((after >> _BITS) + EPOCH_MILLIS) * 1000, iter(_ids_within(end, self._last + 1, self._node_bits))
@@ -420,7 +419,7 @@ class IdGenerator:
         return f"leases of {self._lease_millis} ms end before they can be used: raise HEADWATER_NODE_LEASE"
 
     def _tend(self, n: int) -> None:
-        """See to it that ``n`` ids, or some of them, can be made."""
+        """Lease or renew a node if that is needed to make ``n`` ids, or some of them."""
         with self._lock:
             if self._is_closed:
                 raise RefusedError("this store is closed and makes no more ids: open it again")
@@ -437,7 +436,7 @@ class IdGenerator:
             self._clock.sleep(min(max(n // SEQUENCES, 1) / 1000, _LONGEST_NAP_SECONDS))
 
     def _take_in_turn(self, over: HeldLease | None, failed: UnavailableError | None) -> None:
-        """Lease a node, one thread at a time; those that waited for one that failed fail as well, instead of each as long again."""
+        """Lease a node, one thread at a time. Threads that waited for a failed attempt fail too, instead of each waiting as long again."""
         with self._leasing:
             with self._lock:
                 if self._lease is not over or self._is_closed:
@@ -482,7 +481,7 @@ class IdGenerator:
 
 
 def _ids(first: int, end: int, node_bits: int) -> list[ObjectId]:
-    """The ids of the ticks from ``first`` to before ``end``."""
+    """The ids of the ticks from ``first`` (inclusive) to ``end`` (exclusive)."""
     ids: list[int] = []
     while first < end:
         stop = min((first | SEQUENCES - 1) + 1, end)  # the end of the millisecond
@@ -492,6 +491,6 @@ def _ids(first: int, end: int, node_bits: int) -> list[ObjectId]:
 
 
 def _ids_within(first: int, end: int, node_bits: int) -> Sequence[ObjectId]:
-    """The same where all are of one millisecond. Nothing is made of those that nobody asks for, and that is nearly all of them."""
+    """The ids of ticks within one millisecond. A lazy range, because nearly all of them are never requested."""
     base = (first >> 12 << 22) | node_bits | (first & 0xFFF)
     return cast(Sequence[ObjectId], range(base, base + end - first))

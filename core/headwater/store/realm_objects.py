@@ -38,12 +38,12 @@ class ObjectBatch(NamedTuple):
 
     rows: list[ObjectRow]
     remembered: list[tuple[ObjectId, StoredObject, int | None]]
-    """What the cache keeps, with the bytes of the envelope where they tell."""
+    """Objects to cache, each with the bytes of its envelope where these indicate its size in memory."""
     others: list[ObjectId]
 
     @property
     def ids(self) -> list[ObjectId]:
-        """Of the rows: one with several parts has as many."""
+        """The object id of every row; an object of several parts appears once per part."""
         return [row.id for row in self.rows]
 
     @property
@@ -55,17 +55,17 @@ class ObjectBatch(NamedTuple):
 
 
 class RealmObjects(RealmHandle):
-    """What a handle on one realm does with its objects."""
+    """The object operations of a handle on one realm."""
 
     def find_object(self, object_id: ObjectId, cls: type[T]) -> T | None:
-        """As ``read_many``, for one."""
+        """Read one immutable object, from the cache if possible; None when it does not exist."""
         value = self._cache.find_object(self.key, object_id)
         if isinstance(value, cls):
             return value
         return self._read_cold([object_id], cls, {} if value is None else {object_id: value})[0]
 
     def read_object(self, object_id: ObjectId, cls: type[T]) -> T:
-        """As ``read_many``, for one; NotFoundError when it is not there."""
+        """Read one immutable object, from the cache if possible; NotFoundError when it does not exist."""
         value = self.find_object(object_id, cls)
         if value is None:
             raise NotFoundError(f"object {id_text(object_id)} ({cls.__name__}) is not in realm {self.realm!r}")
@@ -74,7 +74,7 @@ class RealmObjects(RealmHandle):
     def read_many(self, object_ids: Sequence[ObjectId], cls: type[T]) -> list[T | None]:
         """Immutable objects in the order of their ids, None where there is none; one round trip for what is not cached.
 
-        How long absence is remembered, if at all, is for ``cls`` to say (see ``object_type``).
+        ``cls`` determines how long absence is cached, if at all (see ``object_type``).
         """
         found = {}
         for object_id in object_ids:
@@ -84,10 +84,10 @@ class RealmObjects(RealmHandle):
         return self._read_cold(object_ids, cls, found)
 
     def read_pointing(self, object_ids: Sequence[ObjectId]) -> list[Pointers | None]:
-        """What objects point to, of whatever type, None where there is none; in one round trip, a second for those in parts.
+        """Read the pointers of objects of any type, None where there is none; one round trip, and a second one for objects in parts.
 
-        For a walk over everything: what points to nothing by its type is not decoded, nor its checksum looked at, and nothing
-        new is remembered.
+        For a walk over everything: objects whose type has no pointers are not decoded, nor is their checksum verified, and nothing
+        new is cached.
         """
         found: dict[ObjectId, Pointers] = {}
         for object_id in object_ids:
@@ -110,7 +110,7 @@ class RealmObjects(RealmHandle):
         return [found.get(object_id) for object_id in object_ids]
 
     def read_many_versioned(self, object_ids: Sequence[ObjectId], cls: type[T]) -> list[Versioned[T] | None]:
-        """Updateable objects as they are now, never from the cache."""
+        """Read updateable objects from the database, never from the cache."""
         found = {}
         for row, envelope in self._load(list(dict.fromkeys(object_ids))):
             value = decode_object(row.id, row.type, envelope, cls, realm=self.realm, token=row.token)
@@ -118,19 +118,19 @@ class RealmObjects(RealmHandle):
         return [found.get(object_id) for object_id in object_ids]
 
     def read_each(self, object_ids: Sequence[ObjectId], cls: type[T]) -> list[T | CorruptionError | None]:
-        """As ``read_many``, with the error in the place of each that cannot be read, which costs further round trips."""
+        """Read immutable objects like ``read_many``; an unreadable one yields its error, at the cost of further round trips."""
         return _apart(object_ids, lambda ids: self.read_many(ids, cls))
 
     def read_each_versioned(self, object_ids: Sequence[ObjectId], cls: type[T]) -> list[Versioned[T] | CorruptionError | None]:
-        """As ``read_many_versioned``, with the error in the place of each that cannot be read."""
+        """Read updateable objects like ``read_many_versioned``; an unreadable one yields its error."""
         return _apart(object_ids, lambda ids: self.read_many_versioned(ids, cls))
 
     def find_versioned(self, object_id: ObjectId, cls: type[T]) -> Versioned[T] | None:
-        """As ``read_many_versioned``, for one."""
+        """Read one updateable object from the database; None when it does not exist."""
         return self.read_many_versioned([object_id], cls)[0]
 
     def read_versioned(self, object_id: ObjectId, cls: type[T]) -> Versioned[T]:
-        """As ``read_many_versioned``, for one; NotFoundError when it is not there."""
+        """Read one updateable object from the database; NotFoundError when it does not exist."""
         seen = self.find_versioned(object_id, cls)
         if seen is None:
             raise NotFoundError(f"object {id_text(object_id)} ({cls.__name__}) is not in realm {self.realm!r}")
@@ -141,9 +141,9 @@ class RealmObjects(RealmHandle):
 
         A repeated write is the same write. An UnknownOutcomeError means that some of them may be there.
 
-        are_new       their ids were made for them; CollisionError when one is there with other bytes: then this process makes no more
-                      with its node
-        raises        RefusedError, before anything is written, for an id that stands there twice, for an updateable object beyond
+        are_new       their ids were made for them; CollisionError when one exists with other bytes: then this process stops making
+                      ids with its node
+        raises        RefusedError, before anything is written, for an id that appears twice, for an updateable object beyond
                       one row and for any object beyond 256 MiB
         """
         batch = self.pack(objects)
@@ -160,7 +160,7 @@ class RealmObjects(RealmHandle):
         return batch.keys
 
     def pack(self, objects: Iterable[tuple[ObjectId, StoredObject]]) -> ObjectBatch:
-        """Objects as the rows that they will be, to be written by ``write_and_advance``. Raises RefusedError as ``write`` does."""
+        """Encode objects as rows, to be written by ``write_and_advance``. Raises RefusedError as ``write_objects`` does."""
         self.check_write()
         written = list(objects)
         self._bounds.check_once([object_id for object_id, _ in written])
@@ -178,7 +178,7 @@ class RealmObjects(RealmHandle):
         return ObjectBatch(rows, remembered, others)
 
     def insert_object(self, object_id: ObjectId, value: T) -> Versioned[T]:
-        """Create an updateable object; SwapConflictError when the id is there."""
+        """Create an updateable object; SwapConflictError when the id exists."""
         self.check_write()
         row = self._single_row(object_id, value)
         try:
@@ -188,7 +188,7 @@ class RealmObjects(RealmHandle):
         return Versioned(object_id, value, self._token(row), row.created)
 
     def update_object(self, seen: Versioned[T], new: T) -> Versioned[T]:
-        """Replace what was seen; SwapConflictError when another was faster. Fields that only a later release knows go on."""
+        """Replace the version that was read; SwapConflictError when it has changed since. Keeps fields that only a later release knows."""
         self.check_write()
         if new.unknown is None and seen.value.unknown is not None and type(new) is type(seen.value):
             new = replace(new, unknown=seen.value.unknown)
@@ -197,13 +197,13 @@ class RealmObjects(RealmHandle):
         return Versioned(seen.id, new, self._token(row), row.created)
 
     def delete_object(self, seen: Versioned[T]) -> None:
-        """Delete what was seen; SwapConflictError when another was faster."""
+        """Delete the version that was read; SwapConflictError when it has changed since."""
         key = ObjectKey(self.key, seen.id, 0, _type_of(seen.value), seen.created, seen.token, 1, 0)
         if not self.delete_unchanged([key]):
             raise SwapConflictError(f"object {id_text(seen.id)} of realm {self.realm!r} was changed by another")
 
     def delete_unchanged(self, keys: Sequence[ObjectKey]) -> int:
-        """Delete those rows that are still as they were scanned or written; returns how many went."""
+        """Delete the rows that are unchanged since they were scanned or written. Returns how many were deleted."""
         self.check_write()
         self._bounds.check_keys(keys)
         if not keys:
@@ -214,7 +214,7 @@ class RealmObjects(RealmHandle):
             self._forget([key.id for key in keys])
 
     def is_intact(self, object_id: ObjectId) -> bool:
-        """Whether an object is there, and its bytes are as they were written, or of a format that only a later release knows."""
+        """Whether an object exists with the bytes that were written, or in a format that only a later release knows."""
         try:
             found = self._load([object_id]) if object_id else []
         except CorruptionError:
@@ -222,7 +222,7 @@ class RealmObjects(RealmHandle):
         return bool(found) and all(is_whole(row.id, row.type, envelope) for row, envelope in found)
 
     def raw_rows(self, object_id: ObjectId) -> list[ObjectRow]:
-        """The rows of an object as they lie in the database, whatever is in them; those that the backend can give."""
+        """The rows of an object as stored, without decoding them; only those that the backend can return."""
         found: list[ObjectRow] = []
         while True:
             try:
@@ -234,12 +234,12 @@ class RealmObjects(RealmHandle):
             found.append(row)
 
     def _leave_node(self, fault: CollisionError, batch: ObjectBatch) -> None:
-        """Make no more ids with the node of the one that another process made: of any of them, where the database does not say which."""
+        """Stop using the node of a colliding id; the nodes of all written ids where the database does not say which one collided."""
         for node in {node_of(taken) for taken in ([ObjectId(fault.object_id)] if fault.object_id else batch.ids)}:
             self.store.leave_node(node)
 
     def _remember(self, batch: ObjectBatch, ticket: CacheTicket) -> None:
-        """What was just written. Who read before, under an older ticket, what was there then is not believed."""
+        """Cache the objects just written. Answers that were read under an older ticket are refused from now on."""
         self._shared.put_object(self.key, batch.remembered, ticket, is_written=True)
         if batch.others:
             self._shared.forget_object(self.key, batch.others)
@@ -326,7 +326,7 @@ class RealmObjects(RealmHandle):
 
 
 def _apart(object_ids: Sequence[ObjectId], read: Callable[[Sequence[ObjectId]], list[A]]) -> list[A | CorruptionError]:
-    """What is read at once, by halves where something in it cannot be: a backend may refuse a whole answer for one foreign row."""
+    """Read in one call, or by halves when that fails: a backend may refuse a whole answer because of one foreign row."""
     try:
         return [*read(object_ids)]
     except CorruptionError as fault:
@@ -337,7 +337,7 @@ def _apart(object_ids: Sequence[ObjectId], read: Callable[[Sequence[ObjectId]], 
 
 
 def _telling_bytes(envelope: bytes) -> int | None:
-    """An envelope's size, where it tells what the object takes in memory."""
+    """An envelope's size, where it indicates the object's size in memory; otherwise None."""
     return None if is_compressed(envelope) else len(envelope)
 
 
@@ -361,19 +361,19 @@ Loaded = tuple[ObjectRow, bytes]
 
 
 def load_object(backend: Backend, realm: RealmId, key: RealmKey, object_ids: Sequence[ObjectId]) -> list[Loaded]:
-    """Those objects that are there, in no order; one round trip, and another one if some have several parts.
+    """Load the objects that exist, in no order: one round trip, and a second one if some have several parts.
 
-    Between the two, somebody may write an object anew or delete it::
+    Between the two, another process may rewrite or delete an object::
 
         reader                    writer
         part 0 of 3
                                   the same object, 2 parts
         parts 1 and 2: 1 is new, 2 is missing
 
-    So what does not fit together is looked at again.
+    So objects whose parts do not fit together are read again.
 
-    raises        CorruptionError when a part stays missing, or a row's number of parts cannot be ours. Whether parts belong
-                  together is then told by the checksum
+    raises        CorruptionError when a part stays missing, or a row's number of parts is impossible. The checksum then decides
+                  whether the parts belong together
     """
     loaded: list[Loaded] = []
     wanted: Sequence[ObjectId] = object_ids
@@ -397,7 +397,7 @@ def load_object(backend: Backend, realm: RealmId, key: RealmKey, object_ids: Seq
 def _put_together(
     backend: Backend, realm: RealmId, key: RealmKey, rows: Sequence[ObjectRow], loaded: list[Loaded], *, is_last: bool
 ) -> list[ObjectId]:
-    """Add the other parts. Returns the ids of objects to be looked at again."""
+    """Append the other parts. Returns the ids of objects that must be read again."""
     for row in rows:
         if not 1 < row.parts <= MOST_PARTS:
             raise CorruptionError(f"{_where(row, realm)}: it cannot have {row.parts} parts, the row was altered")
@@ -424,10 +424,10 @@ def _where(row: ObjectRow, realm: RealmId) -> str:
 class Pointers(NamedTuple):
     """An object as a walk sees it.
 
-    targets       what it points to; None when this release cannot tell
+    targets       the objects that it points to; None when this release cannot tell
     is_leaf       nothing of its type ever points to anything
     bytes         of its first row, about; 0 when it came from the cache
-    why           this release cannot tell; otherwise empty
+    why           the reason why this release cannot tell; otherwise empty
     """
 
     type: str
@@ -438,13 +438,13 @@ class Pointers(NamedTuple):
 
 
 def is_leaf(type_name: str) -> bool:
-    """Whether the class of a type says nothing of targets. False for unknown types."""
+    """Whether objects of a type never point to others. False for unknown types."""
     cls = registered_type(type_name)
     return cls is not None and cls.points_to is StoredObject.points_to
 
 
 def unknown_pointers_reason(value: StoredObject) -> str:
-    """Why this release cannot tell what an object points to, as the end of a sentence about it; empty when it can."""
+    """The reason why this release cannot tell an object's pointers, as the end of a sentence; empty when it can."""
     if isinstance(value, UnknownObject):
         return _unknown_type(value.name)
     if value.unknown is not None and value.unknown.pointing > value.pointing:
@@ -460,7 +460,7 @@ def pointers_of(value: StoredObject) -> Pointers:
 
 
 def pointers_in(row: ObjectRow, envelope: bytes, *, realm: str) -> Pointers:
-    """The same of a stored object; CorruptionError when one that may point on cannot be decoded."""
+    """The pointers of a stored object; CorruptionError when an object that may have pointers cannot be decoded."""
     cls = registered_type(row.type)
     if cls is None:
         return Pointers(row.type, None, bytes=len(row.value), why=_unknown_type(row.type))

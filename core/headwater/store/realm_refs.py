@@ -30,22 +30,25 @@ MOVES_LIMIT = 4000
 """Recorded moves in one row: 16 bytes each, well under a row's limit."""
 
 Reference = ReferenceRow
-"""What a reader gets to see is the row itself."""
+"""Readers get the stored row itself."""
 
 
 def advanced_row(seen: ReferenceRow, pointer: ObjectId) -> ReferenceRow:
-    """A commit on top."""
+    """The row after a commit on top of the current one."""
     return dataclasses.replace(seen, pointer=pointer, version=seen.version + 1, recent=_recent(seen))
 
 
 def moved_row(seen: ReferenceRow, pointer: ObjectId, *, now: Micros, since: Micros) -> ReferenceRow:
-    """Onto a commit that is not on top of the old one: the old one is recorded."""
+    """The row after a move to a commit that is not on top of the old one; the old one is recorded."""
     return dataclasses.replace(advanced_row(seen, pointer), moves=_moves(seen, seen.pointer, now=_even(now), since=since))
 
 
 def with_move(seen: ReferenceRow, left: ObjectId, *, now: Micros, since: Micros) -> ReferenceRow:
-    """The same pointer, with the note that ``left`` was HEAD until now. Real moves stay told, however old: only another one may drop
-    them, whose mover has seen to what they lead to. But where they fill the row, the last alone."""
+    """Keep the pointer, and note that ``left`` was HEAD until now.
+
+    Recorded moves stay, however old: only another move may drop them, because its caller has handled the commits they lead to.
+    When they fill the row, only the last one stays.
+    """
     noted = _moves(seen, left, now=Micros(now | 1), since=since)
     old = tuple(move for move in seen.moves if not is_note(move) and move not in noted)
     is_full = len(noted) + len(old) > MOVES_LIMIT
@@ -55,15 +58,15 @@ def with_move(seen: ReferenceRow, left: ObjectId, *, now: Micros, since: Micros)
 
 
 def is_note(move: ReferenceMove) -> bool:
-    """Whether the reference left that pointer by a commit on top after all, and this tells how late."""
+    """Whether this is a note: the pointer was left by a commit on top, and the entry records how late that took effect."""
     return bool(move.time & 1)
 
 
 def raised_row(seen: ReferenceRow, *, now: Micros, credible: Micros) -> ReferenceRow:
-    """The same pointer under a higher version: whoever saw the old one is beaten.
+    """Keep the pointer and raise the version, so that every swap based on the old version fails.
 
-    credible      a time beyond this one is of a clock that was ahead: now counts instead, so that every grace is as long as promised
-                  and none lasts for years
+    credible      a later time was written by a clock that was ahead: it is replaced by now, so that every grace period is as long as
+                  promised and none lasts for years
     """
 
     def mended(time: Micros) -> Micros:
@@ -79,12 +82,12 @@ def raised_row(seen: ReferenceRow, *, now: Micros, credible: Micros) -> Referenc
 
 
 def tombstone_row(seen: ReferenceRow, *, now: Micros) -> ReferenceRow:
-    """A tombstone."""
+    """The row after deletion: a tombstone."""
     return dataclasses.replace(seen, version=seen.version + 1, deleted=now)
 
 
 def recreated_row(tombstone: ReferenceRow, pointer: ObjectId | None, *, since: Micros) -> ReferenceRow:
-    """Alive again: version and recorded moves go on, and what the tombstone protected is one of them."""
+    """The row after re-creation: version and recorded moves continue, and the tombstone's pointer becomes one of the moves."""
     assert tombstone.deleted is not None
     return dataclasses.replace(
         tombstone,
@@ -118,32 +121,32 @@ def _moves(seen: ReferenceRow, left: ObjectId | None, *, now: Micros, since: Mic
 _TRIES = 10
 _log = structlog.get_logger()
 _ROOMY = MOVES_LIMIT // 4
-"""With fewer moves than that a row is in no danger of being overfull."""
+"""With fewer moves than this, a row is in no danger of becoming too full."""
 
 
 class RealmReferences(RealmHandle):
-    """What a handle on one realm does with its references."""
+    """The reference operations of a handle on one realm."""
 
     def find_reference(self, name: str, *, fresh: bool = False) -> Reference | None:
-        """The living reference; from the cache within its time to live, unless ``fresh``. Absence is never told from the cache."""
+        """Return the live reference, from the cache within its time to live unless ``fresh``. Absence is never answered from the cache."""
         row = None if fresh else self._cache.find_reference(self.key, name)
         if row is None or row.deleted is not None:
             row = self.find_row(name)
         return None if row is None or row.deleted is not None else row
 
     def read_reference(self, name: str, *, fresh: bool = False) -> Reference:
-        """As ``find_reference``; NotFoundError when it is not there."""
+        """Return the live reference like ``find_reference``; NotFoundError when there is none."""
         reference = self.find_reference(name, fresh=fresh)
         if reference is None:
             raise NotFoundError(f"reference {name!r} is not in realm {self.realm!r}")
         return reference
 
     def find_row(self, name: str) -> Reference | None:
-        """The reference as it is in the database now, tombstones included."""
+        """Read a reference from the database, tombstones included."""
         return self.find_rows([name])[0]
 
     def find_rows(self, names: Sequence[str]) -> list[Reference | None]:
-        """The same for many in one round trip, in the order of their names, None where there is none."""
+        """Read references from the database in one round trip, tombstones included, in the order of the names; None where absent."""
         self._bounds.check_names(names)
         ticket = self._cache.ticket()
         rows = self._backend.read_references(self.key, names) if names else []
@@ -158,19 +161,19 @@ class RealmReferences(RealmHandle):
     def create_reference(self, name: str, pointer: ObjectId | None = None) -> Reference:
         """Create, or swap over a tombstone; SwapConflictError when the name is alive.
 
-        The name must stand in its index before. A pointer to an existing commit needs the collector's handshake: use
+        The name must be in its index already. A pointer to an existing commit needs the collector's handshake: use
         ``headwater.commits.create_reference_at``.
         """
         return self.create_reference_as_seen(name, self.find_row(name), pointer)
 
     def create_references(self, names: Sequence[str]) -> list[Reference]:
-        """See that all of these references are there, and return them in the order of their names.
+        """Create the references that do not exist, and return all of them in the order of the names.
 
-        One round trip when none was there. One that is alive is left alone, and one that was deleted is created again. The names
-        must stand in their index before.
+        One round trip when none exists. A live reference is left alone, and a deleted one is created again. The names must be in
+        their index already.
 
-        raises        RefusedError for a name that stands there twice; UnknownOutcomeError when the database went away after an
-                      unclear answer: some of them may be there, and creating them once more does no harm
+        raises        RefusedError for a name that appears twice; UnknownOutcomeError when the database became unavailable after an
+                      unclear answer: some references may exist, and creating them once more does no harm
         """
         self._bounds.check_names_once(names)
         found: dict[str, Reference] = {}
@@ -193,7 +196,7 @@ class RealmReferences(RealmHandle):
         raise SwapConflictError(f"references {rest!r} of realm {self.realm!r} are created and deleted by others all the time")
 
     def create_reference_as_seen(self, name: str, seen: Reference | None, pointer: ObjectId | None = None) -> Reference:
-        """Create what was seen to be absent (None) or a tombstone; SwapConflictError when it is not so any more."""
+        """Create a reference that was read as absent (None) or as a tombstone; SwapConflictError when that has changed."""
         if seen is None:
             return self._insert_reference(name, pointer)
         if seen.name != name:
@@ -203,15 +206,15 @@ class RealmReferences(RealmHandle):
         return self._settle(seen, recreated_row(seen, pointer, since=self._moves_since(seen)))
 
     def advance_reference(self, seen: Reference, pointer: ObjectId) -> Reference:
-        """A commit on top. The outcome is the caller's to find out: UnknownOutcomeError is passed on."""
+        """Move the reference to a commit on top. UnknownOutcomeError is passed on: the caller determines the outcome."""
         return self.swap(seen, advanced_row(seen, pointer))
 
     def move_reference(self, seen: Reference, pointer: ObjectId) -> Reference:
-        """Onto another commit than one on top; what it leaves is recorded."""
+        """Move the reference to a commit that is not on top of the current one, which is recorded."""
         return self._leave(seen, lambda now: moved_row(seen, pointer, now=now, since=self._moves_since(seen)))
 
     def moves_to_forget(self, seen: Reference) -> tuple[ReferenceMove, ...]:
-        """What a reference left so long ago that its row does not tell it any more once it is moved, or made anew, by now or soon."""
+        """The recorded moves that are so old that the next move, or re-creation, now or soon, will drop them from the row."""
         soon = self._moves_since(seen) + round(self.settings.commit_timeout_seconds * 1_000_000)
         return tuple(move for move in seen.moves if move.time < soon and not is_note(move))
 
@@ -220,21 +223,21 @@ class RealmReferences(RealmHandle):
         return self._settle(seen, with_move(seen, left, now=self._leaving(left), since=self._moves_since(seen)))
 
     def raise_version(self, seen: Reference) -> Reference:
-        """Beat everyone who saw this version; the pointer stays. Times of a clock that was ahead become now."""
+        """Make every swap based on this version fail; the pointer stays. Times from a clock that was ahead become now."""
         now = self.clock.now()
         credible = Micros(now + round(self.settings.clock_bound_seconds * 1_000_000))
         return self._settle(seen, raised_row(seen, now=now, credible=credible))
 
     def delete_reference(self, seen: Reference) -> Reference:
-        """Leave a tombstone."""
+        """Replace the reference with a tombstone."""
         return self._leave(seen, lambda now: tombstone_row(seen, now=now))
 
     def bury_reference(self, name: str) -> Reference:
-        """Put a tombstone where a listed name has no row; SwapConflictError when it has one."""
+        """Create a tombstone for a listed name that has no row; SwapConflictError when it has one."""
         return self._insert_reference(name, None, deleted=self.clock.now())
 
     def remove_tombstone(self, seen: Reference) -> None:
-        """Remove the row; SwapConflictError when it changed, for example because the reference was created again."""
+        """Delete the row of a tombstone; SwapConflictError when it changed, for example because the reference was created again."""
         if seen.deleted is None:
             raise RefusedError(f"reference {seen.name!r} of realm {self.realm!r} is alive: delete it first")
         self._bounds.check_row(seen)
@@ -245,7 +248,7 @@ class RealmReferences(RealmHandle):
             self._forget_reference(seen.name)
 
     def swap(self, seen: Reference, new: Reference) -> Reference:
-        """One compare-and-swap of a whole row. SwapConflictError when it was not as seen; UnknownOutcomeError is passed on."""
+        """Compare-and-swap a whole row. SwapConflictError when it has changed since it was read; UnknownOutcomeError is passed on."""
         self._bounds.check_swap(seen, new)
         self.check_write()
         ticket = self._begin_swap(new)
@@ -258,7 +261,7 @@ class RealmReferences(RealmHandle):
         return new
 
     def _begin_swap(self, new: Reference) -> CacheTicket:
-        """Forget what the swap will replace. When it fails that is to be done again: a reader may have brought it back meanwhile."""
+        """Drop the cached row that the swap will replace. After a failure drop it again: a reader may have cached it meanwhile."""
         self._forget_reference(new.name)
         return self._shared.ticket()
 
@@ -287,7 +290,7 @@ class RealmReferences(RealmHandle):
         )
 
     def _create_absent(self, names: Sequence[str]) -> dict[str, Reference]:
-        """Those that are there after one try. Whose they are is all the same, so an unclear answer asks only for another try."""
+        """Try once to create references, and return those that exist, whoever made them: an unclear answer only needs a retry."""
         rows = [self._new_row(name) for name in names]
         ticket = self._shared.ticket()
         made = self._backend.create_references(rows)
@@ -304,7 +307,7 @@ class RealmReferences(RealmHandle):
         return found
 
     def _create_again(self, row: ReferenceRow, unclear: UnknownOutcomeError) -> None:
-        """After an unclear answer: the version is an id of ours, so a row that carries it is ours."""
+        """Create again after an unclear answer. The version is an id made here, so a row that carries it was written by this call."""
         try:
             self._backend.create_reference(row)
         except SwapConflictError as beaten:
@@ -324,7 +327,7 @@ class RealmReferences(RealmHandle):
             raise unclear from fault
 
     def _settle(self, seen: Reference, new: Reference) -> Reference:
-        """A swap that may be repeated after an unclear answer, because doing it twice would say the same."""
+        """Run a swap that may be repeated after an unclear answer, because applying it twice has the same result."""
         try:
             return self.swap(seen, new)
         except UnknownOutcomeError as unclear:
@@ -341,7 +344,7 @@ class RealmReferences(RealmHandle):
                 raise unclear from fault
 
     def _leave(self, seen: Reference, make: Callable[[Micros], Reference]) -> Reference:
-        """Swap away from a pointer, with the time. A swap that ended long after that time has the time now recorded as well."""
+        """Swap away from a pointer and record the time. If the swap ended long after that time, record the end as well."""
         started = self.clock.monotonic()
         done = self._settle(seen, make(self._leaving(seen.pointer)))
         if seen.pointer is None or self.clock.monotonic() - started <= self.settings.commit_timeout_seconds:
@@ -349,9 +352,9 @@ class RealmReferences(RealmHandle):
         return self._record_late(done, seen.pointer)
 
     def _record_late(self, done: Reference, left: ObjectId) -> Reference:
-        """Note when a slow swap really was. It has happened, so what stands against the note is no failure of it.
+        """Record when a slow swap really took effect. The swap has happened, so an error of this note is not an error of the swap.
 
-        Its caller waits, so this ends with the commit time-out.
+        The caller waits, so this is limited by the commit time-out.
         """
         found: Reference | None = done
         ends = self.clock.monotonic() + self.settings.commit_timeout_seconds
@@ -371,15 +374,15 @@ class RealmReferences(RealmHandle):
         return done
 
     def _leaving(self, pointer: ObjectId | None) -> Micros:
-        """When a pointer is left: now, and not before it was made, where this clock is behind its maker's. Its grace counts from then."""
+        """The time at which a pointer is left, when its grace starts: now, but not before its creation by another, later clock."""
         now = self.clock.now()
         return now if pointer is None else max(now, id_time(pointer))
 
     def _moves_since(self, seen: Reference) -> Micros:
-        """Moves before this are of no interest to any collector, however its clock differs from ours.
+        """The time before which moves are of no interest to any collector, however its clock differs from ours.
 
-        A clock that is far ahead would forget moves that others still need. So the age of what the reference points to counts, which
-        others have made, as long as there is plenty of room.
+        A clock that is far ahead would drop moves that others still need. So as long as there is plenty of room, the age is measured
+        from the reference's current target, which other processes made.
         """
         now = self.clock.now()
         if seen.pointer is not None and len(seen.moves) < _ROOMY:

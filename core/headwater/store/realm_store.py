@@ -27,7 +27,7 @@ T = TypeVar("T", bound=StoredObject)
 class RealmReader(Protocol):
     """The reading methods of a ``RealmStore``, which is one; see there for what they promise and raise.
 
-    A function that takes a RealmReader writes nothing. Whoever passes one on, perhaps with more than is written yet, wraps it.
+    A function that takes a RealmReader writes nothing. To show it objects that are not written yet, wrap the reader.
     """
 
     @property
@@ -73,11 +73,11 @@ class RealmStore(RealmObjects, RealmReferences):
         self._is_being_deleted = False
 
     def without_cache(self, *, budget_bytes: int = 0) -> RealmStore:
-        """The same handle without what this process remembers: every reference, and each object once, is asked of the database.
+        """This handle without the process' cache: every reference, and each object once, is read from the database.
 
-        For those who judge what is really there. What it writes is remembered for the others, as by every handle.
+        For callers that verify what is really stored. Its writes go into the shared cache, as those of every handle.
 
-        budget_bytes  how much of what it reads this handle alone may remember
+        budget_bytes  the size of the handle's own cache
         """
         own = Cache(clock=self.clock, budget_bytes=budget_bytes, reference_ttl_seconds=-1)
         return RealmStore(self.store, self.realm, self.key, self._gate, own)
@@ -85,18 +85,18 @@ class RealmStore(RealmObjects, RealmReferences):
     def write_and_advance(self, batch: ObjectBatch, seen: Reference, pointer: ObjectId) -> Reference:
         """Write the objects of a batch and make one of them the head: a commit on top, in one round trip where the database can.
 
-        After an unclear answer see ``write_and_advance_again``. When it was beaten, the objects may be there: see ``discard``.
+        After an unclear answer see ``write_and_advance_again``. After a lost swap, the objects may exist: see ``discard``.
 
-        raises        SwapConflictError when the reference was not as seen; CollisionError when another process has made an id of the batch:
-                      then this one makes no more with its node; UnknownOutcomeError, which is the caller's to find out
+        raises        SwapConflictError when the reference has changed since it was read; CollisionError when another process has made an
+                      id of the batch: then this process stops using its node; UnknownOutcomeError, which the caller must resolve
         """
         return self._write_and_advance(batch, seen, pointer, self._backend.write_and_swap)
 
     def write_and_advance_again(self, batch: ObjectBatch, seen: Reference, pointer: ObjectId) -> Reference:
-        """The same call once more, whose answer was unclear. It has no effect when the first one had its own.
+        """Repeat a ``write_and_advance`` whose answer was unclear. Has no effect when the first call took effect.
 
         Where the database does not do both at once, the first call may have swapped, and others may have changed an updateable
-        object of the batch since. So these are written only if they are not there yet.
+        object of the batch since. So updateable objects are written only if they do not exist yet.
         """
         write = self._backend.write_and_swap if self._backend.capabilities.atomic_commits else self._write_missing_and_swap
         return self._write_and_advance(batch, seen, pointer, write)
@@ -133,32 +133,32 @@ class RealmStore(RealmObjects, RealmReferences):
         return new
 
     def discard(self, batch: ObjectBatch) -> None:
-        """Delete what a beaten ``write_and_advance`` may have left. Only for who knows that it did not happen, and will not."""
+        """Delete the objects that a lost ``write_and_advance`` may have left. Only when it surely did not take effect, and will not."""
         if self._backend.capabilities.atomic_commits:
             self._forget(batch.ids)
         else:
             self.delete_unchanged(batch.keys)
 
     def scan_objects(self, split: ScanSplit[ObjectPosition] | None = None) -> Iterator[list[ObjectKey]]:
-        """All object rows' keys, or those of one split of this realm, in batches, in constant memory.
+        """Yield all object rows' keys, or those of one split of this realm, in batches, in constant memory.
 
-        To go on from a key later: ``scan_objects(split._replace(after=key.position))``.
+        To continue from a key later: ``scan_objects(split._replace(after=key.position))``.
         """
         return self._scans.objects(split)
 
     def scan_references(self, split: ScanSplit[ReferencePosition] | None = None) -> Iterator[ReferenceKey]:
-        """All reference rows' keys, tombstones included, or those of one split of this realm."""
+        """Yield all reference rows' keys, tombstones included, or those of one split of this realm."""
         return (key for batch in self._scans.references(split) for key in batch)
 
     def split_objects(self, count: int) -> list[ScanSplit[ObjectPosition]]:
         """Up to ``count`` splits that together are the scan of this realm's objects: plain values, to be scanned in parallel.
 
-        Where keys are not ordered, together they read all realms' keys, and this realm's come out.
+        Where keys are not ordered, the splits read the keys of all realms and return only this realm's.
         """
         return self._scans.split_objects(count)
 
     def split_references(self, count: int) -> list[ScanSplit[ReferencePosition]]:
-        """The same for references."""
+        """Up to ``count`` splits of the scan of this realm's references; see ``split_objects``."""
         return self._scans.split_references(count)
 
     def is_empty(self) -> bool:
@@ -166,10 +166,9 @@ class RealmStore(RealmObjects, RealmReferences):
         return self._scans.is_empty()
 
     def delete_rows(self, limit: int) -> int:
-        """Delete up to ``limit`` rows, whatever they are; returns how many went, 0 when none is left. For purging.
+        """Delete up to ``limit`` rows of any kind. Returns how many were deleted, 0 when none is left. For purging.
 
-        What this process remembers of the realm is forgotten with the first call, with the one that finds none left, and with every
-        one that fails.
+        The cache of the realm is cleared by the first call, by the call that finds no row left, and by every call that fails.
         """
         if limit < 1:
             raise RefusedError(f"realm {self.realm!r}: {limit} rows cannot be deleted, only 1 or more at a time")
@@ -195,11 +194,11 @@ RowT = TypeVar("RowT")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnreadableRow:
-    """Something that is listed and cannot be read, as far as its list tells what it is.
+    """An entry of a list that cannot be read.
 
     what          such as "task" or "realm"
-    name          what its list calls it
-    realm         to whom it belongs; empty where the list does not tell
+    name          its name in the list
+    realm         the realm that it belongs to; empty where the list does not say
     fault         what is wrong with it
     """
 
@@ -214,14 +213,14 @@ class UnreadableRow:
 
 
 class ReadableRows(list[RowT]):
-    """All that can be read, in the order of the list. ``unreadable`` names what cannot."""
+    """The readable rows, in the order of the list. ``unreadable`` names the others."""
 
     def __init__(self, readable: Iterable[RowT] = (), unreadable: Iterable[UnreadableRow] = ()) -> None:
         super().__init__(readable)
         self.unreadable = tuple(unreadable)
 
     def complete(self) -> ReadableRows[RowT]:
-        """The same list, for callers that must not miss an entry. Raises CorruptionError that names the first one missing."""
+        """This list, for callers that must not miss an entry. Raises CorruptionError that names the first unreadable entry."""
         if self.unreadable:
             more = len(self.unreadable) - 1
             raise CorruptionError(f"{self.unreadable[0]}" + (f"; and {more} more" if more else ""))

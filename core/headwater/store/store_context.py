@@ -34,14 +34,14 @@ _realm_of, _id_of, _row_of = attrgetter("realm"), attrgetter("id"), attrgetter("
 
 
 class RealmBounds:
-    """The bounds of one realm: no row, key or split of another realm passes."""
+    """Checks of one realm's names, ids and rows: no row, key or split of another realm passes."""
 
     def __init__(self, realm: RealmId, key: RealmKey) -> None:
         self._realm = realm
         self._key = key
 
     def check_ids(self, object_ids: Sequence[ObjectId]) -> None:
-        """0 is none of them: in an index it says that there is no object."""
+        """Check object ids. 0 is not an id: in an index it means that there is no object."""
         if object_ids and not (min(object_ids) >= 1 and max(object_ids) <= _MOST):
             wrong = next(object_id for object_id in object_ids if not 1 <= object_id <= _MOST)
             raise RefusedError(
@@ -49,7 +49,7 @@ class RealmBounds:
             )
 
     def check_once(self, object_ids: Sequence[ObjectId]) -> None:
-        """Ids of a bulk write, each of them once."""
+        """Check the ids of a bulk write: each must appear once."""
         self.check_ids(object_ids)
         self._check_once(object_ids, "object")
 
@@ -111,7 +111,7 @@ class RealmBounds:
         self._check_once(list(map(_row_of, keys)), "row (id, part)")
 
     def check_split(self, split: ScanSplit[Any], *, is_ordered: bool) -> None:
-        """A split of this realm; where keys are not ordered, of all, because there is no other."""
+        """Check that a split is one of this realm, or of all realms where keys are not ordered, because no other splits exist."""
         if not is_ordered:
             if split.realm is not None:
                 raise self._split_refused("this store cuts only the scan of all realms")
@@ -139,15 +139,15 @@ class RealmBounds:
 
 
 class WriteGuard(Protocol):
-    """What decides whether a handle may write now."""
+    """Decides whether a handle may write now."""
 
     def check_write(self) -> None:
-        """Raise RefusedError when it may not."""
+        """Raise RefusedError when the handle may not write now."""
         ...
 
 
 class StoreContext(Protocol):
-    """What the handles on one store share; the store itself."""
+    """The part of a store that its handles use."""
 
     @property
     def backend(self) -> Backend: ...
@@ -163,7 +163,7 @@ class StoreContext(Protocol):
 
 
 class RealmHandle:
-    """The ground of a handle on one realm. Thread-safe and fork-safe as its store is."""
+    """The base of a handle on one realm. As thread-safe and fork-safe as its store."""
 
     def __init__(
         self, store: StoreContext, realm: RealmId, key: RealmKey, gate: WriteGuard | None, cache: Cache | None = None
@@ -186,11 +186,11 @@ class RealmHandle:
         return self.store.clock
 
     def new_id(self) -> ObjectId:
-        """As ``Store.new_id``."""
+        """Make one new id; see ``Store.new_id``."""
         return self.store.new_id()
 
     def new_ids(self, n: int) -> list[ObjectId]:
-        """As ``Store.new_ids``."""
+        """Make ``n`` new ids; see ``Store.new_ids``."""
         return self.store.new_ids(n)
 
     def check_write(self) -> None:
@@ -215,7 +215,7 @@ K = TypeVar("K", bound=_Key)
 
 
 class RealmScans:
-    """The rows of one realm in batches. Where keys are not ordered, all realms are read, and the others left out."""
+    """Scans the rows of one realm in batches. Where keys are not ordered, reads all realms and filters."""
 
     def __init__(self, backend: Backend, realm: RealmId, key: RealmKey) -> None:
         self._backend = backend
@@ -240,9 +240,9 @@ class RealmScans:
         return not (any(self.references(None, rows)) or any(self.objects(None, rows)))
 
     def delete_realm(self, limit: int) -> int:
-        """Delete up to ``limit`` rows as they are found; returns how many went, 0 when none is left.
+        """Scan for rows and delete up to ``limit`` of them. Returns how many were deleted, 0 when none is left.
 
-        Each call goes on where the last one stopped, and says 0 only after a look from the start.
+        Each call continues where the last one stopped, and returns 0 only after a scan from the start.
         """
         for _ in range(_ROUNDS):
             is_whole = self._deleted_to == (None, None)

@@ -46,11 +46,11 @@ class Store:
         return self._ids.next()
 
     def new_ids(self, n: int) -> list[ObjectId]:
-        """``n`` new ids at once, each greater than the one before; as ``IdGenerator.next_many``."""
+        """``n`` new ids at once, each greater than the one before; see ``IdGenerator.next_many``."""
         return self._ids.next_many(n)
 
     def server_time(self) -> Micros | None:
-        """What the clock of the database's server says; None where it has none, or where this store's clock is not the machine's."""
+        """The time on the database server's clock; None where it has none, or where this store uses a clock other than the machine's."""
         return self.backend.server_time() if isinstance(self.clock, SystemClock) else None
 
     @property
@@ -59,7 +59,7 @@ class Store:
         return self._ids.nodes
 
     def leave_node(self, node: int) -> None:
-        """Make no more ids with this node: another process does."""
+        """Make no more ids with this node, because another process uses it."""
         self._ids.leave(node)
 
     def rows(self, realm: RealmId, key: RealmKey, gate: WriteGuard | None = None) -> RealmStore:
@@ -120,7 +120,7 @@ def open_store(url: str, *, settings: Settings | None = None, clock: Clock | Non
 
 
 def open_backend(url: StoreUrl, *, create: bool = True) -> Backend:
-    """The backend alone, without a store around it. Raises as ``open_store`` does."""
+    """Open only the backend, without a store around it. Raises as ``open_store`` does."""
     kind = _kind_of(url)
     return kind.open(url, kind.options_of(url), create)
 
@@ -155,10 +155,10 @@ def _schemes() -> dict[str, list[EntryPoint]]:
 
 _open_stores: weakref.WeakSet[Store] = weakref.WeakSet()
 _opening = ForkGate()
-"""Passed by whoever opens a store: a child must not inherit one that is half open, for nobody would tell it of the fork."""
+"""Entered while a store is being opened: a child must not inherit a half-open store, because that would miss the fork hooks."""
 _fork_lock = threading.Lock()
 _held_up: list[Store] = []
-"""Stores that wait for the fork under way to be over."""
+"""Stores that are blocked until the current fork is over."""
 
 
 def _before_fork() -> None:

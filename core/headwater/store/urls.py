@@ -44,7 +44,7 @@ class StoreUrl:
 
     @property
     def shown_open(self) -> str:
-        """The same for a store that is open: then its options are known ones, which hold no secrets."""
+        """The URL for people once the store is open: the password is hidden, the options are shown, for known options hold no secrets."""
         return self._shown(is_open=True)
 
     def _shown(self, *, is_open: bool) -> str:
@@ -174,7 +174,7 @@ def as_seconds(text: str) -> float:
 
 
 def one_of(*words: str) -> Callable[[str], str]:
-    """One of some words, as they are."""
+    """A parser that accepts only these words."""
 
     def parse(text: str) -> str:
         if text not in words:

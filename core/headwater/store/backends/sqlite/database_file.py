@@ -153,7 +153,7 @@ class SqliteFile:
                 raise self._meaning(what, fault) from fault
 
     def look(self, what: str, work: Callable[[sqlite3.Connection], T]) -> T:
-        """The same through a connection that is closed again and changes no file, not even to a write-ahead log."""
+        """Read through a connection that is closed again and changes no file, not even its journal mode to a write-ahead log."""
         with self._turnstile:
             try:
                 with closing(sqlite3.connect(self.path, timeout=self._timeout, isolation_level=None)) as connection:
@@ -173,7 +173,7 @@ class SqliteFile:
             time.sleep(_PAUSE_SECONDS)
 
     def write(self, what: str, work: Callable[[sqlite3.Connection], T]) -> T:
-        """The same in one transaction, which is rolled back when ``work`` raises.
+        """Run ``work`` in one transaction, which is rolled back when ``work`` raises, and return its result.
 
         raises        UnavailableError when the disk is full, also where the COMMIT finds that; UnknownOutcomeError when it fails for
                       another reason than that and a busy file: what it had written to the log may be found there after a crash
