@@ -26,7 +26,7 @@ from headwater.store.urls import BackendKind, StoreUrl
 P = TypeVar("P", bound=tuple[Any, ...])
 R = TypeVar("R")
 _FEW = 32
-"""So many new and deleted keys are put into the order one by one; more are sorted into it at once."""
+"""Up to this many changed keys are inserted into the order one by one; more are sorted in at once."""
 
 
 class MemoryBackend:
@@ -41,7 +41,7 @@ class MemoryBackend:
         self._references: _Rows[ReferencePosition, ReferenceRow] = _Rows()
         self._objects: _Rows[ObjectPosition, ObjectRow] = _Rows()
         self._last_parts: dict[tuple[RealmKey, ObjectId], int] = {}
-        """The highest part that an object ever had, where it had several."""
+        """The highest part number that an object ever had, for objects that had several parts."""
 
     @contextmanager
     def _references_alone(self) -> Iterator[_Rows[ReferencePosition, ReferenceRow]]:
@@ -81,10 +81,13 @@ class MemoryBackend:
         with self._lock:
             self._require_open()
             references = self._references.rows
+            # Both checks come before the first write: ``atomic_commits`` promises that a lost swap leaves no objects behind.
             _require(references.get(name), seen)
             self._check_new(rows)
             self._write_objects(rows)
-            references[name] = new  # last: whatever interrupts this thread before, nothing was swapped
+            # The swap is last. If Ctrl-C interrupts this thread earlier, objects may be left over, but no reference points to
+            # objects that are missing.
+            references[name] = new
 
     def remove_reference(self, seen: ReferenceRow) -> None:
         with self._references_alone() as references:
@@ -112,6 +115,7 @@ class MemoryBackend:
         objects = self._objects
         written = {(row.realm, row.id, row.part): row for row in rows}
         objects.put_all(written)
+        # An object that had more parts before loses the surplus ones: readers would otherwise put old and new parts together.
         for realm, object_id, part in written:
             if part and part > self._last_parts.get((realm, object_id), 0):
                 self._last_parts[realm, object_id] = part
@@ -128,6 +132,7 @@ class MemoryBackend:
     def update_object(self, row: ObjectRow, seen_token: str) -> None:
         with self._objects_alone() as objects:
             stored = objects.rows.get((row.realm, row.id, row.part))
+            # The token alone decides: a row that was replaced since it was read has another one.
             if stored is None or stored.token != seen_token:
                 raise SwapConflictError(f"object {row.id:016x} of realm key {row.realm} was changed by another")
             objects.put((row.realm, row.id, row.part), row)
@@ -137,6 +142,7 @@ class MemoryBackend:
         with self._objects_alone() as objects:
             for key in keys:
                 stored = objects.rows.get(key.position)
+                # A row that was rewritten since the scan has another creation time or token, and somebody needs it: it stays.
                 if stored is not None and (stored.created, stored.token) == (key.created, key.token):
                     objects.delete(key.position)
                     deleted += 1
@@ -171,8 +177,8 @@ class MemoryBackend:
         return None
 
     def before_fork(self) -> None:
-        """Wait for calls under way and hold new ones up, so that a child's copy is whole."""
-        if not self._is_forking:
+        """Wait for running calls and block new ones, so that a child's copy is consistent."""
+        if not self._is_forking:  # several stores may share this backend; the lock must be taken only once
             self._lock.acquire()
             self._is_forking = True
 
@@ -188,13 +194,14 @@ class MemoryBackend:
 
 
 class _Rows(Generic[P, R]):
-    """Rows by key, and their keys in order, brought up to date by whoever scans: those who write pay next to nothing for it."""
+    """Rows by key, and the keys in order. Scans update the order, so that writes pay next to nothing for it."""
 
     def __init__(self) -> None:
+        # Invariant: the keys of ``rows`` are those of ``_keys`` and ``_new``, without ``_gone``. No key is in both lists.
         self.rows: dict[P, R] = {}
-        self._keys: list[P] = []
-        self._new: list[P] = []
-        self._gone: set[P] = set()
+        self._keys: list[P] = []  # sorted
+        self._new: list[P] = []  # not sorted yet
+        self._gone: set[P] = set()  # deleted, and still in one of the lists
 
     def put(self, key: P, row: R) -> None:
         self.put_all({key: row})
@@ -202,7 +209,8 @@ class _Rows(Generic[P, R]):
     def put_all(self, rows: dict[P, R]) -> None:
         new = [key for key in rows if key not in self.rows]
         if self._gone:
-            back = self._gone.intersection(new)  # they still stand among the keys or the new ones
+            # Deleted keys that come back are still in ``_keys`` or ``_new``: adding them again would list them twice.
+            back = self._gone.intersection(new)
             self._gone -= back
             new = [key for key in new if key not in back]
         self._new += new
@@ -265,7 +273,7 @@ def _require(stored: ReferenceRow | None, seen: ReferenceRow) -> None:
 
 
 def _stretch(keys: list[P], realm: RealmKey | None) -> tuple[int, int]:
-    """Where a realm's keys begin and end; those of all realms for None."""
+    """The positions between which a realm's keys are; for None, those of all realms."""
     if realm is None:
         return 0, len(keys)
     return bisect_left(keys, (realm,)), bisect_left(keys, (realm + 1,))

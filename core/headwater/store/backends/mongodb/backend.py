@@ -54,7 +54,7 @@ from headwater.store.ids import ObjectId, RealmKey
 
 P = TypeVar("P", bound=tuple[Any, ...])
 EXACT_ROWS = 1_000_000
-"""Up to so many rows in the collection their keys are counted, in its index; with more, some are drawn."""
+"""Up to this many rows in the collection all keys are counted in its index; with more, a sample is drawn."""
 _DRAWN_PER_SPLIT = 200
 _FEWEST_PER_SPLIT = 20
 
@@ -86,9 +86,9 @@ def _counted(rows: Collection[Document], within: Document, position: Callable[[A
 
 
 def _drawn(rows: Collection[Document], within: Document, position: Callable[[Any], P], count: int) -> list[P]:
-    """Positions drawn from the whole collection, ascending, those within.
+    """Draw positions from the whole collection, and return those that match, ascending.
 
-    As the first stage, and for less than a twentieth of the collection, that is a walk of a random cursor and not of the collection:
+    As the first stage, and for less than a twentieth of the collection, $sample uses a random cursor and does not scan the collection:
     https://www.mongodb.com/docs/manual/reference/operator/aggregation/sample/
     """
     pipeline: list[Document] = [{"$sample": {"size": _DRAWN_PER_SPLIT * count}}, {"$project": {"_id": 1}}, {"$match": within}]
@@ -97,24 +97,24 @@ def _drawn(rows: Collection[Document], within: Document, position: Callable[[Any
 
 T = TypeVar("T")
 _OPERATION_BYTES = 128
-"""What an operation costs on the way beside a row's value, about."""
+"""About how many bytes an operation takes on the wire in addition to a row's value."""
 _TRIES = 5
 _MOST = (1 << 31) - 1
 """The largest limit that the server takes."""
 _HIDDEN: Document = {"x": True}
-"""What makes a document no row."""
+"""Marks a document that is not a row."""
 _position = attrgetter("realm", "id", "part")
 
 
 class MongodbBackend:
-    """Two collections behind the driver's pool.
+    """References and objects as two collections.
 
-    Rows of one object are several documents, and MongoDB changes each on its own. So a document may be hidden: it keeps its key, and is
-    no row. A first part stays hidden in its place while others of its object may be there; whoever writes the object again meets it,
-    and deletes them. Without that, every insertion would have to look for them.
+    The parts of one object are several documents, and MongoDB changes each on its own. So a document may be hidden: it keeps its key,
+    but is not a row. A first part stays hidden in its place while other parts of its object may exist; the next writer of the object
+    finds it and deletes them. Without it, every insertion would have to search for them.
 
-    So are a commit's objects and its reference two calls: to change documents of two collections at once takes a transaction, which
-    needs a replica set, and the single-row CAS is all that a store asks of a database.
+    For the same reason a commit's objects and its reference are two calls: changing two collections at once takes a transaction, which
+    needs a replica set, and a store requires no more of a database than compare-and-swap of a single row.
     """
 
     capabilities = Capabilities(ordered_keys=True, bulk_realm_deletion=True, parallel_scans=True)
@@ -152,6 +152,8 @@ class MongodbBackend:
             raise _beaten(seen)
 
     def write_and_swap(self, rows: Sequence[ObjectRow], seen: ReferenceRow, new: ReferenceRow) -> None:
+        # Objects first: MongoDB does these as separate changes, and a reference must never point to objects that are not written.
+        # After a lost swap or a crash in between, unreferenced objects remain, which a collection deletes.
         self.write_objects(rows, are_new=True)
         self.swap_reference(seen, new)
 
@@ -167,7 +169,8 @@ class MongodbBackend:
         return [rows.get(key) for key in ids]
 
     def write_objects(self, rows: Sequence[ObjectRow], *, are_new: bool = False) -> None:
-        # first parts first: when the call is cut short, no other parts are there without a document that tells of them
+        # First parts come first: if the call is cut short, no other part exists without its first part, by which a later write
+        # of the object, or a deletion, learns of it.
         ordered = sorted(rows, key=_position)
         write = partial(self._write_objects, are_new=are_new)
         in_chunks(write, ordered, size=_object_bytes, group=lambda row: (row.realm, row.id))
@@ -177,6 +180,7 @@ class MongodbBackend:
 
         def write(collections: StoreCollections) -> None:
             taken = _insert_many(collections.objs, documents)
+            # Before any replacement: after a CollisionError, no row of another process was replaced.
             if taken and are_new:
                 _check_equal(collections.objs, [documents[at] for at in taken], [rows[at] for at in taken])
             if taken:
@@ -190,6 +194,7 @@ class MongodbBackend:
         def insert(collections: StoreCollections) -> bool:
             if _insert(collections.objs, document):
                 return True
+            # A hidden document holds the key but is not a row, so it may be replaced. The condition excludes real rows.
             return bool(collections.objs.replace_one({"_id": document["_id"], **_HIDDEN}, document).matched_count)
 
         if not self._calls.change_one("insert an object", insert):
@@ -238,8 +243,9 @@ class MongodbBackend:
 
     def delete_realm(self, realm: RealmKey, limit: int) -> int:
         def delete(collections: StoreCollections) -> int:
+            # References first, so that none of them points to objects that are already deleted.
             gone = _delete_some(collections.refs, _references_of(realm), limit)
-            # what is hidden counts for nothing, and goes with the last rows
+            # Hidden documents are not rows and are not counted; they are deleted with the last rows.
             rows = _objects_of(realm) | {"x": None}
             gone += _delete_some(collections.objs, rows, limit - gone) if gone < limit else 0
             if gone < limit:
@@ -267,7 +273,7 @@ class MongodbBackend:
     def _read(
         self, what: str, place: Callable[[StoreCollections], Collection[Document]], ids: Sequence[Any]
     ) -> dict[Any, Document]:
-        """The documents with those ids. The batch is larger than what can be found, so that the first answer is the only one."""
+        """Read the documents with these ids. The batch size exceeds the number of ids, so that one answer holds all of them."""
 
         def read(collections: StoreCollections) -> dict[Any, Document]:
             wanted = {"_id": {"$in": list(dict.fromkeys(ids))}} if len(ids) > 1 else {"_id": ids[0]}
@@ -313,7 +319,7 @@ class MongodbBackend:
 
 
 def _insert(rows: Collection[Document], document: Document) -> bool:
-    """False when its key is taken."""
+    """Insert a document. Returns False when its key is taken."""
     try:
         rows.insert_one(document)
     except DuplicateKeyError:
@@ -322,7 +328,7 @@ def _insert(rows: Collection[Document], document: Document) -> bool:
 
 
 def _insert_many(rows: Collection[Document], documents: Sequence[Document]) -> list[int]:
-    """Insert those whose key is free, and say which were not.
+    """Insert the documents whose key is free. Returns the positions of the others.
 
     An insertion costs the server a fraction of what a replacement with ``upsert`` does, and nearly every row is a new one.
     """
@@ -337,7 +343,7 @@ def _insert_many(rows: Collection[Document], documents: Sequence[Document]) -> l
 
 
 def _check_equal(objs: Collection[Document], documents: Sequence[Document], rows: Sequence[ObjectRow]) -> None:
-    """Pass when what is there under these keys has the type and the value of what is written, or is no row."""
+    """Raise CollisionError if a row exists under one of these keys with another type or value."""
     there = {document["_id"]: document for document in objs.find({"_id": {"$in": [document["_id"] for document in documents]}})}
     for document, row in zip(documents, rows, strict=True):
         found = there.get(document["_id"])
@@ -346,10 +352,10 @@ def _check_equal(objs: Collection[Document], documents: Sequence[Document], rows
 
 
 def _replace(objs: Collection[Document], rows: Sequence[ObjectRow]) -> None:
-    """Replace rows whose keys are taken, and delete the parts that their objects have beyond.
+    """Replace rows whose keys are taken, and delete the surplus parts of their objects.
 
-    A first part is replaced on condition that it tells of no more parts than the new one. If it does, or is hidden, the upsert meets its
-    key and fails, which is how we know of the few objects whose further parts must go.
+    A first part is replaced on condition that it records no more parts than the new one. If it records more, or is hidden, the upsert
+    hits its key and fails: so we learn which few objects have surplus parts to delete.
     """
     failed = _upsert(objs, rows, is_first_try=True)
     for _ in range(_TRIES):
@@ -357,6 +363,7 @@ def _replace(objs: Collection[Document], rows: Sequence[ObjectRow]) -> None:
             return
         rows = [rows[at] for at in failed]
         failed = _upsert(objs, rows, is_first_try=False)
+        # Deleted after the replacement: a failure in between leaves surplus parts, which no reader asks for, and loses none.
         beyond = dict.fromkeys((row.realm, row.id, row.parts) for row in rows)
         objs.bulk_write([DeleteMany(parts_from(realm, number, parts)) for realm, number, parts in beyond], ordered=False)
     if failed:
@@ -367,7 +374,7 @@ def _replace(objs: Collection[Document], rows: Sequence[ObjectRow]) -> None:
 
 
 def _upsert(objs: Collection[Document], rows: Sequence[ObjectRow], *, is_first_try: bool) -> list[int]:
-    """Which of them failed because of a duplicate key: by their condition, or because two upserts of one key met.
+    """Upsert rows. Returns the positions that failed on a duplicate key: by their condition, or by concurrent upserts of one key.
 
     source        https://www.mongodb.com/docs/manual/reference/method/db.collection.update/ (Upsert with Unique Index)
     """
@@ -388,8 +395,10 @@ def _upsert(objs: Collection[Document], rows: Sequence[ObjectRow], *, is_first_t
 
 
 def _delete(objs: Collection[Document], keys: Sequence[ObjectKey]) -> int:
-    """Delete rows as seen. The first part of an object with several is hidden, and goes when no other is left."""
+    """Delete rows that are unchanged. The first part of an object of several parts is hidden, and deleted when no other is left."""
     firsts = [key for key in keys if key.part == 0]
+    # The condition on creation time and token keeps a row that was rewritten after the scan. ``n`` keeps the first part of an object
+    # of several: it must be the last to go, because writers learn from it of the others.
     deleted = objs.bulk_write(
         [DeleteOne(_key_as_seen(key) | ({"n": 1} if key.part == 0 else {})) for key in keys], ordered=False
     ).deleted_count
@@ -403,27 +412,28 @@ def _delete(objs: Collection[Document], keys: Sequence[ObjectKey]) -> int:
 
 
 def _delete_hidden(objs: Collection[Document], objects: dict[tuple[RealmKey, ObjectId], None]) -> None:
-    """Delete hidden first parts of objects that have no others. Who writes such an object meanwhile has met it, and replaces it."""
+    """Delete hidden first parts of objects without other parts. A concurrent writer of such an object finds and replaces it."""
     first = {object_id(realm, number, 0): parts_from(realm, number, 1) for realm, number in objects}
     hidden = [document["_id"] for document in objs.find({"_id": {"$in": list(first)}, **_HIDDEN}, {"_id": 1})]
     if not hidden:
         return
     rest = objs.find({"$or": [first[key] for key in hidden]}, {"_id": 1})
     kept = {object_id(realm, number, 0) for realm, number, _ in (object_position(row["_id"], "") for row in rest)}
+    # Only if still hidden: the object may have been written again since the query above.
     gone = [DeleteOne({"_id": key, **_HIDDEN}) for key in hidden if key not in kept]
     if gone:
         objs.bulk_write(gone, ordered=False)
 
 
 def _delete_some(rows: Collection[Document], condition: Document, limit: int) -> int:
-    """From the end, for no part of an object may outlive its first one: a write knows by that one of the others."""
+    """Delete up to ``limit`` rows from the end: no part may outlive its object's first part, from which writers learn of the others."""
     count = min(limit, _MOST - 1)
     found = [row["_id"] for row in rows.find(condition, {"_id": 1}, sort=[("_id", -1)], limit=count, batch_size=count + 1)]
     return rows.delete_many({"_id": {"$in": found}}).deleted_count if found else 0
 
 
 def _as_seen(seen: ReferenceRow) -> Document:
-    """A condition of None is met by a field that is not there."""
+    """The condition that a reference is unchanged. In MongoDB a missing field matches None, as an absent pointer must."""
     return {"_id": reference_id(seen.realm, seen.name), "v": seen.version, "p": seen.pointer}
 
 
@@ -446,7 +456,7 @@ def _objects_of(realm: RealmKey) -> Document:
 
 
 def _within(split: ScanSplit[Any], after: Any, key: Callable[[Any], Any]) -> Document:
-    """The part of a condition on ``_id`` that a split and a position make."""
+    """The condition on ``_id`` for a split and a start position."""
     starts = [key(start) for start in (split.after, after) if start is not None]
     condition = {"$gt": max(starts)} if starts else {}
     return condition | ({} if split.until is None else {"$lte": key(split.until)})

@@ -92,7 +92,7 @@ def _maker(url: StoreUrl, options: Mapping[str, Any]) -> Callable[[ConnectionPoo
         raise RefusedError(f"store {url.shown!r}: the user is missing before the password: write {_EXAMPLE}")
     parameters = {name: options[name] for name in _DRIVERS_OWN if options[name] is not None}
     if options["authSource"] is None and url.user is not None and options["authMechanism"] not in ("MONGODB-X509", "PLAIN"):
-        parameters["authSource"] = url.path  # where the driver looks, too, when it is given the URL as a whole
+        parameters["authSource"] = url.path  # as the driver does when it is given the whole URL
     if not options["tls"]:
         if given := [name for name in ("tlsCAFile", "tlsCertificateKeyFile") if name in parameters]:
             raise RefusedError(f"store {url.shown!r}: the option {given[0]!r} is of use with tls=true only")
@@ -108,16 +108,17 @@ def _maker(url: StoreUrl, options: Mapping[str, Any]) -> Callable[[ConnectionPoo
         "serverSelectionTimeoutMS": milliseconds,
         "connectTimeoutMS": milliseconds,
         "waitQueueTimeoutMS": milliseconds,
-        # A node that said it is no primary is asked again only now, unless it tells by itself: then there has to be time left.
+        # A node that reported not to be primary is asked again after this interval, so that must leave time within the call.
         "heartbeatFrequencyMS": min(max(500, milliseconds // 4), 10_000),
-        # whatever a server or the environment may have as its default
+        # Explicit, whatever the server's defaults are. A commit that a majority has journaled survives the loss of the primary, and
+        # majority reads from the primary never return a reference that a failover takes back.
         "w": "majority",
         "journal": True,
         "readConcernLevel": "majority",
         "readPreference": "primary",
         "retryReads": True,
-        # A server that does not know retryable writes runs a repeated one twice: an insertion then meets itself, and says that
-        # another was faster. What a lost answer means is settled above, on every database alike.
+        # A server without retryable writes runs a repeated write twice: an insertion then collides with itself and reports that
+        # another process was faster. The layers above resolve lost answers, in the same way for every database.
         "retryWrites": False,
     }
 
@@ -134,7 +135,7 @@ def _maker(url: StoreUrl, options: Mapping[str, Any]) -> Callable[[ConnectionPoo
 
 
 def _set_up(place: str, create: bool, collections: StoreCollections) -> None:
-    """Check the server, and leave the marker unless it is there. The collections come with their first documents."""
+    """Check the server's version, and insert the marker if it is missing. MongoDB creates collections with their first documents."""
     hello = collections.client.admin.command("hello")
     if hello.get("maxWireVersion", 0) < _OLDEST_WIRE_VERSION:
         raise RefusedError(f"{place}: the server is too old: it has to be MongoDB 4.4 or newer")
@@ -142,6 +143,7 @@ def _set_up(place: str, create: bool, collections: StoreCollections) -> None:
     if found is None and not create:
         raise NotFoundError(f"there is no store at {place}: its database holds no Headwater collections")
     if found is None:
+        # The unique _id decides between concurrent openers: one inserts the marker, the others read it.
         try:
             collections.meta.insert_one({"_id": _MARKER, "version": SCHEMA_VERSION})
         except DuplicateKeyError:  # another process was faster

@@ -21,9 +21,9 @@ from headwater.store.fork_gate import ForkGate
 T = TypeVar("T")
 _CLOSE_SECONDS = 0.5
 _PAUSES = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
-"""Seconds between tries while the replica set elects a primary; the driver waits by itself once it knows that there is none."""
+"""Seconds between attempts while the replica set elects a primary; the driver waits by itself once it knows that there is none."""
 _inherited: list[Any] = []
-"""Clients of a parent process. They are never used, and never freed: that would warn, and close what the parent uses."""
+"""Clients of a parent process. They are never used, and never freed: freeing one warns, and closes the parent's connections."""
 
 
 class StoreCollections:
@@ -37,7 +37,7 @@ class StoreCollections:
 
 
 class DriverCalls:
-    """Where all calls pass. Thread-safe.
+    """Runs all calls of the driver. Thread-safe.
 
     make          makes the client of one process, which tells the listener what its pool does
     seconds       how long one call may take, all its round trips and waits together
@@ -63,23 +63,23 @@ class DriverCalls:
 
     def _begin(self) -> None:
         self._lock = threading.Lock()
-        self._turnstile = ForkGate()
+        self._gate = ForkGate()
         self._sending = _Sending()
         self._collections: StoreCollections | None = None
 
     def run_read(self, what: str, act: Callable[[StoreCollections], T]) -> T:
-        """The driver itself tries again, as long as there is time, when a connection breaks or the primary changes."""
+        """Run a read. The driver itself retries while there is time, when a connection breaks or the primary changes."""
         return self._call(what, act, writes=False, of_one=False)
 
     def change_one(self, what: str, act: Callable[[StoreCollections], T]) -> T:
-        """Let ``act`` change one document. It runs again when a node refused it for not being the primary."""
+        """Run ``act``, which changes one document. It is repeated when a node refused it because it is not the primary."""
         return self._call(what, act, writes=True, of_one=True)
 
     def change_many(self, what: str, act: Callable[[StoreCollections], T]) -> T:
         return self._call(what, act, writes=True, of_one=False)
 
     def _call(self, what: str, act: Callable[[StoreCollections], T], *, writes: bool, of_one: bool) -> T:
-        with self._turnstile:
+        with self._gate:
             collections = self._at_hand(what)
             try:
                 with pymongo.timeout(self._seconds):
@@ -90,10 +90,11 @@ class DriverCalls:
     def _act(self, collections: StoreCollections, act: Callable[[StoreCollections], T], *, of_one: bool) -> T:
         until = time.monotonic() + self._seconds
         for pause in _PAUSES:
-            self._sending.begin()
+            self._sending.begin()  # per attempt: only the last one decides whether the outcome is unknown
             try:
                 return act(collections)
             except PyMongoError as fault:
+                # Only a call that surely had no effect may be sent again: a repeated swap would lose against itself.
                 if not is_surely_undone(fault, of_one=of_one) or time.monotonic() + pause >= until:
                     raise
             time.sleep(pause)
@@ -115,23 +116,23 @@ class DriverCalls:
             return self._collections
 
     def shut(self) -> None:
-        """Wait until no call is under way, and hold new ones up."""
-        self._turnstile.shut_gate()
+        """Wait until no call is running, and block new ones."""
+        self._gate.shut_gate()
 
     def open_client(self) -> None:
-        self._turnstile.open_gate()
+        self._gate.open_gate()
 
     def begin_in_child(self) -> None:
-        """Forget the parent's client without touching it. The next call makes another one.
+        """Forget the parent's client without touching it. The next call makes a new one.
 
-        Not at once: the driver puts its own locks right after a fork, and may not have been asked to yet.
+        Not made here: the driver resets its own locks after a fork, and its hook may not have run yet.
         """
         if self._collections is not None:
             _inherited.append(self._collections.client)
         self._begin()
 
     def close(self) -> None:
-        """End connections and the threads that watch the servers. A server that hangs is not waited for."""
+        """Close connections and stop the monitoring threads, without waiting for a server that hangs."""
         with self._lock:
             self._is_closed = True
             collections, self._collections = self._collections, None
@@ -141,10 +142,10 @@ class DriverCalls:
 
 
 class _Sending(threading.local, ConnectionPoolListener):
-    """Whether this thread's call got a connection: before that, nothing of it can have reached a server.
+    """Records whether this thread's call got a connection: before that, nothing of it can have reached a server.
 
-    The driver tells its listeners in the thread of the call. Not told by its errors: a connection that is refused, and one that
-    breaks while the answer is awaited, are both an AutoReconnect.
+    The driver notifies its listeners in the thread of the call. Its errors do not tell: a refused connection, and one that breaks
+    while waiting for the answer, are both an AutoReconnect.
     """
 
     has_begun = False

@@ -26,7 +26,7 @@ from headwater.errors import CorruptionError, HeadwaterError, RefusedError, Unav
 __all__ = ["DRIVER_FAULTS", "driver_error", "duplicates", "is_surely_undone"]
 
 DRIVER_FAULTS = (PyMongoError, BSONError, OverflowError)
-"""All that a call of the driver raises because of the database or of what it shall store."""
+"""Every exception that a driver call raises because of the database or of the values to store."""
 DUPLICATE = 11000
 _REFUSED = {
     2: "",  # BadValue
@@ -52,9 +52,9 @@ _REFUSED = {
     40324: "is the server older than MongoDB 4.4?",
     40415: "",  # an unknown field of a command
 }
-"""What the server will always say to it, and what to do. Sources: ``src/mongo/base/error_codes.yml`` of MongoDB."""
+"""Codes that a repetition does not change, and what to do. Sources: ``src/mongo/base/error_codes.yml`` of MongoDB."""
 _UNDONE = frozenset({24, 112, 10058, 10107, 13435, 14031, 16500})
-"""Codes that a server gives before it has done anything: a lock not got, a conflict rolled back, no primary, no disk, too many requests.
+"""Codes of calls without effect: lock not acquired, conflict rolled back, not the primary, no disk space, too many requests.
 
 Not among them: 91, 189, 11600 and 11602 interrupt what is being done, and 50 and 64 may end the wait for a majority that will come.
 """
@@ -73,9 +73,10 @@ def is_surely_undone(fault: BaseException, *, of_one: bool) -> bool:
 
 
 def duplicates(fault: BulkWriteError) -> list[int] | None:
-    """Which of a bulk call's operations failed because their key was taken; None when anything else went wrong, too."""
+    """The positions of a bulk call's operations that failed on a duplicate key; None if anything else failed as well."""
     details: Mapping[str, Any] = fault.details
     failed = details.get("writeErrors") or []
+    # A write concern error means that the write is not known to survive a failover, so it is not reported as a mere duplicate.
     if details.get("writeConcernErrors") or any(one.get("code") != DUPLICATE for one in failed):
         return None
     return [int(one["index"]) for one in failed]
@@ -86,11 +87,12 @@ def driver_error(
 ) -> HeadwaterError:
     """The error to raise for a call of the driver that failed.
 
-    was_sent      a connection was at hand, so that the server may have got it
+    was_sent      the call had a connection, so the server may have received it
     of_one        the call changes one document at most
     secret        the password, which the driver might repeat
     """
     text = f"{place}: {what}: {_sentence(fault, secret)}"
+    # Invariant: a write that may have reached the server ends as UnknownOutcomeError, unless the error proves that it had no effect.
     is_open = writes and was_sent
     if isinstance(fault, InvalidBSON):
         return CorruptionError(text)
@@ -113,7 +115,7 @@ def driver_error(
 
 
 def _is_drivers_own(fault: BaseException) -> bool:
-    """Whether the driver found, with a connection in its hand, that no time was left to send anything. Servers name their codes."""
+    """Whether the driver had a connection but no time left to send anything. Errors of servers carry a codeName, this one does not."""
     return (
         isinstance(fault, ExecutionTimeout)
         and "codeName" not in (fault.details or {})
@@ -131,7 +133,7 @@ def _code(fault: BaseException) -> int | None:
 
 
 def _sentence(fault: BaseException, secret: str | None) -> str:
-    """The first thing that the server or the driver said, on one line, without its account of the whole topology."""
+    """The first message of the server or the driver on one line, without the description of the topology."""
     text = str(fault)
     if isinstance(fault, BulkWriteError):
         said = [*(fault.details.get("writeErrors") or []), *(fault.details.get("writeConcernErrors") or [])]

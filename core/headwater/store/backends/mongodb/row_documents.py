@@ -36,12 +36,13 @@ _key = struct.Struct(">QQI")
 _move = struct.Struct(">qq")
 _REALM_DIGITS = 16
 _SIZE = {"$cond": [{"$eq": [{"$type": "$d"}, "binData"]}, {"$binarySize": "$d"}, None]}
-"""The value's size; a foreign value has none, and the others of its page are read all the same."""
+"""The value's size; None for a value of another type, so that it does not fail the query for the whole page."""
 
 OBJECT_KEY_FIELDS: Mapping[str, Any] = {"t": 1, "c": 1, "v": 1, "n": 1, "b": _SIZE}
 REFERENCE_KEY_FIELDS: Mapping[str, Any] = {"p": 1, "v": 1, "c": 1, "x": 1}
 
-_INTEGER, _TEXT, _BYTES = (int, Int64), (str,), (bytes,)  # bool is an int, and bytes of other subtypes are bytes: not here
+# Compared by exact type: bool is a subclass of int, and Binary of other subtypes one of bytes. Neither is ever written by us.
+_INTEGER, _TEXT, _BYTES = (int, Int64), (str,), (bytes,)
 _NONE = type(None)
 _OBJECT_TYPES = {"t": _TEXT, "c": _INTEGER, "v": (*_TEXT, _NONE), "n": _INTEGER, "d": _BYTES}
 _OBJECT_KEY_TYPES = {"t": _TEXT, "c": _INTEGER, "v": (*_TEXT, _NONE), "n": _INTEGER, "b": _INTEGER}
@@ -66,7 +67,7 @@ def object_position(key: Any, place: str) -> ObjectPosition:
 
 
 def objects_of_realm(realm: RealmKey) -> tuple[bytes, bytes]:
-    """The first and the last key that rows of a realm can have."""
+    """The smallest and the largest possible key of a realm's rows."""
     return _key.pack(realm, 0, 0), _key.pack(realm, _MOST_ID, _MOST_PART)
 
 
@@ -134,7 +135,7 @@ def reference_position(key: Any, place: str) -> ReferencePosition:
 
 
 def realm_of_references(realm: RealmKey) -> tuple[str, str]:
-    """The key before all that references of a realm can have, and the first one that is behind them."""
+    """A key before all references of a realm, and the first key after them."""
     return reference_id(realm, ""), reference_id(RealmKey(realm + 1), "")
 
 

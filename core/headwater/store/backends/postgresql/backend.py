@@ -37,7 +37,7 @@ from headwater.store.backends.postgresql.statements import FEW, TableNames, scan
 from headwater.store.ids import ObjectId, RealmKey
 
 _EXACT_INDEX_BYTES = 128 << 20
-"""The index of a table whose keys are all counted, a second's work; of a larger one, a sample of pages is looked at."""
+"""Up to this index size all keys are counted, about a second's work; for a larger one, a sample of pages is read."""
 _SAMPLED_PAGES = 5000
 _SAMPLED_ROWS_PER_SPLIT = 50
 
@@ -65,7 +65,7 @@ def _exact(connection: BoundedConnection, table: TableNames, realm: RealmKey | N
 def _sampled(
     connection: BoundedConnection, table: TableNames, realm: RealmKey | None, count: int, pages: int
 ) -> list[Any] | None:
-    """The ends according to some pages; None when these tell too little of a realm, which is then a small one."""
+    """Estimate the ends from a sample of pages; None when it has too few rows of a realm, which then is small."""
     where, values = _where(realm)
     values["percent"] = min(100.0, 100.0 * _SAMPLED_PAGES / max(1, pages))
     source = f"{table.name} TABLESAMPLE SYSTEM (%(percent)s) REPEATABLE (1){where}"
@@ -78,7 +78,7 @@ def _sampled(
 def _every(
     connection: BoundedConnection, table: TableNames, source: str, values: dict[str, Any], rows: int, count: int
 ) -> list[Any]:
-    """The last key of each ``count``-th of the rows, but for the last one."""
+    """The last key of each of ``count`` equal shares of the rows, except the last share."""
     size = max(1, -(-rows // count))
     numbered = f"SELECT {table.columns}, row_number() OVER (ORDER BY {table.columns}) AS number FROM {source}"
     return connection.execute(
@@ -92,7 +92,7 @@ def _where(realm: RealmKey | None) -> tuple[str, dict[str, Any]]:
 
 
 _ROW_BYTES = 64
-"""What a row costs on the way beside its value, about."""
+"""About how many bytes a row takes on the wire in addition to its value."""
 _TRIES = 3
 T = TypeVar("T")
 _position = attrgetter("realm", "id", "part")
@@ -125,7 +125,7 @@ class PostgresqlBackend:
             statement, values = self._sql.create_references, _reference_arrays(chunk)
             made.update(self._call("create references", lambda c: c.answer(statement, values).fetchall(), writes=True))
 
-        # in one order everywhere: two bulk calls for the same names wait for each other, and never both
+        # Sorted, so that all calls lock rows in the same order: two bulk calls for the same names cannot deadlock.
         in_chunks(create, sorted(rows, key=_reference_position), size=_reference_bytes)
         return [_reference_position(row) in made for row in rows]
 
@@ -145,7 +145,7 @@ class PostgresqlBackend:
 
     def write_and_swap(self, rows: Sequence[ObjectRow], seen: ReferenceRow, new: ReferenceRow) -> None:
         what = "write objects and swap a reference"
-        rows = sorted(rows, key=_position)  # in one order everywhere, as for ``write_objects``
+        rows = sorted(rows, key=_position)  # all calls lock rows in the same order and cannot deadlock
         if not rows:
             is_swapped = self._change(what, self._sql.swap_reference, _swap_values(seen, new)) > 0
         elif sum(len(row.value) for row in rows) > BULK_BYTES:
@@ -156,7 +156,7 @@ class PostgresqlBackend:
             raise _beaten(seen)
 
     def _at_once(self, rows: Sequence[ObjectRow], seen: ReferenceRow, new: ReferenceRow) -> tuple[str, Sequence[Any]]:
-        """The statement for so many rows, and its values."""
+        """The statement that writes these rows and swaps the reference, and its values."""
         swap = _swap_values(seen, new)
         if len(rows) <= FEW:
             return self._sql.write_few_and_swap[len(rows) - 1], (*swap, *chain.from_iterable(map(_columns, rows)))
@@ -165,12 +165,12 @@ class PostgresqlBackend:
     def _write_in_chunks(
         self, rows: Sequence[ObjectRow], seen: ReferenceRow, new: ReferenceRow, connection: BoundedConnection
     ) -> bool:
-        """One transaction of several round trips; the swap comes last, so that others wait for as little as possible."""
+        """Write and swap in one transaction of several round trips. The swap locks the reference, so it comes last."""
         with connection.transaction():
             for chunk in chunks(rows, size=_object_bytes, group=_object_of):
                 connection.answer(self._sql.add_objects, _object_arrays(chunk))
             if not connection.answer(self._sql.swap_reference, _swap_values(seen, new)).rowcount:
-                raise psycopg.Rollback
+                raise psycopg.Rollback  # the objects of the earlier chunks go with it: a lost swap leaves nothing behind
             return True
         return False
 
@@ -198,7 +198,7 @@ class PostgresqlBackend:
         def write(chunk: Sequence[ObjectRow]) -> None:
             self._change("write objects", statement, _object_arrays(chunk))
 
-        # in one order everywhere, as above; the parts of an object stay together
+        # Sorted against deadlocks. The group keeps the parts of an object in one statement, so they are written together.
         in_chunks(write, sorted(rows, key=_position), size=_object_bytes, group=_object_of)
 
     def insert_object(self, row: ObjectRow) -> None:
@@ -241,7 +241,8 @@ class PostgresqlBackend:
     def delete_realm(self, realm: RealmKey, limit: int) -> int:
         for _ in range(_TRIES):
             deleted = self._delete_some(realm, limit)
-            # rows that others replace just then stay: none deleted does not mean that none is left
+            # A row that is replaced concurrently has another ctid and is not deleted. So 0 deleted rows do not prove that none is
+            # left, and a purge that believed it would forget the realm too early.
             if (
                 deleted
                 or limit < 1
@@ -274,10 +275,11 @@ class PostgresqlBackend:
         self._pool.close()
 
     def _read(self, what: str, read: Callable[[BoundedConnection], T]) -> T:
-        """Read, and read again on a new connection when the one at hand turned out to be broken: that shows only when it is used."""
+        """Read, and repeat on a new connection if the pooled one was broken, which shows only when it is used."""
         try:
             return self._call(what, read, writes=False)
         except _LostError:
+            # After a server restart all idle connections are broken. A read may be repeated, a write never: it may have happened.
             self._pool.close_idle()
         try:
             return self._call(what, read, writes=False)
@@ -285,7 +287,7 @@ class PostgresqlBackend:
             raise fault.error from fault
 
     def _find(self, what: str, statement: str, values: Sequence[Any]) -> list[Any]:
-        """A row, or none."""
+        """Fetch a short result through the connection's own cursor."""
         return self._read(what, lambda connection: connection.answer(statement, values).fetchall())
 
     def _fetch(
@@ -294,15 +296,15 @@ class PostgresqlBackend:
         return self._read(what, lambda connection: _execute(connection, statement, values, row_factory).fetchall())
 
     def _change(self, what: str, statement: str, values: Sequence[Any] | dict[str, Any]) -> int:
-        """How many rows were written or deleted."""
+        """Run a writing statement. Returns how many rows it wrote or deleted."""
         return self._call(what, lambda connection: connection.answer(statement, values).rowcount, writes=True)
 
     def _call(self, what: str, act: Callable[[BoundedConnection], T], *, writes: bool) -> T:
-        """Let a connection act.
+        """Borrow a connection and call ``act`` with it.
 
-        raises        one of the error tree; _LostError for a read whose connection was lost at once
+        raises        a Headwater error; _LostError for a read whose connection was lost at once
         """
-        pool = self._pool
+        pool = self._pool  # the connection goes back to the pool that lent it
         connection = pool.borrow()
         try:
             result = act(connection)
@@ -316,6 +318,7 @@ class PostgresqlBackend:
                 raise _LostError(error) from fault
             raise error from fault
         except BaseException:
+            # Ctrl-C may leave an unread answer on the connection: the next caller would take it for its own.
             pool.throw_away(connection)
             raise
         pool.give_back(connection)
@@ -356,7 +359,7 @@ def _execute(
     values: Sequence[Any] | dict[str, Any],
     row_factory: Any = psycopg.rows.tuple_row,
 ) -> psycopg.Cursor[Any]:
-    """On a cursor of its own, which takes what it holds with it: that may be much."""
+    """Execute on a new cursor, whose possibly large result is freed with it."""
     cursor = psycopg.Cursor(connection, row_factory=row_factory)
     return cursor.execute(statement.encode(), values, prepare=True, binary=True)
 
@@ -382,7 +385,7 @@ def _moves(row: ReferenceRow) -> bytes:
 
 
 def _swap_values(seen: ReferenceRow, new: ReferenceRow) -> tuple[Any, ...]:
-    """In the order in which the statement asks for them."""
+    """The values of a swap, in the order of the statement's placeholders."""
     where = (seen.realm, seen.name, seen.version, seen.pointer)
     return (new.pointer, new.version, new.created, _recent(new), _moves(new), new.deleted, *where)
 

@@ -28,9 +28,9 @@ _REFUSED_CLASSES = frozenset({"0A", "22", "23", "26", "28", "3D", "3F", "42", "5
 _UNREADABLE = frozenset({"XX001", "XX002"})
 _DISK_FULL = "53100"
 _DIVISION_BY_ZERO = "22012"
-"""How a statement that writes new objects says that one is there with other bytes."""
+"""The SQLSTATE by which a statement that writes new objects reports one that exists with other bytes; see ``statements``."""
 _NEVER_BEGUN = frozenset({"57P03", "57P05", "53300", "28000", "28P01", "3D000"})
-"""Ends of a connection that come before a statement is looked at: starting up, idle for too long, too many, not let in."""
+"""Errors that end a connection before it runs a statement: starting up, idle for too long, too many connections, login refused."""
 _STRANGE = "another program's tables are there: name another schema in the URL's option schema"
 _HINTS = {
     "22P02": _STRANGE,
@@ -68,7 +68,7 @@ _NOT_LET_IN = (
     "is not currently accepting connections",
     "unsupported frontend protocol",
 )
-"""What libpq's messages contain when trying again is of no use. The server's SQLSTATE is not handed on for connections."""
+"""Parts of libpq's messages for errors that a retry does not solve. libpq does not pass on the SQLSTATE of a failed connection."""
 _NOT_THERE = ("database", "role", "user")
 
 
@@ -85,15 +85,16 @@ def is_to_be_replaced(fault: psycopg.Error) -> bool:
 def statement_error(
     fault: psycopg.Error, *, place: str, what: str, writes: bool, hints: Mapping[str, str] = MappingProxyType({})
 ) -> HeadwaterError:
-    """The error to raise for a statement that failed. ``hints``, by SQLSTATE, say better what to do than those for all statements.
+    """The error to raise for a statement that failed. ``hints``, by SQLSTATE, replace the general hints.
 
-    A statement that commits by itself and was answered by an ERROR did not happen. A write without an answer may have happened,
-    also one whose connection was ended by an administrator: that can come just after its commit.
+    A statement that commits by itself and was answered with an ERROR had no effect. A write without an answer may have happened,
+    even if an administrator ended its connection: that can come right after the commit.
     """
     state = fault.sqlstate or ""
     text = f"{place}: {what}: {_sentence(fault)}"
     if hint := hints.get(state) or _HINTS.get(state):
         text += f" ({hint})"
+    # First of all: whatever the SQLSTATE suggests, a write whose commit may have happened must never be reported as undone.
     if writes and _is_open(fault):
         return UnknownOutcomeError(f"{text}; whether it happened is not known")
     if state == _DIVISION_BY_ZERO:
@@ -108,9 +109,9 @@ def statement_error(
 
 
 def connecting_error(fault: psycopg.Error, *, place: str) -> HeadwaterError:
-    """The error to raise when there is no connection to be had.
+    """The error to raise when no connection can be made.
 
-    A server that speaks another language than English is taken to be unavailable whatever it says.
+    Messages are matched in English. A server with another language is reported as unavailable, whatever the cause.
     """
     text = _on_one_line(str(fault))
     is_missing = "does not exist" in text and any(f'{word} "' in text for word in _NOT_THERE)
@@ -123,6 +124,7 @@ def _is_open(fault: psycopg.Error) -> bool:
     state = fault.sqlstate or ""
     if state in _NEVER_BEGUN:
         return False
+    # 40003 is "statement completion unknown", class 08 is a connection exception.
     return is_lost(fault) or state == "40003" or state.startswith("08")
 
 

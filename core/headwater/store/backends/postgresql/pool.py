@@ -21,13 +21,13 @@ from psycopg.errors import _WaitTimeout
 from headwater.errors import RefusedError, UnavailableError
 
 _IDLE_SECONDS = 300.0
-"""A connection that nobody needed for so long is closed."""
+"""A connection that was idle for this long is closed."""
 _CHECK_SECONDS = 0.1
-"""How often a wait looks whether its socket is still there."""
+"""How often a wait checks whether its socket still exists."""
 
 
 class BoundedConnection(psycopg.Connection[Any]):
-    """A connection whose every wait ends after ``answer_seconds``, whatever becomes of the server. Then it is of no use any more."""
+    """A connection whose every wait ends after ``answer_seconds``, even if the server hangs. After that it must not be used again."""
 
     answer_seconds = 10.0
 
@@ -38,21 +38,22 @@ class BoundedConnection(psycopg.Connection[Any]):
         self._poll.register(self.pgconn.socket, select.POLLIN)
 
     def wait(self, gen: Any, interval: float = _CHECK_SECONDS, timeout: float | None = None) -> Any:
-        """psycopg waits here for each answer, by itself for ever."""
+        """Wait for an answer, with a time limit. psycopg itself waits here for ever."""
         limit = self.answer_seconds if timeout is None else min(timeout, self.answer_seconds)
         try:
             return waiting.wait(gen, self.pgconn.socket, _CHECK_SECONDS, limit)
         except _WaitTimeout:
+            # The answer may still arrive: the caller throws this connection away, or it would answer the next statement.
             raise NoAnswerError(f"no answer within {limit:g} s") from None
 
     def is_stale(self) -> bool:
-        """Whether the server has said something, or gone, while nobody asked. Costs no round trip."""
+        """Whether the server sent something unasked, or closed the connection. Costs no round trip."""
         return self.closed or bool(self._poll.poll(0))
 
     def answer(self, statement: str, values: Sequence[Any] | dict[str, Any]) -> psycopg.Cursor[Any]:
-        """The answer to a statement, a short one, to be read before anybody asks this connection again.
+        """Execute a statement with a short answer, which must be read before the connection is used again.
 
-        It is always the same cursor: making one takes as long as half of what the client has to do for such a statement.
+        Always uses the same cursor: creating one takes half as long as everything else the client does for such a statement.
         """
         return self._cursor.execute(statement.encode(), values, prepare=True, binary=True)
 
@@ -61,18 +62,19 @@ class BoundedConnection(psycopg.Connection[Any]):
         return psycopg.Cursor(self)
 
     def only_row(self, statement: str, values: Any = None) -> tuple[Any, ...]:
-        """What a statement says that always has one row."""
+        """The row of a statement that always returns exactly one."""
         row: tuple[Any, ...] | None = self.execute(statement.encode(), values).fetchone()
         assert row is not None
         return row
 
     def __del__(self, *arguments: Any) -> None:
-        if getattr(self, "_process", None) == os.getpid():  # a child only forgets what it inherited
+        # A forked child must not close an inherited connection: that would send a Terminate message on the parent's socket.
+        if getattr(self, "_process", None) == os.getpid():
             super().__del__(*arguments)
 
 
 class NoAnswerError(psycopg.OperationalError):
-    """Nothing came in time."""
+    """The server did not answer in time."""
 
 
 class ConnectionPool:
@@ -90,13 +92,13 @@ class ConnectionPool:
         self._size = size
         self._wait_seconds = wait_seconds
         self._condition = threading.Condition(threading.Lock())
-        self._idle: list[tuple[float, BoundedConnection]] = []
-        self._busy = 0
+        self._idle: list[tuple[float, BoundedConnection]] = []  # the one used longest ago comes first
+        self._busy = 0  # invariant: 0 <= _busy <= _size; counts borrowers, even before they have a connection
         self._is_shut = False
         self._is_closed = False
 
     def borrow(self) -> BoundedConnection:
-        """A connection for one call, to be given back.
+        """Borrow a connection for one call; return it with ``give_back`` or ``throw_away``.
 
         raises        UnavailableError when none becomes free in time, RefusedError when the pool is closed; or what ``connect`` raises
         """
@@ -107,6 +109,8 @@ class ConnectionPool:
                 )
             if self._is_closed:
                 raise RefusedError(f"{self._place}: this store is closed: open another one")
+            # Counted before the connection is made, so that concurrent callers never exceed ``size``. Connecting itself happens
+            # outside the lock: a slow server must not block those who give connections back.
             self._busy += 1
         try:
             return self._pop() or self._connect()
@@ -118,19 +122,19 @@ class ConnectionPool:
         self._leave(connection)
 
     def throw_away(self, connection: BoundedConnection) -> None:
-        """Instead of giving it back: it failed."""
+        """Close a connection that failed, instead of giving it back."""
         connection.close()
         self._leave(None)
 
     def close_idle(self) -> None:
-        """Close those that nobody uses: they go to a server that is not there any more."""
+        """Close all idle connections: their server is gone."""
         with self._condition:
             idle, self._idle = self._idle, []
         for _, connection in idle:
             connection.close()
 
     def shut(self) -> None:
-        """Give none out any more, and wait until all are back."""
+        """Lend no more connections, and wait until all have been returned."""
         with self._condition:
             self._is_shut = True
             self._condition.wait_for(lambda: not self._busy)
@@ -141,14 +145,14 @@ class ConnectionPool:
             self._condition.notify_all()
 
     def anew(self) -> ConnectionPool:
-        """In a forked child: a pool like this one, without its connections, which are the parent's."""
+        """Make the pool of a forked child: like this one, but without its connections, which belong to the parent."""
         _inherited.append(self)
         pool = ConnectionPool(self._connect, place=self._place, size=self._size, wait_seconds=self._wait_seconds)
         pool._is_closed = self._is_closed
         return pool
 
     def close(self) -> None:
-        """Close all connections; those in use when they come back."""
+        """Close all connections; those in use are closed when they are returned."""
         with self._condition:
             self._is_closed = True
             self._condition.notify_all()
@@ -172,6 +176,7 @@ class ConnectionPool:
         surplus = None
         with self._condition:
             self._busy -= 1
+            assert self._busy >= 0, "a connection was returned twice"
             if connection is not None:
                 if self._is_closed:
                     surplus = connection
@@ -179,10 +184,11 @@ class ConnectionPool:
                     self._idle.append((now, connection))
                     if self._idle[0][0] < now - _IDLE_SECONDS:
                         surplus = self._idle.pop(0)[1]
+            # ``shut`` waits for the last connection while borrowers wait too: one notification could wake the wrong waiter.
             self._condition.notify_all() if self._is_shut else self._condition.notify()
         if surplus is not None:
             surplus.close()
 
 
 _inherited: list[ConnectionPool] = []
-"""Of the parent, from before a fork. Kept, so that nobody collects and thereby touches their connections."""
+"""Pools of the parent process. Kept alive, so that garbage collection does not touch their connections."""

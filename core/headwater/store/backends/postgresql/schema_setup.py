@@ -25,7 +25,8 @@ from headwater.store.urls import BackendKind, StoreUrl, UrlOption, as_count, as_
 _OLDEST = 120000
 _SESSION = {
     "default_transaction_isolation": "read committed",
-    # Every statement finds its rows by the primary key. A plan made while the tables were empty would read them whole, and be kept.
+    # Every statement finds its rows by the primary key. A plan made while the tables were empty would read whole tables, and a
+    # session keeps its plans.
     "plan_cache_mode": "force_generic_plan",
     "enable_seqscan": "off",
     "enable_bitmapscan": "off",
@@ -35,7 +36,7 @@ _SESSION = {
 }
 """Settings of every session of ours. Source: PostgreSQL documentation, chapter "Server Configuration", section "Query Planning"."""
 _LATER_MARGIN = 0.1
-"""By how much the server gives up earlier than we: its answer is certain, our time-out is not."""
+"""The share by which the server's time-out ends before ours: its answer is certain, whereas after ours the outcome is unknown."""
 
 
 def _as_schema(text: str) -> str:
@@ -98,7 +99,7 @@ def _open(url: StoreUrl, options: Mapping[str, Any], create: bool) -> Postgresql
 
 
 def _parameters(url: StoreUrl, options: Mapping[str, Any]) -> dict[str, Any]:
-    """libpq's parameters. What stands neither in the URL nor in its options, libpq takes from its environment."""
+    """libpq's parameters. libpq takes from its environment what neither the URL nor its options set."""
     try:
         parameters: dict[str, Any] = conninfo_to_dict(f"postgresql://{url.place}/{quote(url.path, safe='')}")
     except psycopg.Error as fault:
@@ -116,12 +117,13 @@ def _parameters(url: StoreUrl, options: Mapping[str, Any]) -> dict[str, Any]:
         "client_encoding": "UTF8",
         "connect_timeout": max(2, ceil(options["connect_timeout"])),
         "fallback_application_name": "headwater",
+        # of several hosts only the one that takes writes; a standby would also return outdated references
         "target_session_attrs": "primary",
     }
 
 
 class _Adapters:
-    """How values are sent: every integer as a bigint, so that a statement has one plan."""
+    """Adapters that send every integer as a bigint, so that a statement has only one plan."""
 
     def __init__(self) -> None:
         self.adapters = AdaptersMap(psycopg.adapters)
@@ -160,6 +162,7 @@ def _begin_session(connection: BoundedConnection, place: str, answer_seconds: fl
     limit = str(max(1, int(answer_seconds * (1 - _LATER_MARGIN) * 1000)))
     settings = _SESSION | {"statement_timeout": limit, "idle_in_transaction_session_timeout": limit}
     calls = ", ".join("set_config(%s, %s, false)" for _ in settings)
+    # synchronous_commit = off acknowledges commits that a crash of the server loses. Stricter values of the server stay.
     durable = (
         "set_config('synchronous_commit', CASE WHEN current_setting('synchronous_commit') = 'off' THEN 'on'"
         " ELSE current_setting('synchronous_commit') END, false)"
@@ -180,8 +183,9 @@ def _set_up(connection: BoundedConnection, place: str, schema: str, *, create: b
         raise NotFoundError(f"there is no store at {place}: schema {schema} holds no Headwater tables")
     if found is None:
         with connection.transaction():
-            # CREATE ... IF NOT EXISTS fails when two do it at once
+            # CREATE ... IF NOT EXISTS fails when two sessions run it at once, so they take turns by an advisory lock.
             connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"headwater set-up {schema}",))
+            # Checked again under the lock: another session may have created the tables meanwhile.
             found = _version(connection, schema)
             if found is None:
                 if connection.only_row("SELECT count(*) FROM pg_namespace WHERE nspname = %s", (schema,)) == (0,):
@@ -199,7 +203,7 @@ def _set_up(connection: BoundedConnection, place: str, schema: str, *, create: b
 
 
 def _version(connection: BoundedConnection, schema: str) -> int | None:
-    """None: it is not set up. Asks the catalog's tables, for ``to_regclass`` may answer from before the lock was waited for."""
+    """The schema's version; None if it is not set up. Queries pg_class, because ``to_regclass`` may answer from before the lock."""
     there = (
         "SELECT count(*) FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = relnamespace WHERE nspname = %s AND relname = %s"
     )
@@ -209,7 +213,7 @@ def _version(connection: BoundedConnection, schema: str) -> int | None:
 
 
 def _opening_error(fault: psycopg.Error, place: str, schema: str) -> HeadwaterError:
-    """Setting up again does no harm, so its outcome need not be known."""
+    """The error for a failed set-up. Repeating it does no harm, so an unknown outcome becomes UnavailableError."""
     missing = f"let the owner of the schema {schema} open this store once, then grant its rights to this role"
     error = statement_error(fault, place=place, what="set up", writes=False, hints={"42501": missing})
     return UnavailableError(str(error)) if isinstance(error, UnknownOutcomeError) else error

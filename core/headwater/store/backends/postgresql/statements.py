@@ -29,7 +29,7 @@ _OBJECTS = (
 _OBJECT_KINDS = ("bigint", "bigint", "bigint", "int", "int", "text", "text", "bytea")
 """The types of an object's columns."""
 FEW = 4
-"""Up to so many objects are written as values, more as arrays: with two, values take 140 µs where arrays take 160."""
+"""Up to this many objects are written as values, more as arrays: with two, values take 140 µs where arrays take 160."""
 _REPLACE = (
     "ON CONFLICT (realm, id, part) DO UPDATE SET created = excluded.created, parts = excluded.parts, type = excluded.type,"
     " token = excluded.token, value = excluded.value"
@@ -39,8 +39,8 @@ _KEEP = (
     "ON CONFLICT (realm, id, part) DO UPDATE SET created = excluded.created, token = excluded.token, parts = CASE"
     " WHEN o.type = excluded.type AND o.value = excluded.value THEN excluded.parts ELSE excluded.parts / 0 END"
 )
-"""As _REPLACE, for rows that are there with the same type and value. For others it fails: by a division by zero, since no
-statement of plain SQL can raise an error of its own, and one that has swapped a reference cannot be taken back without."""
+"""Update rows that exist with the same type and value; fail for others. It fails by a division by zero: plain SQL cannot raise an
+error of its own, and only an error undoes a statement that has already swapped a reference."""
 
 
 class TableNames(NamedTuple):
@@ -64,7 +64,7 @@ class TableNames(NamedTuple):
 
 
 class TableStatements(NamedTuple):
-    """Those that are always the same, called like the methods that need them."""
+    """The constant statements, named like the methods that use them."""
 
     refs: TableNames
     objs: TableNames
@@ -170,10 +170,10 @@ def _swap(refs: str) -> str:
 
 
 def _write_and_swap(refs: str, objs: str, source: str) -> str:
-    """Swap, and write objects only where that hit.
+    """The statement that swaps a reference, and writes objects only if the swap succeeded.
 
-    The swap's answer is asked before the first object is inserted, so that one who is beaten, or waits for another's lock on the
-    reference, has written nothing.
+    The swap is evaluated before the first insertion, so a caller that loses the swap, or waits for another's lock on the reference,
+    has written nothing.
     """
     gone = _delete_beyond(objs, "s CROSS JOIN w")
     return (
@@ -188,7 +188,7 @@ def _values(count: int) -> str:
 
 
 def _delete_beyond(objs: str, source: str) -> str:
-    """Delete what objects that are written, ``w`` of the source, have beyond their parts."""
+    """The statement that deletes the surplus parts of objects that are written (``w`` of the source)."""
     return (
         f"DELETE FROM {objs} WHERE ctid = ANY (ARRAY (SELECT o.ctid FROM {source} CROSS JOIN LATERAL (SELECT o.ctid"
         f" FROM {objs} AS o WHERE o.realm = w.realm AND o.id = w.id AND o.part >= w.parts OFFSET 0) AS o WHERE w.part = 0))"
@@ -196,10 +196,10 @@ def _delete_beyond(objs: str, source: str) -> str:
 
 
 def scan(table: TableNames, split: ScanSplit[Any], after: tuple[Any, ...] | None) -> tuple[str, dict[str, Any]]:
-    """A page of a scan and its values but for ``limit``: one walk along the primary key, from the first row to the last.
+    """The statement for a page of a scan, and its values without ``limit``: one walk along the primary key.
 
-    The start has to be one comparison of whole keys: beside ``realm = ...`` PostgreSQL would begin with the realm's first row.
-    Ends in other realms count for nothing.
+    The start must be one comparison of whole keys: with an additional ``realm = ...`` PostgreSQL would begin at the realm's first row.
+    Ends in other realms are ignored.
     """
     conditions: list[str] = []
     values: dict[str, Any] = {}
@@ -222,10 +222,10 @@ def scan(table: TableNames, split: ScanSplit[Any], after: tuple[Any, ...] | None
 
 
 def set_up(schema: str) -> tuple[str, ...]:
-    """What makes the tables and then the mark that they are there; for one transaction.
+    """The statements that create the tables and then the version row, to be run in one transaction.
 
-    Names are in the order of their bytes. Values are compressed already: they go into the row, or aside, as they are. Pages of
-    references keep room for the next version of a row, so that a swap need not touch the index.
+    Names are ordered by their bytes (COLLATE "C"). Values are compressed already, so they are stored uncompressed (EXTERNAL). Pages
+    of references keep free space for the next version of a row (fillfactor), so that a swap need not touch the index.
     """
     schema = f'"{schema}"'
     return (

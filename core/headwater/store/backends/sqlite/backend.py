@@ -45,7 +45,7 @@ _IS_OURS = (
     "realm < '' AND id < '' AND part < '' AND created < '' AND parts < '' AND type >= '' AND type < x''"
     " AND (token IS NULL OR token >= '' AND token < x'')"
 )
-"""Whether the columns beside the value hold what we write: SQLite lets any value into any column, and puts numbers before texts
+"""Whether the columns other than the value hold values of our types: SQLite lets any value into any column, and puts numbers before texts
 before bytes. A comparison costs a tenth of what a look at the type costs here."""
 _OBJECT = "SELECT id, type, value, created, token, parts FROM objs"
 _OBJECT_KEY = f"SELECT realm, id, part, type, created, token, parts, CASE WHEN {_IS_OURS} THEN length(value) END FROM objs"
@@ -63,7 +63,7 @@ _REPLACE = (
 _IDS_AT_ONCE = 250
 """Ids that one SELECT statement looks for; no quicker with more."""
 _ROWS_AT_ONCE = 100
-"""Rows of one INSERT statement: twice as fast as a statement for each; no faster with more."""
+"""Rows of one INSERT statement: twice as fast as one statement per row; no faster with more."""
 _OBJECT_TYPES = {(str, bytes, int, str, int), (str, bytes, int, type(None), int)}
 _NUMBER: set[type] = {int}
 _TEXT: set[type] = {str}
@@ -74,7 +74,7 @@ _REFERENCE_TYPES = (*_REFERENCE_KEY_TYPES[:5], _BYTES, _BYTES, _NUMBER_OR_NONE)
 
 
 class SqliteBackend:
-    """The two row spaces as two tables."""
+    """References and objects as two tables of one file."""
 
     capabilities = Capabilities(ordered_keys=True, bulk_realm_deletion=True, atomic_commits=True)
 
@@ -87,8 +87,9 @@ class SqliteBackend:
         self._file = SqliteFile(path, timeout_seconds=timeout_seconds)
         try:
             if _has_content(path):
+                # Before anything opens the file: SQLite would create a new, empty log and hide that commits are missing.
                 self._file.check_log_is_there()
-            # First without the write-ahead log: switching to it would change a file that may be another program's.
+            # The first look does not switch to a write-ahead log: that would change a file that may belong to another program.
             is_there = _has_content(path) and self._file.look("open", self._is_set_up)
             if not is_there and not create:
                 raise NotFoundError(f"there is no store in {path}")
@@ -99,7 +100,8 @@ class SqliteBackend:
             raise
 
     def _is_set_up(self, connection: sqlite3.Connection) -> bool:
-        # in one statement: between two, another process may set it up
+        # One statement reads the version and the tables: between two, another process could set the file up, and version 0 with
+        # our tables would look like another program's database.
         rows = connection.execute(
             "SELECT user_version, name FROM pragma_user_version LEFT JOIN sqlite_master ON type = 'table'"
         )
@@ -116,9 +118,11 @@ class SqliteBackend:
         return bool(found)
 
     def _set_up(self, connection: sqlite3.Connection) -> None:
-        if not self._is_set_up(connection):  # by another process meanwhile
+        # Checked again inside the write transaction: another process may have set the file up since the first check.
+        if not self._is_set_up(connection):
             for name, columns in _TABLES.items():
                 connection.execute(f"CREATE TABLE {name} ({columns}")
+            # In the same transaction as the tables: a crash leaves all of them, or an empty file.
             connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
     def _change(self, what: str, statement: str, values: Sequence[Any]) -> int:
@@ -147,9 +151,11 @@ class SqliteBackend:
             raise _beaten(seen)
 
     def write_and_swap(self, rows: Sequence[ObjectRow], seen: ReferenceRow, new: ReferenceRow) -> None:
-        """One transaction, and one wait for the disk."""
+        """Write objects and swap the reference in one transaction, with one wait for the disk."""
 
         def write(connection: sqlite3.Connection) -> bool:
+            # The swap comes first: a lost one writes no objects. Both are one transaction, so no reader sees the reference
+            # without its objects, and a collision of ids rolls the swap back.
             if not connection.execute(_SWAP, _swap_values(seen, new)).rowcount:
                 return False
             _write(connection, rows, are_new=True)
@@ -197,6 +203,7 @@ class SqliteBackend:
             raise SwapConflictError(f"object {row.id:016x} of realm key {row.realm} was changed by another")
 
     def delete_objects(self, keys: Sequence[ObjectKey]) -> int:
+        # Creation time and token make the deletion conditional: a row that was rewritten after the scan stays.
         statement = "DELETE FROM objs WHERE realm = ? AND id = ? AND part = ? AND created = ? AND token IS ?"
         values = [(k.realm, k.id, k.part, k.created, k.token) for k in keys]
         return self._file.write("delete objects", lambda c: c.executemany(statement, values).rowcount) if keys else 0
@@ -235,7 +242,7 @@ class SqliteBackend:
         return self._split("objs", ("realm", "id", "part"), realm, count)
 
     def _split(self, table: str, key: tuple[str, ...], realm: RealmKey | None, count: int) -> list[ScanSplit[Any]]:
-        """Every so many-th key is an end; SQLite finds them by counting along the index."""
+        """Split at every ``size``-th key, which SQLite finds by counting along the index."""
 
         def find_ends(connection: sqlite3.Connection) -> list[tuple[Any, ...]]:
             condition, values = _condition(key, realm, None, None)
@@ -299,7 +306,7 @@ class SqliteBackend:
         )
 
     def _objects(self, realm: RealmKey, part: int, found: list[tuple[Any, ...]]) -> dict[ObjectId, ObjectRow]:
-        """Rows of different ids, whose columns hold what we write."""
+        """Convert database rows of different ids; CorruptionError for a row whose columns have other types than ours."""
         rows = {
             object_id: ObjectRow(
                 realm=realm, id=object_id, part=part, type=name, value=value, created=created, token=token, parts=parts
@@ -319,9 +326,9 @@ def _beaten(seen: ReferenceRow) -> SwapConflictError:
 def _condition(
     key: tuple[str, ...], realm: RealmKey | None, after: tuple[Any, ...] | None, until: tuple[Any, ...] | None
 ) -> tuple[str, tuple[Any, ...]]:
-    """Behind ``after`` and up to ``until``.
+    """The condition for keys after ``after`` and up to ``until``.
 
-    Within a realm the key is compared without it: given both, SQLite takes ``realm = ?`` for the whole range of the index and looks
+    Within a realm the key is compared without the realm: given both, SQLite takes ``realm = ?`` for the whole range of the index and looks
     at every row of the realm before the page.
     """
     terms: list[tuple[str, tuple[Any, ...]]] = []
@@ -364,14 +371,17 @@ def _values(rows: Sequence[ObjectRow]) -> tuple[Any, ...]:
 
 
 def _write(connection: sqlite3.Connection, rows: Sequence[ObjectRow], *, are_new: bool) -> None:
-    """Insert or replace. Rows whose ids are new cost a look at where they will stand, and their insertion."""
+    """Insert or replace. New ids cost one look at their range of the index, and the insertion."""
+    # Asked before the insertion, which would answer it with its own rows.
     may_replace = _has_rows_between(connection, rows)
     if not _insert_new(connection, rows):
         if are_new:
+            # Before the first replacement. Rows inserted so far are equal to themselves, and a CollisionError rolls them back.
             _check_equal(connection, rows)
         for batch in _batches(rows):
             connection.execute(_insertion(len(batch)) + _REPLACE, _values(batch))
     if may_replace:
+        # Surplus parts of an earlier, longer version go: a reader must not put parts of two versions together.
         connection.executemany(
             "DELETE FROM objs WHERE realm = ? AND id = ? AND part >= ?",
             [(row.realm, row.id, row.parts) for row in rows if row.part == 0],
@@ -379,7 +389,7 @@ def _write(connection: sqlite3.Connection, rows: Sequence[ObjectRow], *, are_new
 
 
 def _has_rows_between(connection: sqlite3.Connection, rows: Sequence[ObjectRow]) -> bool:
-    """Whether anything stands between the least and the largest of some ids: False only where none of them has a row."""
+    """Whether any row lies between the smallest and the largest of the ids. False only if none of them has a row."""
     realms = {row.realm for row in rows}  # none for no rows
     ids = [row.id for row in rows]
     statement = "SELECT 1 FROM objs WHERE realm = ? AND id BETWEEN ? AND ? LIMIT 1"
@@ -387,7 +397,7 @@ def _has_rows_between(connection: sqlite3.Connection, rows: Sequence[ObjectRow])
 
 
 def _insert_new(connection: sqlite3.Connection, rows: Sequence[ObjectRow]) -> bool:
-    """Insert rows as long as none of them is there; False at the first batch with one that is."""
+    """Insert rows batch by batch. Returns False at the first batch that contains a row that exists."""
     for batch in _batches(rows):
         if connection.execute(f"{_insertion(len(batch))} ON CONFLICT DO NOTHING", _values(batch)).rowcount < len(batch):
             return False
@@ -395,7 +405,7 @@ def _insert_new(connection: sqlite3.Connection, rows: Sequence[ObjectRow]) -> bo
 
 
 def _check_equal(connection: sqlite3.Connection, rows: Sequence[ObjectRow]) -> None:
-    """Pass when every row that is there has the type and the value of the one that is written."""
+    """Raise CollisionError if a row exists with another type or value than the one to be written."""
     statement = "SELECT type, value FROM objs WHERE realm = ? AND id = ? AND part = ?"
     for row in rows:
         there = connection.execute(statement, (row.realm, row.id, row.part)).fetchone()
@@ -418,7 +428,7 @@ def _object_values(row: ObjectRow) -> tuple[Any, ...]:
 
 
 def _has_content(path: Path) -> bool:
-    """Whether there is a file that is not empty, or something that is no file, for SQLite to say what is wrong with it."""
+    """Whether there is a non-empty file, or something that is not a file, so that SQLite reports what is wrong with it."""
     try:
         return path.stat().st_size > 0
     except FileNotFoundError:

@@ -35,24 +35,24 @@ _FIRST_SECONDS, _LAST_SECONDS = 0.002, 0.0002
 """The longest sleep between two looks, at first and after a while. A look takes about 10 µs of a processor."""
 _WHILE_SECONDS = 0.01
 _COURTESY_SECONDS = 0.001
-"""The longest sleep of one who lets others go first: some writes' time."""
+"""The longest sleep of a process that lets others go first: the time of a few writes."""
 
 
 class WriterTurns:
-    """One process' turns at a file. For one thread at a time.
+    """The turns of one process at writing to a file. For one thread at a time.
 
-    timeout_seconds  how long it waits for one
+    timeout_seconds  how long it waits for a turn
     """
 
     def __init__(self, timeout_seconds: float) -> None:
         self._timeout = timeout_seconds
         self._since: float | None = None
-        """When it found others writing, without having written since."""
+        """The time at which it first found others writing, if it has not written since."""
         self.is_courteous = False
-        """Whether it will let others go first when it begins the next time."""
+        """Whether it lets others go first at its next turn."""
 
     def begin_turn(self, connection: sqlite3.Connection) -> None:
-        """Begin a transaction when no other process has one that writes.
+        """Begin a write transaction as soon as no other process has one.
 
         raises        sqlite3.OperationalError, busy, when others write all the time
         """
@@ -68,7 +68,7 @@ class WriterTurns:
             _sleep(_FIRST_SECONDS + (_LAST_SECONDS - _FIRST_SECONDS) * waited)
 
     def end_turn(self, *, has_written: bool) -> None:
-        """After the transaction. One that changed nothing, as a swap that was beaten, will come again and has not had its turn."""
+        """End the turn. A transaction without changes, such as a lost swap, will be repeated and does not count as a turn."""
         if has_written:
             self.is_courteous = self._since is not None
             self._since = None
@@ -103,7 +103,7 @@ _PASSING = {
     sqlite3.SQLITE_NOMEM,
     sqlite3.SQLITE_PROTOCOL,
 }
-"""What may be better at the next try."""
+"""Result codes after which a repetition may succeed."""
 _LASTING = {
     sqlite3.SQLITE_AUTH: "it does not allow this",
     sqlite3.SQLITE_NOLFS: "its file system takes no files of that size",
@@ -111,9 +111,9 @@ _LASTING = {
     sqlite3.SQLITE_READONLY: "it cannot be written: change the owner or the mode of the file and its folder, or where they are mounted",
     sqlite3.SQLITE_TOOBIG: "a value is larger than this SQLite takes",
 }
-"""What a person has to change."""
+"""Result codes that a person must resolve, and how."""
 _HARMLESS = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_INTERRUPT}
-"""After these a connection is as good as before."""
+"""Result codes after which the connection can be used on."""
 
 
 _PAUSE_SECONDS = 0.005
@@ -129,7 +129,7 @@ class SqliteFile:
         self.path = path
         self._log = path.with_name(path.name + "-wal")
         self._path_text, self._log_text = os.fspath(self.path), os.fspath(self._log)
-        """As texts, for a commit looks at both: a path takes longer than the look itself."""
+        """Paths as text, because every commit checks both files: converting a Path takes longer than the check."""
         self._timeout = timeout_seconds
         self._is_closed = False
         self._identity: tuple[int, int] | None = None
@@ -137,15 +137,15 @@ class SqliteFile:
 
     def _begin(self) -> None:
         self._local = threading.local()
-        self._turnstile = ForkGate()
+        self._gate = ForkGate()
         self._lock = threading.Lock()
         self._writing = threading.RLock()
         self._turns = WriterTurns(self._timeout)
         self._open: list[tuple[threading.Thread, sqlite3.Connection]] = []
 
     def read(self, what: str, work: Callable[[sqlite3.Connection], T]) -> T:
-        """What ``work`` returned, whose statements each see the file as it is when they begin."""
-        with self._turnstile as is_nested:
+        """Run ``work`` and return its result. Each of its statements sees the file as of its own start."""
+        with self._gate as is_nested:
             self._check_transaction(what, is_nested=is_nested)
             try:
                 return self._patiently(lambda: work(self._connection()))
@@ -154,7 +154,7 @@ class SqliteFile:
 
     def look(self, what: str, work: Callable[[sqlite3.Connection], T]) -> T:
         """Read through a connection that is closed again and changes no file, not even its journal mode to a write-ahead log."""
-        with self._turnstile:
+        with self._gate:
             try:
                 with closing(sqlite3.connect(self.path, timeout=self._timeout, isolation_level=None)) as connection:
                     return self._patiently(lambda: work(connection))
@@ -162,7 +162,7 @@ class SqliteFile:
                 raise self._meaning(what, fault) from fault
 
     def _patiently(self, work: Callable[[], T]) -> T:
-        """Again while the file is busy, which it seldom is for readers: while a log is recovered, or the last process leaves."""
+        """Repeat ``work`` while the file is busy, which is rare for readers: during recovery of a log, or while the last process leaves."""
         until = time.monotonic() + self._timeout
         while True:
             try:
@@ -178,52 +178,58 @@ class SqliteFile:
         raises        UnavailableError when the disk is full, also where the COMMIT finds that; UnknownOutcomeError when it fails for
                       another reason than that and a busy file: what it had written to the log may be found there after a crash
         """
-        with self._turnstile as is_nested:
+        with self._gate as is_nested:
             self._check_transaction(what, is_nested=is_nested)
             try:
-                # Threads queue here, and one of them stands for its process among the others.
+                # The threads of a process wait here, so that at most one of them competes with other processes for the file.
                 if not self._writing.acquire(timeout=self._timeout):
                     raise UnavailableError(f"{self.path}: {what}: other threads were writing for {self._timeout:g} seconds")
                 return self._transact(what, work)
             except sqlite3.Error as fault:
                 raise self._meaning(what, fault) from fault
             finally:
-                # Ctrl-C may hit just after the lock was taken: only the lock itself knows for sure whose it is.
+                # Ctrl-C may come right after the lock was acquired, so no variable can tell whether it was. Releasing a lock of
+                # another thread, or an RLock that is not held, raises RuntimeError.
                 with suppress(RuntimeError):
                     self._writing.release()
 
     def _check_transaction(self, what: str, *, is_nested: bool) -> None:
         """Keep the handler of a signal out of the transaction that it interrupts: it would see, and write, half of it.
 
-        Only for those inside the turnstile: before it, a fork may be closing the connection at this moment.
+        Call this only inside the gate: outside it, a fork may be closing the connection at this moment.
         """
         connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
         if connection is None or not connection.in_transaction:
             return
         if is_nested:
             raise UnavailableError(f"{self.path}: {what}: this thread is writing already: try again when that has ended")
-        self._discard()  # what Ctrl-C has left of a transaction
+        # Ctrl-C left a transaction open in this thread: closing the connection rolls it back.
+        self._discard()
 
     def _transact(self, what: str, work: Callable[[sqlite3.Connection], T]) -> T:
         connection = self._connection()
+        # Both checks come before BEGIN: SQLite would go on writing to a file or log that was removed, and the commits would be lost.
         self._check_place()
         self._check_log()
         try:
             self._turns.begin_turn(connection)
             changes = connection.total_changes
             answer = work(connection)
+            # Checked again right before the COMMIT, because ``work`` may have waited and taken its time.
             self._check_place()
             try:
                 connection.execute("COMMIT")
             except sqlite3.Error as fault:
-                # A busy file: nothing was written. A full disk: the frame that makes a commit of those before it is the last one,
-                # and the disk had no room for it or for one before; what could not be brought to the disk is another error.
+                # A busy file: the transaction is still open, and nothing was written. A full disk: the last frame of the log makes
+                # the ones before it a commit, and there was no room for it or for an earlier one. Any other fault, such as a failed
+                # fsync, may leave a complete commit in the log: the outcome is unknown.
                 if connection.in_transaction or _code(fault) == sqlite3.SQLITE_FULL:
                     raise
                 raise UnknownOutcomeError(f"{self.path}: {what}: commit: {fault}") from fault
             self._turns.end_turn(has_written=connection.total_changes > changes)
             return answer
         except UnknownOutcomeError:
+            # No ROLLBACK here: the connection is closed, and the next one reads from the log what has become of the commit.
             self._discard()
             raise
         except BaseException:
@@ -232,7 +238,7 @@ class SqliteFile:
             raise
 
     def _check_place(self) -> None:
-        """That the path still names the file which was opened: SQLite would go on writing to one that was removed or replaced."""
+        """Check that the path still names the opened file: SQLite would go on writing to one that was removed or replaced."""
         identity = _identity_of(self._path_text)
         if self._identity is None:
             self._identity = identity
@@ -243,7 +249,7 @@ class SqliteFile:
             )
 
     def _check_log(self) -> None:
-        """That the log of this thread's connection still has its name. SQLite would go on writing to one that was removed."""
+        """Check that the log of this thread's connection still has its name: SQLite would go on writing to one that was removed."""
         if _identity_of(self._log_text) != self._local.log:
             raise RefusedError(
                 f"{self._log}: the log was removed or replaced while this store was open: nothing more is written. Do not open the store"
@@ -252,19 +258,19 @@ class SqliteFile:
             )
 
     def check_log_is_there(self) -> None:
-        """That nobody removed the log between the end of a process that was killed and now.
+        """Check that the log was not removed after a process was killed.
 
-        Whoever ends normally removes the index of the log, and then the log; whoever begins makes the log first::
+        A process that ends normally removes the index of the log, and then the log; one that begins creates the log first::
 
             this process              another one
             no log
                                       begins: a log, its index
-            an index                  so the log is looked for again
+            an index                  so it looks for the log again
 
         raises        RefusedError when only the index is left
         """
         index = self.path.with_name(self.path.name + "-shm")
-        # of a name that is too long there is nothing, where Path.exists would raise
+        # os.path.exists returns False for a name that is too long, where Path.exists would raise.
         if not os.path.exists(self._log) and os.path.exists(index) and not os.path.exists(self._log):  # noqa: PTH110
             raise RefusedError(
                 f"{self._log}: the log is not there, though no process has closed the store: commits that it held are missing. Put it back"
@@ -274,7 +280,7 @@ class SqliteFile:
     def _roll_back(self, connection: sqlite3.Connection) -> None:
         try:
             connection.execute("ROLLBACK")
-        except sqlite3.Error:  # whoever lets go of a connection rolls back as well; the first fault tells more
+        except sqlite3.Error:  # closing the connection rolls back as well; the first fault is the one to report
             self._discard()
 
     def _connection(self) -> sqlite3.Connection:
@@ -285,6 +291,7 @@ class SqliteFile:
             connection = self._connect()
             self._local.connection = connection
             with self._lock:
+                # Threads do not say when they end, so their connections are closed when the next thread arrives.
                 self._close_those_of(lambda thread: not thread.is_alive())
                 self._open.append((threading.current_thread(), connection))
         return connection
@@ -293,8 +300,10 @@ class SqliteFile:
         connection = sqlite3.connect(self.path, timeout=0, isolation_level=None, check_same_thread=False)
         try:
             self._use_write_ahead_log(connection)
+            # FULL syncs the log at every commit: with NORMAL, a power cut loses the latest acknowledged commits.
             connection.execute("PRAGMA synchronous = FULL")
-            self._patiently(lambda: connection.execute("PRAGMA schema_version").fetchone())  # from now on it has the log open
+            # This read opens the log. Only then is its identity worth remembering.
+            self._patiently(lambda: connection.execute("PRAGMA schema_version").fetchone())
             self._local.log = _identity_of(self._log_text)
             self._check_place()
         except BaseException:
@@ -303,7 +312,7 @@ class SqliteFile:
         return connection
 
     def _use_write_ahead_log(self, connection: sqlite3.Connection) -> None:
-        """Switch a new file over. Processes that create one at once have to be patient."""
+        """Switch a new file to a write-ahead log. Concurrent creators find the file busy and must retry."""
         mode = self._patiently(lambda: connection.execute("PRAGMA journal_mode = WAL").fetchone()[0])
         if mode != "wal":
             raise RefusedError(
@@ -311,7 +320,7 @@ class SqliteFile:
             )
 
     def _discard(self) -> None:
-        """Let go of this thread's connection; the next call makes another one."""
+        """Close this thread's connection; the next call opens another one."""
         connection = getattr(self._local, "connection", None)
         with self._lock:
             self._open = [(thread, kept) for thread, kept in self._open if kept is not connection]
@@ -338,6 +347,7 @@ class SqliteFile:
         """The error to raise for a fault after which nothing was written."""
         code = _code(fault)
         if code not in _HARMLESS:
+            # The connection may be in a bad state, for example after an I/O error: the next call opens a fresh one.
             self._discard()
         said = f"{self.path}: {what}: {fault}"
         if code == sqlite3.SQLITE_CANTOPEN:
@@ -353,30 +363,31 @@ class SqliteFile:
         return CorruptionError(said)
 
     def before_fork(self) -> None:
-        """Close every connection, when no call is under way.
+        """Close every connection, when no call is running.
 
-        SQLite keeps for each file what locks its process holds, and a forked child inherits the note without the locks: it would
-        write into a log that the parent, who sees no other process there, deletes when it closes its last connection.
+        SQLite records for each file the locks that its process holds, and a forked child inherits this record without the locks: it
+        would write into a log that the parent, which sees no other process, deletes when it closes its last connection.
         """
-        self._turnstile.shut_gate()
+        # No call may be inside: closing a connection in use by another thread would break its transaction.
+        self._gate.shut_gate()
         self._close_all()
 
     def after_fork(self, *, is_child: bool) -> None:
         if is_child:
             self._begin()
         else:
-            self._turnstile.open_gate()
+            self._gate.open_gate()
 
     def close(self) -> None:
-        """Wait for calls under way, and refuse all that come later."""
-        self._turnstile.shut_gate()
-        self._is_closed = True
+        """Wait for running calls, and refuse all later ones."""
+        self._gate.shut_gate()
+        self._is_closed = True  # before the gate opens again: waiting calls must see it
         self._close_all()
-        self._turnstile.open_gate()
+        self._gate.open_gate()
 
 
 def _identity_of(path: str) -> tuple[int, int] | None:
-    """Which file a path names now; None: none."""
+    """Device and inode of the file that a path names now; None if there is none."""
     try:
         found = os.stat(path)  # noqa: PTH116  a third of the time of Path.stat
     except FileNotFoundError:
@@ -391,7 +402,7 @@ def _code(fault: sqlite3.Error) -> int | None:
 
 
 def _reason_not_to_open(path: Path) -> str | None:
-    """Why this process cannot open a file; None when it should. It is not tried: closing a file drops SQLite's locks on it."""
+    """The reason why this process cannot open a file, or None. The file is not opened: closing it would drop SQLite's locks on it."""
     if is_folder(path):
         return "it is a folder: name a file in it"
     if not is_folder(path.parent):
