@@ -41,7 +41,7 @@ PARTS = "part binary"
 """One file of an inventory (a part of an inventory)."""
 
 FILES = "location string, folder string, file binary"
-"""One file that an inventory lists (``iceberg.File``) and the folder of a location that it belongs to."""
+"""One file that an inventory lists (``iceberg.FileInfo``) and the folder of a location that it belongs to."""
 
 TABLES = "directory string, tbl binary"
 """The files of a table directory (``iceberg.TableFiles``); unique by ``directory``."""

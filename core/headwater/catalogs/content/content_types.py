@@ -126,7 +126,7 @@ class ContentValue:
 
     @classmethod
     def from_value(cls, value: IndexValue) -> ContentValue:
-        """Decode a value that ``encode`` wrote.
+        """Decode a value that ``to_value`` wrote.
 
         raises        CorruptionError when the value has another length or no object
         """

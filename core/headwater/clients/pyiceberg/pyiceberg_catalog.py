@@ -50,7 +50,7 @@ class HeadwaterCatalog(MetastoreCatalog):
 
     Opens nothing before it is used. Thread-safe; it can be pickled, and is opened anew where it arrives.
 
-    raises        ``translating`` says which error of Headwater becomes which one of pyiceberg
+    raises        ``translation`` says which error of Headwater becomes which one of pyiceberg
     """
 
     def __init__(self, name: str, **properties: str) -> None:
