@@ -129,7 +129,7 @@ def test_an_archive_of_another_format_is_refused_with_both_numbers(target: Store
 def test_a_file_that_is_no_archive_is_refused(target: Store, archive: Path, text: bytes) -> None:
     archive.write_bytes(text)
 
-    assert "no archive" in str(refusal(target, archive))
+    assert "not an archive" in str(refusal(target, archive))
 
 
 def test_a_folder_is_refused(target: Store, tmp_path: Path) -> None:

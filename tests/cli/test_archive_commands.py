@@ -123,7 +123,7 @@ def test_a_file_that_is_no_archive_is_refused_before_a_task_is_made(headwater: C
     file.write_text("a letter")
 
     result = headwater("realm", "import", file, "copy")
-    assert (result.exit_code, "no archive" in result.stderr) == (5, True)
+    assert (result.exit_code, "not an archive" in result.stderr) == (5, True)
     with open_store(url, settings=Settings()) as store:
         assert not TaskQueue(store).list_tasks(kind="load")
 

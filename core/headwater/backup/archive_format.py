@@ -107,7 +107,7 @@ def read_blocks(file: BinaryIO, name: str) -> Iterator[ArchiveBlock]:
     """
     head = file.read(len(_HEAD))
     if head[: len(_MAGIC)] != _MAGIC or len(head) != len(_HEAD):
-        raise RefusedError(f"{name!r} is no archive of a realm: `headwater realm export` writes one")
+        raise RefusedError(f"{name!r} is not an archive of a realm; `headwater realm export` writes one")
     if head != _HEAD:
         raise RefusedError(
             f"archive {name!r} is of format {head[-1]}, and this release reads format {ARCHIVE_FORMAT}: use the release that wrote it"

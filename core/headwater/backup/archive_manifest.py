@@ -179,7 +179,7 @@ def open_archive(path: Path) -> Iterator[BinaryIO]:
         with path.open("rb") as file:
             yield file
     except (FileNotFoundError, NotADirectoryError) as fault:
-        raise NotFoundError(f"there is no archive {str(path)!r}: {fault.strerror}") from fault
+        raise NotFoundError(f"archive not found: {str(path)!r}: {fault.strerror}") from fault
     except (IsADirectoryError, PermissionError) as fault:
         raise RefusedError(f"archive {str(path)!r} cannot be read: {fault.strerror}") from fault
     except OSError as fault:

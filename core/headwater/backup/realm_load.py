@@ -90,7 +90,7 @@ def load_realm(
     is_active     whether the realm serves users once it is loaded; otherwise it is INACTIVE
     raises        RefusedError: no archive, another format, ids ahead of the clock, a realm in another state or loaded from another
                   file · CorruptionError: the archive is damaged (no realm was created), or what was written reads back
-                  otherwise (the realm stays LOADING) · SwapConflictError: somebody else changed the realm meanwhile
+                  otherwise (the realm stays LOADING) · SwapConflictError: the realm was changed in the meantime
     """
     checked_realm_id(realm_id)
 

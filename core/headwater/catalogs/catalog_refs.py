@@ -256,7 +256,7 @@ class CatalogRefs:
         named = row if told.commit is None else None
         is_moment = named is not None and bool(told.steps) and told.steps[0].way is StepSign.TIME
         if start is None and told.steps and not is_moment:
-            raise NotFoundError(f"{told.text!r} is no commit: nothing was committed to {told.name!r} of {self._place} yet")
+            raise NotFoundError(f"{told.text!r} is not a commit: nothing was committed to {told.name!r} of {self._place} yet")
         return follow_steps(self._rows, start, told, row=named, what=None if named is None else lambda: self._words(named))
 
     def _words(self, row: Reference) -> str:
