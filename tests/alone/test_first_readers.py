@@ -7,7 +7,7 @@ import threading
 
 import msgspec
 
-from forking import run_forked
+from forked_children import run_forked
 from headwater.store import ObjectId, StoredObject, codec, object_type
 
 ROUNDS, THREADS = 100, 4

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from branching import Branching
+from sketched_branches import Branching
 
 from headwater.catalogs import CATALOGS, CLAIMS, Catalog, Catalogs
 from headwater.commits import ensure_reference

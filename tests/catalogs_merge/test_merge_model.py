@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from uuid import uuid4
 
-from branching import Branching, conflicted_or_done, key, table
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from sketched_branches import Branching, conflicted_or_done, key, table
 
 from headwater.catalogs import (
     CATALOGS,

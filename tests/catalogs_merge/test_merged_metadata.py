@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from branching import Branching, key, table
+from sketched_branches import Branching, key, table
 
 from headwater.catalogs import Delete, KeyMerge, Put
 from headwater.catalogs.content.content_types import with_id

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from charting import render
+from rendered_chart import render
 
 from kubeapi.policies import Denial, Policies
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import kubernetes_validate
 import pytest
-from charting import KUBERNETES, ROOT, Rendered, render
+from rendered_chart import KUBERNETES, ROOT, Rendered, render
 from test_permissions import granted
 
 from headwater_operator.permissions import Permission

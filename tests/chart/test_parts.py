@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
-from charting import KUBERNETES, VALUE_SETS, Pod, Rendered, render
+from rendered_chart import KUBERNETES, VALUE_SETS, Pod, Rendered, render
 
 
 def kinds_of(rendered: Rendered) -> set[str]:

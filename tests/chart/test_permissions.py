@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pytest
-from charting import NAMESPACE, VALUE_SETS, Rendered, render
+from rendered_chart import NAMESPACE, VALUE_SETS, Rendered, render
 
 from headwater_operator.permissions import LEASE_PERMISSIONS, PERMISSIONS, Permission
 from headwater_operator.runtime.operator_settings import OperatorSettings

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from charting import render
+from rendered_chart import render
 
 from headwater.realms import RealmRegistry, RealmState
 from headwater_operator.permissions import LEASE_PERMISSIONS, PERMISSIONS, Permission

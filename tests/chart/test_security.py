@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from charting import VALUE_SETS, Pod, render
+from rendered_chart import VALUE_SETS, Pod, render
 
 VOLUMES = {"configMap", "emptyDir", "persistentVolumeClaim", "secret", "csi", "downwardAPI", "ephemeral", "projected"}
 """What the level `restricted` lets a pod mount."""

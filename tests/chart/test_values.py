@@ -11,7 +11,7 @@ from typing import Any
 import jsonschema
 import pytest
 import yaml
-from charting import CHART, ROOT, VALUE_SETS, refusal, render
+from rendered_chart import CHART, ROOT, VALUE_SETS, refusal, render
 
 from headwater.settings import Settings, variable_of
 from headwater_operator.runtime.operator_settings import OperatorSettings

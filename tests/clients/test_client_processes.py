@@ -10,7 +10,7 @@ import pytest
 from pyiceberg.schema import Schema
 
 from backend_fixtures import STORES
-from forking import run_forked
+from forked_children import run_forked
 from headwater import Store, open_store
 from headwater.catalogs import Catalog
 from headwater.clients.pyiceberg import HeadwaterCatalog

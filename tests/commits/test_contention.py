@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from forking import run_forked
+from forked_children import run_forked
 from headwater.commits import ensure_reference, read_changes, read_log
 from headwater.settings import Settings
 from headwater.store import RealmId, RealmKey, RealmStore, Store, open_store

@@ -9,9 +9,9 @@ from typing import Any
 import yaml
 
 from kubeapi import protobuf
-from kubeapi.asking import Asked
 from kubeapi.failures import Failure
 from kubeapi.gotexts import first_wrong, summary
+from kubeapi.requests import Asked
 
 __all__ = ["parsed", "parsed_patch"]
 

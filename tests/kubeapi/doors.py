@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubeapi.asking import Asked
 from kubeapi.failures import Failure
 from kubeapi.kinds import Kind
+from kubeapi.requests import Asked
 from kubeapi.store import Record
 
 __all__ = ["check_preconditions", "content", "holders", "through_door", "timeless"]

@@ -16,19 +16,19 @@ from aiohttp import web
 from kubeapi import reviews
 from kubeapi.about import About, Answer
 from kubeapi.admission import Policies
-from kubeapi.asking import Asked, read_request
 from kubeapi.bodies import parsed, parsed_patch
 from kubeapi.builtin import BUILT_IN_KINDS, NAMESPACES
-from kubeapi.caretaking import Caretaking
+from kubeapi.caretakers import Caretaking
 from kubeapi.control import Audit, Fault, Faults
 from kubeapi.failures import Failure, NotServed
 from kubeapi.gotypes import check_delete_options
 from kubeapi.kinds import Kinds
-from kubeapi.reading import Reading, View
+from kubeapi.reads import Reading, View
+from kubeapi.requests import Asked, read_request
 from kubeapi.shapes import shape_of
 from kubeapi.store import Store
-from kubeapi.watching import Watch, Watches
-from kubeapi.writing import Writing
+from kubeapi.watches import Watch, Watches
+from kubeapi.writes import Writing
 
 __all__ = ["Server", "Tuning"]
 

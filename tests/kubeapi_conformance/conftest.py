@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 import yaml
-from probing import Client, start, stop
+from probe_client import Client, start, stop
 from transcripts import DATA, Player
 
 

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from probing import Client, start
+from probe_client import Client, start
 
 
 def requests(client: Client, query: str = "") -> list[dict[str, object]]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from probing import Client
+from probe_client import Client
 
 TOOL = Path(__file__).parents[2] / ".tools" / "helm"
 

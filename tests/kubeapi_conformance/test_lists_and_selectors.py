@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from probing import GROUP, Client, definition
+from probe_client import GROUP, Client, definition
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from probing import Client
+from probe_client import Client
 
 NUMBERS = [("limit", "list"), ("timeoutSeconds", "list"), ("timeoutSeconds", "watch"), ("gracePeriodSeconds", "delete")]
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from comparison import compare, known_place
 from known_differences import LEFT_OUT, LINES, PLACES
-from probing import start, stop
+from probe_client import start, stop
 from recorded_stories import STORIES, Story, tell
 from replays import Answer, Replay
 

@@ -6,7 +6,7 @@ import re
 import time
 
 import pytest
-from probing import Client, Reply, definition
+from probe_client import Client, Reply, definition
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 

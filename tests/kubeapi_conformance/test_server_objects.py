@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from probing import APPLY, JSON, Client
+from probe_client import APPLY, JSON, Client
 
 
 def test_a_created_object_gets_all_that_a_server_gives(client: Client) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from probing import Client
+from probe_client import Client
 
 from kubeapi.shapes import shape_of
 from kubetest.recorded_shapes import NOT_RECORDED, assert_recorded, general, recorded_shapes, unrecorded_shapes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from probing import Client, definition
+from probe_client import Client, definition
 
 
 def now(client: Client) -> str:

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from kubetest.emulated import write_kubeconfig
 from kubetest.processes import Process, clean_environment, free_port, start_process
-from kubetest.waiting import wait_for
+from kubetest.waits import wait_for
 
 __all__ = ["ASSETS", "Assets", "start_assets"]
 

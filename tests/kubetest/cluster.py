@@ -23,7 +23,7 @@ from kubetest.assets import ASSETS, start_assets
 from kubetest.emulated import start_emulated
 from kubetest.processes import clean_environment
 from kubetest.recorded_shapes import assert_recorded
-from kubetest.waiting import wait_for
+from kubetest.waits import wait_for
 
 __all__ = ["Cluster", "Namespace", "PersonConnection", "program", "start_cluster"]
 

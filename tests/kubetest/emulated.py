@@ -13,7 +13,7 @@ from pathlib import Path
 import yaml
 
 from kubetest.processes import clean_environment
-from servers.pausing import pause
+from servers.process_pause import pause
 
 __all__ = ["Emulated", "start_emulated", "write_kubeconfig"]
 

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from kubetest.waiting import wait_for
-from servers.pausing import wait_until_stopped
+from kubetest.waits import wait_for
+from servers.process_pause import wait_until_stopped
 
 __all__ = ["Operator", "Process", "Worker", "clean_environment", "free_port", "start_operator", "start_process", "start_worker"]
 

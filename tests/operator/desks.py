@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from cutting import FaultyConnection
+from cut_connections import FaultyConnection
 
 from fake_clock import FakeClock
 from headwater.jobs import COLLECT, PURGE, run_collection, run_purge

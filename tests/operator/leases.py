@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from answering import Asked, answering, status
+from answer_server import Asked, answering, status
 
 __all__ = ["LeaseServer", "lease_server"]
 

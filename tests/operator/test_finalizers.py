@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from cutting import FaultyConnection, HttpFault
+from cut_connections import FaultyConnection, HttpFault
 from desks import make_realm
 
 from headwater.errors import HeadwaterError, UnavailableError

@@ -16,7 +16,7 @@ from headwater.store import RealmId
 from headwater.tasks import TaskQueue
 from kube_fixtures import Installation
 from kubetest import Namespace
-from kubetest.waiting import wait_for
+from kubetest.waits import wait_for
 
 REALMS = [f"realm-{n}" for n in range(4)]
 ROUNDS = 6

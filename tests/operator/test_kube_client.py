@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 import yaml
-from answering import Answering, answering, status
+from answer_server import Answering, answering, status
 
 from headwater.errors import FencedError, HeadwaterError, NotFoundError, RefusedError, SwapConflictError
 from headwater_operator.kube import (

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from answering import status
+from answer_server import status
 from leases import LeaseServer, lease_server
 
 from headwater.errors import FencedError

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from desks import make_catalog, make_realm
-from running_watch import QuickServer, RunningWatch, quick_server
+from watch_thread import QuickServer, RunningWatch, quick_server
 
 from headwater.catalogs import Catalogs
 from headwater.errors import FencedError
@@ -24,7 +24,7 @@ from headwater_operator.metrics.operator_metrics import OperatorMetrics
 from headwater_operator.resource.reconciler import Reconciler
 from headwater_operator.runtime.operator_settings import OperatorSettings
 from headwater_operator.runtime.workqueue import WorkerThreads
-from kubetest.waiting import wait_for
+from kubetest.waits import wait_for
 
 HOLDER = """
 import sqlite3, sys

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from answering import Answering, Asked, answering, status
+from answer_server import Answering, Asked, answering, status
 
 from headwater.realms import RealmRegistry
 from headwater.store import open_store

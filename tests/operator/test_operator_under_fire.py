@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from cutting import FAULTS, HttpFault
+from cut_connections import FAULTS, HttpFault
 from desks import Desk, Killed, make_catalog, make_realm
 from fires import Stage, assert_as_declared, assert_gone, is_gone, is_ready
 

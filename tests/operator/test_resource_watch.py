@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from desks import make_catalog, make_realm
-from running_watch import QuickServer, RunningWatch, quick_server
+from watch_thread import QuickServer, RunningWatch, quick_server
 
 from fake_clock import FakeClock
 from headwater.errors import NotFoundError, UnavailableError
@@ -17,7 +17,7 @@ from headwater_operator.kube import resource_path
 from headwater_operator.resource.finalizers import FINALIZER
 from headwater_operator.runtime.informer_cache import ResourceKey
 from headwater_operator.runtime.watch import JitteredBackoffs, watch_settings
-from kubetest.waiting import wait_for
+from kubetest.waits import wait_for
 
 WATCHES = ("realms", "catalogs")
 

@@ -6,7 +6,7 @@ import base64
 from typing import Any
 
 import pytest
-from cutting import FAULTS, FaultyConnection, HttpFault
+from cut_connections import FAULTS, FaultyConnection, HttpFault
 
 from headwater.errors import CorruptionError, HeadwaterError, RefusedError, SwapConflictError
 from headwater.realms import Credentials

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 import yaml
-from answering import Answering, Asked, answering, status
-from running_watch import RunningWatch
+from answer_server import Answering, Asked, answering, status
+from watch_thread import RunningWatch
 
 from headwater_operator.kube import kubeconfig_connection
 from kubetest import wait_for

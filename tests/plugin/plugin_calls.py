@@ -14,7 +14,7 @@ from plugin_bodies import FINALIZER, catalog_body, catalog_status, realm_body, r
 
 from headwater_operator.plugin import main
 from kubetest import Namespace
-from kubetest.waiting import wait_for
+from kubetest.waits import wait_for
 
 __all__ = ["Lakes", "Plugin"]
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from plugin_bodies import FINALIZER
 from plugin_calls import Lakes, Plugin
 
-from kubetest.waiting import wait_for
+from kubetest.waits import wait_for
 
 
 @contextmanager

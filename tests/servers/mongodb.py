@@ -14,8 +14,8 @@ from urllib.parse import urlencode, urlsplit, urlunsplit
 from pymongo import MongoClient
 from pymongo.errors import PyMongoError
 
-from servers.following import command_of
-from servers.pausing import pause
+from servers.child_servers import command_of
+from servers.process_pause import pause
 
 __all__ = ["GIVEN", "MongodbServer"]
 

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from servers.following import command_of
+from servers.child_servers import command_of
 
 __all__ = ["access_to", "s3_server"]
 

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from fake_clock import FakeClock
-from forking import run_forked
+from forked_children import run_forked
 from headwater.clock import ClockWatch, SystemClock, as_datetime, as_text
 
 

@@ -25,7 +25,7 @@ from specimens import (
 
 from backend_fixtures import BACKENDS
 from faulty_backend import FaultyBackend
-from forking import run_forked
+from forked_children import run_forked
 from headwater.errors import CollisionError, HeadwaterError, SwapConflictError, UnavailableError, UnknownOutcomeError
 from headwater.store import BULK_BYTES, ROW_BYTES, Backend, ObjectId, ObjectRow, ReferenceRow
 from headwater.store.backends.memory import MemoryBackend

@@ -9,7 +9,7 @@ import pytest
 from specimens import LARGEST, REALM, key, race, read, read_object, reference, row, scan
 
 from faulty_backend import FaultyBackend
-from forking import run_forked
+from forked_children import run_forked
 from headwater.errors import RefusedError, SwapConflictError
 from headwater.store import Backend, ScanSplit, open_backend
 from headwater.store.backends.memory import MemoryBackend

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from forking import run_forked
+from forked_children import run_forked
 from headwater.clock import SystemClock
 from headwater.settings import Settings
 from headwater.store import RealmId, RealmKey, Store, StoredObject, object_type

@@ -15,7 +15,7 @@ from id_makers import IdMaker
 from id_parts import fill, lease_on, leased_nodes, millis_of, node_of
 
 from backend_fixtures import STORES
-from forking import run_forked
+from forked_children import run_forked
 from headwater.errors import UnavailableError
 from headwater.settings import Settings
 from headwater.store import NodeLease, ObjectId, Store, node_lease_id, open_store

@@ -14,7 +14,7 @@ import pytest
 from notes import Counter, Note
 
 from faulty_backend import FaultyBackend
-from forking import run_forked
+from forked_children import run_forked
 from headwater.clock import SystemClock
 from headwater.errors import RefusedError, SwapConflictError
 from headwater.settings import Settings

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from specimens import REALM, in_parts, read, read_back, read_object, reference, row, scan, scan_names
 
-from forking import run_forked
+from forked_children import run_forked
 from headwater.errors import (
     CorruptionError,
     HeadwaterError,

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 from pg_rows import REALM, find, find_reference, reference, row
 
-from forking import run_forked
+from forked_children import run_forked
 from headwater.errors import SwapConflictError
 from headwater.store import ObjectId, Store, open_store
 from headwater.store.backend import ReferenceRow

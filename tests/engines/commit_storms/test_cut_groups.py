@@ -10,7 +10,7 @@ from counters import ADD, counted, tell
 from grounds import Ground
 from groups import a_group
 
-from engines.index_model.sweeping import collect_all_but
+from engines.index_model.index_sweep import collect_all_but
 from fake_clock import FakeClock
 from headwater.commits import Head, Transaction, commit_change, read_changes, read_commit, read_log
 from headwater.errors import ExpiredError

@@ -14,7 +14,7 @@ import pytest
 from callers import PATIENCE_SECONDS, place_of
 from counters import ADD, LOOK, Answer, assert_exact, killed, tell
 from grounds import LENGTH, Ground
-from storming_process import rows_in
+from storm_process import rows_in
 
 from backend_fixtures import STORES
 from headwater.settings import Settings

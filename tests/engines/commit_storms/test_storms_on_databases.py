@@ -11,10 +11,10 @@ import pytest
 from callers import Caller, at_once
 from counters import ADD, LOOK, REFUSE, Answer, assert_exact, counted, tell
 from grounds import LENGTH, LOST_ANSWER, LOST_REQUEST, PATIENT, Ground
-from storming_process import THREADS, StormingProcess, rows_in
+from storm_process import THREADS, StormingProcess, rows_in
 
 from backend_fixtures import STORES
-from forking import run_forked
+from forked_children import run_forked
 from headwater.commits import Transaction
 from headwater.store import open_backend, open_store
 from headwater.store.urls import parse_url

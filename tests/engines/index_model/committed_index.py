@@ -10,9 +10,9 @@ from typing import NamedTuple
 import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+from index_sweep import collect_all_but
 from odd_keys import near_key, new_data, new_key
 from questions import assert_answers_alike, assert_same
-from sweeping import collect_all_but
 
 from headwater.commits import (
     IndexListing,

@@ -20,7 +20,7 @@ from cas_clients import LENGTH, Entry, Work, anomalies, assert_linearizable, loo
 
 from backend_fixtures import STORES
 from faulty_backend import FaultyBackend
-from forking import run_forked
+from forked_children import run_forked
 from headwater import open_store
 from headwater.errors import UnknownOutcomeError
 from headwater.store import Backend, open_backend

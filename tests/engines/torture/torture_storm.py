@@ -14,7 +14,7 @@ from torture_copies import ask_for_copies
 from torture_keepers import collect_without_a_task, purge_and_create, work, write_late
 from torture_users import FORGETFUL, LAKE, SIDE_BRANCHES, STEADY, count, look_back, move_branches, write
 
-from forking import run_forked
+from forked_children import run_forked
 from headwater.catalogs import Catalogs
 from headwater.realms import HistoryRetention, RealmRegistry, RealmState, bootstrap, hash_credentials, new_credentials
 from headwater.settings import Settings

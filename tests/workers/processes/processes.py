@@ -14,7 +14,7 @@ from pathlib import Path
 
 from headwater.store import ObjectId
 from headwater.tasks import Task, TaskQueue
-from servers.pausing import wait_until_stopped
+from servers.process_pause import wait_until_stopped
 
 __all__ = ["Worker", "ended", "free_port", "in_the_middle", "stop_between_transactions", "wait_for"]
 

@@ -13,7 +13,7 @@ from lineup import Line, lined_up
 
 from fake_clock import FakeClock
 from faulty_backend import FaultyBackend
-from forking import run_forked
+from forked_children import run_forked
 from headwater.commits import CommitResult, Transaction, commit_change, read_head, read_log
 from headwater.errors import CommitTimeoutError, RefusedError, UnavailableError, UnknownCommitError, UnknownOutcomeError
 from headwater.index import IndexValue

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pg_rows import find, find_reference, reference, row
 
-from forking import run_forked
+from forked_children import run_forked
 from headwater.errors import RefusedError, UnavailableError
 from headwater.store import open_backend
 from headwater.store.backends.postgresql import PostgresqlBackend

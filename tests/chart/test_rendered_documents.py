@@ -10,7 +10,7 @@ from typing import Any
 import kubernetes_validate
 import pytest
 import yaml
-from charting import CHART, KUBERNETES, NAMESPACE, RELEASE, ROOT, VALUE_SETS, helm, refusal, render, render_notes
+from rendered_chart import CHART, KUBERNETES, NAMESPACE, RELEASE, ROOT, VALUE_SETS, helm, refusal, render, render_notes
 
 from kubeapi.admission import CompiledKind
 from tiers import long_but_for

@@ -9,12 +9,12 @@ from typing import Any
 
 import msgspec
 
-from kubeapi.asking import Asked
 from kubeapi.causes import Cause
-from kubeapi.converting import from_stored
+from kubeapi.conversion import from_stored
 from kubeapi.failures import Failure, status_of
 from kubeapi.parameters import read_flag, read_number
-from kubeapi.reading import View
+from kubeapi.reads import View
+from kubeapi.requests import Asked
 from kubeapi.selectors import read_selector
 from kubeapi.store import Change, Record, Shelf, Store
 

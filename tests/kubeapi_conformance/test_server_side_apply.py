@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from probing import Client
+from probe_client import Client
 
 
 def conditions(**statuses: str) -> list[dict[str, str]]:

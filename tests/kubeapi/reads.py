@@ -10,13 +10,13 @@ from typing import Any
 
 import msgspec
 
-from kubeapi.asking import Asked
 from kubeapi.causes import Cause
-from kubeapi.converting import from_stored
+from kubeapi.conversion import from_stored
 from kubeapi.failures import Failure
 from kubeapi.gotexts import first_wrong
 from kubeapi.kinds import Kind
 from kubeapi.parameters import check_numbers, read_number
+from kubeapi.requests import Asked
 from kubeapi.selectors import Selector, read_selector
 from kubeapi.store import Key, Record, Shelf, Store, in_order
 from kubeapi.tables import as_metadata, as_table

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from branching import Branching, key, table
+from sketched_branches import Branching, key, table
 
 from headwater.catalogs import (
     CommitMeta,

@@ -8,11 +8,11 @@ from typing import Any
 
 from kubeapi import builtin_rules
 from kubeapi.admission import Policies
-from kubeapi.asking import Asked
 from kubeapi.causes import Cause
 from kubeapi.failures import Failure
 from kubeapi.gotypes import check_types
 from kubeapi.metadata import faults_of_change, faults_of_metadata, warnings_of_finalizers
+from kubeapi.requests import Asked
 
 __all__ = ["complete", "decoded", "judge", "validate"]
 

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 
 import pytest
-from branching import Branching
+from sketched_branches import Branching
 
 from backend_fixtures import store_url
 

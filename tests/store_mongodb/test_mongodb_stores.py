@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from mongo_rows import find, find_reference, reference, row
 
-from forking import run_forked
+from forked_children import run_forked
 from headwater.errors import CorruptionError, HeadwaterError, RefusedError, UnavailableError
 from headwater.store import open_backend, open_store
 from headwater.store.backends.mongodb import MongodbBackend

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from probing import Client, definition
+from probe_client import Client, definition
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 POLICIES = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"

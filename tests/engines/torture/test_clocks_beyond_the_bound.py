@@ -8,7 +8,7 @@ import pytest
 from torture_clock import FastClock, Timeline
 from torture_storm import SETTINGS, SPEED
 
-from forking import run_forked
+from forked_children import run_forked
 from headwater.catalogs import Catalogs, ContentKey, IcebergTable, Put
 from headwater.errors import RefusedError
 from headwater.gc import collect_realm

@@ -10,7 +10,7 @@ from typing import Any
 import promql_parser
 import pytest
 import yaml
-from charting import CHART, NAMESPACE, Rendered, render
+from rendered_chart import CHART, NAMESPACE, Rendered, render
 
 from headwater_operator.metrics.operator_metrics import CATALOGUE
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 
 import pytest
-from branching import Branching, conflicted_or_done, table
+from sketched_branches import Branching, conflicted_or_done, table
 
 from headwater.catalogs import CommitMeta, Conflict, KeyMerge, MergeConflictError, MergeMode, MergeOutcome, Namespace
 from headwater.catalogs.content.content_types import with_id

@@ -10,16 +10,16 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from kubeapi.admission import Policies
-from kubeapi.asking import Asked
 from kubeapi.builtin import CRDS, NAMESPACES
 from kubeapi.definitions import established, is_established, kinds_of
 from kubeapi.failures import Failure
 from kubeapi.kinds import Kind, Kinds
 from kubeapi.managers import Writer, after_update
+from kubeapi.requests import Asked
 from kubeapi.store import Change, Key, Record, Shelf, Store
 from kubeapi.times import stamp
-from kubeapi.watching import Watches
-from kubeapi.writing import Writing
+from kubeapi.watches import Watches
+from kubeapi.writes import Writing
 
 __all__ = ["Caretaking"]
 

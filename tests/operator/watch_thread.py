@@ -21,7 +21,7 @@ from headwater_operator.runtime.workqueue import WorkQueue
 from kubetest.cluster import PersonConnection
 from kubetest.emulated import Emulated, start_emulated
 from kubetest.recorded_shapes import assert_recorded
-from kubetest.waiting import wait_for
+from kubetest.waits import wait_for
 
 __all__ = ["QuickServer", "RunningWatch", "quick_server"]
 

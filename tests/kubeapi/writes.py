@@ -9,17 +9,17 @@ from collections.abc import Callable
 from typing import Any
 
 from kubeapi.admission import Policies
-from kubeapi.admitting import complete, decoded, judge, validate
-from kubeapi.asking import Asked
 from kubeapi.causes import Cause
-from kubeapi.converting import from_stored, to_stored
+from kubeapi.conversion import from_stored, to_stored
 from kubeapi.doors import check_preconditions, content, holders, through_door, timeless
 from kubeapi.failures import Failure
 from kubeapi.kinds import Kind, Kinds
 from kubeapi.managers import Writer, after_apply, after_update
-from kubeapi.patching import json_patched, merge_patched, strategically_patched
+from kubeapi.patches import json_patched, merge_patched, strategically_patched
+from kubeapi.requests import Asked
 from kubeapi.store import Record, Shelf, Store, copied
 from kubeapi.times import stamp
+from kubeapi.written_objects import complete, decoded, judge, validate
 
 __all__ = ["Writing"]
 
