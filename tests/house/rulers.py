@@ -1,7 +1,8 @@
 """How easily a reader finds things in the house, in figures: names that mean two things, addresses, and the reasons in hard places.
 
-``python tests/house/rulers.py`` prints each figure beside its limit; ``--basenames``, ``--classes``, ``--functions``, ``--gerunds`` and
-``--docstrings`` list what was counted; ``--lower`` writes into ``limits.toml`` what has become better.
+``python tests/house/rulers.py`` prints each figure beside its limit; ``--basenames``, ``--classes``, ``--functions``, ``--gerunds``,
+``--docstrings``, ``--test-gerunds`` and ``--test-names`` list what was counted; ``--lower`` writes into ``limits.toml`` what has become
+better.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ HARD_PLACES = ("core/headwater/commits", "core/headwater/gc", "core/headwater/st
 """Where the order of two lines saves data, and a race is guarded against: here the reasons stand beside the lines."""
 
 MANY_OWNERS = 5
+MANY_WORDS = 12
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 LEANING = re.compile(r"(Of|The same|As)\b")
 GERUND = re.compile(r"[a-z]*[aeiouy][a-z]*ing")
@@ -53,8 +55,8 @@ class Module:
 
     @property
     def is_named(self) -> bool:
-        """Whether somebody chose its name: Python wants ``__init__`` and ``__main__``."""
-        return not self.stem.startswith("__")
+        """Whether somebody chose its name: Python wants ``__init__`` and ``__main__``, and pytest ``conftest``."""
+        return not self.stem.startswith("__") and self.stem != "conftest"
 
     @cached_property
     def lines(self) -> list[str]:
@@ -77,9 +79,13 @@ class Module:
 House = list[Module]
 
 
-def read_house(folder: Path = FOLDER) -> House:
-    paths = [path for floor in FLOORS for path in sorted((folder / floor).rglob("*.py"))]
+def read_house(folder: Path = FOLDER, floors: Iterable[str] = FLOORS) -> House:
+    paths = [path for floor in floors for path in sorted((folder / floor).rglob("*.py"))]
     return [Module(str(path.relative_to(folder)), path.read_text(encoding="utf-8")) for path in paths]
+
+
+def read_tests(folder: Path = FOLDER) -> House:
+    return read_house(folder, ["tests"])
 
 
 def core_of(house: House) -> House:
@@ -122,6 +128,21 @@ def doubled_functions(house: House) -> list[str]:
 def gerunds(house: House) -> list[str]:
     """The modules whose last word is a verb's -ing form. ``string`` and ``ring`` are none: what is before -ing has no vowel."""
     return [module.path for module in house if module.is_named and GERUND.fullmatch(module.stem.rpartition("_")[2])]
+
+
+def names_of_tests(house: House) -> list[str]:
+    """The name of every test, without ``test_``: it is a sentence, whose words are parted by underscores."""
+    nodes = (node for module in house if module.stem.startswith("test_") for node in module.nodes)
+    return [node.name.removeprefix("test_") for node in nodes if isinstance(node, Function) and node.name.startswith("test_")]
+
+
+def words_of(name: str) -> int:
+    return len(name.split("_"))
+
+
+def wordy_tests(house: House) -> list[str]:
+    """The tests whose name has more words than a reader takes in at once."""
+    return sorted((name for name in names_of_tests(house) if words_of(name) > MANY_WORDS), key=words_of, reverse=True)
 
 
 def owners_of_methods(house: House) -> Counter[str]:
@@ -248,23 +269,33 @@ RULERS = (
     Ruler("lines of core", lambda house: sum(len(module.lines) for module in core_of(house)), slack=0.02),
 )
 
+TEST_RULERS = (
+    Ruler("modules that share their basename", many(shared_basenames)),
+    Ruler("modules named by a gerund", many(gerunds)),
+    Ruler("words of a name, median", lambda house: statistics.median(map(words_of, names_of_tests(house)))),
+    Ruler("words of a name, maximum", lambda house: max(map(words_of, names_of_tests(house)))),
+    Ruler("names of more than twelve words", many(wordy_tests)),
+)
+"""The figures of the tests, which have limits of their own."""
+
 
 def read_limits(section: str = "names") -> Mapping[str, float]:
     limits: dict[str, float] = tomllib.loads(LIMITS.read_text(encoding="utf-8"))[section]
     return limits
 
 
-def lower_limits(text: str, figures: Mapping[str, float]) -> str:
+def lower_limits(text: str, figures: Mapping[str, float], rulers: Iterable[Ruler] = RULERS, section: str = "names") -> str:
     """The text of ``limits.toml`` where each figure that is better than its limit by more than the slack is the limit."""
-    limits = tomllib.loads(text)["names"]
-    for ruler in RULERS:
+    limits = tomllib.loads(text)[section]
+    before, header, after = text.partition(f"[{section}]\n")
+    for ruler in rulers:
         figure, limit = figures[ruler.name], limits[ruler.name]
         if ruler.is_loose(figure, limit):
-            text = text.replace(f'"{ruler.name}" = {limit}\n', f'"{ruler.name}" = {figure}\n')
-    return text
+            after = after.replace(f'"{ruler.name}" = {limit}\n', f'"{ruler.name}" = {figure}\n', 1)
+    return before + header + after
 
 
-LISTS = {
+LISTS: Mapping[str, Callable[[House], list[str]]] = {
     "basenames": shared_basenames,
     "classes": doubled_classes,
     "functions": doubled_functions,
@@ -272,13 +303,13 @@ LISTS = {
     "docstrings": leaning_docstrings,
 }
 """What ``rulers.py --basenames`` and its like list, line by line."""
+TEST_LISTS: Mapping[str, Callable[[House], list[str]]] = {"test-gerunds": gerunds, "test-names": wordy_tests}
 
 
-def table(figures: Mapping[str, float], house: House) -> list[str]:
+def table(figures: Mapping[str, float], limits: Mapping[str, float]) -> list[str]:
     """Each figure, and its limit."""
-    limits = read_limits()
     lines = [f"{name:42} {figure:10,} {limits[name]:10,}" for name, figure in figures.items()]
-    return [f"{'':42} {'is':>10} {'limit':>10}", *lines, f"{len(house)} modules, {shape(house)}"]
+    return [f"{'':42} {'is':>10} {'limit':>10}", *lines]
 
 
 def shape(house: House) -> str:
@@ -288,12 +319,17 @@ def shape(house: House) -> str:
 
 
 def main() -> None:
-    house = read_house()
+    house, tests = read_house(), read_tests()
     listed = [line for name, measure in LISTS.items() if f"--{name}" in sys.argv for line in measure(house)]
+    listed += [line for name, measure in TEST_LISTS.items() if f"--{name}" in sys.argv for line in measure(tests)]
     figures = {ruler.name: ruler.measure(house) for ruler in RULERS}
-    print(*(listed or table(figures, house)), sep="\n")  # noqa: T201 - a program that people call
+    of_tests = {ruler.name: ruler.measure(tests) for ruler in TEST_RULERS}
+    lines = [*table(figures, read_limits()), f"{len(house)} modules, {shape(house)}"]
+    lines += ["", *table(of_tests, read_limits("tests")), f"{len(tests)} modules of tests, {len(names_of_tests(tests))} tests"]
+    print(*(listed or lines), sep="\n")  # noqa: T201 - a program that people call
     if "--lower" in sys.argv:
-        LIMITS.write_text(lower_limits(LIMITS.read_text(encoding="utf-8"), figures), encoding="utf-8")
+        text = lower_limits(LIMITS.read_text(encoding="utf-8"), figures)
+        LIMITS.write_text(lower_limits(text, of_tests, TEST_RULERS, "tests"), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -3,9 +3,20 @@
 from __future__ import annotations
 
 import pytest
-from rulers import HARD_PLACES, RULERS, House, Ruler, hard_places, lower_limits, read_house, read_limits
+from rulers import (
+    HARD_PLACES,
+    RULERS,
+    TEST_RULERS,
+    House,
+    Ruler,
+    hard_places,
+    lower_limits,
+    read_house,
+    read_limits,
+    read_tests,
+)
 
-LIMITS = read_limits()
+LIMITS, TEST_LIMITS = read_limits(), read_limits("tests")
 
 
 @pytest.fixture(scope="module")
@@ -13,13 +24,24 @@ def house() -> House:
     return read_house()
 
 
+@pytest.fixture(scope="module")
+def tests() -> House:
+    return read_tests()
+
+
 @pytest.mark.parametrize("ruler", RULERS, ids=lambda ruler: ruler.name)
 def test_figure_is_at_its_limit(ruler: Ruler, house: House) -> None:
     assert ruler.verdict(ruler.measure(house), LIMITS[ruler.name]) == ""
 
 
+@pytest.mark.parametrize("ruler", TEST_RULERS, ids=lambda ruler: ruler.name)
+def test_figure_of_the_tests_is_at_its_limit(ruler: Ruler, tests: House) -> None:
+    assert ruler.verdict(ruler.measure(tests), TEST_LIMITS[ruler.name]) == ""
+
+
 def test_limits_are_those_of_the_rulers() -> None:
     assert list(LIMITS) == [ruler.name for ruler in RULERS]
+    assert list(TEST_LIMITS) == [ruler.name for ruler in TEST_RULERS]
 
 
 def test_hard_places_are_there(house: House) -> None:
@@ -45,3 +67,13 @@ def test_limits_are_lowered_and_never_raised() -> None:
     lowered = lower_limits(text, limits | {better: 8, worse: 11})
 
     assert lowered == text.replace(f'"{better}" = 10\n', f'"{better}" = 8\n')
+
+
+def test_limit_of_the_other_section_stays() -> None:
+    text = "[names]\n" + "".join(f'"{ruler.name}" = 10\n' for ruler in RULERS) + "[tests]\n"
+    text += "".join(f'"{ruler.name}" = 10\n' for ruler in TEST_RULERS)
+    shared = TEST_RULERS[0].name
+
+    lowered = lower_limits(text, {ruler.name: 1 for ruler in TEST_RULERS}, TEST_RULERS, "tests")
+
+    assert lowered.count(f'"{shared}" = 10\n') == lowered.count(f'"{shared}" = 1\n') == 1

@@ -12,7 +12,9 @@ from rulers import (
     gerunds,
     import_share,
     leaning_docstrings,
+    names_of_tests,
     shared_basenames,
+    wordy_tests,
 )
 
 
@@ -73,3 +75,17 @@ def test_comments_count_for_the_code_beside_them() -> None:
 @pytest.mark.parametrize(("text", "leans"), [("Of a list.", True), ("The same.", True), ("Offer a list.", False)])
 def test_docstring_leans_when_it_begins_with_its_neighbor(text: str, leans: bool) -> None:
     assert leaning_docstrings(make_house(a=f'x = 1\n\ndef f():\n    """{text}"""\n')) == ["a.py:4"] * leans
+
+
+def test_names_of_tests_are_counted_without_their_prefix() -> None:
+    house = make_house(
+        test_a="def test_swap_moves_it(): ...\nclass A:\n    def test_b(self): ...", b="def test_of_no_test(): ..."
+    )
+
+    assert sorted(names_of_tests(house)) == ["b", "swap_moves_it"]
+
+
+def test_wordy_names_have_more_than_twelve_words() -> None:
+    names = ["test_" + "_".join("a" * words) for words in (12, 13)]
+
+    assert wordy_tests(make_house(test_a="\n".join(f"def {name}(): ..." for name in names))) == ["_".join("a" * 13)]
