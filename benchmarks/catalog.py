@@ -39,7 +39,7 @@ from headwater.catalogs import (
     content_digest,
     plan_commit,
 )
-from headwater.catalogs.content.content_index import content_view
+from headwater.catalogs.content_operations import content_view
 from headwater.catalogs.registry import content_reference
 from headwater.clock import Micros
 from headwater.commits import Commit, ensure_references

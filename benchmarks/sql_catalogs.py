@@ -30,7 +30,7 @@ from pyiceberg.types import LongType, NestedField, StringType
 from sqlalchemy import insert
 from sqlalchemy.orm import Session
 
-from headwater.catalogs.content.content_types import IcebergTable
+from headwater.catalogs.content import IcebergTable
 from headwater.commits import Transaction, commit_change, read_head
 from headwater.index import Index
 from headwater.store import RealmStore

@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from headwater.catalogs.content.content_types import IcebergTable
+from headwater.catalogs.content import IcebergTable
 from headwater.clock import Micros
 from headwater.commits import Commit, Transaction, commit_change
 from headwater.index import Index, IndexEditor, IndexLimits, IndexValue, StoredIndex

@@ -20,7 +20,7 @@ from headwater.catalogs import (
     Put,
     Unmodified,
 )
-from headwater.catalogs.content.content_types import with_id
+from headwater.catalogs.content import with_id
 from headwater.errors import ConflictError, ExpiredError, FencedError, NotFoundError, RefusedError
 from headwater.store import ObjectId, RealmStore
 

@@ -26,7 +26,7 @@ from headwater.catalogs import (
     content_type_of,
     plan_commit,
 )
-from headwater.catalogs.content.content_types import with_id, without_id
+from headwater.catalogs.content import with_id, without_id
 from headwater.errors import ConflictError, RefusedError
 from headwater.iceberg.metadata_json import MetadataParts
 from headwater.store import ObjectId

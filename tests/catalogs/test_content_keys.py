@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headwater.catalogs import ContentKey
-from headwater.catalogs.content.content_keys import check_namespace_key
+from headwater.catalogs.content import check_namespace_key
 from headwater.errors import CorruptionError, RefusedError
 
 characters = st.characters(min_codepoint=0x20, exclude_characters="\x7f", exclude_categories=["Cs"])

@@ -25,7 +25,7 @@ from headwater.catalogs import (
     content_type_of,
     plan_commit,
 )
-from headwater.catalogs.content.content_types import with_id
+from headwater.catalogs.content import with_id
 from headwater.errors import ConflictError, RefusedError
 from headwater.store import ObjectId
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headwater.catalogs import Catalog, Catalogs, ContentKey, ContentType, Delete, IcebergTable, IcebergView, Namespace, Put
-from headwater.catalogs.content.content_index import CONTENT
+from headwater.catalogs.content_operations import CONTENT
 from headwater.commits import IndexListing, PageToken, read_head
 from headwater.errors import CorruptionError, ExpiredError, NotFoundError, RefusedError
 from headwater.store import ObjectId, RealmStore, Store, id_text

@@ -20,7 +20,7 @@ from headwater.catalogs import (
     content_digest,
     content_type_of,
 )
-from headwater.catalogs.content.content_types import with_id, without_id
+from headwater.catalogs.content import with_id, without_id
 from headwater.errors import CorruptionError
 from headwater.index import IndexValue
 from headwater.store import ObjectId, RealmStore

@@ -10,7 +10,7 @@ import pytest
 
 from headwater import Settings
 from headwater.catalogs import Catalog, ContentKey, ContentOperation, ContentValue, Delete, IcebergTable, KeyAction, Put
-from headwater.catalogs.content.content_index import apply_operations
+from headwater.catalogs.content_operations import apply_operations
 from headwater.commits import Transaction, read_commit
 from headwater.store import ObjectId, RealmStore
 from stored_groups import commit_together

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from headwater.catalogs import CONTENT, Catalog, ContentKey, ContentValue, Delete, IcebergTable, Put
-from headwater.catalogs.content.content_types import with_id
+from headwater.catalogs.content import with_id
 from headwater.iceberg.metadata_json import MetadataParts, split_metadata
 
 A, B, C = ContentKey.of("a"), ContentKey.of("b"), ContentKey.of("c")

@@ -13,7 +13,7 @@ from fake_clock import FakeClock
 from faulty_backend import FaultyBackend
 from headwater import Settings, Store, open_store
 from headwater.catalogs import CATALOGS, Catalog, Catalogs, Namespace, Put
-from headwater.catalogs.content.content_keys import ContentKey
+from headwater.catalogs.content import ContentKey
 from headwater.commits import ensure_reference
 from headwater.errors import ConflictError
 from headwater.store import Backend, RealmId, RealmKey

@@ -19,7 +19,7 @@ from headwater.catalogs import (
     TableClaims,
     import_tables,
 )
-from headwater.catalogs.content.content_index import IDS, stored_metadata_of
+from headwater.catalogs.content_operations import IDS, stored_metadata_of
 from headwater.catalogs.stored_metadata import read_metadata
 from headwater.iceberg import AcceptedTable, QuarantineCode
 from headwater.iceberg.metadata_json import join_metadata

@@ -21,7 +21,7 @@ from headwater.catalogs import (
     TableClaims,
     import_tables,
 )
-from headwater.catalogs.content.content_index import IDS, find_content_key
+from headwater.catalogs.content_operations import IDS, find_content_key
 from headwater.commits import ensure_reference
 from headwater.iceberg import AcceptedTable
 from headwater.store import RealmId, RealmKey, RealmStore, Store, open_store

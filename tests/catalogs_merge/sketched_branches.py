@@ -24,7 +24,7 @@ from headwater.catalogs import (
     Namespace,
     Put,
 )
-from headwater.catalogs.content.content_types import with_id
+from headwater.catalogs.content import with_id
 from headwater.store import ObjectId
 
 __all__ = ["Branching", "conflicted_or_done", "key", "table"]

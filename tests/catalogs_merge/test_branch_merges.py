@@ -8,7 +8,7 @@ import pytest
 from sketched_branches import Branching, conflicted_or_done, table
 
 from headwater.catalogs import CommitMeta, Conflict, KeyMerge, MergeConflictError, MergeMode, MergeOutcome, Namespace
-from headwater.catalogs.content.content_types import with_id
+from headwater.catalogs.content import with_id
 from headwater.errors import ConflictError, ExpiredError, NotFoundError, RefusedError
 from headwater.iceberg.metadata_json import MetadataParts
 from headwater.store import ObjectId, RealmStore

@@ -24,7 +24,7 @@ from headwater.catalogs import (
     Namespace,
     Put,
 )
-from headwater.catalogs.content.content_types import with_id
+from headwater.catalogs.content import with_id
 from headwater.commits import ensure_reference
 from headwater.errors import ConflictError, RefusedError
 from headwater.store import RealmId, RealmKey, open_store

@@ -8,7 +8,7 @@ import pytest
 from sketched_branches import Branching, key, table
 
 from headwater.catalogs import Delete, KeyMerge, Put
-from headwater.catalogs.content.content_types import with_id
+from headwater.catalogs.content import with_id
 from headwater.iceberg.metadata_json import MetadataParts, split_metadata
 from headwater.store import ObjectId, RealmStore
 

@@ -7,7 +7,7 @@ from commandline import CommandLine
 
 from headwater import Store
 from headwater.catalogs import Catalog, Catalogs, ContentKey, IcebergTable, Put
-from headwater.catalogs.content.content_types import with_id
+from headwater.catalogs.content import with_id
 from headwater.realms import RealmRegistry
 
 A, X = ContentKey.of("a"), ContentKey.of("x")

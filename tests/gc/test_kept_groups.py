@@ -11,7 +11,7 @@ import pytest
 
 from fake_clock import FakeClock
 from headwater.catalogs import Catalog, ContentType, ContentValue, IcebergTable, RefKind, content_digest
-from headwater.catalogs.content.content_index import CONTENT, IDS
+from headwater.catalogs.content_operations import CONTENT, IDS
 from headwater.catalogs.registry import content_reference
 from headwater.commits import Commit, Transaction, read_commit, read_head, read_log
 from headwater.errors import ExpiredError, RefusedError

@@ -25,22 +25,9 @@ from headwater.catalogs.catalog_gc import (
 )
 from headwater.catalogs.catalog_lifecycle import Catalogs
 from headwater.catalogs.catalog_refs import NamedRef
-from headwater.catalogs.content.content_index import CONTENT, IDS, ContentEditor, find_content_key, put_copy, stored_metadata_of
-from headwater.catalogs.content.content_keys import ContentKey
-from headwater.catalogs.content.content_operations import (
-    CommitPlan,
-    Conflict,
-    ConflictKind,
-    ContentOperation,
-    Delete,
-    PlannedWrite,
-    Put,
-    Unmodified,
-    plan_commit,
-)
-from headwater.catalogs.content.content_pages import ContentEntry, ContentPage, TypeCounts, count_types, recount_types
-from headwater.catalogs.content.content_types import (
+from headwater.catalogs.content import (
     Content,
+    ContentKey,
     ContentType,
     ContentValue,
     DeltaLakeTable,
@@ -51,6 +38,24 @@ from headwater.catalogs.content.content_types import (
     content_digest,
     content_type_of,
 )
+from headwater.catalogs.content_operations import (
+    CONTENT,
+    IDS,
+    CommitPlan,
+    Conflict,
+    ConflictKind,
+    ContentEditor,
+    ContentOperation,
+    Delete,
+    PlannedWrite,
+    Put,
+    Unmodified,
+    find_content_key,
+    plan_commit,
+    put_copy,
+    stored_metadata_of,
+)
+from headwater.catalogs.content_pages import ContentEntry, ContentPage, TypeCounts, count_types, recount_types
 from headwater.catalogs.history.catalog_log import CatalogLog, KeyAction, KeyChange, KeyHistory, LogFilter
 from headwater.catalogs.history.catalog_merge import MergeConflictError, MergeOptions, MergeResult, MergeStep
 from headwater.catalogs.history.commit_meta import HEADWATER, CommitMeta, CommittedOperation, LogEntry

@@ -10,11 +10,25 @@ import msgspec
 
 from headwater.catalogs.catalog_definition import CatalogDefinition
 from headwater.catalogs.catalog_refs import CatalogRefs, NamedRef
-from headwater.catalogs.content.content_index import CONTENT, IDS, apply_operations, content_view, stored_metadata_of
-from headwater.catalogs.content.content_keys import ContentKey, index_bounds
-from headwater.catalogs.content.content_operations import ContentOperation
-from headwater.catalogs.content.content_pages import ContentEntry, ContentPage, TypeCounts, content_page, count_types
-from headwater.catalogs.content.content_types import Content, ContentType, ContentValue, content_type_of, type_text, with_id
+from headwater.catalogs.content import (
+    Content,
+    ContentKey,
+    ContentType,
+    ContentValue,
+    content_type_of,
+    index_bounds,
+    type_text,
+    with_id,
+)
+from headwater.catalogs.content_operations import (
+    CONTENT,
+    IDS,
+    ContentOperation,
+    apply_operations,
+    content_view,
+    stored_metadata_of,
+)
+from headwater.catalogs.content_pages import ContentEntry, ContentPage, TypeCounts, content_page, count_types
 from headwater.catalogs.history.catalog_log import EVERY_COMMIT, CatalogLog, KeyHistory, LogFilter, follow_key, search_log
 from headwater.catalogs.history.catalog_merge import MergeOptions, MergeResult, MergeSource, MergeTarget, merge_commits
 from headwater.catalogs.history.commit_meta import CommitMeta, checked_meta, is_in_history, property_values, text_tuple

@@ -12,8 +12,8 @@ from typing import NamedTuple
 from uuid import UUID
 
 from headwater.catalogs.catalog_definition import CatalogDefinition, CatalogState
-from headwater.catalogs.content.content_index import CONTENT
-from headwater.catalogs.content.content_types import CONTENT_VALUE_BYTES, ContentValue
+from headwater.catalogs.content import CONTENT_VALUE_BYTES, ContentValue
+from headwater.catalogs.content_operations import CONTENT
 from headwater.catalogs.registry import (
     BY_ID,
     CATALOGS,

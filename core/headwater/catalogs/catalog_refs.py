@@ -34,7 +34,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from headwater.catalogs.catalog_definition import CatalogDefinition, CatalogState
-from headwater.catalogs.content.content_operations import Conflict, ConflictKind
+from headwater.catalogs.content_operations import Conflict, ConflictKind
 from headwater.catalogs.history.commit_meta import is_in_history
 from headwater.catalogs.history.revspec import DEFAULT_REF, RevSpec, StepSign, check_exact, follow_steps, parse_revspec
 from headwater.catalogs.known_metadata import note_forgotten

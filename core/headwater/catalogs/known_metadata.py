@@ -39,8 +39,8 @@ from uuid import UUID
 import structlog
 
 from headwater.catalogs.catalog_definition import CatalogDefinition
-from headwater.catalogs.content.content_index import CONTENT
-from headwater.catalogs.content.content_types import ContentType, ContentValue, IcebergTable, IcebergView
+from headwater.catalogs.content import ContentType, ContentValue, IcebergTable, IcebergView
+from headwater.catalogs.content_operations import CONTENT
 from headwater.catalogs.history.commit_meta import is_by_import
 from headwater.catalogs.registry import (
     BY_ID,

@@ -12,9 +12,8 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Literal, get_args
 
-from headwater.catalogs.content.content_index import CONTENT, IDS
-from headwater.catalogs.content.content_keys import ContentKey
-from headwater.catalogs.content.content_types import ContentType, ContentValue
+from headwater.catalogs.content import ContentKey, ContentType, ContentValue
+from headwater.catalogs.content_operations import CONTENT, IDS
 from headwater.catalogs.history.commit_meta import LogEntry, check_within, log_entry, parent_of, value_at
 from headwater.catalogs.history.revspec import commit_at
 from headwater.clock import Micros

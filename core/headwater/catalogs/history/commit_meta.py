@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 from uuid import UUID
 
-from headwater.catalogs.content.content_index import CONTENT
-from headwater.catalogs.content.content_keys import ContentKey
-from headwater.catalogs.content.content_types import ContentType, ContentValue
+from headwater.catalogs.content import ContentKey, ContentType, ContentValue
+from headwater.catalogs.content_operations import CONTENT
 from headwater.clock import Micros
 from headwater.commits import Commit, Head, Operation, descends
 from headwater.errors import CorruptionError, ExpiredError, RefusedError, UnknownOutcomeError

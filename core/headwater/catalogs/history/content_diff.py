@@ -13,9 +13,8 @@ from uuid import UUID
 
 import msgspec
 
-from headwater.catalogs.content.content_index import CONTENT, IDS
-from headwater.catalogs.content.content_keys import ContentKey
-from headwater.catalogs.content.content_types import ContentValue
+from headwater.catalogs.content import ContentKey, ContentValue
+from headwater.catalogs.content_operations import CONTENT, IDS
 from headwater.commits import Commit, Head, decode_token, encode_token
 from headwater.errors import CorruptionError, ExpiredError, RefusedError
 from headwater.index import Index, IndexDifference, IndexValue, index_differences

@@ -14,10 +14,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from uuid import UUID
 
-from headwater.catalogs.content.content_keys import ContentKey
-from headwater.catalogs.content.content_operations import Conflict, ConflictKind, ContentView, namespace_conflicts
-from headwater.catalogs.content.content_types import (
+from headwater.catalogs.content import (
     Content,
+    ContentKey,
     ContentType,
     ContentValue,
     IcebergTable,
@@ -28,6 +27,7 @@ from headwater.catalogs.content.content_types import (
     type_text,
     with_id,
 )
+from headwater.catalogs.content_operations import Conflict, ConflictKind, ContentView, namespace_conflicts
 from headwater.catalogs.history.content_diff import ContentChange, is_same_content
 from headwater.errors import RefusedError
 from headwater.iceberg.metadata_json import MetadataParts

@@ -6,9 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from headwater.catalogs.content.content_index import CONTENT, IDS
-from headwater.catalogs.content.content_keys import ContentKey
-from headwater.catalogs.content.content_operations import Conflict
+from headwater.catalogs.content import ContentKey
+from headwater.catalogs.content_operations import CONTENT, IDS, Conflict
 from headwater.catalogs.history.catalog_merge import (
     DryRunState,
     MergeConflictError,

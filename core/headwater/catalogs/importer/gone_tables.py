@@ -9,8 +9,7 @@ from functools import partial
 from typing import NamedTuple, TypeAlias
 
 from headwater.catalogs.catalog import Catalog
-from headwater.catalogs.content.content_keys import ContentKey
-from headwater.catalogs.content.content_types import ContentType, IcebergTable, IcebergView
+from headwater.catalogs.content import ContentKey, ContentType, IcebergTable, IcebergView
 from headwater.catalogs.importer.import_report import ReportRow
 from headwater.errors import CorruptionError, RefusedError
 from headwater.iceberg import (

@@ -16,9 +16,8 @@ from uuid import UUID, uuid4
 
 from headwater.catalogs.catalog import Catalog
 from headwater.catalogs.catalog_definition import CatalogDefinition, ImportSpec
-from headwater.catalogs.content.content_keys import ContentKey
-from headwater.catalogs.content.content_operations import Conflict, Delete, Put
-from headwater.catalogs.content.content_types import Content, Namespace, with_id
+from headwater.catalogs.content import Content, ContentKey, Namespace, with_id
+from headwater.catalogs.content_operations import Conflict, Delete, Put
 from headwater.catalogs.importer.gone_tables import GoneTable, GoneTables, gone_row
 from headwater.catalogs.importer.import_news import SiftedOutcomes, SurveyNews, outcome_key
 from headwater.catalogs.importer.import_plan import (

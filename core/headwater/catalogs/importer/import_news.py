@@ -25,8 +25,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from headwater.catalogs.catalog import Catalog
-from headwater.catalogs.content.content_keys import ContentKey
-from headwater.catalogs.content.content_types import Content, IcebergTable, IcebergView
+from headwater.catalogs.content import Content, ContentKey, IcebergTable, IcebergView
 from headwater.catalogs.importer.gone_tables import is_there
 from headwater.catalogs.known_metadata import KnownFolder, KnownMetadata, MetadataOrigin, is_own_name
 from headwater.clock import as_text

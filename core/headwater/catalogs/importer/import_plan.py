@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from uuid import UUID
 
-from headwater.catalogs.content.content_keys import ContentKey
-from headwater.catalogs.content.content_types import Content, IcebergTable, IcebergView, Namespace, content_type_of
+from headwater.catalogs.content import Content, ContentKey, IcebergTable, IcebergView, Namespace, content_type_of
 from headwater.catalogs.importer.import_news import LineageProof
 from headwater.catalogs.table_claims import TableClaim, normalise_location, places_around
 from headwater.errors import RefusedError

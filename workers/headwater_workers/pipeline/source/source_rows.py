@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headwater.catalogs import CONTENT, CommitMeta, ContentKey, ContentType, ContentValue
-from headwater.catalogs.content.content_types import CONTENT_VALUE_BYTES, NO_SNAPSHOT, type_text
+from headwater.catalogs.content import CONTENT_VALUE_BYTES, NO_SNAPSHOT, type_text
 from headwater.catalogs.registry import ParsedReference, RefKind, parse_reference
 from headwater.commits import Head, Operation, read_commit, read_log
 from headwater.errors import CorruptionError

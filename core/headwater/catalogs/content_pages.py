@@ -11,9 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
-from headwater.catalogs.content.content_index import CONTENT
-from headwater.catalogs.content.content_keys import ContentKey
-from headwater.catalogs.content.content_types import ContentType, ContentValue
+from headwater.catalogs.content import ContentKey, ContentType, ContentValue
+from headwater.catalogs.content_operations import CONTENT
 from headwater.commits import Head, IndexPage, KeyFilter, LogEnd, LogRange, read_commit, read_log
 from headwater.errors import CorruptionError, ExpiredError
 from headwater.index import IndexValue
