@@ -13,9 +13,8 @@ from faulty_backend import FaultyBackend
 from headwater.commits import ensure_reference, read_collection
 from headwater.errors import FencedError, RefusedError, UnavailableError
 from headwater.gc import CollectionResult, collect_realm
-from headwater.gc.scan_lock import hold_scan_lock
-from headwater.gc.shared_scan import collect_realms
-from headwater.gc.throttle import FenceWatch
+from headwater.gc.shared_scan import collect_realms, hold_scan_lock
+from headwater.gc.sweep import FenceWatch
 from headwater.realms import REALM_REFERENCES, RealmRegistry, RealmState
 from headwater.settings import Settings
 from headwater.store import ObjectKey, RealmStore, Store, StoredObject, object_type

@@ -11,7 +11,7 @@ from headwater.catalogs import Catalog
 from headwater.fsck import check_store
 from headwater.fsck.explanation import explain
 from headwater.gc import collect_realm
-from headwater.gc.classifier import LeftoverParts
+from headwater.gc.live_set import LeftoverParts
 from headwater.store import ObjectId, ObjectKey, ObjectRow, RealmStore, Store, fixed_id
 from lakes import HOUR, put
 

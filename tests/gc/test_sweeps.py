@@ -17,11 +17,8 @@ from headwater.clock import Micros
 from headwater.commits import SweptSplit, pin_commits, read_collection, read_pins
 from headwater.errors import FencedError, UnavailableError
 from headwater.gc import Fence, KeepReason, PhaseTimer, Throttle, collect_realm
-from headwater.gc.classifier import RowClassifier
-from headwater.gc.collection_result import CollectionResult
-from headwater.gc.live_set import LiveSet
-from headwater.gc.sweep import RealmSweep, ScanLandmarks
-from headwater.gc.throttle import FenceWatch, RowRate
+from headwater.gc.live_set import LiveSet, RowClassifier
+from headwater.gc.sweep import CollectionResult, FenceWatch, RealmSweep, RowRate, ScanLandmarks
 from headwater.jobs import run_collection
 from headwater.jobs.run_record import list_runs
 from headwater.settings import Settings

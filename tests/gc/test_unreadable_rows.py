@@ -16,8 +16,8 @@ from headwater.commits import Transaction, commit_change, read_head
 from headwater.errors import CorruptionError, HeadwaterError
 from headwater.fsck import FindingCode, RepairAction, RepairStep, check_store, plan_repairs, repair_realm
 from headwater.gc import collect_realm
-from headwater.gc.scan_lock import SCAN_LOCK_ID, hold_scan_lock
-from headwater.gc.throttle import FenceWatch
+from headwater.gc.shared_scan import SCAN_LOCK_ID, hold_scan_lock
+from headwater.gc.sweep import FenceWatch
 from headwater.index import IndexValue
 from headwater.jobs import COLLECT
 from headwater.jobs.run_record import Run, list_runs, record_run

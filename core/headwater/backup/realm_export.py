@@ -28,7 +28,7 @@ from headwater.commits import unpin_commits
 from headwater.durability import publish
 from headwater.errors import CorruptionError, FencedError, HeadwaterError, RefusedError, UnavailableError
 from headwater.gc import Fence, ProgressCallback
-from headwater.gc.throttle import paced_fence
+from headwater.gc.sweep import paced_fence
 from headwater.realms import Realm, RealmRegistry, RealmState
 from headwater.store import ObjectId, RealmStore, Store, id_text
 

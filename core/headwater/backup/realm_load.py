@@ -24,7 +24,7 @@ from headwater.backup.realm_snapshot import sealed_objects
 from headwater.clock import as_text
 from headwater.errors import CorruptionError, FencedError, RefusedError, SwapConflictError, UnavailableError
 from headwater.gc import Fence, ProgressCallback
-from headwater.gc.throttle import paced_fence
+from headwater.gc.sweep import paced_fence
 from headwater.realms import Realm, RealmRegistry, RealmState
 from headwater.store import (
     ROW_BYTES,

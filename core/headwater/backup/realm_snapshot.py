@@ -25,7 +25,7 @@ from headwater.commits import AbsentReference, Head, no_state_error, pin_commits
 from headwater.errors import CorruptionError, ExpiredError, RefusedError
 from headwater.gc.live_set import LiveSet
 from headwater.gc.retention import KeepReason
-from headwater.gc.throttle import paced_fence
+from headwater.gc.sweep import paced_fence
 from headwater.realms import FILLED_REFERENCES, REALM_REFERENCES
 from headwater.settings import Settings
 from headwater.store import ObjectId, RealmStore, StoredObject, id_text, unknown_pointers_reason

@@ -18,7 +18,7 @@ from headwater.errors import CorruptionError, HeadwaterError, SwapConflictError
 from headwater.fsck.fsck_codes import FindingCode, FsckFinding
 from headwater.fsck.fsck_context import FsckContext
 from headwater.fsck.object_walk import read_with_faults
-from headwater.gc.classifier import LeftoverParts
+from headwater.gc.live_set import LeftoverParts
 from headwater.gc.mark_phase import check_not_ahead
 from headwater.store import ObjectId, ObjectKey, RealmStore, Reference, id_text
 

@@ -15,7 +15,7 @@ from headwater.errors import CorruptionError, HeadwaterError, NotFoundError, Ref
 from headwater.fsck.fsck_codes import FindingCode, FsckFinding
 from headwater.fsck.fsck_context import FsckContext
 from headwater.gc.retention import RUNS
-from headwater.gc.scan_lock import SCAN_LOCK_ID, ScanLock
+from headwater.gc.shared_scan import SCAN_LOCK_ID, ScanLock
 from headwater.index import IndexValue
 from headwater.jobs.run_record import ReportPiece, Run, list_runs
 from headwater.realms import REALMS, Realm, RealmRegistry

@@ -2,21 +2,28 @@
 
     retention          which references a realm has, and how much of their history stays
     mark_phase         marks every object that stays; live_set and bloom_filter hold the marks
-    classifier         says of a scanned row why it stays, or that it is garbage
-    sweep              deletes the garbage rows, then tombstones, names, pins and rows of purged realms
+    live_set           also says of a scanned row why it stays, or that it is garbage
+    sweep              deletes the garbage rows at a limited rate, and counts them; then tombstones, names, pins, rows of purged realms
     collector          runs one collection from its beginning to its end; shared_scan: several realms in one scan
 
 This package knows what references, commits and catalogs keep. It must not know the inside of tasks, who asks, or when.
 """
 
-from headwater.gc.classifier import LeftoverParts
-from headwater.gc.collection_result import CollectionResult, PhaseTimer
 from headwater.gc.collector import Collector, abandon_sweep, collect_realm, open_marker
+from headwater.gc.live_set import LeftoverParts
 from headwater.gc.mark_phase import LiveMarker, check_not_ahead
 from headwater.gc.retention import RUNS, CollectionScope, KeepReason, RetentionPolicy, ScopeEntry, check_collectable, open_scope
 from headwater.gc.shared_scan import collect_realms
-from headwater.gc.sweep import keys_in_use, keys_with_rows
-from headwater.gc.throttle import Fence, ProgressCallback, Throttle, paced_fence
+from headwater.gc.sweep import (
+    CollectionResult,
+    Fence,
+    PhaseTimer,
+    ProgressCallback,
+    Throttle,
+    keys_in_use,
+    keys_with_rows,
+    paced_fence,
+)
 
 __all__ = [
     "RUNS",

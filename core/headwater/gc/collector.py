@@ -38,20 +38,23 @@ from headwater.errors import (
     UnavailableError,
     UnknownOutcomeError,
 )
-from headwater.gc.classifier import RowClassifier
-from headwater.gc.collection_result import CollectionResult, PhaseTimer
-from headwater.gc.live_set import LiveSet, load_live_set, save_live_set
+from headwater.gc.live_set import LiveSet, RowClassifier, load_live_set, save_live_set
 from headwater.gc.mark_phase import LiveMarker, check_not_ahead
 from headwater.gc.retention import CollectionScope, ScopeEntry, open_scope
 from headwater.gc.sweep import (
+    CollectionResult,
+    Fence,
+    FenceWatch,
+    PhaseTimer,
+    ProgressCallback,
     RealmSweep,
     ScanLandmarks,
+    Throttle,
     collect_purged_keys,
     finish_catalog_deletions,
     release_pins,
     remove_tombstones,
 )
-from headwater.gc.throttle import Fence, FenceWatch, ProgressCallback, Throttle
 from headwater.settings import duration_text
 from headwater.store import ObjectId, ObjectKey, RealmKey, RealmStore, Reference, Store, Versioned, check_clock
 from headwater.tasks import TaskStoppedError
@@ -287,7 +290,7 @@ class Collector:
             # Saved last, when nothing can be added any more. A resumed run neither raises nor marks again, so it may find only a
             # complete live set; a record without chunks, as the one above, makes it mark anew.
             with self.phases.time_phase("save"):
-                chunks = save_live_set(self._rows, self._marks, self._watch)
+                chunks = save_live_set(self._rows, self._marks, self._watch.check_fence)
             # The record names the chunks only when all of them are written. From here on rows are deleted.
             self._published.write_record(self._record(chunks, splits))
         except FencedError:

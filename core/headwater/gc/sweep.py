@@ -1,25 +1,34 @@
 """The sweep: delete garbage rows split by split, each from where it stopped, and only if unchanged since the scan.
 
 The cleanup after it removes tombstones and names, stale pins, deleted catalogs, and rows under purged realm keys.
+``CollectionResult`` has the counts of a collection: rows that it saw, why they stayed, what was deleted, how long each phase took.
+``Throttle`` says how fast a sweep or a purge may go: a limit of rows per second, and a fence that is asked once a second.
+
+A fence raises when its task was taken over. It is asked before every durable step. Between durable steps there are millions of small
+steps, and asking the database at each would take as long as the step: ``FenceWatch`` and ``paced_fence`` ask once a second.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from operator import itemgetter
+from typing import Any
 
 import msgspec
 
 from headwater.catalogs import Catalogs, release_name
-from headwater.clock import Micros
+from headwater.clock import Clock, Micros, as_text
 from headwater.commits import SweptSplit, read_pins, unpin_commits
 from headwater.errors import CorruptionError, NotFoundError, SwapConflictError
-from headwater.gc.classifier import RowClassifier
-from headwater.gc.collection_result import CollectionResult, PhaseTimer
-from headwater.gc.retention import CollectionScope, ScopeEntry
-from headwater.gc.throttle import FenceWatch, ProgressCallback, Throttle
+from headwater.gc.live_set import RowClassifier
+from headwater.gc.retention import CollectionScope, KeepReason, ScopeEntry
 from headwater.realms import RealmRegistry
+from headwater.settings import Settings
 from headwater.store import ObjectId, ObjectKey, ObjectPosition, RealmId, RealmKey, RealmStore, Reference, ScanSplit, Store
 from headwater.tasks import TaskQueue
 
@@ -306,3 +315,236 @@ def keys_in_use(store: Store, fence: Callable[[], None] = lambda: None) -> set[R
         found.update(row.realm for row in rows)
         name = rows[-1].position
     return found
+
+
+_type = itemgetter(ObjectKey._fields.index("type"))
+_bytes = itemgetter(ObjectKey._fields.index("bytes"))
+
+
+@dataclass(slots=True, kw_only=True)
+class CollectionResult:
+    """What a collection saw and did, counted in rows (an object may have several).
+
+    kept          rows that stay, by reason
+    types         rows by object type and reason; "garbage" is one of the reasons
+    leftover_parts  garbage rows that are parts which an interrupted rewriting left; their object itself may stay
+    deleted       rows that the database confirmed deleted; 0 in a dry run, where ``garbage`` counts what would go
+    deleted_bytes, deleted_types  at least: they count the rows whose deletion is certain; by type (rows, bytes)
+    marks         objects that were marked; the part that a filter holds is estimated
+    filter_bytes, filter_fpp  the filter's size and the share of garbage that it keeps by mistake; 0 where the marks are exact
+    seconds       by phase: note, mark, plan (a whole scan), raise, save, sweep (another scan), delete (a part of the sweep);
+                  where splits are swept side by side, a split's share
+    resumed       how often an interrupted sweep was resumed; every count is the sum over all attempts
+    """
+
+    realm: str
+    dry_run: bool
+    writer_cutoff: Micros
+    reader_cutoff: Micros
+    references: int = 0
+    scanned: int = 0
+    scanned_bytes: int = 0
+    garbage: int = 0
+    garbage_bytes: int = 0
+    leftover_parts: int = 0
+    deleted: int = 0
+    deleted_bytes: int = 0
+    kept: dict[str, int] = field(default_factory=dict)
+    types: dict[str, dict[str, int]] = field(default_factory=dict)
+    garbage_types: dict[str, tuple[int, int]] = field(default_factory=dict)
+    deleted_types: dict[str, tuple[int, int]] = field(default_factory=dict)
+    tombstones_removed: int = 0
+    claims_released: int = 0
+    pins_released: int = 0
+    late_rows_deleted: int = 0
+    marks: int = 0
+    filter_bytes: int = 0
+    filter_fpp: float = 0.0
+    seconds: dict[str, float] = field(default_factory=dict)
+    resumed: int = 0
+    notes: list[str] = field(default_factory=list)
+
+    def as_plain(self) -> dict[str, Any]:
+        """The result as plain data, for a task's outcome and a run's record."""
+        return {
+            "realm": self.realm,
+            "dryRun": self.dry_run,
+            "writerCutoff": as_text(self.writer_cutoff),
+            "readerCutoff": as_text(self.reader_cutoff),
+            "references": self.references,
+            "scanned": self.scanned,
+            "scannedBytes": self.scanned_bytes,
+            "kept": dict(self.kept),
+            "garbage": self.garbage,
+            "garbageBytes": self.garbage_bytes,
+            "leftoverParts": self.leftover_parts,
+            "deleted": self.deleted,
+            "deletedBytes": self.deleted_bytes,
+            "types": {name: dict(reasons) for name, reasons in self.types.items()},
+            "garbageTypes": _by_type(self.garbage_types),
+            "deletedTypes": _by_type(self.deleted_types),
+            "tombstonesRemoved": self.tombstones_removed,
+            "claimsReleased": self.claims_released,
+            "pinsReleased": self.pins_released,
+            "lateRowsDeleted": self.late_rows_deleted,
+            "marks": self.marks,
+            "filterBytes": self.filter_bytes,
+            "filterFpp": self.filter_fpp,
+            "seconds": {name: round(seconds, 3) for name, seconds in self.seconds.items()},
+            "resumed": self.resumed,
+            "notes": list(self.notes),
+        }
+
+    def saved(self) -> dict[str, Any]:
+        """The counts as plain data that a resumed run reads with ``restored``."""
+        plain: dict[str, Any] = msgspec.to_builtins(self)
+        return plain
+
+    @classmethod
+    def restored(cls, saved: dict[str, Any]) -> CollectionResult:
+        """The counts that ``saved`` gave. Raises CorruptionError when another release wrote them in another form."""
+        try:
+            return msgspec.convert(saved, cls)
+        except msgspec.ValidationError as fault:
+            raise CorruptionError(f"the counts of an interrupted collection cannot be read: {fault}") from fault
+
+    def count_scanned(self, batch: Sequence[ObjectKey], reasons: Sequence[KeepReason | None]) -> None:
+        """Count a batch of scanned rows, each with its reason; None is garbage."""
+        self.scanned += len(batch)
+        self.scanned_bytes += sum(map(_bytes, batch))
+        for (kind, why), rows in Counter(zip(map(_type, batch), reasons, strict=True)).items():
+            name = "garbage" if why is None else why.value
+            counts = self.types.setdefault(kind, {})
+            counts[name] = counts.get(name, 0) + rows
+            if why is None:
+                self.garbage += rows
+            else:
+                self.kept[name] = self.kept.get(name, 0) + rows
+        if None in reasons:
+            garbage = [key for key, why in zip(batch, reasons, strict=True) if why is None]
+            self.garbage_bytes += sum(map(_bytes, garbage))
+            _add(self.garbage_types, garbage)
+
+    def count_deleted(self, rows: int, gone: Sequence[ObjectKey]) -> None:
+        """Count deleted rows: how many the database says, and which ones, as far as that is certain."""
+        self.deleted += rows
+        self.deleted_bytes += sum(map(_bytes, gone))
+        _add(self.deleted_types, gone)
+
+
+class PhaseTimer:
+    """Adds up how long each phase takes, on the monotonic clock. Safe for several threads."""
+
+    def __init__(self, clock: Clock, seconds: dict[str, float]) -> None:
+        self._clock = clock
+        self._seconds = seconds
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def time_phase(self, name: str, *, share: int = 1) -> Iterator[None]:
+        """Time the body. ``share`` is how many threads do it side by side."""
+        began = self._clock.monotonic()
+        try:
+            yield
+        finally:
+            taken = (self._clock.monotonic() - began) / share
+            with self._lock:
+                self._seconds[name] = self._seconds.get(name, 0.0) + taken
+
+
+def _add(types: dict[str, tuple[int, int]], keys: Sequence[ObjectKey]) -> None:
+    for kind, rows in Counter(map(_type, keys)).items():
+        before, size = types.get(kind, (0, 0))
+        types[kind] = (before + rows, size)
+    for key in keys:
+        rows, size = types[key.type]
+        types[key.type] = (rows, size + key.bytes)
+
+
+def _by_type(types: dict[str, tuple[int, int]]) -> dict[str, dict[str, int]]:
+    return {name: {"rows": rows, "bytes": size} for name, (rows, size) in types.items()}
+
+
+Fence = Callable[[], None]
+"""Called before every durable step; raises FencedError when the task was taken over."""
+ProgressCallback = Callable[[int, int, str], None]
+"""Called with (done, total, unit)."""
+
+_LOOK_SECONDS = 1.0
+_LONGEST_SLEEP_SECONDS = 1.0
+
+
+class FenceWatch:
+    """Asks the fence at most once a second between durable steps, and always before one. Safe for several threads."""
+
+    def __init__(self, fence: Fence, clock: Clock) -> None:
+        self._fence = fence
+        self._clock = clock
+        self._looked: float | None = None
+
+    def check_now_and_then(self) -> None:
+        """Call the fence unless it was called within the last second."""
+        now = self._clock.monotonic()
+        if self._looked is None or now - self._looked >= _LOOK_SECONDS:
+            self.check_fence()
+
+    def check_fence(self) -> None:
+        """Call the fence now, before a durable step."""
+        # Before the call: its answer is as old as the question.
+        self._looked = self._clock.monotonic()
+        self._fence()
+
+
+class RowRate:
+    """A limit of rows per second over all threads that share it; 0 is no limit. Unused time is not saved up."""
+
+    def __init__(self, rows_per_second: float, clock: Clock) -> None:
+        self._rows_per_second = rows_per_second
+        self._clock = clock
+        self._lock = threading.Lock()
+        # Invariant: the monotonic second from which on further rows may go; under the lock it only grows.
+        self._next = clock.monotonic()
+
+    def wait_for(self, rows: int, watch: FenceWatch) -> None:
+        """Wait as long as these rows take at the limit, and ask the fence meanwhile."""
+        if not self._rows_per_second or not rows:
+            return
+        with self._lock:
+            self._next = max(self._next, self._clock.monotonic()) + rows / self._rows_per_second
+            until = self._next
+        while (left := until - self._clock.monotonic()) > 0:
+            watch.check_now_and_then()
+            self._clock.sleep(min(left, _LONGEST_SLEEP_SECONDS))
+
+
+class Throttle:
+    """The fence and the two limits that a collection or a purge keeps, each over all of its threads."""
+
+    def __init__(self, settings: Settings, clock: Clock, fence: Fence) -> None:
+        self.watch = FenceWatch(fence, clock)
+        self.scanned = RowRate(settings.scan_rows_per_second, clock)
+        self.deleted = RowRate(settings.delete_rows_per_second, clock)
+
+    def before_scanning_on(self, rows: int) -> None:
+        """Wait and ask the fence after ``rows`` rows were scanned."""
+        self.scanned.wait_for(rows, self.watch)
+        self.watch.check_now_and_then()
+
+    def before_deleting(self, rows: int) -> None:
+        """Wait and ask the fence before ``rows`` rows are deleted, which follows at once."""
+        # The fence comes after the wait, which may be long: nothing may lie between its answer and the deletion.
+        self.deleted.wait_for(rows, self.watch)
+        self.watch.check_fence()
+
+
+def paced_fence(fence: Fence, clock: Clock, *, seconds: float = 1.0) -> Fence:
+    """A fence that calls the given one at most every ``seconds``: for steps that write nothing, of which there are millions."""
+    asked = clock.monotonic()
+
+    def check() -> None:
+        nonlocal asked
+        if clock.monotonic() - asked >= seconds:
+            fence()
+            asked = clock.monotonic()
+
+    return check
