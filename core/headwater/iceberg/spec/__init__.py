@@ -4,8 +4,15 @@
 rules judge decoded JSON by the specification alone. This package must not know files, imports, catalogs or stores.
 """
 
-from headwater.iceberg.spec.document_shape import FaultError, FaultKind
-from headwater.iceberg.spec.format_version import RAW_VERSION, Document, is_maintainable, is_view, version_of
+from headwater.iceberg.spec.document_shape import (
+    RAW_VERSION,
+    Document,
+    FaultError,
+    FaultKind,
+    is_maintainable,
+    is_view,
+    version_of,
+)
 from headwater.iceberg.spec.table_rules import TableFacts, check_table, stated_facts
 from headwater.iceberg.spec.view_rules import ViewFacts, check_view
 

@@ -1,4 +1,4 @@
-"""Records declared as structs, and the places where a JSON value differs from its declared shape.
+"""The shape of metadata documents: records declared as structs, the places where a JSON value differs from them, and the version.
 
 msgspec checks a whole document against the declarations at once, faster than Python could look at one field. Only if it refuses,
 the same declarations are walked for the place and the message: there is no second set of rules.
@@ -6,17 +6,24 @@ the same declarations are walked for the place and the message: there is no seco
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from enum import Enum
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
 
 import msgspec
 from msgspec import Meta
 
 from headwater.errors import CorruptionError
 
+Document = Mapping[str, Any]
+
+RAW_VERSION = 4
+"""The table format whose specification is a draft: documents of it are kept as they are, and not judged."""
+_CLOCK_SLACK_MS = 60_000
+"""How far entries of a log may go back in time: writers' clocks differ. The same minute as in Iceberg's own reader."""
 _SHOWN_CHARACTERS = 60
 _SHOWN_IDS = 10
 
@@ -26,7 +33,6 @@ Unsigned = Annotated[int, Meta(ge=0, le=2**63 - 1, description="a 64-bit integer
 Name = Annotated[str, Meta(min_length=1, description="a non-empty string")]
 Uuid = Annotated[str, Meta(pattern=r"\A[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\Z", description="a uuid")]
 Texts = dict[str, str]
-T = TypeVar("T")
 
 _WORDS: dict[Any, str] = {str: "a string", bool: "true or false", float: "a number", Sequence: "a list"}
 
@@ -159,12 +165,63 @@ def listed_ids(ids: Sequence[object]) -> str:
     return ", ".join(str(entry) for entry in ids[:_SHOWN_IDS]) + (", ..." if len(ids) > _SHOWN_IDS else "") or "none"
 
 
-def find_repeated(values: Collection[T]) -> T | None:
-    """The first repeated value, if there is one."""
-    return None if len(set(values)) == len(values) else Counter(values).most_common(1)[0][0]
+def check_unique(values: Collection[object], message: str) -> None:
+    """Check that no value repeats; raises the FaultError of a message that shows the repeated one in the place of its ``{}``."""
+    if len(set(values)) < len(values):
+        raise inconsistent(message.replace("{}", shown_value(Counter(values).most_common(1)[0][0])))
 
 
-def check_unique(ids: Collection[int], plural: str, name: str) -> None:
-    """Check that no two schemas, specs, orders or versions have the same id."""
-    if (twice := find_repeated(ids)) is not None:
-        raise inconsistent(f"has the {name} {twice} twice in {plural}")
+class TimedEntry(JsonRecord, frozen=True):
+    """A log entry: a value that was current, and since when or until when."""
+
+    timestamp_ms: Long
+
+
+def check_log(entries: Sequence[TimedEntry], name: str, *, until: int | None = None) -> None:
+    """Check that the entries of a log are in order of time, none later than the document's own time.
+
+    raises        FaultError
+    """
+    times = [entry.timestamp_ms for entry in entries]
+    if until is not None:
+        times.append(until)
+    for at, (earlier, later) in enumerate(itertools.pairwise(times)):
+        if later < earlier - _CLOCK_SLACK_MS:
+            raise inconsistent(f"has a {name} that goes back in time by {earlier - later} ms after {name}[{at}]")
+
+
+def is_view(document: Document) -> bool:
+    """True for a view, even without its required uuid: it has versions, which no table has."""
+    return "view-uuid" in document or ("table-uuid" not in document and {"versions", "current-version-id"} <= document.keys())
+
+
+def version_of(document: Document) -> int:
+    """The format version: 1 to 4 for a table, 1 for a view.
+
+    raises        FaultError: it is absent or not supported
+    """
+    version = document.get("format-version")
+    if version is None:
+        raise invalid("has no format-version")
+    if not is_of(version, Int):
+        raise invalid(f"has format-version {shown_value(version)}, which is not an integer")
+    most, what = (1, "view") if is_view(document) else (RAW_VERSION, "table")
+    if not 1 <= version <= most:
+        raise FaultError(FaultKind.UNSUPPORTED, f"has the {what} format version {version}: 1 to {most} are read")
+    return int(version)
+
+
+def is_maintainable(document: Document) -> str | None:
+    """Why snapshots of a table must not be expired nor its files collected; None if they may.
+
+    document      one that was read, of any version
+    """
+    if document.get("format-version") == RAW_VERSION:
+        return f"its format version {RAW_VERSION} is a draft: which files it refers to cannot be told yet"
+    if document.get("encryption-keys"):
+        return "it is encrypted: its manifests cannot be read without its keys"
+    snapshots = document.get("snapshots")
+    for snapshot in snapshots if isinstance(snapshots, list) else ():
+        if isinstance(snapshot, dict) and snapshot.get("key-id") is not None:
+            return f"its snapshot {snapshot.get('snapshot-id')} is encrypted: its manifests cannot be read without its key"
+    return None

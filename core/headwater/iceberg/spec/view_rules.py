@@ -6,21 +6,23 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from headwater.iceberg.spec.document_shape import (
+    Document,
     Int,
     JsonRecord,
     Long,
     Name,
     Texts,
+    TimedEntry,
     Uuid,
+    check_log,
     check_unique,
     inconsistent,
     listed_ids,
     read_value,
     shown_value,
+    version_of,
 )
-from headwater.iceberg.spec.format_version import Document, version_of
 from headwater.iceberg.spec.schema_rules import Schema, check_schema
-from headwater.iceberg.spec.snapshot_rules import TimedEntry, check_log
 
 _TYPES_OF = 3
 """The table format whose types a view's columns may have: the view's own format names none."""
@@ -81,11 +83,11 @@ def check_view(document: Document) -> ViewFacts:
     format_version = version_of(document)
     view: ViewMetadata = read_value(document, ViewMetadata, "")
     schema_ids = [schema.schema_id for schema in view.schemas]
-    check_unique(schema_ids, "schemas", "schema-id")
+    check_unique(schema_ids, "has the schema-id {} twice in schemas")
     for at, schema in enumerate(view.schemas):
         check_schema(schema, _TYPES_OF, f"schemas[{at}]")
     ids = [version.version_id for version in view.versions]
-    check_unique(ids, "versions", "version-id")
+    check_unique(ids, "has the version-id {} twice in versions")
     for at, version in enumerate(view.versions):
         if version.schema_id not in schema_ids:
             raise inconsistent(
