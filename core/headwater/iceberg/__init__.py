@@ -33,11 +33,12 @@ from headwater.iceberg.survey_outcomes import (
     RejectedTable,
     SurveyOutcome,
     TableIdentity,
+    exclusive_keys,
+    find_conflicts,
     identity_of,
     pack_outcome,
     unpack_outcome,
 )
-from headwater.iceberg.table_conflicts import exclusive_keys, find_conflicts
 from headwater.iceberg.table_survey import (
     SurveyProgress,
     SurveyResult,

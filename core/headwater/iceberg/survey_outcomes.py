@@ -1,7 +1,13 @@
-"""The outcome of a survey for one table directory: accepted, with the evidence, or quarantined, with the reason.
+"""The outcome of a survey for each table directory: accepted, with the evidence, or quarantined, alone or for a conflict with another.
 
 Outcomes hold whole metadata documents, and those of a large lake do not fit into memory. So ``pack_outcome`` turns an outcome
 into bytes, which cost little time to compress, and ``OutcomeSpill`` keeps packed outcomes on disk while a survey lasts.
+
+Where tables of one survey conflict, no evidence shows which of them is right, so all of them are quarantined.
+``find_conflicts`` works over the identities of a whole survey, or over those of the tables that ``exclusive_keys`` finds to
+contradict another: the verdicts are the same. Where two tables contradict each other in several ways, the first of these
+counts: same uuid, same key, one directory within the other; and then, among tables that have none of these, a key that is the
+namespace of another.
 """
 
 from __future__ import annotations
@@ -9,9 +15,11 @@ from __future__ import annotations
 import tempfile
 import weakref
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import StrEnum
-from typing import Literal, NamedTuple
+from itertools import groupby
+from operator import attrgetter
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -116,6 +124,14 @@ class QuarantinedTable(msgspec.Struct, frozen=True, kw_only=True):
 SurveyOutcome = AcceptedTable | QuarantinedTable
 
 
+class RejectedTable(CorruptionError):
+    """Raised within these rules to quarantine the table at hand with this code."""
+
+    def __init__(self, code: QuarantineCode, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
 class TableIdentity(NamedTuple):
     """The fields of an accepted table that can contradict another one: small enough to hold those of a whole lake."""
 
@@ -147,14 +163,6 @@ def unpack_outcome(packed: bytes) -> SurveyOutcome:
 
 
 _PACKED = msgspec.msgpack.Decoder(tuple[AcceptedTable | None, QuarantinedTable | None])
-
-
-class RejectedTable(CorruptionError):
-    """Raised within these rules to quarantine the table at hand with this code."""
-
-    def __init__(self, code: QuarantineCode, message: str) -> None:
-        super().__init__(message)
-        self.code = code
 
 
 _LENGTH_BYTES = 4
@@ -217,3 +225,97 @@ def frame_bytes(data: bytes) -> bytes:
 def expand_bytes(packed: bytes) -> bytes | memoryview:
     rest = memoryview(packed)[1:]
     return zlib.decompress(rest) if packed[:1] == _SQUEEZED else rest
+
+
+_NAMED = 5
+"""How many of the directories that share something a verdict names; it always has their number."""
+
+
+def find_conflicts(identities: Iterable[TableIdentity]) -> dict[str, QuarantinedTable]:
+    """The verdicts, by directory, on tables that conflict with others.
+
+    identities    one per directory
+    """
+    ordered = sorted(identities)
+    verdicts: dict[str, QuarantinedTable] = {}
+
+    def quarantine(table: TableIdentity, code: QuarantineCode, message: str) -> None:
+        verdict = QuarantinedTable(directory=table.directory, key=table.key, code=code, message=message)
+        verdicts.setdefault(table.directory, verdict)
+
+    for trait, code, fault in (
+        ("uuid", QuarantineCode.DUPLICATE_UUID, "have the same uuid: one is a copy, remove it"),
+        ("key", QuarantineCode.DUPLICATE_KEY, "would get the same key: import them into two catalogs"),
+    ):
+        for sharing in _shared(ordered, attrgetter(trait)):
+            directories = _listed([table.directory for table in sharing])
+            for table in sharing:
+                quarantine(table, code, f"{directories} {fault}")
+    for table, other in _nestings(ordered):
+        pair = _listed(sorted([table.directory, other], key=len))
+        quarantine(table, QuarantineCode.NESTED, f"{pair} lie one within the other: move one of them")
+    clear = [table for table in ordered if table.directory not in verdicts]
+    keys = {table.key for table in clear}
+    for table in clear:
+        above = next((".".join(key) for key in _keys_above(table.key) if key in keys), None)
+        if above is not None:
+            fault = f"{'.'.join(table.key)} needs the namespace {above}, which is a table in this import"
+            quarantine(table, QuarantineCode.KEY_TAKEN, f"{table.directory}: {fault}")
+    return verdicts
+
+
+def exclusive_keys(table: TableIdentity, locations: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Returns (exclusive, occupied): keys that no other table may have at all, and keys that no other table may have as exclusive.
+
+    Two tables conflict if an exclusive key of one is on either list of the other.
+
+    locations     the survey's, of which one holds the table: no other can lie above it
+    """
+    alone = [f"directory {table.directory}", _key_text(table.key)]
+    if table.uuid is not None:
+        alone.append(f"uuid {table.uuid}")
+    here = f"{table.directory}/"
+    least = max((len(location) for location in locations if here.startswith(f"{location}/")), default=0)
+    around = [f"directory {directory}" for directory in _directories_above(table.directory) if len(directory) >= least]
+    return alone, around + [_key_text(key) for key in _keys_above(table.key)]
+
+
+def _key_text(key: Sequence[str]) -> str:
+    return "key " + "\0".join(key)
+
+
+def _directories_above(directory: str) -> list[str]:
+    """The directories above a directory, the nearest first."""
+    segments = directory.split("/")
+    return ["/".join(segments[:length]) for length in range(len(segments) - 1, 0, -1)]
+
+
+def _keys_above(key: Sequence[str]) -> list[tuple[str, ...]]:
+    """The keys of the namespaces above a key, the shortest first."""
+    return [tuple(key[:length]) for length in range(1, len(key))]
+
+
+def _nestings(tables: Sequence[TableIdentity]) -> list[tuple[TableIdentity, str]]:
+    """Tables within others, with the nearest around them; then tables around others, with the first within them."""
+    by_directory = {table.directory: table for table in tables}
+    inner: list[tuple[TableIdentity, str]] = []
+    outer: list[tuple[TableIdentity, str]] = []
+    for table in tables:
+        around = [directory for directory in _directories_above(table.directory) if directory in by_directory]
+        inner.extend((table, directory) for directory in around[:1])
+        outer.extend((by_directory[directory], table.directory) for directory in around)
+    return [*inner, *outer]
+
+
+def _shared(tables: Sequence[TableIdentity], trait: Callable[[TableIdentity], Any]) -> Iterator[list[TableIdentity]]:
+    """The tables that share a value, in their order. Found by sorting, which needs less memory than a dict of all."""
+    with_trait = sorted((table for table in tables if trait(table) is not None), key=trait)
+    for _, group in groupby(with_trait, key=trait):
+        sharing = list(group)
+        if len(sharing) > 1:
+            yield sharing
+
+
+def _listed(directories: Sequence[str]) -> str:
+    more = len(directories) - _NAMED
+    return " and ".join(directories[:_NAMED]) + (f" and {more} more" if more > 0 else "")

@@ -37,9 +37,9 @@ from headwater.iceberg.survey_outcomes import (
     SurveyOutcome,
     compress_bytes,
     expand_bytes,
+    find_conflicts,
     identity_of,
 )
-from headwater.iceberg.table_conflicts import find_conflicts
 
 SurveyProgress = Callable[[int, int, str], None]
 """Called with (done, total, unit); may raise to stop the survey."""

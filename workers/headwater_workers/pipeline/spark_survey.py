@@ -23,10 +23,11 @@ from headwater.iceberg.survey_outcomes import (
     OutcomeSpill,
     QuarantinedTable,
     TableIdentity,
+    exclusive_keys,
+    find_conflicts,
     identity_of,
     pack_outcome,
 )
-from headwater.iceberg.table_conflicts import exclusive_keys, find_conflicts
 from headwater.iceberg.table_survey import ListedTables, find_tables, survey_folder_of, tables_of
 from headwater.settings import Settings
 from headwater_workers.pipeline.spark_session import Engine, Jobs, SparkOptions, find_engine, session
@@ -48,7 +49,7 @@ TABLES = "directory string, tbl binary"
 
 OUTCOMES = "directory string, key array<string>, uuid string, traits array<struct<name string, alone boolean>>, outcome binary"
 """One outcome per table directory, with its document. What is quarantined has no ``key``, ``uuid`` and ``traits``; ``uuid`` may be null.
-``traits`` are what ``iceberg.table_conflicts.exclusive_keys`` says."""
+``traits`` are what ``iceberg.exclusive_keys`` says."""
 
 TRAITS = "directory string, key array<string>, uuid string, name string, alone boolean"
 """One trait of a surveyed table."""
