@@ -22,9 +22,8 @@ from headwater.reconcile.actions import (
     SubmitTask,
     UpdateCatalog,
 )
-from headwater.reconcile.catalog_plan import import_arguments
 from headwater.reconcile.manifests import ADOPT, CONFIRM_PURGE, DELETE
-from headwater.reconcile.observed_state import ObservedCatalog, ObservedTask, TaskHistory
+from headwater.reconcile.observed_state import ObservedCatalog, ObservedTask, TaskHistory, import_arguments
 from headwater.store import ObjectId, RealmId, RealmKey
 from headwater.tasks import TaskState
 

@@ -16,8 +16,8 @@ from headwater.reconcile.convergence import (
     reconcile_realm,
 )
 from headwater.reconcile.credentials_sink import CredentialsSink, FileCredentials, write_once
-from headwater.reconcile.manifest_files import KnownRealms, load_manifests, read_manifest
-from headwater.reconcile.manifests import CatalogManifest, Manifest, RealmManifest
+from headwater.reconcile.manifest_files import load_manifests, read_manifest
+from headwater.reconcile.manifests import CatalogManifest, KnownRealms, Manifest, RealmManifest
 from headwater.reconcile.observed_state import known_realms
 from headwater.reconcile.ownership import ManagerIdentity, release_realm
 from headwater.reconcile.realm_plan import plan_realm

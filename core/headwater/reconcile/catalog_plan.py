@@ -23,7 +23,7 @@ from headwater.reconcile.actions import (
     unconfirmed_purge,
 )
 from headwater.reconcile.manifests import ADOPT, CONFIRM_PURGE, CatalogManifest
-from headwater.reconcile.observed_state import READABLE, ObservedCatalog, ObservedTask
+from headwater.reconcile.observed_state import READABLE, ObservedCatalog, ObservedTask, import_arguments, import_subject
 from headwater.reconcile.ownership import manager_text, may_return
 from headwater.reconcile.schedule import daily_schedule
 from headwater.reconcile.scheduled_tasks import ScheduledWork, cancel_scheduled, dead_letter, keep_scheduled
@@ -53,16 +53,6 @@ def plan_catalog(manifest: CatalogManifest, observed: ObservedCatalog, now: Micr
     if manifest.metadata.is_deletion:
         return [] if catalog is None else _plan_deletion(manifest, catalog, observed, name)
     return _plan_life(manifest, catalog, observed, now)
-
-
-def import_subject(catalog: str, name: str) -> str:
-    """The subject of an import's task: at most one task of an import is active."""
-    return f"{catalog}/{name}"
-
-
-def import_arguments(catalog: CatalogDefinition, spec: ImportSpec) -> dict[str, str]:
-    """The arguments of an import's task: the catalog, and the version of the import, whose text is in the definition."""
-    return {"catalog": catalog.name, "catalogId": catalog.id, "import": spec.name, "digest": spec.digest()}
 
 
 def _has_nothing(observed: ObservedCatalog) -> bool:

@@ -27,6 +27,7 @@ from headwater.reconcile.manifests import (
     RUN_NOW,
     CatalogManifest,
     CatalogSpec,
+    KnownRealms,
     Manifest,
     ManifestMetadata,
     RealmManifest,
@@ -112,9 +113,6 @@ def _url_fault(text: str) -> str | None:
         return f"is not a location: the name after {scheme}:// is missing"
     return None
 
-
-KnownRealms = Mapping[RealmId, ResourceName | None]
-"""The realms of a store: by id, with the resource that manages each, or None."""
 
 SUFFIXES = (".yaml", ".yml", ".json")
 PREFIX = "headwater.dev/"

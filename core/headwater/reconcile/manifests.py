@@ -26,6 +26,7 @@ __all__ = [
     "CatalogManifest",
     "CatalogSpec",
     "DesiredState",
+    "KnownRealms",
     "Manifest",
     "ManifestMetadata",
     "RealmManifest",
@@ -163,3 +164,6 @@ class CatalogManifest:
 
 
 Manifest = RealmManifest | CatalogManifest
+
+KnownRealms = Mapping[RealmId, ResourceName | None]
+"""The realms of a store: by id, with the resource that manages each, or None."""

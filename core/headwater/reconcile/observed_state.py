@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from headwater.catalogs import CatalogDefinition, CatalogManager, Catalogs
+from headwater.catalogs import CatalogDefinition, CatalogManager, Catalogs, ImportSpec
 from headwater.clock import Micros
 from headwater.realms import Realm, RealmManager, RealmRegistry, RealmState, hold_until
-from headwater.reconcile.manifest_files import KnownRealms
-from headwater.reconcile.manifests import CatalogManifest, RealmManifest, ResourceName
+from headwater.reconcile.manifests import CatalogManifest, KnownRealms, RealmManifest, ResourceName
 from headwater.reconcile.ownership import ManagerIdentity
 from headwater.store import ObjectId, RealmId, Store, Versioned
 from headwater.tasks import Task, TaskQueue, TaskState
@@ -98,6 +97,16 @@ class ObservedCatalog:
     may_be_unmanaged: bool = False
     catalog: CatalogDefinition | None = None
     tasks: TaskHistory = TaskHistory()
+
+
+def import_subject(catalog: str, name: str) -> str:
+    """The subject of an import's task: at most one task of an import is active."""
+    return f"{catalog}/{name}"
+
+
+def import_arguments(catalog: CatalogDefinition, spec: ImportSpec) -> dict[str, str]:
+    """The arguments of an import's task: the catalog, and the version of the import, whose text is in the definition."""
+    return {"catalog": catalog.name, "catalogId": catalog.id, "import": spec.name, "digest": spec.digest()}
 
 
 def known_realms(store: Store, *, cluster: str = "") -> KnownRealms:

@@ -24,7 +24,7 @@ from headwater.clock import Micros
 from headwater.errors import NotFoundError
 from headwater.jobs import COLLECT, IMPORT, PURGE
 from headwater.realms import Realm, RealmManager, RealmRegistry, RealmState, hold_until
-from headwater.reconcile.catalog_plan import import_subject
+from headwater.reconcile.observed_state import import_subject
 from headwater.store import ObjectId, RealmKey, Store, Versioned, id_text
 from headwater.tasks import Task, TaskQueue, TaskState
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from headwater.catalogs import Catalogs, ContentKey, ContentType, ImportSpec, Namespace
 from headwater.realms import Realm, RealmRegistry, RealmState, bootstrap, hash_credentials, new_credentials
-from headwater.reconcile.catalog_plan import import_arguments, import_subject
+from headwater.reconcile.observed_state import import_arguments, import_subject
 from headwater.store import ObjectId, Store
 from headwater.tasks import TaskQueue
 
