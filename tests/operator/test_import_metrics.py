@@ -10,8 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from headwater.reconcile import CatalogDescription
 from headwater.tasks import TaskState
-from headwater_operator.metrics.metric_labels import OTHERS
-from headwater_operator.metrics.operator_metrics import OperatorMetrics
+from headwater_operator.metrics.operator_metrics import OTHERS, OperatorMetrics
 from headwater_operator.runtime.informer_cache import ResourceKey
 
 LAKE = ResourceKey("Catalog", "default", "lake")

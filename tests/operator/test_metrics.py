@@ -15,8 +15,7 @@ from headwater.realms import RealmRegistry, RealmState
 from headwater.reconcile import RealmDescription, TaskDescription
 from headwater.store import Store
 from headwater.tasks import TaskQueue, TaskState
-from headwater_operator.metrics.metric_labels import OTHERS
-from headwater_operator.metrics.operator_metrics import CATALOGUE, OperatorMetrics
+from headwater_operator.metrics.operator_metrics import CATALOGUE, OTHERS, OperatorMetrics
 from headwater_operator.metrics.store_metrics import FiguresReader, StoreFigures
 from headwater_operator.runtime.informer_cache import ResourceKey
 

@@ -10,7 +10,7 @@ from headwater.reconcile import ReconcileOutcome, WaitUntil
 from headwater.reconcile.actions import RefuseManifest
 from headwater.store import RealmId
 from headwater.tasks import TaskState
-from headwater_operator.resource.realm_ref import Belonging, may_go
+from headwater_operator.resource.store_pass import Belonging, may_go
 from headwater_operator.runtime.workqueue import RequeuePace, seconds_until_next_look
 
 PACE = RequeuePace(resync_seconds=300, crowd=10)

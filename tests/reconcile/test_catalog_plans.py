@@ -23,9 +23,9 @@ from headwater.reconcile.actions import (
     UpdateCatalog,
 )
 from headwater.reconcile.manifests import ADOPT, CONFIRM_PURGE, DELETE
-from headwater.reconcile.observed_state import ObservedCatalog, ObservedTask, TaskHistory, import_arguments
-from headwater.store import ObjectId, RealmId, RealmKey
-from headwater.tasks import TaskState
+from headwater.reconcile.observed_state import ObservedCatalog, TaskHistory, import_arguments
+from headwater.store import ObjectId, RealmId, RealmKey, Versioned
+from headwater.tasks import Task, TaskState
 
 MakeCatalog = Callable[..., CatalogManifest]
 M = TypeVar("M", RealmManager, CatalogManager)
@@ -54,24 +54,28 @@ def catalog(manifest: CatalogManifest, **fields: Any) -> CatalogDefinition:
 
 
 def plan(
-    manifest: CatalogManifest, seen: CatalogDefinition | None, *tasks: ObservedTask, realm: Realm | None = REALM, **fields: Any
+    manifest: CatalogManifest,
+    seen: CatalogDefinition | None,
+    *tasks: Versioned[Task],
+    realm: Realm | None = REALM,
+    **fields: Any,
 ) -> list[Action]:
     given: dict[str, Any] = {"realm_owner": OWNER, "me": ME, "tasks": TaskHistory(tasks)} | fields
     observed = ObservedCatalog(realm=realm, catalog=seen, **given)
     return plan_catalog(manifest, observed, NOW)
 
 
-def task(spec: ImportSpec, seen: CatalogDefinition, state: TaskState, **fields: Any) -> ObservedTask:
+def task(spec: ImportSpec, seen: CatalogDefinition, state: TaskState, **fields: Any) -> Versioned[Task]:
     defaults: dict[str, Any] = {
-        "id": ObjectId(7),
         "kind": "import",
+        "realm": "acme",
         "due": EARLIER,
         "subject": f"lake/{spec.name}",
         "state": state,
         "finished": None if state.is_active else EARLIER,
         "arguments": import_arguments(seen, spec),
     }
-    return ObservedTask(**(defaults | fields))
+    return Versioned(ObjectId(7), Task(**(defaults | fields)), token="1", created=EARLIER)
 
 
 def submit(spec: ImportSpec, seen: CatalogDefinition, due: int = NOW) -> SubmitTask:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -27,11 +26,11 @@ from headwater.reconcile.actions import (
     UpdateRealm,
 )
 from headwater.reconcile.manifests import ADOPT, CONFIRM_PURGE, DELETE, RUN_NOW
-from headwater.reconcile.observed_state import ObservedRealm, ObservedTask, TaskHistory
+from headwater.reconcile.observed_state import ObservedRealm, TaskHistory
 from headwater.reconcile.ownership import adopt_record, with_manager, without_manager
 from headwater.reconcile.realm_plan import APPLIED
-from headwater.store import ObjectId, RealmId, RealmKey, id_text
-from headwater.tasks import TaskState
+from headwater.store import ObjectId, RealmId, RealmKey, Versioned, id_text
+from headwater.tasks import Task, TaskAttempt, TaskState
 
 MakeRealm = Callable[..., RealmManifest]
 
@@ -44,16 +43,19 @@ MADE_BEFORE = RealmManager(cluster="here", namespace="default", name="acme", uid
 DUE = next_time(weekly_schedule("acme"), "UTC", YESTERDAY)
 ID = ObjectId(77)
 
-WAITING = ObservedTask(id=ID, kind="gc", due=next_time(weekly_schedule("acme"), "UTC", NOW))
 PURGE = {DELETE: "true", CONFIRM_PURGE: "acme"}
 GOING: dict[str, Any] = {"deletion_policy": "Purge"}
 
 
-def task(**fields: Any) -> ObservedTask:
-    return dataclasses.replace(WAITING, **fields)
+def task(task_id: ObjectId = ID, **fields: Any) -> Versioned[Task]:
+    defaults: dict[str, Any] = {"kind": "gc", "realm": "acme", "due": next_time(weekly_schedule("acme"), "UTC", NOW)}
+    return Versioned(task_id, Task(**(defaults | fields)), token="1", created=YESTERDAY)
 
 
-def ended(state: TaskState, *, kind: str = "gc", **fields: Any) -> ObservedTask:
+WAITING = task()
+
+
+def ended(state: TaskState, *, kind: str = "gc", **fields: Any) -> Versioned[Task]:
     return task(kind=kind, state=state, finished=YESTERDAY, **fields)
 
 
@@ -71,7 +73,7 @@ def realm(manifest: RealmManifest | None = None, **fields: Any) -> Realm:
     return Realm(**(defaults | spec | fields))
 
 
-def plan(manifest: RealmManifest, seen: Realm | None, *tasks: ObservedTask, hold_until: int | None = None) -> list[Action]:
+def plan(manifest: RealmManifest, seen: Realm | None, *tasks: Versioned[Task], hold_until: int | None = None) -> list[Action]:
     held = None if hold_until is None else Micros(hold_until)
     return plan_realm(manifest, ObservedRealm(realm=seen, me=ME, hold_until=held, tasks=TaskHistory(tasks)), NOW)
 
@@ -246,7 +248,7 @@ def test_the_next_collection_is_due_after_the_last_one(make_realm: MakeRealm) ->
         task(state=TaskState.RUNNING, due=YESTERDAY),
     ],
 )
-def test_a_collection_that_is_due_runs_or_is_tried_again_is_left_alone(make_realm: MakeRealm, waiting: ObservedTask) -> None:
+def test_a_collection_that_is_due_runs_or_is_tried_again_is_left_alone(make_realm: MakeRealm, waiting: Versioned[Task]) -> None:
     manifest = make_realm()
 
     assert plan(manifest, realm(manifest), waiting) == []
@@ -266,7 +268,7 @@ def test_a_schedule_that_is_taken_up_again_does_not_make_up_for_what_was_suspend
 
     *_, submit = plan(manifest, realm(suspended, created=Micros(0)))
 
-    assert submit == SubmitTask("gc", WAITING.due)
+    assert submit == SubmitTask("gc", WAITING.value.due)
 
 
 def test_suspending_takes_the_waiting_collection_back(make_realm: MakeRealm) -> None:
@@ -287,7 +289,7 @@ def test_suspending_takes_the_waiting_collection_back(make_realm: MakeRealm) -> 
     ],
 )
 def test_a_collection_that_is_asked_for_runs_now_and_once(
-    make_realm: MakeRealm, tasks: tuple[ObservedTask, ...], step: Action | None
+    make_realm: MakeRealm, tasks: tuple[Versioned[Task], ...], step: Action | None
 ) -> None:
     manifest = make_realm({RUN_NOW: "gc"})
     record = RecordHandled(RUN_NOW, "gc")
@@ -313,7 +315,11 @@ def test_an_annotation_acts_again_when_its_value_changed_or_it_was_gone(
 def test_a_dead_collection_is_reported_and_not_asked_for_again(make_realm: MakeRealm) -> None:
     manifest = make_realm()
 
-    [report] = plan(manifest, realm(manifest), ended(TaskState.FAILED, failures=5, error="disk full\nat line 3"))
+    [report] = plan(
+        manifest,
+        realm(manifest),
+        ended(TaskState.FAILED, failures=5, attempts=(TaskAttempt(number=5, error="disk full\nat line 3"),)),
+    )
 
     assert isinstance(report, ReportDrift)
     assert report.message == (
@@ -375,7 +381,7 @@ def test_a_protected_realm_is_not_deleted(make_realm: MakeRealm, policy: str) ->
 
 def test_a_purge_waits_for_the_hold_and_stops_other_work(make_realm: MakeRealm) -> None:
     manifest = make_realm(PURGE, **GOING)
-    import_ = task(id=ObjectId(78), kind="import", subject="lake/initial", state=TaskState.RUNNING)
+    import_ = task(ObjectId(78), kind="import", subject="lake/initial", state=TaskState.RUNNING)
 
     *cancelled, wait = plan(manifest, realm(manifest, state=RealmState.INACTIVE), WAITING, import_, hold_until=NOW + 1)
 
@@ -421,7 +427,7 @@ def test_a_purge_goes_on_from_every_state(
     ],
 )
 def test_a_purging_realm_has_one_purge_task_until_that_is_dead(
-    make_realm: MakeRealm, tasks: tuple[ObservedTask, ...], wanted: list[str]
+    make_realm: MakeRealm, tasks: tuple[Versioned[Task], ...], wanted: list[str]
 ) -> None:
     assert kinds(plan(make_realm(PURGE, **GOING), realm(state=RealmState.PURGING), *tasks)) == wanted
 

@@ -5,7 +5,6 @@ This package knows nothing of catalogs, of tasks, or of the caller who asks for 
 
 from __future__ import annotations
 
-from headwater.realms.bootstrap import bootstrap, check_bootstrap
 from headwater.realms.principals import (
     BY_CLIENT,
     BY_NAME,
@@ -13,6 +12,8 @@ from headwater.realms.principals import (
     Credentials,
     CredentialsHash,
     Principal,
+    bootstrap,
+    check_bootstrap,
     find_root,
     hash_credentials,
     log_in,

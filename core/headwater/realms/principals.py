@@ -1,4 +1,7 @@
-"""The principals of a realm, their roles, grants and credentials; and the root principal's log-in and rotation.
+"""The principals of a realm, their roles, grants and credentials: from the bootstrap of its root to log-in and rotation.
+
+The bootstrap makes the named references, a root principal who may do everything, and the role that allows it. Every step looks before
+it writes and leaves existing objects alone, so that an interrupted bootstrap resumes where it was.
 
 Credentials are made here, given to a person once, and stored only as a salted hash. An entity keeps its ``entity`` number through every
 change of its object; grants name their two ends by it.
@@ -19,11 +22,12 @@ from typing import ClassVar, TypeVar
 import msgspec
 
 from headwater.clock import Micros
-from headwater.commits import Transaction, commit_change, read_head
+from headwater.commits import Transaction, commit_change, complete_operation, ensure_references, read_head
 from headwater.errors import CorruptionError, NotFoundError, RefusedError, SwapConflictError
 from headwater.index import Index, IndexValue
 from headwater.quantities import check_seconds
-from headwater.realms.realm_registry import RealmRegistry
+from headwater.realms.realm_definition import Realm, RealmState
+from headwater.realms.realm_registry import REALM_REFERENCES, RealmRegistry
 from headwater.store import ObjectId, RealmReader, RealmStore, StoredObject, object_type
 
 # scrypt with 16 MiB and about 50 ms a try; each hash carries its own cost, so that later releases can raise it
@@ -137,7 +141,7 @@ class Grant(StoredObject, frozen=True, kw_only=True):
     created: Micros = Micros(0)
 
 
-def grant_key(securable: ObjectId, grantee: ObjectId, privilege: str) -> bytes:
+def _grant_key(securable: ObjectId, grantee: ObjectId, privilege: str) -> bytes:
     """Eight bytes each for securable and grantee, then the privilege: a prefix finds all grants on a securable."""
     return securable.to_bytes(8, "big") + grantee.to_bytes(8, "big") + privilege.encode()
 
@@ -146,6 +150,9 @@ PRINCIPALS = "principals"
 ROOT = "root"
 BY_NAME = "by-name"
 BY_CLIENT = "by-client"
+ROOT_CONTAINER = "root_container"
+SERVICE_ADMIN = "service_admin"
+BY_SECURABLE = "by-securable"
 
 _Entity = TypeVar("_Entity", Container, Principal, PrincipalRole)
 
@@ -155,7 +162,7 @@ def find_root(realms: RealmRegistry, realm_id: str) -> Principal | None:
     realm = realms.read_realm(realm_id)
     rows = realms.store.rows(realm.id, realm.key)
     index = _index(rows, BY_NAME)
-    return None if index is None else find_named(rows, index, ROOT, Principal)
+    return None if index is None else _find_named(rows, index, ROOT, Principal)
 
 
 def log_in(realms: RealmRegistry, realm_id: str, credentials: Credentials) -> Principal:
@@ -209,7 +216,7 @@ def reset_root(realms: RealmRegistry, realm_id: str, credentials: CredentialsHas
     return _renew(realms, realm_id, renew, replaces, "reset the credentials of root")
 
 
-def find_named(rows: RealmReader, index: Index, name: str, cls: type[_Entity]) -> _Entity | None:
+def _find_named(rows: RealmReader, index: Index, name: str, cls: type[_Entity]) -> _Entity | None:
     """The entity that an index lists under a name; raises CorruptionError when it is listed and not there."""
     value = index.get(name.encode())
     if value is None:
@@ -226,7 +233,7 @@ def _renew(
     rows = realms.open_realm(realm_id)
 
     def change(tx: Transaction) -> Principal:
-        root = find_named(tx.reader, tx.index(BY_NAME), ROOT, Principal)
+        root = _find_named(tx.reader, tx.index(BY_NAME), ROOT, Principal)
         if root is None:
             raise CorruptionError(f"realm {realm_id!r} has no root principal: run `headwater fsck`")
         if replaces not in (None, root.credentials.client_id):
@@ -252,3 +259,132 @@ def _index(rows: RealmStore, name: str) -> Index | None:
     except NotFoundError:
         return None
     return None if found is None else found.index(name)
+
+
+def bootstrap(
+    realms: RealmRegistry,
+    realm_id: str,
+    credentials: CredentialsHash,
+    *,
+    seen: Realm | None = None,
+    replaces: str | None = None,
+) -> Realm:
+    """Take a realm from CREATED (or an interrupted INITIALIZING) to ACTIVE; one that was bootstrapped before is returned as is.
+
+    credentials   of the root principal; one that exists already keeps its own (compare with ``find_root``)
+    seen          the realm as the caller read it; None: any realm of that id
+    replaces      the client id of the root's credentials that these replace all the same, because nobody was given them
+    raises        RefusedError for a realm that is loading or being purged; NotFoundError if there is none;
+                  SwapConflictError if another process changes the realm, or it is not as seen; UnknownOutcomeError if it may be
+                  incomplete: look, and call again
+    """
+    realm = realms.read_realm(realm_id)
+    if realm.state in (RealmState.ACTIVE, RealmState.INACTIVE):
+        return realm
+    check_bootstrap(realm)
+    if seen is not None and realm != seen:
+        raise SwapConflictError(f"realm {realm_id!r} was changed meanwhile; it is {realm.state}: read it again")
+    if realm.state is RealmState.CREATED:
+        realm = realms.move_realm(realm, RealmState.INITIALIZING)
+
+    def finish() -> Realm:
+        _fill(realms, realm, credentials, replaces)
+        return realms.move_realm(realm, RealmState.ACTIVE)
+
+    done = f"realm {realm_id!r} is INITIALIZING and may be incomplete: bootstrap it again"
+    try:
+        return complete_operation(
+            realms.store.system, finish, done=done, passed_on=(SwapConflictError, NotFoundError, RefusedError)
+        )
+    except (SwapConflictError, NotFoundError, RefusedError, CorruptionError) as fault:
+        found = complete_operation(realms.store.system, lambda: realms.find_realm(realm_id), done=done)
+        if found is None or found.key != realm.key:
+            raise RefusedError(f"realm {realm_id!r} was purged while it was being bootstrapped") from fault
+        if found.state is RealmState.ACTIVE:
+            return found  # another process brought the same bootstrap to its end
+        check_bootstrap(found)  # objects that a purge has deleted are no damage
+        raise
+
+
+def check_bootstrap(realm: Realm) -> None:
+    """Pass unless an import fills the realm, or it is being purged; raises RefusedError with the reason."""
+    if realm.state in _REASONS:
+        raise RefusedError(f"realm {realm.id!r} cannot be bootstrapped: {_REASONS[realm.state]}")
+
+
+_REASONS = {
+    RealmState.LOADING: "it is LOADING, an import fills it",
+    RealmState.PURGING: "it is PURGING, everything in it is being deleted",
+    RealmState.PURGED: "it is PURGED; delete it, then create it anew",
+}
+
+
+def _fill(realms: RealmRegistry, realm: Realm, credentials: CredentialsHash, replaces: str | None) -> None:
+    rows = realms.open_realm_for(realm.id, RealmState.INITIALIZING)
+    ensure_references(rows, REALM_REFERENCES)
+    container = _ensure_named(rows, "root", ROOT_CONTAINER, Container, _make_container)
+    if replaces is not None:
+        _replace_root(realms, realm, rows, credentials, replaces)
+    principal = _ensure_named(rows, PRINCIPALS, ROOT, Principal, lambda tx: _make_principal(tx, credentials))
+    role = _ensure_named(rows, "principal-roles", SERVICE_ADMIN, PrincipalRole, _make_role)
+    usage = (role.entity, principal.entity, "PRINCIPAL_ROLE_USAGE")
+    access = (container.entity, role.entity, "SERVICE_MANAGE_ACCESS")
+    commit_change(rows, "grants", lambda tx: _ensure_grants(tx, usage, access), message=f"bootstrap: grants of {SERVICE_ADMIN}")
+
+
+def _ensure_named(
+    rows: RealmStore, reference: str, name: str, cls: type[_Entity], make: Callable[[Transaction], _Entity]
+) -> _Entity:
+    """Returns the entity of that name under the reference; makes it if it is absent."""
+
+    def change(tx: Transaction) -> _Entity:
+        index = tx.index(BY_NAME)
+        found = _find_named(tx.reader, index, name, cls)
+        if found is not None:
+            return found
+        entity = make(tx)
+        object_id = tx.add_object(entity)
+        index.put(name.encode(), IndexValue(object_id, b""))
+        if isinstance(entity, Principal):
+            tx.index(BY_CLIENT).put(entity.credentials.client_id.encode(), IndexValue(object_id, b""))
+        return entity
+
+    return commit_change(rows, reference, change, message=f"bootstrap: {name}").result
+
+
+def _replace_root(realms: RealmRegistry, realm: Realm, rows: RealmStore, credentials: CredentialsHash, replaces: str) -> None:
+    """Replace the root's credentials if they are those of ``replaces`` and the realm has not changed since."""
+
+    def change(tx: Transaction) -> None:
+        root = _find_named(tx.reader, tx.index(BY_NAME), ROOT, Principal)
+        if root is not None and root.credentials == credentials:
+            return  # an earlier try did it
+        if root is None or root.credentials.client_id != replaces or realms.find_realm(realm.id) != realm:
+            raise SwapConflictError(f"realm {realm.id!r} was changed while it was being bootstrapped: read it again")
+        value = IndexValue(tx.add_object(msgspec.structs.replace(root, credentials=credentials, renewed=tx.time)), b"")
+        tx.index(BY_NAME).put(ROOT.encode(), value)
+        tx.index(BY_CLIENT).remove(replaces.encode())
+        tx.index(BY_CLIENT).put(credentials.client_id.encode(), value)
+
+    commit_change(rows, PRINCIPALS, change, message="bootstrap: other credentials of root")
+
+
+def _ensure_grants(tx: Transaction, *grants: tuple[ObjectId, ObjectId, str]) -> None:
+    index = tx.index(BY_SECURABLE)
+    for securable, grantee, privilege in grants:
+        key = _grant_key(securable, grantee, privilege)
+        if key not in index:
+            grant = Grant(securable=securable, grantee=grantee, privilege=privilege, created=tx.time)
+            index.put(key, IndexValue(tx.add_object(grant), b""))
+
+
+def _make_container(tx: Transaction) -> Container:
+    return Container(entity=tx.new_id(), name=ROOT_CONTAINER, created=tx.time)
+
+
+def _make_principal(tx: Transaction, credentials: CredentialsHash) -> Principal:
+    return Principal(entity=tx.new_id(), name=ROOT, credentials=credentials, created=tx.time)
+
+
+def _make_role(tx: Transaction) -> PrincipalRole:
+    return PrincipalRole(entity=tx.new_id(), name=SERVICE_ADMIN, created=tx.time)

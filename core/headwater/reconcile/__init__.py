@@ -18,11 +18,7 @@ from headwater.reconcile.convergence import (
 from headwater.reconcile.credentials_sink import CredentialsSink, FileCredentials, write_once
 from headwater.reconcile.manifest_files import load_manifests, read_manifest
 from headwater.reconcile.manifests import CatalogManifest, KnownRealms, Manifest, RealmManifest
-from headwater.reconcile.observed_state import known_realms
-from headwater.reconcile.ownership import ManagerIdentity, release_realm
-from headwater.reconcile.realm_plan import plan_realm
-from headwater.reconcile.schedule import next_time, weekly_schedule
-from headwater.reconcile.state_description import (
+from headwater.reconcile.observed_state import (
     CatalogDescription,
     ContentCounts,
     ImportDescription,
@@ -30,7 +26,11 @@ from headwater.reconcile.state_description import (
     TaskDescription,
     describe_catalog,
     describe_realm,
+    known_realms,
 )
+from headwater.reconcile.ownership import ManagerIdentity, release_realm
+from headwater.reconcile.realm_plan import plan_realm
+from headwater.reconcile.schedule import next_time, weekly_schedule
 from headwater.reconcile.yaml_values import ManifestError
 
 __all__ = [

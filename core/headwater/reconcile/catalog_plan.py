@@ -23,12 +23,12 @@ from headwater.reconcile.actions import (
     unconfirmed_purge,
 )
 from headwater.reconcile.manifests import ADOPT, CONFIRM_PURGE, CatalogManifest
-from headwater.reconcile.observed_state import READABLE, ObservedCatalog, ObservedTask, import_arguments, import_subject
+from headwater.reconcile.observed_state import READABLE, ObservedCatalog, import_arguments, import_subject
 from headwater.reconcile.ownership import manager_text, may_return
-from headwater.reconcile.schedule import daily_schedule
-from headwater.reconcile.scheduled_tasks import ScheduledWork, cancel_scheduled, dead_letter, keep_scheduled
+from headwater.reconcile.schedule import ScheduledWork, cancel_scheduled, daily_schedule, dead_letter, keep_scheduled
 from headwater.redaction import without_logins
-from headwater.tasks import TaskState
+from headwater.store import Versioned
+from headwater.tasks import Task, TaskState
 
 _WITHOUT_CATALOGS = (RealmState.CREATED, RealmState.INITIALIZING, RealmState.PURGED)
 
@@ -189,21 +189,21 @@ def _stop_imports(
 ) -> list[Action]:
     """Cancel the tasks of imports that are no longer wanted. Imports that a person requested by hand have other subjects."""
     gone = {import_subject(catalog.name, spec.name) for spec in catalog.imports if spec.name not in kept}
-    tasks = observed.tasks.all_active()
-    return [cancel_scheduled(task) for task in tasks if task.kind == IMPORT and task.subject in gone and not task.is_stopping]
+    imports = [task for task in observed.tasks.all_active() if task.value.kind == IMPORT and task.value.subject in gone]
+    return [cancel_scheduled(task) for task in imports if not task.value.stop_requested]
 
 
 def _plan_import(catalog: CatalogDefinition, spec: ImportSpec, observed: ObservedCatalog, now: Micros) -> list[Action]:
     subject, arguments = import_subject(catalog.name, spec.name), import_arguments(catalog, spec)
     is_done = catalog.imported.get(spec.name) == spec.digest()
     active, last = observed.tasks.active(IMPORT, subject), observed.tasks.last(IMPORT, subject)
-    if last is not None and last.arguments != arguments:
+    if last is not None and last.value.arguments != arguments:
         last = None  # it followed another version of the import, or filled an earlier catalog of this name
-    if last is not None and last.state is TaskState.SUCCEEDED and not is_done:
+    if last is not None and last.value.state is TaskState.SUCCEEDED and not is_done:
         return [RecordImported(spec.name, spec.digest())]
-    if active is None and last is not None and last.state is not TaskState.SUCCEEDED:
+    if active is None and last is not None and last.value.state is not TaskState.SUCCEEDED:
         return [dead_letter(last)]
-    if active is not None and active.state is TaskState.WAITING and active.arguments != arguments:
+    if active is not None and active.value.state is TaskState.WAITING and active.value.arguments != arguments:
         return [cancel_scheduled(active), SubmitTask(IMPORT, now, subject, arguments)]
     if not is_done:
         return [] if active else [SubmitTask(IMPORT, now, subject, arguments)]
@@ -211,7 +211,7 @@ def _plan_import(catalog: CatalogDefinition, spec: ImportSpec, observed: Observe
 
 
 def _again(
-    catalog: CatalogDefinition, spec: ImportSpec, observed: ObservedCatalog, last: ObservedTask | None, now: Micros
+    catalog: CatalogDefinition, spec: ImportSpec, observed: ObservedCatalog, last: Versioned[Task] | None, now: Micros
 ) -> list[Action]:
     """The next run of a repeated import."""
     assert observed.realm is not None
@@ -223,4 +223,4 @@ def _again(
         cron=spec.schedule or daily_schedule(f"{observed.realm.id}/{subject}"),
         zone=observed.realm.maintenance.time_zone,
     )
-    return keep_scheduled(work, observed.tasks, since=last.finished if last and last.finished else now, now=now)
+    return keep_scheduled(work, observed.tasks, since=last.value.finished if last and last.value.finished else now, now=now)

@@ -1,63 +1,61 @@
-"""The observed state of one realm or catalog in a store, as plain values, from which the planners decide."""
+"""The observed state of a realm or a catalog in a store: for the planners, which decide by it, and described for people and monitoring.
+
+Both are plain values, and come from the store alone.
+"""
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from threading import Lock
 from typing import Any
 
-from headwater.catalogs import CatalogDefinition, CatalogManager, Catalogs, ImportSpec
+from headwater.catalogs import (
+    Catalog,
+    CatalogDefinition,
+    CatalogManager,
+    Catalogs,
+    CatalogState,
+    ContentType,
+    ImportSpec,
+    TypeCounts,
+    count_types,
+    recount_types,
+)
 from headwater.clock import Micros
+from headwater.errors import NotFoundError
+from headwater.jobs import COLLECT, IMPORT, PURGE
 from headwater.realms import Realm, RealmManager, RealmRegistry, RealmState, hold_until
 from headwater.reconcile.manifests import CatalogManifest, KnownRealms, RealmManifest, ResourceName
 from headwater.reconcile.ownership import ManagerIdentity
-from headwater.store import ObjectId, RealmId, Store, Versioned
+from headwater.store import ObjectId, RealmId, RealmKey, Store, Versioned, id_text
 from headwater.tasks import Task, TaskQueue, TaskState
 
 READABLE = (RealmState.ACTIVE, RealmState.INACTIVE)
 """The states of a realm in which its catalogs are observed."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ObservedTask:
-    """One task. ``is_stopping``: it is running and was asked to stop."""
-
-    id: ObjectId
-    kind: str
-    due: Micros
-    subject: str = ""
-    state: TaskState = TaskState.WAITING
-    failures: int = 0
-    is_stopping: bool = False
-    finished: Micros | None = None
-    error: str = ""
-    arguments: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def is_active(self) -> bool:
-        return self.state.is_active
-
-    @property
-    def is_scheduled(self) -> bool:
-        """Whether it waits for a scheduled time, and not for its next attempt."""
-        return self.state is TaskState.WAITING and self.failures == 0
-
-
 @dataclass(frozen=True, slots=True)
 class TaskHistory:
     """The tasks of one realm: the active ones first, then the finished ones, the newest first."""
 
-    tasks: tuple[ObservedTask, ...] = ()
+    tasks: tuple[Versioned[Task], ...] = ()
 
-    def active(self, kind: str, subject: str = "") -> ObservedTask | None:
-        return next((task for task in self.tasks if task.is_active and (task.kind, task.subject) == (kind, subject)), None)
+    def active(self, kind: str, subject: str = "") -> Versioned[Task] | None:
+        return next((task for task in self.all_active() if _is_about(task, kind, subject)), None)
 
-    def last(self, kind: str, subject: str = "") -> ObservedTask | None:
-        """The task of a kind and subject that finished last."""
-        return next((task for task in self.tasks if not task.is_active and (task.kind, task.subject) == (kind, subject)), None)
+    def last(self, kind: str, subject: str = "", *, state: TaskState | None = None) -> Versioned[Task] | None:
+        """The task of a kind and subject that finished last, with this result or with any."""
+        ended = (task for task in self.tasks if not task.value.is_active and state in (None, task.value.state))
+        return next((task for task in ended if _is_about(task, kind, subject)), None)
 
-    def all_active(self) -> tuple[ObservedTask, ...]:
-        return tuple(task for task in self.tasks if task.is_active)
+    def all_active(self) -> tuple[Versioned[Task], ...]:
+        return tuple(task for task in self.tasks if task.value.is_active)
+
+
+def _is_about(task: Versioned[Task], kind: str, subject: str) -> bool:
+    return (task.value.kind, task.value.subject) == (kind, subject)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,20 +166,231 @@ class StoreObserver:
         if realm.id not in self._tasks:
             self._tasks[realm.id] = TaskQueue(self._store).of_realm(realm.id)
         tasks = self._tasks[realm.id]
-        return TaskHistory(tuple(_seen(task) for task in tasks if task.value.is_active or task.value.realm_key == realm.key))
+        return TaskHistory(tuple(task for task in tasks if task.value.is_active or task.value.realm_key == realm.key))
 
 
-def _seen(task: Versioned[Task]) -> ObservedTask:
-    value = task.value
-    return ObservedTask(
-        id=task.id,
-        kind=value.kind,
-        subject=value.subject,
-        state=value.state,
-        due=value.due,
-        failures=value.failures,
-        is_stopping=value.stop_requested,
-        finished=value.finished,
-        error=value.error,
-        arguments=value.arguments,
+TABLES = (ContentType.ICEBERG_TABLE, ContentType.DELTA_LAKE_TABLE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskDescription:
+    """One task.
+
+    since         the start of its waiting: its due time, or the end of the previous attempt, if that was later
+    started       when its last attempt began
+    done, total   how far that attempt is, in ``unit``; ``total`` is None while it is not known
+    outcome       what a finished one counted, as plain data
+    """
+
+    id: str
+    kind: str
+    subject: str
+    state: TaskState
+    attempt: int
+    failures: int
+    due: Micros
+    since: Micros
+    started: Micros | None
+    finished: Micros | None
+    done: int
+    total: int | None
+    unit: str
+    error: str
+    outcome: Mapping[str, Any]
+    is_stopping: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RealmDescription:
+    """One realm.
+
+    catalogs, tables  on the default branches; None in a realm that has none to read
+    tasks             the active ones
+    last_collection   the one that ended last, unless that one was cancelled before it began; ``last_success``: its end, if it succeeded
+    next_collection   when the waiting one is due
+    purge             the active one, or the last
+    """
+
+    id: str
+    key: int
+    state: RealmState
+    manager: RealmManager | None
+    catalogs: int | None
+    tables: int | None
+    tasks: tuple[TaskDescription, ...]
+    last_collection: TaskDescription | None
+    last_success: Micros | None
+    next_collection: Micros | None
+    is_suspended: bool
+    hold_until: Micros | None
+    purge: TaskDescription | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportDescription:
+    """One import of a catalog.
+
+    last          its task that ended last, with any result
+    succeeded     the last one that succeeded: what it counted stands until another one does
+    next          when the waiting one is due
+    """
+
+    name: str
+    mode: str
+    active: TaskDescription | None
+    last: TaskDescription | None
+    next: Micros | None
+    succeeded: TaskDescription | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CatalogDescription:
+    """One catalog; tables and namespaces are those of its default branch."""
+
+    id: str
+    name: str
+    state: CatalogState
+    tables: int
+    namespaces: int
+    imports: tuple[ImportDescription, ...]
+    manager: CatalogManager | None = None
+
+
+@dataclass(slots=True)
+class ContentCounts:
+    """Caches the number of contents by type in a catalog: an unchanged catalog is not counted again."""
+
+    most: int = 20_000
+    _lock: Lock = field(default_factory=Lock)
+    _known: OrderedDict[tuple[RealmKey, str], tuple[ObjectId, TypeCounts]] = field(default_factory=OrderedDict)
+
+    def of(self, catalog: Catalog, key: RealmKey) -> TypeCounts:
+        try:
+            head = catalog.resolve()
+        except NotFoundError:  # it is being created
+            head = None
+        if head is None:
+            return {}
+        place = (key, catalog.definition.id)
+        with self._lock:
+            known = self._known.get(place)
+        if known is not None and known[0] == head.id:
+            return known[1]
+        counts = count_types(head) if known is None else recount_types(head, before=known[0], counts=known[1])
+        with self._lock:
+            self._known[place] = (head.id, counts)
+            while len(self._known) > self.most:
+                self._known.popitem(last=False)
+        return counts
+
+
+def describe_realm(store: Store, realm_id: str, *, counts: ContentCounts | None = None) -> RealmDescription | None:
+    """Describe a realm; None when there is none.
+
+    counts        keep one between calls, so that only changes are counted
+    """
+    realms = RealmRegistry(store)
+    realm = realms.find_realm(realm_id)
+    if realm is None:
+        return None
+    history = _own_history(store, realm)
+    catalogs, tables = _content(realms, realm, counts or ContentCounts())
+    waiting, collection = history.active(COLLECT), history.last(COLLECT)
+    if collection is not None and not collection.value.attempt:
+        collection = None  # a task that was cancelled before its time is no run
+    purge = history.active(PURGE) or history.last(PURGE)
+    return RealmDescription(
+        id=realm.id,
+        key=realm.key,
+        state=realm.state,
+        manager=realm.manager,
+        catalogs=catalogs,
+        tables=tables,
+        tasks=tuple(_describe_task(task) for task in history.all_active()),
+        last_collection=_describe_any(collection),
+        last_success=collection.value.finished if collection and collection.value.state is TaskState.SUCCEEDED else None,
+        next_collection=waiting.value.due if waiting else None,
+        is_suspended=realm.maintenance.suspend,
+        hold_until=hold_until(realm, store.settings, store.clock.now()),
+        purge=_describe_any(purge),
+    )
+
+
+def describe_catalog(
+    store: Store, realm_id: str, name: str, *, counts: ContentCounts | None = None
+) -> CatalogDescription | None:
+    """Describe a catalog; None when it or its realm does not exist."""
+    realms = RealmRegistry(store)
+    realm = realms.find_realm(realm_id)
+    if realm is None or realm.state not in READABLE:
+        return None
+    rows = realms.open_realm(realm.id)
+    definition = Catalogs(rows).find_catalog(name)
+    if definition is None:
+        return None
+    catalog = Catalog(rows, definition)
+    content = (counts or ContentCounts()).of(catalog, realm.key)
+    history = _own_history(store, realm)
+    return CatalogDescription(
+        id=definition.id,
+        name=definition.name,
+        state=definition.state,
+        tables=sum(content.get(kind, 0) for kind in TABLES),
+        namespaces=content.get(ContentType.NAMESPACE, 0),
+        imports=tuple(_describe_import(definition, spec, history) for spec in definition.imports),
+        manager=definition.manager,
+    )
+
+
+def _own_history(store: Store, realm: Realm) -> TaskHistory:
+    """The realm's own tasks, without those of an earlier realm of the same id."""
+    return TaskHistory(tuple(task for task in TaskQueue(store).of_realm(realm.id) if task.value.realm_key in (0, realm.key)))
+
+
+def _content(realms: RealmRegistry, realm: Realm, counts: ContentCounts) -> tuple[int, int] | tuple[None, None]:
+    if realm.state not in READABLE:
+        return None, None
+    rows = realms.open_realm(realm.id)
+    catalogs = [Catalog(rows, definition) for definition in Catalogs(rows).list_catalogs()]
+    return len(catalogs), sum(counts.of(catalog, realm.key).get(kind, 0) for catalog in catalogs for kind in TABLES)
+
+
+def _describe_import(definition: CatalogDefinition, spec: ImportSpec, history: TaskHistory) -> ImportDescription:
+    subject = import_subject(definition.name, spec.name)
+    active = history.active(IMPORT, subject)
+    return ImportDescription(
+        name=spec.name,
+        mode=spec.mode,
+        active=_describe_any(active),
+        last=_describe_any(history.last(IMPORT, subject)),
+        next=active.value.due if active and active.value.state is TaskState.WAITING else None,
+        succeeded=_describe_any(history.last(IMPORT, subject, state=TaskState.SUCCEEDED)),
+    )
+
+
+def _describe_any(task: Versioned[Task] | None) -> TaskDescription | None:
+    return None if task is None else _describe_task(task)
+
+
+def _describe_task(versioned: Versioned[Task]) -> TaskDescription:
+    task = versioned.value
+    progress = task.progress
+    attempt = task.attempts[-1] if task.attempts else None
+    return TaskDescription(
+        id=id_text(versioned.id),
+        kind=task.kind,
+        subject=task.subject,
+        state=task.state,
+        attempt=task.attempt,
+        failures=task.failures,
+        due=task.due,
+        since=max(task.due, (attempt.ended or task.due) if attempt else task.due),
+        started=attempt.started if attempt else None,
+        finished=task.finished,
+        done=progress.done if progress else 0,
+        total=progress.total if progress else None,
+        unit=progress.unit if progress else "",
+        error=task.error,
+        outcome=task.outcome or {},
+        is_stopping=task.stop_requested,
     )

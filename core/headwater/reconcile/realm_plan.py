@@ -41,9 +41,8 @@ from headwater.reconcile.ownership import (
     may_return,
     taker_text,
 )
-from headwater.reconcile.schedule import weekly_schedule
-from headwater.reconcile.scheduled_tasks import ScheduledWork, cancel_scheduled, dead_letter, keep_scheduled
-from headwater.tasks import TaskState
+from headwater.reconcile.schedule import ScheduledWork, cancel_scheduled, dead_letter, keep_scheduled, weekly_schedule
+from headwater.tasks import Task, TaskState
 
 APPLIED = "headwater.dev/applied"
 """The property with the digest of the spec that was applied last."""
@@ -255,10 +254,10 @@ def _answered(manifest: RealmManifest, me: RealmManager) -> list[str]:
 
 def _schedule(realm: Realm, wished: MaintenanceSchedule, observed: ObservedRealm, now: Micros) -> list[Action]:
     last = observed.tasks.last(COLLECT)
-    if last is not None and last.state is TaskState.FAILED and observed.tasks.active(COLLECT) is None:
+    if last is not None and last.value.state is TaskState.FAILED and observed.tasks.active(COLLECT) is None:
         return [dead_letter(last)]
     # a changed schedule counts from the change: earlier times of the new schedule were not missed
-    since = now if wished != realm.maintenance else (last.finished if last and last.finished else realm.created)
+    since = now if wished != realm.maintenance else (last.value.finished if last and last.value.finished else realm.created)
     cron = wished.schedule or weekly_schedule(realm.id)
     work = ScheduledWork(kind=COLLECT, subject="", arguments={}, cron=cron, zone=wished.time_zone)
     return keep_scheduled(work, observed.tasks, since=since, now=now)
@@ -268,13 +267,17 @@ def _collect_now(observed: ObservedRealm, now: Micros) -> list[Action]:
     active = observed.tasks.active(COLLECT)
     if active is None:
         return [SubmitTask(COLLECT, now)]
-    return [RunTaskNow(active.id, COLLECT)] if active.state is TaskState.WAITING and active.due > now else []
+    return [RunTaskNow(active.id, COLLECT)] if _is_ahead(active.value, now) else []
 
 
 def _unschedule(observed: ObservedRealm, now: Micros) -> list[Action]:
     """Cancel the scheduled collection. A collection that is due was requested by a person, and stays."""
     waiting = observed.tasks.active(COLLECT)
-    return [cancel_scheduled(waiting)] if waiting and waiting.state is TaskState.WAITING and waiting.due > now else []
+    return [cancel_scheduled(waiting)] if waiting and _is_ahead(waiting.value, now) else []
+
+
+def _is_ahead(task: Task, now: Micros) -> bool:
+    return task.state is TaskState.WAITING and task.due > now
 
 
 def _plan_deletion(manifest: RealmManifest, realm: Realm, observed: ObservedRealm, now: Micros) -> list[Action]:
@@ -296,13 +299,13 @@ def _plan_deletion(manifest: RealmManifest, realm: Realm, observed: ObservedReal
 
 
 def _plan_purge(manifest: RealmManifest, realm: Realm, observed: ObservedRealm, now: Micros) -> list[Action]:
-    steps: list[Action] = []
     if changes := _changes(manifest, realm, "purge_hold_seconds", "deletion_policy", "deletion_protection"):
         # the hold must be known before waiting for it: plan again
         return [UpdateRealm(changes, realm.acted.get(APPLIED, ""))]
     if realm.state is RealmState.ACTIVE:
         return [MoveRealm(RealmState.INACTIVE)]
-    steps += [cancel_scheduled(task) for task in observed.tasks.all_active() if task.kind != PURGE and not task.is_stopping]
+    others = [task for task in observed.tasks.all_active() if task.value.kind != PURGE]
+    steps = [cancel_scheduled(task) for task in others if not task.value.stop_requested]
     if realm.state is RealmState.INACTIVE and observed.hold_until is not None and now < observed.hold_until:
         held = f"realm {realm.id} is INACTIVE and held before its purge; set deletionPolicy: Retain to keep it after all"
         return [*steps, WaitUntil("PurgeHold", held, observed.hold_until)]
@@ -320,6 +323,6 @@ def _purge(observed: ObservedRealm, now: Micros) -> list[Action]:
     if observed.tasks.active(PURGE) is not None:
         return []
     last = observed.tasks.last(PURGE)
-    if last is not None and last.state is not TaskState.SUCCEEDED:
+    if last is not None and last.value.state is not TaskState.SUCCEEDED:
         return [dead_letter(last)]
     return [SubmitTask(PURGE, now)]

@@ -1,20 +1,76 @@
-"""Cron schedules as pure functions: the next time after the last one, in a time zone, with daylight saving as in Debian's cron."""
+"""Schedules of maintenance and imports: one task of each waits for its next time, and a failed one is left to a person.
+
+Times come from a cron expression in a time zone, with daylight saving as in Debian's cron. Everything here is pure.
+"""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from cronsim import CronSim, CronSimError
 
 from headwater.clock import Micros, as_datetime
 from headwater.errors import RefusedError
-
-__all__ = ["checked_cron", "checked_zone", "daily_schedule", "is_due_at", "next_time", "weekly_schedule"]
+from headwater.reconcile.actions import Action, CancelTask, ReportDrift, SubmitTask
+from headwater.reconcile.observed_state import TaskHistory
+from headwater.store import Versioned, id_text
+from headwater.tasks import Task, TaskState
 
 _FIELDS = 5
 _EXAMPLE = 'write minute, hour, day of month, month and day of week, for example "0 3 * * 0"'
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduledWork:
+    kind: str
+    subject: str
+    arguments: Mapping[str, Any]
+    cron: str
+    zone: str
+
+
+def keep_scheduled(work: ScheduledWork, tasks: TaskHistory, *, since: Micros, now: Micros) -> list[Action]:
+    """Keep one task of this kind and subject waiting for the next time of the schedule.
+
+    since         the first time after this is due: the end of the last run, so that one run makes up for all that were missed
+                  during a downtime
+    """
+    waiting = tasks.active(work.kind, work.subject)
+    if waiting is None:
+        return [SubmitTask(work.kind, next_time(work.cron, work.zone, since), work.subject, work.arguments)]
+    task = waiting.value
+    if task.state is not TaskState.WAITING or task.failures or task.due <= now:
+        return []  # it is running, due, or waiting for another attempt
+    due = next_time(work.cron, work.zone, now)
+    if task.due == due:
+        return []
+    return [cancel_scheduled(waiting), SubmitTask(work.kind, due, work.subject, work.arguments)]
+
+
+def cancel_scheduled(task: Versioned[Task]) -> CancelTask:
+    return CancelTask(task.id, task.value.kind, task.value.subject)
+
+
+def dead_letter(ended: Versioned[Task]) -> ReportDrift:
+    """Report a task that failed for good or was cancelled, and is not requested again automatically."""
+    task = ended.value
+    name, what = id_text(ended.id), f"{task.kind} {task.subject}".strip()
+    if task.finished is not None and task.state is TaskState.CANCELLED:
+        return ReportDrift(
+            "TaskCancelled", f"task {name} ({what}) was cancelled; `headwater task retry {name}` lets it run after all"
+        )
+    times = "once" if task.failures == 1 else f"{task.failures} times"
+    cause = f": {task.error.splitlines()[0]}" if task.error.strip() else ""
+    return ReportDrift(
+        "TaskDeadLettered",
+        f"task {name} ({what}) failed {times} and is not tried again{cause}; "
+        f"once the cause is gone, run `headwater task retry {name}`",
+    )
 
 
 def next_time(cron: str, zone: str, after: Micros) -> Micros:
@@ -28,16 +84,6 @@ def next_time(cron: str, zone: str, after: Micros) -> Micros:
     # seen from the second showing of an hour, the first one is still to come: skip what is past
     times = (Micros(round(time.astimezone(UTC).timestamp()) * 1_000_000) for time in CronSim(checked_cron(cron), start))
     return next(time for time in times if time > after)
-
-
-def is_due_at(cron: str, zone: str, last: Micros, now: Micros) -> Micros | None:
-    """The time since ``last`` at which a run became due; None while none is due.
-
-    One run makes up for all times that were missed during a downtime: the first missed time is returned,
-    and the others count no more after the run, with a new ``last``.
-    """
-    time = next_time(cron, zone, last)
-    return time if time <= now else None
 
 
 def weekly_schedule(realm_id: str) -> str:

@@ -4,7 +4,15 @@ The only package that imports the `kubernetes` library, and only for credentials
 plain values. Knows neither realms nor the store: it takes paths, and returns the server's answer or raises an error of Headwater.
 """
 
-from headwater_operator.kube.kube_api import KINDS, KindPath, KubeApi, KubeTimeouts, resource_path
+from headwater_operator.kube.kube_api import (
+    KINDS,
+    ApiUnavailableError,
+    KindPath,
+    KubeApi,
+    KubeTimeouts,
+    kube_error,
+    resource_path,
+)
 from headwater_operator.kube.kube_connection import (
     ClusterCredentials,
     KubeConnection,
@@ -13,7 +21,6 @@ from headwater_operator.kube.kube_connection import (
     kubeconfig_connection,
     plain_connection,
 )
-from headwater_operator.kube.kube_errors import ApiUnavailableError, kube_error
 
 __all__ = [
     "KINDS",

@@ -1,11 +1,14 @@
 """The operator's metrics, for Prometheus. `CATALOGUE` has all of them, with what each one means.
 
-Only the leader reports what all replicas would report alike: the figures of the store, of realms and of resources.
+Only the leader reports what all replicas would report alike: the figures of the store, of realms and of resources. Of realms and
+their imports a bounded number has labels of its own; the others are reported together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import collections
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -15,9 +18,10 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_late
 from prometheus_client.registry import Collector
 
 from headwater.clock import Micros
-from headwater.reconcile import CatalogDescription, RealmDescription
-from headwater_operator.metrics.metric_labels import ImportTallies, RealmTallies
+from headwater.reconcile import CatalogDescription, ImportDescription, RealmDescription, TaskDescription
+from headwater.tasks import TaskState
 from headwater_operator.metrics.store_metrics import StoreFigures
+from headwater_operator.resource.conditions import quarantined
 from headwater_operator.runtime.informer_cache import ResourceKey
 
 CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
@@ -288,3 +292,217 @@ def _filled(family: Any, values: Values) -> Metric:
 
 def _labelled(values: Mapping[str, float]) -> dict[tuple[str, ...], float]:
     return {(label,): value for label, value in values.items()}
+
+
+OTHERS = "_others_"
+MICROS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RealmTally:
+    """The figures of one or several realms. Times are in seconds since 1970, the earliest of several; counts are sums; None: unknown.
+
+    objects_deleted, bytes_reclaimed  only ever grow while the realm has this name in the metrics
+    """
+
+    last_success: float | None = None
+    next_due: float | None = None
+    purge_rows_remaining: int | None = None
+    objects_deleted: int = 0
+    bytes_reclaimed: int = 0
+
+
+class RealmTallies:
+    """Collects the descriptions of realms that passes produce. Thread-safe.
+
+    limit         realms with a name in the metrics; a realm gets it at its first description, if one is left, and keeps it until it is
+                  deleted, so that no counter ever moves from one name to another
+
+    A collection is counted once, after its end; those that ended before ``count_from`` were counted by the previous leader.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._lock = threading.Lock()
+        self._named: set[str] = set()
+        self._tallies: dict[str, RealmTally] = {}
+        self._counted: dict[str, str] = {}
+        self._count_from = Micros(0)
+        self._others_deleted = 0
+        self._others_reclaimed = 0
+
+    def count_from(self, now: Micros) -> None:
+        self._count_from = now
+
+    def set_realm(self, realm: RealmDescription) -> None:
+        with self._lock:
+            if realm.id not in self._tallies and len(self._named) < self._limit and realm.id != OTHERS:
+                self._named.add(realm.id)
+            deleted, reclaimed = self._newly_collected(realm)
+            former = self._tallies.get(realm.id, RealmTally())
+            if realm.id not in self._named:
+                self._others_deleted += deleted
+                self._others_reclaimed += reclaimed
+            self._tallies[realm.id] = RealmTally(
+                last_success=_seconds(realm.last_success) or former.last_success,
+                next_due=_seconds(realm.next_collection),
+                purge_rows_remaining=_remaining(realm.purge),
+                objects_deleted=former.objects_deleted + deleted,
+                bytes_reclaimed=former.bytes_reclaimed + reclaimed,
+            )
+
+    def delete_realm(self, realm_id: str) -> None:
+        """Forget a realm that was deleted or is no longer managed."""
+        with self._lock:
+            self._named.discard(realm_id)
+            self._tallies.pop(realm_id, None)
+            self._counted.pop(realm_id, None)
+
+    def rows(self) -> dict[str, RealmTally]:
+        """The tallies by name in the metrics, ``_others_`` for those without one."""
+        with self._lock:
+            rows = {realm_id: tally for realm_id, tally in self._tallies.items() if realm_id in self._named}
+            others = [tally for realm_id, tally in self._tallies.items() if realm_id not in self._named]
+            if others or self._others_deleted:
+                rows[OTHERS] = self._together(others)
+        return rows
+
+    def _together(self, others: list[RealmTally]) -> RealmTally:
+        remaining = [tally.purge_rows_remaining for tally in others if tally.purge_rows_remaining is not None]
+        return RealmTally(
+            last_success=_earliest(tally.last_success for tally in others),
+            next_due=_earliest(tally.next_due for tally in others),
+            purge_rows_remaining=sum(remaining) if remaining else None,
+            objects_deleted=self._others_deleted,
+            bytes_reclaimed=self._others_reclaimed,
+        )
+
+    def _newly_collected(self, realm: RealmDescription) -> tuple[int, int]:
+        """Rows and bytes that a collection deleted, if it was not counted yet."""
+        last = realm.last_collection
+        if last is None or last.finished is None or self._counted.get(realm.id) == last.id:
+            return 0, 0
+        self._counted[realm.id] = last.id
+        if last.finished < self._count_from:
+            return 0, 0
+        return _count(last, "deleted"), _count(last, "deletedBytes")
+
+
+def _count(task: TaskDescription, name: str) -> int:
+    value = task.outcome.get(name)
+    return value if isinstance(value, int) else 0
+
+
+def _remaining(purge: TaskDescription | None) -> int | None:
+    """The rows that an active purge has left; 0 when it is done; None where unknown."""
+    if purge is None:
+        return None
+    if purge.state is TaskState.SUCCEEDED:
+        return 0
+    return None if purge.total is None else max(purge.total - purge.done, 0)
+
+
+def _seconds(time: Micros | None) -> float | None:
+    return None if time is None else time / MICROS
+
+
+def _earliest(times: Iterable[float | None]) -> float | None:
+    return min((time for time in times if time is not None), default=None)
+
+
+OUTCOMES = ("imported", "updated", "unchanged", "quarantined")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportTally:
+    """The figures of the imports of one or several realms.
+
+    last_success  the earliest of the times, in seconds since 1970, at which its imports last succeeded; None: none of them ever has
+    quarantined   tables that the last runs left alone
+    tables        what became of the tables of runs, by outcome; only ever grows while the realm has this name in the metrics
+    """
+
+    last_success: float | None
+    quarantined: int
+    tables: Mapping[str, int]
+
+
+@dataclass(slots=True)
+class ImportTallies:
+    """Collects the descriptions of catalogs that passes produce. Thread-safe.
+
+    limit         realms with a name in the metrics; a realm gets it with its first import, if one is left, and keeps it as long as it
+                  has any, so that no counter ever moves from one name to another
+
+    A run is counted once, after its end; those that ended before ``count_from`` were counted by the previous leader.
+    """
+
+    limit: int
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _realms: dict[str, dict[ResourceKey, tuple[ImportDescription, ...]]] = field(default_factory=dict)
+    """The imports last seen, by realm id and Catalog."""
+    _homes: dict[ResourceKey, str] = field(default_factory=dict)
+    _named: set[str] = field(default_factory=set)
+    _totals: dict[str, collections.Counter[str]] = field(default_factory=dict)
+    _count_from: Micros = field(default=Micros(0))
+
+    def count_from(self, now: Micros) -> None:
+        self._count_from = now
+
+    def set_catalog(self, catalog: ResourceKey, realm_id: str, seen: CatalogDescription) -> None:
+        if not seen.imports or self._homes.get(catalog, realm_id) != realm_id:
+            self.delete_catalog(catalog)
+        if not seen.imports:
+            return
+        with self._lock:
+            if realm_id not in self._realms and len(self._named) < self.limit and realm_id != OTHERS:
+                self._named.add(realm_id)
+            catalogs = self._realms.setdefault(realm_id, {})
+            counted = {one.name: one.succeeded.id for one in catalogs.get(catalog, ()) if one.succeeded is not None}
+            total = self._totals.setdefault(self._name(realm_id), collections.Counter())
+            for one in seen.imports:
+                if one.succeeded is not None and self._is_new(one.succeeded, counted.get(one.name)):
+                    total.update(_counts(one, one.succeeded))
+            catalogs[catalog] = seen.imports
+            self._homes[catalog] = realm_id
+
+    def delete_catalog(self, catalog: ResourceKey) -> None:
+        """Forget a Catalog that was deleted or has no imports any more."""
+        with self._lock:
+            realm_id = self._homes.pop(catalog, None)
+            if realm_id is None:
+                return
+            del self._realms[realm_id][catalog]
+            if not self._realms[realm_id]:
+                del self._realms[realm_id]
+                self._named.discard(realm_id)
+                self._totals.pop(realm_id, None)
+
+    def rows(self) -> dict[str, ImportTally]:
+        """The tallies by name in the metrics, ``_others_`` for those without one."""
+        with self._lock:
+            seen: dict[str, list[ImportDescription]] = {name: [] for name in self._totals}
+            for realm_id, catalogs in self._realms.items():
+                seen[self._name(realm_id)] += (one for imports in catalogs.values() for one in imports)
+            return {name: _row(imports, self._totals[name]) for name, imports in seen.items()}
+
+    def _name(self, realm_id: str) -> str:
+        return realm_id if realm_id in self._named else OTHERS
+
+    def _is_new(self, run: TaskDescription, counted: str | None) -> bool:
+        """Whether the run was counted neither here nor by the previous leader."""
+        return counted != run.id and run.finished is not None and run.finished >= self._count_from
+
+
+def _row(imports: Sequence[ImportDescription], total: collections.Counter[str]) -> ImportTally:
+    ended = [one.succeeded.finished for one in imports if one.succeeded is not None and one.succeeded.finished is not None]
+    return ImportTally(
+        last_success=min(ended) / MICROS if ended else None,
+        quarantined=sum(map(quarantined, imports)),
+        tables={outcome: total[outcome] for outcome in OUTCOMES},
+    )
+
+
+def _counts(one: ImportDescription, run: TaskDescription) -> dict[str, int]:
+    found = {name: run.outcome.get(name) for name in OUTCOMES[:-1]}
+    return {name: count for name, count in found.items() if isinstance(count, int)} | {"quarantined": quarantined(one)}

@@ -34,9 +34,16 @@ from headwater_operator.resource.conditions import find_condition
 from headwater_operator.resource.credentials_secret import ForeignSecretError
 from headwater_operator.resource.events import Event, EventPoster, events_for, is_drift_corrected
 from headwater_operator.resource.finalizers import FINALIZER, HeldResources, add_finalizer, remove_finalizer
-from headwater_operator.resource.realm_ref import may_go, realm_id_of
 from headwater_operator.resource.resource_status import StatusWriter
-from headwater_operator.resource.store_pass import CatalogPass, ObservedStatus, PassResult, RealmPass, StorePass
+from headwater_operator.resource.store_pass import (
+    CatalogPass,
+    ObservedStatus,
+    PassResult,
+    RealmPass,
+    StorePass,
+    may_go,
+    realm_id_of,
+)
 from headwater_operator.resource.waiting_resources import STORE, Contention, StoreOutage
 from headwater_operator.runtime.informer_cache import CachedResource, ResourceCache, ResourceKey
 from headwater_operator.runtime.operator_settings import OperatorSettings

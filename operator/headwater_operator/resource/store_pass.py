@@ -1,6 +1,7 @@
 """One pass through the store for a Realm or a Catalog: reconcile, observe, and answer a requested plan.
 
-The annotation `headwater.dev/plan` requests a plan, for the current spec or another one, once for each token.
+Also the Realm that a Catalog names, whether a resource that is being deleted may be released, and the annotation
+`headwater.dev/plan`, which requests a plan for the current spec or another one, once for each token.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from headwater.reconcile import (
     ReconcileOutcome,
     RefuseManifest,
     TaskDescription,
+    WaitUntil,
     describe_catalog,
     describe_realm,
     preview_catalog,
@@ -41,56 +43,10 @@ from headwater.store import RealmId, Store
 from headwater_operator.kube import KubeApi
 from headwater_operator.resource.conditions import UNSEEN, SecretSeen, UnreadState
 from headwater_operator.resource.credentials_secret import SecretCredentials, secret_name
-from headwater_operator.resource.realm_ref import Belonging, find_realm, realm_id_of, wait_for_realm
 from headwater_operator.resource.resource_status import PlanMade, asked_plan, catalog_status, realm_status
 from headwater_operator.runtime.informer_cache import CachedResource, ResourceCache
 
 log = structlog.get_logger(__name__)
-
-
-def make_plan(resource: CachedResource, preview: Callable[[dict[str, Any]], PlanPreview]) -> PlanMade | None:
-    """Make a requested plan that was not made yet; None when there is none to make, or the store does not answer.
-
-    preview       makes a plan of a body, and writes nothing
-    """
-    token = asked_plan(resource)
-    if token is None:
-        return None
-    body = _asked_body(resource)
-    made = PlanPreview(refused=(body,)) if isinstance(body, RefuseManifest) else _previewed(body, preview)
-    return None if made is None else PlanMade(token, made)
-
-
-def _asked_body(resource: CachedResource) -> dict[str, Any] | RefuseManifest:
-    try:
-        question = json.loads(resource.annotations[PLAN])
-    except (ValueError, RecursionError):
-        question = None
-    spec = question.get("spec") if isinstance(question, Mapping) else None
-    if not isinstance(question, Mapping) or not isinstance(spec, Mapping | None):
-        return RefuseManifest(
-            "SpecInvalid", f'the annotation {PLAN} must be JSON such as {{"token": "a1", "spec": {{}}}}, with or without spec'
-        )
-    return resource.body() if spec is None else {**resource.body(), "spec": dict(spec)}
-
-
-def _previewed(body: dict[str, Any], preview: Callable[[dict[str, Any]], PlanPreview]) -> PlanPreview | None:
-    try:
-        return preview(body)
-    except (FencedError, UnavailableError, UnknownOutcomeError):
-        return None
-    except ManifestError as fault:
-        faults = (f"{one.path}: {one.message}" if one.path else one.message for one in fault.faults)
-        return PlanPreview(refused=tuple(RefuseManifest("SpecInvalid", told) for told in faults))
-    except HeadwaterError as fault:
-        return PlanPreview(refused=(RefuseManifest("Refused", str(fault)),))
-    except RecursionError:
-        return PlanPreview(refused=(RefuseManifest("SpecInvalid", "the spec of the plan is nested too deeply"),))
-    except Exception as fault:
-        log.exception("a plan ended in a bug")
-        return PlanPreview(refused=(RefuseManifest("InternalError", f"{type(fault).__name__}: a bug in Headwater"),))
-
-
 T = TypeVar("T")
 
 
@@ -173,7 +129,7 @@ class RealmPass:
             seen = None  # the pass ended too early to find out: another's realm concerns nobody else
         is_own = isinstance(seen, RealmDescription) and not is_foreign
         secret: SecretSeen | UnreadState = self._secret(resource, realm_id) if is_own else UNSEEN
-        plan = make_plan(resource, lambda body: self._preview(resource, body))
+        plan = _make_plan(resource, lambda body: self._preview(resource, body))
         status = realm_status(resource, outcome, seen, now=self.store.clock.now(), secret=secret, plan=plan)
         if not isinstance(seen, RealmDescription) or not is_own:
             return ObservedStatus(outcome, status, (), seen is not UNSEEN, is_away)
@@ -216,13 +172,13 @@ class CatalogPass:
     counts: ContentCounts
 
     def reconcile_store(self, resource: CachedResource) -> PassResult:
-        belonging = find_realm(resource, self.cache)
+        belonging = _find_realm(resource, self.cache)
 
         def carry_out() -> ReconcileOutcome:
             manifest = self._read(resource.body(), belonging)
             if resource.is_deleted and belonging.realm_id is None:
                 return ReconcileOutcome(subject=manifest.subject)  # it never had a realm
-            wait = None if resource.is_deleted else wait_for_realm(resource, belonging)
+            wait = None if resource.is_deleted else _wait_for_realm(resource, belonging)
             if wait is not None:
                 return ReconcileOutcome(subject=manifest.subject, waits=(wait,))
             return reconcile_catalog(
@@ -239,7 +195,7 @@ class CatalogPass:
         return PassResult(_attempt(carry_out), belonging)
 
     def read_status(self, resource: CachedResource, acted: PassResult) -> ObservedStatus:
-        belonging = acted.belonging or find_realm(resource, self.cache)
+        belonging = acted.belonging or _find_realm(resource, self.cache)
         name = str(resource.spec.get("name") or resource.name)
         realm_id = belonging.realm_id
         outcome, seen, is_away = _seen(
@@ -255,11 +211,11 @@ class CatalogPass:
             now=self.store.clock.now(),
             realm=belonging.realm,
             realm_id=belonging.realm_id,
-            plan=make_plan(resource, lambda body: self._preview(resource, body, belonging)),
+            plan=_make_plan(resource, lambda body: self._preview(resource, body, belonging)),
         )
         if not isinstance(seen, CatalogDescription) or is_foreign:
             return ObservedStatus(outcome, status, (), seen is not UNSEEN, is_away)
-        tasks = tuple(one.active for one in seen.imports if one.active is not None)
+        tasks = tuple(entry.active for entry in seen.imports if entry.active is not None)
         return ObservedStatus(outcome, status, tasks, True, catalog=seen, realm_id=realm_id or "")
 
     def _is_own(self, resource: CachedResource, seen: CatalogDescription) -> bool:
@@ -270,7 +226,7 @@ class CatalogPass:
 
     def _preview(self, resource: CachedResource, body: dict[str, Any], belonging: Belonging) -> PlanPreview:
         manifest = self._read(body, belonging)
-        wait = None if resource.is_deleted else wait_for_realm(resource, belonging)
+        wait = None if resource.is_deleted else _wait_for_realm(resource, belonging)
         if wait is not None:
             return PlanPreview(waits=(wait,))
         return preview_catalog(
@@ -298,7 +254,7 @@ def _is_same(manager: RealmManager | CatalogManager, cluster: ManagerIdentity, r
 
 
 def _is_foreign(outcome: ReconcileOutcome | Exception) -> bool:
-    reasons = () if isinstance(outcome, Exception) else (one.reason for one in outcome.refused)
+    reasons = () if isinstance(outcome, Exception) else (refusal.reason for refusal in outcome.refused)
     return any(reason in ("ManagedByAnother", "RealmManagedByAnother") for reason in reasons)
 
 
@@ -331,3 +287,106 @@ def _seen(acted: PassResult, look: Callable[[], T]) -> tuple[ReconcileOutcome | 
     except Exception as fault:  # the same handler
         log.exception("a look at the store ended in a bug")
         return (acted.outcome if isinstance(acted.outcome, Exception) else fault), UNSEEN, False
+
+
+@dataclass(frozen=True, slots=True)
+class Belonging:
+    """The realm that a Catalog belongs to.
+
+    realm         the Realm that a Catalog names, if it exists
+    realm_id      its id, or the last known one; None when unknown
+    """
+
+    realm: CachedResource | None
+    realm_id: RealmId | None
+
+    @property
+    def realm_uid(self) -> str:
+        """The uid of the Realm; empty when there is none."""
+        return "" if self.realm is None else self.realm.uid
+
+    @property
+    def is_lasting(self) -> bool:
+        """Whether there is a Realm, and it is not being deleted."""
+        return self.realm is not None and not self.realm.is_deleted
+
+
+def realm_id_of(realm: CachedResource) -> RealmId:
+    return RealmId(str(realm.spec.get("realmId") or realm.name))
+
+
+def _find_realm(catalog: CachedResource, cache: ResourceCache) -> Belonging:
+    realm = cache.realm_of(catalog)
+    if realm is not None:
+        return Belonging(realm, realm_id_of(realm))
+    known = catalog.status.get("realmId")
+    return Belonging(None, RealmId(known) if isinstance(known, str) and known else None)
+
+
+def _wait_for_realm(catalog: CachedResource, belonging: Belonging) -> WaitUntil | None:
+    """The reason why a Catalog waits while nobody manages its realm."""
+    where = f"{catalog.namespace}/{catalog.realm}"
+    if belonging.realm is None:
+        return WaitUntil("RealmMissing", f"there is no Realm {where}; the catalog is reconciled once it exists")
+    if belonging.realm.is_deleted:
+        return WaitUntil("RealmDeleting", f"Realm {where} is being deleted; the catalog is no longer reconciled")
+    return None
+
+
+def may_go(resource: CachedResource, outcome: ReconcileOutcome | Exception, belonging: Belonging | None = None) -> bool:
+    """Whether nothing is left to do for a resource that is being deleted, so that the operator may release it.
+
+    A resource whose realm or catalog belongs to another one is released, too, whatever its policy: it has nothing in the store, and
+    deletes nothing. So is a Catalog under Retain where the operator may not even record that it is unmanaged: in a realm of another
+    manager, and in one that is not ACTIVE and will not become so, because its Realm is deleted or being deleted.
+    """
+    if isinstance(outcome, Exception) or outcome.error is not None:
+        return False
+    harmless = {"ManagedByAnother"}
+    if belonging is not None and resource.spec.get("deletionPolicy", "Retain") == "Retain":
+        harmless |= {"RealmManagedByAnother"} if belonging.is_lasting else {"RealmManagedByAnother", "RealmNotActive"}
+    reasons = {*(refusal.reason for refusal in outcome.refused), *(wait.reason for wait in outcome.waits)}
+    return reasons <= harmless
+
+
+def _make_plan(resource: CachedResource, preview: Callable[[dict[str, Any]], PlanPreview]) -> PlanMade | None:
+    """Make a requested plan that was not made yet; None when there is none to make, or the store does not answer.
+
+    preview       makes a plan of a body, and writes nothing
+    """
+    token = asked_plan(resource)
+    if token is None:
+        return None
+    body = _asked_body(resource)
+    made = PlanPreview(refused=(body,)) if isinstance(body, RefuseManifest) else _previewed(body, preview)
+    return None if made is None else PlanMade(token, made)
+
+
+def _asked_body(resource: CachedResource) -> dict[str, Any] | RefuseManifest:
+    try:
+        question = json.loads(resource.annotations[PLAN])
+    except (ValueError, RecursionError):
+        question = None
+    spec = question.get("spec") if isinstance(question, Mapping) else None
+    if not isinstance(question, Mapping) or not isinstance(spec, Mapping | None):
+        return RefuseManifest(
+            "SpecInvalid", f'the annotation {PLAN} must be JSON such as {{"token": "a1", "spec": {{}}}}, with or without spec'
+        )
+    return resource.body() if spec is None else {**resource.body(), "spec": dict(spec)}
+
+
+def _previewed(body: dict[str, Any], preview: Callable[[dict[str, Any]], PlanPreview]) -> PlanPreview | None:
+    try:
+        return preview(body)
+    except (FencedError, UnavailableError, UnknownOutcomeError):
+        return None
+    except ManifestError as fault:
+        faults = (f"{wrong.path}: {wrong.message}" if wrong.path else wrong.message for wrong in fault.faults)
+        return PlanPreview(refused=tuple(RefuseManifest("SpecInvalid", told) for told in faults))
+    except HeadwaterError as fault:
+        return PlanPreview(refused=(RefuseManifest("Refused", str(fault)),))
+    except RecursionError:
+        return PlanPreview(refused=(RefuseManifest("SpecInvalid", "the spec of the plan is nested too deeply"),))
+    except Exception as fault:
+        log.exception("a plan ended in a bug")
+        return PlanPreview(refused=(RefuseManifest("InternalError", f"{type(fault).__name__}: a bug in Headwater"),))
