@@ -1,14 +1,42 @@
-"""Converge a store to its manifests: observe, plan and act until nothing more can be done now; and preview what would be done."""
+"""Converge a store to its manifests: observe, plan and act until nothing more can be done now; and preview what would be done.
+
+Each step is a swap of the observed state, and returns a sentence on what it did.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TypeVar
 
+import msgspec
+
+from headwater.catalogs import CatalogDefinition, CatalogFields, Catalogs
 from headwater.clock import Micros, as_text
-from headwater.errors import FencedError, HeadwaterError, SwapConflictError, UnavailableError
-from headwater.realms import Credentials
+from headwater.errors import (
+    ConflictError,
+    FencedError,
+    HeadwaterError,
+    NotFoundError,
+    RefusedError,
+    SwapConflictError,
+    UnavailableError,
+)
+from headwater.jobs import PURGE
+from headwater.realms import (
+    Credentials,
+    CredentialsHash,
+    Realm,
+    RealmFields,
+    RealmRegistry,
+    RealmState,
+    bootstrap,
+    find_root,
+    hash_credentials,
+    new_credentials,
+    reset_root,
+    verify_secret,
+)
 from headwater.reconcile.actions import (
     Action,
     AdoptRealm,
@@ -39,69 +67,22 @@ from headwater.reconcile.actions import (
 )
 from headwater.reconcile.catalog_plan import plan_catalog
 from headwater.reconcile.credentials_sink import CredentialsSink
-from headwater.reconcile.manifests import CatalogManifest, Manifest, RealmManifest, ResourceName
+from headwater.reconcile.manifests import ROTATE_CREDENTIALS, CatalogManifest, Manifest, RealmManifest, ResourceName
 from headwater.reconcile.observed_state import StoreObserver
-from headwater.reconcile.ownership import ManagerIdentity, manager_text
-from headwater.reconcile.plan_executor import CatalogExecutor, RealmExecutor
-from headwater.reconcile.realm_plan import plan_realm
-from headwater.store import RealmId, Store, id_text
+from headwater.reconcile.ownership import ManagerIdentity, manager_text, with_manager, without_manager
+from headwater.reconcile.realm_plan import APPLIED, plan_realm
+from headwater.store import ObjectId, Store, id_text
+from headwater.tasks import Task, TaskQueue
 
-
-class PlanExecutor(Protocol):
-    def execute(self, action: Effect) -> str | None:
-        """Carry the action out and return a description; None when nothing was left to do."""
-        ...
-
-
-class Planner(Protocol):
-    def __call__(self) -> tuple[list[Action], Callable[[], PlanExecutor]]:
-        """The plan for the state as observed now, and a function that makes its executor."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class RealmPlanner:
-    store: Store
-    observer: StoreObserver
-    manifest: RealmManifest
-    manager: ManagerIdentity
-    credentials: CredentialsSink
-
-    def __call__(self) -> tuple[list[Action], Callable[[], PlanExecutor]]:
-        observed = self.observer.observe_realm(self.manifest, self.manager)
-        plan = plan_realm(self.manifest, observed, self.store.clock.now())
-        return plan, lambda: RealmExecutor(self.store, self.manifest.spec.realm_id, observed, credentials=self.credentials)
-
-
-@dataclass(frozen=True, slots=True)
-class CatalogPlanner:
-    """Plans for one catalog, from what the store shows at each call.
-
-    may_be_unmanaged  whether the catalog's realm may have no manager
-    realm_uid         the uid of the resource that manages its realm, if that is known
-    """
-
-    store: Store
-    observer: StoreObserver
-    manifest: CatalogManifest
-    manager: ManagerIdentity
-    may_be_unmanaged: bool
-    realm_uid: str = ""
-
-    def __call__(self) -> tuple[list[Action], Callable[[], PlanExecutor]]:
-        observed = self.observer.observe_catalog(
-            self.manifest, self.manager, realm_uid=self.realm_uid, may_be_unmanaged=self.may_be_unmanaged
-        )
-        plan = plan_catalog(self.manifest, observed, self.store.clock.now())
-        return plan, lambda: CatalogExecutor(self.store, self.manifest.spec.name, observed)
-
-
+T = TypeVar("T")
 Tell = Callable[[str, str], None]
 """Called after each step with its subject ("Realm acme") and a sentence about the step."""
 Fence = Callable[[], None]
 """Called before each step: an exception of it ends the whole pass and is raised."""
 
 ROUNDS = 20
+BOOTSTRAPPED = "headwater.dev/bootstrapped-client"
+"""The property with the client id of the credentials that replaced those of an interrupted bootstrap."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,18 +128,18 @@ def reconcile(
 
     returns       one outcome for each manifest, in the order in which they were carried out: deletions of catalogs, realms, other catalogs
     """
-    passing = _Convergence(StoreObserver(store), tell=tell or _silent, fence=_no_fence)
+    observer = StoreObserver(store)
     named = {manifest.metadata.resource for manifest in manifests if isinstance(manifest, RealmManifest)}
-
-    def carry_out(manifest: Manifest) -> ReconcileOutcome:
+    outcomes = []
+    for manifest in sorted(manifests, key=_turn):
+        convergence: _RealmConvergence | _CatalogConvergence
         if isinstance(manifest, RealmManifest):
-            return passing.converge(manifest.subject, RealmPlanner(store, passing.observer, manifest, manager, credentials))
-        is_named = ResourceName(manifest.metadata.namespace, manifest.spec.realm) in named
-        return passing.converge(
-            manifest.subject, CatalogPlanner(store, passing.observer, manifest, manager, may_be_unmanaged=not is_named)
-        )
-
-    return [carry_out(manifest) for manifest in _in_order(manifests)]
+            convergence = _RealmConvergence(observer, manifest, manager, credentials)
+        else:
+            is_named = ResourceName(manifest.metadata.namespace, manifest.spec.realm) in named
+            convergence = _CatalogConvergence(observer, manifest, manager, may_be_unmanaged=not is_named)
+        outcomes.append(_converge(convergence, tell=tell, fence=None))
+    return outcomes
 
 
 def reconcile_realm(
@@ -174,8 +155,7 @@ def reconcile_realm(
 
     fence         called before each step, for a caller that may only act while it leads
     """
-    passing = _Convergence(StoreObserver(store), tell=tell or _silent, fence=fence or _no_fence)
-    return passing.converge(manifest.subject, RealmPlanner(store, passing.observer, manifest, manager, credentials))
+    return _converge(_RealmConvergence(StoreObserver(store), manifest, manager, credentials), tell=tell, fence=fence)
 
 
 def reconcile_catalog(
@@ -193,86 +173,10 @@ def reconcile_catalog(
     realm_uid         the uid of the resource that manages its realm; empty where unknown
     may_be_unmanaged  whether its realm may have no manager
     """
-    passing = _Convergence(StoreObserver(store), tell=tell or _silent, fence=fence or _no_fence)
-    look = CatalogPlanner(store, passing.observer, manifest, manager, may_be_unmanaged, realm_uid)
-    return passing.converge(manifest.subject, look)
-
-
-def _in_order(manifests: Iterable[Manifest]) -> list[Manifest]:
-    def turn(manifest: Manifest) -> int:
-        if isinstance(manifest, RealmManifest):
-            return 1
-        return 0 if manifest.metadata.is_deletion else 2
-
-    return sorted(manifests, key=turn)
-
-
-@dataclass(frozen=True, slots=True)
-class _Convergence:
-    """The shared parts of one pass over several manifests."""
-
-    observer: StoreObserver
-    tell: Tell
-    fence: Fence
-
-    def converge(self, subject: str, look: Planner) -> ReconcileOutcome:
-        """Observe, plan and act until a plan has no step left. A manifest that fails does not stop the others."""
-        steps: list[PlannedStep] = []
-        plan: list[Action] = []
-        try:
-            for _ in range(ROUNDS):
-                plan, make_actor = look()
-                if not self._take(subject, plan, make_actor, steps):
-                    return _outcome(subject, steps, plan)
-                self.observer.forget()
-            raise UnavailableError(
-                f"{subject} did not settle in {ROUNDS} rounds: somebody else changes it too, try again later"
-            )
-        except FencedError:
-            raise
-        except HeadwaterError as error:
-            self.observer.forget()
-            return _outcome(subject, steps, plan, error)
-
-    def _take(self, subject: str, plan: list[Action], make_actor: Callable[[], PlanExecutor], steps: list[PlannedStep]) -> bool:
-        """Take the steps of a plan; returns whether anything changed, so that the state must be observed again."""
-        effects = [action for action in plan if isinstance(action, Effect)]
-        if not effects:
-            return False
-        before, actor = len(steps), make_actor()
-        for effect in effects:
-            self.fence()
-            try:
-                sentence = actor.execute(effect)
-            except FencedError:
-                raise
-            except SwapConflictError:
-                return True  # another process was faster: observe again, then decide
-            if sentence is not None:
-                steps.append(planned_step(effect, sentence))
-                self.tell(subject, sentence)
-        return len(steps) > before
-
-
-def _outcome(
-    subject: str, steps: list[PlannedStep], plan: list[Action], error: HeadwaterError | None = None
-) -> ReconcileOutcome:
-    return ReconcileOutcome(
-        subject=subject,
-        steps=tuple(steps),
-        waits=tuple(action for action in plan if isinstance(action, WaitUntil)),
-        refused=tuple(action for action in plan if isinstance(action, RefuseManifest)),
-        reports=tuple(action for action in plan if isinstance(action, ReportDrift)),
-        error=error,
+    convergence = _CatalogConvergence(
+        StoreObserver(store), manifest, manager, realm_uid=realm_uid, may_be_unmanaged=may_be_unmanaged
     )
-
-
-def _silent(subject: str, sentence: str) -> None:
-    """The default for callers without a listener."""
-
-
-def _no_fence() -> None:
-    """The default for callers that need no leadership."""
+    return _converge(convergence, tell=tell, fence=fence)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -290,8 +194,8 @@ class PlanPreview:
 
 def preview_realm(store: Store, manifest: RealmManifest, *, manager: ManagerIdentity) -> PlanPreview:
     """The plan that the manifest would lead to now. Writes nothing."""
-    plan, _ = RealmPlanner(store, StoreObserver(store), manifest, manager, _Nowhere())()
-    return _preview(plan, f"realm {manifest.spec.realm_id}")
+    observed = StoreObserver(store).observe_realm(manifest, manager)
+    return _preview(plan_realm(manifest, observed, store.clock.now()), f"realm {manifest.spec.realm_id}")
 
 
 def preview_catalog(
@@ -303,33 +207,344 @@ def preview_catalog(
     may_be_unmanaged: bool = False,
 ) -> PlanPreview:
     """The plan that the manifest of a catalog would lead to now. Writes nothing."""
-    plan, _ = CatalogPlanner(store, StoreObserver(store), manifest, manager, may_be_unmanaged, realm_uid)()
+    observed = StoreObserver(store).observe_catalog(manifest, manager, realm_uid=realm_uid, may_be_unmanaged=may_be_unmanaged)
+    plan = plan_catalog(manifest, observed, store.clock.now())
     return _preview(plan, f"catalog {manifest.spec.realm_id}/{manifest.spec.name}")
 
 
-class _Nowhere:
-    """A credentials sink for a preview, which takes no step."""
+def _turn(manifest: Manifest) -> int:
+    if isinstance(manifest, RealmManifest):
+        return 1
+    return 0 if manifest.metadata.is_deletion else 2
 
-    def write_credentials(self, realm_id: RealmId, credentials: Credentials) -> Credentials:
-        raise TypeError("a preview writes nothing")
 
-    def rotate_credentials(self, realm_id: RealmId, credentials: Credentials, token: str) -> Credentials:
-        raise TypeError("a preview writes nothing")
+def _converge(
+    convergence: _RealmConvergence | _CatalogConvergence, *, tell: Tell | None, fence: Fence | None
+) -> ReconcileOutcome:
+    """Observe, plan and act until a plan has no step left. A manifest that fails does not stop the others."""
+    subject = convergence.manifest.subject
+    steps: list[PlannedStep] = []
+    plan: list[Action] = []
+    try:
+        for _ in range(ROUNDS):
+            plan = convergence.make_plan()
+            if not _take_steps(convergence, plan, steps, tell=tell, fence=fence):
+                return _outcome(subject, steps, plan)
+            convergence.observer.forget()
+        raise UnavailableError(f"{subject} did not settle in {ROUNDS} rounds: somebody else changes it too, try again later")
+    except FencedError:
+        raise
+    except HeadwaterError as error:
+        convergence.observer.forget()
+        return _outcome(subject, steps, plan, error)
 
-    def remove_credentials(self, realm_id: RealmId, confirm: Callable[[], None]) -> None:
-        raise TypeError("a preview writes nothing")
 
-    def place(self, realm_id: RealmId) -> str:
-        return ""
+def _take_steps(
+    convergence: _RealmConvergence | _CatalogConvergence,
+    plan: Sequence[Action],
+    steps: list[PlannedStep],
+    *,
+    tell: Tell | None,
+    fence: Fence | None,
+) -> bool:
+    """Take the steps of a plan; returns whether anything changed, so that the state must be observed again."""
+    before = len(steps)
+    for effect in [action for action in plan if isinstance(action, Effect)]:
+        if fence is not None:
+            fence()
+        try:
+            sentence = convergence.execute(effect)
+        except FencedError:
+            raise
+        except SwapConflictError:
+            return True  # another process was faster: observe again, then decide
+        if sentence is not None:
+            steps.append(planned_step(effect, sentence))
+            if tell is not None:
+                tell(convergence.manifest.subject, sentence)
+    return len(steps) > before
+
+
+def _outcome(
+    subject: str, steps: Sequence[PlannedStep], plan: Sequence[Action], error: HeadwaterError | None = None
+) -> ReconcileOutcome:
+    return ReconcileOutcome(
+        subject=subject,
+        steps=tuple(steps),
+        waits=_only(plan, WaitUntil),
+        refused=_only(plan, RefuseManifest),
+        reports=_only(plan, ReportDrift),
+        error=error,
+    )
+
+
+class _RealmConvergence:
+    """A pass over one realm. Every change is a swap of the definition that the plan is based on, or that the previous step wrote.
+
+    If another process was faster, a step raises SwapConflictError; then observe and plan again.
+    """
+
+    def __init__(
+        self, observer: StoreObserver, manifest: RealmManifest, manager: ManagerIdentity, credentials: CredentialsSink
+    ) -> None:
+        self.observer = observer
+        self.manifest = manifest
+        self._manager = manager
+        self._credentials = credentials
+        self._store = observer.store
+        self._realms = RealmRegistry(observer.store)
+        self._id = manifest.spec.realm_id
+        self._definition: Realm | None = None
+
+    def make_plan(self) -> list[Action]:
+        """The plan for the state as it is now."""
+        observed = self.observer.observe_realm(self.manifest, self._manager)
+        self._definition = observed.realm
+        return plan_realm(self.manifest, observed, self._store.clock.now())
+
+    def execute(self, action: Effect) -> str | None:
+        """Carry the action out and return a description; None when nothing was left to do."""
+        match action:
+            case CreateRealm(fields):
+                self._definition = self._realms.create_realm(self._id, **fields)
+                return f"created realm {self._id}"
+            case BootstrapRealm():
+                return self._bootstrap()
+            case RotateCredentials(token):
+                return self._rotate(token)
+            case MoveRealm(to):
+                return self._move(to)
+            case UpdateRealm(changes, digest):
+                acted = {**self._realm.acted, APPLIED: digest}
+                self._update(RealmFields(**changes, acted=acted))
+                return (
+                    f"updated realm {self._id}: {names_in_manifest(changes)}"
+                    if changes
+                    else f"saved retention and schedule of realm {self._id}"
+                )
+            case AdoptRealm(manager, annotation, value):
+                former = manager_text(self._realm.manager)
+                self._update(with_manager(self._realm, manager, record=annotation, value=value))
+                verb = "took back" if annotation is None else "adopted"
+                return f"{verb} realm {self._id}, which was managed by {former}"
+            case DetachRealm():
+                self._update(without_manager(self._realm))
+                return f"detached realm {self._id}, which stays {self._realm.state}"
+            case RecordHandled(annotation, value):
+                return self._record(annotation, value)
+            case RemoveRealm():
+                return self._remove()
+        return _act_on_task(self._store, self._realm, action)
+
+    @property
+    def _realm(self) -> Realm:
+        if self._definition is None:
+            raise RefusedError(f"there is no realm {self._id!r}")
+        return self._definition
+
+    def _bootstrap(self) -> str:
+        """Store the credentials, then their hash: wherever this is interrupted, the realm ends with the one stored set.
+
+        The realm belongs to this manager and has served nobody yet: credentials of its root from an earlier manager or a deleted
+        Secret are unused, and are replaced.
+        """
+        kept = self._credentials.write_credentials(self._id, new_credentials())
+        hashed = hash_credentials(kept)
+        foreign = self._foreign_root(kept, hashed)
+        if foreign is not None:
+            # a concurrent bootstrap with those credentials fails from here on, and cannot bring them into an ACTIVE realm
+            self._update(RealmFields(acted={**self._realm.acted, BOOTSTRAPPED: kept.client_id}))
+        before = self._realm
+        self._definition = bootstrap(self._realms, self._id, hashed, seen=before, replaces=foreign)
+        if self._definition.manager != before.manager:
+            raise SwapConflictError(f"realm {self._id!r} was changed meanwhile: read it again")
+        if self._foreign_root(kept, hashed) is not None:
+            raise ConflictError(
+                f"realm {self._id!r} was bootstrapped with other credentials than those in {self._credentials.place(self._id)}, by "
+                f"somebody else at the same time: annotate {ROTATE_CREDENTIALS}: 1 (or any other word) to have new ones made"
+            )
+        return f"bootstrapped realm {self._id}; the credentials of its root are in {self._credentials.place(self._id)}"
+
+    def _foreign_root(self, kept: Credentials, hashed: CredentialsHash) -> str | None:
+        """The client id of the root's credentials, if they differ from the stored ones."""
+        root = find_root(self._realms, self._id)
+        if root is None or root.credentials == hashed or verify_secret(root.credentials, kept):
+            return None
+        return root.credentials.client_id
+
+    def _rotate(self, token: str) -> str | None:
+        """Store new credentials under the token, then their hash: wherever this is interrupted, it ends with the one stored set.
+
+        A token that was used before creates none, and reports none.
+        """
+        made = new_credentials()
+        kept = self._credentials.rotate_credentials(self._id, made, token)
+        root = find_root(self._realms, self._id)
+        if root is None or not verify_secret(root.credentials, kept):
+            reset_root(self._realms, self._id, hash_credentials(kept))
+        elif kept != made:
+            return None
+        return f"rotated the credentials of the root of realm {self._id}; they are in {self._credentials.place(self._id)}"
+
+    def _remove(self) -> str | None:
+        if not self._realms.is_realm_empty(self._realm):  # a late writer left rows: purge once more
+            return _act_on_task(self._store, self._realm, SubmitTask(PURGE, self._store.clock.now()))
+        # credentials first: they are all that a later realm of this id could mistake for its own
+        self._credentials.remove_credentials(self._id, self._check_unchanged)
+        self._realms.remove_realm(self._realm)
+        return f"deleted realm {self._id}"
+
+    def _check_unchanged(self) -> None:
+        """Check that the realm is still the planned one. Another process may have removed and recreated it since:
+
+        this one     plans the removal of the PURGED realm ........................ removes the credentials: of which realm?
+        the other    ..................................... removes it, makes it anew
+        """
+        if self._realms.find_realm(self._id) != self._realm:
+            raise SwapConflictError(f"realm {self._id!r} was changed meanwhile: read it again")
+
+    def _move(self, to: RealmState) -> str:
+        before = self._realm.state
+        self._definition = self._realms.move_realm(self._realm, to)
+        return f"moved realm {self._id} from {before} to {to}"
+
+    def _update(self, changes: RealmFields) -> None:
+        self._definition = self._realms.update_realm(self._realm, **changes)
+
+    def _record(self, annotation: str, value: str | None) -> str:
+        acted = {name: text for name, text in self._realm.acted.items() if name != annotation}
+        self._update(RealmFields(acted=acted if value is None else {**acted, annotation: value}))
+        name = annotation.split(" ")[0]
+        return f"noted that {name} is gone" if value is None else f"noted that {name}: {value} was acted on"
+
+
+class _CatalogConvergence:
+    """A pass over one catalog, like ``_RealmConvergence`` over a realm.
+
+    realm_uid         the uid of the resource that manages its realm, if that is known
+    may_be_unmanaged  whether its realm may have no manager
+    """
+
+    def __init__(
+        self,
+        observer: StoreObserver,
+        manifest: CatalogManifest,
+        manager: ManagerIdentity,
+        *,
+        realm_uid: str = "",
+        may_be_unmanaged: bool = False,
+    ) -> None:
+        self.observer = observer
+        self.manifest = manifest
+        self._manager = manager
+        self._realm_uid = realm_uid
+        self._may_be_unmanaged = may_be_unmanaged
+        self._store = observer.store
+        self._name = manifest.spec.name
+        self._found_realm: Realm | None = None
+        self._definition: CatalogDefinition | None = None
+        self._opened: Catalogs | None = None
+
+    def make_plan(self) -> list[Action]:
+        """The plan for the state as it is now."""
+        observed = self.observer.observe_catalog(
+            self.manifest, self._manager, realm_uid=self._realm_uid, may_be_unmanaged=self._may_be_unmanaged
+        )
+        self._found_realm, self._definition, self._opened = observed.realm, observed.catalog, None
+        return plan_catalog(self.manifest, observed, self._store.clock.now())
+
+    def execute(self, action: Effect) -> str | None:
+        """Carry the action out and return a description; None when nothing was left to do."""
+        match action:
+            case CreateCatalog(fields):
+                return self._create(fields)
+            case CompleteCatalog():
+                return self._complete(self._catalog)
+            case UpdateCatalog(changes):
+                self._definition = self._catalogs.update_catalog(self._catalog, **changes)
+                return catalog_changes(changes, f"catalog {self._name} of realm {self._realm.id}").past
+            case RecordImported(name, digest):
+                imported = {**self._catalog.imported, name: digest}
+                self._definition = self._catalogs.update_catalog(self._catalog, imported=imported)
+                return f"recorded that import {name} of catalog {self._name} is done"
+            case DeleteCatalog():
+                deleted = self._catalogs.delete_catalog(self._name, seen=self._catalog)
+                until = as_text((deleted.held_until or 0) + 999_999)
+                return f"deleted catalog {self._name} of realm {self._realm.id}; it can be undeleted until {until}"
+        return _act_on_task(self._store, self._realm, action)
+
+    def _create(self, fields: CatalogFields) -> str:
+        try:
+            self._definition = self._catalogs.create_catalog(self._name, **fields)
+        except ConflictError as beaten:
+            # a resource or a person created it meanwhile: observe again to see whose it is
+            raise SwapConflictError(str(beaten)) from beaten
+        return f"created catalog {self._name} of realm {self._realm.id}"
+
+    def _complete(self, definition: CatalogDefinition) -> str | None:
+        completed = self._catalogs.complete_catalog(definition)
+        if completed != msgspec.structs.replace(definition, unfinished=False):
+            raise SwapConflictError(f"catalog {self._name!r} of realm {self._realm.id!r} was changed by another: read it again")
+        self._definition = completed
+        return f"completed catalog {self._name} of realm {self._realm.id}" if definition.unfinished else None
+
+    @property
+    def _catalogs(self) -> Catalogs:
+        if self._opened is None:
+            self._opened = Catalogs(RealmRegistry(self._store).open_realm(self._realm.id))
+        return self._opened
+
+    @property
+    def _realm(self) -> Realm:
+        if self._found_realm is None:
+            raise RefusedError(f"catalog {self._name!r} has no realm")
+        return self._found_realm
+
+    @property
+    def _catalog(self) -> CatalogDefinition:
+        if self._definition is None:
+            raise RefusedError(f"there is no catalog {self._name!r} in realm {self._realm.id!r}")
+        return self._definition
+
+
+def _act_on_task(store: Store, realm: Realm, action: Effect) -> str | None:
+    tasks = TaskQueue(store)
+    match action:
+        case SubmitTask(kind, due, subject, arguments):
+            submitted = tasks.submit_task(
+                kind, realm=realm.id, realm_key=realm.key, subject=subject, arguments=arguments, due=due
+            )
+            what = f"{kind} {subject}".strip()
+            when = f"due {as_text(due)}" if due > store.clock.now() else "due now"
+            return f"asked for {what} of realm {realm.id}, {when} (task {id_text(submitted.id)})" if submitted.created else None
+        case RunTaskNow(task, kind):
+            _steer(tasks.run_now, task)
+            return f"let {kind} of realm {realm.id} run now (task {id_text(task)})"
+        case CancelTask(task, kind, subject):
+            _steer(tasks.cancel_task, task)
+            return f"cancelled {f'{kind} {subject}'.strip()} of realm {realm.id} (task {id_text(task)})"
+    raise TypeError(f"{type(action).__name__} cannot be done here")
+
+
+def _steer(step: Callable[[ObjectId], Task], task: ObjectId) -> None:
+    """Act on a task that was active when it was observed. If it has ended since, observe again."""
+    try:
+        step(task)
+    except (RefusedError, NotFoundError) as ended:
+        raise SwapConflictError(str(ended)) from ended
 
 
 def _preview(plan: Sequence[Action], subject: str) -> PlanPreview:
     return PlanPreview(
         steps=tuple(sentence for action in plan if isinstance(action, Effect) for sentence in _sentences(action, subject)),
-        waits=tuple(action for action in plan if isinstance(action, WaitUntil)),
-        refused=tuple(action for action in plan if isinstance(action, RefuseManifest)),
-        reports=tuple(action for action in plan if isinstance(action, ReportDrift)),
+        waits=_only(plan, WaitUntil),
+        refused=_only(plan, RefuseManifest),
+        reports=_only(plan, ReportDrift),
     )
+
+
+def _only(plan: Sequence[Action], kind: type[T]) -> tuple[T, ...]:
+    return tuple(action for action in plan if isinstance(action, kind))
 
 
 def _sentences(action: Effect, subject: str) -> list[str]:

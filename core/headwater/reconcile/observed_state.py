@@ -123,7 +123,7 @@ class StoreObserver:
     """Observes a store. Definitions are read anew each time; the tasks of a realm once, and again after ``forget``."""
 
     def __init__(self, store: Store) -> None:
-        self._store = store
+        self.store = store
         self._realms = RealmRegistry(store)
         self._tasks: dict[RealmId, list[Versioned[Task]]] = {}
 
@@ -132,7 +132,7 @@ class StoreObserver:
         realm = self._realms.find_realm(manifest.spec.realm_id)
         if realm is None:
             return ObservedRealm(realm=None, me=me, is_cluster_named=is_cluster_named)
-        held = hold_until(realm, self._store.settings, self._store.clock.now())
+        held = hold_until(realm, self.store.settings, self.store.clock.now())
         return ObservedRealm(realm=realm, me=me, is_cluster_named=is_cluster_named, hold_until=held, tasks=self._history(realm))
 
     def observe_catalog(
@@ -164,7 +164,7 @@ class StoreObserver:
     def _history(self, realm: Realm) -> TaskHistory:
         """The realm's own tasks, and tasks that hold their places: one of an earlier realm of the same id does so until it ends."""
         if realm.id not in self._tasks:
-            self._tasks[realm.id] = TaskQueue(self._store).of_realm(realm.id)
+            self._tasks[realm.id] = TaskQueue(self.store).of_realm(realm.id)
         tasks = self._tasks[realm.id]
         return TaskHistory(tuple(task for task in tasks if task.value.is_active or task.value.realm_key == realm.key))
 
