@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator
 
 import pytest
+from mongo_rows import eventually
 
 from headwater.store import open_backend
 from headwater.store.backends.mongodb import MongodbBackend
@@ -87,5 +88,5 @@ def by_proxy(our_server: MongodbServer, proxy: Proxy, database: str) -> Callable
 
 @pytest.fixture
 def spoiled(direct: MongodbBackend, by_proxy: Callable[[str], str], open_at: Open) -> MongodbBackend:
-    """The same store as ``direct``, through the proxy."""
-    return open_at(by_proxy("3s"))
+    """The same store as ``direct``, through the proxy. A busy machine may take longer to open it than its calls may take."""
+    return eventually(lambda: open_at(by_proxy("3s")))

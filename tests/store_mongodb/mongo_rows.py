@@ -1,13 +1,19 @@
-"""Rows to store, and short ways to read them back."""
+"""Rows to store, and short ways to read them back, also from a server that does not answer yet."""
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
 from headwater.clock import Micros
+from headwater.errors import UnavailableError
 from headwater.store import Backend, ObjectId, ObjectKey, ObjectRow, RealmKey, ReferenceRow, ScanSplit
 
-__all__ = ["REALM", "find", "find_reference", "in_parts", "key", "reference", "row", "scan", "state"]
+__all__ = ["REALM", "eventually", "find", "find_reference", "in_parts", "key", "reference", "row", "scan", "state"]
 
 REALM = RealmKey(10)
+T = TypeVar("T")
 
 
 def reference(name: str = "main", *, realm: int = REALM, pointer: int | None = 7, version: int = 5) -> ReferenceRow:
@@ -57,3 +63,13 @@ def scan(backend: Backend) -> list[ObjectKey]:
 
 def state(backend: Backend) -> object:
     return backend.scan_references(ScanSplit(), None, 99), scan(backend), find(backend, 1)
+
+
+def eventually(read: Callable[[], T]) -> T:
+    until = time.monotonic() + 60
+    while True:
+        try:
+            return read()
+        except UnavailableError:
+            assert time.monotonic() < until, "it did not come back"
+            time.sleep(0.05)

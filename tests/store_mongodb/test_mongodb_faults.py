@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import pytest
-from mongo_rows import REALM, find, find_reference, in_parts, key, reference, row, state
+from mongo_rows import REALM, eventually, find, find_reference, in_parts, key, reference, row, state
 from pymongo.errors import ExecutionTimeout
 
 from headwater.errors import HeadwaterError, RefusedError, SwapConflictError, UnavailableError, UnknownOutcomeError
@@ -179,16 +179,6 @@ def test_a_call_waits_for_a_server_that_restarts(our_server: MongodbServer, data
 
     backend.swap_reference(reference(), reference(version=6))
     assert find_reference(backend) == reference(version=6)
-
-
-def eventually(read: Callable[[], Any]) -> Any:
-    until = time.monotonic() + 60
-    while True:
-        try:
-            return read()
-        except UnavailableError:
-            assert time.monotonic() < until, "it did not come back"
-            time.sleep(0.05)
 
 
 @one_changes
