@@ -56,7 +56,7 @@ from headwater.store import (
     Store,
     open_store,
 )
-from headwater.store.codec import decode_object, encode_object
+from headwater.store.stored_objects import decode_object, encode_object
 
 SUITE = "store"
 PROCESSES = 4

@@ -15,7 +15,7 @@ import pytest
 
 from faulty_backend import FaultyBackend
 from headwater.store import Backend, open_backend
-from headwater.store.urls import parse_url
+from headwater.store.stores import parse_url
 from tiers import long_but_for
 from unordered import UnorderedBackend
 

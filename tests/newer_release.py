@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from headwater.store import ObjectId, RealmStore, StoredObject, UnknownFields, UnknownObject
-from headwater.store.codec import encode_object
+from headwater.store.stored_objects import encode_object
 
 __all__ = ["INVENTED", "body_of", "rewrite"]
 

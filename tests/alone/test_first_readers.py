@@ -8,7 +8,7 @@ import threading
 import msgspec
 
 from forked_children import run_forked
-from headwater.store import ObjectId, StoredObject, codec, object_type
+from headwater.store import ObjectId, StoredObject, object_type, stored_objects
 
 ROUNDS, THREADS = 100, 4
 
@@ -33,12 +33,12 @@ def make_type(number: int) -> type[StoredObject]:
 
 def read_at_once(cls: type[StoredObject]) -> int:
     [inner] = [field.type for field in msgspec.structs.fields(cls) if field.name == "first"]
-    name, envelope = codec.encode_object(ObjectId(1), cls(first=inner(*[{}] * 8), others=()))
+    name, envelope = stored_objects.encode_object(ObjectId(1), cls(first=inner(*[{}] * 8), others=()))
     barrier, read = threading.Barrier(THREADS), list[StoredObject]()
 
     def work() -> None:
         barrier.wait()
-        read.append(codec.decode_object(ObjectId(1), name, envelope, cls, realm="acme"))
+        read.append(stored_objects.decode_object(ObjectId(1), name, envelope, cls, realm="acme"))
 
     threads = [threading.Thread(target=work) for _ in range(THREADS)]
     for thread in threads:

@@ -14,7 +14,7 @@ from headwater import Store
 from headwater.backup import check_archive, load_realm
 from headwater.realms import RealmRegistry, RealmState
 from headwater.store import ObjectId, RealmId, RealmKey, StoredObject, id_text, object_type
-from headwater.store.codec import encode_object
+from headwater.store.stored_objects import encode_object
 
 ID = ObjectId(0x0000_0FA0_0100_5001)
 

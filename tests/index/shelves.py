@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from headwater.index import Index, IndexContainer, IndexEditor, IndexLimits, IndexValue, StoredIndex, Stripe, StripeList
 from headwater.store import ObjectId, StoredObject
-from headwater.store.codec import decode_object, encode_object
+from headwater.store.stored_objects import decode_object, encode_object
 
 __all__ = ["MANY", "ROOMY", "TINY", "Shelf", "commit", "filled", "numbered", "reopened", "stripes_below"]
 

@@ -10,7 +10,7 @@ from shelves import MANY, Shelf, filled, numbered, reopened
 from headwater.errors import CorruptionError
 from headwater.index import Index, IndexContainer, IndexEditor, IndexLimits, IndexValue, Stripe, StripeList
 from headwater.store import ObjectId, id_text
-from headwater.store.codec import encode_object
+from headwater.store.stored_objects import encode_object
 
 KEY = b"001000"
 

@@ -13,7 +13,7 @@ from forked_children import run_forked
 from headwater.errors import RefusedError, SwapConflictError
 from headwater.store import Backend, ScanSplit, open_backend
 from headwater.store.backends.memory import MemoryBackend
-from headwater.store.urls import parse_url
+from headwater.store.stores import parse_url
 
 CALLS: dict[str, Callable[[Backend], object]] = {
     "create_reference": lambda backend: backend.create_reference(reference()),

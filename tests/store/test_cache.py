@@ -21,7 +21,7 @@ from headwater.settings import Settings
 from headwater.store import ObjectId, ObjectRow, RealmId, RealmKey, RealmStore, Reference, ReferenceMove, Store, StoredObject
 from headwater.store.backends.memory import MemoryBackend
 from headwater.store.cache import Cache
-from headwater.store.codec import decode_object, encode_object
+from headwater.store.stored_objects import decode_object, encode_object
 from tiers import long_but_for
 
 REALM = RealmKey(1)

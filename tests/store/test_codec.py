@@ -14,7 +14,7 @@ from notes import Counter, Note, Packed
 
 from headwater.errors import CommitTimeoutError, CorruptionError, RefusedError
 from headwater.store import ROW_BYTES, ObjectId, ObjectKey, RealmStore, StoredObject, UnknownObject, object_type
-from headwater.store.codec import decode_object, encode_object, object_parts
+from headwater.store.stored_objects import decode_object, encode_object, object_parts
 
 ID = ObjectId(0x0123456789ABCDEF)
 plain = st.recursive(

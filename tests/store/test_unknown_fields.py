@@ -22,7 +22,7 @@ from headwater.store import (
     object_type,
     unknown_pointers_reason,
 )
-from headwater.store.codec import _sealed, decode_object, encode_object
+from headwater.store.stored_objects import _sealed, decode_object, encode_object
 from newer_release import INVENTED, body_of, rewrite
 
 ID = ObjectId(0x0123456789ABCDEF)

@@ -10,7 +10,7 @@ from mongo_rows import eventually
 
 from headwater.store import open_backend
 from headwater.store.backends.mongodb import MongodbBackend
-from headwater.store.urls import parse_url
+from headwater.store.stores import parse_url
 from servers.mongodb import MongodbServer
 from servers.proxy import Proxy
 

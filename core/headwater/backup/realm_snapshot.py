@@ -29,8 +29,8 @@ from headwater.gc.sweep import paced_fence
 from headwater.realms import FILLED_REFERENCES, REALM_REFERENCES
 from headwater.settings import Settings
 from headwater.store import ObjectId, RealmStore, StoredObject, id_text, unknown_pointers_reason
-from headwater.store.codec import decode_object
 from headwater.store.realm_objects import load_object
+from headwater.store.stored_objects import decode_object
 
 _REMEMBERED_BYTES = 32 * 1024 * 1024
 _NAMES = 500

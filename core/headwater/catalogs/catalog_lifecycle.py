@@ -57,7 +57,7 @@ from headwater.errors import (
     UnknownOutcomeError,
 )
 from headwater.index import IndexValue
-from headwater.quantities import check_seconds, sound_seconds
+from headwater.settings import check_seconds, sound_seconds
 from headwater.store import ReadableRows, RealmStore, StoredObject, id_text
 
 CATALOG_ADMIN = "catalog_admin"

@@ -9,7 +9,7 @@ from itertools import islice
 
 from headwater.commits.commit import Commit, Head, Operation, load_head, read_commit
 from headwater.errors import CorruptionError, ExpiredError
-from headwater.quantities import check_count
+from headwater.settings import check_count
 from headwater.store import ObjectId, RealmReader, id_text
 
 _CLIMBED = 100

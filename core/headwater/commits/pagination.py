@@ -14,7 +14,7 @@ import msgspec
 from headwater.commits.commit import Commit, Head
 from headwater.errors import CorruptionError, ExpiredError, RefusedError
 from headwater.index import IndexValue, after_prefix
-from headwater.quantities import check_count
+from headwater.settings import check_count
 from headwater.store import ObjectId, RealmReader, id_text
 
 T = TypeVar("T")

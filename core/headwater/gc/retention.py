@@ -15,9 +15,8 @@ from headwater.catalogs import reference_names
 from headwater.clock import Micros
 from headwater.commits import PINS, Commit, CutPoint, Head, LogEnd, read_log
 from headwater.errors import CorruptionError, RefusedError
-from headwater.quantities import sound_count, sound_seconds
 from headwater.realms import REALM_REFERENCES, REALMS, HistoryRetention, KeptHistory, Realm, RealmRegistry, RealmState
-from headwater.settings import Settings
+from headwater.settings import Settings, sound_count, sound_seconds
 from headwater.store import SYSTEM_REALM, ObjectId, RealmStore, Reference, Store, id_text
 from headwater.tasks import REFERENCE as TASKS
 

@@ -20,8 +20,8 @@ from headwater.commits import Transaction, commit_change, ensure_reference, read
 from headwater.errors import CorruptionError, FencedError, HeadwaterError, NotFoundError, RefusedError, UnavailableError
 from headwater.gc.retention import RUNS
 from headwater.index import Index, IndexValue
-from headwater.quantities import check_count
 from headwater.realms import Realm, RealmRegistry, RealmState
+from headwater.settings import check_count
 from headwater.store import (
     SYSTEM_REALM,
     ObjectId,

@@ -25,9 +25,9 @@ from headwater.clock import Micros
 from headwater.commits import Transaction, commit_change, complete_operation, ensure_references, read_head
 from headwater.errors import CorruptionError, NotFoundError, RefusedError, SwapConflictError
 from headwater.index import Index, IndexValue
-from headwater.quantities import check_seconds
 from headwater.realms.realm_definition import Realm, RealmState
 from headwater.realms.realm_registry import REALM_REFERENCES, RealmRegistry
+from headwater.settings import check_seconds
 from headwater.store import ObjectId, RealmReader, RealmStore, StoredObject, object_type
 
 # scrypt with 16 MiB and about 50 ms a try; each hash carries its own cost, so that later releases can raise it

@@ -14,8 +14,7 @@ import msgspec
 
 from headwater.clock import Micros
 from headwater.errors import RefusedError
-from headwater.quantities import check_count, check_seconds, sound_seconds
-from headwater.settings import Settings
+from headwater.settings import Settings, check_count, check_seconds, sound_seconds
 from headwater.store import RealmId, RealmKey, StoredObject, StoredPart, object_type
 
 

@@ -15,8 +15,8 @@ from headwater.clock import Clock, Micros, as_text
 from headwater.commits import Transaction, commit_change, ensure_reference, read_head
 from headwater.errors import CorruptionError, NotFoundError, RefusedError, SwapConflictError
 from headwater.index import Index, IndexValue
-from headwater.quantities import check_seconds
 from headwater.realms.realm_definition import Realm, RealmFields, RealmState, check_move, hold_until, is_hold_ahead
+from headwater.settings import check_seconds
 from headwater.store import ObjectId, ReadableRows, RealmKey, RealmReader, RealmStore, Store, UnreadableRow, check_clock
 from headwater.store.ids import checked_realm_id
 

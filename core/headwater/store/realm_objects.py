@@ -16,18 +16,21 @@ from headwater.clock import Micros
 from headwater.errors import CollisionError, CorruptionError, NotFoundError, RefusedError, SwapConflictError
 from headwater.store.backend import ROW_BYTES, Backend, ObjectKey, ObjectRow
 from headwater.store.cache import CacheTicket
-from headwater.store.codec import (
+from headwater.store.ids import ObjectId, RealmId, RealmKey, id_text, node_of
+from headwater.store.store_context import RealmHandle
+from headwater.store.stored_objects import (
     MOST_PARTS,
+    StoredObject,
+    UnknownObject,
+    Versioned,
     decode_object,
     encode_object,
     is_compressed,
     is_whole,
     object_parts,
     pointing_number,
+    registered_type,
 )
-from headwater.store.ids import ObjectId, RealmId, RealmKey, id_text, node_of
-from headwater.store.store_context import RealmHandle
-from headwater.store.stored_objects import StoredObject, UnknownObject, Versioned, registered_type
 
 T = TypeVar("T", bound=StoredObject)
 A = TypeVar("A")

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from headwater.clock import Clock, Micros
 from headwater.errors import FencedError, HeadwaterError, NotFoundError, SwapConflictError
-from headwater.quantities import check_count, check_seconds
+from headwater.settings import check_count, check_seconds
 from headwater.store import ObjectId, RealmStore, Versioned, id_text
 from headwater.tasks import transitions
 from headwater.tasks.task import OUTCOME_BYTES, FollowUpTask, Task, TaskProgress, TaskState, require_plain_data, swap_task

@@ -18,7 +18,7 @@ from headwater.clock import Micros
 from headwater.commits import Head, Transaction, commit_change, complete_operation, ensure_reference, read_head
 from headwater.errors import CorruptionError, HeadwaterError, NotFoundError, RefusedError, SwapConflictError
 from headwater.index import IndexValue
-from headwater.quantities import check_count, check_time
+from headwater.settings import check_count, check_time
 from headwater.store import ObjectId, ReadableRows, Store, Versioned, id_text
 from headwater.tasks import transitions
 from headwater.tasks.task import ARGUMENT_BYTES, Task, TaskState, change_task, require_plain_data, swap_task

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from headwater.errors import RefusedError
-from headwater.quantities import setting_faults, without
-from headwater.settings import duration_text, read_variables
+from headwater.settings import duration_text, read_variables, setting_faults, without
 
 PREFIX = "HEADWATER_OPERATOR_"
 EVERYWHERE, LOOPBACK = "*", "127.0.0.1"

@@ -16,7 +16,7 @@ from cas_clients import KEYS, LENGTH, Entry, Key, Work, assert_linearizable, loo
 
 from backend_fixtures import STORES
 from headwater.store import Backend, open_backend
-from headwater.store.urls import parse_url
+from headwater.store.stores import parse_url
 from servers.proxy import Proxy
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(300 * LENGTH)]

@@ -14,8 +14,7 @@ from headwater.index.index_nodes import Stripe, StripeList
 from headwater.settings import Settings
 from headwater.store import ObjectId, ObjectKey, ObjectRow, RealmKey, ReferenceRow, id_text
 from headwater.store.backends.memory import MemoryBackend
-from headwater.store.codec import decode_object
-from headwater.store.stored_objects import StoredObject
+from headwater.store.stored_objects import StoredObject, decode_object
 
 __all__ = ["Ledger", "Stay"]
 

@@ -19,7 +19,7 @@ from headwater.catalogs.history.revspec import commit_at
 from headwater.clock import Micros
 from headwater.commits import Commit, Head, LogEnd, LogRange, Operation, read_log, sound_times
 from headwater.errors import ExpiredError, NotFoundError, RefusedError
-from headwater.quantities import check_count
+from headwater.settings import check_count
 from headwater.store import ObjectId
 
 LogAction = Literal["PUT", "DELETE"]

@@ -14,7 +14,7 @@ from headwater.clock import Micros
 from headwater.commits import Commit, Head, Operation, descends
 from headwater.errors import CorruptionError, ExpiredError, RefusedError, UnknownOutcomeError
 from headwater.index import IndexValue
-from headwater.quantities import check_count, time_fault
+from headwater.settings import check_count, time_fault
 from headwater.store import ObjectId, RealmReader, id_of, id_text
 
 _ID = re.compile(r"[0-7][0-9a-f]{15}")

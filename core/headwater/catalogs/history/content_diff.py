@@ -18,7 +18,7 @@ from headwater.catalogs.content_operations import CONTENT, IDS
 from headwater.commits import Commit, Head, decode_token, encode_token
 from headwater.errors import CorruptionError, ExpiredError, RefusedError
 from headwater.index import Index, IndexDifference, IndexValue, index_differences
-from headwater.quantities import check_count
+from headwater.settings import check_count
 from headwater.store import ObjectId, RealmReader, id_text
 
 _FORMAT = b"\x03"

@@ -16,7 +16,7 @@ from headwater.store.backends.mongodb.backend import MongodbBackend
 from headwater.store.backends.mongodb.driver_calls import DriverCalls, StoreCollections
 from headwater.store.backends.mongodb.errors import DRIVER_FAULTS, driver_error
 from headwater.store.backends.mongodb.row_documents import Document
-from headwater.store.urls import BackendKind, StoreUrl, UrlOption, as_count, as_seconds, one_of
+from headwater.store.stores import BackendKind, StoreUrl, UrlOption, as_count, as_seconds, one_of
 
 SCHEMA_VERSION = 1
 _EXAMPLE = "mongodb://user:password@host:port/database"

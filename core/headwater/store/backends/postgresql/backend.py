@@ -30,10 +30,19 @@ from headwater.store.backend import (
     chunks,
     in_chunks,
 )
-from headwater.store.backends.postgresql.arrays import BigintArray, ByteaArray, IntArray, NullableBigintArray, TextArray
 from headwater.store.backends.postgresql.errors import is_lost, is_to_be_replaced, statement_error
 from headwater.store.backends.postgresql.pool import BoundedConnection, ConnectionPool, NoAnswerError
-from headwater.store.backends.postgresql.statements import FEW, TableNames, scan, statements_of
+from headwater.store.backends.postgresql.statements import (
+    FEW,
+    BigintArray,
+    ByteaArray,
+    IntArray,
+    NullableBigintArray,
+    TableNames,
+    TextArray,
+    scan,
+    statements_of,
+)
 from headwater.store.ids import ObjectId, RealmKey
 
 _EXACT_INDEX_BYTES = 128 << 20

@@ -15,12 +15,11 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.types.numeric import Int8BinaryDumper
 
 from headwater.errors import HeadwaterError, NotFoundError, RefusedError, UnavailableError, UnknownOutcomeError
-from headwater.store.backends.postgresql.arrays import register_arrays
 from headwater.store.backends.postgresql.backend import PostgresqlBackend
 from headwater.store.backends.postgresql.errors import connecting_error, statement_error
 from headwater.store.backends.postgresql.pool import BoundedConnection, ConnectionPool
-from headwater.store.backends.postgresql.statements import SCHEMA_VERSION, set_up
-from headwater.store.urls import BackendKind, StoreUrl, UrlOption, as_count, as_seconds, one_of
+from headwater.store.backends.postgresql.statements import SCHEMA_VERSION, register_arrays, set_up
+from headwater.store.stores import BackendKind, StoreUrl, UrlOption, as_count, as_seconds, one_of
 
 _OLDEST = 120000
 _SESSION = {
