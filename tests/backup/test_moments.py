@@ -111,7 +111,7 @@ def test_a_branch_that_was_deleted_and_made_again_later_is_as_it_was(
 def test_a_branch_is_there_whose_name_another_creator_lists_when_it_wakes(store: Store, moment: Micros, as_of: AsOf) -> None:
     lake = open_lake(store)
     with suppress(SwapConflictError):
-        CatalogRefs(RealmRegistry(store).open_realm(REALM), lake.definition).reserve_name(RefKind.BRANCH, "dev").list_name()
+        lake.refs.reserve_name(RefKind.BRANCH, "dev").list_name()
 
     assert branches(as_of(moment)) == ["dev", "main"]
 

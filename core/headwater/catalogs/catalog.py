@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from uuid import UUID
 
 import msgspec
@@ -33,10 +34,10 @@ from headwater.catalogs.history.catalog_log import EVERY_COMMIT, CatalogLog, Key
 from headwater.catalogs.history.catalog_merge import MergeOptions, MergeResult, MergeSource, MergeTarget, merge_commits
 from headwater.catalogs.history.commit_meta import CommitMeta, checked_meta, is_in_history, property_values, text_tuple
 from headwater.catalogs.history.content_diff import ChangePage, ChangeToken, compare_commits
-from headwater.catalogs.history.revspec import DEFAULT_REF
+from headwater.catalogs.history.revspec import DEFAULT_REF, RefResolver
 from headwater.catalogs.history.transplant import transplant_commits
 from headwater.catalogs.known_metadata import KnownMetadata
-from headwater.catalogs.registry import RefKind
+from headwater.catalogs.registry import CatalogEntry, RefKind, read_definition
 from headwater.catalogs.stored_metadata import read_metadata
 from headwater.catalogs.table_claims import stored_places
 from headwater.clock import Micros
@@ -56,59 +57,70 @@ class Catalog:
 
     def __init__(self, rows: RealmStore, definition: CatalogDefinition) -> None:
         self._rows = rows
-        self._branches = CatalogRefs(rows, definition)
+        self._entry = CatalogEntry(rows, definition)
+        self._resolver = RefResolver(self._entry)
+
+    @classmethod
+    def open(cls, rows: RealmStore, name: str) -> Catalog:
+        """Open a catalog by its name; raises NotFoundError when there is none."""
+        return cls(rows, read_definition(rows, name))
+
+    @cached_property
+    def refs(self) -> CatalogRefs:
+        """The branches and tags of the catalog."""
+        return CatalogRefs(self._entry)
 
     @property
     def definition(self) -> CatalogDefinition:
         """The definition that this handle read last: when it was opened, or at the last commit."""
-        return self._branches.definition
+        return self._entry.definition
 
     @property
     def label(self) -> str:
         """The catalog and its realm, for messages."""
-        return f"catalog {self.definition.name!r} of realm {self._rows.realm!r}"
+        return self._entry.label
 
     def branches(self) -> list[NamedRef]:
-        return self._branches.list_alive(RefKind.BRANCH)
+        return self.refs.list_alive(RefKind.BRANCH)
 
     def tags(self) -> list[NamedRef]:
-        return self._branches.list_alive(RefKind.TAG)
+        return self.refs.list_alive(RefKind.TAG)
 
     def branch(self, name: str) -> NamedRef:
-        return self._branches.read_ref(RefKind.BRANCH, name)
+        return self.refs.read_ref(RefKind.BRANCH, name)
 
     def tag(self, name: str) -> NamedRef:
-        return self._branches.read_ref(RefKind.TAG, name)
+        return self.refs.read_ref(RefKind.TAG, name)
 
     def create_branch(self, name: str, source: str | None = None, *, at: ObjectId | None = None) -> NamedRef:
         """Create a branch at the head of ``source``, or at the commit ``at``; see ``CatalogRefs.create_ref``."""
-        return self._branches.create_ref(RefKind.BRANCH, name, source=source, at=at)
+        return self.refs.create_ref(RefKind.BRANCH, name, source=source, at=at)
 
     def create_tag(self, name: str, source: str | None = None, *, at: ObjectId | None = None) -> NamedRef:
-        return self._branches.create_ref(RefKind.TAG, name, source=source, at=at)
+        return self.refs.create_ref(RefKind.TAG, name, source=source, at=at)
 
     def assign_branch(self, name: str, target: ObjectId, *, expected: ObjectId | None = None) -> NamedRef:
         """Move a branch to another commit of this catalog; see ``CatalogRefs.assign_ref``."""
-        return self._branches.assign_ref(RefKind.BRANCH, name, target, expected=expected)
+        return self.refs.assign_ref(RefKind.BRANCH, name, target, expected=expected)
 
     def assign_tag(self, name: str, target: ObjectId, *, expected: ObjectId | None = None) -> NamedRef:
-        return self._branches.assign_ref(RefKind.TAG, name, target, expected=expected)
+        return self.refs.assign_ref(RefKind.TAG, name, target, expected=expected)
 
     def delete_branch(
         self, name: str, *, expected: ObjectId | None = None, fence: Callable[[], None] = lambda: None
     ) -> NamedRef:
         """Delete a branch other than the default branch. Its commits stay readable by hash for the grace period."""
-        return self._branches.delete_ref(RefKind.BRANCH, name, expected=expected, fence=fence)
+        return self.refs.delete_ref(RefKind.BRANCH, name, expected=expected, fence=fence)
 
     def delete_tag(self, name: str, *, expected: ObjectId | None = None, fence: Callable[[], None] = lambda: None) -> NamedRef:
-        return self._branches.delete_ref(RefKind.TAG, name, expected=expected, fence=fence)
+        return self.refs.delete_ref(RefKind.TAG, name, expected=expected, fence=fence)
 
     def undelete_branch(self, name: str, *, fence: Callable[[], None] = lambda: None) -> NamedRef:
         """Restore a deleted branch within the grace period; see ``CatalogRefs.undelete_ref``."""
-        return self._branches.undelete_ref(RefKind.BRANCH, name, fence=fence)
+        return self.refs.undelete_ref(RefKind.BRANCH, name, fence=fence)
 
     def undelete_tag(self, name: str, *, fence: Callable[[], None] = lambda: None) -> NamedRef:
-        return self._branches.undelete_ref(RefKind.TAG, name, fence=fence)
+        return self.refs.undelete_ref(RefKind.TAG, name, fence=fence)
 
     @property
     def settings(self) -> Settings:
@@ -116,10 +128,10 @@ class Catalog:
 
     def deleted_branches(self) -> list[tuple[NamedRef, Micros]]:
         """List the deleted branches that can be restored, each with the time of its deletion."""
-        return self._branches.list_deleted(RefKind.BRANCH)
+        return self.refs.list_deleted(RefKind.BRANCH)
 
     def deleted_tags(self) -> list[tuple[NamedRef, Micros]]:
-        return self._branches.list_deleted(RefKind.TAG)
+        return self.refs.list_deleted(RefKind.TAG)
 
     def commit(
         self,
@@ -146,7 +158,7 @@ class Catalog:
                       ``headwater.commits.commit_change`` raises
         """
         name = self._checked_branch(branch)
-        seen = None if expected is None else self._branches.read_commit(expected)
+        seen = None if expected is None else self._resolver.read_commit(expected)
         told = checked_meta(meta) or CommitMeta(
             message=message, authors=text_tuple("authors", authors), properties=property_values(properties)
         )
@@ -161,7 +173,7 @@ class Catalog:
 
         return commit_change(
             self._rows,
-            self._branches.reference(RefKind.BRANCH, name),
+            self._entry.reference(RefKind.BRANCH, name),
             change,
             message=told.message,
             properties=told.as_properties(self.definition.id, is_import=is_import),
@@ -185,7 +197,7 @@ class Catalog:
         """
         wanted = options or MergeOptions()
         if wanted.base is not None:
-            self._branches.read_commit(wanted.base)
+            self._resolver.read_commit(wanted.base)
         return merge_commits(
             self._target(into, expected, fence), self._source(source), checked_meta(meta) or CommitMeta(), wanted
         )
@@ -210,14 +222,14 @@ class Catalog:
 
     def get_contents(self, ref: str | None, keys: Iterable[ContentKey]) -> dict[ContentKey, Content]:
         """Read the contents of the keys that exist, each with its content id."""
-        head = self._branches.resolve(ref)
+        head = self._resolver.resolve(ref)
         view = {} if head is None else content_view(head.index(CONTENT), keys)
         objects = self._rows.read_many([value.object_id for value in view.values()], StoredObject)
         return {key: self._content(key, value, found) for (key, value), found in zip(view.items(), objects, strict=True)}
 
     def metadata(self, ref: str | None, key: ContentKey) -> bytes | None:
         """Rebuild the metadata document of an Iceberg table or view as JSON with equal values; None where none was stored."""
-        head = self._branches.resolve(ref)
+        head = self._resolver.resolve(ref)
         value = None if head is None else content_view(head.index(CONTENT), [key]).get(key)
         if head is None or value is None or not value.has_metadata:
             return None
@@ -226,7 +238,7 @@ class Catalog:
 
     def locations(self, ref: str | None, keys: Iterable[ContentKey]) -> dict[ContentKey, str]:
         """Read the locations of Iceberg tables and views from their stored metadata: only the fields that are needed, in one bulk read."""
-        head = self._branches.resolve(ref)
+        head = self._resolver.resolve(ref)
         if head is None:
             return {}
         values = content_view(head.index(CONTENT), keys).items()
@@ -242,7 +254,7 @@ class Catalog:
 
     def find_by_id(self, ref: str | None, content_ids: Iterable[UUID]) -> dict[UUID, ContentEntry]:
         """Find the keys of contents by content id, in the order given; ids without a content are left out."""
-        head = self._branches.resolve(ref)
+        head = self._resolver.resolve(ref)
         if head is None:
             return {}
         ids = head.index(IDS).get_many([one.bytes for one in content_ids])
@@ -272,7 +284,7 @@ class Catalog:
         first, last = index_bounds(prefix, start, end)
         listing = IndexListing(index=CONTENT, start=first, end=last, reverse=reverse, of=self._named(ref))
         if page_token is None:
-            head = self._branches.resolve(ref)
+            head = self._resolver.resolve(ref)
             return ContentPage((), None, None) if head is None else content_page(read_page(head, listing, limit=limit))
         token = PageToken.from_text(page_token)
         is_range_given = (first, last, reverse) != (None, None, False)
@@ -284,7 +296,7 @@ class Catalog:
             raise RefusedError(
                 f"the page token belongs to another listing than the one of {listing.of!r} that is asked for: start again without it"
             )
-        pinned = self._branches.check_own(read_pinned(self._rows, token))
+        pinned = self._resolver.check_own(read_pinned(self._rows, token))
         return content_page(read_page(pinned, token.listing, limit=limit, after=token.last))
 
     def diff(
@@ -305,7 +317,7 @@ class Catalog:
         """
         first, last = index_bounds(prefix, start, end)
         if page_token is None:
-            one, other = self._branches.resolve(before), self._branches.resolve(after)
+            one, other = self._resolver.resolve(before), self._resolver.resolve(after)
             pair = (self._named(before), self._named(after))
             place = ChangeToken(None if one is None else one.id, None if other is None else other.id, first, last, of=pair)
             return compare_commits(one, other, place, limit=limit)
@@ -315,19 +327,19 @@ class Catalog:
             raise RefusedError(
                 "the page token belongs to another comparison than the one that is asked for: start again without it"
             )
-        one, other = (None if pinned is None else self._branches.read_commit(pinned) for pinned in (place.before, place.after))
+        one, other = (None if pinned is None else self._resolver.read_commit(pinned) for pinned in (place.before, place.after))
         return compare_commits(one, other, place, limit=limit)
 
     def count(self, ref: str | None = None, *, content_type: ContentType | None = None) -> int:
         """Count the keys of all types, which reads no entries, or of one type, which reads all."""
-        head = self._branches.resolve(ref)
+        head = self._resolver.resolve(ref)
         if head is None:
             return 0
         return len(head.index(CONTENT)) if content_type is None else count_types(head).get(content_type, 0)
 
     def counts(self, ref: str | None = None) -> TypeCounts:
         """Count the keys of each type. Reads all entries."""
-        head = self._branches.resolve(ref)
+        head = self._resolver.resolve(ref)
         return {} if head is None else count_types(head)
 
     def log(
@@ -347,7 +359,7 @@ class Catalog:
         within        look at so many commits at most: a search without a match should not read the whole history
         """
         wanted = where if key is None else replace(where, key=key)
-        return search_log(self._branches.resolve(ref), wanted, oldest_first=oldest_first, limit=limit, within=within)
+        return search_log(self._resolver.resolve(ref), wanted, oldest_first=oldest_first, limit=limit, within=within)
 
     def history(self, key: ContentKey, ref: str | None = None, *, within: int | None = None) -> KeyHistory:
         """Read the history of a key's content, newest first, through its renames back to its creation.
@@ -356,38 +368,38 @@ class Catalog:
 
         within        look at so many commits at most
         """
-        return follow_key(self._branches.resolve(ref), key, within=within)
+        return follow_key(self._resolver.resolve(ref), key, within=within)
 
     def resolve(self, ref: str | None = None, *, exact: bool = False) -> Head | None:
         """Resolve a ref to its commit; None for a branch or tag without a commit.
 
         exact         for a write: raises RefusedError for a relative ref, which changes its meaning as the branch moves
         """
-        return self._branches.resolve(ref, exact=exact)
+        return self._resolver.resolve(ref, exact=exact)
 
     def _named(self, ref: str | None) -> str:
         """Spell a ref for a page token, with the default branch by its name."""
-        return self._branches.default_branch() if ref in (None, "", DEFAULT_REF) else str(ref)
+        return self._entry.default_branch() if ref in (None, "", DEFAULT_REF) else str(ref)
 
     def _target(self, branch: str | None, expected: ObjectId | None, fence: Callable[[], None] | None) -> MergeTarget:
         name = self._checked_branch(branch)
-        seen = None if expected is None else self._branches.read_commit(expected)
-        reference = self._branches.reference(RefKind.BRANCH, name)
+        seen = None if expected is None else self._resolver.read_commit(expected)
+        reference = self._entry.reference(RefKind.BRANCH, name)
         return MergeTarget(self._rows, self.definition.id, name, reference, seen, fence)
 
     def _source(self, text: str) -> MergeSource:
-        found = self._branches.resolve(text, exact=True)
+        found = self._resolver.resolve(text, exact=True)
         if found is None:
             raise RefusedError(f"{text!r} of {self.label} has no commit yet: there is nothing to take from it")
         return MergeSource(text, found)
 
     def _checked_branch(self, branch: str | None) -> str:
         """Check the branch to commit to; None: the default branch. Raises for a deleted catalog and for a ref that is no branch."""
-        self._branches.check_alive()
+        self._entry.check_alive()
         name = branch or self.definition.default_branch
-        if self._rows.find_reference(self._branches.reference(RefKind.BRANCH, name)) is not None:
+        if self._rows.find_reference(self._entry.reference(RefKind.BRANCH, name)) is not None:
             return name
-        if self._branches.find_ref(RefKind.TAG, name) is not None:
+        if self._entry.find_ref_row(RefKind.TAG, name) is not None:
             raise RefusedError(f"{name!r} is a tag of {self.label}: commit to a branch")
         raise NotFoundError(f"{self.label} has no branch {name!r}")
 

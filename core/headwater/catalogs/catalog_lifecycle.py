@@ -34,19 +34,22 @@ from headwater.catalogs.registry import (
     BY_NAME,
     CATALOGS,
     REFS_INDEX,
+    CatalogEntry,
     OwnRefKind,
     RefKind,
     checked_ref_name,
     content_reference,
     definition_in,
+    deleted_definitions,
     find_definition,
     listed_definitions,
     listed_refs,
     lost_list_error,
     own_reference,
+    read_definition,
 )
 from headwater.catalogs.table_claims import normalise_location
-from headwater.clock import Micros, as_text
+from headwater.clock import Micros
 from headwater.commits import Transaction, commit_change, complete_operation, ensure_references, read_head
 from headwater.errors import (
     ConflictError,
@@ -111,7 +114,7 @@ class Catalogs:
         self._check_list(definition)
         ensure_references(self._rows, [own_reference(definition.id, part) for part in OwnRefKind])
         self._ensure_role(definition)
-        CatalogRefs(self._rows, definition).ensure_branch(definition.default_branch)
+        CatalogRefs(CatalogEntry(self._rows, definition)).ensure_branch(definition.default_branch)
         return self._finished(definition) if definition.unfinished else definition
 
     def _finished(self, made: CatalogDefinition) -> CatalogDefinition:
@@ -146,17 +149,14 @@ class Catalogs:
         return find_definition(self._rows, name=name)
 
     def read_catalog(self, name: str) -> CatalogDefinition:
-        definition = self.find_catalog(name)
-        if definition is None:
-            raise NotFoundError(f"realm {self._rows.realm!r} has no catalog {name!r}{self._advice(name)}")
-        return definition
+        return read_definition(self._rows, name)
 
     def list_catalogs(self) -> ReadableRows[CatalogDefinition]:
         """List the live catalogs by name."""
         return listed_definitions(self._rows)
 
     def open_catalog(self, name: str) -> Catalog:
-        return Catalog(self._rows, self.read_catalog(name))
+        return Catalog.open(self._rows, name)
 
     def update_catalog(self, seen: CatalogDefinition, **changes: Unpack[CatalogChanges]) -> CatalogDefinition:
         """Replace fields of a definition; writes nothing if none differs.
@@ -165,7 +165,7 @@ class Catalogs:
         """
         _check_fields(changes)
         branch = changes.get("default_branch", seen.default_branch)
-        if branch != seen.default_branch and CatalogRefs(self._rows, seen).find_ref(RefKind.BRANCH, branch) is None:
+        if branch != seen.default_branch and CatalogEntry(self._rows, seen).find_ref_row(RefKind.BRANCH, branch) is None:
             raise RefusedError(
                 f"catalog {seen.name!r} of realm {self._rows.realm!r} has no branch {branch!r} that could become its default branch:"
                 " create it first"
@@ -269,8 +269,7 @@ class Catalogs:
 
         Unreadable definitions are in ``unreadable`` of the result: their state is unknown.
         """
-        found = listed_definitions(self._rows, index=BY_ID)
-        return ReadableRows((one for one in found if one.state is CatalogState.DELETED), found.unreadable)
+        return deleted_definitions(self._rows)
 
     def read_deleted(self, name: str) -> CatalogDefinition:
         """Find the deleted catalog that ``purge_catalog`` takes by this name or id; raises what it raises."""
@@ -322,10 +321,6 @@ class Catalogs:
 
     def _commit(self, change: Callable[[Transaction], R], message: str, fence: Fence | None = None) -> R:
         return commit_change(self._rows, CATALOGS, change, message=message, fence=fence).result
-
-    def _advice(self, name: str) -> str:
-        until = max((one.held_until for one in self.list_deleted() if one.name == name and one.held_until), default=None)
-        return "" if until is None else f"; one that was deleted can be undeleted until {as_text(until)}"
 
     def _reread(self, definition: CatalogDefinition) -> CatalogDefinition:
         now = find_definition(self._rows, catalog_id=definition.id)

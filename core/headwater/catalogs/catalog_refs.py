@@ -29,39 +29,31 @@ concurrent creation of the other kind.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
-from headwater.catalogs.catalog_definition import CatalogDefinition, CatalogState
 from headwater.catalogs.content_operations import Conflict, ConflictKind
-from headwater.catalogs.history.commit_meta import is_in_history
-from headwater.catalogs.history.revspec import DEFAULT_REF, RevSpec, StepSign, check_exact, follow_steps, parse_revspec
+from headwater.catalogs.history.revspec import DEFAULT_REF, RefResolver, check_exact, parse_revspec
 from headwater.catalogs.known_metadata import note_forgotten
 from headwater.catalogs.registry import (
-    CATALOGS,
     REFS_INDEX,
+    CatalogEntry,
     ListedRef,
     OwnRefKind,
     RefKind,
     checked_ref_name,
     content_reference,
-    find_definition,
     listed_refs,
     own_reference,
-    parse_reference,
     ref_key,
 )
 from headwater.clock import Micros
 from headwater.commits import (
-    Head,
     Transaction,
     assign_reference,
     commit_change,
     complete_operation,
     create_reference_at,
-    load_head,
-    read_commit,
     read_head,
 )
 from headwater.errors import (
@@ -93,29 +85,18 @@ class NamedRef:
 
 
 class CatalogRefs:
-    """Lists, creates, moves and deletes the branches and tags of a catalog.
+    """Lists, creates, moves and deletes the branches and tags of a catalog."""
 
-    definition    the catalog's definition that was read last
-    """
-
-    def __init__(self, rows: RealmStore, definition: CatalogDefinition) -> None:
-        self._rows = rows
-        self.definition = definition
-        self._known: tuple[ObjectId | None, float] = (None, 0.0)
-
-    @property
-    def _place(self) -> str:
-        """The catalog that owns the names, for messages."""
-        return f"catalog {self.definition.name!r} of realm {self._rows.realm!r}"
-
-    def reference(self, kind: RefKind, name: str) -> str:
-        return content_reference(self.definition.id, kind, name)
+    def __init__(self, entry: CatalogEntry) -> None:
+        self._entry = entry
+        self._rows = entry.rows
+        self._resolver = RefResolver(entry)
 
     def list_alive(self, kind: RefKind) -> list[NamedRef]:
         """List the live branches and tags by name."""
-        names = read_head(self._rows, own_reference(self.definition.id, OwnRefKind.REFS), fresh=True)
+        names = read_head(self._rows, own_reference(self._entry.definition.id, OwnRefKind.REFS), fresh=True)
         listed = [] if names is None else [entry.name for entry in listed_refs(names.index(REFS_INDEX), kind)]
-        rows = self._rows.find_rows([self.reference(kind, name) for name in listed])
+        rows = self._rows.find_rows([self._entry.reference(kind, name) for name in listed])
         return [
             _ref_of_row(kind, name, row)
             for name, row in zip(listed, rows, strict=True)
@@ -123,13 +104,13 @@ class CatalogRefs:
         ]
 
     def find_ref(self, kind: RefKind, name: str) -> NamedRef | None:
-        row = self._find_row(kind, name)
+        row = self._entry.find_ref_row(kind, name)
         return None if row is None else _ref_of_row(kind, name, row)
 
     def read_ref(self, kind: RefKind, name: str) -> NamedRef:
         found = self.find_ref(kind, name)
         if found is None:
-            raise NotFoundError(f"{self._place} has no {kind} {name!r}")
+            raise NotFoundError(f"{self._entry.label} has no {kind} {name!r}")
         return found
 
     def create_ref(self, kind: RefKind, name: str, *, source: str | None = None, at: ObjectId | None = None) -> NamedRef:
@@ -143,12 +124,12 @@ class CatalogRefs:
         checked_ref_name(kind, name)
         target, among = self._start(source, at)
         self._check_free(kind, name)
-        self._note_forgotten(kind, self._rows.find_row(self.reference(kind, name)), target)
+        self._note_forgotten(kind, self._rows.find_row(self._entry.reference(kind, name)), target)
 
         try:
             return _ref_of_row(kind, name, self.reserve_name(kind, name).make(target, among))
         except SwapConflictError as fault:
-            raise ConflictError(f"{kind} {name!r} of {self._place} was not created: {fault}") from fault
+            raise ConflictError(f"{kind} {name!r} of {self._entry.label} was not created: {fault}") from fault
 
     def ensure_branch(self, name: str) -> None:
         """Create an empty branch unless it exists.
@@ -156,13 +137,13 @@ class CatalogRefs:
         raises        ConflictError when the name was taken for a tag
         """
         kind = RefKind.BRANCH
-        if self._find_row(kind, name) is not None:
+        if self._entry.find_ref_row(kind, name) is not None:
             return
         try:
             self.reserve_name(kind, checked_ref_name(kind, name)).make(None, [])
         except SwapConflictError as fault:
-            if self._find_row(kind, name) is None:  # otherwise another process created it, which is as good
-                raise ConflictError(f"{kind} {name!r} of {self._place} was not created: {fault}") from fault
+            if self._entry.find_ref_row(kind, name) is None:  # otherwise another process created it, which is as good
+                raise ConflictError(f"{kind} {name!r} of {self._entry.label} was not created: {fault}") from fault
 
     def assign_ref(self, kind: RefKind, name: str, target: ObjectId, *, expected: ObjectId | None = None) -> NamedRef:
         """Move a branch or tag to another commit of this catalog; its old commits stay readable for the grace period.
@@ -174,14 +155,14 @@ class CatalogRefs:
         """
         row = self._read_row(kind, name)
         self._check_expected(kind, name, row, expected)
-        self.read_commit(target)
+        self._resolver.read_commit(target)
         self._note_forgotten(kind, row, target)
         try:
             moved = assign_reference(self._rows, row.name, target, expected=row.pointer, among=self._all_references())
         except ConflictError as fault:
             raise self._unexpected(kind, name, row.pointer, self._read_row(kind, name).pointer) from fault
         except SwapConflictError as fault:
-            raise ConflictError(f"{kind} {name!r} of {self._place} was moved by another just now") from fault
+            raise ConflictError(f"{kind} {name!r} of {self._entry.label} was moved by another just now") from fault
         return _ref_of_row(kind, name, moved)
 
     def delete_ref(
@@ -193,8 +174,8 @@ class CatalogRefs:
         fence         called after the row was read: a reference created after that is left alone
         raises        RefusedError for the default branch; ConflictError when the head is another; NotFoundError
         """
-        if kind is RefKind.BRANCH and name == self.check_active().default_branch:
-            raise RefusedError(f"branch {name!r} is the default branch of {self._place}: it goes with the catalog")
+        if kind is RefKind.BRANCH and name == self._entry.check_active().default_branch:
+            raise RefusedError(f"branch {name!r} is the default branch of {self._entry.label}: it goes with the catalog")
         for _ in range(_TRIES):
             row = self._read_row(kind, name)
             self._check_expected(kind, name, row, expected)
@@ -204,7 +185,7 @@ class CatalogRefs:
             except SwapConflictError:
                 continue
             return _ref_of_row(kind, name, row)
-        raise UnavailableError(f"{kind} {name!r} of {self._place} moved {_TRIES} times while it was to be deleted")
+        raise UnavailableError(f"{kind} {name!r} of {self._entry.label} moved {_TRIES} times while it was to be deleted")
 
     def undelete_ref(self, kind: RefKind, name: str, *, fence: Callable[[], None] = lambda: None) -> NamedRef:
         """Restore a deleted branch or tag at its last commit while its tombstone stands: for the grace period at least.
@@ -214,88 +195,36 @@ class CatalogRefs:
         raises        NotFoundError when there is no tombstone (any more) · ConflictError when the name is taken · RefusedError
                       while a collection sweeps, or when its commit is garbage already
         """
-        self.check_active()
+        self._entry.check_active()
         self._check_free(kind, name, "undelete")
-        row = self._rows.find_row(self.reference(kind, name))
+        row = self._rows.find_row(self._entry.reference(kind, name))
         if row is None:
-            raise NotFoundError(f"{self._place} has no deleted {kind} {name!r}: it never was, or was collected after its grace")
+            raise NotFoundError(
+                f"{self._entry.label} has no deleted {kind} {name!r}: it never was, or was collected after its grace"
+            )
         self._note_forgotten(kind, row, row.pointer)
         try:
             return _ref_of_row(kind, name, self.reserve_name(kind, name).make(row.pointer, [row.name], fence=fence))
         except FencedError:
             raise
         except SwapConflictError as fault:
-            raise ConflictError(f"{kind} {name!r} of {self._place} was not undeleted: {fault}") from fault
+            raise ConflictError(f"{kind} {name!r} of {self._entry.label} was not undeleted: {fault}") from fault
 
     def list_deleted(self, kind: RefKind) -> list[tuple[NamedRef, Micros]]:
         """List the deleted branches and tags that can be restored, by name, each with the time of its deletion."""
-        names = read_head(self._rows, own_reference(self.definition.id, OwnRefKind.REFS), fresh=True)
+        names = read_head(self._rows, own_reference(self._entry.definition.id, OwnRefKind.REFS), fresh=True)
         listed = [] if names is None else [entry.name for entry in listed_refs(names.index(REFS_INDEX), kind)]
-        rows = self._rows.find_rows([self.reference(kind, name) for name in listed])
+        rows = self._rows.find_rows([self._entry.reference(kind, name) for name in listed])
         return [
             (_ref_of_row(kind, name, row), row.deleted)
             for name, row in zip(listed, rows, strict=True)
             if row is not None and row.deleted is not None
         ]
 
-    def resolve(self, text: str | None, *, exact: bool = False) -> Head | None:
-        """Resolve a text to its commit now, by the grammar of ``history.revspec``. None or an empty text: the default branch.
-
-        A branch takes precedence over a tag of its name. ``name@hash`` is a commit in the history of that branch or tag.
-
-        exact         for a write: refuse relative texts such as ``main~1``, which change their meaning as the branch moves
-        returns       None for a branch or tag without a commit
-        raises        RefusedError for a malformed reference; NotFoundError; ExpiredError for a commit that was collected, or a
-                      history that was cut before the answer was found
-        """
-        told = parse_revspec(text or DEFAULT_REF)
-        if exact:
-            check_exact(told)
-        row = None if told.name is None else self._read_named(told.name)
-        start = self._commit_of(told, row)
-        named = row if told.commit is None else None
-        is_moment = named is not None and bool(told.steps) and told.steps[0].way is StepSign.TIME
-        if start is None and told.steps and not is_moment:
-            raise NotFoundError(f"{told.text!r} is not a commit: nothing was committed to {told.name!r} of {self._place} yet")
-        return follow_steps(self._rows, start, told, row=named, what=None if named is None else lambda: self._words(named))
-
-    def _words(self, row: Reference) -> str:
-        """Describe a branch or tag of this catalog for users."""
-        part = parse_reference(row.name)
-        return f"{repr(row.name) if part is None else f'{part.part} {part.name}'} of catalog {self.definition.name}"
-
-    def _commit_of(self, told: RevSpec, row: Reference | None) -> Head | None:
-        """The commit that the text names before its steps."""
-        if told.commit is None:
-            return None if row is None else load_head(self._rows, row)
-        found = self.read_commit(told.commit)
-        if row is None:
-            return found
-        there = load_head(self._rows, row)
-        if there is None or not is_in_history(self._rows, there.id, there.commit, found):
-            raise NotFoundError(
-                f"commit {id_text(found.id)} is not in the history of {told.name!r} of {self._place}:"
-                f" @{id_text(found.id)} alone means it wherever it is"
-            )
-        return found
-
-    def read_commit(self, commit_id: ObjectId) -> Head:
-        """Read a commit of this catalog.
-
-        raises        NotFoundError when it is another's; ExpiredError when it was collected
-        """
-        return self.check_own(read_commit(self._rows, commit_id))
-
-    def check_own(self, found: Head) -> Head:
-        """Return the commit if it belongs to this catalog; raises NotFoundError otherwise."""
-        if found.commit.properties.get("catalog") != self.definition.id:
-            raise NotFoundError(f"commit {id_text(found.id)} is not one of {self._place}")
-        return found
-
     def _start(self, source: str | None, at: ObjectId | None) -> tuple[ObjectId | None, list[str]]:
         """The commit that a new name starts from, and the references whose history may contain it."""
         if at is not None and source is None:
-            return self.read_commit(at).id, self._all_references()
+            return self._resolver.read_commit(at).id, self._all_references()
         told = parse_revspec(source or DEFAULT_REF)
         check_exact(told)
         if at is not None:
@@ -304,37 +233,33 @@ class CatalogRefs:
                     f"the source {told.text!r} says already at which commit to start: give no other one beside it"
                 )
             try:
-                self.resolve(f"{told.name or DEFAULT_REF}@{id_text(at)}")
+                self._resolver.resolve(f"{told.name or DEFAULT_REF}@{id_text(at)}")
             except NotFoundError as fault:
                 if isinstance(fault, ExpiredError):
                     raise
                 raise RefusedError(str(fault)) from fault
-            return at, [self._read_named(told.name or DEFAULT_REF).name]
+            return at, [self._resolver.read_named(told.name or DEFAULT_REF).name]
         if told.commit is None:
-            row = self._read_named(told.name or DEFAULT_REF)
+            row = self._resolver.read_named(told.name or DEFAULT_REF)
             return row.pointer, [row.name]
-        found = self.resolve(told.text)
-        among = self._all_references() if told.name is None else [self._read_named(told.name).name]
+        found = self._resolver.resolve(told.text)
+        among = self._all_references() if told.name is None else [self._resolver.read_named(told.name).name]
         return None if found is None else found.id, among
-
-    def _read_named(self, name: str) -> Reference:
-        name = self.default_branch() if name == DEFAULT_REF else name
-        for kind in RefKind:
-            row = self._find_row(kind, name)
-            if row is not None:
-                return row
-        raise NotFoundError(f"{self._place} has no branch, tag or commit {name!r}")
 
     def _all_references(self) -> list[str]:
         """Every listed name, with tombstones: their commits are kept for the grace period."""
-        names = read_head(self._rows, own_reference(self.definition.id, OwnRefKind.REFS), fresh=True)
-        return [] if names is None else [entry.reference(self.definition.id) for entry in listed_refs(names.index(REFS_INDEX))]
+        names = read_head(self._rows, own_reference(self._entry.definition.id, OwnRefKind.REFS), fresh=True)
+        return (
+            []
+            if names is None
+            else [entry.reference(self._entry.definition.id) for entry in listed_refs(names.index(REFS_INDEX))]
+        )
 
     def _check_free(self, kind: RefKind, name: str, verb: str = "create") -> None:
         """Check that the other kind does not have the name. Where an earlier release created both, the branch is read."""
         for taken in RefKind:
-            if self._find_row(taken, name) is not None:
-                raise ConflictError(f"cannot {verb} {kind} {name!r}: {self._place} has a {taken} of this name")
+            if self._entry.find_ref_row(taken, name) is not None:
+                raise ConflictError(f"cannot {verb} {kind} {name!r}: {self._entry.label} has a {taken} of this name")
 
     def _note_forgotten(self, kind: RefKind, row: Reference | None, target: ObjectId | None) -> None:
         """Note the metadata files that the row is about to forget.
@@ -342,40 +267,11 @@ class CatalogRefs:
         A branch's row records the commits that it left, and drops the old ones with a move: their files could then count as news.
         """
         if kind is RefKind.BRANCH and row is not None:
-            note_forgotten(self._rows, self.definition, row, target)
+            note_forgotten(self._rows, self._entry.definition, row, target)
 
     def reserve_name(self, kind: RefKind, name: str) -> NameReservation:
         """Prepare the creation of a name; nobody has checked yet that it is free."""
-        return NameReservation(self._rows, self.definition.id, kind, name, self._place, self.check_active)
-
-    def check_active(self) -> CatalogDefinition:
-        """Read the definition now, and keep it in this handle; raises NotFoundError when the catalog was deleted."""
-        now = find_definition(self._rows, catalog_id=self.definition.id)
-        if now is None or now.state is not CatalogState.ACTIVE:
-            raise NotFoundError(f"{self._place} was deleted")
-        self.definition = now
-        return now
-
-    def check_alive(self) -> CatalogDefinition:
-        """Check that the catalog exists, by a definition as old as a realm handle's may be: reading it every time would cost a round trip.
-
-        Changes that this process makes to the realm's catalogs are seen at once. A commit to a catalog that was deleted in that time is
-        there after an undelete, because the hold is longer.
-        """
-        clock = self._rows.clock
-        catalogs = self._rows.find_reference(CATALOGS)
-        pointer = None if catalogs is None else catalogs.pointer
-        known, since = self._known
-        if pointer is None or pointer != known or clock.monotonic() - since > self._rows.settings.realm_handle_ttl_seconds:
-            self.check_active()
-            self._known = (pointer, clock.monotonic())
-        return self.definition
-
-    def default_branch(self) -> str:
-        """The default branch's name, by a definition that is no older than ``check_alive`` allows; the last one of a deleted catalog."""
-        with suppress(NotFoundError):
-            self.check_alive()
-        return self.definition.default_branch
+        return NameReservation(self._rows, self._entry.definition.id, kind, name, self._entry.label, self._entry.check_active)
 
     def _check_expected(self, kind: RefKind, name: str, row: Reference, expected: ObjectId | None) -> None:
         if expected is not None and row.pointer != expected:
@@ -383,16 +279,13 @@ class CatalogRefs:
 
     def _unexpected(self, kind: RefKind, name: str, expected: ObjectId | None, found: ObjectId | None) -> ConflictError:
         wanted, there = ("no commit" if one is None else id_text(one) for one in (expected, found))
-        text = f"{kind} {name!r} of {self._place} is at {there}, expected {wanted}: look again"
+        text = f"{kind} {name!r} of {self._entry.label} is at {there}, expected {wanted}: look again"
         return ConflictError(text, details=(Conflict(ConflictKind.UNEXPECTED_HASH, None, text),))
 
-    def _find_row(self, kind: RefKind, name: str) -> Reference | None:
-        return self._rows.find_reference(self.reference(kind, name), fresh=True)
-
     def _read_row(self, kind: RefKind, name: str) -> Reference:
-        row = self._find_row(kind, name)
+        row = self._entry.find_ref_row(kind, name)
         if row is None:
-            raise NotFoundError(f"{self._place} has no {kind} {name!r}")
+            raise NotFoundError(f"{self._entry.label} has no {kind} {name!r}")
         return row
 
 

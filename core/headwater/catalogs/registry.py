@@ -15,15 +15,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 
-from headwater.catalogs.catalog_definition import CatalogDefinition
-from headwater.clock import Micros
+from headwater.catalogs.catalog_definition import CatalogDefinition, CatalogState
+from headwater.clock import Micros, as_text
 from headwater.commits import Head, read_head, read_log, sound_times
 from headwater.errors import CorruptionError, NotFoundError, RefusedError
 from headwater.index import Index, IndexValue
-from headwater.store import ObjectId, ReadableRows, RealmReader, RealmStore, UnreadableRow, id_text
+from headwater.store import ObjectId, ReadableRows, RealmReader, RealmStore, Reference, UnreadableRow, id_text
 
 BY_NAME = "by-name"
 BY_ID = "by-id"
@@ -37,6 +38,69 @@ def find_definition(rows: RealmStore, *, name: str | None = None, catalog_id: st
     if name is not None:
         return definition_in(rows, catalogs.index(BY_NAME), name)
     return definition_in(rows, catalogs.index(BY_ID), catalog_id or "")
+
+
+def read_definition(rows: RealmStore, name: str) -> CatalogDefinition:
+    """Read the current definition of a live catalog; raises NotFoundError, which says until when a deleted one can be restored."""
+    definition = find_definition(rows, name=name)
+    if definition is not None:
+        return definition
+    deleted = (one.held_until for one in deleted_definitions(rows) if one.name == name and one.held_until)
+    until = max(deleted, default=None)
+    advice = "" if until is None else f"; one that was deleted can be undeleted until {as_text(until)}"
+    raise NotFoundError(f"realm {rows.realm!r} has no catalog {name!r}{advice}")
+
+
+class CatalogEntry:
+    """One catalog of the registry: its definition, as old as a realm handle's may be, and the rows of its branches and tags.
+
+    definition    the one that was read last
+    """
+
+    def __init__(self, rows: RealmStore, definition: CatalogDefinition) -> None:
+        self.rows = rows
+        self.definition = definition
+        self._checked: tuple[ObjectId | None, float] = (None, 0.0)
+
+    @property
+    def label(self) -> str:
+        """The catalog and its realm, for messages."""
+        return f"catalog {self.definition.name!r} of realm {self.rows.realm!r}"
+
+    def reference(self, kind: RefKind, name: str) -> str:
+        return content_reference(self.definition.id, kind, name)
+
+    def find_ref_row(self, kind: RefKind, name: str) -> Reference | None:
+        return self.rows.find_reference(self.reference(kind, name), fresh=True)
+
+    def check_active(self) -> CatalogDefinition:
+        """Read the definition now, and keep it in this handle; raises NotFoundError when the catalog was deleted."""
+        now = find_definition(self.rows, catalog_id=self.definition.id)
+        if now is None or now.state is not CatalogState.ACTIVE:
+            raise NotFoundError(f"{self.label} was deleted")
+        self.definition = now
+        return now
+
+    def check_alive(self) -> CatalogDefinition:
+        """Check that the catalog exists, by a definition as old as a realm handle's may be: reading it every time would cost a round trip.
+
+        Changes that this process makes to the realm's catalogs are seen at once. A commit to a catalog that was deleted in that time is
+        there after an undelete, because the hold is longer.
+        """
+        clock = self.rows.clock
+        catalogs = self.rows.find_reference(CATALOGS)
+        pointer = None if catalogs is None else catalogs.pointer
+        checked, since = self._checked
+        if pointer is None or pointer != checked or clock.monotonic() - since > self.rows.settings.realm_handle_ttl_seconds:
+            self.check_active()
+            self._checked = (pointer, clock.monotonic())
+        return self.definition
+
+    def default_branch(self) -> str:
+        """The default branch's name, by a definition that is no older than ``check_alive`` allows; the last one of a deleted catalog."""
+        with suppress(NotFoundError):
+            self.check_alive()
+        return self.definition.default_branch
 
 
 def definition_in(rows: RealmReader, index: Index, key: str) -> CatalogDefinition | None:
@@ -79,6 +143,13 @@ def listed_definitions(rows: RealmStore, *, index: str = BY_NAME) -> ReadableRow
         row = UnreadableRow(what="catalog", id=value.object_id or ObjectId(0), name=repr(name), realm=rows.realm, fault=fault)
         unreadable.append(row)
     return ReadableRows(readable, unreadable)
+
+
+def deleted_definitions(rows: RealmStore) -> ReadableRows[CatalogDefinition]:
+    """The definitions of the deleted catalogs that still exist, oldest creation first; unreadable ones may be among them."""
+    definitions = listed_definitions(rows, index=BY_ID)
+    deleted = (definition for definition in definitions if definition.state is CatalogState.DELETED)
+    return ReadableRows(deleted, definitions.unreadable)
 
 
 def definition_id_of(value: IndexValue) -> ObjectId:

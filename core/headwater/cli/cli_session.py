@@ -162,5 +162,5 @@ def opened_catalogs(session: CliSession, realm_id: str) -> Iterator[Catalogs]:
 @contextmanager
 def opened_catalog(session: CliSession, realm_id: str, name: str) -> Iterator[Catalog]:
     """Open one catalog of a realm as a user."""
-    with opened_catalogs(session, realm_id) as catalogs:
-        yield catalogs.open_catalog(name)
+    with session.open_store() as store:
+        yield Catalog.open(RealmRegistry(store).open_realm(realm_id), name)

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from headwater.catalogs import Catalogs
+from headwater.catalogs import Catalog
 from headwater.cli.cli_session import CliSession
 from headwater.cli.command_options import ID_OR_REF, TIME, prints
 from headwater.cli.html_report import report_page
@@ -134,7 +134,7 @@ def explain_command(session: CliSession, realm_id: str, wanted: ObjectId | str) 
 def _commit(store: Store, realm_id: str, wanted: str) -> ObjectId:
     """The commit that CATALOG/REF leads to. Raises NotFoundError for no such catalog or reference, and where it has no commit yet."""
     name, _, ref = wanted.partition("/")
-    catalog = Catalogs(RealmRegistry(store).open_realm(realm_id)).open_catalog(name)
+    catalog = Catalog.open(RealmRegistry(store).open_realm(realm_id), name)
     head = catalog.resolve(ref)
     if head is None:
         raise NotFoundError(f"{ref!r} of {catalog.label} has no commit yet")

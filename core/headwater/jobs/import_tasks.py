@@ -13,7 +13,6 @@ from headwater.catalogs import (
     ROWS_SHOWN,
     Catalog,
     CatalogDefinition,
-    Catalogs,
     ImportOptions,
     ImportReport,
     ImportSpec,
@@ -103,7 +102,7 @@ def dry_import(
     write         called with a row for every table that was looked at
     """
     rows = RealmRegistry(store).open_realm(realm)
-    opened = Catalogs(rows).open_catalog(catalog)
+    opened = Catalog.open(rows, catalog)
     scope = survey_scope(opened.definition, spec, now=store.clock.now())
     outcomes = iceberg.survey_in_process(scope)
     options = ImportOptions(
@@ -124,7 +123,7 @@ def _close(outcomes: Iterable[iceberg.SurveyOutcome]) -> None:
 
 
 def _open_catalog(rows: RealmStore, task: Task) -> Catalog:
-    catalog = Catalogs(rows).open_catalog(str(task.arguments.get("catalog")))
+    catalog = Catalog.open(rows, str(task.arguments.get("catalog")))
     if catalog.definition.id != task.arguments.get("catalogId"):
         raise RefusedError(f"catalog {catalog.definition.name!r} was created anew since this import was asked for: ask again")
     return catalog

@@ -189,4 +189,4 @@ def _key_in(head: Head | None, content_id: UUID) -> str | None:
 def _catalog(rows: RealmStore, catalog_id: str) -> Catalog | None:
     """The catalog; None when it is deleted. Its tables keep their claims until it is gone."""
     found = next((one for one in Catalogs(rows).list_catalogs().complete() if one.id == catalog_id), None)
-    return None if found is None else Catalogs(rows).open_catalog(found.name)
+    return None if found is None else Catalog.open(rows, found.name)

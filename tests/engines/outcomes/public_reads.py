@@ -80,6 +80,7 @@ READS: Mapping[str, Callable[[Reader], Any]] = {
     "Catalogs.open_catalog": lambda it: it.catalogs.open_catalog("lake"),
     "Catalogs.list_deleted": lambda it: it.catalogs.list_deleted(),
     "Catalogs.read_deleted": lambda it: it.catalogs.read_deleted("pond"),
+    "Catalog.open": lambda it: Catalog.open(it.rows, "lake"),
     "Catalog.branches": lambda it: it.lake.branches(),
     "Catalog.tags": lambda it: it.lake.tags(),
     "Catalog.branch": lambda it: it.lake.branch("main"),

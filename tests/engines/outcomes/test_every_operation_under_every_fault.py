@@ -152,4 +152,4 @@ def functions_of(room: ModuleType) -> Iterator[str]:
 
 
 def is_operation(name: str, value: Any) -> bool:
-    return not name.startswith("_") and inspect.isfunction(value)
+    return not name.startswith("_") and (inspect.isfunction(value) or isinstance(value, classmethod))

@@ -1,4 +1,4 @@
-"""The text that names a commit, such as ``name@hash~2^2*2026-01-31T12:00:00Z``: its grammar, and the steps back that it asks for.
+"""The text that names a commit, such as ``name@hash~2^2*2026-01-31T12:00:00Z``: its grammar, and the commit that it means now.
 
 text  := [ name ] [ "@" [ hash ] ] { step }
 name  := "-" for the default branch, or the name of a branch or tag; without a name and a hash: the default branch
@@ -7,8 +7,8 @@ step  := "~" N, the N-th commit before · "^" N, its N-th parent: 1 the one befo
          "*" T, the youngest commit that is not later than T: milliseconds since 1970, or such as 2026-01-31T12:00:00.5Z;
          without a fraction it is the end of its second, for commits are shown with such times
 
-``parse_revspec`` is pure. ``follow_steps`` walks back from a commit; a commit names its last 20 ancestors, so it reads one
-commit in twenty.
+``parse_revspec`` is pure. ``RefResolver`` reads the commit that the text names within one catalog. ``follow_steps`` walks back
+from it; a commit names its last 20 ancestors, so it reads one commit in twenty.
 """
 
 from __future__ import annotations
@@ -19,9 +19,20 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 
-from headwater.catalogs.history.commit_meta import CommitMeta
+from headwater.catalogs.history.commit_meta import CommitMeta, is_in_history
+from headwater.catalogs.registry import CatalogEntry, RefKind, parse_reference
 from headwater.clock import Micros, as_text
-from headwater.commits import AbsentReference, Commit, DescribeReference, Head, commit_as_of, no_state_error, state_as_of
+from headwater.commits import (
+    AbsentReference,
+    Commit,
+    DescribeReference,
+    Head,
+    commit_as_of,
+    load_head,
+    no_state_error,
+    read_commit,
+    state_as_of,
+)
 from headwater.errors import ExpiredError, NotFoundError, RefusedError
 from headwater.store import ObjectId, RealmStore, Reference, id_of, id_text
 
@@ -99,15 +110,15 @@ def parse_revspec(text: str) -> RevSpec:
     return RevSpec(text, name or (None if commit is not None else DEFAULT_REF), commit, steps)
 
 
-def check_exact(told: RevSpec) -> None:
+def check_exact(spec: RevSpec) -> None:
     """Check that a text may name the base of a write.
 
     raises        RefusedError for a text that counts back from the branch's present head
     """
-    if told.is_ambiguous:
+    if spec.is_ambiguous:
         raise RefusedError(
-            f"{told.text!r} counts back from a branch that may have moved by then: say from which commit, such as"
-            f" {told.name}@0123456789abcdef{''.join(step.text for step in told.steps)}"
+            f"{spec.text!r} counts back from a branch that may have moved by then: say from which commit, such as"
+            f" {spec.name}@0123456789abcdef{''.join(step.text for step in spec.steps)}"
         )
 
 
@@ -157,13 +168,86 @@ def _syntax_error(text: str, at: int, what: str) -> RefusedError:
     return RefusedError(f"{text!r} is not a valid reference, at character {at + 1}: {what}")
 
 
+class RefResolver:
+    """Resolves names, hashes and revision texts to commits of one catalog."""
+
+    def __init__(self, entry: CatalogEntry) -> None:
+        self._entry = entry
+        self._rows = entry.rows
+
+    def resolve(self, text: str | None, *, exact: bool = False) -> Head | None:
+        """Resolve a text to its commit now. None or an empty text: the default branch.
+
+        A branch takes precedence over a tag of its name. ``name@hash`` is a commit in the history of that branch or tag.
+
+        exact         for a write: refuse relative texts such as ``main~1``, which change their meaning as the branch moves
+        returns       None for a branch or tag without a commit
+        raises        RefusedError for a malformed reference; NotFoundError; ExpiredError for a commit that was collected, or a
+                      history that was cut before the answer was found
+        """
+        spec = parse_revspec(text or DEFAULT_REF)
+        if exact:
+            check_exact(spec)
+        row = None if spec.name is None else self.read_named(spec.name)
+        start = self._commit_of(spec, row)
+        named = row if spec.commit is None else None
+        is_moment = named is not None and bool(spec.steps) and spec.steps[0].way is StepSign.TIME
+        if start is None and spec.steps and not is_moment:
+            raise NotFoundError(
+                f"{spec.text!r} is not a commit: nothing was committed to {spec.name!r} of {self._entry.label} yet"
+            )
+        return follow_steps(self._rows, start, spec, row=named, what=None if named is None else lambda: self._row_text(named))
+
+    def read_commit(self, commit_id: ObjectId) -> Head:
+        """Read a commit of this catalog.
+
+        raises        NotFoundError when it is another's; ExpiredError when it was collected
+        """
+        return self.check_own(read_commit(self._rows, commit_id))
+
+    def check_own(self, head: Head) -> Head:
+        """Return the commit if it belongs to this catalog; raises NotFoundError otherwise."""
+        if head.commit.properties.get("catalog") != self._entry.definition.id:
+            raise NotFoundError(f"commit {id_text(head.id)} is not one of {self._entry.label}")
+        return head
+
+    def read_named(self, name: str) -> Reference:
+        """Read the row of a branch or tag, or of the default branch; raises NotFoundError when there is none of this name."""
+        name = self._entry.default_branch() if name == DEFAULT_REF else name
+        for kind in RefKind:
+            row = self._entry.find_ref_row(kind, name)
+            if row is not None:
+                return row
+        raise NotFoundError(f"{self._entry.label} has no branch, tag or commit {name!r}")
+
+    def _commit_of(self, spec: RevSpec, row: Reference | None) -> Head | None:
+        """The commit that the text names before its steps."""
+        if spec.commit is None:
+            return None if row is None else load_head(self._rows, row)
+        commit = self.read_commit(spec.commit)
+        if row is None:
+            return commit
+        head = load_head(self._rows, row)
+        if head is None or not is_in_history(self._rows, head.id, head.commit, commit):
+            raise NotFoundError(
+                f"commit {id_text(commit.id)} is not in the history of {spec.name!r} of {self._entry.label}:"
+                f" @{id_text(commit.id)} alone means it wherever it is"
+            )
+        return commit
+
+    def _row_text(self, row: Reference) -> str:
+        """Describe a branch or tag of this catalog for users."""
+        part = parse_reference(row.name)
+        return f"{repr(row.name) if part is None else f'{part.part} {part.name}'} of catalog {self._entry.definition.name}"
+
+
 _NOTHING = "nothing was committed by then"
 
 
 def follow_steps(
     rows: RealmStore,
     start: Head | None,
-    told: RevSpec,
+    spec: RevSpec,
     *,
     row: Reference | None = None,
     what: DescribeReference | None = None,
@@ -176,18 +260,18 @@ def follow_steps(
     raises        NotFoundError: history does not go so far · ExpiredError: it was cut on the way · RefusedError: a time that cannot be
                   resolved
     """
-    found = start
-    for number, step in enumerate(told.steps):
+    commit = start
+    for number, step in enumerate(spec.steps):
         try:
             if number == 0 and row is not None and step.way is StepSign.TIME:
-                found = ref_as_of(rows, row, Micros(step.number), what=what or (lambda: repr(row.name)))
-            elif found is not None:
-                found = _stepped(found, step)
+                commit = ref_as_of(rows, row, Micros(step.number), what=what or (lambda: repr(row.name)))
+            elif commit is not None:
+                commit = _stepped(commit, step)
         except ExpiredError as fault:
-            raise ExpiredError(f"{told.text!r} of realm {rows.realm!r} has expired at {step.text}: {fault}") from fault
+            raise ExpiredError(f"{spec.text!r} of realm {rows.realm!r} has expired at {step.text}: {fault}") from fault
         except NotFoundError as fault:
-            raise NotFoundError(f"{told.text!r} is no commit of realm {rows.realm!r}, at {step.text}: {fault}") from fault
-    return found
+            raise NotFoundError(f"{spec.text!r} is no commit of realm {rows.realm!r}, at {step.text}: {fault}") from fault
+    return commit
 
 
 def _stepped(start: Head, step: RevStep) -> Head:
@@ -202,12 +286,12 @@ def nth_before(start: Head, count: int) -> Head:
     """The commit ``count`` steps down the history of first parents. Raises as ``follow_steps`` does."""
     if count >= start.commit.seq:
         raise NotFoundError(f"there are {start.commit.seq - 1} commits before commit {id_text(start.id)}, not {count}")
-    found, left = start, count
+    commit, left = start, count
     while left:
-        step = min(left, len(found.commit.tail))
-        found = _read(found, found.commit.tail[step - 1])
+        step = min(left, len(commit.commit.tail))
+        commit = _read(commit, commit.commit.tail[step - 1])
         left -= step
-    return found
+    return commit
 
 
 def nth_parent(start: Head, number: int) -> Head:

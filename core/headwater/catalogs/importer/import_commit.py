@@ -19,7 +19,7 @@ from headwater.catalogs.catalog_definition import CatalogDefinition, ImportSpec
 from headwater.catalogs.content import Content, ContentKey, Namespace, with_id
 from headwater.catalogs.content_operations import Conflict, Delete, Put
 from headwater.catalogs.importer.gone_tables import GoneTable, GoneTables, gone_row
-from headwater.catalogs.importer.import_news import SiftedOutcomes, SurveyNews, outcome_key
+from headwater.catalogs.importer.import_news import SiftedOutcomes, SurveyNews
 from headwater.catalogs.importer.import_plan import (
     LentPlaces,
     WantedTable,
@@ -29,7 +29,14 @@ from headwater.catalogs.importer.import_plan import (
     plan_import,
     quarantine_table,
 )
-from headwater.catalogs.importer.import_report import ROWS_SHOWN, ImportReport, ReportRow, quarantined_row, report_row
+from headwater.catalogs.importer.import_report import (
+    ROWS_SHOWN,
+    ImportReport,
+    ReportRow,
+    outcome_key,
+    quarantined_row,
+    report_row,
+)
 from headwater.catalogs.known_metadata import KnownMetadata
 from headwater.catalogs.table_claims import TableClaim, TableClaims
 from headwater.clock import Micros

@@ -27,6 +27,7 @@ import msgspec
 from headwater.catalogs.catalog import Catalog
 from headwater.catalogs.content import Content, ContentKey, IcebergTable, IcebergView
 from headwater.catalogs.importer.gone_tables import is_there
+from headwater.catalogs.importer.import_report import outcome_key
 from headwater.catalogs.known_metadata import KnownFolder, KnownMetadata, MetadataOrigin, is_own_name
 from headwater.clock import as_text
 from headwater.errors import RefusedError
@@ -340,14 +341,6 @@ class SurveyNews:
 
     def _folder(self, found: AcceptedTable) -> KnownFolder:
         return self._known.known_folder(found.metadata_location.rpartition("/")[0])
-
-
-def outcome_key(outcome: SurveyOutcome) -> ContentKey | None:
-    """The key of an outcome; None if its path makes no valid key."""
-    try:
-        return ContentKey(outcome.key)
-    except RefusedError:
-        return None
 
 
 def _folder_of(outcome: SurveyOutcome) -> str:

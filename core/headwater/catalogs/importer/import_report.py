@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from headwater.catalogs.content import ContentKey
 from headwater.errors import RefusedError
 from headwater.iceberg import QuarantinedTable, SurveyOutcome
 
@@ -90,6 +91,14 @@ class ImportReport(msgspec.Struct, frozen=True, kw_only=True):
             "commits": {"total": len(self.commits), "shown": list(self.commits[-ROWS_SHOWN:])},
             "quarantined": {"total": sum(codes.values()), "codes": codes, "shown": shown},
         }
+
+
+def outcome_key(outcome: SurveyOutcome) -> ContentKey | None:
+    """The key of an outcome; None if its path makes no valid key."""
+    try:
+        return ContentKey(outcome.key)
+    except RefusedError:
+        return None
 
 
 def report_row(outcome: SurveyOutcome, done: str, *, commit: str = "", message: str = "") -> ReportRow:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from pyiceberg.utils.config import Config
 
-from headwater.catalogs import Catalogs, TableClaims
+from headwater.catalogs import Catalog, TableClaims
 from headwater.clients.pyiceberg.branch_state import ClientBranch
 from headwater.errors import RefusedError
 from headwater.realms import RealmRegistry
@@ -69,7 +69,7 @@ def open_branch(store: Store, address: BranchAddress) -> ClientBranch:
     """
     rows = RealmRegistry(store).open_realm(address.realm)
     rows.check_write()
-    catalog = Catalogs(rows).open_catalog(address.catalog)
+    catalog = Catalog.open(rows, address.catalog)
     return ClientBranch(catalog, TableClaims(rows), rows, address.reference, author=address.author)
 
 
