@@ -27,8 +27,7 @@ from headwater.reconcile.actions import (
 )
 from headwater.reconcile.manifests import ADOPT, CONFIRM_PURGE, DELETE, RUN_NOW
 from headwater.reconcile.observed_state import ObservedRealm, TaskHistory
-from headwater.reconcile.ownership import adopt_record, with_manager, without_manager
-from headwater.reconcile.realm_plan import APPLIED
+from headwater.reconcile.realm_plan import APPLIED, adopt_record, with_manager, without_manager
 from headwater.store import ObjectId, RealmId, RealmKey, Versioned, id_text
 from headwater.tasks import Task, TaskAttempt, TaskState
 

@@ -14,10 +14,11 @@ from headwater.reconcile.convergence import (
     reconcile,
     reconcile_catalog,
     reconcile_realm,
+    release_realm,
 )
 from headwater.reconcile.credentials_sink import CredentialsSink, FileCredentials, write_once
 from headwater.reconcile.manifest_files import load_manifests, read_manifest
-from headwater.reconcile.manifests import CatalogManifest, KnownRealms, Manifest, RealmManifest
+from headwater.reconcile.manifests import CatalogManifest, KnownRealms, ManagerIdentity, Manifest, RealmManifest
 from headwater.reconcile.observed_state import (
     CatalogDescription,
     ContentCounts,
@@ -28,7 +29,6 @@ from headwater.reconcile.observed_state import (
     describe_realm,
     known_realms,
 )
-from headwater.reconcile.ownership import ManagerIdentity, release_realm
 from headwater.reconcile.realm_plan import plan_realm
 from headwater.reconcile.schedule import next_time, weekly_schedule
 from headwater.reconcile.yaml_values import ManifestError

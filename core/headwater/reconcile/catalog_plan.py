@@ -24,7 +24,7 @@ from headwater.reconcile.actions import (
 )
 from headwater.reconcile.manifests import ADOPT, CONFIRM_PURGE, CatalogManifest
 from headwater.reconcile.observed_state import READABLE, ObservedCatalog, import_arguments, import_subject
-from headwater.reconcile.ownership import manager_text, may_return
+from headwater.reconcile.realm_plan import manager_text, may_return
 from headwater.reconcile.schedule import ScheduledWork, cancel_scheduled, daily_schedule, dead_letter, keep_scheduled
 from headwater.redaction import without_logins
 from headwater.store import Versioned

@@ -67,10 +67,16 @@ from headwater.reconcile.actions import (
 )
 from headwater.reconcile.catalog_plan import plan_catalog
 from headwater.reconcile.credentials_sink import CredentialsSink
-from headwater.reconcile.manifests import ROTATE_CREDENTIALS, CatalogManifest, Manifest, RealmManifest, ResourceName
+from headwater.reconcile.manifests import (
+    ROTATE_CREDENTIALS,
+    CatalogManifest,
+    ManagerIdentity,
+    Manifest,
+    RealmManifest,
+    ResourceName,
+)
 from headwater.reconcile.observed_state import StoreObserver
-from headwater.reconcile.ownership import ManagerIdentity, manager_text, with_manager, without_manager
-from headwater.reconcile.realm_plan import APPLIED, plan_realm
+from headwater.reconcile.realm_plan import APPLIED, manager_text, plan_realm, with_manager, without_home, without_manager
 from headwater.store import ObjectId, Store, id_text
 from headwater.tasks import Task, TaskQueue
 
@@ -210,6 +216,16 @@ def preview_catalog(
     observed = StoreObserver(store).observe_catalog(manifest, manager, realm_uid=realm_uid, may_be_unmanaged=may_be_unmanaged)
     plan = plan_catalog(manifest, observed, store.clock.now())
     return _preview(plan, f"catalog {manifest.spec.realm_id}/{manifest.spec.name}")
+
+
+def release_realm(store: Store, realm_id: str) -> Realm:
+    """Release a realm for good, whoever manages it: any resource may adopt it then. For a person with access to the store.
+
+    raises        NotFoundError when there is none; SwapConflictError when another process changes it at the same time
+    """
+    realms = RealmRegistry(store)
+    realm = realms.read_realm(realm_id)
+    return realms.update_realm(realm, manager=None, acted=without_home(realm))
 
 
 def _turn(manifest: Manifest) -> int:

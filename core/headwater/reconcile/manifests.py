@@ -10,8 +10,8 @@ from typing import Literal
 
 import msgspec
 
-from headwater.catalogs import CatalogFields, ImportSpec
-from headwater.realms import DeletionPolicy, DriftPolicy, HistoryRetention, MaintenanceSchedule, RealmFields
+from headwater.catalogs import CatalogFields, CatalogManager, ImportSpec
+from headwater.realms import DeletionPolicy, DriftPolicy, HistoryRetention, MaintenanceSchedule, RealmFields, RealmManager
 from headwater.store import RealmId
 
 __all__ = [
@@ -54,6 +54,27 @@ class ResourceName:
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManagerIdentity:
+    """The identity that applies a manifest: a manager without the namespace and the name, which are those of the manifest.
+
+    cluster           as realms and catalogs remember it
+    uid               the uid of the resource; empty for a file
+    is_cluster_named  the name of the cluster was chosen. Otherwise another cluster may have the same name, and only a
+                      released realm is taken back unasked
+    """
+
+    cluster: str = ""
+    uid: str = ""
+    is_cluster_named: bool = True
+
+    def of_realm(self, resource: ResourceName) -> RealmManager:
+        return RealmManager(cluster=self.cluster, namespace=resource.namespace, name=resource.name, uid=self.uid)
+
+    def of_catalog(self, resource: ResourceName) -> CatalogManager:
+        return CatalogManager(cluster=self.cluster, namespace=resource.namespace, name=resource.name, uid=self.uid)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,8 +27,7 @@ from headwater.clock import Micros
 from headwater.errors import NotFoundError
 from headwater.jobs import COLLECT, IMPORT, PURGE
 from headwater.realms import Realm, RealmManager, RealmRegistry, RealmState, hold_until
-from headwater.reconcile.manifests import CatalogManifest, KnownRealms, RealmManifest, ResourceName
-from headwater.reconcile.ownership import ManagerIdentity
+from headwater.reconcile.manifests import CatalogManifest, KnownRealms, ManagerIdentity, RealmManifest, ResourceName
 from headwater.store import ObjectId, RealmId, RealmKey, Store, Versioned, id_text
 from headwater.tasks import Task, TaskQueue, TaskState
 

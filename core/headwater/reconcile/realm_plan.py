@@ -1,4 +1,15 @@
-"""The plan for a realm: a pure function from the manifest and the observed state to actions."""
+"""The plan for a realm, and which resource may manage it: pure functions from the manifest and the observed state to actions.
+
+Anybody who may write in a namespace may create a resource there, so a realm does not leave its namespace on the taker's request alone:
+its manager must agree by the annotation `release-to`, or a person with access to the store must release it.
+
+A resource that is created anew has another uid, and continues as the manager: after a deletion under Retain, from a backup of its
+cluster, or in a cluster that took the name over. A uid that was succeeded in this way never takes the realm back unasked. Otherwise a
+forgotten copy of the cluster would do so at its next pass, and the two would alternate for ever.
+
+All clusters without a chosen name have the same default name. There a realm that is managed under another uid may be in use in another
+cluster, so it is taken over only on request; a realm that was released is taken back all the same.
+"""
 
 from __future__ import annotations
 
@@ -29,23 +40,30 @@ from headwater.reconcile.actions import (
     unconfirmed_purge,
     value_in_manifest,
 )
-from headwater.reconcile.manifests import ADOPT, CONFIRM_PURGE, DELETE, RELEASE_TO, ROTATE_CREDENTIALS, RUN_NOW, RealmManifest
-from headwater.reconcile.observed_state import ObservedRealm
-from headwater.reconcile.ownership import (
-    HOME,
-    adopt_record,
-    belongs_to,
-    is_succeeded,
-    manager_text,
-    may_adopt,
-    may_return,
-    taker_text,
+from headwater.reconcile.manifests import (
+    ADOPT,
+    CONFIRM_PURGE,
+    DELETE,
+    RELEASE_TO,
+    ROTATE_CREDENTIALS,
+    RUN_NOW,
+    ManifestMetadata,
+    RealmManifest,
 )
+from headwater.reconcile.observed_state import ObservedRealm
 from headwater.reconcile.schedule import ScheduledWork, cancel_scheduled, dead_letter, keep_scheduled, weekly_schedule
 from headwater.tasks import Task, TaskState
 
 APPLIED = "headwater.dev/applied"
 """The property with the digest of the spec that was applied last."""
+
+HOME = "headwater.dev/home"
+"""The property of an unmanaged realm that holds the namespace of the resource that it was detached from."""
+FORMER = "headwater.dev/former-manager"
+"""The property that holds that resource: its cluster, namespace and name, separated by slashes."""
+SUCCEEDED = "headwater.dev/succeeded-uids"
+"""The property with the uids that its resource had earlier while it managed the realm: the latest last."""
+_SUCCEEDED_LIMIT = 100
 
 _BEGUN = (RealmState.CREATED, RealmState.INITIALIZING)
 _SETTLED = (RealmState.ACTIVE, RealmState.INACTIVE)
@@ -88,10 +106,10 @@ def _plan_foreign(manifest: RealmManifest, realm: Realm, observed: ObservedRealm
                 "ManagedByAnother", f"realm {realm.id} is managed by {owner}; {ADOPT} says {asked}, and not {realm.id}"
             )
         ]
-    if not may_adopt(realm, me):
+    if not _may_adopt(realm, me):
         home = f"namespace {realm.manager.namespace if realm.manager else realm.acted[HOME]}"
         advice = (
-            f"which has not given it away: annotate the Realm there {RELEASE_TO}: {taker_text(me)}, "
+            f"which has not given it away: annotate the Realm there {RELEASE_TO}: {_taker_text(me)}, "
             f"or have somebody with access to the store run `headwater realm release {realm.id}`"
         )
         return [RefuseManifest("ManagedByAnother", f"realm {realm.id} is managed by {owner} and belongs to {home}, {advice}")]
@@ -108,9 +126,9 @@ def _plan_foreign(manifest: RealmManifest, realm: Realm, observed: ObservedRealm
 def _not_taken(realm: Realm, me: RealmManager) -> str:
     """The reason why a realm is not taken over unasked, and how to request it."""
     advice = f"annotate {ADOPT}: {realm.id} to take it over"
-    if not belongs_to(realm, me) or realm.manager is None:
+    if not _belongs_to(realm, me) or realm.manager is None:
         return f"; {advice}"
-    if is_succeeded(realm, me):
+    if _is_succeeded(realm, me):
         return f", which took it over from this one; {advice}"
     return (
         f", which has the name of this Realm and another uid. If that is in another cluster, give this one a name of its own: `cluster` "
@@ -326,3 +344,88 @@ def _purge(observed: ObservedRealm, now: Micros) -> list[Action]:
     if last is not None and last.value.state is not TaskState.SUCCEEDED:
         return [dead_letter(last)]
     return [SubmitTask(PURGE, now)]
+
+
+def _belongs_to(realm: Realm, me: RealmManager) -> bool:
+    """Whether the resource managed this realm before it was created anew, or released it, and no other resource got it since."""
+    if realm.manager is not None:
+        return realm.manager.is_same(me)
+    return realm.acted.get(FORMER) == _identity(me)
+
+
+def _is_succeeded(realm: Realm, me: RealmManager) -> bool:
+    """Whether the resource was created anew since, and the new one has taken the realm over."""
+    return bool(me.uid) and me.uid in _succeeded(realm)
+
+
+def may_return(realm: Realm, me: RealmManager, *, is_cluster_named: bool) -> bool:
+    """Whether the resource takes the realm back unasked."""
+    if not _belongs_to(realm, me) or _is_succeeded(realm, me):
+        return False
+    return realm.manager is None or is_cluster_named
+
+
+def _may_adopt(realm: Realm, me: RealmManager) -> bool:
+    """Whether this resource may take the realm over: its namespace manages or managed it, nobody ever did, or it was released to
+    this one.
+    """
+    home = realm.manager.namespace if realm.manager else realm.acted.get(HOME)
+    return home in (None, "", me.namespace) or realm.acted.get(RELEASE_TO) == _taker_text(me)
+
+
+def _taker_text(me: RealmManager | ManifestMetadata) -> str:
+    """The name of this resource in the annotation `release-to`."""
+    return f"{me.namespace}/{me.name}"
+
+
+def with_manager(realm: Realm, me: RealmManager, *, record: str | None = None, value: str = "") -> RealmFields:
+    """The changed fields when the resource takes the realm over, which uses up a `release-to`.
+
+    record, value  the property that records the annotation's request, and its value
+    """
+    succeeded = [uid for uid in _succeeded(realm) if uid != me.uid]
+    if realm.manager is not None and realm.manager.is_same(me) and realm.manager.uid:
+        succeeded.append(realm.manager.uid)
+    kept = _without(realm, HOME, FORMER, RELEASE_TO, SUCCEEDED)
+    if succeeded:
+        kept[SUCCEEDED] = " ".join(succeeded[-_SUCCEEDED_LIMIT:])
+    return RealmFields(manager=me, acted=kept if record is None else {**kept, record: value})
+
+
+def without_manager(realm: Realm) -> RealmFields:
+    """The changed fields when a resource leaves the realm: it may take it back, and its namespace stays the realm's home."""
+    if realm.manager is None:
+        return RealmFields(manager=None)
+    left = {HOME: realm.manager.namespace, FORMER: _identity(realm.manager)}
+    return RealmFields(manager=None, acted={**realm.acted, **left})
+
+
+def adopt_record(me: RealmManager) -> str:
+    """The property that records an adoption by this resource: one for each resource, or two would take the realm from each other
+    for ever.
+    """
+    return f"{ADOPT} {manager_text(me)}"
+
+
+def without_home(realm: Realm) -> dict[str, str]:
+    """What was acted on, without the home of the realm: any resource may adopt it then."""
+    return _without(realm, HOME, FORMER, RELEASE_TO)
+
+
+def manager_text(manager: RealmManager | None) -> str:
+    if manager is None:
+        return "nobody"
+    parts = (manager.cluster, manager.namespace, manager.name, manager.uid)
+    return "/".join(part for part in parts if part)
+
+
+def _identity(manager: RealmManager) -> str:
+    return f"{manager.cluster}/{manager.namespace}/{manager.name}"
+
+
+def _succeeded(realm: Realm) -> list[str]:
+    return realm.acted.get(SUCCEEDED, "").split()
+
+
+def _without(realm: Realm, *records: str) -> dict[str, str]:
+    return {name: text for name, text in realm.acted.items() if name not in records}
