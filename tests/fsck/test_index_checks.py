@@ -12,7 +12,7 @@ from fake_clock import FakeClock
 from headwater import Settings
 from headwater.commits import Head
 from headwater.index import IndexChecker, IndexContainer
-from headwater.index.page import EntryPage, PageRows
+from headwater.index.index_nodes import EntryPage, PageRows
 from headwater.store import id_text
 from headwater.store.backends.memory import MemoryBackend
 

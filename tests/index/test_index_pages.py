@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from headwater.errors import CorruptionError
 from headwater.index import KEY_BYTES, Change, IndexValue
-from headwater.index.page import EMPTY, EntryPage, PageRows, id_row
+from headwater.index.index_nodes import EMPTY, EntryPage, PageRows, id_row
 from headwater.store import ObjectId
 
 keys = st.binary(min_size=1, max_size=6) | st.lists(st.sampled_from([b"a", b"\0", b"\xff", b"word/"]), min_size=1).map(b"".join)

@@ -2,11 +2,19 @@
 
 from headwater.index.index_check import IndexChecker
 from headwater.index.index_diff import IndexDifference, index_differences
-from headwater.index.index_nodes import IndexContainer, IndexLimits, Stripe, StripeList, StripeReader
+from headwater.index.index_nodes import (
+    Change,
+    Entry,
+    IndexContainer,
+    IndexLimits,
+    IndexValue,
+    Stripe,
+    StripeList,
+    StripeReader,
+)
+from headwater.index.index_scan import SharedIndexScan
 from headwater.index.ordered_index import Index, IndexEditor, NewIndex, StoredIndex, after_prefix
-from headwater.index.page import Change, Entry, IndexValue
 from headwater.index.page_columns import KEY_BYTES
-from headwater.index.prefetch import SharedIndexScan
 
 __all__ = [
     "KEY_BYTES",

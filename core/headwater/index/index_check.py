@@ -7,10 +7,17 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from headwater.errors import CorruptionError
-from headwater.index.index_nodes import Child, Children, IndexContainer, Stripe, StripeList, StripeReader
+from headwater.index.index_nodes import (
+    Child,
+    Children,
+    EntryPage,
+    IndexContainer,
+    Stripe,
+    StripeList,
+    StripeReader,
+    load_stripes,
+)
 from headwater.index.ordered_index import Index
-from headwater.index.page import EntryPage
-from headwater.index.prefetch import load_stripes
 from headwater.store import ObjectId, id_text
 
 _AT_ONCE = 32

@@ -16,10 +16,17 @@ from heapq import merge
 from itertools import groupby, islice
 from typing import NamedTuple
 
-from headwater.index.index_nodes import IndexContainer, Stripe, StripeList
+from headwater.index.index_nodes import (
+    EntryPage,
+    IndexContainer,
+    IndexValue,
+    ReadAheadWindow,
+    Stripe,
+    StripeList,
+    load_ahead,
+    load_stripes,
+)
 from headwater.index.ordered_index import Index, IndexEditor
-from headwater.index.page import EntryPage, IndexValue
-from headwater.index.prefetch import ReadAheadWindow, load_ahead, load_stripes
 from headwater.store import ObjectId
 
 _FIRST, _MOST = 64, 4096

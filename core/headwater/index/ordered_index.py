@@ -14,10 +14,26 @@ from itertools import chain, islice
 from typing import Any, NamedTuple
 
 from headwater.errors import RefusedError
-from headwater.index.index_nodes import Children, IndexContainer, IndexLimits, Stripe, StripeList, StripeReader
-from headwater.index.page import EMPTY, Change, Entry, EntryPage, IndexValue, PageRows, id_row
+from headwater.index.index_nodes import (
+    EMPTY,
+    Change,
+    Children,
+    Entry,
+    EntryPage,
+    IndexContainer,
+    IndexLimits,
+    IndexValue,
+    PageRows,
+    ReadAheadWindow,
+    Stripe,
+    StripeList,
+    StripeReader,
+    id_row,
+    load_ahead,
+    load_stripe,
+    load_stripes,
+)
 from headwater.index.page_columns import KEY_BYTES
-from headwater.index.prefetch import ReadAheadWindow, load_ahead, load_stripe, load_stripes
 from headwater.index.spill import settled, settled_anew
 from headwater.store import ObjectId, StoredObject
 

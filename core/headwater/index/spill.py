@@ -21,19 +21,24 @@ from math import isqrt
 from typing import Generic, Protocol, Self, TypeVar
 
 from headwater.index.index_nodes import (
+    EMPTY,
     NO_CHILDREN,
+    NO_PAGE,
+    Change,
     Child,
     Children,
+    EntryPage,
     IndexContainer,
     IndexLimits,
+    PageRows,
     Stripe,
     StripeList,
     StripeReader,
+    id_row,
+    load_stripes,
     remember,
 )
-from headwater.index.page import EMPTY, NO_PAGE, Change, EntryPage, PageRows, id_row
 from headwater.index.page_columns import common
-from headwater.index.prefetch import load_stripes
 from headwater.store import ObjectId, StoredObject
 
 _FIRST_GUESS = 0.4
