@@ -11,7 +11,7 @@ from faulty_backend import FaultyBackend
 from headwater.errors import FencedError, UnavailableError, UnknownOutcomeError
 from headwater.store import ObjectId, Store
 from headwater.tasks import FollowUpTask, LeaseVerdict, LeaseWatch, TaskLease, TaskQueue, TaskState
-from headwater.tasks.transitions import lost
+from headwater.tasks.task import end_as_lost
 
 LOST_ON_ITS_WAY = {"before": True, "fault": UnknownOutcomeError("lost on its way")}
 ANSWER_LOST = {"before": False}
@@ -210,7 +210,7 @@ def test_an_end_that_another_gave_the_task_is_not_taken_for_ours(
     def dead_letter() -> None:
         seen = tasks.read_task(claim.id)
         beaten = replace(seen.value, failures=last)
-        faulty.system.update_object(seen, lost(beaten, now=faulty.clock.now(), reason="silent"))
+        faulty.system.update_object(seen, end_as_lost(beaten, now=faulty.clock.now(), reason="silent"))
 
     faults.fail("update_object", **LOST_ON_ITS_WAY)
     faults.intervene("update_object", dead_letter, at=2)

@@ -16,8 +16,22 @@ from headwater.clock import Clock, Micros
 from headwater.errors import FencedError, HeadwaterError, NotFoundError, SwapConflictError
 from headwater.settings import check_count, check_seconds
 from headwater.store import ObjectId, RealmStore, Versioned, id_text
-from headwater.tasks import transitions
-from headwater.tasks.task import OUTCOME_BYTES, FollowUpTask, Task, TaskProgress, TaskState, require_plain_data, swap_task
+from headwater.tasks.task import (
+    OUTCOME_BYTES,
+    FollowUpTask,
+    Task,
+    TaskProgress,
+    TaskState,
+    backoff_seconds,
+    end_as_failed,
+    end_as_handed_back,
+    end_as_put_off,
+    end_as_succeeded,
+    record_heartbeat,
+    record_progress,
+    require_plain_data,
+    swap_task,
+)
 
 
 class LeaseEvidence(Protocol):
@@ -169,7 +183,7 @@ class TaskLease:
         self._progress = progress or self._progress
         with self._lock:
             try:
-                self._swap(lambda task: transitions.with_heartbeat(task, progress=self._progress), _has_beaten)
+                self._swap(lambda task: record_heartbeat(task, progress=self._progress), _has_beaten)
             except FencedError:
                 return LeaseVerdict.LOST
             self._beaten_at = self._rows.clock.monotonic()
@@ -191,7 +205,7 @@ class TaskLease:
             require_plain_data(
                 follow_up.arguments, f"follow-up of task {id_text(self.id)} ({self.task})", limit_bytes=OUTCOME_BYTES
             )
-        self._end(lambda task: transitions.succeeded(task, now=self._now(), outcome=outcome, follow_up=follow_up))
+        self._end(lambda task: end_as_succeeded(task, now=self._now(), outcome=outcome, follow_up=follow_up))
 
     def fail_task(self, error: str, retry: bool = True) -> None:
         """End the attempt as failed. The task waits for its next attempt; without ``retry``, or when none is left, it is dead-lettered.
@@ -199,21 +213,21 @@ class TaskLease:
         raises        FencedError
         """
         settings = self._rows.settings
-        wait = transitions.backoff_seconds(
+        wait = backoff_seconds(
             self.task.failures + 1,
             first_seconds=settings.task_backoff_seconds,
             limit_seconds=settings.task_backoff_limit_seconds,
             chance=self._chance(),
         )
         retry_at = Micros(self._now() + round(wait * 1_000_000)) if retry else None
-        self._end(lambda task: transitions.failed(task, now=self._now(), error=error, retry_at=retry_at))
+        self._end(lambda task: end_as_failed(task, now=self._now(), error=error, retry_at=retry_at))
 
     def hand_back(self, reason: str) -> None:
         """Hand the task back unfinished: it stays due, and the attempt is no failure. A task that was asked to stop becomes CANCELLED.
 
         raises        FencedError
         """
-        self._end(lambda task: transitions.handed_back(task, now=self._now(), reason=reason))
+        self._end(lambda task: end_as_handed_back(task, now=self._now(), reason=reason))
 
     def end_stopped(self) -> None:
         """End an attempt whose work has stopped on request: hand it back, or fail it if it took too long.
@@ -232,12 +246,12 @@ class TaskLease:
         """
         check_seconds(seconds, f"seconds for which task {id_text(self.id)} is put off")
         until = Micros(self._now() + round(seconds * 1_000_000))
-        self._end(lambda task: transitions.put_off(task, now=self._now(), reason=reason, until=until))
+        self._end(lambda task: end_as_put_off(task, now=self._now(), reason=reason, until=until))
 
     def _end(self, change: Callable[[Task], Task]) -> None:
         """End the attempt, and write the progress that was reported last: no heartbeat follows that would."""
         with self._lock:
-            self._swap(lambda task: change(transitions.progressed(task, progress=self._progress)), _has_ended)
+            self._swap(lambda task: change(record_progress(task, progress=self._progress)), _has_ended)
             self._settle(self.id)
 
     def _swap(self, change: Callable[[Task], Task], is_applied: Callable[[Task, Task], bool]) -> None:

@@ -20,8 +20,21 @@ from headwater.errors import CorruptionError, HeadwaterError, NotFoundError, Ref
 from headwater.index import IndexValue
 from headwater.settings import check_count, check_time
 from headwater.store import ObjectId, ReadableRows, Store, Versioned, id_text
-from headwater.tasks import transitions
-from headwater.tasks.task import ARGUMENT_BYTES, Task, TaskState, change_task, require_plain_data, swap_task
+from headwater.tasks.task import (
+    ARGUMENT_BYTES,
+    Task,
+    TaskState,
+    amend_arguments,
+    ask_to_stop,
+    begin_attempt,
+    change_task,
+    end_as_cancelled,
+    end_as_lost,
+    make_due,
+    require_plain_data,
+    swap_task,
+    wait_again,
+)
 from headwater.tasks.task_index import (
     DUE,
     FINISHED,
@@ -146,9 +159,9 @@ class TaskQueue:
                 case TaskState.CANCELLED:
                     return seen.value
                 case TaskState.WAITING:
-                    return transitions.cancelled(seen.value, now=self._clock.now())
+                    return end_as_cancelled(seen.value, now=self._clock.now())
                 case TaskState.RUNNING:
-                    return transitions.stop_requested(seen.value)
+                    return ask_to_stop(seen.value)
             raise self._refused(seen, "only a waiting or running task can be cancelled")
 
         self.read_task(task_id)
@@ -203,7 +216,7 @@ class TaskQueue:
     def _with_arguments(seen: Versioned[Task], arguments: Callable[[Task], Mapping[str, Any]]) -> Task:
         given = dict(arguments(seen.value))
         require_plain_data(given, f"arguments of {seen.value}", limit_bytes=ARGUMENT_BYTES)
-        return transitions.amended(seen.value, arguments=given, due=seen.value.due)
+        return amend_arguments(seen.value, arguments=given, due=seen.value.due)
 
     def amend_task(self, task_id: ObjectId, arguments: Callable[[Task], Mapping[str, Any]], *, due: Micros) -> Task:
         """Give a waiting task other arguments and a later due time in one swap. A task in another state is left alone.
@@ -236,7 +249,7 @@ class TaskQueue:
         def change(seen: Versioned[Task]) -> Task:
             if not seen.value.is_active:
                 raise self._refused(seen, "only a waiting task can be run now")
-            return transitions.run_now(seen.value, now=self._clock.now())
+            return make_due(seen.value, now=self._clock.now())
 
         self.read_task(task_id)
         change_task(self._rows, task_id, change)
@@ -281,7 +294,7 @@ class TaskQueue:
         if free is None:
             return None
         lease = secrets.token_hex(8)
-        new = transitions.begin_attempt(free, owner=owner, lease=lease, now=now) if free.is_active else free
+        new = begin_attempt(free, owner=owner, lease=lease, now=now) if free.is_active else free
         try:
             swapped = swap_task(
                 self._rows, seen, new, is_mine=lambda found: found == new or (found.lease == lease and found.is_active)
@@ -299,7 +312,7 @@ class TaskQueue:
         if task.state is TaskState.WAITING:
             return task if task.due <= now else None
         if task.state is TaskState.RUNNING and watch.has_expired(seen.id, seen.token):
-            return transitions.lost(task, now=now, reason=f"no sign of life from {task.owner} for a whole lease")
+            return end_as_lost(task, now=now, reason=f"no sign of life from {task.owner} for a whole lease")
         return None
 
     def read_task(self, task_id: ObjectId) -> Versioned[Task]:
@@ -383,9 +396,7 @@ class TaskQueue:
         retry_due = due_of_retry(at, seen) if at else None
         if retry_due is not None:
             with contextlib.suppress(SwapConflictError):
-                swap_task(
-                    self._rows, seen, transitions.retried(seen.value, due=retry_due), is_mine=lambda found: found.is_active
-                )
+                swap_task(self._rows, seen, wait_again(seen.value, due=retry_due), is_mine=lambda found: found.is_active)
             return
         self._commit(lambda tx: settle_task_entry(tx, self.read_task(task_id)), f"settle {seen.value}")
 
