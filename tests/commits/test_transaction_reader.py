@@ -10,7 +10,7 @@ from lineup import lined_up
 
 from faulty_backend import FaultyBackend
 from headwater.commits import Transaction, commit_change, read_head
-from headwater.commits.transaction import PendingReader
+from headwater.commits.commit import PendingReader
 from headwater.errors import CorruptionError
 from headwater.index import IndexValue
 from headwater.store import RealmReader, RealmStore, StoredObject, object_type

@@ -2,12 +2,11 @@
 
 This package knows nothing of realms' states, catalogs or tasks: they are all changes here. Begin with ``committer``:
 
-committer     one call: run the change, publish it, answer
+committer     one call: run the change, publish it, answer; and the waits between attempts
 commit_queue  group commit: the queue of one reference, in which the threads of a process take turns
 commit_group  the commits that are published together; their write and swap, and its outcome
-transaction   what a change sees and edits
-backoff       waits between attempts
-ref_updates   pointing a reference at an existing commit, beside a collector that deletes
+commit        a commit as it is stored and read, and the transaction in which a change makes one
+ref_updates   pointing a reference at an existing commit, or a pin, beside a collector that deletes
 """
 
 from headwater.commits.as_of import (
@@ -19,12 +18,20 @@ from headwater.commits.as_of import (
     pointer_as_of,
     state_as_of,
 )
-from headwater.commits.backoff import complete_operation
-from headwater.commits.commit import Commit, Head, Operation, descends, load_head, read_commit, read_head
-from headwater.commits.commit_log import CommitLog, KeyFilter, LogEnd, LogRange, read_changes, read_log
-from headwater.commits.commit_times import credible_until, find_ahead, mend_time, sound_times
-from headwater.commits.committer import CommitResult, SeriesPart, commit_change, commit_series
-from headwater.commits.cut_points import UNCUT, CutPoint, find_cut_point, is_note_collected, left_line_name, newest_move
+from headwater.commits.commit import Commit, Head, Operation, Transaction, descends, load_head, read_commit, read_head
+from headwater.commits.commit_log import (
+    CommitLog,
+    KeyFilter,
+    LogEnd,
+    LogRange,
+    credible_until,
+    find_ahead,
+    mend_time,
+    read_changes,
+    read_log,
+    sound_times,
+)
+from headwater.commits.committer import CommitResult, SeriesPart, commit_change, commit_series, complete_operation
 from headwater.commits.gc_record import (
     COLLECTION_ID,
     CollectionRecord,
@@ -47,10 +54,24 @@ from headwater.commits.pagination import (
     read_page,
     read_pinned,
 )
-from headwater.commits.pins import PINS, CommitPin, pin_commits, read_pins, unpin_commits
 from headwater.commits.reachability import ReachabilityWalk, VisitedObjects, mark_reachable
-from headwater.commits.ref_updates import assign_reference, create_reference_at, ensure_reference, ensure_references
-from headwater.commits.transaction import Transaction
+from headwater.commits.ref_updates import (
+    PINS,
+    UNCUT,
+    CommitPin,
+    CutPoint,
+    assign_reference,
+    create_reference_at,
+    ensure_reference,
+    ensure_references,
+    find_cut_point,
+    is_note_collected,
+    left_line_name,
+    newest_move,
+    pin_commits,
+    read_pins,
+    unpin_commits,
+)
 
 __all__ = [
     "COLLECTION_ID",

@@ -7,7 +7,7 @@ A row knows since when it is there, when it was deleted, and each pointer that i
     at 10:00      the pointer that was left first after it is B, whose newest commit by then is B itself
     at 11:10      none was left after it: D, whose newest commit by then is C
 
-A commit by a clock that was ahead makes times useless until they are mended (see ``commit_times``): a walk that meets one refuses, because
+A commit by a clock that was ahead makes times useless until they are mended (see ``commit_log``): a walk that meets one refuses, because
 it would pass over every commit that was pushed ahead and give an old state without a word.
 """
 
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from headwater.clock import Micros, as_text
 from headwater.commits.commit import Commit, Head, read_commit
-from headwater.commits.commit_times import credible_until
+from headwater.commits.commit_log import credible_until
 from headwater.errors import ExpiredError, NotFoundError, RefusedError
 from headwater.store import ObjectId, RealmReader, Reference, ReferenceMove, id_text, id_time, is_note
 

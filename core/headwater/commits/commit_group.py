@@ -31,8 +31,18 @@ from typing import Any
 import msgspec
 import structlog
 
-from headwater.commits.commit import TAIL, Commit, Head, Operation, descends, load_head
-from headwater.commits.transaction import Changes, Memos, PendingObject, Transaction
+from headwater.commits.commit import (
+    TAIL,
+    Changes,
+    Commit,
+    Head,
+    Memos,
+    Operation,
+    PendingObject,
+    Transaction,
+    descends,
+    load_head,
+)
 from headwater.errors import (
     CollisionError,
     ExpiredError,

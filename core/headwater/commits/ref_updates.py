@@ -1,4 +1,4 @@
-"""Create references, and point one at an existing commit, without bringing back what the collector is deleting.
+"""Create references, point one at an existing commit, and pin commits, without bringing back what the collector is deleting.
 
     mover                                     collector
     reads the reference (or lists its name)   marks
@@ -8,28 +8,58 @@
                                               sweeps
 
 While a sweep is on, only what is HEAD of a listed reference right now is a legal target: the collector saw it, or sees what it
-left within the grace.
+left within the grace. At other times a commit is, as long as it lies after the cut point of a line of history: what lies before it
+is garbage for good.
+
+Pins are commits that are kept whole while a task works with them, whatever happens to the references that led there. A realm's
+reference ``pins`` carries the index ``pins``: key 8 bytes owner (a task's id) and 8 bytes commit, value an object of the type
+``pin``, which points to the commit. So the commit is reachable, with all that it reads from; its history is not. Taking a pin is
+pointing at an existing commit, and goes through the same handshake: the reference is read first (by the committer), then the flag,
+and a sweep that begins in between beats the swap.
+
+A released pin is kept for the readers' grace, like everything that was HEAD: a task that has copied what it needs into a commit may
+release its pins at once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from headwater.clock import Micros
-from headwater.commits.commit import Commit, Head, descends, read_commit
-from headwater.commits.commit_times import credible_until
-from headwater.commits.cut_points import CutPoint, find_cut_point, is_note_collected
-from headwater.commits.gc_record import CollectionRecord, CutLines, read_collection, read_cuts
+from headwater.commits.commit import Commit, Head, Transaction, descends, read_commit, read_head
+from headwater.commits.commit_log import credible_until, read_log, sound_times
+from headwater.commits.committer import commit_change
+from headwater.commits.gc_record import CollectionRecord, CutLines, HistoryCut, read_collection, read_cuts
 from headwater.errors import (
     ConflictError,
+    ExpiredError,
+    NotFoundError,
     RefusedError,
     SwapConflictError,
     UnavailableError,
     UnknownOutcomeError,
 )
-from headwater.store import ObjectId, RealmReader, RealmStore, Reference, id_text
+from headwater.index import IndexValue
+from headwater.store import (
+    ObjectId,
+    RealmReader,
+    RealmStore,
+    Reference,
+    ReferenceMove,
+    StoredObject,
+    id_text,
+    is_note,
+    object_type,
+)
 
 _TRIES = 50
+_ASKED = 50
+"""The limit of lines that are asked whether they have a commit: a reference without a cut of its own would otherwise cost all."""
+PINS = "pins"
+_INDEX = "pins"
+
+Fence = Callable[[], None]
 
 
 def assign_reference(
@@ -179,3 +209,173 @@ def ensure_references(rows: RealmStore, names: Sequence[str]) -> None:
     absent = [name for name, row in zip(names, found, strict=True) if row is None or row.deleted is not None]
     if absent:
         rows.create_references(absent)
+
+
+@object_type("pin")
+class CommitPin(StoredObject, frozen=True, kw_only=True):
+    """A commit that ``owner`` works with, since ``time``."""
+
+    owner: ObjectId
+    commit: ObjectId
+    time: Micros = Micros(0)
+
+    def points_to(self) -> Iterable[ObjectId]:
+        return (self.commit,)
+
+
+def pin_commits(
+    rows: RealmStore, owner: ObjectId, targets: Mapping[ObjectId, Sequence[str]], *, fence: Fence | None = None
+) -> None:
+    """Pin commits, all in one commit of the reference ``pins``; commits that the owner has pinned already change nothing.
+
+    owner         the task that needs them; the next collection releases a pin without an active task
+    targets       the commits, each with the names of references in whose kept history it may be
+    raises        ExpiredError: no such commit (any more) · RefusedError: one is garbage already ·
+                  UnavailableError: a sweep is on, and one is no HEAD
+    """
+    if odd := [target for target in targets if not 1 <= target < 1 << 63]:
+        raise RefusedError(
+            f"{odd[0] if abs(odd[0]) < 1 << 64 else 'a larger number'} is not a commit id (realm {rows.realm!r})"
+        )
+    ensure_reference(rows, PINS)
+
+    def change(tx: Transaction) -> None:
+        index = tx.index(_INDEX)
+        missing = {target: among for target, among in targets.items() if _key(owner, target) not in index}
+        # Inside the change: the committer has read the reference before, so a sweep that begins after this look beats the swap.
+        check_targets(tx.reader, missing)
+        for target in missing:
+            made = tx.add_object(CommitPin(owner=owner, commit=target, time=tx.time))
+            index.put(_key(owner, target), IndexValue(made))
+
+    commit_change(rows, PINS, change, message=f"pin {len(targets)} commits for task {id_text(owner)}", fence=fence)
+
+
+def unpin_commits(rows: RealmStore, owner: ObjectId, *, fence: Fence | None = None) -> int:
+    """Release all pins of an owner; returns how many there were."""
+
+    def change(tx: Transaction) -> int:
+        index = tx.index(_INDEX)
+        return sum(index.remove(key) for key, _ in list(index.prefix(owner.to_bytes(8, "big"))))
+
+    try:
+        return commit_change(rows, PINS, change, message=f"unpin the commits of task {id_text(owner)}", fence=fence).result
+    except NotFoundError:
+        return 0  # nothing was ever pinned here
+
+
+def read_pins(rows: RealmReader) -> list[CommitPin]:
+    """All pins of a realm, read now."""
+    try:
+        found = read_head(rows, PINS, fresh=True)
+    except NotFoundError:
+        return []
+    ids = [] if found is None else [value.object_id for _, value in found.index(_INDEX).range() if value.object_id is not None]
+    return [there for there in rows.read_many(ids, CommitPin) if there is not None]
+
+
+def _key(owner: ObjectId, target: ObjectId) -> bytes:
+    return owner.to_bytes(8, "big") + target.to_bytes(8, "big")
+
+
+class CutPoint(NamedTuple):
+    """Where a line of history was cut: at a position if that is known, otherwise at a time that is surely not too early.
+
+    seq           of the oldest commit that was kept; 0: only the time is known
+    """
+
+    time: Micros
+    seq: int = 0
+
+    def lets_go(self, commit: Commit) -> bool:
+        """Whether a commit of that line lies before the cut: it is garbage, and stays garbage."""
+        return commit.seq < self.seq if self.seq else commit.time < self.time
+
+    def explains(self, oldest: Commit) -> bool:
+        """Whether what lies before a commit may be gone by this cut: it is the oldest that was kept, or older."""
+        return oldest.seq <= self.seq if self.seq else oldest.time <= self.time
+
+
+UNCUT = CutPoint(Micros(0))
+"""The cut point of a history that no collection ever cut."""
+
+
+def find_cut_point(rows: RealmReader, row: Reference, cuts: CutLines) -> CutPoint:
+    """Returns the point before which the commits of a reference are garbage.
+
+    A reference that was put elsewhere since the last cut, or made since then, stands on a line that others cut. That is found by the
+    newest commit that the cuts can have seen: the line that has it has all that is below it, and was kept down to its own cut.
+
+        main   A                       A   B   C   <- main, assigned to the head of dev
+        dev    A - B - C, only C kept          both lead to A, but B is garbage: what counts is the cut of dev
+
+    Where no such line is found, the newest of all cuts is taken: it is surely not before the right one. A reference that was put back
+    on its own line still has its own cut, also with new commits on top of that.
+    """
+    if row.pointer is None or not cuts.lines:
+        return CutPoint(cuts.latest)
+    own = cuts.lines.get(row.name)
+    try:
+        if own is not None and newest_move(row) == own.moved and descends(rows, row.pointer, own.head, own.seq):
+            return CutPoint(own.time, own.oldest)
+        return _cut_of_line(rows, row.name, row.pointer, cuts)
+    except (ExpiredError, UnknownOutcomeError):
+        return CutPoint(cuts.latest)  # too late a cut refuses a legal target; too early a one accepts garbage
+
+
+def left_line_name(name: str, pointer: ObjectId) -> str:
+    """The name under which cuts have a pointer that a reference left."""
+    return f"{name}@{id_text(pointer)}"
+
+
+def is_note_collected(row: Reference, left: ReferenceMove, commit: Commit, cut: CutPoint, cuts: CutLines) -> bool:
+    """Whether a note came so late that the last collection had let go of the commit that it names.
+
+    commit        the one that was left
+    cut           the reference's own
+    """
+    return is_note(left) and cut.lets_go(commit) and left_line_name(row.name, left.pointer) not in cuts.lines
+
+
+def newest_move(row: Reference) -> Micros:
+    """When the reference was last moved other than by a commit on top, by the mover's clock; 0 for never."""
+    # The note of a late commit is no move: with it as one, all of the reference's history would count as cut by others.
+    return next((move.time for move in row.moves if not is_note(move)), Micros(0))
+
+
+def _cut_of_line(rows: RealmReader, name: str, pointer: ObjectId, cuts: CutLines) -> CutPoint:
+    """The cut of a line that has everything that a pointer leads to, except commits later than every head that was cut."""
+    line, newest = sound_times(read_log(rows, pointer)), _newest_of_kin(name, cuts)
+    found, time = next(((found, time) for found, time in line if time <= newest), (None, newest))
+    if found is None:
+        return CutPoint(cuts.latest)
+    seq = found.commit.seq
+    able = [(line, cut) for line, cut in cuts.lines.items() if cut.seq >= seq and cut.newest >= time]
+    able.sort(key=lambda entry: (entry[0] != name, _home(entry[0]) != _home(name), entry[1].time))
+    points = (CutPoint(cut.time, cut.oldest) for _, cut in able[:_ASKED] if _has(rows, cut, found))
+    return next(points, CutPoint(cuts.latest))
+
+
+def _newest_of_kin(name: str, cuts: CutLines) -> Micros:
+    """The time of the newest head among the lines that may have this one's commits; among all lines if none may."""
+    # A later commit is on no line. The own references of a catalog get a note in each collection, so their heads are newer than
+    # all others: by their time, a commit made right after a collection, by a slow clock, would be sought on lines without it.
+    kin = (cut.newest for line, cut in cuts.lines.items() if _home(line) == _home(name) and _is_deep(line) == _is_deep(name))
+    return max(kin, default=cuts.newest)
+
+
+def _is_deep(name: str) -> bool:
+    """Whether a reference is one of many of its kind within its home."""
+    return name.count("/") > 2
+
+
+def _home(name: str) -> list[str]:
+    """The home of a reference, such as its catalog: references of one home share history as a rule."""
+    return name.split("/")[:2]
+
+
+def _has(rows: RealmReader, cut: HistoryCut, found: Head) -> bool:
+    try:
+        return descends(rows, cut.head, found.id, found.commit.seq)
+    except UnknownOutcomeError:
+        return False
