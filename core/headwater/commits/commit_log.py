@@ -287,6 +287,7 @@ def mend_time(
     """
 
     def parts(head: Head | None) -> Sequence[SeriesPart[None]]:
+        # Counted anew for each attempt: commits that beat this one may lie ahead too, or have mended the time already.
         ahead = None if head is None else find_ahead(rows, head.id)
         if head is None or ahead is None:
             return []

@@ -102,6 +102,7 @@ def read_page(head: Head, listing: IndexListing, *, limit: int | None = None, af
     """
     check_count(limit, "entries of a page")
     try:
+        # One more than is given: only that tells whether a page follows, and a token without one would promise too much.
         entries = tuple(_entries(head, listing, after, None if limit is None else limit + 1))
     except (ExpiredError, CorruptionError) as fault:
         if isinstance(fault, ExpiredError) or head.is_collected():

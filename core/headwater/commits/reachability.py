@@ -25,6 +25,7 @@ def mark_reachable(rows: RealmReader, roots: Iterable[ObjectId], mark: Callable[
     """
     waiting = [root for root in roots if mark(root, None)]
     while waiting:
+        # From the end, depth first: what waits stays as small as what a few objects point to.
         batch, waiting = waiting[-_BATCH:], waiting[:-_BATCH]
         for object_id, found in zip(batch, rows.read_many(batch, StoredObject), strict=True):
             if found is None:
