@@ -25,7 +25,7 @@ from headwater.catalogs import (
     content_type_of,
 )
 from headwater.catalogs.history.content_diff import ContentChange
-from headwater.catalogs.history.three_way import MergeModes, MergePlan, decide_keys, judge_merge
+from headwater.catalogs.history.three_way import MergePlan, decide_keys, judge_merge
 from headwater.commits import ensure_reference
 from headwater.settings import Settings
 from headwater.store import ObjectId, RealmId, RealmKey, Store
@@ -79,7 +79,7 @@ NORMAL: list[tuple[str, Value, Value, Value, str]] = [
 
 def plan(before: Value, after: Value, now: Value, mode: MergeMode = MergeMode.NORMAL) -> MergePlan:
     head = {} if now is None else {KEY: now}
-    return judge_merge(decide_keys([ContentChange(KEY, before, after)], head, MergeModes(mode), {}), head, {})
+    return judge_merge(decide_keys([ContentChange(KEY, before, after)], head, MergeOptions(mode=mode), {}), head, {})
 
 
 @pytest.mark.parametrize(("name", "base", "source", "target", "outcome"), NORMAL, ids=[row[0] for row in NORMAL])
@@ -108,7 +108,7 @@ def test_a_dropped_key_is_not_touched(name: str, base: Value, source: Value, tar
 def test_a_moved_content_is_no_twin_of_an_equal_one() -> None:
     old = ContentKey.of("old")
     changes = [ContentChange(old, V1, None), ContentChange(KEY, None, V1)]
-    made = decide_keys(changes, {old: V1, KEY: OTHER_V1}, MergeModes(), {})
+    made = decide_keys(changes, {old: V1, KEY: OTHER_V1}, MergeOptions(), {})
 
     assert [(str(one.kind), one.key) for one in made.conflicts] == [("KEY_EXISTS", KEY)]
 

@@ -57,11 +57,11 @@ from headwater.catalogs.content_operations import (
 )
 from headwater.catalogs.content_pages import ContentEntry, ContentPage, TypeCounts, count_types, recount_types
 from headwater.catalogs.history.catalog_log import CatalogLog, KeyAction, KeyChange, KeyHistory, LogFilter
-from headwater.catalogs.history.catalog_merge import MergeConflictError, MergeOptions, MergeResult, MergeStep
+from headwater.catalogs.history.catalog_merge import MergeConflictError, MergeResult, MergeStep
 from headwater.catalogs.history.commit_meta import HEADWATER, CommitMeta, CommittedOperation, LogEntry
 from headwater.catalogs.history.content_diff import ChangePage, ContentChange
 from headwater.catalogs.history.revspec import parse_revspec
-from headwater.catalogs.history.three_way import KeyMerge, MergedKey, MergeMode, MergeOutcome
+from headwater.catalogs.history.three_way import KeyMerge, MergedKey, MergeMode, MergeOptions, MergeOutcome
 from headwater.catalogs.importer.import_commit import ImportOptions, import_tables, survey_scope
 from headwater.catalogs.importer.import_report import ROWS_SHOWN, ImportReport, ParquetReport, ReportRow
 from headwater.catalogs.known_metadata import note_all_known

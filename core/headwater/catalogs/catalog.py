@@ -31,10 +31,11 @@ from headwater.catalogs.content_operations import (
 )
 from headwater.catalogs.content_pages import ContentEntry, ContentPage, TypeCounts, content_page, count_types
 from headwater.catalogs.history.catalog_log import EVERY_COMMIT, CatalogLog, KeyHistory, LogFilter, follow_key, search_log
-from headwater.catalogs.history.catalog_merge import MergeOptions, MergeResult, MergeSource, MergeTarget, merge_commits
-from headwater.catalogs.history.commit_meta import CommitMeta, checked_meta, is_in_history, property_values, text_tuple
+from headwater.catalogs.history.catalog_merge import MergeResult, MergeSource, MergeTarget, merge_commits
+from headwater.catalogs.history.commit_meta import CommitMeta, check_expected, checked_meta, property_values, text_tuple
 from headwater.catalogs.history.content_diff import ChangePage, ChangeToken, compare_commits
 from headwater.catalogs.history.revspec import DEFAULT_REF, RefResolver
+from headwater.catalogs.history.three_way import MergeOptions
 from headwater.catalogs.history.transplant import transplant_commits
 from headwater.catalogs.known_metadata import KnownMetadata
 from headwater.catalogs.registry import CatalogEntry, RefKind, read_definition
@@ -166,7 +167,7 @@ class Catalog:
 
         def change(tx: Transaction) -> dict[ContentKey, UUID]:
             if seen is not None:
-                self._check_on_branch(tx, name, seen)
+                check_expected(tx.reader, tx.head_id, tx.head, seen, f"branch {name!r} of {self.label}")
             is_head = seen is not None and seen.id == tx.head_id
             expected_content = None if seen is None or is_head else seen.index(CONTENT)
             return apply_operations(tx, operations, expected_content, ids, is_head_seen=is_head)
@@ -402,12 +403,6 @@ class Catalog:
         if self._entry.find_ref_row(RefKind.TAG, name) is not None:
             raise RefusedError(f"{name!r} is a tag of {self.label}: commit to a branch")
         raise NotFoundError(f"{self.label} has no branch {name!r}")
-
-    def _check_on_branch(self, tx: Transaction, name: str, expected: Head) -> None:
-        if tx.head is None or tx.head_id is None or not is_in_history(tx.reader, tx.head_id, tx.head, expected):
-            raise NotFoundError(
-                f"expected commit {id_text(expected.id)} is not in the history of branch {name!r} of {self.label}"
-            )
 
     def _content(self, key: ContentKey, value: ContentValue, found: StoredObject | None) -> Content:
         where = f"content {key} of catalog {self.definition.name!r} in realm {self._rows.realm!r}"

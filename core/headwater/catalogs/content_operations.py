@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import chain
 from typing import Protocol
 from uuid import UUID, uuid4
 
@@ -105,6 +106,19 @@ class Conflict:
         return f"{self.kind}: {self.message}" if self.key is None else f"{self.kind} {self.key}: {self.message}"
 
 
+def first_conflicts(*conflicts: Iterable[Conflict]) -> tuple[Conflict, ...]:
+    """The first conflict of each kind on each key."""
+    first: dict[tuple[ConflictKind, ContentKey | None], Conflict] = {}
+    for conflict in chain(*conflicts):
+        first.setdefault((conflict.kind, conflict.key), conflict)
+    return tuple(first.values())
+
+
+def conflicts_text(conflicts: Sequence[Conflict]) -> str:
+    noun = "conflict" if len(conflicts) == 1 else "conflicts"
+    return f"{len(conflicts)} {noun}: " + "; ".join(map(str, conflicts))
+
+
 @dataclass(frozen=True, slots=True)
 class PlannedWrite:
     """One key to be set. ``content_id`` None asks for a new id; the object of an ``object_id`` holds an equal content already."""
@@ -139,13 +153,9 @@ def plan_commit(expected: ContentView | None, head: ContentView, operations: Seq
     faults = faults or [*_contradictions(request), *_faults(seen or {}, request)]
     if faults:
         raise RefusedError("commit refused: " + "; ".join(faults))
-    found: dict[tuple[ConflictKind, ContentKey | None], Conflict] = {}
-    for conflict in (*_changes_since(seen or {}, head, request), *_namespace_conflicts(head, request)):
-        found.setdefault((conflict.kind, conflict.key), conflict)
-    if found:
-        conflicts = tuple(found.values())
-        noun = "conflict" if len(conflicts) == 1 else "conflicts"
-        raise ConflictError(f"{len(conflicts)} {noun}: " + "; ".join(map(str, conflicts)), details=conflicts)
+    conflicts = first_conflicts(_changes_since(seen or {}, head, request), _namespace_conflicts(head, request))
+    if conflicts:
+        raise ConflictError(conflicts_text(conflicts), details=conflicts)
     return _planned(head, request)
 
 
@@ -281,25 +291,30 @@ def _existing(key: ContentKey, seen: ContentValue | None, now: ContentValue | No
         return Conflict(
             ConflictKind.KEY_EXISTS, key, f"was not there at the expected commit, but since {now.content_id} was created"
         )
-    return _difference(key, now, seen.type, seen.content_id, seen.digest)
+    return value_conflict(key, now, seen, _OTHERWISE)
 
 
 def _against_content(key: ContentKey, content: Content, now: ContentValue | None) -> Conflict | None:
     if now is None:
         return Conflict(ConflictKind.KEY_DOES_NOT_EXIST, key, "is not there, and its put expects a content")
-    return _difference(key, now, content_type_of(content), content.id or now.content_id, content_digest(content))
+    wanted = ContentValue(content_type_of(content), content.id or now.content_id, content_digest(content), now.object_id)
+    return value_conflict(key, now, wanted, _OTHERWISE)
 
 
-def _difference(
-    key: ContentKey, now: ContentValue, kind: ContentType | int, content_id: UUID, digest: bytes
-) -> Conflict | None:
-    if now.type != kind:
-        return Conflict(ConflictKind.PAYLOAD_DIFFERS, key, f"is {type_text(now.type)}, expected {type_text(kind)}")
-    if now.content_id != content_id:
-        return Conflict(ConflictKind.CONTENT_ID_DIFFERS, key, f"is content {now.content_id}, expected {content_id}")
-    if now.digest != digest:
-        return Conflict(ConflictKind.VALUE_DIFFERS, key, f"is {now.digest.hex()[:12]}, expected {digest.hex()[:12]}")
-    return None
+_OTHERWISE = "is {now}, expected {wanted}"
+
+
+def value_conflict(key: ContentKey, now: ContentValue, wanted: ContentValue, text: str) -> Conflict | None:
+    """The conflict of a key that holds another content than the wanted one. ``text`` is a sentence about ``{now}`` and ``{wanted}``."""
+    if now.type != wanted.type:
+        kind, texts = ConflictKind.PAYLOAD_DIFFERS, (type_text(now.type), type_text(wanted.type))
+    elif now.content_id != wanted.content_id:
+        kind, texts = ConflictKind.CONTENT_ID_DIFFERS, (f"content {now.content_id}", str(wanted.content_id))
+    elif now.digest != wanted.digest:
+        kind, texts = ConflictKind.VALUE_DIFFERS, (f"value {now.digest.hex()[:12]}", wanted.digest.hex()[:12])
+    else:
+        return None
+    return Conflict(kind, key, text.format(now=texts[0], wanted=texts[1]))
 
 
 def _namespace_conflicts(head: ContentView, request: _Request) -> Iterator[Conflict]:

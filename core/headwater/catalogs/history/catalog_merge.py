@@ -17,9 +17,9 @@ more, so clocks that differ cost reads, and give no wrong answer.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 from typing import NamedTuple
 from uuid import UUID
@@ -31,19 +31,18 @@ from headwater.catalogs.content_operations import (
     Conflict,
     ContentEditor,
     EditableIndexes,
+    conflicts_text,
     content_view,
     non_namespaces,
     put_content,
     put_copy,
     surviving_key_below,
 )
-from headwater.catalogs.history.commit_meta import CommitMeta, is_in_history, merged_heads
+from headwater.catalogs.history.commit_meta import CommitMeta, check_expected, merged_heads
 from headwater.catalogs.history.content_diff import ContentChange, changes_between
 from headwater.catalogs.history.three_way import (
-    KeyMerge,
     MergedKey,
-    MergeMode,
-    MergeModes,
+    MergeOptions,
     MergePlan,
     decide_keys,
     given_up_contents,
@@ -56,26 +55,6 @@ from headwater.errors import ConflictError, CorruptionError, ExpiredError, NotFo
 from headwater.iceberg.metadata_json import MetadataParts
 from headwater.index import Index, IndexEditor
 from headwater.store import ObjectId, RealmReader, RealmStore, StoredObject, id_text
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MergeOptions:
-    """Options of a merge or transplant.
-
-    mode              for all keys that are not in ``keys``
-    keys              by key, how to merge a key that does not follow ``mode``; only keys that the source changed
-    base              the commit that the source's changes are counted from; None: the nearest common ancestor. Not for transplants
-    dry_run           report the result, and write nothing
-    """
-
-    mode: MergeMode = MergeMode.NORMAL
-    keys: Mapping[ContentKey, KeyMerge] = field(default_factory=dict)
-    base: ObjectId | None = None
-    dry_run: bool = False
-
-    @property
-    def modes(self) -> MergeModes:
-        return MergeModes(self.mode, self.keys)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,12 +86,8 @@ class MergeTarget:
 
         raises        NotFoundError · ExpiredError: it cannot be told any more
         """
-        if self.expected is None:
-            return
-        if head is None or head_id is None or not is_in_history(rows, head_id, head, self.expected):
-            raise NotFoundError(
-                f"expected commit {id_text(self.expected.id)} is not in the history of branch {self.branch!r} of realm {rows.realm!r}"
-            )
+        if self.expected is not None:
+            check_expected(rows, head_id, head, self.expected, f"branch {self.branch!r} of realm {rows.realm!r}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,9 +145,7 @@ class MergeConflictError(ConflictError):
     """
 
     def __init__(self, what: str, result: MergeResult) -> None:
-        noun = "conflict" if len(result.conflicts) == 1 else "conflicts"
-        text = f"{what}: {len(result.conflicts)} {noun}: " + "; ".join(map(str, result.conflicts))
-        super().__init__(text, details=result.conflicts)
+        super().__init__(f"{what}: {conflicts_text(result.conflicts)}", details=result.conflicts)
         self.what = what
         self.result = result
 
@@ -252,8 +225,8 @@ class _Merge:
         known = self._plans.get(head_id)
         if known is None:
             changes = self._changes_since(base)
-            self._options.modes.check_used({change.key for change in changes})
-            known = plan_merge(state.index(CONTENT), state.index(IDS), changes, self._options.modes)
+            self._options.check_used({change.key for change in changes})
+            known = plan_merge(state.index(CONTENT), state.index(IDS), changes, self._options)
             self._plans = {head_id: known}
         return known
 
@@ -303,14 +276,14 @@ class _Merge:
 _READ_AT_ONCE = 500
 
 
-def plan_merge(content: Index, ids: Index, changes: Sequence[ContentChange], modes: MergeModes) -> MergePlan:
+def plan_merge(content: Index, ids: Index, changes: Sequence[ContentChange], options: MergeOptions) -> MergePlan:
     """Plan what the changes of a source do to a state.
 
     content, ids  the target's two indexes of content
     raises        RefusedError for a resolved content that cannot be put
     """
     head = content_view(content, (change.key for change in changes))
-    made = decide_keys(changes, head, modes, _keys_of(ids, given_up_contents(changes, head)))
+    made = decide_keys(changes, head, options, _keys_of(ids, given_up_contents(changes, head)))
     types = made.types()
     head |= content_view(content, {above for key in types if key not in head for above in key.ancestors()})
     removed = {key.to_index() for key in made.removals}

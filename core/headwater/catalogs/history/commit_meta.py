@@ -12,7 +12,7 @@ from headwater.catalogs.content import ContentKey, ContentType, ContentValue
 from headwater.catalogs.content_operations import CONTENT
 from headwater.clock import Micros
 from headwater.commits import Commit, Head, Operation, descends
-from headwater.errors import CorruptionError, ExpiredError, RefusedError, UnknownOutcomeError
+from headwater.errors import CorruptionError, ExpiredError, NotFoundError, RefusedError, UnknownOutcomeError
 from headwater.index import IndexValue
 from headwater.settings import check_count, time_fault
 from headwater.store import ObjectId, RealmReader, id_of, id_text
@@ -225,6 +225,16 @@ def is_in_history(rows: RealmReader, head_id: ObjectId, head: Commit, wanted: He
         raise ExpiredError(
             f"whether commit {id_text(wanted.id)} of realm {rows.realm!r} is in this history cannot be told any more: {cut}"
         ) from cut
+
+
+def check_expected(rows: RealmReader, head_id: ObjectId | None, head: Commit | None, expected: Head, branch: str) -> None:
+    """Check that the commit that a caller expects is in the history of a branch's head.
+
+    branch        the branch in words, for the message
+    raises        NotFoundError · ExpiredError: it cannot be told any more
+    """
+    if head is None or head_id is None or not is_in_history(rows, head_id, head, expected):
+        raise NotFoundError(f"expected commit {id_text(expected.id)} is not in the history of {branch}")
 
 
 def parent_of(found: Head) -> Head | None:

@@ -27,10 +27,18 @@ from headwater.catalogs.content import (
     type_text,
     with_id,
 )
-from headwater.catalogs.content_operations import Conflict, ConflictKind, ContentView, namespace_conflicts
+from headwater.catalogs.content_operations import (
+    Conflict,
+    ConflictKind,
+    ContentView,
+    first_conflicts,
+    namespace_conflicts,
+    value_conflict,
+)
 from headwater.catalogs.history.content_diff import ContentChange, is_same_content
 from headwater.errors import RefusedError
 from headwater.iceberg.metadata_json import MetadataParts
+from headwater.store import ObjectId
 
 
 class MergeMode(StrEnum):
@@ -89,15 +97,23 @@ class KeyMerge:
             raise RefusedError("metadata belongs to an Iceberg table or view, and the resolved content is neither")
 
 
-@dataclass(frozen=True, slots=True)
-class MergeModes:
-    """The merge modes: each named key by its own, all others by the default."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergeOptions:
+    """Options of a merge or transplant.
 
-    default: MergeMode = MergeMode.NORMAL
+    mode              for all keys that are not in ``keys``
+    keys              by key, how to merge a key that does not follow ``mode``; only keys that the source changed
+    base              the commit that the source's changes are counted from; None: the nearest common ancestor. Not for transplants
+    dry_run           report the result, and write nothing
+    """
+
+    mode: MergeMode = MergeMode.NORMAL
     keys: Mapping[ContentKey, KeyMerge] = field(default_factory=dict)
+    base: ObjectId | None = None
+    dry_run: bool = False
 
     def mode_of(self, key: ContentKey) -> KeyMerge:
-        return self.keys.get(key) or KeyMerge(mode=self.default)
+        return self.keys.get(key) or KeyMerge(mode=self.mode)
 
     def check_used(self, touched: set[ContentKey]) -> None:
         """Check that the merge touches every named key.
@@ -172,7 +188,7 @@ def given_up_contents(changes: Sequence[ContentChange], head: ContentView) -> se
 
 
 def decide_keys(
-    changes: Sequence[ContentChange], head: ContentView, modes: MergeModes, moved: Mapping[UUID, ContentKey]
+    changes: Sequence[ContentChange], head: ContentView, options: MergeOptions, moved: Mapping[UUID, ContentKey]
 ) -> MergeDecisions:
     """Decide each key by itself.
 
@@ -183,10 +199,10 @@ def decide_keys(
     """
     made = MergeDecisions()
     born = _born(changes)
-    fates = _Fates.from_changes(changes, modes, moved)
+    fates = _Fates.from_changes(changes, options, moved)
     faults: list[str] = []
     for change in changes:
-        now, asked = head.get(change.key), modes.mode_of(change.key)
+        now, asked = head.get(change.key), options.mode_of(change.key)
         try:
             outcome = _decide_key(made, change, now, asked, fates, is_new=change.key in born)
         except RefusedError as fault:
@@ -204,15 +220,13 @@ def judge_merge(made: MergeDecisions, head: ContentView, owners: Mapping[UUID, C
     head          as ``namespace_conflicts`` needs it
     owners        the target's present keys of the contents to write, where they exist
     """
-    found: dict[tuple[ConflictKind, ContentKey | None], Conflict] = {}
-    for conflict in (*made.conflicts, *namespace_conflicts(head, made.types(), made.removals), *_doubles(made, owners)):
-        found.setdefault((conflict.kind, conflict.key), conflict)
+    on_namespaces = namespace_conflicts(head, made.types(), made.removals)
     return MergePlan(
         removals=tuple(sorted(made.removals)),
         copies=dict(sorted(made.copies.items())),
         resolved=dict(sorted(made.resolved.items())),
         keys=tuple(made.keys),
-        conflicts=tuple(found.values()),
+        conflicts=first_conflicts(made.conflicts, on_namespaces, _doubles(made, owners)),
     )
 
 
@@ -230,8 +244,8 @@ class _Fates:
     target: Mapping[UUID, ContentKey]
 
     @classmethod
-    def from_changes(cls, changes: Sequence[ContentChange], modes: MergeModes, moved: Mapping[UUID, ContentKey]) -> _Fates:
-        taken = (change for change in changes if modes.mode_of(change.key).mode is not MergeMode.DROP)
+    def from_changes(cls, changes: Sequence[ContentChange], options: MergeOptions, moved: Mapping[UUID, ContentKey]) -> _Fates:
+        taken = (change for change in changes if options.mode_of(change.key).mode is not MergeMode.DROP)
         return cls({change.after.content_id: change.key for change in taken if change.after is not None}, moved)
 
     def conflict(self, change: ContentChange) -> Conflict | None:
@@ -299,7 +313,7 @@ def _moved_on(key: ContentKey, base: ContentValue | None, now: ContentValue | No
         return Conflict(ConflictKind.KEY_EXISTS, key, f"was created on both sides: the target has {_text(now)}")
     if now is None:
         return Conflict(ConflictKind.KEY_DOES_NOT_EXIST, key, "was changed by the source, and is gone from the target")
-    return _difference(key, now, base.type, base.content_id, base.digest, "at the common ancestor it was")
+    return value_conflict(key, now, base, "the target has {now}; at the common ancestor it was {wanted}")
 
 
 def _against_expected(key: ContentKey, asked: KeyMerge, now: ContentValue | None) -> Conflict | None:
@@ -311,22 +325,8 @@ def _against_expected(key: ContentKey, asked: KeyMerge, now: ContentValue | None
         return Conflict(ConflictKind.KEY_EXISTS, key, f"was expected to be absent, and the target has {_text(now)}")
     if now is None:
         return Conflict(ConflictKind.KEY_DOES_NOT_EXIST, key, "was expected to hold a content, and is gone from the target")
-    content_id = expected.id or now.content_id
-    return _difference(key, now, content_type_of(expected), content_id, content_digest(expected), "expected was")
-
-
-def _difference(
-    key: ContentKey, now: ContentValue, kind: ContentType | int, content_id: UUID, digest: bytes, words: str
-) -> Conflict | None:
-    if now.type != kind:
-        return Conflict(ConflictKind.PAYLOAD_DIFFERS, key, f"the target has {type_text(now.type)}; {words} {type_text(kind)}")
-    if now.content_id != content_id:
-        return Conflict(ConflictKind.CONTENT_ID_DIFFERS, key, f"the target has content {now.content_id}; {words} {content_id}")
-    if now.digest != digest:
-        return Conflict(
-            ConflictKind.VALUE_DIFFERS, key, f"the target has value {now.digest.hex()[:12]}; {words} {digest.hex()[:12]}"
-        )
-    return None
+    wanted = ContentValue(content_type_of(expected), expected.id or now.content_id, content_digest(expected), now.object_id)
+    return value_conflict(key, now, wanted, "the target has {now}; expected was {wanted}")
 
 
 def _text(value: ContentValue) -> str:

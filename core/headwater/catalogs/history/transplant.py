@@ -11,7 +11,6 @@ from headwater.catalogs.content_operations import CONTENT, IDS, Conflict
 from headwater.catalogs.history.catalog_merge import (
     DryRunState,
     MergeConflictError,
-    MergeOptions,
     MergeResult,
     MergeSource,
     MergeStep,
@@ -24,7 +23,7 @@ from headwater.catalogs.history.catalog_merge import (
 )
 from headwater.catalogs.history.commit_meta import CommitMeta, is_in_history
 from headwater.catalogs.history.content_diff import ContentChange, changed_by
-from headwater.catalogs.history.three_way import MergedKey, MergePlan
+from headwater.catalogs.history.three_way import MergedKey, MergeOptions, MergePlan
 from headwater.commits import Commit, Head, SeriesPart, Transaction, commit_series, read_head
 from headwater.errors import ExpiredError, NotFoundError, RefusedError
 from headwater.store import ObjectId, RealmReader, id_text
@@ -48,7 +47,7 @@ def transplant_commits(
     """
     _check_options(commits, options, meta)
     picked = _read(target.rows, source, commits, meta)
-    options.modes.check_used({change.key for one in picked for change in one.changes})
+    options.check_used({change.key for one in picked for change in one.changes})
     return _Transplant(target, picked, options, source).carry_out()
 
 
@@ -131,7 +130,7 @@ class _Transplant:
         return change
 
     def _plan(self, one: _PickedCommit, state: Transaction | DryRunState) -> MergePlan:
-        return plan_merge(state.index(CONTENT), state.index(IDS), one.changes, self._options.modes)
+        return plan_merge(state.index(CONTENT), state.index(IDS), one.changes, self._options)
 
 
 def _check_options(commits: Sequence[ObjectId], options: MergeOptions, meta: CommitMeta | None) -> None:
