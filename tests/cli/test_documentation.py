@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 from commandline import CommandLine
 
+from headwater.cli.apply_command import APPLIED
+from headwater.cli.catalog_commands import CATALOG
 from headwater.cli.cli_reference import command_line_page, results
-from headwater.cli.result_views import APPLIED, CATALOG, REALM
+from headwater.cli.realm_commands import REALM
 from headwater.cli.task_views import TASK
 
 PAGE = Path(__file__).parents[2] / "docs" / "cli.md"

@@ -14,14 +14,13 @@ import structlog
 from headwater.cli.apply_command import apply_command
 from headwater.cli.catalog_commands import catalog
 from headwater.cli.cli_session import CliSession, is_log_json, lines_of, print_note
-from headwater.cli.command_options import output_option
 from headwater.cli.fsck_command import fsck_command
 from headwater.cli.gc_commands import gc
 from headwater.cli.import_commands import import_report_command, import_tables_command
 from headwater.cli.realm_commands import realm
 from headwater.cli.store_commands import store, version_command
 from headwater.cli.task_commands import task
-from headwater.console import Program
+from headwater.console import Program, output_option
 from headwater.errors import HeadwaterError, RefusedError
 from headwater.logs import log_to_stderr
 from headwater.settings import Settings

@@ -3,16 +3,54 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
-from headwater.cli.cli_session import CliSession, lines_of
+from headwater.cli.cli_session import CliSession, ResultView, ViewField, lines_of, list_of, text_field, time_after
 from headwater.cli.command_options import prints
-from headwater.cli.result_output import time_after
-from headwater.cli.result_views import APPLIED
 from headwater.errors import RefusedError
 from headwater.exits import exit_code
-from headwater.reconcile import FileCredentials, ManagerIdentity, ReconcileOutcome, known_realms, load_manifests, reconcile
+from headwater.reconcile import (
+    FileCredentials,
+    ManagerIdentity,
+    ReconcileOutcome,
+    RefuseManifest,
+    ReportDrift,
+    WaitUntil,
+    known_realms,
+    load_manifests,
+    reconcile,
+)
+
+_NOTICE = {"[].reason": "one word for programs", "[].message": "a sentence for people"}
+
+
+def _notice(notice: RefuseManifest | ReportDrift) -> dict[str, Any]:
+    return {"reason": notice.reason, "message": notice.message}
+
+
+def _wait(wait: WaitUntil) -> dict[str, Any]:
+    return {"reason": wait.reason, "message": wait.message, "until": time_after(wait.until)}
+
+
+APPLIED: ResultView[ReconcileOutcome] = ResultView(
+    "outcome of a manifest",
+    "manifests",
+    (
+        ViewField("subject", "kind and name of the manifest"),
+        ViewField("done", "a sentence for each step that was taken"),
+        ViewField(
+            "waits",
+            "what cannot be done yet",
+            form=list_of(_wait),
+            inside=_NOTICE | {"[].until": "then it can be done; null when it is not a matter of time alone"},
+        ),
+        ViewField("refused", "what will not be done as asked", form=list_of(_notice), inside=_NOTICE),
+        ViewField("reports", "what a person should know, and is left as it is", form=list_of(_notice), inside=_NOTICE),
+        ViewField("error", "why it could not be finished", form=text_field),
+    ),
+)
 
 
 @click.command(name="apply")
@@ -36,31 +74,29 @@ from headwater.reconcile import FileCredentials, ManagerIdentity, ReconcileOutco
     help="Where root credentials of new realms are written, one file a realm, readable by you only.",
 )
 @prints(APPLIED, many=True)
-@click.pass_context
-def apply_command(ctx: click.Context, paths: tuple[Path, ...], folder: Path) -> None:
+def apply_command(session: CliSession, paths: tuple[Path, ...], folder: Path) -> int:
     """Apply manifests, as far as possible now; long work is left to workers, as tasks.
 
     If anything in the files is wrong, nothing is changed.
     """
-    session = ctx.ensure_object(CliSession)
     with session.create_store(lambda: load_manifests(paths, settings=session.settings)) as store:
         manifests = load_manifests(paths, settings=session.settings, known_realms=known_realms(store))
-        told = session.output == "table"
+        is_table = session.output == "table"
         outcomes = reconcile(
             store,
             manifests,
             credentials=FileCredentials(folder),
             manager=ManagerIdentity(),
-            tell=(lambda subject, sentence: click.echo(f"{subject}: {sentence}")) if told else None,
+            tell=(lambda subject, sentence: click.echo(f"{subject}: {sentence}")) if is_table else None,
         )
-    if told:
+    if is_table:
         _print_rest(outcomes)
     else:
         session.show_all(APPLIED, outcomes)
     for outcome in outcomes:
         for line in _complaints(outcome):
             session.warn(f"{outcome.subject}: {line}")
-    ctx.exit(max(map(_code, outcomes), default=0))
+    return max(map(_code, outcomes), default=0)
 
 
 def _print_rest(outcomes: list[ReconcileOutcome]) -> None:

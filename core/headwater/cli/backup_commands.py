@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
 from headwater.backup import check_exportable, check_loadable, is_sweeping, read_archive_manifest, readable_from
-from headwater.cli.cli_session import CliSession
-from headwater.cli.command_options import AIM, TIME, author_option, confirm_option, person, prints
-from headwater.cli.local_run import run_task_here
-from headwater.cli.report_views import ARCHIVE, LOADED, RESTORATION
-from headwater.cli.task_views import TASK
+from headwater.cli.cli_session import CliSession, ResultView, ViewField
+from headwater.cli.command_options import (
+    AIM,
+    NEW_FILE,
+    TIME,
+    author_option,
+    confirm_option,
+    detach_option,
+    person,
+    prints,
+    realm_argument,
+)
+from headwater.cli.local_run import other_task_error, run_or_detach
 from headwater.clock import Micros, as_text
 from headwater.errors import RefusedError
 from headwater.exits import FINDINGS
@@ -21,16 +29,74 @@ from headwater.jobs import EXPORT, LOAD, RESTORE, run_export, run_load, run_rest
 from headwater.jobs.archive_tasks import file_arguments
 from headwater.realms import Realm, RealmRegistry
 from headwater.restore import RestoreAction, RestoreRequest, RestoreTarget, plan_restoration
-from headwater.store import ObjectId, Store, checked_realm_id, id_text
+from headwater.store import ObjectId, Store, checked_realm_id
 from headwater.tasks import SubmittedTask, TaskQueue
 
-_FILE = click.Path(dir_okay=False, path_type=Path)
 _SWEEP_SECONDS = 600
+
+_HELD: tuple[ViewField[dict[str, Any]], ...] = (
+    ViewField("references", "references that it has"),
+    ViewField("objects", "objects that it has"),
+    ViewField("types", "the same by type", inside={".<type>": "objects of this type"}),
+    ViewField("objectBytes", "bytes of these objects as they lie in a store"),
+    ViewField("digest", "of all that; equal for equal realms, whatever their ids and wherever they lie"),
+)
+
+ARCHIVE: ResultView[dict[str, Any]] = ResultView(
+    "archive",
+    "archives",
+    (
+        ViewField("file", "where it was written to"),
+        ViewField("realm", "the realm's id"),
+        ViewField("asOf", "the moment that it shows"),
+        *_HELD,
+        ViewField("fileBytes", "size of the file"),
+    ),
+)
+
+LOADED: ResultView[dict[str, Any]] = ResultView(
+    "imported realm",
+    "imported realms",
+    (
+        ViewField("realm", "the realm that was made"),
+        ViewField("state", "ACTIVE or INACTIVE"),
+        ViewField("file", "the archive"),
+        ViewField("exportedRealm", "the realm that it was made of"),
+        ViewField("asOf", "the moment that it shows"),
+        *_HELD,
+    ),
+)
+
+
+def _sum(what: str) -> Callable[[Mapping[str, Any]], int]:
+    return lambda step: sum(counts[what] for counts in step["changes"].values())
+
+
+RESTORATION: ResultView[Mapping[str, Any]] = ResultView(
+    "step of a restoration",
+    "steps",
+    (
+        ViewField("reference", "a branch or tag, a catalog, or a reference of the realm", header="REFERENCE"),
+        ViewField(
+            "act",
+            "restore: a commit on top · revive: it comes back · move: a tag is put where it was · update: a catalog's definition"
+            " · delete: it was made later · keep: so, and it stays · lose: it cannot come back",
+            header="ACT",
+        ),
+        ViewField("target", "the commit whose state is wanted; null: it held nothing", header="TARGET"),
+        ViewField("put", "keys that come back", _sum("put"), "PUT"),
+        ViewField("changed", "keys that change", _sum("changed"), "CHANGED"),
+        ViewField("removed", "keys that go", _sum("removed"), "REMOVED"),
+        ViewField("changes", "the same by type of content, or by index"),
+        ViewField("commit", "the new commit; null: none, or not yet"),
+        ViewField("note", "why, where that is not plain", header="NOTE"),
+    ),
+)
 
 
 @click.command(name="export")
-@click.argument("realm_id", metavar="REALM")
-@click.argument("file", metavar="FILE", type=_FILE)
+@realm_argument
+@click.argument("file", metavar="FILE", type=NEW_FILE)
 @click.option(
     "--as-of",
     metavar="TIME",
@@ -39,9 +105,8 @@ _SWEEP_SECONDS = 600
     " which is as old as a commit may take and clocks may differ.",
 )
 @click.option("--wait", is_flag=True, help="Wait until the moment can be read; without --as-of, the moment is now.")
-@click.option("--detach", is_flag=True, help="Leave the work to a worker, which writes FILE on its own machine.")
+@detach_option("Leave the work to a worker, which writes FILE on its own machine.")
 @prints(ARCHIVE)
-@click.pass_obj
 def export_realm_command(
     session: CliSession, realm_id: str, file: Path, as_of: Micros | None, wait: bool, detach: bool
 ) -> None:
@@ -64,20 +129,17 @@ def export_realm_command(
             EXPORT, realm=realm.id, realm_key=realm.key, subject=arguments["file"], arguments=arguments, due=due
         )
         _check_same(store, submitted, arguments)
-        if detach:
-            session.show(TASK, TaskQueue(store).read_task(submitted.id))
-            return
-        ended = run_task_here(session, store, submitted.id, lambda claim: run_export(store, claim))
-        session.show(ARCHIVE, ended.value.outcome or {})
+        outcome = run_or_detach(session, store, submitted.id, run_export, detach=detach)
+    if outcome is not None:
+        session.show(ARCHIVE, outcome)
 
 
 @click.command(name="import")
-@click.argument("file", metavar="FILE", type=_FILE)
-@click.argument("realm_id", metavar="REALM")
+@click.argument("file", metavar="FILE", type=NEW_FILE)
+@realm_argument
 @click.option("--inactive", is_flag=True, help="Leave the new realm INACTIVE; `headwater realm activate` lets it serve users.")
-@click.option("--detach", is_flag=True, help="Leave the work to a worker, which reads FILE on its own machine.")
+@detach_option("Leave the work to a worker, which reads FILE on its own machine.")
 @prints(LOADED)
-@click.pass_obj
 def import_realm_command(session: CliSession, file: Path, realm_id: str, inactive: bool, detach: bool) -> None:
     """Create a realm from an archive. After an interruption, run the same command to continue.
 
@@ -88,15 +150,13 @@ def import_realm_command(session: CliSession, file: Path, realm_id: str, inactiv
         read_archive_manifest(file)
     with session.create_store() as store:
         arguments = file_arguments(file, is_here=not detach) | {"inactive": inactive}
-        if not any(seen.value.is_active for seen in TaskQueue(store).list_tasks(kind=LOAD, realm=realm_id)):
+        if not any(task.value.is_active for task in TaskQueue(store).list_tasks(kind=LOAD, realm=realm_id)):
             check_loadable(RealmRegistry(store).find_realm(realm_id))  # an import under way may be further than that
         submitted = TaskQueue(store).submit_task(LOAD, realm=realm_id, arguments=arguments)
         _check_same(store, submitted, arguments)
-        if detach:
-            session.show(TASK, TaskQueue(store).read_task(submitted.id))
-            return
-        ended = run_task_here(session, store, submitted.id, lambda claim: run_load(store, claim))
-        session.show(LOADED, ended.value.outcome or {})
+        outcome = run_or_detach(session, store, submitted.id, run_load, detach=detach)
+    if outcome is not None:
+        session.show(LOADED, outcome)
 
 
 def _ready(session: CliSession, store: Store, time: Micros | None, *, wait: bool, detach: bool) -> Micros | None:
@@ -131,15 +191,13 @@ def _await_sweep(session: CliSession, store: Store, realm: Realm, time: Micros |
 
 def _check_same(store: Store, submitted: SubmittedTask, arguments: Mapping[str, Any]) -> None:
     """Refuse when the task that is under way has other arguments than this command."""
-    task = TaskQueue(store).read_task(submitted.id).value
-    if task.arguments | {"host": ""} != {**arguments, "host": ""}:
-        raise RefusedError(
-            f"task {id_text(submitted.id)} ({task}) is under way with {task.arguments}: wait for it, or cancel it"
-        )
+    task = TaskQueue(store).read_task(submitted.id)
+    if task.value.arguments | {"host": ""} != {**arguments, "host": ""}:
+        raise other_task_error(task)
 
 
 @click.command(name="restore")
-@click.argument("realm_id", metavar="REALM")
+@realm_argument
 @click.argument("reference", metavar="[REFERENCE]", required=False, default="")
 @click.option(
     "--to",
@@ -153,11 +211,11 @@ def _check_same(store: Store, submitted: SubmittedTask, arguments: Mapping[str, 
 @click.option("--dry-run", is_flag=True, help="Show the plan, and write nothing.")
 @confirm_option("REALM")
 @author_option
-@click.option("--detach", is_flag=True, help="Leave the work to a worker instead of doing it here.")
+@detach_option()
 @prints(RESTORATION, many=True)
-@click.pass_context
 def restore_command(
-    ctx: click.Context,
+    session: CliSession,
+    /,
     realm_id: str,
     reference: str,
     aim: str,
@@ -166,19 +224,18 @@ def restore_command(
     confirm: str | None,
     detach: bool,
     author: str | None,
-) -> None:
+) -> int:
     """Restore a realm to an earlier state. REFERENCE is a branch or tag such as lake/main, a catalog, or a reference such as grants;
     without it, the whole realm is restored.
 
     History is kept: the restore adds a new commit to each reference. Exit code 8 if a table stays away because others have its
     files by now.
     """
-    session = ctx.ensure_object(CliSession)
     if dry_run and detach:
         raise click.UsageError("--dry-run is done here: omit --detach")
     with session.open_store() as store:
         realms = RealmRegistry(store)
-        found = realms.read_realm(realm_id)
+        realm = realms.read_realm(realm_id)
         request = RestoreRequest(
             reference=reference, aim=RestoreTarget.from_text(aim, store.clock.now()), prune=prune, author=author or person()
         )
@@ -191,27 +248,23 @@ def restore_command(
                 session.say("nothing is to be restored")
             elif not dry_run:
                 raise RefusedError(f"nothing was restored: repeat the realm's id with --confirm {realm_id} to go ahead")
-            return
-        task = _submit(store, found, request)
-        if detach:
-            session.show(TASK, TaskQueue(store).read_task(task))
-            return
-        outcome = run_task_here(session, store, task, lambda claim: run_restore(store, claim)).value.outcome or {}
+            return 0
+        outcome = run_or_detach(session, store, _submit(store, realm, request), run_restore, detach=detach)
+    if outcome is None:
+        return 0
     _show(session, outcome["steps"])
     for sentence in (*outcome["stayedAway"], *outcome["notes"]):
         session.warn(sentence)
-    ctx.exit(FINDINGS if outcome["conflicts"] else 0)
+    return FINDINGS if outcome["conflicts"] else 0
 
 
 def _submit(store: Store, realm: Realm, request: RestoreRequest) -> ObjectId:
     tasks, arguments = TaskQueue(store), request.arguments()
     submitted = tasks.submit_task(RESTORE, realm=realm.id, realm_key=realm.key, subject=request.reference, arguments=arguments)
-    task = tasks.read_task(submitted.id).value
-    if not request.is_same(task.arguments):
-        raise RefusedError(
-            f"task {id_text(submitted.id)} ({task}) is under way with {task.arguments}: wait for it, or cancel it"
-        )
-    return submitted.id
+    task = tasks.read_task(submitted.id)
+    if not request.is_same(task.value.arguments):
+        raise other_task_error(task)
+    return task.id
 
 
 def _show(session: CliSession, steps: Sequence[Mapping[str, Any]]) -> None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
 import click
 
-from headwater.catalogs import Catalog, CatalogFields
-from headwater.cli.cli_session import CliSession, opened_catalogs
-from headwater.cli.command_options import DURATION, confirm_option, prints, properties_option
+from headwater.catalogs import Catalog, CatalogDefinition, CatalogFields
+from headwater.cli.cli_session import CliSession, ResultView, ViewField, duration_field, opened_catalogs, time_after, time_field
+from headwater.cli.command_options import catalog_arguments, confirm_option, prints, properties_option, realm_argument
 from headwater.cli.content_commands import (
     commit_log_command,
     content_command,
@@ -16,16 +20,114 @@ from headwater.cli.content_commands import (
     tables_command,
 )
 from headwater.cli.merge_commands import merge_command, transplant_command
+from headwater.cli.realm_commands import manager_field
 from headwater.cli.ref_commands import branch, tag
-from headwater.cli.result_output import time_after
-from headwater.cli.result_views import CATALOG, DELETED_CATALOG, DELETION_PLAN, CatalogRow, DeletionPlan
+from headwater.console import DURATION
 from headwater.errors import RefusedError
 
 
-@click.group(name="catalog")
-def catalog() -> None:
-    """List, create and delete catalogs, and manage their branches and tags."""
+@dataclass(frozen=True, slots=True)
+class CatalogRow:
+    """A catalog of a realm."""
 
+    realm: str
+    definition: CatalogDefinition
+
+
+def _imports(row: CatalogRow) -> list[dict[str, Any]]:
+    definition = row.definition
+    return [
+        {
+            "name": spec.name,
+            "locations": list(spec.locations),
+            "mode": spec.mode,
+            "schedule": spec.schedule,
+            "include": list(spec.include),
+            "exclude": list(spec.exclude),
+            "done": definition.imported.get(spec.name) == spec.digest(),
+        }
+        for spec in definition.imports
+    ]
+
+
+CATALOG: ResultView[CatalogRow] = ResultView(
+    "catalog",
+    "catalogs",
+    (
+        ViewField("realm", "the realm's id", header="REALM"),
+        ViewField("name", "unique in its realm", "definition.name", "CATALOG"),
+        ViewField("id", "never used again, also not by a later catalog of the same name", "definition.id"),
+        ViewField("state", "ACTIVE or DELETED", "definition.state"),
+        ViewField("baseLocation", "where its tables are kept", "definition.base_location", "BASE LOCATION"),
+        ViewField("allowedLocations", "other places that tables may lie in", "definition.allowed_locations"),
+        ViewField("defaultBranch", "the branch that is meant where none is named", "definition.default_branch", "BRANCH"),
+        ViewField(
+            "imports",
+            "tables that lie somewhere already",
+            _imports,
+            inside={
+                "[].name": "unique in its catalog",
+                "[].locations": "where tables are looked for",
+                "[].mode": "once or sync",
+                "[].schedule": "a cron expression; null: daily, if its mode is sync",
+                "[].include": "patterns of the keys that are wanted; empty: all",
+                "[].exclude": "patterns of the keys that are not",
+                "[].done": "it has been carried out as it stands here",
+            },
+        ),
+        ViewField("properties", "free names and values", "definition.properties"),
+        ViewField("created", "when it was created", "definition.created", "CREATED", time_field),
+        ViewField("updated", "when its definition was last changed", "definition.updated", form=time_field),
+        ViewField("deletionPolicy", "Retain or Purge, when its resource is deleted", "definition.deletion_policy"),
+        ViewField("deletionProtection", "it cannot be deleted", "definition.deletion_protection"),
+        ViewField(
+            "hold",
+            "how long it can come back once deleted; null is the setting",
+            "definition.hold_seconds",
+            form=duration_field,
+        ),
+        ViewField(
+            "heldUntil",
+            "a deleted one: it is purged after that; null: being purged",
+            "definition.held_until",
+            form=time_after,
+        ),
+        manager_field("definition.manager"),
+    ),
+)
+
+DELETED_CATALOG = CATALOG.with_columns(
+    realm="REALM", name="CATALOG", id="ID", baseLocation="BASE LOCATION", updated="DELETED", heldUntil="HELD UNTIL"
+)
+"""Deleted catalogs, perhaps several of one name: the id identifies the one to undelete."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeletionPlan:
+    """The content that the deletion of a catalog would remove."""
+
+    realm: str
+    definition: CatalogDefinition
+    branches: Sequence[str]
+    tags: Sequence[str]
+    keys: int
+
+
+DELETION_PLAN: ResultView[DeletionPlan] = ResultView(
+    "deletion plan",
+    "deletion plans",
+    (
+        ViewField("realm", "the realm's id"),
+        ViewField("name", "the catalog", "definition.name"),
+        ViewField("deletionProtection", "it cannot be deleted", "definition.deletion_protection"),
+        ViewField("hold", "how long it can come back; null is the setting", "definition.hold_seconds", form=duration_field),
+        ViewField("branches", "all these go"),
+        ViewField("tags", "all these go"),
+        ViewField("keys", "keys on the default branch"),
+    ),
+)
+
+catalog = click.Group("catalog", help="List, create and delete catalogs, and manage their branches and tags.")
 
 for _command in (
     branch,
@@ -43,23 +145,20 @@ for _command in (
 
 
 @catalog.command(name="list")
-@click.argument("realm_id", metavar="REALM")
+@realm_argument
 @click.option("--deleted", is_flag=True, help="List deleted catalogs that can still be undeleted.")
 @prints(CATALOG, many=True)
-@click.pass_obj
 def list_catalogs_command(session: CliSession, realm_id: str, deleted: bool) -> None:
     """List the catalogs of a realm."""
     with opened_catalogs(session, realm_id) as catalogs:
-        found = catalogs.list_deleted() if deleted else catalogs.list_catalogs()
-        session.show_all(DELETED_CATALOG if deleted else CATALOG, [CatalogRow(realm_id, definition) for definition in found])
-        session.warn_of(found)
+        listed = catalogs.list_deleted() if deleted else catalogs.list_catalogs()
+        session.show_all(DELETED_CATALOG if deleted else CATALOG, [CatalogRow(realm_id, definition) for definition in listed])
+        session.warn_of(listed)
 
 
 @catalog.command(name="show")
-@click.argument("realm_id", metavar="REALM")
-@click.argument("name", metavar="CATALOG")
+@catalog_arguments
 @prints(CATALOG)
-@click.pass_obj
 def show_catalog_command(session: CliSession, realm_id: str, name: str) -> None:
     """Show everything about one catalog."""
     with opened_catalogs(session, realm_id) as catalogs:
@@ -67,8 +166,7 @@ def show_catalog_command(session: CliSession, realm_id: str, name: str) -> None:
 
 
 @catalog.command(name="create")
-@click.argument("realm_id", metavar="REALM")
-@click.argument("name", metavar="CATALOG")
+@catalog_arguments
 @click.option("--base-location", metavar="URL", required=True, help="Where its tables are kept, such as s3://lake/.")
 @click.option(
     "--allowed-location", "allowed", metavar="URL", multiple=True, help="Another place that tables may lie in; may be repeated."
@@ -85,7 +183,6 @@ def show_catalog_command(session: CliSession, realm_id: str, name: str) -> None:
 )
 @properties_option
 @prints(CATALOG)
-@click.pass_obj
 def create_catalog_command(
     session: CliSession,
     realm_id: str,
@@ -108,10 +205,8 @@ def create_catalog_command(
 
 
 @catalog.command(name="release")
-@click.argument("realm_id", metavar="REALM")
-@click.argument("name", metavar="CATALOG")
+@catalog_arguments
 @prints(CATALOG)
-@click.pass_obj
 def release_catalog_command(session: CliSession, realm_id: str, name: str) -> None:
     """Forget which resource manages, or last managed, a catalog, so that any Catalog of its realm can take it over.
 
@@ -123,11 +218,9 @@ def release_catalog_command(session: CliSession, realm_id: str, name: str) -> No
 
 
 @catalog.command(name="delete")
-@click.argument("realm_id", metavar="REALM")
-@click.argument("name", metavar="CATALOG")
+@catalog_arguments
 @confirm_option("REALM/CATALOG")
 @prints(DELETION_PLAN)
-@click.pass_obj
 def delete_catalog_command(session: CliSession, realm_id: str, name: str, confirm: str | None) -> None:
     """Delete a catalog with all its branches and tags. The files of its tables are not touched.
 
@@ -144,13 +237,11 @@ def delete_catalog_command(session: CliSession, realm_id: str, name: str, confir
 
 
 @catalog.command(name="undelete")
-@click.argument("realm_id", metavar="REALM")
-@click.argument("name", metavar="CATALOG")
+@catalog_arguments
 @click.option(
     "--as", "new_name", metavar="NAME", help="The name to undelete it under, if another catalog has its own name now."
 )
 @prints(CATALOG)
-@click.pass_obj
 def undelete_catalog_command(session: CliSession, realm_id: str, name: str, new_name: str | None) -> None:
     """Undelete a catalog: the one of that name that was deleted last, or the one with that id."""
     with opened_catalogs(session, realm_id) as catalogs:
@@ -158,11 +249,9 @@ def undelete_catalog_command(session: CliSession, realm_id: str, name: str, new_
 
 
 @catalog.command(name="purge")
-@click.argument("realm_id", metavar="REALM")
-@click.argument("name", metavar="CATALOG")
+@catalog_arguments
 @confirm_option("REALM/CATALOG")
 @prints(CATALOG)
-@click.pass_obj
 def purge_catalog_command(session: CliSession, realm_id: str, name: str, confirm: str | None) -> None:
     """End the hold of a deleted catalog (by its name or id) now. There is no way back; collections remove what it held."""
     with opened_catalogs(session, realm_id) as catalogs:

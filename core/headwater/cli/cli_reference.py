@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import click
 
 from headwater.cli.application import main
-from headwater.cli.cli_session import EXIT_CODES
-from headwater.cli.result_views import ALL
+from headwater.cli.apply_command import APPLIED
+from headwater.cli.backup_commands import ARCHIVE, LOADED, RESTORATION
+from headwater.cli.catalog_commands import CATALOG, DELETION_PLAN
+from headwater.cli.cli_session import EXIT_CODES, ResultView
+from headwater.cli.content_commands import CHANGE, COMMIT, CONTENT, ENTRY, KEY_CHANGE
+from headwater.cli.credentials_commands import ROOT
+from headwater.cli.fsck_command import FINDING, STEP
+from headwater.cli.gc_commands import COLLECTION, EXPLANATION, RUN, RUN_TYPE
+from headwater.cli.import_commands import IMPORT
+from headwater.cli.merge_commands import MERGE
+from headwater.cli.realm_commands import PURGE_PLAN, REALM
+from headwater.cli.ref_commands import DELETED_REFERENCE, NAMED_REFERENCE
+from headwater.cli.store_commands import STORE, VERSION
+from headwater.cli.task_views import TASK, TASK_FIGURES
 
 _INTRODUCTION = """\
 # Command line
@@ -48,6 +60,39 @@ A filter that fits nothing, such as `task list --realm`, is an empty list and 0.
 """
 
 
+RESULTS: tuple[ResultView[Any], ...] = (
+    APPLIED,
+    REALM,
+    ROOT,
+    PURGE_PLAN,
+    ARCHIVE,
+    LOADED,
+    RESTORATION,
+    CATALOG,
+    DELETION_PLAN,
+    ENTRY,
+    CONTENT,
+    COMMIT,
+    KEY_CHANGE,
+    CHANGE,
+    MERGE,
+    NAMED_REFERENCE,
+    DELETED_REFERENCE,
+    IMPORT,
+    COLLECTION,
+    RUN,
+    RUN_TYPE,
+    EXPLANATION,
+    FINDING,
+    STEP,
+    TASK,
+    TASK_FIGURES,
+    STORE,
+    VERSION,
+)
+"""Every kind of result of this package, in the order of the page."""
+
+
 class CommandSection(Protocol):
     """One section of the page."""
 
@@ -83,7 +128,7 @@ def results() -> list[CommandResult]:
     root = click.Context(main, info_name="headwater")
     commands = [main.get_command(root, name) for name in main.list_commands(root)]
     printed = [command.callback.__dict__.get("printed") for command in commands if command is not None and command.callback]
-    return [*ALL, *(one.view for one in printed if one is not None and one.view not in ALL)]
+    return [*RESULTS, *(form.view for form in printed if form is not None and form.view not in RESULTS)]
 
 
 def _exit_codes() -> str:

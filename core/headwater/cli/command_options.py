@@ -1,4 +1,4 @@
-"""Options that many commands share, the conversion of their texts to values, and the user as the default author."""
+"""Arguments and options that many commands share, the conversion of their texts to values, and the user as the default author."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ import getpass
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
 from headwater.catalogs import HEADWATER, ContentKey, parse_revspec
-from headwater.cli.cli_session import OUTPUTS, CliSession
-from headwater.cli.result_output import ResultView
+from headwater.cli.cli_session import ResultView
 from headwater.clock import Micros, SystemClock
+from headwater.console import ParsedType, option_group, output_option
 from headwater.errors import RefusedError
 from headwater.restore import RestoreTarget
 from headwater.settings import is_duration, parse_duration
@@ -23,99 +24,45 @@ F = TypeVar("F", bound=Callable[..., Any])
 _LAST_SECOND = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
 
 
-class _Id(click.ParamType[ObjectId]):
-    name = "id"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> ObjectId:
-        try:
-            return id_of(value)
-        except RefusedError as wrong:
-            self.fail(str(wrong), param, ctx)
-
-
-class _IdOrRef(click.ParamType[ObjectId | str]):
+def _id_or_ref(text: str) -> ObjectId | str:
     """An object's id, or CATALOG/REF as a text, which alone has a slash."""
-
-    name = "id"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> ObjectId | str:
-        return value if isinstance(value, str) and "/" in value else ID.convert(value, param, ctx)
+    return text if "/" in text else id_of(text)
 
 
-class _Ref(click.ParamType[str]):
+def _revspec(text: str) -> str:
     """A branch, tag or commit, or an ancestor of one. The syntax is checked here, its existence by the store."""
-
-    name = "ref"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        try:
-            return parse_revspec(str(value)).text
-        except RefusedError as wrong:
-            self.fail(str(wrong), param, ctx)
+    return parse_revspec(text).text
 
 
-class _Key(click.ParamType[ContentKey]):
-    name = "key"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> ContentKey:
-        try:
-            return ContentKey.parse(str(value))
-        except RefusedError as wrong:
-            self.fail(str(wrong), param, ctx)
-
-
-class _Aim(click.ParamType[str]):
+def _aim(text: str) -> str:
     """The target of a restore: a commit, or a time in the past."""
-
-    name = "aim"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        try:
-            RestoreTarget.from_text(str(value), SystemClock().now())
-        except RefusedError as wrong:
-            self.fail(str(wrong), param, ctx)
-        return str(value)
+    RestoreTarget.from_text(text, SystemClock().now())
+    return text
 
 
-class _Duration(click.ParamType[float]):
-    name = "duration"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        try:
-            return parse_duration(value)
-        except RefusedError as wrong:
-            self.fail(str(wrong), param, ctx)
-
-
-class _Time(click.ParamType[Micros]):
-    """A time, in UTC unless it names a zone, or a duration before now by the clock of this machine.
-
-    is_end        a time without a fraction is the end of its second, for that is how times are printed, and a date that of its day
-    """
-
-    name = "time"
-
-    def __init__(self, *, is_end: bool = False) -> None:
-        self._is_end = is_end
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Micros:
-        text = str(value)
-        try:
-            micros = SystemClock().wall() - round(parse_duration(text) * 1_000_000) if is_duration(text) else self._told(text)
-        except RefusedError as wrong:
-            self.fail(str(wrong), param, ctx)
-        except ValueError:
-            self.fail(f"{text!r} is not a valid time: write it as 2026-05-28T20:26:40Z, or 90m for as long ago", param, ctx)
-        if not 0 <= micros < _LAST_SECOND * 1_000_000:
-            self.fail(f"{text!r} is not a time that a store can hold: those are from 1970 to 9999", param, ctx)
-        return Micros(micros)
-
-    def _told(self, text: str) -> int:
+def _time(text: str) -> Micros:
+    """A time, in UTC unless it names a zone, or a duration before now by the clock of this machine."""
+    if is_duration(text):
+        return _storable(text, SystemClock().wall() - round(parse_duration(text) * 1_000_000))
+    try:
         time = datetime.fromisoformat(text)
-        micros = round((time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp() * 1_000_000)
-        if not self._is_end or {".", ","} & set(text):
-            return micros
-        return micros + (86_400 if _is_date(text) else 1) * 1_000_000 - 1
+        return _storable(text, round((time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp() * 1_000_000))
+    except ValueError:
+        raise RefusedError(f"{text!r} is not a valid time: write it as 2026-05-28T20:26:40Z, or 90m for as long ago") from None
+
+
+def _end_time(text: str) -> Micros:
+    """A time without a fraction is the end of its second, for that is how times are printed, and a date that of its day."""
+    time = _time(text)
+    if is_duration(text) or {".", ","} & set(text):
+        return time
+    return _storable(text, time + (86_400 if _is_date(text) else 1) * 1_000_000 - 1)
+
+
+def _storable(text: str, micros: int) -> Micros:
+    if not 0 <= micros < _LAST_SECOND * 1_000_000:
+        raise RefusedError(f"{text!r} is not a time that a store can hold: those are from 1970 to 9999")
+    return Micros(micros)
 
 
 def _is_date(text: str) -> bool:
@@ -126,30 +73,18 @@ def _is_date(text: str) -> bool:
     return True
 
 
-AIM = _Aim()
-ID = _Id()
-ID_OR_REF = _IdOrRef()
-KEY = _Key()
-REF = _Ref()
-DURATION = _Duration()
-TIME = _Time()
-END_TIME = _Time(is_end=True)
+AIM = ParsedType("aim", _aim)
+ID = ParsedType("id", id_of)
+ID_OR_REF = ParsedType("id", _id_or_ref)
+KEY = ParsedType("key", ContentKey.parse)
+REF = ParsedType("ref", _revspec)
+TIME = ParsedType("time", _time)
+END_TIME = ParsedType("time", _end_time)
+NEW_FILE = click.Path(dir_okay=False, path_type=Path)
 
 
-def _set_output(ctx: click.Context, parameter: click.Parameter, value: Any) -> None:
-    if value is not None:
-        ctx.ensure_object(CliSession).output = value
-
-
-output_option: Callable[[F], F] = click.option(
-    "-o",
-    "--output",
-    type=click.Choice(OUTPUTS),
-    callback=_set_output,
-    expose_value=False,
-    help="How to print results: table (default), json or yaml.",
-)
-"""The option of the root and of every command that prints results: it may come before or after the command's name."""
+realm_argument = click.argument("realm_id", metavar="REALM")
+catalog_arguments = option_group(realm_argument, click.argument("name", metavar="CATALOG"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,24 +95,29 @@ class PrintedForm:
     many: bool
 
 
-def prints(view: ResultView[Any], *, many: bool = False) -> Callable[[F], F]:
-    """Add ``-o`` to a command, and record for the documentation what it prints. Put it right above ``click.pass_obj``."""
+def prints(view: ResultView[Any], *, many: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Hand the session to a command that prints results, add ``-o``, and record for the documentation what it prints."""
 
-    def decorate(function: F) -> F:
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         function.__dict__["printed"] = PrintedForm(view, many)
-        return output_option(function)
+        return output_option(click.pass_obj(function))
 
     return decorate
 
 
-def _read_properties(ctx: click.Context, parameter: click.Parameter, values: Sequence[str]) -> dict[str, str]:
-    properties = {}
-    for text in values:
-        name, sign, value = text.partition("=")
+def limit_option(default: int) -> Callable[[F], F]:
+    return click.option(
+        "--limit", metavar="COUNT", type=click.IntRange(min=1), default=default, show_default=True, help="At most so many."
+    )
+
+
+def read_pairs(ctx: click.Context, parameter: click.Parameter, texts: Sequence[str]) -> list[tuple[str, str]]:
+    """The names and values of texts such as NAME=VALUE."""
+    pairs = [text.partition("=") for text in texts]
+    for text, (name, sign, _) in zip(texts, pairs, strict=True):
         if not sign or not name:
             raise click.BadParameter(f"{text!r} is not of the form NAME=VALUE", ctx, parameter)
-        properties[name] = value
-    return properties
+    return [(name, value) for name, _, value in pairs]
 
 
 properties_option: Callable[[F], F] = click.option(
@@ -185,7 +125,7 @@ properties_option: Callable[[F], F] = click.option(
     "properties",
     metavar="NAME=VALUE",
     multiple=True,
-    callback=_read_properties,
+    callback=lambda ctx, parameter, texts: dict(read_pairs(ctx, parameter, texts)),
     help="A property; may be repeated.",
 )
 
@@ -197,7 +137,11 @@ def confirm_option(what: str) -> Callable[[F], F]:
     )
 
 
-def author_option(function: Callable[..., Any]) -> Callable[..., Any]:
+def detach_option(help_text: str = "Leave the work to a worker instead of doing it here.") -> Callable[[F], F]:
+    return click.option("--detach", is_flag=True, help=help_text)
+
+
+def author_option(function: F) -> F:
     """``--author NAME``, as the argument ``author``."""
     return click.option("--author", metavar="NAME", help="Who asks for it, noted in the commits; default is the user.")(
         function

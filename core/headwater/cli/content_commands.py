@@ -2,66 +2,242 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any
 from uuid import UUID
 
 import click
+import msgspec
 
-from headwater.catalogs import Catalog, CatalogLog, ContentKey, ContentType, KeyHistory, LogFilter, Namespace
-from headwater.cli.cli_session import CliSession, opened_catalog
-from headwater.cli.command_options import END_TIME, KEY, REF, TIME, prints
-from headwater.cli.content_views import CHANGE, COMMIT, CONTENT, ENTRY, KEY_CHANGE, ContentRow
+from headwater.catalogs import (
+    Catalog,
+    CatalogLog,
+    CommittedOperation,
+    Content,
+    ContentChange,
+    ContentEntry,
+    ContentKey,
+    ContentType,
+    ContentValue,
+    KeyChange,
+    KeyHistory,
+    LogEntry,
+    LogFilter,
+    Namespace,
+    content_type_of,
+)
+from headwater.cli.cli_session import (
+    CliSession,
+    ResultView,
+    ViewField,
+    identifier,
+    list_of,
+    opened_catalog,
+    text_field,
+    time_field,
+)
+from headwater.cli.command_options import END_TIME, KEY, REF, TIME, catalog_arguments, limit_option, prints
 from headwater.commits import LogEnd
+from headwater.console import option_group
 from headwater.errors import NotFoundError, RefusedError
 from headwater.store import id_text
 
-F = TypeVar("F", bound=Callable[..., Any])
+
+def _content_type(kind: ContentType | int | None) -> str | None:
+    return kind.name if isinstance(kind, ContentType) else None if kind is None else f"type {kind}"
 
 
-_REF = "Branch, tag, commit, or a way back such as main~2; default is the default branch."
+_KEY = "as in a [content](#content)"
+
+ENTRY: ResultView[ContentEntry] = ResultView(
+    "content",
+    "contents",
+    (
+        ViewField("key", "names joined by dots; a dot inside a name has a backslash before it", header="KEY", form=str),
+        ViewField("elements", "the names", "key.elements"),
+        ViewField("type", "ICEBERG_TABLE, DELTA_LAKE_TABLE, ICEBERG_VIEW, NAMESPACE or UDF", header="TYPE", form=_content_type),
+        ViewField("contentId", "survives renames", header="CONTENT ID", form=str),
+    ),
+)
 
 
-def ref_option(function: F) -> F:
-    return click.option("--ref", metavar="REF", type=REF, help=_REF)(function)
+def _operation(operation: CommittedOperation) -> dict[str, Any]:
+    return {
+        "action": operation.action,
+        "key": str(operation.key),
+        "type": _content_type(operation.type),
+        "contentId": text_field(operation.content_id),
+    }
 
 
-def range_options(function: F) -> F:
-    """``--prefix``, ``--from``, ``--to``, ``--limit`` and ``--after``: which keys, and how many at a time."""
-    options = (
-        click.option("--prefix", metavar="KEY", type=KEY, help="Only what stands below this namespace, such as sales.eu."),
-        click.option("--from", "start", metavar="KEY", type=KEY, help="Only this key and those after it."),
-        click.option("--to", "end", metavar="KEY", type=KEY, help="Only keys before this one."),
-        click.option("--limit", metavar="COUNT", type=click.IntRange(min=1), help="At most so many; default is all."),
-        click.option(
-            "--after", "token", metavar="TOKEN", help="Continue a listing that printed this token, in the same state."
+COMMIT: ResultView[LogEntry] = ResultView(
+    "commit",
+    "commits",
+    (
+        ViewField("hash", "the commit's id", header="COMMIT"),
+        ViewField("seq", "1 for the first, then one more each", header="SEQ"),
+        ViewField("time", "when it was made", header="TIME", form=time_field),
+        ViewField("authors", "who made it", "meta.authors", "AUTHORS"),
+        ViewField("changes", "how many keys it changed", "operations", "CHANGES", len),
+        ViewField("message", "why", header="MESSAGE"),
+        ViewField("signedOffBy", "who signed it off", "meta.signed_off_by"),
+        ViewField(
+            "properties", "free names, each with its values", lambda c: {n: list(v) for n, v in c.meta.properties.items()}
         ),
-    )
-    for option in reversed(options):
-        function = option(function)
-    return function
+        ViewField(
+            "authorTime", "when its author made it, where that was earlier; null: then", "meta.author_time", form=time_field
+        ),
+        ViewField("parent", "the commit before; null: it is the first", form=identifier),
+        ViewField("merged", "heads that were merged in", "meta.merged", form=list_of(identifier)),
+        ViewField(
+            "operations",
+            "what it did to each key",
+            form=list_of(_operation),
+            inside={
+                "[].action": "PUT or DELETE",
+                "[].key": _KEY,
+                "[].type": f"{_KEY}; null where it was removed",
+                "[].contentId": "null where it was removed",
+            },
+        ),
+    ),
+)
 
 
-def within_option(function: F) -> F:
-    return click.option(
-        "--within",
-        metavar="COUNT",
-        type=click.IntRange(min=1),
-        default=10_000,
-        show_default=True,
-        help="Look at so many commits at most.",
-    )(function)
+@dataclass(frozen=True, slots=True)
+class ContentRow:
+    """A content with the key under which it was read."""
+
+    key: ContentKey
+    content: Content
+
+
+def _fields(content: Content) -> dict[str, Any]:
+    """Returns all fields of a content except its id, named as in JSON."""
+    names = (field.name for field in msgspec.structs.fields(type(content)) if field.name not in ("id", "unknown"))
+    return {_camel_case(name): msgspec.to_builtins(getattr(content, name)) for name in names}
+
+
+def _camel_case(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(word.capitalize() for word in rest)
+
+
+CONTENT: ResultView[ContentRow] = ResultView(
+    "content in full",
+    "contents",
+    (
+        ViewField("key", _KEY, header="KEY", form=str),
+        ViewField("type", _KEY, lambda c: _content_type(content_type_of(c.content)), "TYPE"),
+        ViewField("contentId", "survives renames", "content.id", "CONTENT ID", text_field),
+        ViewField(
+            "fields",
+            "what its type has; null: not given",
+            "content",
+            form=_fields,
+            inside={
+                ".metadataLocation": "of an Iceberg table or view, or a function: where its metadata lies",
+                ".snapshotId": "of an Iceberg table; -1: it has no snapshot",
+                ".schemaId": "of an Iceberg table or view",
+                ".specId": "of an Iceberg table: its partition spec",
+                ".sortOrderId": "of an Iceberg table",
+                ".tableUuid": "of an Iceberg table",
+                ".versionId": "of an Iceberg view, or a function",
+                ".viewUuid": "of an Iceberg view",
+                ".metadataLocationHistory": "of a Delta Lake table, newest first as its writer gave it",
+                ".checkpointLocationHistory": "of a Delta Lake table",
+                ".lastCheckpoint": "of a Delta Lake table",
+                ".properties": "of a namespace",
+                ".signatureId": "of a function",
+                ".sqlText": "of a view or function of an old client",
+                ".dialect": "of a view or function of an old client",
+            },
+        ),
+    ),
+)
+
+
+def _value(value: ContentValue | None) -> dict[str, Any] | None:
+    if value is None:
+        return None
+    return {"type": _content_type(value.type), "contentId": str(value.content_id), "digest": value.digest.hex()}
+
+
+_VALUE = {".type": _KEY, ".contentId": "survives renames", ".digest": "equal for equal content"}
+
+KEY_CHANGE: ResultView[KeyChange] = ResultView(
+    "change of one content",
+    "changes",
+    (
+        ViewField("hash", "the commit that made it", "entry.hash", "COMMIT"),
+        ViewField("time", "when it was made", "entry.time", "TIME", time_field),
+        ViewField(
+            "action",
+            "CREATED, CHANGED, RENAMED or DELETED; PUT where the commit before was collected, so that the change is unknown",
+            header="ACTION",
+        ),
+        ViewField("key", "where it stood afterwards; a deleted one: before", header="KEY", form=str),
+        ViewField("renamedFrom", "where it stood before, if that was elsewhere", header="FROM", form=text_field),
+        ViewField("value", "what it was afterwards; null: deleted", form=_value, inside=_VALUE),
+        ViewField("authors", "who made the commit", "entry.meta.authors", "AUTHORS"),
+        ViewField("message", "why", "entry.message", "MESSAGE"),
+    ),
+)
+
+
+def _changed_type(change: ContentChange) -> str | None:
+    value = change.after or change.before
+    assert value is not None  # a key that holds nothing on either side does not differ
+    return _content_type(value.type)
+
+
+CHANGE: ResultView[ContentChange] = ResultView(
+    "difference",
+    "differences",
+    (
+        ViewField("action", "ADDED, REMOVED or CHANGED", header="ACTION"),
+        ViewField("key", _KEY, header="KEY", form=str),
+        ViewField("type", "of what it holds afterwards, or held before", _changed_type, "TYPE"),
+        ViewField("renamedFrom", "where the content from after stood before", header="RENAMED FROM", form=text_field),
+        ViewField("renamedTo", "where the content from before stands afterwards", header="RENAMED TO", form=text_field),
+        ViewField("before", "what the key held; null: nothing", form=_value, inside=_VALUE),
+        ViewField("after", "what it holds; null: nothing", form=_value, inside=_VALUE),
+    ),
+)
+
+ref_option = click.option(
+    "--ref",
+    metavar="REF",
+    type=REF,
+    help="Branch, tag, commit, or a way back such as main~2; default is the default branch.",
+)
+
+range_options = option_group(
+    click.option("--prefix", metavar="KEY", type=KEY, help="Only what stands below this namespace, such as sales.eu."),
+    click.option("--from", "start", metavar="KEY", type=KEY, help="Only this key and those after it."),
+    click.option("--to", "end", metavar="KEY", type=KEY, help="Only keys before this one."),
+    click.option("--limit", metavar="COUNT", type=click.IntRange(min=1), help="At most so many; default is all."),
+    click.option("--after", "token", metavar="TOKEN", help="Continue a listing that printed this token, in the same state."),
+)
+
+within_option = click.option(
+    "--within",
+    metavar="COUNT",
+    type=click.IntRange(min=1),
+    default=10_000,
+    show_default=True,
+    help="Look at so many commits at most.",
+)
 
 
 @click.command(name="tables")
-@click.argument("realm_id", metavar="REALM")
-@click.argument("name", metavar="CATALOG")
+@catalog_arguments
 @ref_option
 @range_options
 @click.option("--reverse", is_flag=True, help="Begin with the last key.")
 @prints(ENTRY, many=True)
-@click.pass_obj
 def tables_command(
     session: CliSession,
     /,
@@ -82,22 +258,20 @@ def tables_command(
 
 
 @click.command(name="content")
-@click.argument("realm_id", metavar="REALM")
-@click.argument("name", metavar="CATALOG")
+@catalog_arguments
 @click.argument("keys", metavar="KEY...", type=KEY, nargs=-1, required=True)
 @ref_option
 @click.option(
     "--metadata", is_flag=True, help="Print the metadata document of an Iceberg table or view, rebuilt with equal values."
 )
 @prints(CONTENT, many=True)
-@click.pass_obj
 def content_command(
     session: CliSession, realm_id: str, name: str, keys: tuple[ContentKey, ...], ref: str | None, metadata: bool
 ) -> None:
     """Show all that is known of some tables, views, namespaces or functions."""
     with opened_catalog(session, realm_id, name) as opened:
-        found = opened.get_contents(ref, keys)
-        absent = [key for key in keys if key not in found]
+        contents = opened.get_contents(ref, keys)
+        absent = [key for key in keys if key not in contents]
         if metadata and len(keys) > 1:
             raise RefusedError("--metadata prints one document: give one key")
         if metadata and not absent:
@@ -109,28 +283,25 @@ def content_command(
             click.echo(document.decode())
             return
         if not metadata:
-            _show_contents(session, [ContentRow(key, one) for key, one in found.items()])
+            _show_contents(session, [ContentRow(key, content) for key, content in contents.items()])
         _check_none(absent, opened, ref)
 
 
 @click.command(name="find")
-@click.argument("realm_id", metavar="REALM")
-@click.argument("name", metavar="CATALOG")
+@catalog_arguments
 @click.argument("content_ids", metavar="CONTENT_ID...", type=click.UUID, nargs=-1, required=True)
 @ref_option
 @prints(ENTRY, many=True)
-@click.pass_obj
 def find_content_command(session: CliSession, realm_id: str, name: str, content_ids: tuple[UUID, ...], ref: str | None) -> None:
     """Show the keys of contents by their ids, which survive renames."""
     with opened_catalog(session, realm_id, name) as opened:
-        found = opened.find_by_id(ref, content_ids)
-        session.show_all(ENTRY, list(found.values()))
-        _check_none([content_id for content_id in content_ids if content_id not in found], opened, ref)
+        entries = opened.find_by_id(ref, content_ids)
+        session.show_all(ENTRY, list(entries.values()))
+        _check_none([content_id for content_id in content_ids if content_id not in entries], opened, ref)
 
 
 @click.command(name="log")
-@click.argument("realm_id", metavar="REALM")
-@click.argument("name", metavar="CATALOG")
+@catalog_arguments
 @ref_option
 @click.option("--key", metavar="KEY", type=KEY, help="Only commits that changed this key, such as sales.orders.")
 @click.option("--prefix", metavar="KEY", type=KEY, help="Only commits that changed something below this namespace.")
@@ -146,10 +317,9 @@ def find_content_command(session: CliSession, realm_id: str, name: str, content_
 @click.option("--until", type=END_TIME, metavar="TIME", help="Only commits made then or earlier.")
 @click.option("--message", metavar="PATTERN", help="Only commits whose message matches this regular expression somewhere.")
 @click.option("--oldest-first", is_flag=True, help="Begin where history begins, or was cut.")
-@click.option("--limit", metavar="COUNT", type=click.IntRange(min=1), default=50, show_default=True, help="At most so many.")
+@limit_option(50)
 @within_option
 @prints(COMMIT, many=True)
-@click.pass_obj
 def commit_log_command(
     session: CliSession,
     /,
@@ -168,41 +338,37 @@ def commit_log_command(
     """
     where = LogFilter(content_type=None if content_type is None else ContentType[content_type], **filters)
     with opened_catalog(session, realm_id, name) as opened:
-        found = opened.log(ref, where=where, oldest_first=oldest_first, limit=limit, within=within)
-        session.show_all(COMMIT, list(found))
-        _tell_end(session, found, limit, within)
+        commits = opened.log(ref, where=where, oldest_first=oldest_first, limit=limit, within=within)
+        session.show_all(COMMIT, list(commits))
+        _tell_end(session, commits, limit, within)
 
 
 @click.command(name="history")
-@click.argument("realm_id", metavar="REALM")
-@click.argument("name", metavar="CATALOG")
+@catalog_arguments
 @click.argument("key", metavar="KEY", type=KEY)
 @ref_option
-@click.option("--limit", metavar="COUNT", type=click.IntRange(min=1), default=50, show_default=True, help="At most so many.")
+@limit_option(50)
 @within_option
 @prints(KEY_CHANGE, many=True)
-@click.pass_obj
 def content_history_command(
     session: CliSession, realm_id: str, name: str, key: ContentKey, ref: str | None, limit: int, within: int
 ) -> None:
     """Show what happened to one table, view, namespace or function, newest first, through its renames back to its creation."""
     with opened_catalog(session, realm_id, name) as opened:
-        found = opened.history(key, ref, within=within)
-        changes = list(islice(found, limit))
-        if not changes and found.end is LogEnd.BEGINNING:
+        history = opened.history(key, ref, within=within)
+        changes = list(islice(history, limit))
+        if not changes and history.end is LogEnd.BEGINNING:
             raise NotFoundError(f"{key} never stood in {_where(opened, ref)}")
         session.show_all(KEY_CHANGE, changes)
-        _tell_end(session, found, limit, within)
+        _tell_end(session, history, limit, within)
 
 
 @click.command(name="diff")
-@click.argument("realm_id", metavar="REALM")
-@click.argument("name", metavar="CATALOG")
+@catalog_arguments
 @click.argument("before", metavar="BEFORE", type=REF)
 @click.argument("after", metavar="AFTER", type=REF)
 @range_options
 @prints(CHANGE, many=True)
-@click.pass_obj
 def diff_command(
     session: CliSession,
     /,
@@ -224,12 +390,12 @@ def diff_command(
         _tell_more(session, page.next_token)
 
 
-def _show_contents(session: CliSession, found: Sequence[ContentRow]) -> None:
+def _show_contents(session: CliSession, contents: Sequence[ContentRow]) -> None:
     """Print contents: as a list in JSON and YAML, even of one; as lines in a table."""
-    if session.output == "table" and len(found) == 1:
-        session.show(CONTENT, found[0])
+    if session.output == "table" and len(contents) == 1:
+        session.show(CONTENT, contents[0])
     else:
-        session.show_all(CONTENT, found)
+        session.show_all(CONTENT, contents)
 
 
 def _where(opened: Catalog, ref: str | None) -> str:
@@ -243,10 +409,10 @@ def _check_none(absent: Sequence[object], opened: Catalog, ref: str | None) -> N
 
 def _why_empty(opened: Catalog, ref: str | None, prefix: ContentKey) -> str:
     """Say why nothing is listed below a key: the namespace is empty, absent, or not a namespace."""
-    there = opened.get_content(ref, prefix)
-    if there is None:
+    content = opened.get_content(ref, prefix)
+    if content is None:
         return f"there is no namespace {prefix} in {_where(opened, ref)}"
-    if isinstance(there, Namespace):
+    if isinstance(content, Namespace):
         return f"namespace {prefix} of {_where(opened, ref)} is empty"
     return f"{prefix} of {_where(opened, ref)} is not a namespace: see headwater catalog content"
 
@@ -256,12 +422,12 @@ def _tell_more(session: CliSession, token: str | None) -> None:
         session.warn(f"there are more rows: continue with --after {token}")
 
 
-def _tell_end(session: CliSession, found: CatalogLog | KeyHistory, limit: int, within: int) -> None:
+def _tell_end(session: CliSession, entries: CatalogLog | KeyHistory, limit: int, within: int) -> None:
     """Warn when there may be more entries than those shown."""
-    if found.end is LogEnd.CUT:
+    if entries.end is LogEnd.CUT:
         session.warn("what is older is not there: it was collected, or stayed out of the archive that the realm was made of")
-    elif found.end is LogEnd.BOUND and found.last is not None:
-        key = f" of {found.key}" if isinstance(found, KeyHistory) else ""
-        session.warn(f"looked at {within} commits: with --ref {id_text(found.last)}~1 come those{key} before")
-    elif found.end is not LogEnd.BEGINNING and found.end is not LogEnd.UNTIL:
+    elif entries.end is LogEnd.BOUND and entries.last is not None:
+        key = f" of {entries.key}" if isinstance(entries, KeyHistory) else ""
+        session.warn(f"looked at {within} commits: with --ref {id_text(entries.last)}~1 come those{key} before")
+    elif entries.end is not LogEnd.BEGINNING and entries.end is not LogEnd.UNTIL:
         session.warn(f"there may be more than these {limit}: a higher --limit shows the rest")

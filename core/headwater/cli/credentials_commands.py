@@ -16,10 +16,10 @@ from typing import TypeVar
 
 import click
 
-from headwater.cli.cli_session import CliSession
-from headwater.cli.command_options import DURATION, prints
-from headwater.cli.result_output import ResultView, ViewField, time_after, time_field
+from headwater.cli.cli_session import CliSession, ResultView, ViewField, time_after, time_field
+from headwater.cli.command_options import NEW_FILE, prints, realm_argument
 from headwater.clock import as_text
+from headwater.console import DURATION
 from headwater.errors import CorruptionError, RefusedError, SwapConflictError
 from headwater.realms import (
     Credentials,
@@ -104,17 +104,11 @@ ROOT: ResultView[Principal] = ResultView(
     "root",
     "roots",
     (
-        ViewField("name", "the principal", lambda p: p.name),
-        ViewField(
-            "clientId", "its client id; the secret stands in the credentials file only", lambda p: p.credentials.client_id
-        ),
-        ViewField(
-            "formerClientId",
-            "of the credentials before these, which still hold; null: none do",
-            lambda p: p.former.client_id if p.former else None,
-        ),
-        ViewField("formerUntil", "how long those hold; null: until the next rotation", lambda p: time_after(p.former_until)),
-        ViewField("renewed", "when the credentials last changed; null: they are the first", lambda p: time_field(p.renewed)),
+        ViewField("name", "the principal"),
+        ViewField("clientId", "its client id; the secret stands in the credentials file only", "credentials.client_id"),
+        ViewField("formerClientId", "of the credentials before these, which still hold; null: none do", "former.client_id"),
+        ViewField("formerUntil", "how long those hold; null: until the next rotation", form=time_after),
+        ViewField("renewed", "when the credentials last changed; null: they are the first", form=time_field),
     ),
 )
 
@@ -123,13 +117,13 @@ _file_option: Callable[[F], F] = click.option(
     "file",
     metavar="FILE",
     required=True,
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=NEW_FILE,
     help="New file for the credentials, readable by you only. They are shown nowhere else.",
 )
 
 
 @click.command(name="rotate-credentials")
-@click.argument("realm_id", metavar="REALM")
+@realm_argument
 @_file_option
 @click.option(
     "--overlap",
@@ -138,7 +132,6 @@ _file_option: Callable[[F], F] = click.option(
     help="How long the former ones still hold; default is until the next rotation.",
 )
 @prints(ROOT)
-@click.pass_obj
 def rotate_credentials_command(session: CliSession, realm_id: str, file: Path, overlap: float | None) -> None:
     """Rotate the root credentials of a realm. The former ones stay valid until the next rotation; older ones become invalid.
 
@@ -159,10 +152,9 @@ def rotate_credentials_command(session: CliSession, realm_id: str, file: Path, o
 
 
 @click.command(name="reset-credentials")
-@click.argument("realm_id", metavar="REALM")
+@realm_argument
 @_file_option
 @prints(ROOT)
-@click.pass_obj
 def reset_credentials_command(session: CliSession, realm_id: str, file: Path) -> None:
     """Reset the root credentials of a realm, and revoke all former ones at once: they may have leaked.
 

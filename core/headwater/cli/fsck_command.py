@@ -8,15 +8,44 @@ from pathlib import Path
 
 import click
 
-from headwater.cli.cli_session import CliSession
+from headwater.cli.cli_session import CliSession, ResultView, ViewField
 from headwater.cli.command_options import confirm_option, prints
 from headwater.cli.output_files import write_new
-from headwater.cli.report_views import FINDING, STEP
 from headwater.durability import make_folder
 from headwater.errors import RefusedError
 from headwater.exits import FINDINGS
 from headwater.fsck import FsckFinding, RepairStep, check_store, is_bad, plan_repairs, repair_realm
 from headwater.store import Store
+
+FINDING: ResultView[FsckFinding] = ResultView(
+    "finding",
+    "findings",
+    (
+        ViewField("code", "what kind it is; a contract"),
+        ViewField("weight", "DAMAGE, TROUBLE or LEFTOVER; the last alone is no reason to wake anybody"),
+        ViewField("realm", "the realm's id"),
+        ViewField("subject", "the reference, object, catalog or task"),
+        ViewField("keys", "of what cannot be read: the keys under which the reference holds it, the first few", form=list),
+        ViewField("message", "what is wrong"),
+        ViewField("repair", "what would mend it"),
+    ),
+)
+
+STEP: ResultView[RepairStep] = ResultView(
+    "step",
+    "steps",
+    (
+        ViewField("action", "GO_BACK, COMPLETE_CATALOG, SET_ASIDE, SETTLE_TASKS, WITHDRAW_FLAG, BY_HAND or COLLECT"),
+        ViewField("safe", "whether `headwater fsck --repair` does it", "is_safe"),
+        ViewField("realm", "the realm's id"),
+        ViewField("subject", "what it is done to"),
+        ViewField("does", "what it does, or what a person has to do"),
+        ViewField("loses", "what is gone after it"),
+        ViewField("because", "codes of the [findings](#finding) that it mends", lambda s: [code.value for code in s.because]),
+        ViewField("target", "the commit that it goes back to", lambda s: s.target or None),
+        ViewField("result", "what came of it; null: not done", lambda s: s.result or None),
+    ),
+)
 
 
 @click.command(name="fsck")
@@ -32,10 +61,9 @@ from headwater.store import Store
 @click.option("--later", is_flag=True, help="With --plan or --repair: set aside also what a later release has written.")
 @confirm_option("REALM")
 @prints(FINDING, many=True)
-@click.pass_context
 def fsck_command(
-    ctx: click.Context, /, realm: str | None, plan: bool, mend: bool, confirm: str | None, aside: Path | None, later: bool
-) -> None:
+    session: CliSession, /, realm: str | None, plan: bool, mend: bool, confirm: str | None, aside: Path | None, later: bool
+) -> int:
     """Check everything that is stored, change nothing, and list each finding with its repair.
 
     Exit code 8 if anything is wrong; left-overs that maintenance clears by itself do not count.
@@ -43,7 +71,6 @@ def fsck_command(
     With --plan it shows steps instead of findings. With --repair and --confirm it does those steps of the realm that are
     safe, which guess nothing and take nothing away that can be read, shows what came of each, and looks again for its exit code.
     """
-    session = ctx.ensure_object(CliSession)
     if plan and mend:
         raise click.UsageError("--plan shows the steps, and --repair does them: give one of the two")
     if later and not (plan or mend):
@@ -56,13 +83,13 @@ def fsck_command(
         if mend:
             chosen = _confirmed(session, store, realm, confirm, later=later)
             if chosen is not None:
-                ctx.exit(_mend(session, store, chosen, aside, later=later))
+                return _mend(session, store, chosen, aside, later=later)
         findings = check_store(store, realm=realm)
     if plan:
         _show(session, plan_repairs(findings, later=later))
     else:
         _show_findings(session, findings)
-    ctx.exit(FINDINGS if is_bad(findings) else 0)
+    return FINDINGS if is_bad(findings) else 0
 
 
 def _confirmed(session: CliSession, store: Store, realm: str | None, confirm: str | None, *, later: bool) -> str | None:

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
 from headwater.catalogs import Catalog
-from headwater.cli.cli_session import CliSession
-from headwater.cli.command_options import ID_OR_REF, TIME, prints
+from headwater.cli.cli_session import CliSession, ResultView, ViewField, identifier, time_after, time_field
+from headwater.cli.command_options import ID_OR_REF, NEW_FILE, TIME, detach_option, limit_option, prints, realm_argument
 from headwater.cli.html_report import report_page
-from headwater.cli.local_run import run_task_here
+from headwater.cli.local_run import run_or_detach
 from headwater.cli.output_files import replacing
-from headwater.cli.report_views import COLLECTION, EXPLANATION, RUN, RUN_TYPE, types_of
-from headwater.cli.task_views import TASK
 from headwater.clock import Micros
+from headwater.console import count_text, option_group
 from headwater.errors import NotFoundError
-from headwater.fsck.explanation import explain
+from headwater.fsck.explanation import Explanation, explain
 from headwater.gc import check_collectable, collect_realm
 from headwater.jobs import COLLECT, run_collection
 from headwater.jobs.run_record import Run, list_runs
@@ -26,18 +26,147 @@ from headwater.realms import RealmRegistry
 from headwater.store import ObjectId, ReadableRows, Store, confirm_clock
 from headwater.tasks import TaskQueue
 
-F = TypeVar("F", bound=Callable[..., Any])
+COLLECTION: ResultView[Mapping[str, Any]] = ResultView(
+    "collection",
+    "collections",
+    (
+        ViewField("realm", "the realm's id"),
+        ViewField("dryRun", "nothing was deleted"),
+        ViewField("writerCutoff", "rows younger than this were not touched"),
+        ViewField("readerCutoff", "what was HEAD after this stays"),
+        ViewField("references", "living references that were read"),
+        ViewField("scanned", "rows"),
+        ViewField("kept", "rows, by reason: head, grace, retention, record, filter, young, fixed, unknown type"),
+        ViewField("garbage", "rows that nothing keeps"),
+        ViewField("garbageBytes", "their bytes"),
+        ViewField("leftoverParts", "of the garbage: parts that an interrupted rewriting left of an object"),
+        ViewField("deleted", "rows that the database confirmed gone"),
+        ViewField("deletedBytes", "at least so many bytes"),
+        ViewField("types", "rows by object type and reason"),
+        ViewField("garbageTypes", "garbage by object type: rows and bytes"),
+        ViewField("deletedTypes", "of the deleted rows, those whose type is certain: rows and bytes"),
+        ViewField("tombstonesRemoved", "deleted references that nobody can read from any more"),
+        ViewField("claimsReleased", "uuids and locations of tables that are gone"),
+        ViewField("pinsReleased", "pins of tasks that have ended"),
+        ViewField("lateRowsDeleted", "rows that late writers left under purged keys"),
+        ViewField("marks", "objects that were marked"),
+        ViewField("filterBytes", "size of the filter; 0: the marks were exact"),
+        ViewField("filterFpp", "share of the garbage that the filter keeps by mistake"),
+        ViewField("seconds", "by phase: note, mark, plan, raise, save, sweep, and of the sweep delete"),
+        ViewField("resumed", "how often an interrupted sweep was gone on with"),
+        ViewField("notes", "what a person should know"),
+    ),
+)
 
 
-@click.group(name="gc")
-def gc() -> None:
-    """Collect garbage, and show what is kept and why."""
+def _seconds(run: Run) -> float:
+    return round((run.finished - run.started) / 1_000_000, 1)
+
+
+def _result(run: Run) -> str:
+    """Returns one line for a run: its error, or its counts that are not zero."""
+    if run.error:
+        return run.error
+    counts = {
+        name: value for name, value in run.counts.items() if isinstance(value, int) and not isinstance(value, bool) and value
+    }
+    quarantined = run.counts.get("quarantined")
+    if isinstance(quarantined, Mapping) and quarantined.get("total"):
+        counts["quarantined"] = quarantined["total"]
+    return ", ".join(f"{name} {value}" for name, value in counts.items()) or "nothing to do"
+
+
+RUN: ResultView[Run] = ResultView(
+    "run",
+    "runs",
+    (
+        ViewField("started", "when it began", header="STARTED", form=time_field),
+        ViewField("finished", "when it ended", form=time_field),
+        ViewField("kind", "gc, purge, purge-table, import, export, load or restore", header="KIND"),
+        ViewField("realm", "the realm's id", header="REALM"),
+        ViewField("subject", "what within the realm, such as a catalog", header="SUBJECT"),
+        ViewField("seconds", "how long it took", _seconds, "SECONDS"),
+        ViewField("result", "the error, or the counts that are not zero", _result, "RESULT"),
+        ViewField("error", "empty when it did what it was for"),
+        ViewField("counts", "all that it counted, as its task's outcome has it"),
+        ViewField("notes", "what a person should know", form=list),
+        ViewField("task", "the task's id", form=identifier),
+        ViewField("attempt", "of the task"),
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RunType:
+    """The rows of one object type that one run counted."""
+
+    run: Run
+    type: str
+    kept: Mapping[str, int]
+    garbage: int
+    deleted: int
+    deleted_bytes: int
+
+    @property
+    def scanned(self) -> int:
+        return sum(self.kept.values()) + self.garbage
+
+
+def types_of(runs: Sequence[Run]) -> list[RunType]:
+    """Returns the object types that runs counted, the most rows first."""
+    return [counted for run in runs for counted in sorted(_types_of(run), key=lambda t: (-t.scanned, t.type))]
+
+
+def _types_of(run: Run) -> Iterator[RunType]:
+    deleted = run.counts.get("deletedTypes") or {}
+    for name, reasons in (run.counts.get("types") or {}).items():
+        if not isinstance(reasons, Mapping):
+            return  # an archive counts objects by type, and gives no reasons
+        gone = deleted.get(name) or {}
+        kept = {reason: rows for reason, rows in reasons.items() if reason != "garbage"}
+        yield RunType(run, name, kept, reasons.get("garbage", 0), gone.get("rows", 0), gone.get("bytes", 0))
+
+
+RUN_TYPE: ResultView[RunType] = ResultView(
+    "type of a run",
+    "types",
+    (
+        ViewField("started", "when the run began", "run.started", "STARTED", time_field),
+        ViewField("realm", "the realm's id", "run.realm", "REALM"),
+        ViewField("type", "the type of object", header="TYPE"),
+        ViewField("scanned", "rows", header="SCANNED"),
+        ViewField("kept", "rows, by reason", header="KEPT"),
+        ViewField("garbage", "rows that nothing keeps", header="GARBAGE"),
+        ViewField("deleted", "rows of which it is certain that they went", header="DELETED"),
+        ViewField("deletedBytes", "at least so many bytes", header="BYTES"),
+    ),
+)
+
+EXPLANATION: ResultView[Explanation] = ResultView(
+    "explanation",
+    "explanations",
+    (
+        ViewField("realm", "the realm's id"),
+        ViewField("id", "the object's id", "object_id"),
+        ViewField("type", "the object's type"),
+        ViewField("kept", "whether a collection that starts now would keep it", "is_kept"),
+        ViewField(
+            "why", "head, grace, retention, record, young, fixed or unknown type; null: it is garbage", lambda e: e.why or None
+        ),
+        ViewField("reason", "why, or when it goes", "sentence"),
+        ViewField("goes", "the first time at which a collection deletes it; null: unknown", form=time_after),
+        ViewField("chain", "type and id, from the commit that keeps it down to the object", form=list),
+        ViewField("path", "the same in words, from the reference on: commits, indexes, keys", form=list),
+    ),
+)
+
+gc = click.Group("gc", help="Collect garbage, and show what is kept and why.")
 
 
 @gc.command(name="run")
-@click.argument("realm_id", metavar="REALM")
+@realm_argument
 @click.option("--dry-run", is_flag=True, help="Show what would be deleted, and delete nothing.")
-@click.option("--detach", is_flag=True, help="Leave the work to a worker instead of doing it here.")
+@detach_option()
 @click.option(
     "--clock-is-right",
     is_flag=True,
@@ -45,7 +174,6 @@ def gc() -> None:
     " reason.",
 )
 @prints(COLLECTION)
-@click.pass_obj
 def run_gc_command(session: CliSession, realm_id: str, dry_run: bool, detach: bool, clock_is_right: bool) -> None:
     """Collect the garbage of a realm, or of ::system::, now."""
     if dry_run and clock_is_right:
@@ -62,68 +190,60 @@ def run_gc_command(session: CliSession, realm_id: str, dry_run: bool, detach: bo
         submitted = TaskQueue(store).submit_task(COLLECT, realm=realm_id, realm_key=realm_key)
         if detach:
             TaskQueue(store).run_now(submitted.id)
-            session.show(TASK, TaskQueue(store).read_task(submitted.id))
-            return
-        ended = run_task_here(session, store, submitted.id, lambda claim: run_collection(store, claim))
-        session.show(COLLECTION, ended.value.outcome or {})
+        outcome = run_or_detach(session, store, submitted.id, run_collection, detach=detach)
+    if outcome is not None:
+        session.show(COLLECTION, outcome)
 
 
-def _chosen(function: F) -> F:
-    """Add the options that filter the records of runs."""
-    for option in (
-        click.option("--failed", is_flag=True, help="Only runs that failed."),
-        click.option("--since", type=TIME, metavar="TIME", help="Only runs that began then or later; 7d is as long ago."),
-        click.option(
-            "--kind", metavar="KIND", help="Only runs of this kind: gc, purge, purge-table, import, export, load or restore."
-        ),
-        click.option("--realm", metavar="REALM", help="Only runs on this realm."),
-    ):
-        function = option(function)
-    return function
+_filter_options = option_group(
+    click.option("--realm", metavar="REALM", help="Only runs on this realm."),
+    click.option(
+        "--kind", metavar="KIND", help="Only runs of this kind: gc, purge, purge-table, import, export, load or restore."
+    ),
+    click.option("--since", type=TIME, metavar="TIME", help="Only runs that began then or later; 7d is as long ago."),
+    click.option("--failed", is_flag=True, help="Only runs that failed."),
+)
 
 
 @gc.command(name="log")
-@_chosen
-@click.option("--limit", metavar="COUNT", type=click.IntRange(min=1), default=50, show_default=True, help="At most so many.")
+@_filter_options
+@limit_option(50)
 @click.option("--types", is_flag=True, help="A line for each type of object that a run counted, instead of one for each run.")
 @prints(RUN, many=True)
-@click.pass_obj
-def gc_log_command(session: CliSession, /, limit: int, types: bool, **chosen: Any) -> None:
+def gc_log_command(session: CliSession, /, limit: int, types: bool, **filters: Any) -> None:
     """List the last runs of maintenance, newest first, with what each did."""
     with session.open_store() as store:
-        found = _runs(store, **chosen)
-    runs = found[:limit]
+        runs = _runs(store, **filters)
     if types:
-        session.show_all(RUN_TYPE, types_of(runs))
+        session.show_all(RUN_TYPE, types_of(runs[:limit]))
     else:
-        session.show_all(RUN, runs)
-    session.warn_of(found)
+        session.show_all(RUN, runs[:limit])
+    session.warn_of(runs)
 
 
 @gc.command(name="report")
-@click.argument("file", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path))
-@_chosen
+@click.argument("file", metavar="FILE", type=NEW_FILE)
+@_filter_options
 @click.pass_obj
-def gc_report_command(session: CliSession, /, file: Path, **chosen: Any) -> None:
+def gc_report_command(session: CliSession, /, file: Path, **filters: Any) -> None:
     """Write the last runs of maintenance to FILE, as one page of HTML with charts, which loads no other file.
 
     It shows for each realm what was kept and why, garbage and deletions, types and durations, and every run in a table. A file of
     that name is replaced.
     """
     with session.open_store() as store:
-        runs, now = _runs(store, **chosen), store.clock.now()
+        runs, now = _runs(store, **filters), store.clock.now()
         page = report_page(runs, store=store.url, now=now)
     session.warn_of(runs)
     with replacing(file) as part:
         part.write_text(page, encoding="utf-8")
-    session.say(f"report of {len(runs)} {'run' if len(runs) == 1 else 'runs'} written to {file}")
+    session.say(f"report of {count_text(len(runs), 'run')} written to {file}")
 
 
 @gc.command(name="explain")
-@click.argument("realm_id", metavar="REALM")
+@realm_argument
 @click.argument("wanted", metavar="ID|CATALOG/REF", type=ID_OR_REF)
 @prints(EXPLANATION)
-@click.pass_obj
 def explain_command(session: CliSession, realm_id: str, wanted: ObjectId | str) -> None:
     """Tell why an object is kept, or when it goes: any object by its ID, or a commit such as lake/main or lake/main~2."""
     with session.open_store() as store:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, cast
@@ -12,14 +13,22 @@ import click
 import msgspec
 
 from headwater.catalogs import Catalogs, ContentKey, ImportSpec, ParquetReport, ReportRow
-from headwater.cli.cli_session import CliSession
-from headwater.cli.command_options import ID, KEY, author_option, person, prints
+from headwater.cli.cli_session import CliSession, ResultView, ViewField
+from headwater.cli.command_options import (
+    ID,
+    KEY,
+    NEW_FILE,
+    author_option,
+    catalog_arguments,
+    detach_option,
+    person,
+    prints,
+)
 from headwater.cli.html_report import ImportGatherer, import_page
-from headwater.cli.local_run import run_task_here
+from headwater.cli.local_run import other_task_error, run_or_detach
 from headwater.cli.output_files import replacing
-from headwater.cli.report_views import IMPORT
-from headwater.cli.task_views import TASK
 from headwater.clock import as_text
+from headwater.console import count_text
 from headwater.errors import NotFoundError, RefusedError
 from headwater.exits import FINDINGS
 from headwater.iceberg import SurveyProgress, SurveyResult, SurveyScope, survey_in_process
@@ -30,16 +39,47 @@ from headwater.jobs.run_record import Run, list_runs, read_report
 from headwater.realms import RealmRegistry
 from headwater.settings import Settings
 from headwater.store import ObjectId, Store, Versioned, id_text
-from headwater.tasks import Task, TaskLease, TaskQueue
+from headwater.tasks import Task, TaskQueue
 
 BY_HAND = "by hand"
 ENTRY_POINTS = "headwater.surveys"
-_FILE_HELP = "Write what became of each table to a file, as import-report does: .parquet or .html."
+
+IMPORT: ResultView[Mapping[str, Any]] = ResultView(
+    "import",
+    "imports",
+    (
+        ViewField("dryRun", "nothing was written"),
+        ViewField("surveyed", "table folders: imported + updated + unchanged + quarantined"),
+        ViewField("imported", "tables that are new in the catalog"),
+        ViewField("updated", "tables that were moved forward"),
+        ViewField("unchanged", "tables that were there already"),
+        ViewField("known", "of these, where the latest metadata is another one that the catalog knows or its clients wrote"),
+        ViewField("gone", "tables of the catalog whose metadata is gone, and that stay"),
+        ViewField("dropped", "the same, and dropped from the catalog"),
+        ViewField("namespaces", "namespaces that were created"),
+        ViewField("rules", "how many tables' latest metadata was chosen by which rule"),
+        ViewField(
+            "commits",
+            "what it wrote on the default branch",
+            inside={".total": "how many", ".shown[]": "hashes, oldest first: the last 100"},
+        ),
+        ViewField(
+            "quarantined",
+            "tables that were left out, because something about them is wrong",
+            inside={
+                ".total": "how many",
+                ".codes": "how many for which reason",
+                ".shown[].table": "the first of them: key",
+                ".shown[].code": "one word for the reason",
+                ".shown[].message": "the reason, and what to do",
+            },
+        ),
+    ),
+)
 
 
 @click.command(name="import")
-@click.argument("realm_id", metavar="REALM")
-@click.argument("name", metavar="CATALOG")
+@catalog_arguments
 @click.argument("locations", metavar="LOCATION...", nargs=-1, required=True)
 @click.option(
     "--include", metavar="PATTERN", multiple=True, help="Only tables whose key matches, such as 'sales.*'; may be repeated."
@@ -82,10 +122,16 @@ _FILE_HELP = "Write what became of each table to a file, as import-report does: 
     show_default=True,
     help="What to do with tables of the catalog whose metadata files are gone; drop needs --mode sync.",
 )
-@click.option("--report", "file", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path), help=_FILE_HELP)
+@click.option(
+    "--report",
+    "file",
+    metavar="FILE",
+    type=NEW_FILE,
+    help="Write what became of each table to a file, as import-report does: .parquet or .html.",
+)
 @click.option("--dry-run", is_flag=True, help="Show what would be imported, and write nothing.")
 @author_option
-@click.option("--detach", is_flag=True, help="Leave the work to a worker instead of doing it here.")
+@detach_option()
 @click.option(
     "--spark",
     "on_spark",
@@ -93,9 +139,8 @@ _FILE_HELP = "Write what became of each table to a file, as import-report does: 
     help="Survey on Spark, however few the tables are: here, or with --detach in the worker. A worker chooses by itself otherwise.",
 )
 @prints(IMPORT)
-@click.pass_context
 def import_tables_command(
-    ctx: click.Context,
+    session: CliSession,
     /,
     realm_id: str,
     name: str,
@@ -106,12 +151,11 @@ def import_tables_command(
     on_spark: bool,
     author: str | None,
     **fields: Any,
-) -> None:
+) -> int:
     """Find the Iceberg tables and views below each LOCATION (a URL or a folder), and put the sound ones on the default branch.
 
     Exit code 8 if a table was quarantined: the others are imported all the same.
     """
-    session = ctx.ensure_object(CliSession)
     spec = _spec(locations, **fields)
     if spec.gone == "drop" and spec.mode != "sync":
         raise click.UsageError("--gone drop needs --mode sync: an import once only brings tables in")
@@ -124,18 +168,17 @@ def import_tables_command(
     if dry_run and on_spark:
         raise click.UsageError("--dry-run surveys in this process: omit --spark")
     survey = _survey_on_spark(session.settings) if on_spark and not detach else _InProcess()
+    outcome: dict[str, Any] | None
     with session.open_store() as store:
         if dry_run:
             outcome = _dry(store, realm_id, name, spec, file)
         else:
-            submitted = _submit(store, realm_id, name, spec, author=author or person(), on_spark=on_spark)
-            if detach:
-                session.show(TASK, submitted)
-                return
-            ended = run_task_here(session, store, submitted.id, lambda claim: _do(store, claim, survey)).value
-            outcome = ended.outcome or {}
+            task = _submit(store, realm_id, name, spec, author=author or person(), on_spark=on_spark)
+            outcome = run_or_detach(session, store, task, partial(run_import, survey=survey), detach=detach)
+            if outcome is None:
+                return 0
             if file is not None:
-                _write(store, _run_of(store, realm_id, name, submitted.id), file)
+                _write(store, _run_of(store, realm_id, name, task), file)
     session.show(IMPORT, outcome)
     if not outcome["surveyed"]:
         session.warn(
@@ -146,13 +189,12 @@ def import_tables_command(
                 else ""
             )
         )
-    ctx.exit(FINDINGS if outcome["quarantined"]["total"] else 0)
+    return FINDINGS if outcome["quarantined"]["total"] else 0
 
 
 @click.command(name="import-report")
-@click.argument("realm_id", metavar="REALM")
-@click.argument("name", metavar="CATALOG")
-@click.argument("file", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path))
+@catalog_arguments
+@click.argument("file", metavar="FILE", type=NEW_FILE)
 @click.option("--task", metavar="ID", type=ID, help="The import of this task; default is the last one.")
 @click.pass_obj
 def import_report_command(session: CliSession, realm_id: str, name: str, file: Path, task: ObjectId | None) -> None:
@@ -164,7 +206,7 @@ def import_report_command(session: CliSession, realm_id: str, name: str, file: P
     _check_kind(file)
     with session.open_store() as store:
         rows = _write(store, _run_of(store, realm_id, name, task), file)
-    session.say(f"report of {rows} {'table' if rows == 1 else 'tables'} written to {file}")
+    session.say(f"report of {count_text(rows, 'table')} written to {file}")
 
 
 def _spec(locations: Sequence[str], *, namespace: ContentKey | None, inventory: str | None, **fields: Any) -> ImportSpec:
@@ -181,7 +223,7 @@ def _beginning(spec: ImportSpec) -> str:
     return f", such as {ContentKey((*spec.namespace, 'table'))}" if spec.namespace else ""
 
 
-def _submit(store: Store, realm_id: str, name: str, spec: ImportSpec, *, author: str, on_spark: bool) -> Versioned[Task]:
+def _submit(store: Store, realm_id: str, name: str, spec: ImportSpec, *, author: str, on_spark: bool) -> ObjectId:
     """The task of an import, also where it is under way already.
 
     raises        RefusedError where that one is done in another way than is asked for now
@@ -200,18 +242,16 @@ def _submit(store: Store, realm_id: str, name: str, spec: ImportSpec, *, author:
         tasks.submit_task(IMPORT_TASK, realm=realm.id, realm_key=realm.key, subject=subject, arguments=arguments).id
     )
     _check_same(task, arguments)
-    return task
+    return task.id
 
 
-def _check_same(seen: Versioned[Task], arguments: Mapping[str, Any]) -> None:
-    """Refuse to pass off a task that is already under way, perhaps for somebody else, as the one asked for."""
-    task = seen.value
-    if {**task.arguments, "author": ""} == {**arguments, "author": ""}:
+def _check_same(task: Versioned[Task], arguments: Mapping[str, Any]) -> None:
+    others = task.value.arguments
+    if {**others, "author": ""} == {**arguments, "author": ""}:
         return
-    how = f"with {task.arguments}"
-    if task.arguments.get("engine") != arguments.get("engine"):
-        how = "with --spark" if task.arguments.get("engine") == SPARK else "without --spark"
-    raise RefusedError(f"task {id_text(seen.id)} ({task}) is under way {how}: wait for it, or cancel it")
+    if others.get("engine") == arguments.get("engine"):
+        raise other_task_error(task)
+    raise other_task_error(task, "with --spark" if others.get("engine") == SPARK else "without --spark")
 
 
 def _dry(store: Store, realm_id: str, name: str, spec: ImportSpec, file: Path | None) -> dict[str, Any]:
@@ -285,10 +325,6 @@ def _survey_on_spark(settings: Settings) -> TableSurvey:
     for point in entry_points(group=ENTRY_POINTS, name=SPARK):
         return cast(TableSurvey, point.load()(settings))
     raise RefusedError("--spark needs headwater's pipeline, which this installation lacks: pip install 'headwater[spark]'")
-
-
-def _do(store: Store, claim: TaskLease, survey: TableSurvey) -> dict[str, Any]:
-    return run_import(store, claim, survey=survey)
 
 
 def _url(location: str) -> str:

@@ -12,18 +12,44 @@ from typing import Any
 
 from headwater.cli.cli_session import CliSession
 from headwater.cli.command_options import person
+from headwater.cli.task_views import TASK
 from headwater.errors import FencedError, HeadwaterError, NotFoundError, RefusedError, UnavailableError
 from headwater.store import ObjectId, Store, Versioned, id_text
 from headwater.tasks import LeaseVerdict, LeaseWatch, Task, TaskLease, TaskNotReadyError, TaskQueue, TaskState, TaskStoppedError
 
-Work = Callable[[TaskLease], dict[str, Any]]
-"""Does what the claim's task asks for, and returns its outcome."""
-
 LOOK_SECONDS = 0.5
 
 
-def run_task_here(session: CliSession, store: Store, task_id: ObjectId, work: Work) -> Versioned[Task]:
+def run_or_detach(
+    session: CliSession,
+    store: Store,
+    task_id: ObjectId,
+    body: Callable[[Store, TaskLease], dict[str, Any]],
+    *,
+    detach: bool,
+) -> dict[str, Any] | None:
+    """Run a submitted task here, and return its outcome; or show it and leave it to a worker, and return None."""
+    if detach:
+        session.show(TASK, TaskQueue(store).read_task(task_id))
+        return None
+    return run_task_here(session, store, task_id, lambda claim: body(store, claim)).value.outcome or {}
+
+
+def other_task_error(task: Versioned[Task], how: str = "") -> RefusedError:
+    """The refusal to take a task that is under way, perhaps for somebody else, for the one that is asked for.
+
+    how           in what it differs; default is its arguments
+    """
+    how = how or f"with {task.value.arguments}"
+    return RefusedError(f"task {id_text(task.id)} ({task.value}) is under way {how}: wait for it, or cancel it")
+
+
+def run_task_here(
+    session: CliSession, store: Store, task_id: ObjectId, work: Callable[[TaskLease], dict[str, Any]]
+) -> Versioned[Task]:
     """Run a submitted task in this process, or wait for the worker that runs it; returns the ended task.
+
+    work          does what the claim's task asks for, and returns its outcome
 
     After SIGTERM the work stops at its next check, and the task is handed back.
 
@@ -84,7 +110,7 @@ def _claim(session: CliSession, store: Store, tasks: TaskQueue, task_id: ObjectI
     """Claim the task, waiting while another process has it; None when that process has ended it."""
     watch = LeaseWatch(store.clock, store.settings.task_lease_seconds)
     owner = f"{person()}@{socket.gethostname()}:{os.getpid()} (command line)"
-    told = False
+    is_told = False
     while True:
         task = tasks.read_task(task_id).value
         if not task.is_active:
@@ -95,21 +121,21 @@ def _claim(session: CliSession, store: Store, tasks: TaskQueue, task_id: ObjectI
         claim = tasks.claim_task(task_id, owner, watch)
         if claim is not None:
             return claim
-        if not told:
-            told = True
+        if not is_told:
+            is_told = True
             session.warn(f"task {id_text(task_id)} is being done by {task.owner or 'a worker'}; waiting for its end")
         store.clock.sleep(LOOK_SECONDS)
 
 
-def _ended(seen: Versioned[Task]) -> Versioned[Task]:
-    task = seen.value
+def _ended(row: Versioned[Task]) -> Versioned[Task]:
+    task = row.value
     if task.state is TaskState.SUCCEEDED:
-        return seen
+        return row
     if task.is_active:
         raise UnavailableError(
-            f"task {id_text(seen.id)} ({task}) was handed back: {task.error}; a worker continues it, or run the same command again"
+            f"task {id_text(row.id)} ({task}) was handed back: {task.error}; a worker continues it, or run the same command again"
         )
-    raise RefusedError(f"task {id_text(seen.id)} ({task}) ended as {task.state}" + (f": {task.error}" if task.error else ""))
+    raise RefusedError(f"task {id_text(row.id)} ({task}) ended as {task.state}" + (f": {task.error}" if task.error else ""))
 
 
 @contextmanager

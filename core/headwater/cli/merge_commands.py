@@ -7,14 +7,77 @@ from typing import Any, TypeVar
 
 import click
 
-from headwater.catalogs import CommitMeta, ContentKey, KeyMerge, MergeConflictError, MergeMode, MergeOptions, MergeResult
-from headwater.cli.cli_session import CliSession, opened_catalog
-from headwater.cli.command_options import ID, KEY, REF, person, prints
-from headwater.cli.content_views import MERGE
+from headwater.catalogs import (
+    CommitMeta,
+    Conflict,
+    ContentKey,
+    KeyMerge,
+    MergeConflictError,
+    MergeMode,
+    MergeOptions,
+    MergeResult,
+)
+from headwater.cli.cli_session import CliSession, ResultView, ViewField, identifier, list_of, opened_catalog, text_field
+from headwater.cli.command_options import ID, KEY, REF, catalog_arguments, person, prints, read_pairs
+from headwater.console import count_text, option_group
 from headwater.errors import ConflictError
 from headwater.store import ObjectId
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _keys(result: MergeResult) -> list[dict[str, str | None]]:
+    return [
+        {
+            "key": str(merged.key),
+            "mode": merged.mode.value,
+            "outcome": merged.outcome.value,
+            "source": identifier(step.source),
+            "commit": identifier(step.commit),
+        }
+        for step in result.steps
+        for merged in step.keys
+    ]
+
+
+def _conflict(conflict: Conflict) -> dict[str, str | None]:
+    return {"kind": conflict.kind.value, "key": text_field(conflict.key), "message": conflict.message}
+
+
+MERGE: ResultView[MergeResult] = ResultView(
+    "merge",
+    "merges",
+    (
+        ViewField("applied", "whether a commit was made", "is_applied"),
+        ViewField("commits", "those that were made, oldest first", form=list_of(identifier)),
+        ViewField("onto", "the head that it was done on, or would be; null: there was none", form=identifier),
+        ViewField("head", "the head of the branch afterwards", form=identifier),
+        ViewField("base", "the commit that changes were counted from; null: from the beginning", form=identifier),
+        ViewField("otherBases", "common ancestors as near as that, after merges back and forth", form=list_of(identifier)),
+        ViewField(
+            "lost",
+            "collected commits that history could not be followed beyond; a nearer base may have been there",
+            form=list_of(identifier),
+        ),
+        ViewField(
+            "keys",
+            "what became of each key that the source changed",
+            _keys,
+            inside={
+                "[].mode": "NORMAL, FORCE or DROP",
+                "[].outcome": "PUT, REMOVED, RESOLVED, SAME (both held the same), KEPT (both made this namespace), DROPPED or CONFLICT",
+                "[].source": "the commit of the source that it comes from",
+                "[].commit": "the commit that was made; null: none",
+            },
+        ),
+        ViewField(
+            "conflicts",
+            "what stands against it; nothing was written then",
+            form=list_of(_conflict),
+            inside={"[].kind": "such as VALUE_DIFFERS"},
+        ),
+    ),
+)
 
 
 def _read_modes(ctx: click.Context, parameter: click.Parameter, values: Sequence[str]) -> dict[ContentKey, KeyMerge]:
@@ -27,32 +90,16 @@ def _read_modes(ctx: click.Context, parameter: click.Parameter, values: Sequence
     return modes
 
 
-def _read_many(ctx: click.Context, parameter: click.Parameter, values: Sequence[str]) -> dict[str, tuple[str, ...]]:
+def _read_many(ctx: click.Context, parameter: click.Parameter, texts: Sequence[str]) -> dict[str, tuple[str, ...]]:
     properties: dict[str, tuple[str, ...]] = {}
-    for text in values:
-        name, sign, value = text.partition("=")
-        if not sign or not name:
-            raise click.BadParameter(f"{text!r} is not of the form NAME=VALUE", ctx, parameter)
+    for name, value in read_pairs(ctx, parameter, texts):
         properties[name] = (*properties.get(name, ()), value)
     return properties
 
 
-def _asking(*, author: str) -> Callable[[F], F]:
-    """The options that both commands have.
-
-    author        what the option of that name is for
-    """
-
-    def decorate(function: F) -> F:
-        for option in reversed(_options(author)):
-            function = option(function)
-        return function
-
-    return decorate
-
-
-def _options(author: str) -> Sequence[Callable[[F], F]]:
-    return (
+def _merge_options(*, author: str) -> Callable[[F], F]:
+    """The options that both commands have. ``author`` says what the option of that name is for."""
+    return option_group(
         click.option("--into", metavar="BRANCH", help="The branch that changes; default is the default branch."),
         click.option("--expected", metavar="COMMIT", type=ID, help="A commit that has to be in the history of that branch."),
         click.option(
@@ -86,15 +133,13 @@ def _options(author: str) -> Sequence[Callable[[F], F]]:
 
 
 @click.command(name="merge")
-@click.argument("realm_id", metavar="REALM")
-@click.argument("name", metavar="CATALOG")
+@catalog_arguments
 @click.argument("source", metavar="SOURCE", type=REF)
-@_asking(author="Who made the merge; may be repeated. Default is the user.")
+@_merge_options(author="Who made the merge; may be repeated. Default is the user.")
 @click.option(
     "--base", metavar="COMMIT", type=ID, help="Count the source's changes from here; default is the nearest common ancestor."
 )
 @prints(MERGE)
-@click.pass_obj
 def merge_command(
     session: CliSession,
     /,
@@ -120,13 +165,11 @@ def merge_command(
 
 
 @click.command(name="transplant")
-@click.argument("realm_id", metavar="REALM")
-@click.argument("name", metavar="CATALOG")
+@catalog_arguments
 @click.argument("source", metavar="SOURCE", type=REF)
 @click.argument("commits", metavar="COMMIT...", type=ID, nargs=-1, required=True)
-@_asking(author="Who made the commit; may be repeated, and needs a single COMMIT. Default: each keeps its own.")
+@_merge_options(author="Who made the commit; may be repeated, and needs a single COMMIT. Default: each keeps its own.")
 @prints(MERGE)
-@click.pass_obj
 def transplant_command(
     session: CliSession,
     /,
@@ -158,18 +201,14 @@ def _meta(message: str, authors: Sequence[str], signed: Sequence[str], propertie
 def _show(session: CliSession, act: Callable[[], MergeResult]) -> None:
     """Run a merge or transplant, and show the outcome of each key, or the conflicts."""
     try:
-        done = act()
+        result = act()
     except MergeConflictError as refused:
         session.show(MERGE, refused.result)
-        raise _advice(refused.details) from None
-    session.show(MERGE, done)
-    if not any(step.keys for step in done.steps):
+        raise ConflictError(
+            f"nothing was written: {count_text(len(refused.details), 'conflict')};"
+            " --key KEY=FORCE takes the source's, --key KEY=DROP leaves the branch's",
+            details=refused.details,
+        ) from None
+    session.show(MERGE, result)
+    if not any(step.keys for step in result.steps):
         session.say("already up to date: the branch has all of it")
-
-
-def _advice(conflicts: tuple[object, ...]) -> ConflictError:
-    noun = "conflict" if len(conflicts) == 1 else "conflicts"
-    return ConflictError(
-        f"nothing was written: {len(conflicts)} {noun}; --key KEY=FORCE takes the source's, --key KEY=DROP leaves the branch's",
-        details=conflicts,
-    )

@@ -3,28 +3,41 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import click
 
-from headwater.catalogs import Catalogs
+from headwater.catalogs import CatalogManager, Catalogs
 from headwater.cli.backup_commands import export_realm_command, import_realm_command, restore_command
-from headwater.cli.cli_session import CliSession
-from headwater.cli.command_options import DURATION, confirm_option, prints, properties_option
+from headwater.cli.cli_session import (
+    CliSession,
+    ResultView,
+    ViewField,
+    duration_field,
+    identifier,
+    time_after,
+    time_field,
+)
+from headwater.cli.command_options import NEW_FILE, confirm_option, detach_option, prints, properties_option, realm_argument
 from headwater.cli.credentials_commands import (
     check_place,
     ensure_credentials,
     reset_credentials_command,
     rotate_credentials_command,
 )
-from headwater.cli.local_run import run_task_here
-from headwater.cli.result_views import PURGE_PLAN, REALM, PurgePlan, RealmRow
-from headwater.cli.task_views import TASK
+from headwater.cli.local_run import run_or_detach
+from headwater.clock import Micros
+from headwater.console import DURATION
 from headwater.errors import RefusedError, SwapConflictError
 from headwater.jobs import PURGE, run_purge
 from headwater.realms import (
     Credentials,
+    HistoryRetention,
+    MaintenanceSchedule,
     Realm,
+    RealmManager,
     RealmRegistry,
     RealmState,
     bootstrap,
@@ -38,37 +51,147 @@ from headwater.reconcile import release_realm
 from headwater.store import Store, checked_realm_id
 from headwater.tasks import TaskQueue
 
-FRESH = (RealmState.CREATED, RealmState.INITIALIZING)
+_FRESH = (RealmState.CREATED, RealmState.INITIALIZING)
 
 
-@click.group(name="realm")
-def realm() -> None:
-    """List, create, move and delete realms."""
+@dataclass(frozen=True, slots=True)
+class RealmRow:
+    """A realm with the end of its hold."""
+
+    realm: Realm
+    held_until: Micros | None
 
 
-realm.add_command(export_realm_command)
-realm.add_command(import_realm_command)
-realm.add_command(restore_command)
-realm.add_command(rotate_credentials_command)
-realm.add_command(reset_credentials_command)
+def _retention(retention: HistoryRetention) -> dict[str, Any]:
+    return {
+        "content": {"age": duration_field(retention.content_age_seconds), "commits": retention.content_commits},
+        "references": {"commits": retention.reference_commits},
+        "patterns": [
+            {"pattern": kept.pattern, "commits": kept.commits, "age": duration_field(kept.age_seconds)}
+            for kept in retention.references
+        ],
+    }
+
+
+def _maintenance(maintenance: MaintenanceSchedule) -> dict[str, Any]:
+    return {"schedule": maintenance.schedule or None, "timeZone": maintenance.time_zone, "suspend": maintenance.suspend}
+
+
+def _manager(manager: RealmManager | CatalogManager | None) -> dict[str, str] | None:
+    if manager is None:
+        return None
+    return {"cluster": manager.cluster, "namespace": manager.namespace, "name": manager.name, "uid": manager.uid}
+
+
+def manager_field(source: str) -> ViewField[Any]:
+    """The field of a realm and of a catalog that names its resource."""
+    inside = {
+        ".cluster": "empty: manifests in files",
+        ".namespace": "of the resource",
+        ".name": "of the resource",
+        ".uid": "of the resource; empty: manifests in files",
+    }
+    return ViewField("manager", "the resource that looks after it; null: nobody", source, form=_manager, inside=inside)
+
+
+REALM: ResultView[RealmRow] = ResultView(
+    "realm",
+    "realms",
+    (
+        ViewField("id", "what users call the realm", "realm.id", "REALM"),
+        ViewField("state", "where it stands in its life", "realm.state", "STATE"),
+        ViewField("key", "the number that its rows carry", "realm.key", form=identifier),
+        ViewField("created", "when it was created", "realm.created", "CREATED", time_field),
+        ViewField("updated", "when its definition was last changed", "realm.updated", "UPDATED", time_field),
+        ViewField(
+            "entered", "when each state was last entered", lambda r: {s: time_field(t) for s, t in r.realm.entered.items()}
+        ),
+        ViewField("heldUntil", "an INACTIVE realm cannot be purged before", header="HELD UNTIL", form=time_after),
+        ViewField("deletionPolicy", "Retain or Purge, when its resource is deleted", "realm.deletion_policy", "DELETION"),
+        ViewField("deletionProtection", "it cannot be purged", "realm.deletion_protection", "PROTECTED"),
+        ViewField("driftPolicy", "Correct or Report", "realm.drift_policy"),
+        ViewField(
+            "purgeHold",
+            "wait between INACTIVE and PURGING; null is the setting",
+            "realm.purge_hold_seconds",
+            form=duration_field,
+        ),
+        ViewField(
+            "retention",
+            "history that it keeps; null is the setting",
+            "realm.retention",
+            form=_retention,
+            inside={
+                ".content.age": "of content, at least so long",
+                ".content.commits": "of content, at least so many commits",
+                ".references.commits": "of other references, so many commits",
+                ".patterns": "exceptions by the name of the reference: the first that matches decides",
+            },
+        ),
+        ViewField(
+            "maintenance",
+            "when it is maintained",
+            "realm.maintenance",
+            form=_maintenance,
+            inside={
+                ".schedule": "a cron expression; null is weekly, spread by realm",
+                ".timeZone": "that the schedule is meant in",
+                ".suspend": "nothing is done by itself",
+            },
+        ),
+        ViewField("properties", "free names and values", "realm.properties"),
+        manager_field("realm.manager"),
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PurgePlan:
+    """The rows that a purge would delete."""
+
+    realm: Realm
+    held_until: Micros | None
+    catalogs: list[str]
+
+
+PURGE_PLAN: ResultView[PurgePlan] = ResultView(
+    "purge plan",
+    "purge plans",
+    (
+        ViewField("id", "the realm", "realm.id"),
+        ViewField("state", "where it stands in its life", "realm.state"),
+        ViewField("heldUntil", "it cannot be purged before", form=time_after),
+        ViewField("deletionProtection", "it cannot be purged", "realm.deletion_protection"),
+        ViewField("catalogs", "everything in these goes"),
+    ),
+)
+
+realm = click.Group("realm", help="List, create, move and delete realms.")
+
+for _command in (
+    export_realm_command,
+    import_realm_command,
+    restore_command,
+    rotate_credentials_command,
+    reset_credentials_command,
+):
+    realm.add_command(_command)
 
 
 @realm.command(name="list")
 @prints(REALM, many=True)
-@click.pass_obj
 def list_realms_command(session: CliSession) -> None:
     """List all realms."""
     with session.open_store() as store:
         listed = RealmRegistry(store).list_realms()
-        rows = [_row(store, found) for found in listed]
+        rows = [_row(store, target) for target in listed]
     session.show_all(REALM, rows)
     session.warn_of(listed)
 
 
 @realm.command(name="show")
-@click.argument("realm_id", metavar="REALM")
+@realm_argument
 @prints(REALM)
-@click.pass_obj
 def show_realm_command(session: CliSession, realm_id: str) -> None:
     """Show everything about one realm."""
     with session.open_store() as store:
@@ -76,13 +199,13 @@ def show_realm_command(session: CliSession, realm_id: str) -> None:
 
 
 @realm.command(name="create")
-@click.argument("realm_id", metavar="REALM")
+@realm_argument
 @click.option(
     "--credentials",
     "file",
     metavar="FILE",
     required=True,
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=NEW_FILE,
     help="New file for the root credentials, readable by you only. They are shown nowhere else.",
 )
 @click.option(
@@ -90,7 +213,6 @@ def show_realm_command(session: CliSession, realm_id: str) -> None:
 )
 @properties_option
 @prints(REALM)
-@click.pass_obj
 def create_realm_command(
     session: CliSession, realm_id: str, file: Path, purge_hold: float | None, properties: dict[str, str]
 ) -> None:
@@ -101,41 +223,38 @@ def create_realm_command(
     checked_realm_id(realm_id)
     with session.create_store(lambda: check_place(file)) as store:
         realms = RealmRegistry(store)
-        found = realms.find_realm(realm_id)
-        if found is None:
+        fresh = realms.find_realm(realm_id)
+        if fresh is None:
             check_place(file)
-            found = realms.create_realm(realm_id, properties=properties, purge_hold_seconds=purge_hold)
-        check_bootstrap(found)
-        if found.state not in FRESH or found.manager is not None:
-            raise SwapConflictError(f"there is a realm {realm_id!r} already; it is {found.state}")
-        credentials = ensure_credentials(file, found).credentials
+            fresh = realms.create_realm(realm_id, properties=properties, purge_hold_seconds=purge_hold)
+        check_bootstrap(fresh)
+        if fresh.state not in _FRESH or fresh.manager is not None:
+            raise SwapConflictError(f"there is a realm {realm_id!r} already; it is {fresh.state}")
+        credentials = ensure_credentials(file, fresh).credentials
         active = bootstrap(realms, realm_id, hash_credentials(credentials))
         _check_root(realms, active, credentials)
         session.show(REALM, _row(store, active))
 
 
 @realm.command(name="activate")
-@click.argument("realm_id", metavar="REALM")
+@realm_argument
 @prints(REALM)
-@click.pass_obj
 def activate_realm_command(session: CliSession, realm_id: str) -> None:
     """Activate an INACTIVE realm, so that it serves its users again."""
     _switch(session, realm_id, RealmState.INACTIVE, to=RealmState.ACTIVE)
 
 
 @realm.command(name="deactivate")
-@click.argument("realm_id", metavar="REALM")
+@realm_argument
 @prints(REALM)
-@click.pass_obj
 def deactivate_realm_command(session: CliSession, realm_id: str) -> None:
     """Deactivate an ACTIVE realm: it serves no users, and loses nothing."""
     _switch(session, realm_id, RealmState.ACTIVE, to=RealmState.INACTIVE)
 
 
 @realm.command(name="release")
-@click.argument("realm_id", metavar="REALM")
+@realm_argument
 @prints(REALM)
-@click.pass_obj
 def release_realm_command(session: CliSession, realm_id: str) -> None:
     """Clear the owner of a realm, so that any resource may adopt it. Nothing in the realm changes."""
     with session.open_store() as store:
@@ -143,100 +262,95 @@ def release_realm_command(session: CliSession, realm_id: str) -> None:
 
 
 @realm.command(name="purge")
-@click.argument("realm_id", metavar="REALM")
+@realm_argument
 @confirm_option("REALM")
-@click.option("--detach", is_flag=True, help="Leave the work to a worker instead of doing it here.")
+@detach_option()
 @prints(REALM)
-@click.pass_obj
 def purge_realm_command(session: CliSession, realm_id: str, confirm: str | None, detach: bool) -> None:
     """Delete everything in a realm that was INACTIVE for its hold. There is no way back."""
     with session.open_store() as store:
         realms = RealmRegistry(store)
-        found = realms.read_realm(realm_id)
-        if found.state is RealmState.PURGED and realms.is_realm_empty(found):
+        target = realms.read_realm(realm_id)
+        if target.state is RealmState.PURGED and realms.is_realm_empty(target):
             raise RefusedError(f"realm {realm_id!r} is PURGED already; `headwater realm delete {realm_id}` deletes its entry")
-        is_confirmed = _is_confirmed(session, store, found, confirm)
-        if found.state is RealmState.ACTIVE:
+        is_confirmed = _is_confirmed(session, store, target, confirm)
+        if target.state is RealmState.ACTIVE:
             raise RefusedError(
                 f"nothing was purged: realm {realm_id!r} is ACTIVE and serves users; `headwater realm deactivate {realm_id}` first,"
                 f" and after its hold purge it with --confirm {realm_id}"
             )
         if not is_confirmed:
             raise RefusedError(f"nothing was purged: repeat the realm's id with --confirm {realm_id} to go ahead")
-        if found.state is not RealmState.PURGING:
-            found = realms.move_realm(found, RealmState.PURGING)
-        _cancel_other_work(store, found)
-        submitted = TaskQueue(store).submit_task(PURGE, realm=found.id, realm_key=found.key)
-        if detach:
-            session.show(TASK, TaskQueue(store).read_task(submitted.id))
-            return
-        run_task_here(session, store, submitted.id, lambda claim: run_purge(store, claim))
-        session.show(REALM, _row(store, realms.read_realm(realm_id)))
+        if target.state is not RealmState.PURGING:
+            target = realms.move_realm(target, RealmState.PURGING)
+        _cancel_other_work(store, target)
+        submitted = TaskQueue(store).submit_task(PURGE, realm=target.id, realm_key=target.key)
+        if run_or_detach(session, store, submitted.id, run_purge, detach=detach) is not None:
+            session.show(REALM, _row(store, realms.read_realm(realm_id)))
 
 
 @realm.command(name="delete")
-@click.argument("realm_id", metavar="REALM")
+@realm_argument
 @confirm_option("REALM")
 @prints(PURGE_PLAN)
-@click.pass_obj
 def delete_realm_command(session: CliSession, realm_id: str, confirm: str | None) -> None:
     """Delete the entry of a PURGED realm, so that its id can be used again."""
     with session.open_store() as store:
         realms = RealmRegistry(store)
-        found = realms.read_realm(realm_id)
-        if found.state is not RealmState.PURGED:
+        target = realms.read_realm(realm_id)
+        if target.state is not RealmState.PURGED:
             raise RefusedError(
-                f"realm {realm_id!r} is {found.state}: only a PURGED realm can be deleted; `headwater realm purge` comes first"
+                f"realm {realm_id!r} is {target.state}: only a PURGED realm can be deleted; `headwater realm purge` comes first"
             )
-        if not _is_confirmed(session, store, found, confirm):
+        if not _is_confirmed(session, store, target, confirm):
             raise RefusedError(f"nothing was deleted: repeat the realm's id with --confirm {realm_id} to go ahead")
-        realms.remove_realm(found)
+        realms.remove_realm(target)
         session.say(f"realm {realm_id} is deleted")
 
 
-def _cancel_other_work(store: Store, found: Realm) -> None:
+def _cancel_other_work(store: Store, target: Realm) -> None:
     """Cancel the other tasks of a realm that is deleted: they are useless, and would block equal tasks of a later realm of that id."""
     tasks = TaskQueue(store)
-    for seen in tasks.list_tasks(realm=found.id):
-        if seen.value.is_active and seen.value.kind != PURGE:
+    for task in tasks.list_tasks(realm=target.id):
+        if task.value.is_active and task.value.kind != PURGE:
             with suppress(RefusedError):  # it has ended meanwhile
-                tasks.cancel_task(seen.id)
+                tasks.cancel_task(task.id)
 
 
-def _is_confirmed(session: CliSession, store: Store, found: Realm, confirm: str | None) -> bool:
+def _is_confirmed(session: CliSession, store: Store, target: Realm, confirm: str | None) -> bool:
     """Whether the realm's id was repeated; otherwise the plan is shown."""
-    if confirm == found.id:
+    if confirm == target.id:
         return True
     session.show(
-        PURGE_PLAN, PurgePlan(found, hold_until(found, store.settings, store.clock.now()), _catalog_names(store, found))
+        PURGE_PLAN, PurgePlan(target, hold_until(target, store.settings, store.clock.now()), _catalog_names(store, target))
     )
     return False
 
 
-def _catalog_names(store: Store, found: Realm) -> list[str]:
-    if found.state not in (RealmState.ACTIVE, RealmState.INACTIVE):
+def _catalog_names(store: Store, target: Realm) -> list[str]:
+    if target.state not in (RealmState.ACTIVE, RealmState.INACTIVE):
         return []  # not filled yet, or half of it is gone
-    return [definition.name for definition in Catalogs(store.rows(found.id, found.key)).list_catalogs()]
+    return [definition.name for definition in Catalogs(store.rows(target.id, target.key)).list_catalogs()]
 
 
 def _switch(session: CliSession, realm_id: str, source: RealmState, *, to: RealmState) -> None:
     with session.open_store() as store:
         realms = RealmRegistry(store)
-        found = realms.read_realm(realm_id)
-        if found.state not in (source, to):
-            raise RefusedError(f"realm {realm_id!r} is {found.state}: only one that is {source} becomes {to}")
-        session.show(REALM, _row(store, realms.move_realm(found, to)))
+        target = realms.read_realm(realm_id)
+        if target.state not in (source, to):
+            raise RefusedError(f"realm {realm_id!r} is {target.state}: only one that is {source} becomes {to}")
+        session.show(REALM, _row(store, realms.move_realm(target, to)))
 
 
-def _check_root(realms: RealmRegistry, found: Realm, credentials: Credentials) -> None:
-    root = find_root(realms, found.id)
+def _check_root(realms: RealmRegistry, target: Realm, credentials: Credentials) -> None:
+    root = find_root(realms, target.id)
     if root is None or not verify_secret(root.credentials, credentials):
         client = root.credentials.client_id if root else "unknown"
         raise RefusedError(
-            f"realm {found.id!r} was bootstrapped with other credentials than the file's: those of client {client}; "
-            f"where nobody has those, `headwater realm reset-credentials {found.id} --credentials OTHER_FILE` makes new ones"
+            f"realm {target.id!r} was bootstrapped with other credentials than the file's: those of client {client}; "
+            f"where nobody has those, `headwater realm reset-credentials {target.id} --credentials OTHER_FILE` makes new ones"
         )
 
 
-def _row(store: Store, found: Realm) -> RealmRow:
-    return RealmRow(found, hold_until(found, store.settings, store.clock.now()))
+def _row(store: Store, target: Realm) -> RealmRow:
+    return RealmRow(target, hold_until(target, store.settings, store.clock.now()))

@@ -4,42 +4,49 @@ from __future__ import annotations
 
 import platform
 from importlib.metadata import version as installed_version
+from typing import Any
 
 import click
 
-from headwater.cli.cli_session import CliSession
+from headwater.cli.cli_session import CliSession, ResultView, ViewField
 from headwater.cli.command_options import prints
-from headwater.cli.result_views import STORE, VERSION, StoreRow, Versions
-from headwater.errors import NotFoundError
-from headwater.store import open_store
 
+VERSION: ResultView[dict[str, str]] = ResultView(
+    "version",
+    "versions",
+    (
+        ViewField("headwater", "version of Headwater", header="HEADWATER"),
+        ViewField("python", "version of Python", header="PYTHON"),
+    ),
+)
 
-@click.group(name="store")
-def store() -> None:
-    """Set up the database of a store."""
+STORE: ResultView[dict[str, Any]] = ResultView(
+    "store",
+    "stores",
+    (
+        ViewField("url", "URL of the store, without its password", header="URL"),
+        ViewField("created", "whether it was set up by this command", header="CREATED"),
+    ),
+)
+
+store = click.Group("store", help="Set up the database of a store.")
 
 
 @store.command(name="create")
 @prints(STORE)
-@click.pass_obj
 def create_store_command(session: CliSession) -> None:
     """Set up the database: its file, tables or collections. A store that is there already is left as it is.
 
     `realm create`, `realm import`, `apply`, `up`, workers and the operator do it by themselves; all other commands end with exit code 3
     where there is no store.
     """
-    settings = session.settings
-    try:  # two steps, for no backend tells whether it made what it opened: of two commands at once, both may say that they created it
-        opened, is_new = open_store(settings.store, settings=settings, create=False), False
-    except NotFoundError:
-        opened, is_new = open_store(settings.store, settings=settings), True
-    with opened:
-        session.show(STORE, StoreRow(url=opened.url, created=is_new))
+    missing = []  # no backend tells whether it made what it opened: of two commands at once, both may say that they created it
+    with session.create_store(lambda: missing.append(True)) as opened:
+        session.show(STORE, {"url": opened.url, "created": bool(missing)})
 
 
 @click.command(name="version")
 @prints(VERSION)
-@click.pass_obj
 def version_command(session: CliSession) -> None:
     """Show the versions of Headwater and Python."""
-    session.show(VERSION, Versions(headwater=installed_version("headwater"), python=platform.python_version()))
+    session.show(VERSION, {"headwater": installed_version("headwater"), "python": platform.python_version()})

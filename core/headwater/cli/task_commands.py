@@ -11,12 +11,11 @@ from typing import Any, Generic, TypeVar
 import click
 from click.core import ParameterSource
 
-from headwater.cli.cli_session import CliSession
-from headwater.cli.command_options import DURATION, ID, TIME, prints
-from headwater.cli.result_output import ResultView, in_columns
+from headwater.cli.cli_session import CliSession, ResultView
+from headwater.cli.command_options import ID, TIME, limit_option, prints
 from headwater.cli.task_views import TASK, TASK_FIGURES, TASK_LINES, TASK_PAGE, TaskPage, figure_rows
 from headwater.clock import Clock, Micros
-from headwater.console import yaml_text
+from headwater.console import DURATION, yaml_text
 from headwater.errors import UnavailableError
 from headwater.jobs import retry_reachable_only
 from headwater.store import ObjectId, ReadableRows, Versioned
@@ -56,32 +55,28 @@ class _Screen(Generic[T]):
         self._shown: dict[str, dict[str, Any]] | None = None
 
     def show(self, items: Sequence[T]) -> None:
-        found = {str(data[self._view.fields[0].name]): data for data in map(self._view.data, items)}
-        if found == self._shown:
+        rows = list(map(self._view.data, items))
+        named = {str(row[self._view.fields[0].name]): row for row in rows}
+        if named == self._shown:
             return
-        before, self._shown = self._shown or {}, found
+        before, self._shown = self._shown or {}, named
         if self._session.output == "table" and sys.stdout.isatty():
             click.clear()
-            click.echo(in_columns(self._view, items))
+            click.echo("\n".join(self._view.columns(rows)))
             return
-        changed = [item for item, (name, data) in zip(items, found.items(), strict=True) if before.get(name) != data]
-        self._print(changed, is_first=not before)
+        self._print([row for name, row in named.items() if before.get(name) != row], is_first=not before)
 
-    def _print(self, changed: Sequence[T], *, is_first: bool) -> None:
-        for item in changed if self._session.output != "table" else ():
-            data = self._view.data(item)
-            text = (
-                json.dumps(data, ensure_ascii=False) if self._session.output == "json" else "---\n" + yaml_text(data).rstrip()
-            )
-            click.echo(text)
+    def _print(self, changed: Sequence[dict[str, Any]], *, is_first: bool) -> None:
+        for row in changed if self._session.output != "table" else ():
+            is_json = self._session.output == "json"
+            click.echo(json.dumps(row, ensure_ascii=False) if is_json else "---\n" + yaml_text(row).rstrip())
         if self._session.output == "table" and (changed or is_first):
-            lines = in_columns(self._view, changed).splitlines()
+            lines = self._view.columns(changed)
             click.echo("\n".join(lines if is_first else lines[1:]))
 
 
-@click.group(name="task")
-def task() -> None:
-    """List, retry, cancel and run the tasks of a store."""
+task = click.Group("task", help="List, retry, cancel and run the tasks of a store.")
+_task_argument = click.argument("task_id", metavar="TASK", type=ID)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +105,7 @@ def _read_watch(ctx: click.Context, parameter: click.Parameter, is_on: bool) -> 
 @click.option("--subject", help="Only tasks about this, within their realm.")
 @click.option("--since", type=TIME, metavar="TIME", help="Only tasks submitted then or later; 2h is as long ago.")
 @click.option("--older-than", type=DURATION, metavar="DURATION", help="Only tasks submitted longer ago, such as 7d.")
-@click.option("--limit", metavar="COUNT", type=click.IntRange(min=1), default=100, show_default=True, help="At most so many.")
+@limit_option(100)
 @click.option(
     "--every",
     type=DURATION,
@@ -130,7 +125,6 @@ def _read_watch(ctx: click.Context, parameter: click.Parameter, is_on: bool) -> 
 )
 @click.option("--watch", "watching", is_flag=True, callback=_read_watch, help="Keep watching, and show what changes.")
 @prints(TASK, many=True)
-@click.pass_obj
 def list_tasks_command(session: CliSession, /, limit: int, watching: _Watching | None, **filters: Any) -> None:
     """List tasks: the active ones as they are due, then those that ended, the newest first.
 
@@ -144,9 +138,9 @@ def list_tasks_command(session: CliSession, /, limit: int, watching: _Watching |
 
         view = TASK_LINES if session.output == "table" else TASK
         if watching is None:
-            found = look()
-            session.show_all(view, found)
-            session.warn_of(found)
+            listed = look()
+            session.show_all(view, listed)
+            session.warn_of(listed)
         else:
             every, lasts = watching.every_seconds, watching.for_seconds
             watch(session, view, look, clock=store.clock, every_seconds=every, for_seconds=lasts)
@@ -168,7 +162,6 @@ def _asked(filters: dict[str, Any], now: Micros) -> TaskQuery:
 
 @task.command(name="figures")
 @prints(TASK_FIGURES, many=True)
-@click.pass_obj
 def task_figures_command(session: CliSession) -> None:
     """Show for each kind how many tasks wait, run, are late and were given up, and how long they take."""
     with session.open_store() as store:
@@ -177,21 +170,20 @@ def task_figures_command(session: CliSession) -> None:
 
 
 @task.command(name="show")
-@click.argument("task_id", metavar="TASK", type=ID)
+@_task_argument
 @prints(TASK)
-@click.pass_obj
 def show_task_command(session: CliSession, task_id: ObjectId) -> None:
     """Show everything about one task: what it is, the story of its attempts, and what comes next."""
     with session.open_store() as store:
-        seen, now = TaskQueue(store).read_task(task_id), store.clock.now()
+        page = TaskPage(TaskQueue(store).read_task(task_id), store.clock.now())
     if session.output == "table":
-        session.show(TASK_PAGE, TaskPage(seen, now))
+        session.show(TASK_PAGE, page)
     else:
-        session.show(TASK, seen)
+        session.show(TASK, page.seen)
 
 
 @task.command(name="retry")
-@click.argument("task_id", metavar="TASK", type=ID)
+@_task_argument
 @click.option(
     "--reachable-only",
     is_flag=True,
@@ -199,25 +191,22 @@ def show_task_command(session: CliSession, task_id: ObjectId) -> None:
     " deleted.",
 )
 @prints(TASK)
-@click.pass_obj
 def retry_task_command(session: CliSession, task_id: ObjectId, reachable_only: bool) -> None:
     """Retry a failed or cancelled task."""
     _steer(session, task_id, retry_reachable_only if reachable_only else TaskQueue.retry_task)
 
 
 @task.command(name="cancel")
-@click.argument("task_id", metavar="TASK", type=ID)
+@_task_argument
 @prints(TASK)
-@click.pass_obj
 def cancel_task_command(session: CliSession, task_id: ObjectId) -> None:
     """Cancel a waiting task; ask the worker of a running one to stop."""
     _steer(session, task_id, TaskQueue.cancel_task)
 
 
 @task.command(name="run-now")
-@click.argument("task_id", metavar="TASK", type=ID)
+@_task_argument
 @prints(TASK)
-@click.pass_obj
 def run_task_now_command(session: CliSession, task_id: ObjectId) -> None:
     """Make a waiting task due now."""
     _steer(session, task_id, TaskQueue.run_now)

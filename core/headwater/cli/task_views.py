@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from headwater.cli.result_output import ResultView, ViewField, duration_field, identifier, time_field
+from headwater.cli.cli_session import ResultView, ViewField, duration_field, identifier, list_of, time_field
 from headwater.clock import Micros
+from headwater.console import count_text
 from headwater.store import Versioned, id_text
 from headwater.tasks import AttemptEnd, FollowUpTask, Task, TaskAttempt, TaskFigures, TaskProgress, TaskState
 
@@ -24,14 +25,6 @@ class TaskPage:
 
     seen: Versioned[Task]
     now: Micros
-
-
-@dataclass(frozen=True, slots=True)
-class FiguresRow:
-    """The figures of the tasks of one kind."""
-
-    kind: str
-    figures: TaskFigures
 
 
 def _progress(progress: TaskProgress | None) -> dict[str, Any] | None:
@@ -55,51 +48,87 @@ def _follow_up(follow_up: FollowUpTask | None) -> dict[str, Any] | None:
     return None if follow_up is None else {"kind": follow_up.kind, "realm": follow_up.realm, "subject": follow_up.subject}
 
 
+def next_step(seen: Versioned[Task], now: Micros | None = None) -> str:
+    """Returns one sentence on what happens next to a task.
+
+    now           the time at which the sentence is read; None: it must hold at any time
+    """
+    task = seen.value
+    left = task.max_attempts - task.failures
+    match task.state:
+        case TaskState.WAITING:
+            begins = f"attempt {task.attempt + 1} begins when a worker is free" + _when_due(task, now)
+            return f"{begins}; {count_text(left, 'attempt')} may fail before the task is given up"
+        case TaskState.RUNNING if task.stop_requested:
+            return "its worker stops it at the next check, and then it is CANCELLED"
+        case TaskState.RUNNING:
+            return f"{task.owner} goes on; were it to fall silent, another worker takes over" + (
+                "" if left > 1 else ", or the task is given up: it is its last attempt"
+            )
+        case TaskState.SUCCEEDED if task.follow_up is not None:
+            return f"{task.follow_up.kind} of realm {task.follow_up.realm!r} follows, unless it was asked for already"
+        case TaskState.SUCCEEDED:
+            return "nothing: it is done"
+    return f"nothing, until `headwater task retry {id_text(seen.id)}`"
+
+
+def _when_due(task: Task, now: Micros | None) -> str:
+    if now is None or task.due > now:
+        return f", not before {time_field(task.due)}"
+    waited = (now - task.due) / 1_000_000
+    if waited < UNTOUCHED_SECONDS:
+        return ""
+    return f": it is due for {duration_field(round(waited))}, so look whether a worker is there (`headwater worker`)"
+
+
 TASK: ResultView[Versioned[Task]] = ResultView(
     "task",
     "tasks",
     (
-        ViewField("id", "the task's id", lambda t: identifier(t.id), "TASK"),
-        ViewField("kind", "what is to be done", lambda t: t.value.kind, "KIND"),
-        ViewField("realm", "the realm's id", lambda t: t.value.realm, "REALM"),
+        ViewField("id", "the task's id", header="TASK", form=identifier),
+        ViewField("kind", "what is to be done", "value.kind", "KIND"),
+        ViewField("realm", "the realm's id", "value.realm", "REALM"),
         ViewField(
             "realmKey",
             "the key that the realm had when the task was submitted",
             lambda t: identifier(t.value.realm_key or None),
         ),
-        ViewField("subject", "what within the realm, such as a catalog", lambda t: t.value.subject, "SUBJECT"),
-        ViewField("arguments", "names and ids", lambda t: t.value.arguments),
-        ViewField("state", "WAITING, RUNNING, SUCCEEDED, FAILED or CANCELLED", lambda t: t.value.state.value, "STATE"),
-        ViewField("stopRequested", "somebody asked it to stop", lambda t: t.value.stop_requested),
-        ViewField("attempt", "number of the last attempt; 0: none yet", lambda t: t.value.attempt, "ATTEMPT"),
-        ViewField("failures", "attempts that failed or were lost", lambda t: t.value.failures, "FAILURES"),
-        ViewField("maxAttempts", "failures until it is FAILED", lambda t: t.value.max_attempts),
-        ViewField("owner", "who does it now", lambda t: t.value.owner),
+        ViewField("subject", "what within the realm, such as a catalog", "value.subject", "SUBJECT"),
+        ViewField("arguments", "names and ids", "value.arguments"),
+        ViewField("state", "WAITING, RUNNING, SUCCEEDED, FAILED or CANCELLED", "value.state", "STATE"),
+        ViewField("stopRequested", "somebody asked it to stop", "value.stop_requested"),
+        ViewField("attempt", "number of the last attempt; 0: none yet", "value.attempt", "ATTEMPT"),
+        ViewField("failures", "attempts that failed or were lost", "value.failures", "FAILURES"),
+        ViewField("maxAttempts", "failures until it is FAILED", "value.max_attempts"),
+        ViewField("owner", "who does it now", "value.owner"),
         ViewField(
             "progress",
             "how far it is; null: no progress reported yet",
-            lambda t: _progress(t.value.progress),
+            "value.progress",
             "PROGRESS",
+            _progress,
             inside={".done": "so many", ".total": "of so many; null: not known yet", ".unit": "of these"},
         ),
-        ViewField("next", "what comes next, for people to read", lambda t: next_step(t, None)),
-        ViewField("created", "when it was submitted", lambda t: time_field(t.value.created), "CREATED"),
-        ViewField("after", "the task that it follows up; null: none", lambda t: identifier(t.value.after)),
-        ViewField("retried", "when a person let it wait again, after it had ended", lambda t: time_field(t.value.retried)),
-        ViewField("due", "not done before", lambda t: time_field(t.value.due), "DUE"),
-        ViewField("finished", "when it ended", lambda t: time_field(t.value.finished), "FINISHED"),
+        ViewField("next", "what comes next, for people to read", next_step),
+        ViewField("created", "when it was submitted", "value.created", "CREATED", time_field),
+        ViewField("after", "the task that it follows up; null: none", "value.after", form=identifier),
+        ViewField("retried", "when a person let it wait again, after it had ended", "value.retried", form=time_field),
+        ViewField("due", "not done before", "value.due", "DUE", time_field),
+        ViewField("finished", "when it ended", "value.finished", "FINISHED", time_field),
         ViewField("error", "why the last attempt ended, unless it succeeded", lambda t: t.value.error or None),
-        ViewField("outcome", "what came out, by kind of task", lambda t: t.value.outcome),
+        ViewField("outcome", "what came out, by kind of task", "value.outcome"),
         ViewField(
             "followUp",
             "the task that is submitted when this one has succeeded",
-            lambda t: _follow_up(t.value.follow_up),
+            "value.follow_up",
+            form=_follow_up,
             inside={".kind": "its kind", ".realm": "its realm", ".subject": "its subject"},
         ),
         ViewField(
             "attempts",
             "the last attempts, oldest first",
-            lambda t: [_attempt(attempt) for attempt in t.value.attempts],
+            "value.attempts",
+            form=list_of(_attempt),
             inside={
                 "[].number": "1 for the first",
                 "[].owner": "who made it",
@@ -115,52 +144,9 @@ TASK: ResultView[Versioned[Task]] = ResultView(
 )
 
 
-def next_step(seen: Versioned[Task], now: Micros | None = None) -> str:
-    """Returns one sentence on what happens next to a task.
-
-    now           the time at which the sentence is read; None: it must hold at any time
-    """
-    task = seen.value
-    left = task.max_attempts - task.failures
-    match task.state:
-        case TaskState.WAITING:
-            begins = f"attempt {task.attempt + 1} begins when a worker is free" + _when_due(task, now)
-            return f"{begins}; {_times(left)} may fail before the task is given up"
-        case TaskState.RUNNING if task.stop_requested:
-            return "its worker stops it at the next check, and then it is CANCELLED"
-        case TaskState.RUNNING:
-            return f"{task.owner} goes on; were it to fall silent, another worker takes over" + (
-                "" if left > 1 else ", or the task is given up: it is its last attempt"
-            )
-        case TaskState.SUCCEEDED if task.follow_up is not None:
-            return f"{task.follow_up.kind} of realm {task.follow_up.realm!r} follows, unless it was asked for already"
-        case TaskState.SUCCEEDED:
-            return "nothing: it is done"
-    return f"nothing, until `headwater task retry {id_text(seen.id)}`"
-
-
 def story(page: TaskPage) -> list[dict[str, Any]]:
     """Returns the known history of a task, oldest first, and what happens next."""
     return [event for event in _events(page) if event]
-
-
-def figure_rows(figures: TaskFigures) -> list[FiguresRow]:
-    """One row a kind, by name."""
-    kinds = {kind for kind, _ in figures.active} | set(figures.dead_letters) | set(figures.seconds) | set(figures.unreadable)
-    return [FiguresRow(kind, figures) for kind in sorted(kinds)]
-
-
-def _when_due(task: Task, now: Micros | None) -> str:
-    if now is None or task.due > now:
-        return f", not before {time_field(task.due)}"
-    waited = (now - task.due) / 1_000_000
-    if waited < UNTOUCHED_SECONDS:
-        return ""
-    return f": it is due for {duration_field(round(waited))}, so look whether a worker is there (`headwater worker`)"
-
-
-def _times(count: int) -> str:
-    return "1 attempt" if count == 1 else f"{count} attempts"
 
 
 def _events(page: TaskPage) -> Iterator[dict[str, Any]]:
@@ -171,7 +157,7 @@ def _events(page: TaskPage) -> Iterator[dict[str, Any]]:
     attempts = task.attempts
     retried = task.retried
     if attempts and attempts[0].number > 1 and attempts[0].outcome is not AttemptEnd.PUT_OFF:
-        yield _event(None, f"{_times(attempts[0].number - 1)} before these, no longer kept")
+        yield _event(None, f"{count_text(attempts[0].number - 1, 'attempt')} before these, no longer kept")
     for attempt in attempts:
         if retried is not None and retried <= attempt.started:
             yield _event(retried, "let wait again by a person")
@@ -204,7 +190,7 @@ def _ending(task: Task) -> dict[str, Any]:
         case TaskState.FAILED if task.failures < task.max_attempts:
             return _event(task.finished, "given up: trying again would not have helped")
         case TaskState.FAILED:
-            return _event(task.finished, f"given up after {_times(task.failures)} that failed or were lost")
+            return _event(task.finished, f"given up after {count_text(task.failures, 'attempt')} that failed or were lost")
         case TaskState.CANCELLED:
             return _event(task.finished, "cancelled")
     return {}
@@ -239,7 +225,7 @@ _SAID = {
 
 
 def _on_page(field: ViewField[Versioned[Task]]) -> ViewField[TaskPage]:
-    return ViewField(field.name, field.about, lambda page: field.value(page.seen))
+    return ViewField(field.name, field.about, lambda page: field.read(page.seen))
 
 
 _IN_THE_STORY = ("next", "attempts", "error", "owner", "created", "finished", "after", "retried")
@@ -247,10 +233,7 @@ _IN_THE_STORY = ("next", "attempts", "error", "owner", "created", "finished", "a
 TASK_LINES: ResultView[Versioned[Task]] = ResultView(
     "task",
     "tasks",
-    tuple(
-        replace(field, value=lambda seen: _progress_text(seen.value.progress)) if field.name == "progress" else field
-        for field in TASK.fields
-    ),
+    tuple(replace(field, form=_progress_text) if field.name == "progress" else field for field in TASK.fields),
 )
 """The progress as text, for tables."""
 
@@ -264,51 +247,46 @@ TASK_PAGE: ResultView[TaskPage] = ResultView(
 )
 """The view of one task for people: its history replaces the fields that it includes."""
 
-TASK_FIGURES: ResultView[FiguresRow] = ResultView(
+TASK_FIGURES: ResultView[dict[str, Any]] = ResultView(
     "task figures",
     "task figures",
     (
-        ViewField("kind", "of these tasks", lambda r: r.kind, "KIND"),
-        ViewField("waiting", "active, and nobody does them now", lambda r: _active(r, TaskState.WAITING), "WAITING"),
-        ViewField("running", "being done", lambda r: _active(r, TaskState.RUNNING), "RUNNING"),
-        ViewField("due", "waiting though they are due", lambda r: r.figures.due.get(r.kind, 0), "DUE"),
+        ViewField("kind", "of these tasks", header="KIND"),
+        ViewField("waiting", "active, and nobody does them now", header="WAITING"),
+        ViewField("running", "being done", header="RUNNING"),
+        ViewField("due", "waiting though they are due", header="DUE"),
         ViewField(
-            "oldestDueSeconds",
-            "how long the one has waited that is due longest; null: none is due",
-            lambda r: _rounded(r.figures.oldest_due_seconds.get(r.kind)),
-            "OLDEST DUE",
+            "oldestDueSeconds", "how long the one has waited that is due longest; null: none is due", header="OLDEST DUE"
         ),
+        ViewField("unreadable", "tasks that are listed and cannot be read", header="UNREADABLE"),
+        ViewField("retries", "failed or lost attempts of active tasks", header="RETRIES"),
+        ViewField("deadLetters", "given up, and nothing has followed them", header="DEAD LETTERS"),
         ViewField(
-            "unreadable",
-            "tasks that are listed and cannot be read",
-            lambda r: r.figures.unreadable.get(r.kind, 0),
-            "UNREADABLE",
+            "meanSeconds", "mean duration of the last that succeeded, one a subject; null: none did", header="MEAN SECONDS"
         ),
-        ViewField("retries", "failed or lost attempts of active tasks", lambda r: r.figures.retries.get(r.kind, 0), "RETRIES"),
-        ViewField(
-            "deadLetters",
-            "given up, and nothing has followed them",
-            lambda r: r.figures.dead_letters.get(r.kind, 0),
-            "DEAD LETTERS",
-        ),
-        ViewField(
-            "meanSeconds",
-            "mean duration of the last that succeeded, one a subject; null: none did",
-            lambda r: _rounded(r.figures.seconds.get(r.kind)),
-            "MEAN SECONDS",
-        ),
-        ViewField(
-            "longestSeconds",
-            "the longest of these durations",
-            lambda r: _rounded(r.figures.longest_seconds.get(r.kind)),
-            "LONGEST",
-        ),
+        ViewField("longestSeconds", "the longest of these durations", header="LONGEST"),
     ),
 )
 
 
-def _active(row: FiguresRow, state: TaskState) -> int:
-    return row.figures.active.get((row.kind, state), 0)
+def figure_rows(figures: TaskFigures) -> list[dict[str, Any]]:
+    """One row a kind, by name."""
+    kinds = {kind for kind, _ in figures.active} | set(figures.dead_letters) | set(figures.seconds) | set(figures.unreadable)
+    return [
+        {
+            "kind": kind,
+            "waiting": figures.active.get((kind, TaskState.WAITING), 0),
+            "running": figures.active.get((kind, TaskState.RUNNING), 0),
+            "due": figures.due.get(kind, 0),
+            "oldestDueSeconds": _rounded(figures.oldest_due_seconds.get(kind)),
+            "unreadable": figures.unreadable.get(kind, 0),
+            "retries": figures.retries.get(kind, 0),
+            "deadLetters": figures.dead_letters.get(kind, 0),
+            "meanSeconds": _rounded(figures.seconds.get(kind)),
+            "longestSeconds": _rounded(figures.longest_seconds.get(kind)),
+        }
+        for kind in sorted(kinds)
+    ]
 
 
 def _rounded(seconds: float | None) -> float | None:
