@@ -19,8 +19,7 @@ from plugin_bodies import (
 )
 
 from headwater.console import bytes_text, text_table
-from headwater_operator.plugin.age_text import span
-from headwater_operator.plugin.realm_page import findings, next_things, page_lines, realm_page, realm_row, row_lines
+from headwater_operator.plugin.status_command import findings, next_things, page_lines, realm_page, realm_row, row_lines, span
 
 Body = dict[str, Any]
 

@@ -103,7 +103,7 @@ class Redactor:
         for pattern, replacement in rules:
             if pattern is not None:
                 text = self._replaced(pattern, replacement, text)
-        return self._replaced(_RANDOM, lambda found: REDACTED if _is_random(found[0]) else found[0], text)
+        return self._replaced(_RANDOM, lambda match: REDACTED if _is_random(match[0]) else match[0], text)
 
     def name(self, name: str) -> str:
         """A name that is not meant to be secret: only learned values are removed from it."""
@@ -172,12 +172,12 @@ def _secrets_of_text(text: str) -> Iterator[str]:
     if (plain := _as_json(text)) is not None:
         yield from _secrets(plain)
         return
-    for found in URL_LOGIN.finditer(text):
-        yield found[2].partition(":")[2]
+    for match in URL_LOGIN.finditer(text):
+        yield match[2].partition(":")[2]
     for pattern, place in ((_PLAIN_LOGIN, 1), (_LOGIN, 2), (_SPOKEN, 2)):
-        yield from (found[place] for found in pattern.finditer(text))
+        yield from (match[place] for match in pattern.finditer(text))
     # "token: expired" is no secret, and would be missed everywhere else
-    yield from (found[2] for found in _NAMED.finditer(text) if any(map(str.isdigit, found[2])))
+    yield from (match[2] for match in _NAMED.finditer(text) if any(map(str.isdigit, match[2])))
 
 
 def _leaves(value: Any) -> Iterator[str]:
@@ -208,10 +208,10 @@ def _as_json(text: str) -> dict[str, Any] | list[Any] | None:
     if text.lstrip()[:1] not in ("{", "["):
         return None
     try:
-        found = json.loads(text)
+        value = json.loads(text)
     except ValueError:
         return None
-    return found if isinstance(found, dict | list) else None
+    return value if isinstance(value, dict | list) else None
 
 
 _RULES: tuple[tuple[re.Pattern[str], _Replacement], ...] = (
@@ -220,5 +220,5 @@ _RULES: tuple[tuple[re.Pattern[str], _Replacement], ...] = (
     (_SCHEMES, rf"\1 {REDACTED}"),
     (_SPOKEN, rf"\1{REDACTED}"),
     (_NAMED, rf"\1{REDACTED}"),
-    (_FLAG, lambda found: f"{found[1]}{found[2]}{REDACTED if _is_secret_flag(found[1].strip()) else found[3]}"),
+    (_FLAG, lambda match: f"{match[1]}{match[2]}{REDACTED if _is_secret_flag(match[1].strip()) else match[3]}"),
 )

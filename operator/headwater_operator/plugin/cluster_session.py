@@ -1,4 +1,4 @@
-"""The shared session of the plugin's commands: the cluster, the namespace, the target resource, printing and waiting."""
+"""What the plugin's commands share: the session with its cluster and namespace, the target resource, options and waiting."""
 
 from __future__ import annotations
 
@@ -8,26 +8,29 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import click
 import yaml
 
-from headwater.console import json_text, yaml_text
+from headwater.console import DURATION, ConsoleSession, ParsedType, option_group, session_option
 from headwater.errors import NotFoundError, RefusedError
 from headwater_operator.kube import KubeApi, connect, kubeconfig_connection, resource_path
 
+F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
 DEFAULT_KUBECONFIG = "~/.kube/config"
 _POD_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+_PAUSE_SECONDS = 0.5
 
 
 def find_kubeconfig(named: str | None, environment: Mapping[str, str]) -> str | None:
     """The kubeconfig files to use, joined as in ``KUBECONFIG``; None in a pod that has none."""
-    found = named or environment.get("KUBECONFIG") or DEFAULT_KUBECONFIG
+    paths = named or environment.get("KUBECONFIG") or DEFAULT_KUBECONFIG
     is_pod = bool(environment.get("KUBERNETES_SERVICE_HOST"))
-    return None if is_pod and found == DEFAULT_KUBECONFIG and not Path(found).expanduser().exists() else found
+    return None if is_pod and paths == DEFAULT_KUBECONFIG and not Path(paths).expanduser().exists() else paths
 
 
 def namespace_of(paths: str | None, context: str | None) -> str:
@@ -41,8 +44,8 @@ def namespace_of(paths: str | None, context: str | None) -> str:
     # the first file that sets it wins, as in kubectl
     chosen = context or next((str(file["current-context"]) for file in files if file.get("current-context")), "")
     entries = (entry for file in files for entry in file.get("contexts") or () if isinstance(entry, dict))
-    found = next((entry.get("context") for entry in entries if entry.get("name") == chosen), None)
-    return str((found or {}).get("namespace") or "default")
+    settings = next((entry.get("context") for entry in entries if entry.get("name") == chosen), None)
+    return str((settings or {}).get("namespace") or "default")
 
 
 def _read(paths: str) -> Iterator[dict[str, Any]]:
@@ -51,9 +54,9 @@ def _read(paths: str) -> Iterator[dict[str, Any]]:
             text = Path(path).expanduser().read_text(encoding="utf-8") if path else ""
         except OSError:
             continue  # kubectl skips missing files, and the connection reports what is wrong with the others
-        found = yaml.safe_load(text)
-        if isinstance(found, dict):
-            yield found
+        document = yaml.safe_load(text)
+        if isinstance(document, dict):
+            yield document
 
 
 FINALIZER = "headwater.dev/operator"
@@ -85,29 +88,20 @@ class CommandTarget:
         return resource_path(self.kind, namespace, self.name)
 
 
-class _TargetType(click.ParamType[CommandTarget]):
+def _target(text: str, kinds: Sequence[str]) -> CommandTarget:
     """``NAME`` or ``realm/NAME`` is a Realm; ``catalog/NAME`` is a Catalog, where that is asked for."""
-
-    name = "target"
-
-    def __init__(self, *kinds: str) -> None:
-        self.kinds = kinds
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> CommandTarget:
-        if isinstance(value, CommandTarget):
-            return value
-        word, sign, name = str(value).partition("/")
-        if not sign:
-            word, name = "realm", word
-        kind = _KINDS.get(word.lower().removesuffix(".headwater.dev"))
-        if kind not in self.kinds or not name or "/" in name:
-            forms = " or ".join(["NAME", *(f"{kind.lower()}/NAME" for kind in self.kinds)])
-            self.fail(f"{value!r} is not of the form {forms}", param, ctx)
-        return CommandTarget(kind, name)
+    word, sign, name = text.partition("/")
+    if not sign:
+        word, name = "realm", word
+    kind = _KINDS.get(word.lower().removesuffix(".headwater.dev"))
+    if kind is None or kind not in kinds or not name or "/" in name:
+        forms = " or ".join(["NAME", *(f"{kind.lower()}/NAME" for kind in kinds)])
+        raise RefusedError(f"{text!r} is not of the form {forms}")
+    return CommandTarget(kind, name)
 
 
-TARGET = _TargetType("Realm", "Catalog")
-REALM = _TargetType("Realm")
+TARGET = ParsedType("target", partial(_target, kinds=["Realm", "Catalog"]))
+REALM = ParsedType("target", partial(_target, kinds=["Realm"]))
 
 
 def target_realm_id(realm: Mapping[str, Any]) -> str:
@@ -121,24 +115,16 @@ def realm_name_of(catalog: Mapping[str, Any]) -> str:
 
 
 def status_of(resource: Mapping[str, Any]) -> Mapping[str, Any]:
-    found = resource.get("status")
-    return found if isinstance(found, Mapping) else {}
+    status = resource.get("status")
+    return status if isinstance(status, Mapping) else {}
 
 
-T = TypeVar("T")
-OUTPUTS = ("table", "json", "yaml")
-_PAUSE_SECONDS = 0.5
+class ClusterSession(ConsoleSession):
+    """One call of the plugin. The cluster is connected when it is first needed."""
 
-
-class ClusterSession:
-    """Set by options before and after the command's name; the cluster is connected when it is first needed."""
-
-    def __init__(self) -> None:
-        self.context: str | None = None
-        self.kubeconfig: str | None = None
-        self.named_namespace: str | None = None
-        self.output = "table"
-        self.debug = False
+    context: str | None = None
+    kubeconfig: str | None = None
+    named_namespace: str | None = None
 
     @cached_property
     def api(self) -> KubeApi:
@@ -154,23 +140,15 @@ class ClusterSession:
 
         raises        NotFoundError, which names the Realm of that realm id where there is one
         """
-        found = self.api.find_resource(target.path(self.namespace))
-        if found is not None:
-            return found
+        resource = self.api.find_resource(target.path(self.namespace))
+        if resource is not None:
+            return resource
         raise NotFoundError(f"there is no {target.kind} {target.name!r} in namespace {self.namespace!r}{self._near(target)}")
 
-    def show(self, data: Any, lines: Callable[[], Sequence[str]]) -> None:
-        """Print a result in the requested format: plain data, or lines for people."""
-        if self.output == "json":
-            click.echo(json_text(data), nl=False)
-        elif self.output == "yaml":
-            click.echo(yaml_text(data), nl=False)
-        else:
-            click.echo("\n".join(lines()))
-
-    def say(self, line: str) -> None:
-        """Print a remark apart from the result, which must stay readable for programs."""
-        click.echo(line, err=self.output != "table")
+    def catalogs_of(self, realm: str) -> list[dict[str, Any]]:
+        """The Catalogs that name this Realm resource."""
+        catalogs = self.api.list_resources(resource_path("Catalog", self.namespace, None))
+        return [catalog for catalog in catalogs if realm_name_of(catalog) == realm]
 
     def current_time(self) -> datetime:
         return datetime.now(UTC)
@@ -179,9 +157,9 @@ class ClusterSession:
         """Poll ``look`` until it returns something; None after the time-out."""
         end = time.monotonic() + seconds
         while True:
-            found = look()
-            if found is not None or time.monotonic() >= end:
-                return found
+            result = look()
+            if result is not None or time.monotonic() >= end:
+                return result
             time.sleep(_PAUSE_SECONDS)
 
     def confirm_word(self, word: str, question: str, advice: str) -> None:
@@ -197,6 +175,18 @@ class ClusterSession:
     def _near(self, target: CommandTarget) -> str:
         if target.kind != "Realm":
             return ""
-        found = self.api.list_resources(resource_path("Realm", self.namespace, None))
-        names = [realm["metadata"]["name"] for realm in found if target_realm_id(realm) == target.name]
+        realms = self.api.list_resources(resource_path("Realm", self.namespace, None))
+        names = [realm["metadata"]["name"] for realm in realms if target_realm_id(realm) == target.name]
         return f"; the realm of that id is that of the Realm {names[0]!r}" if names else ""
+
+
+cluster_options = option_group(
+    session_option("--context", field="context", metavar="NAME", help="Of the kubeconfig; default: the current one."),
+    session_option("--kubeconfig", field="kubeconfig", metavar="FILE", help="Default: $KUBECONFIG, or ~/.kube/config."),
+    session_option("-n", "--namespace", field="named_namespace", metavar="NAME", help="Default: that of the context."),
+)
+"""As kubectl has them: on the root and on each command."""
+
+
+def timeout_option(default: str, about: str) -> Callable[[F], F]:
+    return click.option("--timeout", type=DURATION, default=default, show_default=True, metavar="DURATION", help=about)

@@ -9,13 +9,21 @@ from typing import Any
 
 import click
 
-from headwater.console import bytes_text, count_text
+from headwater.console import bytes_text, count_text, output_option
 from headwater.errors import RefusedError, UnavailableError
-from headwater_operator.plugin.age_text import progress_text
-from headwater_operator.plugin.cluster_session import FIELD_MANAGER, REALM, RUN_NOW, ClusterSession, CommandTarget, status_of
-from headwater_operator.plugin.kubectl_options import cluster_options, output_option, timeout_option
+from headwater.exits import FINDINGS
+from headwater_operator.plugin.cluster_session import (
+    FIELD_MANAGER,
+    REALM,
+    RUN_NOW,
+    ClusterSession,
+    CommandTarget,
+    cluster_options,
+    status_of,
+    timeout_option,
+)
+from headwater_operator.plugin.status_command import progress_text
 
-FINDINGS = 8
 KIND = "gc"
 
 
@@ -53,9 +61,9 @@ class _Following:
 @click.pass_obj
 def gc_command(session: ClusterSession, realm: CommandTarget, is_followed: bool, timeout: float) -> int:
     """Collect the garbage of a realm now, instead of when it is next due."""
-    found = session.read_resource(realm)
-    _check_state(found, realm)
-    following = _Following((status_of(found).get("maintenance") or {}).get("lastTask"))
+    resource = session.read_resource(realm)
+    _check_state(resource, realm)
+    following = _Following((status_of(resource).get("maintenance") or {}).get("lastTask"))
     asked = f"{KIND}:{secrets.token_hex(4)}"
     patch = {"metadata": {"annotations": {RUN_NOW: asked}}}
     session.api.patch_resource(realm.path(session.namespace), patch, kind="merge", manager=FIELD_MANAGER)
@@ -63,20 +71,20 @@ def gc_command(session: ClusterSession, realm: CommandTarget, is_followed: bool,
     return _follow(session, realm, following, timeout) if is_followed else 0
 
 
-def _check_state(found: Mapping[str, Any], realm: CommandTarget) -> None:
-    if found["metadata"].get("deletionTimestamp"):
+def _check_state(resource: Mapping[str, Any], realm: CommandTarget) -> None:
+    if resource["metadata"].get("deletionTimestamp"):
         raise RefusedError(f"{realm} is being deleted: nothing is collected in it any more")
-    state = status_of(found).get("state")
+    state = status_of(resource).get("state")
     if state != "ACTIVE":
         raise RefusedError(f"{realm} is {state or 'not looked at by an operator yet'}: only an ACTIVE realm is collected")
 
 
 def _follow(session: ClusterSession, realm: CommandTarget, following: _Following, seconds: float) -> int:
     def look() -> Mapping[str, Any] | None:
-        found = session.read_resource(realm)
-        if news := following.news(found):
+        resource = session.read_resource(realm)
+        if news := following.news(resource):
             session.say(news)
-        return following.ended(found)
+        return following.ended(resource)
 
     ended = session.wait_for(look, seconds)
     if ended is None:
@@ -84,7 +92,7 @@ def _follow(session: ClusterSession, realm: CommandTarget, following: _Following
         raise UnavailableError(
             f"{realm}: the collection has not ended in time, {begun}; see `kubectl headwater status {realm.name}`"
         )
-    session.show(dict(ended), lambda: [_sentence(realm, ended)])
+    session.print_result(dict(ended), lambda: [_sentence(realm, ended)])
     return 0 if ended.get("lastResult") == "Succeeded" else FINDINGS
 
 

@@ -16,9 +16,19 @@ from typing import Any
 import click
 import yaml
 
+from headwater.console import output_option
 from headwater.errors import HeadwaterError, NotFoundError, RefusedError, SwapConflictError, UnavailableError
-from headwater_operator.plugin.cluster_session import FIELD_MANAGER, PLAN, TARGET, ClusterSession, CommandTarget, status_of
-from headwater_operator.plugin.kubectl_options import cluster_options, output_option, timeout_option
+from headwater.exits import FINDINGS
+from headwater_operator.plugin.cluster_session import (
+    FIELD_MANAGER,
+    PLAN,
+    TARGET,
+    ClusterSession,
+    CommandTarget,
+    cluster_options,
+    status_of,
+    timeout_option,
+)
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 SERVER_SIDE_MANAGER = "kubectl"
@@ -36,13 +46,13 @@ def read_manifest_file(file: str, target: CommandTarget, namespace: str) -> dict
         raise RefusedError(f"{file} cannot be read: {unreadable}") from unreadable
     except yaml.YAMLError as wrong:
         raise RefusedError(f"{file} is no YAML: {wrong}") from wrong
-    found = [document for document in documents if _is_about(document, target)]
-    if not found:
+    document = next((document for document in documents if _is_about(document, target)), None)
+    if document is None:
         raise NotFoundError(f"{file} has no {target.kind} {target.name!r}")
-    named = found[0]["metadata"].get("namespace", namespace)
+    named = document["metadata"].get("namespace", namespace)
     if named != namespace:
         raise RefusedError(f"{target} in {file} is of namespace {named!r}, and not {namespace!r}: name it with -n {named}")
-    return found[0]
+    return document
 
 
 def applied_spec(
@@ -68,11 +78,11 @@ def three_way_patch(last: Any, wished: Mapping[str, Any], live: Mapping[str, Any
     former = last if isinstance(last, Mapping) else {}
     patch: dict[str, Any] = {name: None for name in former if name not in wished and name in live}
     for name, value in wished.items():
-        there = live.get(name)
-        if isinstance(value, Mapping) and isinstance(there, Mapping):
-            if inner := three_way_patch(former.get(name), value, there):
+        present = live.get(name)
+        if isinstance(value, Mapping) and isinstance(present, Mapping):
+            if inner := three_way_patch(former.get(name), value, present):
                 patch[name] = inner
-        elif name not in live or there != value:
+        elif name not in live or present != value:
             patch[name] = value
     return patch
 
@@ -86,7 +96,6 @@ def _is_about(document: Mapping[str, Any], target: CommandTarget) -> bool:
     )
 
 
-FINDINGS = 8
 PARTS = ("steps", "waits", "refused", "reports")
 _POINTER = "/metadata/annotations/" + PLAN.replace("~", "~0").replace("/", "~1")
 _TRIES_TO_TIDY = 3
@@ -101,13 +110,13 @@ _TRIES_TO_TIDY = 3
 @click.pass_obj
 def plan_command(session: ClusterSession, target: CommandTarget, file: str | None, timeout: float) -> int:
     """Show what the operator would do to make things as they are declared. Ends with 8 when it would refuse."""
-    found = session.read_resource(target)
+    resource = session.read_resource(target)
     question: dict[str, Any] = {"token": secrets.token_hex(8)}
     if file is not None:
-        question["spec"] = applied_spec(session, target, found, read_manifest_file(file, target, session.namespace))
+        question["spec"] = applied_spec(session, target, resource, read_manifest_file(file, target, session.namespace))
     answer = _ask(session, target, question, timeout)
     data = {name: list(answer.get(name) or ()) for name in PARTS}
-    session.show(data, lambda: plan_lines(str(target), data))
+    session.print_result(data, lambda: plan_lines(str(target), data))
     return FINDINGS if data["refused"] else 0
 
 

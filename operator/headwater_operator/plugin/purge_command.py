@@ -15,11 +15,11 @@ from headwater_operator.plugin.cluster_session import (
     REALM,
     ClusterSession,
     CommandTarget,
+    cluster_options,
     status_of,
     target_realm_id,
+    timeout_option,
 )
-from headwater_operator.plugin.kubectl_options import cluster_options, timeout_option
-from headwater_operator.plugin.status_command import catalogs_of
 
 _NO_WAY_BACK = ("PURGING", "PURGED")
 
@@ -36,57 +36,57 @@ def purge_command(
     session: ClusterSession, realm: CommandTarget, confirm: str | None, is_followed: bool, is_cancelled: bool, timeout: float
 ) -> None:
     """Delete a realm and everything in it, after its hold. There is no way back once the hold is over."""
-    found = session.read_resource(realm)
+    resource = session.read_resource(realm)
     if is_cancelled:
-        _cancel(session, realm, found)
+        _cancel(session, realm, resource)
         return
-    realm_id = target_realm_id(found)
-    _check_protection(found, realm)
-    click.echo("\n".join(_stakes(realm, found, catalogs_of(session, realm.name))), err=True)
+    realm_id = target_realm_id(resource)
+    _check_protection(resource, realm)
+    click.echo("\n".join(_stakes(realm, resource, session.catalogs_of(realm.name))), err=True)
     if confirm is None:
         advice = f"repeat the realm's id with --confirm {realm_id} to go ahead"
         session.confirm_word(realm_id, f"Type the realm's id ({realm_id}) to delete all of it", advice)
     elif confirm != realm_id:
         raise RefusedError(f"nothing was done: --confirm says {confirm!r}, and the realm's id is {realm_id!r}")
-    _start(session, realm, found, realm_id)
+    _start(session, realm, resource, realm_id)
     session.say(f"{realm}: the purge of realm {realm_id} is asked for; --cancel calls it off until its hold is over")
     if is_followed:
-        _follow(session, realm, found["metadata"]["uid"], timeout)
+        _follow(session, realm, resource["metadata"]["uid"], timeout)
 
 
-def _check_protection(found: Mapping[str, Any], realm: CommandTarget) -> None:
-    if found.get("spec", {}).get("deletionProtection"):
+def _check_protection(resource: Mapping[str, Any], realm: CommandTarget) -> None:
+    if resource.get("spec", {}).get("deletionProtection"):
         patch = '{"spec":{"deletionProtection":false}}'
         raise RefusedError(
             f"{realm} has deletionProtection: true, and nothing was done; set it to false first: "
-            f"kubectl patch realm {realm.name} -n {found['metadata']['namespace']} --type merge -p '{patch}'"
+            f"kubectl patch realm {realm.name} -n {resource['metadata']['namespace']} --type merge -p '{patch}'"
         )
 
 
-def _stakes(realm: CommandTarget, found: Mapping[str, Any], catalogs: Sequence[Mapping[str, Any]]) -> list[str]:
+def _stakes(realm: CommandTarget, resource: Mapping[str, Any], catalogs: Sequence[Mapping[str, Any]]) -> list[str]:
     """What will be deleted, for a person who is about to confirm."""
-    status, spec = status_of(found), found.get("spec", {})
+    status, spec = status_of(resource), resource.get("spec", {})
     names = [catalog["metadata"]["name"] for catalog in catalogs]
     fields = {
-        "realm id": target_realm_id(found),
+        "realm id": target_realm_id(resource),
         "state": status.get("state"),
         "catalogs": status.get("catalogs"),
         "tables": status.get("tables"),
         "hold": spec.get("purgeHold") or "that of the store's settings (24h if they do not say otherwise)",
         "credentials": status.get("credentialsSecret"),
     }
-    lines = [f"{realm} in namespace {found['metadata']['namespace']}: all this is deleted for good after the hold"]
+    lines = [f"{realm} in namespace {resource['metadata']['namespace']}: all this is deleted for good after the hold"]
     lines += [f"  {name + ':':<13}{cell(value)}" for name, value in fields.items()]
     if names:
         lines.append(f"  {count_text(len(names), 'Catalog resource')} will wait for a realm that is gone: {', '.join(names)}")
     return lines
 
 
-def _start(session: ClusterSession, realm: CommandTarget, found: Mapping[str, Any], realm_id: str) -> None:
+def _start(session: ClusterSession, realm: CommandTarget, resource: Mapping[str, Any], realm_id: str) -> None:
     """Announce the purge, then delete this very resource. After an interruption in between nothing is deleted, and the same command
     resumes.
     """
-    path, metadata = realm.path(session.namespace), found["metadata"]
+    path, metadata = realm.path(session.namespace), resource["metadata"]
     patch = {
         "metadata": {"resourceVersion": metadata["resourceVersion"], "annotations": {CONFIRM_PURGE: realm_id}},
         "spec": {"deletionPolicy": "Purge"},
@@ -95,11 +95,11 @@ def _start(session: ClusterSession, realm: CommandTarget, found: Mapping[str, An
     session.api.delete_resource(path, uid=metadata["uid"])
 
 
-def _cancel(session: ClusterSession, realm: CommandTarget, found: Mapping[str, Any]) -> None:
-    state, realm_id = status_of(found).get("state"), target_realm_id(found)
+def _cancel(session: ClusterSession, realm: CommandTarget, resource: Mapping[str, Any]) -> None:
+    state, realm_id = status_of(resource).get("state"), target_realm_id(resource)
     if state in _NO_WAY_BACK:
         raise RefusedError(f"realm {realm_id} is {state}: its purge cannot be called off any more")
-    metadata = found["metadata"]
+    metadata = resource["metadata"]
     patch = {
         "metadata": {"resourceVersion": metadata["resourceVersion"], "annotations": {CONFIRM_PURGE: None}},
         "spec": {"deletionPolicy": "Retain"},
@@ -119,14 +119,14 @@ def _follow(session: ClusterSession, realm: CommandTarget, uid: str, seconds: fl
 
     def look() -> bool | None:
         nonlocal told
-        found = session.api.find_resource(realm.path(session.namespace))
-        if found is None or found["metadata"]["uid"] != uid:
+        resource = session.api.find_resource(realm.path(session.namespace))
+        if resource is None or resource["metadata"]["uid"] != uid:
             return True
-        news = _news(found)
+        news = _news(resource)
         if news != told:
             told = news
             session.say(news)
-        if found.get("spec", {}).get("deletionPolicy") == "Retain":
+        if resource.get("spec", {}).get("deletionPolicy") == "Retain":
             raise RefusedError(f"{realm}: the purge was called off")
         return None
 
@@ -135,9 +135,9 @@ def _follow(session: ClusterSession, realm: CommandTarget, uid: str, seconds: fl
     session.say(f"{realm}: gone, with everything in it")
 
 
-def _news(found: Mapping[str, Any]) -> str:
+def _news(resource: Mapping[str, Any]) -> str:
     """The state of the purge in one line."""
-    status = status_of(found)
+    status = status_of(resource)
     state, purge_status = status.get("state"), status.get("purge") or {}
     if state == "PURGING":
         done, left = int(purge_status.get("rowsDeleted") or 0), purge_status.get("rowsRemaining")

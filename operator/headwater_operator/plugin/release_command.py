@@ -18,9 +18,9 @@ from headwater_operator.plugin.cluster_session import (
     TARGET,
     ClusterSession,
     CommandTarget,
+    cluster_options,
     target_realm_id,
 )
-from headwater_operator.plugin.kubectl_options import cluster_options
 
 _PAUSE_SECONDS = 0.5
 _DEFAULT_LEASE_SECONDS = 15
@@ -67,15 +67,15 @@ def release_command(
 def _held(session: ClusterSession, target: CommandTarget | None, all_namespaces: bool) -> list[Resource]:
     """The selected resources with our finalizer, each with its kind; Catalogs first."""
     if target is not None:
-        found = [{**session.read_resource(target), "kind": target.kind}]
+        resources = [{**session.read_resource(target), "kind": target.kind}]
     else:
         namespace = None if all_namespaces else session.namespace
-        found = [
+        resources = [
             {**resource, "kind": kind}
             for kind in ("Catalog", "Realm")
             for resource in session.api.list_resources(resource_path(kind, namespace, None))
         ]
-    return [resource for resource in found if FINALIZER in (resource["metadata"].get("finalizers") or ())]
+    return [resource for resource in resources if FINALIZER in (resource["metadata"].get("finalizers") or ())]
 
 
 def _check_operator(session: ClusterSession, namespace: str | None) -> None:

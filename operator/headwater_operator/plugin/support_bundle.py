@@ -22,11 +22,14 @@ import click
 from headwater.console import count_text, yaml_text
 from headwater.errors import HeadwaterError, NotFoundError, RefusedError
 from headwater_operator.kube import KubeApi, resource_path
-from headwater_operator.plugin.age_text import time_text
 from headwater_operator.plugin.bundle_redaction import REDACTED, Redactor
-from headwater_operator.plugin.cluster_session import LEASE, ClusterSession, realm_name_of
-from headwater_operator.plugin.kubectl_options import cluster_options
-from headwater_operator.plugin.realm_page import page_lines, realm_page
+from headwater_operator.plugin.cluster_session import (
+    LEASE,
+    ClusterSession,
+    cluster_options,
+    realm_name_of,
+)
+from headwater_operator.plugin.status_command import page_lines, realm_page, time_text
 
 PART_OF = "app.kubernetes.io/part-of=headwater"
 CRDS = ("realms.headwater.dev", "catalogs.headwater.dev")
@@ -66,27 +69,30 @@ class _Gathering:
     namespace: str | None
     home: str
     log_lines: int
-    found: BundleContents = field(default_factory=BundleContents)
+    bundle: BundleContents = field(default_factory=BundleContents)
 
     def everything(self) -> BundleContents:
-        self.found.files["versions.yaml"] = {"plugin": version("headwater"), "server": self.tried("versions", self._server, {})}
+        self.bundle.files["versions.yaml"] = {
+            "plugin": version("headwater"),
+            "server": self.tried("versions", self._server, {}),
+        }
         if self.namespace is None and not self._sees_everything():
             self.namespace = self.home
-        self.found.realms = self._resources("Realm")
-        self.found.catalogs = self._resources("Catalog")
+        self.bundle.realms = self._resources("Realm")
+        self.bundle.catalogs = self._resources("Catalog")
         pods = self._workloads()
         self._events(pods)
         self._leases()
         self._definitions()
         for pod in pods:
             self._logs(pod)
-        return self.found
+        return self.bundle
 
     def _sees_everything(self) -> bool:
         try:
             self.api.list_resources(resource_path("Realm", None, None))
         except RefusedError as refused:
-            self.found.missing["other namespaces"] = str(refused)
+            self.bundle.missing["other namespaces"] = str(refused)
             return False
         except HeadwaterError:
             return True  # it is tried once more, and reported then
@@ -96,7 +102,7 @@ class _Gathering:
         try:
             return read()
         except HeadwaterError as fault:
-            self.found.missing[what] = str(fault)
+            self.bundle.missing[what] = str(fault)
             return otherwise
 
     def _server(self) -> dict[str, Any]:
@@ -104,20 +110,20 @@ class _Gathering:
 
     def _resources(self, kind: str) -> list[dict[str, Any]]:
         plural = f"{kind.lower()}s"
-        found: list[dict[str, Any]] = self.tried(
+        resources: list[dict[str, Any]] = self.tried(
             plural, lambda: self.api.list_resources(resource_path(kind, self.namespace, None)), []
         )
-        for resource in found:
+        for resource in resources:
             metadata = resource["metadata"]
-            self.found.files[f"{plural}/{metadata['namespace']}/{metadata['name']}.yaml"] = _without_managers(resource)
-        return found
+            self.bundle.files[f"{plural}/{metadata['namespace']}/{metadata['name']}.yaml"] = _without_managers(resource)
+        return resources
 
     def _workloads(self) -> list[dict[str, Any]]:
         pods: list[dict[str, Any]] = []
         for kind, root in _WORKLOADS.items():
             plural = f"{kind.lower()}s"
             listed: list[dict[str, Any]] = self.tried(plural, lambda: self._labelled(f"{root}/{plural}"), [])  # noqa: B023
-            self.found.files[f"workloads/{plural}.yaml"] = list(map(_without_managers, listed))
+            self.bundle.files[f"workloads/{plural}.yaml"] = list(map(_without_managers, listed))
             pods = listed if kind == "Pod" else pods
         return pods
 
@@ -129,22 +135,22 @@ class _Gathering:
         listed: list[dict[str, Any]] = self.tried(
             "events", lambda: self.api.list_resources(resource_path("Event", self.namespace, None)), []
         )
-        uids = {thing["metadata"].get("uid") for thing in (*self.found.realms, *self.found.catalogs, *pods)}
-        self.found.events = [event for event in listed if (event.get("involvedObject") or {}).get("uid") in uids]
-        self.found.files["events.yaml"] = list(map(_without_managers, self.found.events))
+        uids = {thing["metadata"].get("uid") for thing in (*self.bundle.realms, *self.bundle.catalogs, *pods)}
+        self.bundle.events = [event for event in listed if (event.get("involvedObject") or {}).get("uid") in uids]
+        self.bundle.files["events.yaml"] = list(map(_without_managers, self.bundle.events))
 
     def _leases(self) -> None:
         read = lambda: self.api.list_resources(resource_path("Lease", None, None), field_selector=f"metadata.name={LEASE}")  # noqa: E731
-        self.found.files["leases.yaml"] = list(map(_without_managers, self.tried("leases", read, [])))
+        self.bundle.files["leases.yaml"] = list(map(_without_managers, self.tried("leases", read, [])))
 
     def _definitions(self) -> None:
         for name in CRDS:
             path = resource_path("CustomResourceDefinition", None, name)
-            if found := self.tried(f"definition {name}", lambda: self.api.get_resource(path), None):  # noqa: B023
-                self.found.files[f"definitions/{name}.yaml"] = _without_schemas(found)
+            if definition := self.tried(f"definition {name}", lambda: self.api.get_resource(path), None):  # noqa: B023
+                self.bundle.files[f"definitions/{name}.yaml"] = _without_schemas(definition)
         for plural in ("validatingadmissionpolicies", "validatingadmissionpolicybindings"):
             listed = self.tried(plural, lambda: self._labelled(f"{_POLICIES}/{plural}"), [])  # noqa: B023
-            self.found.files[f"definitions/{plural}.yaml"] = list(map(_without_managers, listed))
+            self.bundle.files[f"definitions/{plural}.yaml"] = list(map(_without_managers, listed))
 
     def _logs(self, pod: Mapping[str, Any]) -> None:
         for container, is_former in _containers(pod):
@@ -153,11 +159,11 @@ class _Gathering:
             parameters = {"container": container, "tailLines": str(self.log_lines), "previous": str(is_former).lower()}
             path = resource_path("Pod", metadata["namespace"], metadata["name"], "log")
             try:
-                self.found.files[name] = self.api.text(path, parameters)
+                self.bundle.files[name] = self.api.text(path, parameters)
             except NotFoundError:
                 continue  # no such container has run
             except HeadwaterError as fault:
-                self.found.missing[name] = str(fault)
+                self.bundle.missing[name] = str(fault)
 
 
 def _containers(pod: Mapping[str, Any]) -> Iterator[tuple[str, bool]]:
