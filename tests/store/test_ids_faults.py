@@ -389,7 +389,7 @@ def test_a_store_that_is_closed_while_it_leases_gives_that_node_back(
     leasing = Working(faulty.new_id)
     assert hanging.is_reached.wait(PATIENCE)
     closing = Working(faulty.close)
-    until(lambda: faulty._ids._is_closed)
+    until(lambda: faulty.ids._is_closed)
     hanging.goes_on.set()
     closing.outcome()
     made = leasing.outcome()

@@ -38,7 +38,7 @@ def twins(request: pytest.FixtureRequest, tmp_path: Path, settings: Settings, cl
 
 
 def clone(first: Store, second: Store) -> None:
-    ids, copy = vars(first._ids), vars(second._ids)
+    ids, copy = vars(first.ids), vars(second.ids)
     for name in ("_lease", "_renew_from", "_node_bits", "_last", "_highest"):
         copy[name] = ids[name]
     copy["_current"] = ids["_current"] = (0, iter(()))
@@ -117,7 +117,7 @@ def put(rows: RealmStore, reference: str) -> None:
 def test_who_leaves_a_node_does_not_give_it_back(twins: list[Store], settings: Settings) -> None:
     first, second = twins
     node = node_of(first.new_id())
-    second.leave_node(node)
+    second.ids.leave(node)
     second.new_id()
     second.close = lambda: None  # type: ignore[method-assign]  # the first one's backend
 

@@ -34,9 +34,8 @@ from headwater.store.ids import (
     is_fixed,
 )
 from headwater.store.realm_objects import ObjectBatch, Pointers, is_leaf, unknown_pointers_reason
-from headwater.store.realm_refs import Reference, is_note
+from headwater.store.realm_refs import Reference, StoreContext, WriteGuard, is_note
 from headwater.store.realm_store import ReadableRows, RealmReader, RealmStore, UnreadableRow
-from headwater.store.store_context import StoreContext, WriteGuard
 from headwater.store.stored_objects import (
     StoredObject,
     StoredPart,

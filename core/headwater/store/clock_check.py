@@ -124,11 +124,11 @@ def _traces(store: Store) -> Iterator[Micros]:
     """The times at which other processes wrote to the store, by their clocks: their leases, and the latest system-realm commits."""
     leases = store.system.read_each_versioned([node_lease_id(node) for node in range(NODES)], NodeLease)
     for node, found in enumerate(leases):
-        if isinstance(found, Versioned) and node not in store.nodes:
+        if isinstance(found, Versioned) and node not in store.ids.nodes:
             lease = found.value
             renewed = lease.end - round(store.settings.node_lease_seconds * 1000) if lease.owner else lease.end
             yield id_time(ObjectId(max(lease.start, renewed) << 22))
     for row in store.system.find_rows(_REFERENCES):
         for pointer in () if row is None else (row.pointer, *row.recent):
-            if pointer is not None and node_of(pointer) not in store.nodes:
+            if pointer is not None and node_of(pointer) not in store.ids.nodes:
                 yield id_time(pointer)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterable, Sequence
+from operator import attrgetter
 from typing import NamedTuple, TypeVar
 
 from msgspec.structs import replace
@@ -17,7 +18,7 @@ from headwater.errors import CollisionError, CorruptionError, NotFoundError, Ref
 from headwater.store.backend import ROW_BYTES, Backend, ObjectKey, ObjectRow
 from headwater.store.cache import CacheTicket
 from headwater.store.ids import ObjectId, RealmId, RealmKey, id_text, node_of
-from headwater.store.store_context import RealmHandle
+from headwater.store.realm_refs import RealmReferences
 from headwater.store.stored_objects import (
     MOST_PARTS,
     StoredObject,
@@ -34,6 +35,7 @@ from headwater.store.stored_objects import (
 
 T = TypeVar("T", bound=StoredObject)
 A = TypeVar("A")
+_realm_of, _id_of, _row_of = attrgetter("realm"), attrgetter("id"), attrgetter("id", "part")
 
 
 class ObjectBatch(NamedTuple):
@@ -57,8 +59,8 @@ class ObjectBatch(NamedTuple):
         ]
 
 
-class RealmObjects(RealmHandle):
-    """The object operations of a handle on one realm."""
+class RealmObjects(RealmReferences):
+    """A handle on one realm: its references and objects. ``RealmStore`` adds what concerns both."""
 
     def find_object(self, object_id: ObjectId, cls: type[T]) -> T | None:
         """Read one immutable object, from the cache if possible; None when it does not exist."""
@@ -99,7 +101,7 @@ class RealmObjects(RealmHandle):
                 found[object_id] = pointers_of(value)
         absent = [object_id for object_id in dict.fromkeys(object_ids) if object_id not in found]
         if absent:
-            self._bounds.check_ids(absent)
+            self._check_ids(absent)
             several: list[ObjectId] = []
             for row in self._backend.read_objects(self.key, [(object_id, 0) for object_id in absent]):
                 if row is None:
@@ -166,7 +168,9 @@ class RealmObjects(RealmHandle):
         """Encode objects as rows, to be written by ``write_and_advance``. Raises RefusedError as ``write_objects`` does."""
         self.check_write()
         written = list(objects)
-        self._bounds.check_once([object_id for object_id, _ in written])
+        object_ids = [object_id for object_id, _ in written]
+        self._check_ids(object_ids)
+        self._check_once(object_ids, "object")
         now = self.clock.now()
         rows: list[ObjectRow] = []
         remembered: list[tuple[ObjectId, StoredObject, int | None]] = []
@@ -208,7 +212,7 @@ class RealmObjects(RealmHandle):
     def delete_unchanged(self, keys: Sequence[ObjectKey]) -> int:
         """Delete the rows that are unchanged since they were scanned or written. Returns how many were deleted."""
         self.check_write()
-        self._bounds.check_keys(keys)
+        self._check_keys(keys)
         if not keys:
             return 0
         try:
@@ -236,10 +240,17 @@ class RealmObjects(RealmHandle):
                 return found
             found.append(row)
 
+    def _check_keys(self, keys: Sequence[ObjectKey]) -> None:
+        if not set(map(_realm_of, keys)) <= {self.key}:
+            foreign = next(key for key in keys if key.realm != self.key)
+            self._check_realm(foreign.realm, f"object {foreign.id}")
+        self._check_ids(list(map(_id_of, keys)))
+        self._check_once(list(map(_row_of, keys)), "row (id, part)")
+
     def _leave_node(self, fault: CollisionError, batch: ObjectBatch) -> None:
         """Stop using the node of a colliding id; the nodes of all written ids where the database does not say which one collided."""
         for node in {node_of(taken) for taken in ([ObjectId(fault.object_id)] if fault.object_id else batch.ids)}:
-            self.store.leave_node(node)
+            self.store.ids.leave(node)
 
     def _remember(self, batch: ObjectBatch, ticket: CacheTicket) -> None:
         """Cache the objects just written. Answers that were read under an older ticket are refused from now on."""
@@ -277,7 +288,7 @@ class RealmObjects(RealmHandle):
         return answers
 
     def _load(self, object_ids: Sequence[ObjectId]) -> list[Loaded]:
-        self._bounds.check_ids(object_ids)
+        self._check_ids(object_ids)
         return load_object(self._backend, self.realm, self.key, object_ids) if object_ids else []
 
     def _forget(self, object_ids: list[ObjectId]) -> None:
@@ -313,7 +324,7 @@ class RealmObjects(RealmHandle):
         ]
 
     def _single_row(self, object_id: ObjectId, value: StoredObject) -> ObjectRow:
-        self._bounds.check_ids((object_id,))
+        self._check_ids((object_id,))
         if not _is_updateable(value):
             raise RefusedError(
                 f"objects of type {_type_of(value)!r} are immutable: write them, do not insert or update them"

@@ -1,4 +1,6 @@
-"""References of one realm: find, create, swap and delete them. Every change is conditional on the row that was read.
+"""A handle on one realm and its references: find, create, swap and delete them. Every change is conditional on the row that was read.
+
+No call can name another realm's rows: names, ids and sizes out of bounds are refused before they reach a database.
 
 The functions at the top compute the new row of each kind of change; they touch no database. A recorded move has an even time. An odd
 time marks a note: a commit on top took effect late, and the pointer is still in the reference's history.
@@ -7,12 +9,14 @@ time marks a note: a commit on top took effect late, and the pointer is still in
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Protocol
 
 import structlog
 
-from headwater.clock import Micros
+from headwater.clock import Clock, Micros
 from headwater.errors import (
+    CorruptionError,
     HeadwaterError,
     NotFoundError,
     RefusedError,
@@ -20,14 +24,22 @@ from headwater.errors import (
     UnavailableError,
     UnknownOutcomeError,
 )
-from headwater.store.backend import ReferenceMove, ReferenceRow
-from headwater.store.cache import CacheTicket
-from headwater.store.ids import ObjectId, id_time
-from headwater.store.store_context import RealmHandle
+from headwater.settings import Settings
+from headwater.store.backend import ROW_BYTES, Backend, ReferenceMove, ReferenceRow
+from headwater.store.cache import Cache, CacheTicket
+from headwater.store.ids import ObjectId, RealmId, RealmKey, id_time
 
+NAME_BYTES = 500
+"""The most bytes of UTF-8 that a reference's name may have."""
+_MOST = (1 << 63) - 1
+_POINTER_BYTES, _MOVE_BYTES = 8, 16
 RECENT_POINTERS = 20
 MOVES_LIMIT = 4000
 """Recorded moves in one row: 16 bytes each, well under a row's limit."""
+_ROOMY = MOVES_LIMIT // 4
+"""With fewer moves than this, a row is in no danger of becoming too full."""
+_TRIES = 10
+_log = structlog.get_logger()
 
 Reference = ReferenceRow
 """Readers get the stored row itself."""
@@ -118,14 +130,71 @@ def _moves(seen: ReferenceRow, left: ObjectId | None, *, now: Micros, since: Mic
     return (ReferenceMove(left, now), *kept)
 
 
-_TRIES = 10
-_log = structlog.get_logger()
-_ROOMY = MOVES_LIMIT // 4
-"""With fewer moves than this, a row is in no danger of becoming too full."""
+class WriteGuard(Protocol):
+    """Decides whether a handle may write now."""
+
+    def check_write(self) -> None:
+        """Raise RefusedError when the handle may not write now."""
+        ...
 
 
-class RealmReferences(RealmHandle):
-    """The reference operations of a handle on one realm."""
+class IdSource(Protocol):
+    """The part of an ``IdGenerator`` that handles use."""
+
+    def next(self) -> ObjectId: ...
+    def next_many(self, n: int) -> list[ObjectId]: ...
+    def leave(self, node: int) -> None: ...
+
+
+class StoreContext(Protocol):
+    """The part of a store that its handles use."""
+
+    @property
+    def backend(self) -> Backend: ...
+    @property
+    def cache(self) -> Cache: ...
+    @property
+    def settings(self) -> Settings: ...
+    @property
+    def clock(self) -> Clock: ...
+    @property
+    def ids(self) -> IdSource: ...
+
+
+class RealmReferences:
+    """A handle on one realm: its references. ``RealmObjects`` adds the objects. As thread-safe and fork-safe as its store."""
+
+    def __init__(
+        self, store: StoreContext, realm: RealmId, key: RealmKey, gate: WriteGuard | None, cache: Cache | None = None
+    ) -> None:
+        self.store = store
+        self.realm = realm
+        self.key = key
+        self._gate = gate
+        self._backend = store.backend
+        self._shared = store.cache
+        self._cache = store.cache if cache is None else cache
+
+    @property
+    def settings(self) -> Settings:
+        return self.store.settings
+
+    @property
+    def clock(self) -> Clock:
+        return self.store.clock
+
+    def new_id(self) -> ObjectId:
+        """Make one new id; see ``IdGenerator.next``."""
+        return self.store.ids.next()
+
+    def new_ids(self, n: int) -> list[ObjectId]:
+        """Make ``n`` new ids; see ``IdGenerator.next_many``."""
+        return self.store.ids.next_many(n)
+
+    def check_write(self) -> None:
+        """Raise RefusedError when this handle may not write now."""
+        if self._gate is not None:
+            self._gate.check_write()
 
     def find_reference(self, name: str, *, fresh: bool = False) -> Reference | None:
         """Return the live reference, from the cache within its time to live unless ``fresh``. Absence is never answered from the cache."""
@@ -147,14 +216,14 @@ class RealmReferences(RealmHandle):
 
     def find_rows(self, names: Sequence[str]) -> list[Reference | None]:
         """Read references from the database in one round trip, tombstones included, in the order of the names; None where absent."""
-        self._bounds.check_names(names)
+        self._check_names(names)
         ticket = self._cache.ticket()
         rows = self._backend.read_references(self.key, names) if names else []
         for name, row in zip(names, rows, strict=True):
             if row is None:
                 self._cache.forget_reference(self.key, name)
             else:
-                self._bounds.check_found(row)
+                self._check_stored(row)
                 self._cache.put_reference(row, ticket)
         return rows
 
@@ -175,7 +244,8 @@ class RealmReferences(RealmHandle):
         raises        RefusedError for a name that appears twice; UnknownOutcomeError when the database became unavailable after an
                       unclear answer: some references may exist, and creating them once more does no harm
         """
-        self._bounds.check_names_once(names)
+        self._check_names(names)
+        self._check_once(names, "reference")
         found: dict[str, Reference] = {}
         unclear: UnknownOutcomeError | None = None
         for _ in range(_TRIES):
@@ -240,7 +310,7 @@ class RealmReferences(RealmHandle):
         """Delete the row of a tombstone; SwapConflictError when it changed, for example because the reference was created again."""
         if seen.deleted is None:
             raise RefusedError(f"reference {seen.name!r} of realm {self.realm!r} is alive: delete it first")
-        self._bounds.check_row(seen)
+        self._check_row(seen)
         self.check_write()
         try:
             self._backend.remove_reference(seen)
@@ -249,7 +319,7 @@ class RealmReferences(RealmHandle):
 
     def swap(self, seen: Reference, new: Reference) -> Reference:
         """Compare-and-swap a whole row. SwapConflictError when it has changed since it was read; UnknownOutcomeError is passed on."""
-        self._bounds.check_swap(seen, new)
+        self._check_swap(seen, new)
         self.check_write()
         ticket = self._begin_swap(new)
         try:
@@ -282,9 +352,9 @@ class RealmReferences(RealmHandle):
         return row
 
     def _new_row(self, name: str, pointer: ObjectId | None = None, deleted: Micros | None = None) -> ReferenceRow:
-        self._bounds.check_names((name,))
+        self._check_names((name,))
         if pointer is not None:
-            self._bounds.check_ids((pointer,))
+            self._check_ids((pointer,))
         return ReferenceRow(
             realm=self.key, name=name, pointer=pointer, version=self.new_id(), created=self.clock.now(), deleted=deleted
         )
@@ -390,3 +460,69 @@ class RealmReferences(RealmHandle):
         grace = max(self.settings.reader_grace_seconds, self.settings.writer_grace_seconds)
         slack = self.settings.clock_bound_seconds + self.settings.commit_timeout_seconds
         return Micros(now - round((grace + slack) * 1_000_000))
+
+    def _check_ids(self, object_ids: Sequence[ObjectId]) -> None:
+        """Check object ids. 0 is not an id: in an index it means that there is no object."""
+        if object_ids and not (min(object_ids) >= 1 and max(object_ids) <= _MOST):
+            wrong = next(object_id for object_id in object_ids if not 1 <= object_id <= _MOST)
+            raise RefusedError(
+                f"{wrong} is not a valid id of an object in realm {self.realm!r}: an id is a number from 1 to 2^63-1"
+            )
+
+    def _check_names(self, names: Iterable[str]) -> None:
+        for name in names:
+            try:
+                size = len(name.encode())
+            except UnicodeEncodeError:  # a lone surrogate
+                size = 0
+            if not 1 <= size <= NAME_BYTES or "\0" in name:
+                shown = repr(name) if len(name) <= 80 else f"{name[:80]!r}..."
+                raise RefusedError(
+                    f"{shown} is no name of a reference in realm {self.realm!r}:"
+                    f" a name is 1 to {NAME_BYTES} bytes of UTF-8 without NUL and surrogates"
+                )
+
+    def _check_once(self, named: Sequence[Any], what: str) -> None:
+        """Check that a bulk call names each row once."""
+        if len(set(named)) != len(named):
+            seen: set[Any] = set()
+            twice = next(name for name in named if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+            raise RefusedError(f"{what} {twice!r} of realm {self.realm!r} stands in one call twice: name each of them once")
+
+    def _check_row(self, row: ReferenceRow) -> None:
+        self._check_realm(row.realm, f"reference {row.name!r}")
+        self._check_names([row.name])
+        if not 1 <= row.version <= _MOST:
+            raise RefusedError(
+                f"reference {row.name!r} of realm {self.realm!r} cannot have version {row.version}: versions are 1 to 2^63-1"
+            )
+        if row.pointer is not None:
+            self._check_ids((row.pointer,))
+        size = _POINTER_BYTES * len(row.recent) + _MOVE_BYTES * len(row.moves)
+        if size > ROW_BYTES:
+            raise RefusedError(
+                f"reference {row.name!r} of realm {self.realm!r} would have {size} bytes of pointers; a row may have {ROW_BYTES}"
+            )
+
+    def _check_realm(self, key: RealmKey, what: str) -> None:
+        if key != self.key:
+            raise RefusedError(
+                f"{what} belongs to realm key {key}: the handle on realm {self.realm!r} (key {self.key}) changes no other realm's rows"
+            )
+
+    def _check_stored(self, row: ReferenceRow) -> None:
+        """Raise CorruptionError for a row in the database that no handle would have written."""
+        if row.version < 1 or (row.pointer is not None and row.pointer < 1):
+            raise CorruptionError(
+                f"reference {row.name!r} of realm {self.realm!r} is at version {row.version} and object {row.pointer}:"
+                " both are 1 to 2^63-1, the row was altered"
+            )
+
+    def _check_swap(self, seen: ReferenceRow, new: ReferenceRow) -> None:
+        self._check_row(seen)
+        self._check_row(new)
+        if seen.name != new.name or new.version <= seen.version:
+            raise RefusedError(
+                f"reference {seen.name!r} of realm {self.realm!r} at version {seen.version} cannot become {new.name!r} at version"
+                f" {new.version}: a swap keeps the name and raises the version"
+            )

@@ -1,6 +1,7 @@
 """The rows of one realm, typed: a reader without the means to write, and the store that reads and writes.
 
-No call can name another realm's rows. A list of rows that contains unreadable ones returns the readable rows and the names of the others.
+Scans and the deletion of a realm work with any key order. A list of rows that contains unreadable ones returns the readable rows and
+the names of the others.
 """
 
 from __future__ import annotations
@@ -8,20 +9,32 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from itertools import islice
+from typing import Any, Protocol, TypeVar
 
 from headwater.clock import Clock
 from headwater.errors import CollisionError, CorruptionError, RefusedError, SwapConflictError
 from headwater.settings import Settings
-from headwater.store.backend import ObjectKey, ObjectPosition, ObjectRow, ReferenceKey, ReferencePosition, ScanSplit
+from headwater.store.backend import (
+    ObjectKey,
+    ObjectPosition,
+    ObjectRow,
+    ReferenceKey,
+    ReferencePosition,
+    ReferenceRow,
+    ScanSplit,
+)
 from headwater.store.cache import Cache
 from headwater.store.ids import ObjectId, RealmId, RealmKey, id_text
 from headwater.store.realm_objects import ObjectBatch, RealmObjects
-from headwater.store.realm_refs import RealmReferences, Reference, advanced_row
-from headwater.store.store_context import RealmScans, StoreContext, WriteGuard
+from headwater.store.realm_refs import Reference, StoreContext, WriteGuard, advanced_row
 from headwater.store.stored_objects import StoredObject, Versioned
 
 T = TypeVar("T", bound=StoredObject)
+K = TypeVar("K", ReferenceKey, ObjectKey)
+_SCAN_ROWS = 600
+"""Rows of one round trip: of 100 to 20 000, on SQLite and PostgreSQL none was quicker (0.76 of the driver's own cursor)."""
+_ROUNDS = 10
 
 
 class RealmReader(Protocol):
@@ -54,7 +67,7 @@ class RealmReader(Protocol):
     def without_cache(self, *, budget_bytes: int = 0) -> RealmReader: ...
 
 
-class RealmStore(RealmObjects, RealmReferences):
+class RealmStore(RealmObjects):
     """A handle on one realm's rows. Made by ``Store.system`` and ``Store.rows``; as thread-safe and fork-safe as its store.
 
     Times are microseconds since 1970 in UTC. ``find`` and what begins so returns None for what is not there, ``read`` raises.
@@ -69,7 +82,7 @@ class RealmStore(RealmObjects, RealmReferences):
         self, store: StoreContext, realm: RealmId, key: RealmKey, gate: WriteGuard | None, cache: Cache | None = None
     ) -> None:
         super().__init__(store, realm, key, gate, cache)
-        self._scans = RealmScans(store.backend, realm, key)
+        self._deleted_to: tuple[ReferencePosition | None, ObjectPosition | None] = (None, None)
         self._is_being_deleted = False
 
     def without_cache(self, *, budget_bytes: int = 0) -> RealmStore:
@@ -117,7 +130,7 @@ class RealmStore(RealmObjects, RealmReferences):
         write: Callable[[Sequence[ObjectRow], Reference, Reference], None],
     ) -> Reference:
         new = advanced_row(seen, pointer)
-        self._bounds.check_swap(seen, new)
+        self._check_swap(seen, new)
         self.check_write()
         ticket = self._begin_swap(new)
         try:
@@ -144,26 +157,30 @@ class RealmStore(RealmObjects, RealmReferences):
 
         To continue from a key later: ``scan_objects(split._replace(after=key.position))``.
         """
-        return self._scans.objects(split)
+        return self._scan(self._backend.scan_objects, split)
 
     def scan_references(self, split: ScanSplit[ReferencePosition] | None = None) -> Iterator[ReferenceKey]:
         """Yield all reference rows' keys, tombstones included, or those of one split of this realm."""
-        return (key for batch in self._scans.references(split) for key in batch)
+        return (key for batch in self._scan(self._backend.scan_references, split) for key in batch)
 
     def split_objects(self, count: int) -> list[ScanSplit[ObjectPosition]]:
         """Up to ``count`` splits that together are the scan of this realm's objects: plain values, to be scanned in parallel.
 
         Where keys are not ordered, the splits read the keys of all realms and return only this realm's.
         """
-        return self._scans.split_objects(count)
+        return self._backend.split_objects(self.key if self._is_ordered else None, count)
 
     def split_references(self, count: int) -> list[ScanSplit[ReferencePosition]]:
         """Up to ``count`` splits of the scan of this realm's references; see ``split_objects``."""
-        return self._scans.split_references(count)
+        return self._backend.split_references(self.key if self._is_ordered else None, count)
 
     def is_empty(self) -> bool:
         """Whether the database holds no row of this realm."""
-        return self._scans.is_empty()
+        rows = 1 if self._is_ordered else _SCAN_ROWS
+        return not (
+            any(self._scan(self._backend.scan_references, None, rows))
+            or any(self._scan(self._backend.scan_objects, None, rows))
+        )
 
     def delete_rows(self, limit: int) -> int:
         """Delete up to ``limit`` rows of any kind. Returns how many were deleted, 0 when none is left. For purging.
@@ -186,7 +203,78 @@ class RealmStore(RealmObjects, RealmReferences):
     def _delete_rows(self, limit: int) -> int:
         if self._backend.capabilities.bulk_realm_deletion:
             return self._backend.delete_realm(self.key, limit)
-        return self._scans.delete_realm(limit)
+        return self._delete_scanned(limit)
+
+    def _delete_scanned(self, limit: int) -> int:
+        """Scan for rows and delete up to ``limit`` of them. Returns how many were deleted, 0 when none is left.
+
+        Each call continues where the last one stopped, and returns 0 only after a scan from the start.
+        """
+        for _ in range(_ROUNDS):
+            is_whole = self._deleted_to == (None, None)
+            keys, deleted = self._delete_from(*self._deleted_to, limit)
+            if deleted or (is_whole and not keys):
+                return deleted
+        return 0  # others change everything that is found; whoever purges looks whether it is empty
+
+    def _delete_from(self, reference: ReferencePosition | None, position: ObjectPosition | None, limit: int) -> tuple[int, int]:
+        """Delete up to ``limit`` rows beyond two positions. Returns how many were found, and how many were deleted."""
+        realm = self.key if self._is_ordered else None
+        references = self.scan_references(ScanSplit(realm, reference))
+        names = list(islice(references, limit))
+        rest = limit - len(names)
+        objects = (key for batch in self.scan_objects(ScanSplit(realm, position)) for key in batch)
+        keys = list(islice(objects, rest))
+        is_end = len(names) + len(keys) < limit
+        self._deleted_to = (
+            (None, None) if is_end else (names[-1].position if names else reference, keys[-1].position if keys else position)
+        )
+        deleted = sum(self._remove(key) for key in names)
+        return len(names) + len(keys), deleted + (self._backend.delete_objects(keys) if keys else 0)
+
+    def _remove(self, key: ReferenceKey) -> bool:
+        try:
+            self._backend.remove_reference(ReferenceRow(**key._asdict()))
+        except SwapConflictError:
+            return False
+        return True
+
+    @property
+    def _is_ordered(self) -> bool:
+        return self._backend.capabilities.ordered_keys
+
+    def _scan(
+        self, read: Callable[[ScanSplit[Any], Any, int], list[K]], split: ScanSplit[Any] | None, rows: int = _SCAN_ROWS
+    ) -> Iterator[list[K]]:
+        within = ScanSplit(self.key if self._is_ordered else None) if split is None else split
+        self._check_split(within)
+        return self._read_batches(read, within, rows)
+
+    def _check_split(self, split: ScanSplit[Any]) -> None:
+        """Check that a split is one of this realm, or of all realms where keys are not ordered, because no other splits exist."""
+        why = ""
+        if not self._is_ordered:
+            if split.realm is not None:
+                why = "this store cuts only the scan of all realms"
+        elif {split.realm, *(position[0] for position in (split.after, split.until) if position is not None)} != {self.key}:
+            why = "it is not one of this realm's"
+        if why:
+            raise RefusedError(
+                f"the handle on realm {self.realm!r} does not scan that split: {why};"
+                " take one that its split_objects or split_references cut"
+            )
+
+    def _read_batches(
+        self, read: Callable[[ScanSplit[Any], Any, int], list[K]], split: ScanSplit[Any], rows: int
+    ) -> Iterator[list[K]]:
+        """Read a split to its end. Where keys are not ordered, all realms are read, and the others' rows left out."""
+        after = None
+        while batch := read(split, after, rows):
+            after = batch[-1].position
+            if not self._is_ordered:
+                batch = [key for key in batch if key.realm == self.key]
+            if batch:
+                yield batch
 
 
 RowT = TypeVar("RowT")

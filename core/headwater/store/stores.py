@@ -9,7 +9,7 @@ import os
 import re
 import threading
 import weakref
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cache, partial
@@ -27,8 +27,8 @@ from headwater.store.cache import Cache
 from headwater.store.fork_gate import ForkGate
 from headwater.store.id_generator import IdGenerator
 from headwater.store.ids import SYSTEM_KEY, SYSTEM_REALM, ObjectId, RealmId, RealmKey, checked_realm_id
+from headwater.store.realm_refs import WriteGuard
 from headwater.store.realm_store import RealmStore
-from headwater.store.store_context import WriteGuard
 from headwater.store.stored_objects import claim_of, entry_points_of
 
 
@@ -43,31 +43,22 @@ class Store:
         self.clock_watch = ClockWatch(clock)
         self.cache = Cache(clock=clock, budget_bytes=settings.cache_bytes, reference_ttl_seconds=settings.reference_ttl_seconds)
         self.system = RealmStore(self, SYSTEM_REALM, SYSTEM_KEY, None)
-        self._ids = IdGenerator(
+        self.ids = IdGenerator(
             self.system, clock=clock, lease_seconds=settings.node_lease_seconds, renew_seconds=settings.node_renew_seconds
         )
         _open_stores.add(self)
 
     def new_id(self) -> ObjectId:
         """A new id; the first one leases a node."""
-        return self._ids.next()
+        return self.ids.next()
 
     def new_ids(self, n: int) -> list[ObjectId]:
         """``n`` new ids at once, each greater than the one before; see ``IdGenerator.next_many``."""
-        return self._ids.next_many(n)
+        return self.ids.next_many(n)
 
     def server_time(self) -> Micros | None:
         """The time on the database server's clock; None where it has none, or where this store uses a clock other than the machine's."""
         return self.backend.server_time() if isinstance(self.clock, SystemClock) else None
-
-    @property
-    def nodes(self) -> Set[int]:
-        """The nodes that this process has leased through this store."""
-        return self._ids.nodes
-
-    def leave_node(self, node: int) -> None:
-        """Make no more ids with this node, because another process uses it."""
-        self._ids.leave(node)
 
     def rows(self, realm: RealmId, key: RealmKey, gate: WriteGuard | None = None) -> RealmStore:
         """A handle on the rows under one realm key; ``gate`` decides whether it may write.
@@ -83,7 +74,7 @@ class Store:
         return RealmStore(self, realm if realm == SYSTEM_REALM else checked_realm_id(realm), key, gate)
 
     def close(self) -> None:
-        self._ids.close()
+        self.ids.close()
         self.backend.close()
         _open_stores.discard(self)
 
@@ -94,7 +85,7 @@ class Store:
         self.backend.after_fork(is_child=is_child)
         if is_child:
             self.cache.after_fork()
-            self._ids.forget()
+            self.ids.forget()
 
     def __enter__(self) -> Store:
         return self
