@@ -24,7 +24,7 @@ from headwater.iceberg.avro import read_records
 from headwater.iceberg.filesystem import STORAGE, LakeStorage
 from headwater.iceberg.layout import FileInfo
 from headwater.iceberg.location import canonical_location, is_same_place, is_within
-from headwater.iceberg.metadata_json import decode_metadata
+from headwater.iceberg.metadata_json import decode_metadata, logged_files, statistics_files
 from headwater.iceberg.spec import Document, FaultError, check_table, is_maintainable, is_view
 from headwater.iceberg.survey_outcomes import QuarantineCode, RejectedTable
 
@@ -97,7 +97,7 @@ def reachable_files(
     raises        RefusedError, naming such manifests and lists, where ``missed`` is None; UnavailableError
     """
     walk = _ManifestWalk(storage, was_begun, (within, *allowed))
-    yield from (ReachedFile(location, CONTENT) for location in _statistics(document))
+    yield from (ReachedFile(location, CONTENT) for location in statistics_files(document))
     lists, manifests = _named_by(document)
     yield from (ReachedFile(location, LISTS) for location in lists)
     for found in walk.each(walk.manifests_of, lists):
@@ -182,31 +182,18 @@ def _named_by(document: Document) -> tuple[dict[str, None], dict[str, None]]:
     return lists, manifests
 
 
-def _statistics(document: Document) -> Iterator[str]:
-    for name in ("statistics", "partition-statistics"):
-        yield from (entry["statistics-path"] for entry in document.get(name) or ())
-
-
 def _earlier(document: Document, root: str, within: str, storage: LakeStorage) -> Iterator[ReachedFile]:
     """The metadata files of the log, and those of the log of its oldest existing file, and so on. Files that lead on get a later turn."""
-    seen, turn = {root}, LAST_TURN - 1
+    passed, turn = {root}, LAST_TURN - 1
     while True:
-        log = [entry for entry in _log(document) if entry not in seen]
-        seen.update(log)
+        log = [location for location in logged_files(document) if location not in passed]
+        passed.update(log)
         yield from (ReachedFile(location, turn) for location in log)
         turn -= 1
-        oldest = next((found for location in log if (found := _read(location, within, storage)) is not None), None)
+        oldest = next((older for location in log if (older := _read(location, within, storage)) is not None), None)
         if oldest is None:
             return
         document = oldest
-
-
-def _log(document: Document) -> Sequence[str]:
-    log = document.get("metadata-log")
-    entries = log if isinstance(log, list) else ()
-    return [
-        entry["metadata-file"] for entry in entries if isinstance(entry, dict) and isinstance(entry.get("metadata-file"), str)
-    ]
 
 
 def _read(location: str, within: str, storage: LakeStorage) -> dict[str, Any] | None:

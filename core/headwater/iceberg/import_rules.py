@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Sequence
-from typing import Any
 
 import msgspec
 
@@ -11,6 +10,7 @@ from headwater.errors import RefusedError
 from headwater.iceberg.latest_metadata import MetadataChoice
 from headwater.iceberg.layout import TableFiles
 from headwater.iceberg.location import canonical_location, is_same_place, is_within
+from headwater.iceberg.metadata_json import logged_files, named_files
 from headwater.iceberg.spec import (
     RAW_VERSION,
     Document,
@@ -83,7 +83,7 @@ def _found(facts: TableFacts | ViewFacts, document: Document, choice: MetadataCh
         schema_id=facts.schema_id,
         spec_id=0,
         sort_order_id=0,
-        log=() if isinstance(facts, ViewFacts) else tuple(_log(document)),
+        log=() if isinstance(facts, ViewFacts) else tuple(map(_spelled, logged_files(document))),
         rule=choice.rule,
         evidence=choice.evidence,
     )
@@ -92,12 +92,6 @@ def _found(facts: TableFacts | ViewFacts, document: Document, choice: MetadataCh
     return msgspec.structs.replace(
         found, snapshot_id=facts.snapshot_id, spec_id=facts.spec_id, sort_order_id=facts.sort_order_id
     )
-
-
-def _log(document: Document) -> Iterator[str]:
-    for entry in _objects(document, "metadata-log"):
-        if isinstance(entry.get("metadata-file"), str):
-            yield _spelled(entry["metadata-file"])
 
 
 def _check_location(document: Document, table: TableFiles, path: str) -> None:
@@ -173,21 +167,7 @@ def _locations(document: Document) -> Iterator[tuple[str, str]]:
     properties = document.get("properties")
     if isinstance(properties, dict):
         yield from ((name, properties[name]) for name in PATH_PROPERTIES if isinstance(properties.get(name), str))
-    for snapshot in _objects(document, "snapshots"):
-        if isinstance(snapshot.get("manifest-list"), str):
-            yield f"manifest list of snapshot {snapshot.get('snapshot-id')}", snapshot["manifest-list"]
-        inline = snapshot.get("manifests")
-        yield from (("manifest", one) for one in (inline if isinstance(inline, list) else ()) if isinstance(one, str))
-    for name in ("statistics", "partition-statistics"):
-        for entry in _objects(document, name):
-            if isinstance(entry.get("statistics-path"), str):
-                yield name, entry["statistics-path"]
-
-
-def _objects(document: Document, name: str) -> Iterator[dict[str, Any]]:
-    """The objects of a list in a document that may not have been validated."""
-    found = document.get(name)
-    yield from (entry for entry in (found if isinstance(found, list) else ()) if isinstance(entry, dict))
+    yield from named_files(document)
 
 
 def _spelled(location: str) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from headwater.iceberg.layout import HINT_NAME, FileInfo, MetadataName, NameScheme, parse_metadata_name
+from headwater.iceberg.metadata_json import logged_files
 from headwater.iceberg.survey_outcomes import ChoiceRule, QuarantineCode, RejectedTable
 
 _HINT_DIGITS = 255
@@ -165,10 +166,8 @@ def check_one_table(choice: MetadataChoice, own: MetadataLineage, stranger: File
 
 def lineage_of(document: Mapping[str, Any]) -> MetadataLineage:
     """The evidence that separates files of two tables, and orders those of one; malformed values count as absent."""
-    log = document.get("metadata-log")
-    entries = [entry.get("metadata-file") for entry in log if isinstance(entry, dict)] if isinstance(log, list) else []
     uuid = document.get("table-uuid") or document.get("view-uuid")
-    names = frozenset(entry.rpartition("/")[2] for entry in entries if isinstance(entry, str))
+    names = frozenset(path.rpartition("/")[2] for path in logged_files(document))
     updated = document.get("last-updated-ms")
     return MetadataLineage(uuid.lower() if isinstance(uuid, str) else None, names, updated if isinstance(updated, int) else 0)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -13,9 +13,8 @@ from headwater.iceberg.avro import read_records
 from headwater.iceberg.filesystem import LakeStorage
 from headwater.iceberg.layout import FileInfo
 from headwater.iceberg.location import canonical_location, comparable_location, is_within
+from headwater.iceberg.metadata_json import statistics_files
 from headwater.iceberg.survey_outcomes import AcceptedTable, QuarantineCode, RejectedTable
-
-VerifyLevel = Literal["metadata", "manifests", "files"]
 
 EXAMPLES = 5
 """How many missing files a message names; it always has their number."""
@@ -28,7 +27,7 @@ _DELETED = 2
 def verify_manifests(
     found: AcceptedTable,
     document: Mapping[str, Any],
-    level: VerifyLevel,
+    level: Literal["manifests", "files"],
     *,
     allowed: Sequence[str],
     tolerate: Container[str] = (),
@@ -37,15 +36,15 @@ def verify_manifests(
     """Verify a table's files; returns the table with the verification as evidence.
 
     document      its metadata, valid
-    level         ``metadata``: nothing more; ``manifests``: every manifest list and manifest of every snapshot is there and can be
-                  read; ``files``: also every data, delete and statistics file
+    level         ``manifests``: every manifest list and manifest of every snapshot is there and can be read; ``files``: also every
+                  data, delete and statistics file
     allowed       locations that all these may lie in
     tolerate      codes of faults for which a table is not refused
     raises        RejectedTable with MISSING_FILES, BAD_MANIFEST, OUTSIDE_ALLOWED, BAD_LOCATION or NO_ACCESS; UnavailableError when the
                   storage does not answer
     source        Apache Iceberg, table specification, "Manifests" and "Manifest Lists"
     """
-    if level == "metadata" or found.kind == "view":
+    if found.kind == "view":
         return found
     if reason := _sealed(found, document):
         return _with_evidence(found, f"not verified below its metadata: {reason}")
@@ -53,7 +52,7 @@ def verify_manifests(
     snapshots = document.get("snapshots") or []
     whole = {snapshot["snapshot-id"] for snapshot in snapshots if check.is_whole(snapshot)}
     if level == "files":
-        check.note_missing(_statistics(document))
+        check.note_missing(statistics_files(document))
     if check.missing or check.broken or check.contradicted:
         unfit = _rejection(check, found, len(snapshots), whole)
         if unfit.code not in tolerate or check.missing:
@@ -79,7 +78,9 @@ class _SnapshotCheck:
     verified      the number of existing files
     """
 
-    def __init__(self, found: AcceptedTable, level: VerifyLevel, allowed: Sequence[str], storage: LakeStorage) -> None:
+    def __init__(
+        self, found: AcceptedTable, level: Literal["manifests", "files"], allowed: Sequence[str], storage: LakeStorage
+    ) -> None:
         self.missing: set[str] = set()
         self.broken: dict[str, str] = {}
         self.contradicted: dict[str, str] = {}
@@ -104,7 +105,7 @@ class _SnapshotCheck:
         verdicts = [self._is_manifest_whole(record) for record in records]  # each, also after a broken one
         return all(verdicts)
 
-    def note_missing(self, locations: Iterator[str]) -> bool:
+    def note_missing(self, locations: Iterable[str]) -> bool:
         """Note the missing ones of some files; True if all exist."""
         before = len(self.missing)
         for location in locations:
@@ -133,7 +134,7 @@ class _SnapshotCheck:
         if (data := self._content(location)) is None or (records := self._records(location, data, _is_entry)) is None:
             return None
         files = () if self._level == "manifests" else _living(records)
-        return _Manifest(len(data), len(records), self.note_missing(iter(files)))
+        return _Manifest(len(data), len(records), self.note_missing(files))
 
     def _listed(self, location: str) -> list[dict[str, Any]] | None:
         """The records of a manifest list; None, and noted, if it is missing or broken."""
@@ -244,13 +245,6 @@ def _contradiction(listed: Mapping[str, Any], seen: _Manifest) -> str:
 def _living(records: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """The live files of a manifest's entries; deleted ones may be gone."""
     return (record["data_file"]["file_path"] for record in records if record.get("status") != _DELETED)
-
-
-def _statistics(document: Mapping[str, Any]) -> Iterator[str]:
-    for name in ("statistics", "partition-statistics"):
-        for entry in document.get(name) or ():
-            if isinstance(entry, dict) and isinstance(entry.get("statistics-path"), str):
-                yield entry["statistics-path"]
 
 
 def _rejection(check: _SnapshotCheck, found: AcceptedTable, total: int, whole: set[Any]) -> RejectedTable:

@@ -1,4 +1,4 @@
-"""Metadata files as JSON: decodes their bytes, packed or not, splits a document into pieces, and joins the pieces again.
+"""Metadata files as JSON: decodes their bytes, packed or not, tells the files that a document names, and splits it into pieces.
 
 Versions of a table share pieces. A list at the document's top level becomes its elements, a large object its members; everything
 else is a field as it is. Pieces are the JSON text that was read, without white space between its tokens. So unknown fields,
@@ -8,7 +8,7 @@ numbers of any size, and fractions come back as they were written.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -131,6 +131,39 @@ def _is_deeper(document: dict[str, Any], text: bytes, levels: int) -> bool:
             if one.__class__ is dict or one.__class__ is list
         ]
     return bool(inside)
+
+
+def named_files(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The files that a document itself names, each with what it is, in a document that may not have been validated.
+
+    These are manifest lists, the manifests that version 1 may name inline, and statistics; not earlier metadata files.
+    """
+    for snapshot in objects_in(document, "snapshots"):
+        if isinstance(snapshot.get("manifest-list"), str):
+            yield f"manifest list of snapshot {snapshot.get('snapshot-id')}", snapshot["manifest-list"]
+        inline = snapshot.get("manifests")
+        yield from (("manifest", path) for path in (inline if isinstance(inline, list) else ()) if isinstance(path, str))
+    for name in ("statistics", "partition-statistics"):
+        yield from ((name, path) for path in _texts_in(document, name, "statistics-path"))
+
+
+def statistics_files(document: Mapping[str, Any]) -> list[str]:
+    return [path for name in ("statistics", "partition-statistics") for path in _texts_in(document, name, "statistics-path")]
+
+
+def logged_files(document: Mapping[str, Any]) -> list[str]:
+    """The earlier metadata files, as the document's own log has them, oldest first."""
+    return _texts_in(document, "metadata-log", "metadata-file")
+
+
+def objects_in(document: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
+    """The objects of a list in a document that may not have been validated."""
+    entries = document.get(name)
+    return [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
+
+
+def _texts_in(document: Mapping[str, Any], name: str, field_name: str) -> list[str]:
+    return [entry[field_name] for entry in objects_in(document, name) if isinstance(entry.get(field_name), str)]
 
 
 _LARGE_BYTES = 1024

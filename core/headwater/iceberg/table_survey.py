@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 
@@ -25,7 +25,7 @@ from headwater.iceberg.latest_metadata import (
 )
 from headwater.iceberg.layout import FileInfo, TableFiles, belongs_to_table, group_tables, is_selected, parse_pattern
 from headwater.iceberg.location import canonical_location, is_within
-from headwater.iceberg.manifest_check import VerifyLevel, verify_manifests
+from headwater.iceberg.manifest_check import verify_manifests
 from headwater.iceberg.metadata_json import decode_metadata, parse_metadata, unpack_metadata
 from headwater.iceberg.survey_outcomes import (
     TOLERABLE,
@@ -43,6 +43,8 @@ from headwater.iceberg.survey_outcomes import (
 
 SurveyProgress = Callable[[int, int, str], None]
 """Called with (done, total, unit); may raise to stop the survey."""
+
+VerifyLevel = Literal["metadata", "manifests", "files"]
 
 _TRIES = 3
 _READERS = 16
@@ -331,9 +333,12 @@ def _examine_once(table: TableFiles, scope: SurveyScope, storage: LakeStorage) -
         text = unpack_metadata(data, path=choice.file.path)
         document = parse_metadata(text, path=choice.file.path, size=len(data))
         _check_strangers(choice, table, document, storage)
-        found = accept_metadata(document, choice, table, scope.allowed, tolerate=scope.tolerate)
-        found = verify_manifests(found, document, scope.verify, allowed=scope.allowed, tolerate=scope.tolerate, storage=storage)
-        return msgspec.structs.replace(found, document=text)
+        accepted = accept_metadata(document, choice, table, scope.allowed, tolerate=scope.tolerate)
+        if scope.verify != "metadata":
+            accepted = verify_manifests(
+                accepted, document, scope.verify, allowed=scope.allowed, tolerate=scope.tolerate, storage=storage
+            )
+        return msgspec.structs.replace(accepted, document=text)
     except RejectedTable as unfit:
         return _quarantined(table, unfit)
 

@@ -45,7 +45,7 @@ from headwater.iceberg import (
 )
 from headwater.iceberg.filesystem import STORAGE, LakeStorage
 from headwater.iceberg.layout import FileInfo, parse_metadata_name
-from headwater.iceberg.metadata_json import decode_metadata, parse_metadata
+from headwater.iceberg.metadata_json import decode_metadata, logged_files, objects_in, parse_metadata
 from headwater.store import ObjectId
 
 _BETWEEN_BRANCHES = (QuarantineCode.AMBIGUOUS, QuarantineCode.TWO_TABLES)
@@ -208,7 +208,7 @@ class SurveyNews:
         newer = [outcome] if isinstance(outcome, AcceptedTable) else []
         if isinstance(there, IcebergTable) and (document := self._document(key)) is not None:
             newer.append(
-                msgspec.structs.replace(older, metadata_location=there.metadata_location, log=metadata_log_of(document))
+                msgspec.structs.replace(older, metadata_location=there.metadata_location, log=tuple(logged_files(document)))
             )
         if older.kind == "view":
             return any(_holds_version(one, older) for one in newer)
@@ -426,7 +426,7 @@ def find_earlier_version(found: AcceptedTable, is_wanted: Callable[[str], bool],
             return EarlierVersion(
                 None, number, f"its log reaches back to {oldest}, and no file leads further" if new else "no log leads further"
             )
-        log = metadata_log_of(document)
+        log = tuple(logged_files(document))
     return EarlierVersion(None, _FILES, f"{_FILES} files of logs do not reach back that far")
 
 
@@ -477,9 +477,8 @@ def _ancestors(document: Document) -> Iterator[int]:
 
 
 def _snapshots(document: Document) -> dict[int, Document]:
-    snapshots = document.get("snapshots")
-    listed: Sequence[Any] = snapshots if isinstance(snapshots, list) else ()
-    return {one["snapshot-id"]: one for one in listed if isinstance(one, dict) and isinstance(one.get("snapshot-id"), int)}
+    snapshots = objects_in(document, "snapshots")
+    return {snapshot["snapshot-id"]: snapshot for snapshot in snapshots if isinstance(snapshot.get("snapshot-id"), int)}
 
 
 def _readable(found: AcceptedTable, locations: Sequence[str], storage: LakeStorage) -> Iterator[Document]:
@@ -493,13 +492,6 @@ def _readable(found: AcceptedTable, locations: Sequence[str], storage: LakeStora
             continue
         if found.uuid is None or str(document.get("table-uuid")).lower() == found.uuid.lower():
             yield document
-
-
-def metadata_log_of(document: Document) -> tuple[str, ...]:
-    """The versions before a document, oldest first, from its metadata log."""
-    log = document.get("metadata-log")
-    entries = (entry.get("metadata-file") for entry in (log if isinstance(log, list) else ()) if isinstance(entry, dict))
-    return tuple(entry for entry in entries if isinstance(entry, str))
 
 
 def document_of_table(found: AcceptedTable) -> Document:

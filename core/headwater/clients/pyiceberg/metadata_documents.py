@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 from uuid import UUID
 
 import structlog
@@ -20,7 +18,7 @@ from pyiceberg.view.metadata import ViewMetadata
 from headwater.catalogs import IcebergTable, IcebergView
 from headwater.errors import RefusedError
 from headwater.iceberg import PATH_PROPERTIES
-from headwater.iceberg.metadata_json import unpack_metadata
+from headwater.iceberg.metadata_json import named_files, unpack_metadata
 from headwater.iceberg.survey_outcomes import RejectedTable
 
 _log = structlog.get_logger()
@@ -165,14 +163,6 @@ def files_in(metadata: TableMetadata) -> set[str]:
     }
 
 
-def document_files(text: bytes) -> Sequence[str]:
+def document_files(text: bytes) -> list[str]:
     """The files that a table's metadata document itself names: manifest lists, statistics, manifests of version 1."""
-    document: dict[str, Any] = json.loads(text)
-    snapshots = document.get("snapshots") or []
-    statistics = [*(document.get("statistics") or []), *(document.get("partition-statistics") or [])]
-    named = [
-        *(snapshot.get("manifest-list") for snapshot in snapshots),
-        *(manifest for snapshot in snapshots for manifest in snapshot.get("manifests") or []),
-        *(one.get("statistics-path") for one in statistics),
-    ]
-    return [one for one in named if isinstance(one, str)]
+    return [path for _, path in named_files(json.loads(text))]
