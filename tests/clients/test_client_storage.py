@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pyiceberg.io import FileIO, load_file_io
 
-from headwater.clients.pyiceberg.file_access import ClientStorage
+from headwater.clients.pyiceberg.metadata_files import ClientStorage
 from headwater.iceberg import FileInfo
 
 

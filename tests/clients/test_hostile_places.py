@@ -29,7 +29,7 @@ from pyiceberg.view.metadata import SQLViewRepresentation, ViewRepresentation, V
 from headwater import Store
 from headwater.catalogs import Catalog, Catalogs, ContentKey, IcebergTable, Namespace, Put, TableClaim, TableClaims
 from headwater.clients.pyiceberg import HeadwaterCatalog
-from headwater.clients.pyiceberg.file_access import check_own
+from headwater.clients.pyiceberg.metadata_files import check_own
 from headwater.errors import RefusedError
 from headwater.iceberg.metadata_json import split_metadata
 from headwater.realms import RealmRegistry
@@ -397,7 +397,7 @@ def test_a_file_that_is_there_is_neither_overwritten_nor_removed(
 ) -> None:
     """As where names of files are given twice, and a collection has let go of the place."""
     name = Path(orders.metadata_location).name
-    monkeypatch.setattr("headwater.clients.pyiceberg.file_access.own_name", lambda *_: name)
+    monkeypatch.setattr("headwater.clients.pyiceberg.metadata_files.own_name", lambda *_: name)
     before = StaticTable.from_metadata(orders.metadata_location).metadata
     content = lake.get_content(None, ContentKey.of("sales", "orders"))
     assert content is not None and content.id is not None

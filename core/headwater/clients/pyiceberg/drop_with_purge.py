@@ -11,8 +11,8 @@ from pyiceberg.typedef import Identifier
 
 from headwater import iceberg
 from headwater.catalogs import ContentKey, Delete, IcebergTable, TableClaim
-from headwater.clients.pyiceberg.branch_state import BranchChange, BranchState, ClientBranch
-from headwater.clients.pyiceberg.file_access import ClientStorage, FileAccess
+from headwater.clients.pyiceberg.client_branch import BranchChange, BranchState, ClientBranch
+from headwater.clients.pyiceberg.metadata_files import ClientStorage, FileAccess
 from headwater.clients.pyiceberg.translation import identifier_key, shown_identifier
 from headwater.errors import HeadwaterError, RefusedError
 from headwater.jobs import request_table_purge

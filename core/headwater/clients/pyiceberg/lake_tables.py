@@ -15,7 +15,7 @@ from pyiceberg.table.refs import MAIN_BRANCH
 from pyiceberg.table.update import SetLocationUpdate, SetPropertiesUpdate, TableRequirement, TableUpdate
 from pyiceberg.typedef import EMPTY_DICT, Properties
 
-from headwater.clients.pyiceberg.metadata_documents import document_places
+from headwater.clients.pyiceberg.metadata_files import document_places
 from headwater.iceberg import PATH_PROPERTIES
 
 if TYPE_CHECKING:

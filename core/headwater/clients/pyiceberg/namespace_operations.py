@@ -9,7 +9,7 @@ from pyiceberg.exceptions import NamespaceAlreadyExistsError, NamespaceNotEmptyE
 from pyiceberg.typedef import Identifier
 
 from headwater.catalogs import ContentKey, ContentType, Delete, Namespace, Put
-from headwater.clients.pyiceberg.branch_state import BranchChange, BranchState, ClientBranch
+from headwater.clients.pyiceberg.client_branch import BranchChange, BranchState, ClientBranch
 from headwater.clients.pyiceberg.translation import namespace_key, shown_identifier
 
 Merge = Callable[[dict[str, str]], tuple[PropertiesUpdateSummary, dict[str, str]]]

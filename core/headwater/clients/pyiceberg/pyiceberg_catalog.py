@@ -22,11 +22,11 @@ from pyiceberg.view import View
 from pyiceberg.view.metadata import ViewVersion
 
 from headwater.catalogs import ContentType
+from headwater.clients.pyiceberg.client_branch import OWN_PROPERTIES, BranchAddress, open_branch, shared_store, with_configured
 from headwater.clients.pyiceberg.drop_with_purge import PurgeOperations
-from headwater.clients.pyiceberg.file_access import FileAccess
 from headwater.clients.pyiceberg.lake_tables import LakeCreation
+from headwater.clients.pyiceberg.metadata_files import FileAccess
 from headwater.clients.pyiceberg.namespace_operations import NamespaceOperations
-from headwater.clients.pyiceberg.open_branch import OWN_PROPERTIES, BranchAddress, open_branch, shared_store, with_configured
 from headwater.clients.pyiceberg.table_operations import MakeMetadata, TableOperations
 from headwater.clients.pyiceberg.translation import pyiceberg_errors
 from headwater.clients.pyiceberg.view_operations import ViewOperations

@@ -16,14 +16,17 @@ from pyiceberg.table.update import AddSnapshotUpdate, AssertCreate, TableRequire
 from pyiceberg.typedef import Identifier
 
 from headwater.catalogs import Content, ContentKey, ContentOperation, ContentType, Delete, IcebergTable, Put, TableClaim
-from headwater.clients.pyiceberg.branch_state import BranchChange, BranchState, ClientBranch
-from headwater.clients.pyiceberg.file_access import FileAccess, default_location, metadata_file
+from headwater.clients.pyiceberg.client_branch import BranchChange, BranchState, ClientBranch
 from headwater.clients.pyiceberg.lake_tables import LakeStagedTable, LakeTable
-from headwater.clients.pyiceberg.metadata_documents import (
+from headwater.clients.pyiceberg.metadata_files import (
+    FileAccess,
     MetadataDocument,
+    check_own,
+    default_location,
     document_files,
     document_places,
     files_in,
+    metadata_file,
     parse_table,
     paths_of,
     table_content,
@@ -246,7 +249,7 @@ class TableOperations:
         self._access.check_in_catalog(key, location)
         found = _Found.of(self._access.read_text(key, location), location)
         self._access.check_location(key, [*document_places(found.metadata), *found.files])
-        self._access.check_own(key, [location], document_places(found.metadata))
+        check_own(key, [location], document_places(found.metadata))
         self._access.check_not_anothers(key, [location, *found.files], location=found.metadata.location, uuid=found.uuid)
         return found
 
@@ -257,7 +260,7 @@ class TableOperations:
         """
         places, files = (set(), set()) if before is None else (document_places(before), files_in(before))
         self._access.check_location(key, document_places(after) - places)
-        self._access.check_own(key, sorted(files_in(after) - files), document_places(after) | places)
+        check_own(key, sorted(files_in(after) - files), document_places(after) | places)
 
     def _new_claim(
         self, there: IcebergTable, content_id: UUID, before: TableMetadata, after: TableMetadata

@@ -57,10 +57,6 @@ def namespace_key(namespace: str | Identifier) -> ContentKey:
     return identifier_key(namespace, NoSuchNamespaceError)
 
 
-def identifier_of(key: ContentKey) -> Identifier:
-    return key.elements
-
-
 def shown_identifier(key: ContentKey) -> str:
     """Format an identifier as pyiceberg does."""
     return ".".join(key.elements)

@@ -12,11 +12,14 @@ from pyiceberg.view import View
 from pyiceberg.view.metadata import ViewMetadata, ViewVersion
 
 from headwater.catalogs import ContentKey, ContentType, Delete, IcebergTable, IcebergView, Put, TableClaim
-from headwater.clients.pyiceberg.branch_state import BranchChange, BranchState, ClientBranch
-from headwater.clients.pyiceberg.file_access import FileAccess, default_location, metadata_file
-from headwater.clients.pyiceberg.metadata_documents import (
+from headwater.clients.pyiceberg.client_branch import BranchChange, BranchState, ClientBranch
+from headwater.clients.pyiceberg.metadata_files import (
+    FileAccess,
     MetadataDocument,
+    check_own,
+    default_location,
     document_places,
+    metadata_file,
     parse_view,
     paths_of,
     view_content,
@@ -78,7 +81,7 @@ class ViewOperations:
         )
         metadata = parse_view(document.text, metadata_location)
         self._access.check_location(key, document_places(metadata))
-        self._access.check_own(key, [metadata_location], document_places(metadata))
+        check_own(key, [metadata_location], document_places(metadata))
         fresh_id, uuid = uuid4(), UUID(metadata.view_uuid)
 
         def plan(state: BranchState) -> BranchChange:
