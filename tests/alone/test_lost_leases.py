@@ -15,7 +15,7 @@ from grounds_of_work import WORKS
 from fake_clock import FakeClock
 from faulty_backend import FaultyBackend
 from headwater.errors import FencedError, HeadwaterError
-from headwater.jobs.run_record import list_runs
+from headwater.jobs.task_runs import list_runs
 from headwater.store import Backend, ObjectId, Store
 from headwater.store.backends.memory import MemoryBackend
 from headwater.tasks import LeaseWatch, TaskQueue, TaskState

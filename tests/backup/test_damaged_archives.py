@@ -20,11 +20,11 @@ from headwater.backup.archive_format import (
     BlockWriter,
     RealmDigest,
     SealedObject,
+    end_record,
     read_blocks,
     read_objects,
     read_references,
 )
-from headwater.backup.archive_manifest import end_record
 from headwater.clock import as_text
 from headwater.errors import CorruptionError, HeadwaterError, RefusedError
 from headwater.realms import RealmRegistry, RealmState

@@ -19,7 +19,7 @@ from headwater.backup.realm_load import LOAD_PROGRESS_ID, LoadProgress
 from headwater.commits import COLLECTION_ID, CollectionRecord, read_pins
 from headwater.errors import FencedError, HeadwaterError, NotFoundError, RefusedError, UnavailableError
 from headwater.jobs import EXPORT, LOAD, run_export, run_load
-from headwater.jobs.run_record import list_runs
+from headwater.jobs.task_runs import list_runs
 from headwater.purge.realm_purge import purge_realm
 from headwater.realms import RealmRegistry, RealmState
 from headwater.store import Backend, id_text

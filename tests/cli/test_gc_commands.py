@@ -14,7 +14,7 @@ from headwater import Settings, Store, open_store
 from headwater.catalogs import Catalogs, ContentKey, IcebergTable, Put
 from headwater.clock import Micros
 from headwater.commits import pin_commits
-from headwater.jobs.run_record import Run, record_run
+from headwater.jobs.task_runs import Run, record_run
 from headwater.realms import RealmRegistry
 from headwater.store import ObjectRow, fixed_id, id_of, id_text
 from headwater.store.clock_check import ClockConfirmation

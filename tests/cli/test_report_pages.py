@@ -20,7 +20,7 @@ from headwater.cli.html_report.svg_charts import (
     seconds_text,
 )
 from headwater.clock import Micros
-from headwater.jobs.run_record import Run, record_run
+from headwater.jobs.task_runs import Run, record_run
 
 NOW = Micros(1_800_000_000_000_000)
 NASTY = "<script>alert('1')</script>&\"'"

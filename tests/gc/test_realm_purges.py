@@ -15,7 +15,7 @@ from headwater.catalogs import Catalog
 from headwater.errors import FencedError, HeadwaterError, RefusedError, UnavailableError
 from headwater.gc import collect_realm
 from headwater.jobs import run_purge
-from headwater.jobs.run_record import list_runs
+from headwater.jobs.task_runs import list_runs
 from headwater.purge.realm_purge import purge_realm
 from headwater.realms import Realm, RealmRegistry, RealmState
 from headwater.settings import DAY, Settings

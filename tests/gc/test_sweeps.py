@@ -20,7 +20,7 @@ from headwater.gc import Fence, KeepReason, PhaseTimer, Throttle, collect_realm
 from headwater.gc.live_set import LiveSet, RowClassifier
 from headwater.gc.sweep import CollectionResult, FenceWatch, RealmSweep, RowRate, ScanLandmarks
 from headwater.jobs import run_collection
-from headwater.jobs.run_record import list_runs
+from headwater.jobs.task_runs import list_runs
 from headwater.settings import Settings
 from headwater.store import ObjectId, ObjectKey, RealmKey, RealmStore, Store, StoredObject, UnknownObject, object_type
 from headwater.store.backends.memory import MemoryBackend

@@ -9,7 +9,7 @@ import pytest
 from fake_clock import FakeClock
 from headwater.clock import Micros
 from headwater.gc import collect_realm
-from headwater.jobs.run_record import Run, list_runs, record_run
+from headwater.jobs.task_runs import Run, list_runs, record_run
 from headwater.realms import RealmRegistry
 from headwater.settings import Settings
 from headwater.store import SYSTEM_REALM, NodeLease, ScanSplit, Store

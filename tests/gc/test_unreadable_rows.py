@@ -20,7 +20,7 @@ from headwater.gc.shared_scan import SCAN_LOCK_ID, hold_scan_lock
 from headwater.gc.sweep import FenceWatch
 from headwater.index import IndexValue
 from headwater.jobs import COLLECT
-from headwater.jobs.run_record import Run, list_runs, record_run
+from headwater.jobs.task_runs import Run, list_runs, record_run
 from headwater.realms import REALMS, CredentialsHash, RealmRegistry, bootstrap
 from headwater.reconcile import known_realms
 from headwater.settings import Settings

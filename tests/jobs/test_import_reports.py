@@ -12,8 +12,8 @@ from headwater.catalogs import Catalog, ImportSpec, ReportRow
 from headwater.errors import FencedError, NotFoundError
 from headwater.gc import collect_realm
 from headwater.jobs import run_import
-from headwater.jobs import run_record as reports_module
-from headwater.jobs.run_record import ReportWriter, Run, list_runs, read_report, record_run
+from headwater.jobs import task_runs as reports_module
+from headwater.jobs.task_runs import ReportWriter, Run, list_runs, read_report, record_run
 from headwater.store import SYSTEM_REALM, ObjectId, Store, open_store
 from headwater.tasks import TaskQueue
 from lakes import HOUR, HandmadeSurvey, make_lake, make_realm, rows_of

@@ -12,7 +12,7 @@ from headwater import iceberg
 from headwater.catalogs import CatalogDefinition, Catalogs, ImportSpec
 from headwater.errors import HeadwaterError, NotFoundError, UnavailableError
 from headwater.jobs import run_collection, run_import, run_purge
-from headwater.jobs.run_record import list_runs
+from headwater.jobs.task_runs import list_runs
 from headwater.purge.realm_purge import purge_realm
 from headwater.realms import Realm, RealmRegistry, RealmState
 from headwater.store import Store

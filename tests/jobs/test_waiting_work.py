@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 from fake_clock import FakeClock
 from headwater.catalogs import Catalogs, ImportSpec
 from headwater.jobs import IMPORT, run_import
-from headwater.jobs.run_record import list_runs
+from headwater.jobs.task_runs import list_runs
 from headwater.realms import RealmRegistry, RealmState
 from headwater.store import ObjectId, Store
 from headwater.tasks import AttemptEnd, LeaseExpiry, Task, TaskLease, TaskQueue, TaskState

@@ -10,7 +10,7 @@ import pytest
 from fake_clock import FakeClock
 from headwater.errors import CorruptionError, RefusedError
 from headwater.jobs import COLLECT
-from headwater.jobs.run_record import run_recorded
+from headwater.jobs.task_runs import run_recorded
 from headwater.realms import Realm, RealmRegistry, RealmState
 from headwater.settings import Settings
 from headwater.store import Store

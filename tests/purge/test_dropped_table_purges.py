@@ -16,7 +16,7 @@ from headwater.clients.pyiceberg import HeadwaterCatalog
 from headwater.commits import pin_commits, read_collection, unpin_commits
 from headwater.fsck import check_store
 from headwater.gc import collect_realm
-from headwater.jobs.run_record import list_runs
+from headwater.jobs.task_runs import list_runs
 from headwater.purge import PurgeRequest
 from headwater.realms import RealmRegistry, RealmState
 from headwater.store import ObjectId

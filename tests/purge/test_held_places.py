@@ -13,8 +13,8 @@ from headwater.catalogs import PURGING, TableClaim, TableClaims
 from headwater.clients.pyiceberg import HeadwaterCatalog
 from headwater.errors import RefusedError
 from headwater.jobs import PURGE_TABLE
+from headwater.jobs.table_tasks import LocationLock, lock_locations
 from headwater.purge import PurgeRequest
-from headwater.purge.location_lock import LocationLock, lock_locations
 from headwater.realms import RealmRegistry
 from headwater.store import RealmStore
 from headwater.tasks import TaskNotReadyError, TaskQueue

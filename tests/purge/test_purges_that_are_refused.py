@@ -19,7 +19,7 @@ from headwater.clock import Micros
 from headwater.commits import ensure_references
 from headwater.fsck import check_store
 from headwater.jobs import PURGE_TABLE, request_table_purge, retry_reachable_only
-from headwater.jobs.run_record import list_runs
+from headwater.jobs.task_runs import list_runs
 from headwater.purge import DroppedTable, PurgeRequest
 from headwater.realms import REALM_REFERENCES, RealmRegistry, RealmState
 from headwater.tasks import Task, TaskQueue, TaskState

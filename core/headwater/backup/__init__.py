@@ -4,10 +4,17 @@ Knows what a realm's references reach and how that is kept. The only things it k
 taken over.
 """
 
-from headwater.backup.archive_manifest import ArchiveEnd, ArchiveManifest, CheckedArchive, check_archive, read_archive_manifest
-from headwater.backup.realm_export import ExportOrder, ExportResult, check_exportable, export_realm
+from headwater.backup.archive_format import ArchiveEnd, ArchiveManifest, CheckedArchive, check_archive, read_archive_manifest
+from headwater.backup.realm_export import (
+    ExportOrder,
+    ExportResult,
+    check_exportable,
+    export_realm,
+    is_sweeping,
+    newest_readable,
+    readable_from,
+)
 from headwater.backup.realm_load import LoadResult, check_loadable, delete_load_progress, load_realm
-from headwater.backup.realm_snapshot import is_sweeping, newest_readable, readable_from
 
 __all__ = [
     "ArchiveEnd",

@@ -18,9 +18,18 @@ from typing import Any
 
 import msgspec
 
-from headwater.backup.archive_format import BlockKind, RealmDigest, SealedObject, read_blocks, read_objects
-from headwater.backup.archive_manifest import CheckedArchive, check_archive, open_archive, realm_fields
-from headwater.backup.realm_snapshot import sealed_objects
+from headwater.backup.archive_format import (
+    BlockKind,
+    CheckedArchive,
+    RealmDigest,
+    SealedObject,
+    check_archive,
+    open_archive,
+    read_blocks,
+    read_objects,
+    realm_fields,
+)
+from headwater.backup.realm_export import sealed_objects
 from headwater.clock import as_text
 from headwater.errors import CorruptionError, FencedError, RefusedError, SwapConflictError, UnavailableError
 from headwater.gc import Fence, ProgressCallback

@@ -26,7 +26,7 @@ from headwater.clock import Micros, as_text
 from headwater.errors import RefusedError
 from headwater.exits import FINDINGS
 from headwater.jobs import EXPORT, LOAD, RESTORE, run_export, run_load, run_restore
-from headwater.jobs.archive_tasks import file_arguments
+from headwater.jobs.task_runs import file_arguments
 from headwater.realms import Realm, RealmRegistry
 from headwater.restore import RestoreAction, RestoreRequest, RestoreTarget, plan_restoration
 from headwater.store import ObjectId, Store, checked_realm_id

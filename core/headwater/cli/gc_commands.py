@@ -21,7 +21,7 @@ from headwater.errors import NotFoundError
 from headwater.fsck.explanation import Explanation, explain
 from headwater.gc import check_collectable, collect_realm
 from headwater.jobs import COLLECT, run_collection
-from headwater.jobs.run_record import Run, list_runs
+from headwater.jobs.task_runs import Run, list_runs
 from headwater.realms import RealmRegistry
 from headwater.store import ObjectId, ReadableRows, Store, confirm_clock
 from headwater.tasks import TaskQueue

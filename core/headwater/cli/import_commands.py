@@ -35,7 +35,7 @@ from headwater.iceberg import SurveyProgress, SurveyResult, SurveyScope, survey_
 from headwater.iceberg.survey_outcomes import TOLERABLE
 from headwater.jobs import IMPORT as IMPORT_TASK
 from headwater.jobs import SPARK, TableSurvey, dry_import, run_import
-from headwater.jobs.run_record import Run, list_runs, read_report
+from headwater.jobs.task_runs import Run, list_runs, read_report
 from headwater.realms import RealmRegistry
 from headwater.settings import Settings
 from headwater.store import ObjectId, Store, Versioned, id_text

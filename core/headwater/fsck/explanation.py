@@ -9,7 +9,7 @@ from headwater.catalogs import reference_text
 from headwater.clock import Micros, as_text
 from headwater.commits import Commit, CommitPin
 from headwater.errors import ExpiredError, HeadwaterError, NotFoundError, UnavailableError
-from headwater.fsck.fsck_context import use_text
+from headwater.fsck.fsck_findings import use_text
 from headwater.fsck.object_walk import ObjectUse, held_objects, read_with_faults
 from headwater.gc.collector import open_marker
 from headwater.gc.live_set import LiveSet

@@ -29,8 +29,7 @@ from headwater.catalogs import (
 from headwater.clock import Micros, as_text
 from headwater.commits import PINS, Head, read_collection, read_commit, read_head
 from headwater.errors import CorruptionError, HeadwaterError, NotFoundError
-from headwater.fsck.fsck_codes import FindingCode, FsckFinding
-from headwater.fsck.fsck_context import FsckContext, keys_text, use_text
+from headwater.fsck.fsck_findings import FindingCode, FsckContext, FsckFinding, keys_text, use_text
 from headwater.fsck.object_walk import FaultWalker, ObjectFault, ObjectUse, uses_below
 from headwater.gc.collector import open_marker
 from headwater.gc.retention import BrokenHistoryError, kept_commits

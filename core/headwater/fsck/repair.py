@@ -16,12 +16,11 @@ from headwater.catalogs import Catalogs
 from headwater.clock import Micros, as_text
 from headwater.commits import CutPoint, newest_move, read_collection, read_commit, read_cuts
 from headwater.errors import HeadwaterError, RefusedError, SwapConflictError
-from headwater.fsck.fsck_codes import FindingCode, FindingWeight, FsckFinding
+from headwater.fsck.fsck_findings import FindingCode, FindingWeight, FsckFinding
 from headwater.fsck.object_walk import FaultWalker
-from headwater.fsck.realm_checks import abandoned_sweep
 from headwater.fsck.reference_checks import readable_pointer
-from headwater.fsck.row_checks import mend_commit_time, rewrite_rows
-from headwater.fsck.unreadable_objects import KeepFile, set_aside_unreadable
+from headwater.fsck.row_checks import KeepFile, mend_commit_time, rewrite_rows, set_aside_unreadable
+from headwater.fsck.store_check import abandoned_sweep
 from headwater.gc.retention import CollectionScope, open_scope
 from headwater.store import ObjectId, RealmStore, Reference, Store, check_clock, id_text, is_note
 from headwater.tasks import mend_entries

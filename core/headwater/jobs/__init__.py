@@ -3,10 +3,9 @@
 The holder of a task's lease calls one ``run_...`` function of this package with it. Knows what a task is, but not who runs it.
 """
 
-from headwater.jobs.archive_tasks import file_arguments, run_export, run_load
 from headwater.jobs.import_tasks import SPARK, TableSurvey, dry_import, run_import
-from headwater.jobs.realm_tasks import run_collection, run_purge, run_restore
-from headwater.jobs.run_record import (
+from headwater.jobs.table_tasks import request_table_purge, retry_reachable_only, run_purge_table
+from headwater.jobs.task_runs import (
     COLLECT,
     EXPORT,
     IMPORT,
@@ -15,11 +14,16 @@ from headwater.jobs.run_record import (
     PURGE_TABLE,
     RESTORE,
     Run,
+    file_arguments,
     list_runs,
     read_report,
     record_run,
+    run_collection,
+    run_export,
+    run_load,
+    run_purge,
+    run_restore,
 )
-from headwater.jobs.table_tasks import request_table_purge, retry_reachable_only, run_purge_table
 
 __all__ = [
     "COLLECT",

@@ -23,7 +23,7 @@ from headwater.catalogs import (
 )
 from headwater.errors import RefusedError
 from headwater.gc import ProgressCallback
-from headwater.jobs.run_record import ReportWriter, open_active_realm, run_recorded
+from headwater.jobs.task_runs import ReportWriter, open_active_realm, run_recorded
 from headwater.realms import RealmRegistry
 from headwater.store import RealmStore, Store, id_text
 from headwater.tasks import Task, TaskLease

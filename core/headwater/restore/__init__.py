@@ -4,8 +4,15 @@ Knows only the id of a task, which owns the pins of commits, and does not know i
 """
 
 from headwater.restore.restoration import RestoreResult, restore_state
-from headwater.restore.restore_plan import RestoreAction, RestorePlan, RestoreStep, plan_restoration
-from headwater.restore.restore_request import RequestMoment, RestoreRequest, RestoreTarget
+from headwater.restore.restore_plan import (
+    RequestMoment,
+    RestoreAction,
+    RestorePlan,
+    RestoreRequest,
+    RestoreStep,
+    RestoreTarget,
+    plan_restoration,
+)
 
 __all__ = [
     "RequestMoment",

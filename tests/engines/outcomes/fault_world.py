@@ -19,7 +19,7 @@ from headwater.clock import Micros
 from headwater.commits import Commit, read_head, read_log, read_pins
 from headwater.errors import NotFoundError
 from headwater.fsck import FindingWeight, FsckFinding, check_store, plan_repairs, repair_realm
-from headwater.jobs.run_record import Run, list_runs, record_run
+from headwater.jobs.task_runs import Run, list_runs, record_run
 from headwater.realms import CredentialsHash, Realm, RealmRegistry, RealmState, bootstrap, find_root
 from headwater.settings import Settings
 from headwater.store import SYSTEM_KEY, SYSTEM_REALM, ObjectId, RealmKey, RealmStore, Store

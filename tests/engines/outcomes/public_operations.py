@@ -50,7 +50,7 @@ from headwater.fsck import check_store, plan_repairs, repair_realm
 from headwater.gc import collect_realm
 from headwater.index import IndexValue
 from headwater.jobs import request_table_purge, retry_reachable_only
-from headwater.jobs.run_record import Run, record_run
+from headwater.jobs.task_runs import Run, record_run
 from headwater.purge import DroppedTable, PurgeRequest
 from headwater.purge.realm_purge import purge_realm
 from headwater.realms import RealmManager, RealmState, bootstrap, reset_root, rotate_root

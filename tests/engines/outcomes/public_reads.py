@@ -32,7 +32,7 @@ from headwater.commits import (
 from headwater.fsck import check_store
 from headwater.fsck.explanation import explain
 from headwater.gc import check_collectable
-from headwater.jobs.run_record import list_runs
+from headwater.jobs.task_runs import list_runs
 from headwater.realms import RealmRegistry, RealmState, find_root
 from headwater.reconcile import known_realms
 from headwater.restore import RestoreRequest, RestoreTarget, plan_restoration

@@ -14,7 +14,7 @@ from headwater import Settings, open_store
 from headwater.catalogs import CommitMeta
 from headwater.commits import pin_commits, read_log
 from headwater.errors import HeadwaterError, RefusedError
-from headwater.jobs.run_record import list_runs
+from headwater.jobs.task_runs import list_runs
 from headwater.realms import HistoryRetention, KeptHistory, rotate_root
 from headwater.reconcile import read_manifest
 from headwater.tasks import FollowUpTask, TaskLease

@@ -18,8 +18,7 @@ from headwater.commits import Transaction, commit_change, ensure_reference, ensu
 from headwater.errors import CorruptionError, FencedError, HeadwaterError, NotFoundError, RefusedError
 from headwater.index import IndexValue
 from headwater.jobs import COLLECT, EXPORT, PURGE, RESTORE, run_collection, run_purge
-from headwater.jobs.archive_tasks import file_arguments, run_export
-from headwater.jobs.realm_tasks import run_restore
+from headwater.jobs.task_runs import file_arguments, run_export, run_restore
 from headwater.realms import REALM_REFERENCES, HistoryRetention, RealmRegistry, RealmState, bootstrap
 from headwater.realms.principals import CredentialsHash
 from headwater.restore import RestoreRequest, RestoreTarget

@@ -17,7 +17,7 @@ from worlds import Luck, World
 from engines.histories.checking import Kept, check_garbage, check_history, check_purged, check_readable
 from fake_clock import FakeClock
 from headwater.backup import load_realm
-from headwater.backup.archive_manifest import read_archive_manifest
+from headwater.backup.archive_format import read_archive_manifest
 from headwater.catalogs import Catalogs, RefKind
 from headwater.catalogs.registry import content_reference
 from headwater.errors import HeadwaterError

@@ -13,7 +13,7 @@ import pytest
 from processes import Worker, ended, in_the_middle, stop_between_transactions, wait_for
 from work import Collection, Import, Purge, Work, make_realm
 
-from headwater.jobs.run_record import list_runs
+from headwater.jobs.task_runs import list_runs
 from headwater.store import Store
 from headwater.tasks import AttemptEnd, TaskQueue, TaskState
 

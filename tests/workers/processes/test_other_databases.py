@@ -16,7 +16,7 @@ from work import Collection, Purge, Work, make_realm, write_warehouse
 
 from backend_fixtures import STORES, mongodb_server, postgresql_server
 from headwater.fsck import check_store
-from headwater.jobs.run_record import list_runs
+from headwater.jobs.task_runs import list_runs
 from headwater.realms import RealmRegistry, RealmState
 from headwater.store import Store
 from headwater.tasks import AttemptEnd, TaskQueue, TaskState

@@ -9,7 +9,7 @@ import jinja2
 
 from headwater.cli.html_report.report_figures import ImportFigures, report_figures_of
 from headwater.clock import Micros
-from headwater.jobs.run_record import Run
+from headwater.jobs.task_runs import Run
 
 
 def report_page(runs: Sequence[Run], *, store: str, now: Micros) -> str:

@@ -22,7 +22,7 @@ from headwater.cli.html_report.svg_charts import (
 )
 from headwater.clock import Micros, as_text
 from headwater.jobs import COLLECT
-from headwater.jobs.run_record import Run
+from headwater.jobs.task_runs import Run
 
 _REASONS = ("head", "grace", "retention", "record", "filter", "young", "fixed", "unknown type")
 _PHASES = ("mark", "plan", "raise", "sweep", "delete")
