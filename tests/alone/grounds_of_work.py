@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from engines.histories.checking import Kept, check_garbage, check_purged, check_readable
+from engines.model.store_verdict import Kept, check_garbage, check_purged, check_readable
 from fake_clock import FakeClock
 from headwater.catalogs import Catalog, Catalogs, ContentKey, IcebergTable, Put
 from headwater.fsck import FindingWeight, check_store

@@ -6,8 +6,25 @@ import time
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import NamedTuple
 
-from engines.properties.linearizability import Operation, find_anomaly
-from headwater.commits import Transaction, commit_change, mark_reachable, read_changes, read_head, read_log
+from engines.model import (
+    COMMIT,
+    LOOK,
+    Chain,
+    Event,
+    FoundCommit,
+    FoundHistory,
+    Outcome,
+    Walk,
+    acknowledged_commits_are_there,
+    commits_put_one_marker_each,
+    commits_take_effect_once,
+    commits_were_asked_for,
+    deleted_objects_are_not_needed,
+    history_is_in_order,
+    looks_see_what_was_told,
+    refused_commits_are_not_there,
+)
+from headwater.commits import Transaction, commit_change, read_changes, read_head, read_log
 from headwater.errors import UnavailableError, UnknownCommitError, UnknownOutcomeError
 from headwater.index import IndexValue
 from headwater.store import ObjectId, RealmStore, id_text
@@ -29,8 +46,9 @@ __all__ = [
     "tell",
 ]
 
-ADD, LOOK, REFUSE = "add", "look", "refuse"
+ADD, REFUSE = "add", "refuse"
 TOLD, OPEN, NOT_DONE, KILLED = "told", "open", "not done", "killed"
+_OUTCOMES = {TOLD: Outcome.OK, OPEN: Outcome.UNKNOWN, NOT_DONE: Outcome.REFUSED, KILLED: Outcome.UNKNOWN}
 
 
 class Refusal(Exception):
@@ -121,67 +139,53 @@ def assert_exact(rows: RealmStore, journal: Sequence[Answer], *, deleted: Iterab
     cold = rows.without_cache(budget_bytes=1 << 24)
     feed = [(found.id, int(done.data)) for found, done in read_changes(cold, "main") if done.index == "counters"]
     assert [number for _, number in feed] == list(range(1, len(feed) + 1))
-    in_log = dict(feed)
-    assert len(in_log) == len(feed), "a commit has two operations"
-    _assert_told(journal, in_log)
-    dead = sum(answer.kind == KILLED for answer in journal)
-    unheard = in_log.keys() - ids_of(journal, TOLD) - ids_of(journal, OPEN)
-    assert len(unheard) <= dead, f"{len(unheard)} commits that nobody was told of, with {dead} callers killed"
-    assert find_anomaly(_history(journal, in_log), Counter()) is None
-    _assert_whole(cold, deleted)
+    history = FoundHistory(
+        "reference main",
+        [FoundCommit(commit_id, number, (id_text(commit_id),)) for commit_id, number in reversed(feed)],
+        frozenset(id_text(commit_id) for commit_id, _ in feed),
+    )
+    events = [_event_of(answer, number) for number, answer in enumerate(journal)]
+    faults = acknowledged_commits_are_there(history, events) + refused_commits_are_not_there(history, events)
+    faults += commits_take_effect_once(history, events) + commits_were_asked_for(history, events)
+    faults += commits_put_one_marker_each(history) + looks_see_what_was_told(history, events)
+    assert faults + _faults_of_rows(cold, len(feed), deleted) == []
     return len(feed)
 
 
-def _assert_told(journal: Sequence[Answer], in_log: dict[ObjectId, int]) -> None:
-    adds = {answer.commit_id: answer.number for answer in journal if (answer.kind, answer.wish) == (TOLD, ADD)}
-    assert len(adds) == sum((answer.kind, answer.wish) == (TOLD, ADD) for answer in journal), "two callers, one commit"
-    wrong = {commit_id: number for commit_id, number in adds.items() if in_log.get(commit_id) != number}  # type: ignore[arg-type]
-    assert not wrong, f"told, and not in the log like that: {wrong}"
-    for answer in journal:
-        if (answer.kind, answer.wish) == (TOLD, LOOK):
-            found = 0 if answer.commit_id is None else in_log.get(answer.commit_id)
-            assert found == answer.number, f"{answer} names a commit that holds {found}"
+def _event_of(answer: Answer, number: int) -> Event:
+    """The answer as all engines write them: a caller that died knew no commit, and one that was refused has made none."""
+    is_add = answer.wish == ADD
+    found = {"number" if is_add else "markers": answer.number, "commit": answer.commit_id}
+    if not is_add and answer.wish == REFUSE:
+        del found["commit"]
+    return Event(
+        client=str(answer.client),
+        number=number,
+        action=COMMIT if is_add else LOOK,
+        marker=id_text(answer.commit_id) if is_add and answer.commit_id is not None else "",
+        called=answer.called,
+        returned=None if answer.kind == KILLED else answer.returned,
+        outcome=_OUTCOMES[answer.kind],
+        found=found if answer.kind == TOLD else {},
+    )
 
 
-class Counter:
-    """The sequential truth."""
-
-    initial = 0
-
-    def apply(self, value: Hashable, call: Hashable) -> tuple[Hashable, Hashable]:
-        assert isinstance(value, int)
-        return (value + 1, value + 1) if call == ADD else (value, value)
-
-
-def _history(journal: Iterable[Answer], in_log: dict[ObjectId, int]) -> list[Operation]:
-    """Without those that certainly did not happen."""
-    history = []
-    for one in journal:
-        if one.kind == TOLD:
-            history.append(Operation(one.client, one.wish, one.called, one.returned, one.number))
-        elif one.kind == KILLED or one.commit_id in in_log:
-            history.append(Operation(one.client, one.wish, one.called))
-    return history
-
-
-def _assert_whole(cold: RealmStore, deleted: Iterable[ObjectId]) -> None:
+def _faults_of_rows(cold: RealmStore, commits: int, deleted: Iterable[ObjectId]) -> list[str]:
     """Whatever any commit leads to is there, reads as it did, and was never deleted by anybody."""
-    marked: set[ObjectId] = set()
-
-    def mark(object_id: ObjectId, parent: ObjectId | None) -> bool:
-        is_new = object_id not in marked
-        marked.add(object_id)
-        return is_new
-
+    newest = read_head(cold, "main", fresh=True)
+    if newest is None:
+        return [] if commits == 0 else [f"{commits} commits, and no head"]
+    chain, walk = Chain(cold, newest.id), Walk(cold)
     found = list(read_log(cold, "main"))
-    mark_reachable(cold, [one.id for one in found], mark)
-    assert not marked & set(deleted), "a committer deleted what a head leads to"
+    for one in found:
+        walk.commit(one.id, "reference main")
     for one in (*found[:70], *found[-70:]):
         value = one.index("counters").get(b"n")
         assert value is not None
         assert int(value.data) == one.commit.seq
-    newest = read_head(cold, "main", fresh=True)
-    assert (newest.commit.seq if newest else 0) == len(found)
+    assert newest.commit.seq == len(found) == commits
+    faults = history_is_in_order(chain, "reference main", is_whole=True)
+    return faults + walk.faults + deleted_objects_are_not_needed(walk, deleted)
 
 
 def _id_of(fault: UnknownOutcomeError) -> ObjectId:

@@ -8,21 +8,13 @@ from typing import Any, NamedTuple
 from fault_world import World, base, observed, opened, plain, troubles
 from public_operations import Act, Operation
 
-from headwater.errors import (
-    ConflictError,
-    HeadwaterError,
-    NotFoundError,
-    RefusedError,
-    SwapConflictError,
-    UnavailableError,
-    UnknownOutcomeError,
-)
+from engines.model.outcome_promises import difference, outcome_is_as_told
+from headwater.errors import HeadwaterError, UnknownOutcomeError
 from headwater.store import RealmKey
 from headwater.store.backends.memory import MemoryBackend
 
 READ_CALLS = ("read_references", "read_objects", "scan_references", "scan_objects", "split_references", "split_objects")
 SWAPS = ("swap_reference", "write_and_swap", "update_object", "remove_reference")
-DID_NOT_HAPPEN = (UnavailableError, RefusedError, ConflictError, SwapConflictError, NotFoundError)
 FOR_GOOD = 10**9
 SLOW_SECONDS = 40.0
 """Longer than the time-out of a commit, and than clocks may differ."""
@@ -143,7 +135,7 @@ def faults_of(operation: Operation, case: Case, end: Any) -> list[str]:
         world.faults.heal()
         operation.meet(world)
         after = observed(world)
-        wrong = _judge(operation, error, before, after, end)
+        wrong = outcome_is_as_told(error, before, after, end, plain=plain, is_resumable=operation.is_resumable)
         if plain(after) != end:
             again = _error_of(act)
             is_allowed = again is None or (_may_have_happened(error) and isinstance(again, operation.already))
@@ -151,21 +143,9 @@ def faults_of(operation: Operation, case: Case, end: Any) -> list[str]:
                 wrong.append(f"done again it raises {again!r}")
             operation.meet(world)
             if plain(observed(world)) != end:
-                wrong.append(f"done again it ends otherwise: {_difference(end, plain(observed(world)))}")
-        wrong += [f"fsck finds {trouble}" for trouble in troubles(world, _changed(stored, _stored(world.raw)))]
+                wrong.append(f"done again it ends otherwise: {difference(end, plain(observed(world)))}")
+        wrong += troubles(world, _changed(stored, _stored(world.raw)))
         return [f"{case.call} {case.method}, {case.fault}; it told {error!r}: {one}" for one in wrong]
-
-
-def _judge(operation: Operation, error: Exception | None, before: Any, after: Any, end: Any) -> list[str]:
-    if error is None:
-        return [] if plain(after) == end else [f"done, and it is not there: {_difference(end, plain(after))}"]
-    if isinstance(error, UnknownOutcomeError):
-        return []
-    if not isinstance(error, DID_NOT_HAPPEN):
-        return ["no kind of error that says what became of it"]
-    if after != before and not operation.is_resumable:
-        return [f"something happened: {_difference(before, after)}"]
-    return []
 
 
 def _may_have_happened(error: Exception | None) -> bool:
@@ -187,10 +167,3 @@ def _stored(rows: MemoryBackend) -> dict[Any, Any]:
 def _changed(before: Mapping[Any, Any], after: Mapping[Any, Any]) -> set[RealmKey]:
     """The keys of the realms of which a row is another."""
     return {key[0] for key in {*before, *after} if before.get(key) is not after.get(key)}
-
-
-def _difference(wanted: Any, found: Any, path: str = "") -> str:
-    if isinstance(wanted, dict) and isinstance(found, dict):
-        differing = [name for name in {*wanted, *found} if wanted.get(name) != found.get(name)]
-        return "; ".join(_difference(wanted.get(name), found.get(name), f"{path}/{name}") for name in sorted(differing))
-    return f"{path} is {found}, not {wanted}"

@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from cas_rows import Call, CasRow, Create, Read, Remove, Row, Swap, Write
-from linearizability import Operation, find_anomaly
 
+from engines.model import Operation, rows_change_at_one_instant
 from headwater.clock import Micros
 from headwater.errors import SwapConflictError, UnavailableError, UnknownOutcomeError
 from headwater.store import Backend, ObjectId, ObjectKey, ObjectRow, RealmKey, ReferenceMove, ReferenceRow
@@ -161,8 +161,8 @@ def histories(journal: Iterable[Entry]) -> dict[Key, list[Operation]]:
 
 def anomalies(journal: Iterable[Entry]) -> list[str]:
     """What cannot have happened, row by row, in words; an empty list is a linearizable history."""
-    found = ((key, find_anomaly(history, CasRow())) for key, history in histories(journal).items())
-    return [f"{key.kind} {key.number} is {anomaly}" for key, anomaly in found if anomaly is not None]
+    rows = {f"{key.kind} {key.number}": history for key, history in histories(journal).items()}
+    return rows_change_at_one_instant(rows, CasRow())
 
 
 def changes(journal: Iterable[Entry]) -> int:

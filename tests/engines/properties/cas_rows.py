@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import NamedTuple
 
-from linearizability import Operation
+from engines.model.linearizability import Operation
 
 __all__ = ["CasRow", "Create", "Read", "Remove", "Row", "Swap", "Write", "done", "lost"]
 

@@ -6,6 +6,7 @@ process leaves says everything up to the call that it was in.
 
 from __future__ import annotations
 
+import os
 import pickle
 import subprocess
 import sys
@@ -19,11 +20,15 @@ from headwater.store.stores import parse_url
 
 __all__ = ["begin", "journal_of", "start"]
 
+TESTS = Path(__file__).parents[2]
+"""Where ``engines`` is imported from."""
+
 
 def start(url: str, client: int, work: Work, journal: Path) -> subprocess.Popen[bytes]:
     """A client's process, which waits for ``begin``."""
     words = [url, str(client), str(work.seed), str(work.operations), str(journal)]
-    return subprocess.Popen([sys.executable, __file__, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, (str(TESTS), os.environ.get("PYTHONPATH"))))}
+    return subprocess.Popen([sys.executable, __file__, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
 
 
 def begin(processes: Iterable[subprocess.Popen[bytes]]) -> None:

@@ -9,7 +9,8 @@ import pytest
 from cas_rows import CasRow, Create, Read, Remove, Row, Swap, Write, done, lost
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from linearizability import Operation, TooHardError, find_anomaly
+
+from engines.model.linearizability import Operation, TooHardError, find_anomaly
 
 A, B, C = Row(1, "a"), Row(2, "b"), Row(3, "c")
 TO_B, TO_C = Swap(1, B), Swap(1, C)

@@ -8,8 +8,7 @@ from typing import Any
 
 from worlds import START, Actor, World
 
-from engines.histories.checking import markers_at
-from engines.histories.journal import COMMIT, LOOK, Journal, marker_of
+from engines.model import COMMIT, LOOK, Journal, marker_of, markers_at
 from fake_clock import FakeClock
 from headwater.catalogs import Catalog, Catalogs, ContentKey, IcebergTable, Put, RefKind
 from headwater.catalogs.registry import content_reference

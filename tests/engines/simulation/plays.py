@@ -14,7 +14,15 @@ import structlog
 from casts import KEPT_COMMITS, RAW, SETTINGS, Cast, prepare
 from worlds import Luck, World
 
-from engines.histories.checking import Kept, check_garbage, check_history, check_purged, check_readable
+from engines.model import (
+    Kept,
+    archive_has_the_head_of_its_moment,
+    faults_of_histories,
+    fsck_finds_nothing,
+    garbage_is_gone,
+    heads_can_be_read,
+    purged_realms_have_no_rows,
+)
 from fake_clock import FakeClock
 from headwater.backup import load_realm
 from headwater.backup.archive_format import read_archive_manifest
@@ -89,14 +97,14 @@ class Play:
                 else:
                     self._faults.append(f"{_ROUNDS} collections still change references")
                 main = content_reference(catalogs.read_catalog("lake").id, RefKind.BRANCH, "main")
-                self._faults += check_history(store, self.cast.journal.events, lasting={RAW: 0, main: 0})
-                self._faults += check_readable(store) + check_purged(store)
+                self._faults += faults_of_histories(store, self.cast.journal.events, lasting={RAW: 0, main: 0})
+                self._faults += heads_can_be_read(store) + purged_realms_have_no_rows(store)
                 for realm in RealmRegistry(store).list_realms():
                     if realm.state in (RealmState.ACTIVE, RealmState.INACTIVE):
-                        self._faults += check_garbage(store, realm.id, Kept(commits=KEPT_COMMITS, age_seconds=1))
+                        self._faults += garbage_is_gone(store, realm.id, Kept(commits=KEPT_COMMITS, age_seconds=1))
                 for number, file in enumerate(sorted(self.archives.glob("*.archive"))):
                     self._faults += self._load(store, file, f"{_COPY}{number}", (main, RAW))
-                self._faults += [f"fsck: {found}" for found in check_store(store) if not _is_harmless(found)]
+                self._faults += fsck_finds_nothing(check_store(store), _is_harmless)
             except HeadwaterError as fault:
                 self._faults.append(f"afterwards: {type(fault).__name__}: {fault}")
 
@@ -104,14 +112,12 @@ class Play:
         """An archive holds, of each of these references, the newest commit not after its moment, and can be read in full."""
         load_realm(store, realm_id, file)
         rows, moment = RealmRegistry(store).open_realm(realm_id), read_archive_manifest(file).as_of
-        ledger, acme, faults = self.world.ledger, RealmRegistry(store).read_realm("acme").key, []
+        ledger, acme, faults = self.world.ledger, RealmRegistry(store).read_realm("acme").key, list[str]()
         for name in names:
-            then = [one for one in ledger.heads(acme, name) if ledger.times[one] <= moment]
-            in_time = [one for one in then if one not in ledger.late]  # what became HEAD after it was read is not in it
-            found = rows.read_reference(name, fresh=True).pointer
-            if found not in {(line or [None])[-1] for line in (then, in_time)}:
-                faults.append(f"{file.name} of {moment} has {name} at {found}, and it was at {then[-1:]}")
-        return faults + check_readable(store)
+            heads = [(head, ledger.times[head], head in ledger.late) for head in ledger.heads(acme, name)]
+            pointer = rows.read_reference(name, fresh=True).pointer
+            faults += archive_has_the_head_of_its_moment(f"{name} in {file.name}", moment, pointer, heads)
+        return faults + heads_can_be_read(store)
 
     def _pointers(self) -> dict[tuple[int, str], object]:
         """Without those of the system realm, where every realm's tasks and runs are."""

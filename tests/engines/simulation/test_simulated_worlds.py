@@ -6,12 +6,12 @@ HEADWATER_SEED=n replays one seed and prints its story; HEADWATER_SOAK=1 goes th
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 
 import pytest
 from plays import Play
+from simulated_mutants import SIMULATED
 
-from headwater.store import ObjectKey, ReferenceRow
+from engines.model import MUTANTS
 from headwater.store.backends.memory import MemoryBackend
 from tiers import long_but_for
 
@@ -42,28 +42,8 @@ def test_a_seed_always_has_the_same_story() -> None:
     assert Play(8).story() == Play(8).story()
 
 
-class Careless(MemoryBackend):
-    """Moves a reference wherever it is by now."""
-
-    def swap_reference(self, seen: ReferenceRow, new: ReferenceRow) -> None:
-        found = self.read_references(seen.realm, [seen.name])[0]
-        super().swap_reference(found or seen, new)
-
-
-class Greedy(MemoryBackend):
-    """Deletes the head of a realm's list of catalogs with the garbage."""
-
-    def delete_objects(self, keys: Sequence[ObjectKey]) -> int:
-        found = self.read_references(keys[0].realm, ["catalogs"])[0]
-        pointer = None if found is None else found.pointer
-        taken = [] if pointer is None else [key for key in self.scan_objects_of(keys[0]) if key.id == pointer]
-        return super().delete_objects([*keys, *taken])
-
-    def scan_objects_of(self, near: ObjectKey) -> list[ObjectKey]:
-        split = self.split_objects(near.realm, 1)[0]
-        return self.scan_objects(split, None, 100_000)
-
-
-@pytest.mark.parametrize("make_backend", [Careless, Greedy])
+@pytest.mark.parametrize("make_backend", SIMULATED)
 def test_a_wrong_database_is_found_out(make_backend: type[MemoryBackend]) -> None:
-    assert any(Play(seed, make_backend).faults() for seed in range(5))
+    promise = MUTANTS[make_backend.__name__].killed_by
+
+    assert any(getattr(fault, "promise", "") == promise for seed in range(5) for fault in Play(seed, make_backend).faults())

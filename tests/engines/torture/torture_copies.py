@@ -8,6 +8,7 @@ from pathlib import Path
 from torture_actors import Actor, Note, Stage
 from torture_users import FORGETFUL, LAKE, SIDE_BRANCHES, STEADY
 
+from engines.model import KeyNote, Step, Told, archive_has_the_keys_of_its_moment
 from headwater.backup import check_archive
 from headwater.catalogs import Catalog
 from headwater.jobs import EXPORT, LOAD, RESTORE
@@ -15,7 +16,7 @@ from headwater.realms import RealmRegistry
 from headwater.restore import RestoreRequest, RestoreTarget
 from headwater.tasks import TaskQueue
 
-__all__ = ["archives_of", "ask_for_copies", "faults_of_copy", "keys_of"]
+__all__ = ["archives_of", "ask_for_copies", "faults_of_copy", "key_notes_of", "keys_of"]
 
 COPIES = 3
 """Realms that are made of archives while the torture lasts, at most."""
@@ -49,34 +50,21 @@ def archives_of(folder: Path) -> list[Path]:
 
 
 def faults_of_copy(stage: Stage, archive: Path, copy: Catalog, notes: Sequence[Note]) -> list[str]:
-    """What a copy has, or lacks, that its realm cannot have held at the archive's moment, going by what the writers were told.
-
-    A commit's time is between its call and its answer on its writer's clock, and later by what others' clocks are ahead of that.
-    """
+    """What a copy has, or lacks, that its realm cannot have held at the archive's moment, going by what the writers were told."""
     manifest = check_archive(archive).manifest
-    moment, bound = manifest.as_of, round(stage.settings.clock_bound_seconds * 1_000_000)
-    there, faults = keys_of(copy), []
-    calls = {
-        (note["key"], note["step"]): note["time"]
+    bound = round(stage.settings.clock_bound_seconds * 1_000_000)
+    return archive_has_the_keys_of_its_moment(
+        archive.name, manifest.as_of, bound, key_notes_of(notes, manifest.realm), keys_of(copy)
+    )
+
+
+def key_notes_of(notes: Sequence[Note], realm: str) -> list[KeyNote]:
+    """What the writers of a realm wrote down, each key's in order."""
+    return [
+        KeyNote(note["key"], Step(note["step"]), Told(note["what"]), note["time"])
         for note in notes
-        if note["what"] == "call" and note["realm"] == manifest.realm
-    }
-    told = {
-        (note["key"], note["step"]): note["time"]
-        for note in notes
-        if note["what"] == "done" and note["realm"] == manifest.realm
-    }
-    for key, step in calls:
-        if step != "put":
-            continue
-        is_before = (key, "put") in told and told[key, "put"] + bound < moment
-        if is_before and calls.get((key, "delete"), moment + 1) > moment and key not in there:
-            faults.append(f"{archive.name} as of {moment} lacks {key}, which was put by {told[key, 'put']}")
-        if calls[key, "put"] > moment and key in there:
-            faults.append(f"{archive.name} as of {moment} has {key}, which was put after {calls[key, 'put']}")
-        if (key, "delete") in told and told[key, "delete"] + bound < moment and key in there:
-            faults.append(f"{archive.name} as of {moment} has {key}, which was deleted by {told[key, 'delete']}")
-    return faults + [f"{archive.name} has {key}, which nobody put" for key in there if (key, "put") not in calls]
+        if note.get("realm") == realm and note["what"] in list(Told)
+    ]
 
 
 def keys_of(catalog: Catalog) -> set[str]:

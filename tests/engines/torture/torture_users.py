@@ -12,8 +12,7 @@ from functools import partial
 
 from torture_actors import Actor
 
-from engines.histories.checking import markers_at
-from engines.histories.journal import COMMIT, LOOK, Journal, marker_of
+from engines.model import COMMIT, LOOK, Journal, marker_of, markers_at, readable_seconds
 from headwater.catalogs import Catalog, Catalogs, ContentKey, Delete, IcebergTable, Put
 from headwater.commits import commit_change, read_head
 from headwater.errors import ConflictError, HeadwaterError, NotFoundError, UnknownOutcomeError
@@ -159,7 +158,7 @@ def _move(actor: Actor, catalog: Catalog, target: ObjectId) -> None:
 
 def look_back(actor: Actor) -> None:
     """What was a head is readable, whole, for the reader's grace less the clocks' difference: by its hash, and page by page."""
-    safe = (actor.stage.settings.reader_grace_seconds - actor.stage.settings.clock_bound_seconds) * 1_000_000
+    safe = readable_seconds(actor.stage.settings) * 1_000_000
     while actor.goes_on(pause_seconds=0.05):
         realm = actor.chance.choice(REALMS)
         with actor.trying("look back"):

@@ -9,14 +9,22 @@ from collections.abc import Sequence
 
 from click.testing import CliRunner
 from torture_actors import Note, Stage, notes_of
-from torture_copies import archives_of, faults_of_copy, keys_of
+from torture_copies import archives_of, faults_of_copy, key_notes_of, keys_of
 from torture_keepers import PHOENIX
 from torture_storm import FORGETFUL_COMMITS, SETTINGS
 from torture_users import COUNTED, FORGETFUL, LAKE, STEADY
 
-from engines.histories.checking import Kept, check_garbage, check_history, check_purged, check_readable
-from engines.histories.journal import read_journals
-from headwater.catalogs import Catalogs
+from engines.model import (
+    Kept,
+    faults_of_histories,
+    garbage_is_gone,
+    heads_can_be_read,
+    keys_hold_what_was_told,
+    purged_realms_have_no_rows,
+    read_journals,
+)
+from headwater.catalogs import Catalogs, RefKind
+from headwater.catalogs.registry import content_reference
 from headwater.cli import main
 from headwater.jobs import COLLECT
 from headwater.realms import RealmRegistry, RealmState
@@ -44,11 +52,11 @@ def faults_of(stage: Stage) -> list[str]:
     faults += _command(stage, "fsck")
     faults += _copies(stage, notes)
     with open_store(stage.url, settings=Settings.from_environment(ENVIRONMENT)) as store:
-        faults += _kept_promises(store, notes) + _tasks(store) + _history(store)
-        faults += check_readable(store) + check_purged(store)
-        faults += [fault for realm in (STEADY, FORGETFUL) for fault in check_garbage(store, realm, KEPT[realm])]
+        faults += _keys(store, notes) + _tasks(store) + _operations(store)
+        faults += heads_can_be_read(store) + purged_realms_have_no_rows(store)
+        faults += [fault for realm in (STEADY, FORGETFUL) for fault in garbage_is_gone(store, realm, KEPT[realm])]
         events = read_journals(sorted(stage.folder.glob("*.events")))
-        faults += check_history(store, events, lasting={COUNTED: 0})
+        faults += faults_of_histories(store, events, lasting={COUNTED: 0}, whole={(STEADY, _main_of(store, STEADY))})
     return faults
 
 
@@ -109,50 +117,26 @@ def _end_the_purge(stage: Stage) -> list[str]:
     return faults + _command(stage, "realm", "delete", PHOENIX, "--confirm", PHOENIX)
 
 
-def _kept_promises(store: Store, notes: Sequence[Note]) -> list[str]:
-    """Under each key is what its only writer was told last; where it was told nothing, either."""
+def _main_of(store: Store, realm: str) -> str:
+    """The reference of the branch that all writers commit to."""
+    lake = Catalogs(RealmRegistry(store).open_realm(realm)).open_catalog(LAKE)
+    return content_reference(lake.definition.id, RefKind.BRANCH, "main")
+
+
+def _keys(store: Store, notes: Sequence[Note]) -> list[str]:
+    """What stands under the keys of each realm, by what their writers were told."""
     faults = []
     for realm in (STEADY, FORGETFUL):
         catalog = Catalogs(RealmRegistry(store).open_realm(realm)).open_catalog(LAKE)
-        there = keys_of(catalog)
-        must, may = _promised(notes, realm)
-        faults += [f"{realm}: {key} was acknowledged, and is lost" for key in sorted(must - there)]
-        faults += [f"{realm}: {key} is there, and its writer was told that it is not" for key in sorted(there - must - may)]
+        faults += keys_hold_what_was_told(key_notes_of(notes, realm), keys_of(catalog), realm)
     return faults
 
 
-def _promised(notes: Sequence[Note], realm: str) -> tuple[set[str], set[str]]:
-    """The keys that must be there, and those of which nobody was told. Each has one writer, whose notes are in order."""
-    must: set[str] = set()
-    may: set[str] = set()
-    for note in notes:
-        if note.get("realm") != realm or note["what"] not in ("call", "done", "not", "open"):
-            continue
-        key, is_put = note["key"], note["step"] == "put"
-        match note["what"]:
-            case "call" | "open":  # until there is an answer
-                must.discard(key)
-                may.add(key)
-            case "done":
-                may.discard(key)
-                (must.add if is_put else must.discard)(key)
-            case "not":
-                may.discard(key)
-                (must.discard if is_put else must.add)(key)
-    return must, may
-
-
-def _history(store: Store) -> list[str]:
-    """Where all of it is kept: each commit one later than the one before, and each key put once by its only writer."""
-    faults, puts, above = [], Counter[str](), None
-    for entry in Catalogs(RealmRegistry(store).open_realm(STEADY)).open_catalog(LAKE).log("main"):
-        puts.update(f"{operation.key} {operation.action}" for operation in entry.operations)
-        if above is not None and (above.seq != entry.seq + 1 or above.time < entry.time):
-            faults.append(f"{STEADY}: {above} follows {entry}")
-        above = entry
-    if above is not None and above.seq != 1:
-        faults.append(f"{STEADY}: the history ends at {above}")
-    return faults + [f"{STEADY}: {n} commits did the same: {key}" for key, n in puts.items() if n > 1]
+def _operations(store: Store) -> list[str]:
+    """Where all history is kept, each key is put once by its only writer, and deleted once."""
+    log = Catalogs(RealmRegistry(store).open_realm(STEADY)).open_catalog(LAKE).log("main")
+    puts = Counter(f"{operation.key} {operation.action}" for entry in log for operation in entry.operations)
+    return [f"{STEADY}: {n} commits did the same: {key}" for key, n in puts.items() if n > 1]
 
 
 def _tasks(store: Store) -> list[str]:

@@ -9,14 +9,16 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from engines.model.index_promises import keys_are_in_order
 from headwater.clock import Micros
 from headwater.commits import Commit, Head, read_pins
 from headwater.errors import HeadwaterError
-from headwater.index import IndexValue
 from headwater.store import (
     Backend,
     ObjectId,
     ObjectKey,
+    ObjectRow,
+    RealmKey,
     RealmStore,
     ReferenceRow,
     ScanSplit,
@@ -24,8 +26,8 @@ from headwater.store import (
     UnknownObject,
     id_text,
 )
-
-__all__ = ["Chain", "Walk", "all_objects", "all_references", "references_of"]
+from headwater.store.backends.memory import MemoryBackend
+from headwater.store.stored_objects import decode_object
 
 
 def all_references(backend: Backend) -> Iterator[tuple[int, str]]:
@@ -74,7 +76,7 @@ class Walk:
             for name in head.names:
                 index = head.index(name)
                 entries = list(index.range())
-                self._entries(f"{where}, index {name}", len(index), entries)
+                self.faults += keys_are_in_order(f"{where}, index {name}", len(index), [key for key, _ in entries])
                 self._objects(
                     [value.object_id for _, value in entries if value.object_id is not None], f"{where}, index {name}"
                 )
@@ -82,13 +84,6 @@ class Walk:
             self.faults.append(f"{where}: {type(fault).__name__}: {fault}")
         self._objects([commit_id], where)
         return found
-
-    def _entries(self, where: str, length: int, entries: list[tuple[bytes, IndexValue]]) -> None:
-        keys = [key for key, _ in entries]
-        if keys != sorted(set(keys)):
-            self.faults.append(f"{where}: its keys do not ascend")
-        if length != len(keys):
-            self.faults.append(f"{where}: it says that it has {length} entries, and has {len(keys)}")
 
     def _objects(self, object_ids: Iterable[ObjectId], where: str) -> None:
         waiting = [object_id for object_id in object_ids if object_id not in self.seen]
@@ -107,6 +102,55 @@ class Walk:
                 self.faults.append(f"{where}: object {id_text(object_id)} {what}")
             else:
                 waiting += found.points_to()
+
+
+@dataclass
+class RowWalk:
+    """Looks for what is missing below a commit, straight over the rows of a database in memory: quick enough for every deletion."""
+
+    backend: MemoryBackend
+    _below: dict[tuple[RealmKey, ObjectId], tuple[ObjectId, ...]] = field(default_factory=dict)
+    _whole: set[tuple[RealmKey, ObjectId]] = field(default_factory=set)
+
+    def begin(self, deleted: Iterable[ObjectKey] = ()) -> None:
+        """Look anew, after a deletion of these rows."""
+        self._whole.clear()
+        for key in deleted:
+            self._below.pop((key.realm, key.id), None)
+
+    def missing(self, realm: RealmKey, root: ObjectId) -> ObjectId | None:
+        """The first object below that is not there. What was walked since ``begin`` is not walked again."""
+        waiting = [root]
+        while waiting:
+            object_id = waiting.pop()
+            if (realm, object_id) in self._whole:
+                continue
+            row = self.backend._objects.rows.get((realm, object_id, 0))
+            if row is None:
+                return object_id
+            self._whole.add((realm, object_id))
+            waiting += self._targets(row)
+        return None
+
+    def _targets(self, row: ObjectRow) -> tuple[ObjectId, ...]:
+        key = (row.realm, row.id)
+        if row.token is not None or key not in self._below:
+            body = b"".join(self.backend._objects.rows[row.realm, row.id, part].value for part in range(row.parts))
+            found = decode_object(row.id, row.type, body, StoredObject, realm=str(row.realm), token=row.token)
+            self._below[key] = _targets_of(found)
+        return self._below[key]
+
+
+def _targets_of(found: StoredObject) -> tuple[ObjectId, ...]:
+    """What an object needs. Commits are taken apart here, by their entries; all else is asked."""
+    if not isinstance(found, Commit):
+        return tuple(found.points_to())
+    put = [operation.object_id for operation in found.operations if found.depth and not operation.removed]
+    below = list(found.beneath()) if found.depth else []
+    for container in found.indexes.values():
+        put += [container.page.value(at).object_id for at in range(container.page.count) if container.page.value(at)]  # type: ignore[union-attr]
+        below += container.children.object_ids
+    return tuple(one for one in (*put, *below) if one is not None)
 
 
 @dataclass(frozen=True)

@@ -15,12 +15,18 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from headwater.errors import CorruptionError, HeadwaterError, SwapConflictError, UnavailableError, UnknownOutcomeError
-
-__all__ = ["COMMIT", "LOOK", "Event", "Journal", "Outcome", "marker_of", "read_journals"]
+from headwater.errors import (
+    ConflictError,
+    NotFoundError,
+    RefusedError,
+    SwapConflictError,
+    UnavailableError,
+    UnknownOutcomeError,
+)
 
 COMMIT, LOOK = "commit", "look"
 _MARK = "m-"
+DID_NOT_HAPPEN = (UnavailableError, RefusedError, ConflictError, NotFoundError)
 
 R = TypeVar("R")
 
@@ -44,7 +50,8 @@ class Event(msgspec.Struct, kw_only=True):
     reference     the reference as the store names it
     marker        of a commit: the key that it alone puts, from ``marker_of``
     called, returned    by a clock that all clients share; ``returned`` None: no answer ever came
-    found         what a look saw: {"seq": of the head, "markers": how many there were}; of a commit {"commit": its id}
+    found         what a look saw: {"markers": how many there were, "seq": of the head, "commit": its id}, the last two where they are
+                  known; of a commit {"commit": its id, "number": how many there were with it}, the last where it is known
     """
 
     client: str
@@ -128,13 +135,12 @@ def read_journals(paths: Iterable[Path]) -> list[Event]:
 
 
 def outcome_of(fault: Exception) -> Outcome:
-    if isinstance(fault, CorruptionError) or not isinstance(fault, HeadwaterError):
-        return Outcome.BROKEN
+    """What an error tells its caller. One that tells nothing of the outcome must never be met."""
     if isinstance(fault, UnknownOutcomeError):
         return Outcome.UNKNOWN
     if isinstance(fault, SwapConflictError) and not isinstance(fault, UnavailableError):
         return Outcome.BEATEN
-    return Outcome.REFUSED
+    return Outcome.REFUSED if isinstance(fault, DID_NOT_HAPPEN) else Outcome.BROKEN
 
 
 def marker_of(*parts: object) -> str:
