@@ -15,7 +15,7 @@ import pytest
 
 from headwater.errors import UnavailableError
 from headwater.store.backends.sqlite.database_file import SqliteFile
-from headwater.store.fork_gate import ForkGate
+from headwater.store.stores import ForkGate
 
 HOUSE = ("turnstile.py", "file.py", "turns.py")
 

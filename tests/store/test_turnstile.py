@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from headwater.store.fork_gate import ForkGate
+from headwater.store.stores import ForkGate
 
 
 def test_many_are_inside_at_once() -> None:

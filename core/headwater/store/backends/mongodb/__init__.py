@@ -4,7 +4,6 @@
 Knows nothing of what the rows mean, nor of any other backend.
 """
 
-from headwater.store.backends.mongodb.backend import MongodbBackend
-from headwater.store.backends.mongodb.collection_setup import KIND
+from headwater.store.backends.mongodb.backend import KIND, MongodbBackend
 
 __all__ = ["KIND", "MongodbBackend"]

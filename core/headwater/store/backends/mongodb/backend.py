@@ -1,11 +1,12 @@
 """The MongoDB backend: references and objects as two collections, and the splitting of scans into parts of about as many rows each.
 
+Also creates the marker document of a store, once for all that open it at the same time.
 MongoDB changes one document at a time, so a bulk call is many single changes and may be cut short between any two of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC
 from functools import partial
 from operator import attrgetter
@@ -16,7 +17,7 @@ from pymongo.collection import Collection
 from pymongo.errors import BulkWriteError, DuplicateKeyError
 
 from headwater.clock import Micros
-from headwater.errors import SwapConflictError, UnknownOutcomeError
+from headwater.errors import CorruptionError, NotFoundError, RefusedError, SwapConflictError, UnknownOutcomeError
 from headwater.store.backend import (
     Capabilities,
     ObjectKey,
@@ -29,7 +30,7 @@ from headwater.store.backend import (
     collision,
     in_chunks,
 )
-from headwater.store.backends.mongodb.driver_calls import DriverCalls, StoreCollections
+from headwater.store.backends.mongodb.driver_calls import EXAMPLE, OPTIONS, DriverCalls, StoreCollections, calls_of
 from headwater.store.backends.mongodb.errors import duplicates
 from headwater.store.backends.mongodb.row_documents import (
     OBJECT_KEY_FIELDS,
@@ -51,8 +52,13 @@ from headwater.store.backends.mongodb.row_documents import (
     reference_row,
 )
 from headwater.store.ids import ObjectId, RealmKey
+from headwater.store.stores import BackendKind, StoreUrl
 
 P = TypeVar("P", bound=tuple[Any, ...])
+SCHEMA_VERSION = 1
+_MARKER = "headwater"
+_OLDEST_WIRE_VERSION = 9
+"""MongoDB 4.4, which can compute fields in what a query shows."""
 EXACT_ROWS = 1_000_000
 """Up to this many rows in the collection all keys are counted in its index; with more, a sample is drawn."""
 _DRAWN_PER_SPLIT = 200
@@ -468,3 +474,42 @@ def _reference_bytes(row: ReferenceRow) -> int:
 
 def _object_bytes(row: ObjectRow) -> int:
     return _OPERATION_BYTES + len(row.value)
+
+
+def _open(url: StoreUrl, options: Mapping[str, Any], create: bool) -> MongodbBackend:
+    calls = calls_of(url, options)
+    try:
+        calls.run_read("set up", partial(_set_up, url.shown, create))
+    except BaseException:
+        calls.close()
+        raise
+    return MongodbBackend(calls)
+
+
+def _set_up(place: str, create: bool, collections: StoreCollections) -> None:
+    """Check the server's version, and insert the marker if it is missing. MongoDB creates collections with their first documents."""
+    hello = collections.client.admin.command("hello")
+    if hello.get("maxWireVersion", 0) < _OLDEST_WIRE_VERSION:
+        raise RefusedError(f"{place}: the server is too old: it has to be MongoDB 4.4 or newer")
+    marker = collections.meta.find_one({"_id": _MARKER})
+    if marker is None and not create:
+        raise NotFoundError(f"there is no store at {place}: its database holds no Headwater collections")
+    if marker is None:
+        # The unique _id decides between concurrent openers: one inserts the marker, the others read it.
+        try:
+            collections.meta.insert_one({"_id": _MARKER, "version": SCHEMA_VERSION})
+        except DuplicateKeyError:  # another process was faster
+            marker = collections.meta.find_one({"_id": _MARKER})
+    version = SCHEMA_VERSION if marker is None else marker.get("version")
+    if type(version) is not int or version < 1:
+        raise CorruptionError(
+            f"{place}: the marker in collection meta has the version {version!r}, which no Headwater ever wrote"
+        )
+    if version > SCHEMA_VERSION:
+        raise RefusedError(
+            f"{place}: the database was set up by a newer Headwater (version {version}, this one knows {SCHEMA_VERSION}):"
+            " upgrade this one"
+        )
+
+
+KIND = BackendKind(example=EXAMPLE, open=_open, options=OPTIONS)

@@ -3,7 +3,6 @@
 Knows nothing of what the rows mean, nor of any other backend.
 """
 
-from headwater.store.backends.postgresql.backend import PostgresqlBackend
-from headwater.store.backends.postgresql.schema_setup import KIND
+from headwater.store.backends.postgresql.backend import KIND, PostgresqlBackend
 
 __all__ = ["KIND", "PostgresqlBackend"]

@@ -1,12 +1,12 @@
 """The PostgreSQL backend: references and objects as two tables, each call one statement that commits by itself.
 
-Also splits a scan into parts of about as many rows each.
+Also splits a scan into parts of about as many rows each, and creates the tables, once for all that open a store at the same time.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from operator import attrgetter
@@ -15,7 +15,15 @@ from typing import Any, TypeVar
 import psycopg
 
 from headwater.clock import Micros
-from headwater.errors import CorruptionError, SwapConflictError, UnavailableError
+from headwater.errors import (
+    CorruptionError,
+    HeadwaterError,
+    NotFoundError,
+    RefusedError,
+    SwapConflictError,
+    UnavailableError,
+    UnknownOutcomeError,
+)
 from headwater.store.backend import (
     BULK_BYTES,
     Capabilities,
@@ -31,9 +39,10 @@ from headwater.store.backend import (
     in_chunks,
 )
 from headwater.store.backends.postgresql.errors import is_lost, is_to_be_replaced, statement_error
-from headwater.store.backends.postgresql.pool import BoundedConnection, ConnectionPool, NoAnswerError
+from headwater.store.backends.postgresql.pool import OPTIONS, BoundedConnection, ConnectionPool, NoAnswerError, open_pool
 from headwater.store.backends.postgresql.statements import (
     FEW,
+    SCHEMA_VERSION,
     BigintArray,
     ByteaArray,
     IntArray,
@@ -41,9 +50,11 @@ from headwater.store.backends.postgresql.statements import (
     TableNames,
     TextArray,
     scan,
+    set_up,
     statements_of,
 )
 from headwater.store.ids import ObjectId, RealmKey
+from headwater.store.stores import BackendKind, StoreUrl
 
 _EXACT_INDEX_BYTES = 128 << 20
 """Up to this index size all keys are counted, about a second's work; for a larger one, a sample of pages is read."""
@@ -460,3 +471,71 @@ def _key_arrays(keys: Sequence[ObjectKey]) -> dict[str, Any]:
         "created": BigintArray([key.created for key in keys]),
         "tokens": TextArray([key.token for key in keys]),
     }
+
+
+def _open(url: StoreUrl, options: Mapping[str, Any], create: bool) -> PostgresqlBackend:
+    pool, place, schema = open_pool(url, options), url.shown_open, options["schema"]
+    try:
+        connection = pool.borrow()
+        try:
+            _set_up(connection, place, schema, create=create)
+        except psycopg.Error as fault:
+            pool.throw_away(connection)
+            raise _opening_error(fault, place, schema) from fault
+        except BaseException:
+            pool.throw_away(connection)
+            raise
+        pool.give_back(connection)
+    except BaseException:
+        pool.close()
+        raise
+    return PostgresqlBackend(pool, place=place, schema=schema)
+
+
+def _set_up(connection: BoundedConnection, place: str, schema: str, *, create: bool) -> None:
+    """Make the tables, unless they are there.
+
+    raises        NotFoundError when they are not there, and not to be created
+    """
+    version = _version(connection, schema)
+    if version is None and not create:
+        raise NotFoundError(f"there is no store at {place}: schema {schema} holds no Headwater tables")
+    if version is None:
+        with connection.transaction():
+            # CREATE ... IF NOT EXISTS fails when two sessions run it at once, so they take turns by an advisory lock.
+            connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"headwater set-up {schema}",))
+            # Checked again under the lock: another session may have created the tables meanwhile.
+            version = _version(connection, schema)
+            if version is None:
+                if connection.only_row("SELECT count(*) FROM pg_namespace WHERE nspname = %s", (schema,)) == (0,):
+                    connection.execute(f'CREATE SCHEMA "{schema}"'.encode())
+                for statement in set_up(schema):
+                    connection.execute(statement.encode())
+                return
+    if version > SCHEMA_VERSION:
+        raise RefusedError(
+            f"{place}: the schema {schema} was set up by a newer Headwater (version {version}, this one knows {SCHEMA_VERSION}):"
+            " upgrade this one"
+        )
+    if version < SCHEMA_VERSION:
+        raise RefusedError(f"{place}: the schema {schema} has version {version}, which no Headwater ever wrote")
+
+
+def _version(connection: BoundedConnection, schema: str) -> int | None:
+    """The schema's version; None if it is not set up. Queries pg_class, because ``to_regclass`` may answer from before the lock."""
+    there = (
+        "SELECT count(*) FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = relnamespace WHERE nspname = %s AND relname = %s"
+    )
+    if connection.only_row(there, (schema, "version")) == (0,):
+        return None
+    return connection.only_row(f'SELECT max(number)::bigint FROM "{schema}".version')[0] or 0
+
+
+def _opening_error(fault: psycopg.Error, place: str, schema: str) -> HeadwaterError:
+    """The error for a failed set-up. Repeating it does no harm, so an unknown outcome becomes UnavailableError."""
+    missing = f"let the owner of the schema {schema} open this store once, then grant its rights to this role"
+    error = statement_error(fault, place=place, what="set up", writes=False, hints={"42501": missing})
+    return UnavailableError(str(error)) if isinstance(error, UnknownOutcomeError) else error
+
+
+KIND = BackendKind(example="postgresql://user:password@host:port/database", open=_open, options=OPTIONS)

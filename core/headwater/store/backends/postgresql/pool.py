@@ -1,5 +1,7 @@
 """A pool of connections to one server: opened on demand, bounded in number and in waiting time, and never touched by forked children.
 
+Also says what a store's URL may hold of such connections, and sets their sessions up.
+
 psycopg's own pool was considered and rejected: it connects in threads of its own, which a forked child does not have; a caller
 sees a wrong password or a stopped server only as a time-out; and after a restart it reconnects in growing intervals.
 """
@@ -7,23 +9,85 @@ sees a wrong password or a stopped server only as a time-out; and after a restar
 from __future__ import annotations
 
 import os
+import re
 import select
 import threading
-from collections.abc import Callable, Sequence
-from functools import cached_property
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, partial
+from math import ceil
 from time import monotonic
 from typing import Any
+from urllib.parse import quote
 
 import psycopg
 from psycopg import waiting
+from psycopg.conninfo import conninfo_to_dict
 from psycopg.errors import _WaitTimeout
 
 from headwater.errors import RefusedError, UnavailableError
+from headwater.store.backends.postgresql.errors import connecting_error, statement_error
+from headwater.store.backends.postgresql.statements import ADAPTERS
+from headwater.store.stores import StoreUrl, UrlOption, as_connections, as_count, as_seconds, one_of
 
 _IDLE_SECONDS = 300.0
 """A connection that was idle for this long is closed."""
 _CHECK_SECONDS = 0.1
 """How often a wait checks whether its socket still exists."""
+_OLDEST = 120000
+_SESSION = {
+    "default_transaction_isolation": "read committed",
+    # Every statement finds its rows by the primary key. A plan made while the tables were empty would read whole tables, and a
+    # session keeps its plans.
+    "plan_cache_mode": "force_generic_plan",
+    "enable_seqscan": "off",
+    "enable_bitmapscan": "off",
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
+    "jit": "off",
+}
+"""Settings of every session of ours. Source: PostgreSQL documentation, chapter "Server Configuration", section "Query Planning"."""
+_LATER_MARGIN = 0.1
+"""The share by which the server's time-out ends before ours: its answer is certain, whereas after ours the outcome is unknown."""
+_inherited: list[ConnectionPool] = []
+"""Pools of the parent process. Kept alive, so that garbage collection does not touch their connections."""
+
+
+def _as_schema(text: str) -> str:
+    if not re.fullmatch(r"[a-z_][a-z0-9_]{0,62}", text) or text.startswith("pg_"):
+        raise ValueError(f"{text!r} is no name of a schema here: up to 63 of a-z, 0-9 and _, not a digit first, not pg_ first")
+    return text
+
+
+OPTIONS = (
+    UrlOption("schema", "the schema that holds the tables; made if it is missing", "headwater", _as_schema),
+    UrlOption("timeout", "how long one call waits for a free connection, and for each answer", "10s", as_seconds),
+    UrlOption(
+        "connect_timeout", "how long a connection to one host may take to be made, in whole seconds from 2s", "5s", as_seconds
+    ),
+    UrlOption("pool", "how many connections one process has at most", "10", as_connections),
+    UrlOption("host", "the folder of a Unix socket, or a host where the URL names none"),
+    UrlOption("port", "the port where the URL names none", parse=as_count),
+    UrlOption("service", "a section of the file pg_service.conf"),
+    UrlOption("passfile", "a file with passwords instead of ~/.pgpass"),
+    UrlOption(
+        "sslmode",
+        "whether to use TLS, and how much of the server's certificate to check",
+        parse=one_of("disable", "allow", "prefer", "require", "verify-ca", "verify-full"),
+    ),
+    UrlOption("sslrootcert", "a file with the authorities' certificates, or system"),
+    UrlOption("sslcert", "a file with this client's certificate"),
+    UrlOption("sslkey", "a file with this client's key"),
+    UrlOption("application_name", "what the server's lists of sessions show; without it, PGAPPNAME or headwater"),
+)
+_PARAMETERS = ("host", "port", "service", "passfile", "sslmode", "sslrootcert", "sslcert", "sslkey", "application_name")
+"""Options that are libpq's own, under its names."""
+
+
+def open_pool(url: StoreUrl, options: Mapping[str, Any]) -> ConnectionPool:
+    """The pool for a URL and its options, without any connection yet."""
+    place = url.shown_open  # its options are known ones by now, and the schema says which store it is
+    connect = partial(_connect, place, _parameters(url, options), options["timeout"], options["connect_timeout"])
+    return ConnectionPool(connect, place=place, size=options["pool"], wait_seconds=options["timeout"])
 
 
 class BoundedConnection(psycopg.Connection[Any]):
@@ -190,5 +254,63 @@ class ConnectionPool:
             surplus.close()
 
 
-_inherited: list[ConnectionPool] = []
-"""Pools of the parent process. Kept alive, so that garbage collection does not touch their connections."""
+def _parameters(url: StoreUrl, options: Mapping[str, Any]) -> dict[str, Any]:
+    """libpq's parameters. libpq takes from its environment what neither the URL nor its options set."""
+    try:
+        parameters: dict[str, Any] = conninfo_to_dict(f"postgresql://{url.place}/{quote(url.path, safe='')}")
+    except psycopg.Error as fault:
+        raise RefusedError(f"store {url.shown!r}: {' '.join(str(fault).split())}") from None
+    for name in _PARAMETERS:
+        if options[name] is not None:
+            if name in parameters:
+                raise RefusedError(f"store {url.shown!r}: {name} stands before the database's name and among the options")
+            parameters[name] = options[name]
+    if url.user is not None:
+        parameters["user"] = url.user
+    if url.password is not None:
+        parameters["password"] = url.password
+    return parameters | {
+        "client_encoding": "UTF8",
+        "connect_timeout": max(2, ceil(options["connect_timeout"])),
+        "fallback_application_name": "headwater",
+        # of several hosts only the one that takes writes; a standby would also return outdated references
+        "target_session_attrs": "primary",
+    }
+
+
+def _connect(place: str, parameters: dict[str, Any], answer_seconds: float, connect_seconds: float) -> BoundedConnection:
+    """A connection whose session is set up, in one more round trip."""
+    try:
+        connection = BoundedConnection.connect(**parameters, autocommit=True, context=ADAPTERS)
+    except psycopg.Error as fault:
+        raise connecting_error(fault, place=place) from fault
+    connection.answer_seconds = connect_seconds
+    try:
+        _begin_session(connection, place, answer_seconds)
+    except psycopg.Error as fault:
+        connection.close()
+        raise statement_error(fault, place=place, what="begin a session", writes=False) from fault
+    except BaseException:
+        connection.close()
+        raise
+    connection.answer_seconds = answer_seconds
+    return connection
+
+
+def _begin_session(connection: BoundedConnection, place: str, answer_seconds: float) -> None:
+    if connection.info.server_version < _OLDEST:
+        raise RefusedError(
+            f"{place}: the server is PostgreSQL {connection.info.server_version // 10000}; it has to be 12 or newer"
+        )
+    limit = str(max(1, int(answer_seconds * (1 - _LATER_MARGIN) * 1000)))
+    settings = _SESSION | {"statement_timeout": limit, "idle_in_transaction_session_timeout": limit}
+    calls = ", ".join("set_config(%s, %s, false)" for _ in settings)
+    # synchronous_commit = off acknowledges commits that a crash of the server loses. Stricter values of the server stay.
+    durable = (
+        "set_config('synchronous_commit', CASE WHEN current_setting('synchronous_commit') = 'off' THEN 'on'"
+        " ELSE current_setting('synchronous_commit') END, false)"
+    )
+    words = [word for setting in settings.items() for word in setting]
+    encoding = connection.only_row(f"SELECT current_setting('server_encoding'), {durable}, {calls}", words)[0]
+    if encoding != "UTF8":
+        raise RefusedError(f"{place}: the database's encoding is {encoding}: create one with ENCODING 'UTF8'")

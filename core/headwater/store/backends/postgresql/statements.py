@@ -17,8 +17,10 @@ from itertools import repeat
 from struct import Struct
 from typing import Any, NamedTuple
 
+import psycopg
 from psycopg.adapt import AdaptersMap, Buffer, Dumper
 from psycopg.pq import Format
+from psycopg.types.numeric import Int8BinaryDumper
 
 from headwater.store.backend import ScanSplit
 
@@ -324,11 +326,19 @@ class _ArrayDumper(Dumper):
         return obj.data
 
 
-def register_arrays(adapters: AdaptersMap) -> None:
-    """Let connections with these adapters take arrays as values of ``%b``."""
-    for kind in (BigintArray, IntArray, NullableBigintArray, TextArray, ByteaArray):
-        adapters.register_dumper(kind, type(f"{kind.__name__}Dumper", (_ArrayDumper,), {"oid": kind.oid}))
-
-
 def _sized(value: bytes) -> bytes:
     return _size(len(value)) + value
+
+
+class _Adapters:
+    """What connections take as values of ``%b``: arrays, and every integer as a bigint, so that a statement has only one plan."""
+
+    def __init__(self) -> None:
+        self.adapters = AdaptersMap(psycopg.adapters)
+        self.connection = None
+        self.adapters.register_dumper(int, Int8BinaryDumper)
+        for kind in (BigintArray, IntArray, NullableBigintArray, TextArray, ByteaArray):
+            self.adapters.register_dumper(kind, type(f"{kind.__name__}Dumper", (_ArrayDumper,), {"oid": kind.oid}))
+
+
+ADAPTERS = _Adapters()

@@ -28,7 +28,7 @@ from headwater.errors import (
     UnavailableError,
     UnknownOutcomeError,
 )
-from headwater.store.fork_gate import ForkGate
+from headwater.store.stores import ForkGate
 
 _SHORTEST_SECONDS = 0.00005
 _FIRST_SECONDS, _LAST_SECONDS = 0.002, 0.0002
