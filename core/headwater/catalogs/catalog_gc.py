@@ -28,13 +28,14 @@ from headwater.catalogs.registry import (
     lost_list_error,
     own_reference,
     parse_reference,
+    read_ref_names,
     ref_key,
 )
 from headwater.catalogs.table_claims import BY_LOCATION, BY_UUID, CLAIMS, ClaimOwner
 from headwater.clock import Micros
 from headwater.commits import Head, Transaction, commit_change, credible_until, read_head
 from headwater.errors import CorruptionError, NotFoundError
-from headwater.index import IndexValue, SharedIndexScan
+from headwater.index import Index, IndexValue, SharedIndexScan
 from headwater.store import ObjectId, RealmStore
 
 _ALL_PARTS = sum(part.bit for part in OwnRefKind)
@@ -177,14 +178,14 @@ def release_claims(
 def _content_names(rows: RealmStore, definition: CatalogDefinition) -> list[ListedReference]:
     reference = own_reference(definition.id, OwnRefKind.REFS)
     try:
-        names = read_head(rows, reference, fresh=True)
+        names = read_ref_names(rows, definition.id)
     except NotFoundError:
         _check_list_was_not_lost(rows, definition)
-        names = read_head(rows, reference, fresh=True) if rows.find_reference(reference, fresh=True) else None  # made meanwhile
-    listed = [] if names is None else listed_refs(names.index(REFS_INDEX))
+        is_made_meanwhile = rows.find_reference(reference, fresh=True) is not None
+        names = read_ref_names(rows, definition.id) if is_made_meanwhile else Index()
     return [
         ListedReference(entry.reference(definition.id), True, entry.listed, f"{definition.name}/{entry.name}")
-        for entry in listed
+        for entry in listed_refs(names)
     ]
 
 

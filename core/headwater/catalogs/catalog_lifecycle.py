@@ -33,7 +33,6 @@ from headwater.catalogs.registry import (
     BY_ID,
     BY_NAME,
     CATALOGS,
-    REFS_INDEX,
     CatalogEntry,
     OwnRefKind,
     RefKind,
@@ -47,10 +46,11 @@ from headwater.catalogs.registry import (
     lost_list_error,
     own_reference,
     read_definition,
+    read_ref_names,
 )
 from headwater.catalogs.table_claims import normalise_location
 from headwater.clock import Micros
-from headwater.commits import Transaction, commit_change, complete_operation, ensure_references, read_head
+from headwater.commits import Transaction, commit_change, complete_operation, ensure_references
 from headwater.errors import (
     ConflictError,
     NotFoundError,
@@ -433,15 +433,12 @@ def bury_references(rows: RealmStore, definition: CatalogDefinition, fence: Call
 
     fence         called before each deletion
     """
-    refs = own_reference(definition.id, OwnRefKind.REFS)
-    listed = []
-    if rows.find_reference(refs, fresh=True) is not None:
-        names = read_head(rows, refs, fresh=True)
-        listed = [] if names is None else list(listed_refs(names.index(REFS_INDEX)))
-    names_to_bury = [entry.reference(definition.id) for entry in listed]
-    if not listed:  # last: as long as a name is listed, the list that has it must stay readable
-        names_to_bury = [own_reference(definition.id, part) for part in OwnRefKind]
-    return sum(_bury_reference(rows, name, fence) for name in names_to_bury)
+    names = []
+    if rows.find_reference(own_reference(definition.id, OwnRefKind.REFS), fresh=True) is not None:
+        names = [listed.reference(definition.id) for listed in listed_refs(read_ref_names(rows, definition.id))]
+    if not names:  # last: as long as a name is listed, the list that has it must stay readable
+        names = [own_reference(definition.id, part) for part in OwnRefKind]
+    return sum(_bury_reference(rows, name, fence) for name in names)
 
 
 def _bury_reference(rows: RealmStore, name: str, fence: Callable[[], None]) -> bool:

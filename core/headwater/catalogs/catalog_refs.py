@@ -45,6 +45,7 @@ from headwater.catalogs.registry import (
     content_reference,
     listed_refs,
     own_reference,
+    read_ref_names,
     ref_key,
 )
 from headwater.clock import Micros
@@ -54,7 +55,6 @@ from headwater.commits import (
     commit_change,
     complete_operation,
     create_reference_at,
-    read_head,
 )
 from headwater.errors import (
     ConflictError,
@@ -94,14 +94,7 @@ class CatalogRefs:
 
     def list_alive(self, kind: RefKind) -> list[NamedRef]:
         """List the live branches and tags by name."""
-        names = read_head(self._rows, own_reference(self._entry.definition.id, OwnRefKind.REFS), fresh=True)
-        listed = [] if names is None else [entry.name for entry in listed_refs(names.index(REFS_INDEX), kind)]
-        rows = self._rows.find_rows([self._entry.reference(kind, name) for name in listed])
-        return [
-            _ref_of_row(kind, name, row)
-            for name, row in zip(listed, rows, strict=True)
-            if row is not None and row.deleted is None
-        ]
+        return [_ref_of_row(kind, name, row) for name, row in self._listed_rows(kind) if row.deleted is None]
 
     def find_ref(self, kind: RefKind, name: str) -> NamedRef | None:
         row = self._entry.find_ref_row(kind, name)
@@ -212,14 +205,14 @@ class CatalogRefs:
 
     def list_deleted(self, kind: RefKind) -> list[tuple[NamedRef, Micros]]:
         """List the deleted branches and tags that can be restored, by name, each with the time of its deletion."""
-        names = read_head(self._rows, own_reference(self._entry.definition.id, OwnRefKind.REFS), fresh=True)
-        listed = [] if names is None else [entry.name for entry in listed_refs(names.index(REFS_INDEX), kind)]
-        rows = self._rows.find_rows([self._entry.reference(kind, name) for name in listed])
-        return [
-            (_ref_of_row(kind, name, row), row.deleted)
-            for name, row in zip(listed, rows, strict=True)
-            if row is not None and row.deleted is not None
-        ]
+        rows = self._listed_rows(kind)
+        return [(_ref_of_row(kind, name, row), row.deleted) for name, row in rows if row.deleted is not None]
+
+    def _listed_rows(self, kind: RefKind) -> list[tuple[str, Reference]]:
+        """The listed names that have rows, by name."""
+        names = [listed.name for listed in listed_refs(read_ref_names(self._rows, self._entry.definition.id), kind)]
+        rows = self._rows.find_rows([self._entry.reference(kind, name) for name in names])
+        return [(name, row) for name, row in zip(names, rows, strict=True) if row is not None]
 
     def _start(self, source: str | None, at: ObjectId | None) -> tuple[ObjectId | None, list[str]]:
         """The commit that a new name starts from, and the references whose history may contain it."""
@@ -248,12 +241,8 @@ class CatalogRefs:
 
     def _all_references(self) -> list[str]:
         """Every listed name, with tombstones: their commits are kept for the grace period."""
-        names = read_head(self._rows, own_reference(self._entry.definition.id, OwnRefKind.REFS), fresh=True)
-        return (
-            []
-            if names is None
-            else [entry.reference(self._entry.definition.id) for entry in listed_refs(names.index(REFS_INDEX))]
-        )
+        catalog_id = self._entry.definition.id
+        return [listed.reference(catalog_id) for listed in listed_refs(read_ref_names(self._rows, catalog_id))]
 
     def _check_free(self, kind: RefKind, name: str, verb: str = "create") -> None:
         """Check that the other kind does not have the name. Where an earlier release created both, the branch is read."""
@@ -399,9 +388,8 @@ class NameReservation:
 
     def _check_mine(self, listed: Micros) -> None:
         """Pass if the name was not listed as the other kind since. Call it between the reading of the row and its creation."""
-        names = read_head(self.rows, self._list, fresh=True)
         key = ref_key(self._other, self.name)
-        value = None if names is None else names.index(REFS_INDEX).get(key)
+        value = read_ref_names(self.rows, self.catalog_id).get(key)
         if value is not None and ListedRef.from_entry(key, value).listed > listed:
             raise SwapConflictError(f"{self.name!r} of {self.place} was taken for a {self._other} just now")
 

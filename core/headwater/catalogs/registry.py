@@ -200,6 +200,12 @@ def ref_references_at(refs: Head, catalog_id: str) -> list[str]:
     return [entry.reference(catalog_id) for entry in listed_refs(refs.index(REFS_INDEX))]
 
 
+def read_ref_names(rows: RealmStore, catalog_id: str) -> Index:
+    """Read the index ``refs`` of a catalog as it is now; raises NotFoundError when the catalog has no such reference."""
+    refs = read_head(rows, own_reference(catalog_id, OwnRefKind.REFS), fresh=True)
+    return Index() if refs is None else refs.index(REFS_INDEX)
+
+
 def relisted_since(rows: RealmStore, newest: ObjectId, catalog_id: str, *, since: Micros) -> Mapping[str, Micros]:
     """When a name was listed first after ``since``, by reference, for the names that were, in the history of a ``refs``.
 
