@@ -159,25 +159,25 @@ class Catalog:
                       ``headwater.commits.commit_change`` raises
         """
         name = self._checked_branch(branch)
-        seen = None if expected is None else self._resolver.read_commit(expected)
-        told = checked_meta(meta) or CommitMeta(
+        expected_head = None if expected is None else self._resolver.read_commit(expected)
+        checked = checked_meta(meta) or CommitMeta(
             message=message, authors=text_tuple("authors", authors), properties=property_values(properties)
         )
         ids = dict(content_ids or {})  # kept over retries, so that a repeated attempt gives the same ids
 
         def change(tx: Transaction) -> dict[ContentKey, UUID]:
-            if seen is not None:
-                check_expected(tx.reader, tx.head_id, tx.head, seen, f"branch {name!r} of {self.label}")
-            is_head = seen is not None and seen.id == tx.head_id
-            expected_content = None if seen is None or is_head else seen.index(CONTENT)
+            if expected_head is not None:
+                check_expected(tx.reader, tx.head_id, tx.head, expected_head, f"branch {name!r} of {self.label}")
+            is_head = expected_head is not None and expected_head.id == tx.head_id
+            expected_content = None if expected_head is None or is_head else expected_head.index(CONTENT)
             return apply_operations(tx, operations, expected_content, ids, is_head_seen=is_head)
 
         return commit_change(
             self._rows,
             self._entry.reference(RefKind.BRANCH, name),
             change,
-            message=told.message,
-            properties=told.as_properties(self.definition.id, is_import=is_import),
+            message=checked.message,
+            properties=checked.as_properties(self.definition.id, is_import=is_import),
             fence=fence,
         )
 
@@ -226,7 +226,7 @@ class Catalog:
         head = self._resolver.resolve(ref)
         view = {} if head is None else content_view(head.index(CONTENT), keys)
         objects = self._rows.read_many([value.object_id for value in view.values()], StoredObject)
-        return {key: self._content(key, value, found) for (key, value), found in zip(view.items(), objects, strict=True)}
+        return {key: self._content(key, value, stored) for (key, value), stored in zip(view.items(), objects, strict=True)}
 
     def metadata(self, ref: str | None, key: ContentKey) -> bytes | None:
         """Rebuild the metadata document of an Iceberg table or view as JSON with equal values; None where none was stored."""
@@ -244,10 +244,12 @@ class Catalog:
             return {}
         values = content_view(head.index(CONTENT), keys).items()
         stored = {
-            key: found for key, value in values if (found := stored_metadata_of(head.index(IDS), value.content_id)) is not None
+            key: metadata_id
+            for key, value in values
+            if (metadata_id := stored_metadata_of(head.index(IDS), value.content_id)) is not None
         }
         places = stored_places(self._rows, list(stored.values()))
-        return {key: place for key, one in stored.items() if (place := places[one].location) is not None}
+        return {key: place for key, metadata_id in stored.items() if (place := places[metadata_id].location) is not None}
 
     def known_metadata(self, *, note: bool = False, fence: Callable[[], None] | None = None) -> KnownMetadata:
         """The metadata files that any commit of this catalog has named, on any branch; see ``headwater.catalogs.known_metadata``."""
@@ -258,10 +260,10 @@ class Catalog:
         head = self._resolver.resolve(ref)
         if head is None:
             return {}
-        ids = head.index(IDS).get_many([one.bytes for one in content_ids])
+        ids = head.index(IDS).get_many([content_id.bytes for content_id in content_ids])
         keys = {ContentKey.from_index(bytes(value.data)) for value in ids.values()}
-        there = {value.content_id: ContentEntry(key, value) for key, value in content_view(head.index(CONTENT), keys).items()}
-        return {found: there[found] for found in (UUID(bytes=one) for one in ids) if found in there}
+        entries = {value.content_id: ContentEntry(key, value) for key, value in content_view(head.index(CONTENT), keys).items()}
+        return {content_id: entries[content_id] for content_id in (UUID(bytes=raw) for raw in ids) if content_id in entries}
 
     def entries(
         self,
@@ -318,18 +320,26 @@ class Catalog:
         """
         first, last = index_bounds(prefix, start, end)
         if page_token is None:
-            one, other = self._resolver.resolve(before), self._resolver.resolve(after)
+            before_head, after_head = self._resolver.resolve(before), self._resolver.resolve(after)
             pair = (self._named(before), self._named(after))
-            place = ChangeToken(None if one is None else one.id, None if other is None else other.id, first, last, of=pair)
-            return compare_commits(one, other, place, limit=limit)
+            place = ChangeToken(
+                None if before_head is None else before_head.id,
+                None if after_head is None else after_head.id,
+                first,
+                last,
+                of=pair,
+            )
+            return compare_commits(before_head, after_head, place, limit=limit)
         place = ChangeToken.from_text(page_token)
         is_of_these = all(ref is None or self._named(ref) == of for ref, of in zip((before, after), place.of, strict=True))
         if not is_of_these or (first, last) not in ((None, None), (place.start, place.end)):
             raise RefusedError(
                 "the page token belongs to another comparison than the one that is asked for: start again without it"
             )
-        one, other = (None if pinned is None else self._resolver.read_commit(pinned) for pinned in (place.before, place.after))
-        return compare_commits(one, other, place, limit=limit)
+        before_head, after_head = (
+            None if pinned is None else self._resolver.read_commit(pinned) for pinned in (place.before, place.after)
+        )
+        return compare_commits(before_head, after_head, place, limit=limit)
 
     def count(self, ref: str | None = None, *, content_type: ContentType | None = None) -> int:
         """Count the keys of all types, which reads no entries, or of one type, which reads all."""
@@ -384,15 +394,15 @@ class Catalog:
 
     def _target(self, branch: str | None, expected: ObjectId | None, fence: Callable[[], None] | None) -> MergeTarget:
         name = self._checked_branch(branch)
-        seen = None if expected is None else self._resolver.read_commit(expected)
+        expected_head = None if expected is None else self._resolver.read_commit(expected)
         reference = self._entry.reference(RefKind.BRANCH, name)
-        return MergeTarget(self._rows, self.definition.id, name, reference, seen, fence)
+        return MergeTarget(self._rows, self.definition.id, name, reference, expected_head, fence)
 
     def _source(self, text: str) -> MergeSource:
-        found = self._resolver.resolve(text, exact=True)
-        if found is None:
+        head = self._resolver.resolve(text, exact=True)
+        if head is None:
             raise RefusedError(f"{text!r} of {self.label} has no commit yet: there is nothing to take from it")
-        return MergeSource(text, found)
+        return MergeSource(text, head)
 
     def _checked_branch(self, branch: str | None) -> str:
         """Check the branch to commit to; None: the default branch. Raises for a deleted catalog and for a ref that is no branch."""
@@ -404,10 +414,10 @@ class Catalog:
             raise RefusedError(f"{name!r} is a tag of {self.label}: commit to a branch")
         raise NotFoundError(f"{self.label} has no branch {name!r}")
 
-    def _content(self, key: ContentKey, value: ContentValue, found: StoredObject | None) -> Content:
+    def _content(self, key: ContentKey, value: ContentValue, stored: StoredObject | None) -> Content:
         where = f"content {key} of catalog {self.definition.name!r} in realm {self._rows.realm!r}"
-        if found is None:
+        if stored is None:
             raise CorruptionError(f"{where}: object {id_text(value.object_id)} is not there")
-        if not isinstance(found, Content) or content_type_of(found) != value.type:
-            raise CorruptionError(f"{where}: {type_text(value.type)} in the index, {type(found).__name__} stored")
-        return with_id(found, value.content_id)
+        if not isinstance(stored, Content) or content_type_of(stored) != value.type:
+            raise CorruptionError(f"{where}: {type_text(value.type)} in the index, {type(stored).__name__} stored")
+        return with_id(stored, value.content_id)

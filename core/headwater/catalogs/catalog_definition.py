@@ -69,8 +69,8 @@ class ImportSpec(StoredPart, frozen=True, kw_only=True):
     def digest(self) -> str:
         """Digest all fields that are not default, as 32 hex digits: equal for equal specifications of every release."""
         default = ImportSpec(name=self.name)
-        told = {name: getattr(self, name) for name in self.__struct_fields__ if getattr(self, name) != getattr(default, name)}
-        plain = json.dumps({"name": self.name, **told}, sort_keys=True, separators=(",", ":"))
+        given = {name: getattr(self, name) for name in self.__struct_fields__ if getattr(self, name) != getattr(default, name)}
+        plain = json.dumps({"name": self.name, **given}, sort_keys=True, separators=(",", ":"))
         return hashlib.blake2b(plain.encode(), digest_size=16).hexdigest()
 
 
@@ -133,7 +133,7 @@ class CatalogDefinition(StoredObject, frozen=True, kw_only=True):
     @property
     def places(self) -> tuple[str, ...]:
         """The locations where its tables may have files: the base location, the allowed ones, and those of its imports."""
-        imported = (location for one in self.imports for location in one.locations)
+        imported = (location for spec in self.imports for location in spec.locations)
         return tuple(location for location in (self.base_location, *self.allowed_locations, *imported) if location)
 
     @property

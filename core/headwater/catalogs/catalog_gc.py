@@ -60,14 +60,14 @@ def reference_names(rows: RealmStore) -> list[ListedReference]:
 
     raises        NotFoundError when the realm has no list of catalogs; CorruptionError when a list cannot be read
     """
-    found: list[ListedReference] = []
+    references: list[ListedReference] = []
     for definition, entry in all_definitions(rows, index=BY_ID):
         gone = gone_parts(entry)
         own = [part for part in OwnRefKind if not gone & part.bit]
-        found += [ListedReference(own_reference(definition.id, part), False, definition.updated) for part in own]
+        references += [ListedReference(own_reference(definition.id, part), False, definition.updated) for part in own]
         if OwnRefKind.REFS in own:
-            found += _content_names(rows, definition)
-    return found
+            references += _content_names(rows, definition)
+    return references
 
 
 def reference_text(rows: RealmStore, reference: str) -> str:
@@ -197,10 +197,10 @@ def _check_list_was_not_lost(rows: RealmStore, definition: CatalogDefinition) ->
 
     raises        CorruptionError
     """
-    found = [row.name for row in rows.scan_references() if row.deleted is None and _is_content_of(row.name, definition.id)]
+    names = [row.name for row in rows.scan_references() if row.deleted is None and _is_content_of(row.name, definition.id)]
     reference = own_reference(definition.id, OwnRefKind.REFS)
-    if found and rows.find_reference(reference, fresh=True) is None:
-        raise lost_list_error(rows, definition, found)
+    if names and rows.find_reference(reference, fresh=True) is None:
+        raise lost_list_error(rows, definition, names)
 
 
 def _is_content_of(name: str, catalog_id: str) -> bool:

@@ -88,10 +88,10 @@ class Catalogs:
         catalog_id = id_text(self._rows.new_id())
 
         def change(tx: Transaction) -> CatalogDefinition:
-            there = definition_in(tx.reader, tx.index(BY_NAME), name)
-            if there is not None:
-                _check_same(self._rows.realm, there, fields)
-                return there
+            existing = definition_in(tx.reader, tx.index(BY_NAME), name)
+            if existing is not None:
+                _check_same(self._rows.realm, existing, fields)
+                return existing
             made = CatalogDefinition(id=catalog_id, name=name, created=tx.time, updated=tx.time, unfinished=True, **fields)
             _store(tx, made)
             return made
@@ -121,12 +121,12 @@ class Catalogs:
         """Mark the catalog as complete. Concurrent changes of other fields are kept."""
 
         def change(tx: Transaction) -> CatalogDefinition:
-            there = definition_in(tx.reader, tx.index(BY_ID), made.id)
-            if there is None:
+            stored = definition_in(tx.reader, tx.index(BY_ID), made.id)
+            if stored is None:
                 raise NotFoundError(f"catalog {made.name!r} ({made.id}) is gone from realm {self._rows.realm!r}")
-            if not there.unfinished or there.state is not CatalogState.ACTIVE:
-                return there
-            finished = msgspec.structs.replace(there, unfinished=False)
+            if not stored.unfinished or stored.state is not CatalogState.ACTIVE:
+                return stored
+            finished = msgspec.structs.replace(stored, unfinished=False)
             _store(tx, finished)
             return finished
 
@@ -195,15 +195,15 @@ class Catalogs:
         def change(tx: Transaction) -> CatalogDefinition:
             if seen is not None:
                 self._check_seen(tx, seen)
-            there = definition_in(tx.reader, tx.index(BY_NAME), name)
-            if there is None:
+            stored = definition_in(tx.reader, tx.index(BY_NAME), name)
+            if stored is None:
                 return self._newest_deleted(tx, name)
-            if there.deletion_protection:
+            if stored.deletion_protection:
                 raise RefusedError(
                     f"catalog {name!r} of realm {self._rows.realm!r} is protected: clear its deletion protection first"
                 )
-            until = Micros(tx.time + round(self._hold_seconds(there) * 1_000_000))
-            deleted = msgspec.structs.replace(there, state=CatalogState.DELETED, updated=tx.time, held_until=until)
+            until = Micros(tx.time + round(self._hold_seconds(stored) * 1_000_000))
+            deleted = msgspec.structs.replace(stored, state=CatalogState.DELETED, updated=tx.time, held_until=until)
             _store(tx, deleted)
             return deleted
 
@@ -219,14 +219,14 @@ class Catalogs:
         """
 
         def change(tx: Transaction) -> CatalogDefinition:
-            there = self._held(tx, name)
-            wanted = there.name if new_name is None else checked_catalog_name(new_name)
+            deleted = self._held(tx, name)
+            wanted = deleted.name if new_name is None else checked_catalog_name(new_name)
             if wanted.encode() in tx.index(BY_NAME):
                 raise ConflictError(
-                    f"realm {self._rows.realm!r} has another catalog {wanted!r} by now: bring {there.id} back under another name (--as)"
+                    f"realm {self._rows.realm!r} has another catalog {wanted!r} by now: bring {deleted.id} back under another name (--as)"
                 )
             back = msgspec.structs.replace(
-                there, name=wanted, state=CatalogState.ACTIVE, updated=tx.time, manager=None, former=None, held_until=None
+                deleted, name=wanted, state=CatalogState.ACTIVE, updated=tx.time, manager=None, former=None, held_until=None
             )
             _store(tx, back)
             return back
@@ -273,8 +273,8 @@ class Catalogs:
 
     def read_deleted(self, name: str) -> CatalogDefinition:
         """Find the deleted catalog that ``purge_catalog`` takes by this name or id; raises what it raises."""
-        found = listed_definitions(self._rows, index=BY_ID)
-        return max(self._deleted_among(found, name), key=_lastness)
+        definitions = listed_definitions(self._rows, index=BY_ID)
+        return max(self._deleted_among(definitions, name), key=_lastness)
 
     def finish_deletions(self, *, fence: Fence | None = None) -> int:
         """Purge the deleted catalogs whose hold is over, and bury the live references of catalogs that are being purged.
@@ -283,28 +283,28 @@ class Catalogs:
         branch or tag is listed any more. Returns the number of tombstones made.
         """
         now = self._rows.clock.now()
-        for one in self.list_deleted():
-            if self._is_hold_ahead(one, now):
-                self._hold_from_now(one, fence)
-        due = [one for one in self.list_deleted() if one.held_until is None or one.held_until <= now]
-        return sum(self._finish(one, fence) for one in due)
+        for deleted in self.list_deleted():
+            if self._is_hold_ahead(deleted, now):
+                self._hold_from_now(deleted, fence)
+        due = [deleted for deleted in self.list_deleted() if deleted.held_until is None or deleted.held_until <= now]
+        return sum(self._finish(deleted, fence) for deleted in due)
 
-    def _hold_seconds(self, one: CatalogDefinition) -> float:
-        return sound_seconds(one.hold_seconds, self._rows.settings.catalog_hold_seconds)
+    def _hold_seconds(self, definition: CatalogDefinition) -> float:
+        return sound_seconds(definition.hold_seconds, self._rows.settings.catalog_hold_seconds)
 
-    def _is_hold_ahead(self, one: CatalogDefinition, now: Micros) -> bool:
+    def _is_hold_ahead(self, deleted: CatalogDefinition, now: Micros) -> bool:
         """True if a hold ends later than any hold begun by now could: the clock was ahead when the catalog was deleted."""
-        longest = self._hold_seconds(one) + self._rows.settings.clock_bound_seconds
-        return one.held_until is not None and one.held_until > now + longest * 1_000_000
+        longest = self._hold_seconds(deleted) + self._rows.settings.clock_bound_seconds
+        return deleted.held_until is not None and deleted.held_until > now + longest * 1_000_000
 
     def _hold_from_now(self, seen: CatalogDefinition, fence: Fence | None) -> None:
         """Restart a hold now: it is never shorter than promised, and does not last until the wrong clock's time."""
 
         def change(tx: Transaction) -> None:
-            there = definition_in(tx.reader, tx.index(BY_ID), seen.id)
-            if there is not None and there == seen:
+            stored = definition_in(tx.reader, tx.index(BY_ID), seen.id)
+            if stored is not None and stored == seen:
                 until = Micros(tx.time + round(self._hold_seconds(seen) * 1_000_000))
-                _store(tx, msgspec.structs.replace(there, updated=tx.time, held_until=until))
+                _store(tx, msgspec.structs.replace(stored, updated=tx.time, held_until=until))
 
         self._commit(change, f"count the hold of catalog {seen.name} from now", fence)
 
@@ -312,8 +312,8 @@ class Catalogs:
         if seen.is_held:
 
             def change(tx: Transaction) -> CatalogDefinition | None:
-                there = definition_in(tx.reader, tx.index(BY_ID), seen.id)
-                return _end_hold(tx, there) if there == seen else None
+                stored = definition_in(tx.reader, tx.index(BY_ID), seen.id)
+                return _end_hold(tx, stored) if stored == seen else None
 
             if self._commit(change, f"purge catalog {seen.name}", fence) is None:
                 return 0  # it was restored just now
@@ -337,26 +337,26 @@ class Catalogs:
 
     def _held(self, tx: Transaction, name: str) -> CatalogDefinition:
         """Find the deleted, restorable catalog of this name or id."""
-        found = self._newest_deleted(tx, name)
-        if not found.is_held:
+        deleted = self._newest_deleted(tx, name)
+        if not deleted.is_held:
             raise RefusedError(
-                f"catalog {found.name!r} ({found.id}) of realm {self._rows.realm!r} is being purged: it cannot come back"
+                f"catalog {deleted.name!r} ({deleted.id}) of realm {self._rows.realm!r} is being purged: it cannot come back"
             )
-        return found
+        return deleted
 
     def _newest_deleted(self, tx: Transaction, name: str) -> CatalogDefinition:
         """Find the catalog of this name or id that was deleted last and is not collected yet; restorable ones come first."""
-        return max(self._all_deleted(tx, name), key=lambda one: (one.is_held, one.updated, one.id))
+        return max(self._all_deleted(tx, name), key=lambda deleted: (deleted.is_held, deleted.updated, deleted.id))
 
     def _all_deleted(self, tx: Transaction, name: str) -> builtins.list[CatalogDefinition]:
         """Find the deleted catalogs of this name or id that are not collected yet: at least one."""
         entries = [key.decode() for key, _ in tx.index(BY_ID).range()]
-        found = [definition_in(tx.reader, tx.index(BY_ID), key) for key in entries]
-        return self._deleted_among([one for one in found if one is not None], name)
+        definitions = [definition_in(tx.reader, tx.index(BY_ID), key) for key in entries]
+        return self._deleted_among([definition for definition in definitions if definition is not None], name)
 
-    def _deleted_among(self, found: Iterable[CatalogDefinition], name: str) -> builtins.list[CatalogDefinition]:
-        named = [one for one in found if name in (one.name, one.id)]
-        deleted = [one for one in named if one.state is CatalogState.DELETED]
+    def _deleted_among(self, definitions: Iterable[CatalogDefinition], name: str) -> builtins.list[CatalogDefinition]:
+        named = [definition for definition in definitions if name in (definition.name, definition.id)]
+        deleted = [definition for definition in named if definition.state is CatalogState.DELETED]
         if deleted:
             return deleted
         if named:
@@ -380,10 +380,10 @@ def _store(tx: Transaction, definition: CatalogDefinition) -> None:
     value = IndexValue(tx.add_object(definition), b"")
     tx.index(BY_ID).put(definition.id.encode(), value)
     name = definition.name.encode()
-    there = definition_in(tx.reader, tx.index(BY_NAME), definition.name)
+    named = definition_in(tx.reader, tx.index(BY_NAME), definition.name)
     if definition.state is CatalogState.ACTIVE:
         tx.index(BY_NAME).put(name, value)
-    elif there is not None and there.id == definition.id:  # another catalog may have the name by now
+    elif named is not None and named.id == definition.id:  # another catalog may have the name by now
         tx.index(BY_NAME).remove(name)
 
 
@@ -391,10 +391,10 @@ def _lastness(deleted: CatalogDefinition) -> tuple[Micros, bool, str]:
     return deleted.updated, not deleted.is_held, deleted.id
 
 
-def _end_hold(tx: Transaction, there: CatalogDefinition) -> CatalogDefinition:
-    if not there.is_held:
-        return there
-    ended = msgspec.structs.replace(there, updated=tx.time, held_until=None)
+def _end_hold(tx: Transaction, deleted: CatalogDefinition) -> CatalogDefinition:
+    if not deleted.is_held:
+        return deleted
+    ended = msgspec.structs.replace(deleted, updated=tx.time, held_until=None)
     _store(tx, ended)
     return ended
 
@@ -417,11 +417,11 @@ def _differences(definition: CatalogDefinition, fields: Mapping[str, Any]) -> li
     return [name for name, value in fields.items() if getattr(definition, name) != value]
 
 
-def _check_same(realm: str, there: CatalogDefinition, fields: Mapping[str, Any]) -> None:
-    differing = _differences(there, fields)
+def _check_same(realm: str, existing: CatalogDefinition, fields: Mapping[str, Any]) -> None:
+    differing = _differences(existing, fields)
     if differing:
         raise ConflictError(
-            f"catalog {there.name!r} of realm {realm!r} is there with another {', '.join(differing)}: update it instead"
+            f"catalog {existing.name!r} of realm {realm!r} is there with another {', '.join(differing)}: update it instead"
         )
 
 

@@ -101,10 +101,10 @@ class CatalogRefs:
         return None if row is None else _ref_of_row(kind, name, row)
 
     def read_ref(self, kind: RefKind, name: str) -> NamedRef:
-        found = self.find_ref(kind, name)
-        if found is None:
+        ref = self.find_ref(kind, name)
+        if ref is None:
             raise NotFoundError(f"{self._entry.label} has no {kind} {name!r}")
-        return found
+        return ref
 
     def create_ref(self, kind: RefKind, name: str, *, source: str | None = None, at: ObjectId | None = None) -> NamedRef:
         """Create a branch or tag at a commit.
@@ -218,26 +218,26 @@ class CatalogRefs:
         """The commit that a new name starts from, and the references whose history may contain it."""
         if at is not None and source is None:
             return self._resolver.read_commit(at).id, self._all_references()
-        told = parse_revspec(source or DEFAULT_REF)
-        check_exact(told)
+        spec = parse_revspec(source or DEFAULT_REF)
+        check_exact(spec)
         if at is not None:
-            if told.commit is not None:
+            if spec.commit is not None:
                 raise RefusedError(
-                    f"the source {told.text!r} says already at which commit to start: give no other one beside it"
+                    f"the source {spec.text!r} says already at which commit to start: give no other one beside it"
                 )
             try:
-                self._resolver.resolve(f"{told.name or DEFAULT_REF}@{id_text(at)}")
+                self._resolver.resolve(f"{spec.name or DEFAULT_REF}@{id_text(at)}")
             except NotFoundError as fault:
                 if isinstance(fault, ExpiredError):
                     raise
                 raise RefusedError(str(fault)) from fault
-            return at, [self._resolver.read_named(told.name or DEFAULT_REF).name]
-        if told.commit is None:
-            row = self._resolver.read_named(told.name or DEFAULT_REF)
+            return at, [self._resolver.read_named(spec.name or DEFAULT_REF).name]
+        if spec.commit is None:
+            row = self._resolver.read_named(spec.name or DEFAULT_REF)
             return row.pointer, [row.name]
-        found = self._resolver.resolve(told.text)
-        among = self._all_references() if told.name is None else [self._resolver.read_named(told.name).name]
-        return None if found is None else found.id, among
+        commit = self._resolver.resolve(spec.text)
+        among = self._all_references() if spec.name is None else [self._resolver.read_named(spec.name).name]
+        return None if commit is None else commit.id, among
 
     def _all_references(self) -> list[str]:
         """Every listed name, with tombstones: their commits are kept for the grace period."""
@@ -266,9 +266,9 @@ class CatalogRefs:
         if expected is not None and row.pointer != expected:
             raise self._unexpected(kind, name, expected, row.pointer)
 
-    def _unexpected(self, kind: RefKind, name: str, expected: ObjectId | None, found: ObjectId | None) -> ConflictError:
-        wanted, there = ("no commit" if one is None else id_text(one) for one in (expected, found))
-        text = f"{kind} {name!r} of {self._entry.label} is at {there}, expected {wanted}: look again"
+    def _unexpected(self, kind: RefKind, name: str, expected: ObjectId | None, actual: ObjectId | None) -> ConflictError:
+        wanted, is_at = ("no commit" if commit_id is None else id_text(commit_id) for commit_id in (expected, actual))
+        text = f"{kind} {name!r} of {self._entry.label} is at {is_at}, expected {wanted}: look again"
         return ConflictError(text, details=(Conflict(ConflictKind.UNEXPECTED_HASH, None, text),))
 
     def _read_row(self, kind: RefKind, name: str) -> Reference:

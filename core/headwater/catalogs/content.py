@@ -162,11 +162,11 @@ def _fault(element: str) -> str:
         return f"is {type(element).__name__}; elements are strings"
     if not element:
         return "is empty"
-    found = _ILLEGAL.search(element)
-    if found is None:
+    illegal = _ILLEGAL.search(element)
+    if illegal is None:
         return ""
-    kind = "control character" if found[0] <= "\x7f" else "half of a surrogate pair"
-    return f"({element!r}) contains the {kind} {found[0]!r}"
+    kind = "control character" if illegal[0] <= "\x7f" else "half of a surrogate pair"
+    return f"({element!r}) contains the {kind} {illegal[0]!r}"
 
 
 def _unescaped_elements(text: str) -> Iterator[str]:
@@ -350,8 +350,8 @@ def type_text(kind: ContentType | int) -> str:
 
 
 def _plain(content: Content) -> dict[str, Any]:
-    found = ((name, getattr(content, name), default) for name, default in _defaults(type(content)).items())
-    plain = {name: value for name, value, default in found if value != default}
+    fields = ((name, getattr(content, name), default) for name, default in _defaults(type(content)).items())
+    plain = {name: value for name, value, default in fields if value != default}
     return plain if content.unknown is None else plain | content.unknown.fields
 
 

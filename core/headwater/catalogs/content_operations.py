@@ -149,11 +149,11 @@ def plan_commit(expected: ContentView | None, head: ContentView, operations: Seq
     """
     request = _Request(operations)
     faults = list(_no_contents(request))
-    seen = expected if expected is not None or faults else _assumed(head, request)
-    faults = faults or [*_contradictions(request), *_faults(seen or {}, request)]
+    assumed = expected if expected is not None or faults else _assumed(head, request)
+    faults = faults or [*_contradictions(request), *_faults(assumed or {}, request)]
     if faults:
         raise RefusedError("commit refused: " + "; ".join(faults))
-    conflicts = first_conflicts(_changes_since(seen or {}, head, request), _namespace_conflicts(head, request))
+    conflicts = first_conflicts(_changes_since(assumed or {}, head, request), _namespace_conflicts(head, request))
     if conflicts:
         raise ConflictError(conflicts_text(conflicts), details=conflicts)
     return _planned(head, request)
@@ -180,12 +180,12 @@ def _no_contents(request: _Request) -> Iterator[str]:
 
 def _contradictions(request: _Request) -> Iterator[str]:
     """Faults of the operations in any state."""
-    seen: set[tuple[type, ContentKey]] = set()
+    marks: set[tuple[type, ContentKey]] = set()
     for operation in request.operations:
         mark = (type(operation), operation.key)
-        if mark in seen:
+        if mark in marks:
             yield f"{operation.key} has two operations {type(operation).__name__}"
-        seen.add(mark)
+        marks.add(mark)
     for key in request.unmodified:
         if key in request.puts or key in request.deletes:
             yield f"{key} is Unmodified and something else"
@@ -237,41 +237,41 @@ def _faults(expected: ContentView, request: _Request) -> Iterator[str]:
             yield f"{key} {fault}"
 
 
-def _put_fault(put: Put, seen: ContentValue | None, renamed: Mapping[UUID, ContentValue], *, is_readded: bool) -> str:
+def _put_fault(put: Put, before: ContentValue | None, renamed: Mapping[UUID, ContentValue], *, is_readded: bool) -> str:
     given, kind = put.content.id, content_type_of(put.content)
     if is_readded:
         if given is not None:
             return "is deleted and put with an id: without the Delete it is a change, without the id a new content in its place"
-        return _type_fault(seen, kind)
-    if seen is None:
+        return _type_fault(before, kind)
+    if before is None:
         if given is None:
             return ""
         if given not in renamed:
             return f"is new and carries the content id {given}: leave the id out, or delete the key that has it, to rename it"
         return _type_fault(renamed[given], kind)
     if given is None:
-        return f"exists and is put without an id: its content id is {seen.content_id}"
-    if seen.type == kind and given != seen.content_id:
-        return f"has the content id {seen.content_id}, not {given}"
-    return _type_fault(seen, kind)
+        return f"exists and is put without an id: its content id is {before.content_id}"
+    if before.type == kind and given != before.content_id:
+        return f"has the content id {before.content_id}, not {given}"
+    return _type_fault(before, kind)
 
 
-def _type_fault(seen: ContentValue | None, kind: ContentType) -> str:
-    if seen is None or seen.type == kind:
+def _type_fault(before: ContentValue | None, kind: ContentType) -> str:
+    if before is None or before.type == kind:
         return ""
-    return f"would turn {type_text(seen.type)} into {type_text(kind)}: delete it in one commit, and create it in the next"
+    return f"would turn {type_text(before.type)} into {type_text(kind)}: delete it in one commit, and create it in the next"
 
 
 def _changes_since(expected: ContentView, head: ContentView, request: _Request) -> Iterator[Conflict]:
     """Conflicts of touched keys that changed since the expected commit, or differ from what a put expects at HEAD."""
     for operation in request.operations:
         key = operation.key
-        seen, now = expected.get(key), head.get(key)
+        before, now = expected.get(key), head.get(key)
         conflict = None
         if not isinstance(operation, Put):
-            conflict = _existing(key, seen, now)
+            conflict = _existing(key, before, now)
         elif key not in request.deletes:
-            conflict = _existing(key, seen, now) if seen else _created(key, now)
+            conflict = _existing(key, before, now) if before else _created(key, now)
         if conflict is None and isinstance(operation, Put) and operation.expected_content is not None:
             conflict = _against_content(key, operation.expected_content, now)
         if conflict is not None:
@@ -284,14 +284,14 @@ def _created(key: ContentKey, now: ContentValue | None) -> Conflict | None:
     return Conflict(ConflictKind.KEY_EXISTS, key, f"is taken by {type_text(now.type)} {now.content_id}")
 
 
-def _existing(key: ContentKey, seen: ContentValue | None, now: ContentValue | None) -> Conflict | None:
+def _existing(key: ContentKey, before: ContentValue | None, now: ContentValue | None) -> Conflict | None:
     if now is None:
-        return Conflict(ConflictKind.KEY_DOES_NOT_EXIST, key, "was deleted since" if seen else "is not there")
-    if seen is None:
+        return Conflict(ConflictKind.KEY_DOES_NOT_EXIST, key, "was deleted since" if before else "is not there")
+    if before is None:
         return Conflict(
             ConflictKind.KEY_EXISTS, key, f"was not there at the expected commit, but since {now.content_id} was created"
         )
-    return value_conflict(key, now, seen, _OTHERWISE)
+    return value_conflict(key, now, before, _OTHERWISE)
 
 
 def _against_content(key: ContentKey, content: Content, now: ContentValue | None) -> Conflict | None:
@@ -422,13 +422,13 @@ class ContentEditor:
             self._forget(before.content_id, index_key)
 
     def _find(self, index_key: bytes) -> ContentValue | None:
-        found = self.index.get(index_key)
-        return None if found is None else ContentValue.from_value(found)
+        value = self.index.get(index_key)
+        return None if value is None else ContentValue.from_value(value)
 
     def _forget(self, content_id: UUID, index_key: bytes) -> None:
         """Remove a content's entry from ``ids``, unless the content stands under another key by now."""
-        there = self.ids.get(content_id.bytes)
-        if there is not None and bytes(there.data) == index_key:
+        entry = self.ids.get(content_id.bytes)
+        if entry is not None and bytes(entry.data) == index_key:
             self.ids.remove(content_id.bytes)
 
 
@@ -461,10 +461,10 @@ def apply_operations(
     """
     content = ContentEditor(tx)
     head_view = _head_view(content.index, operations)
-    seen = head_view if is_head_seen else None
+    expected_view = head_view if is_head_seen else None
     if expected is not None and not is_head_seen:
-        seen = content_view(expected, (operation.key for operation in operations))
-    plan = plan_commit(seen, head_view, operations)
+        expected_view = content_view(expected, (operation.key for operation in operations))
+    plan = plan_commit(expected_view, head_view, operations)
     known = {value.content_id: value for value in head_view.values() if value.has_metadata}
     stored = {content_id: stored_metadata_of(content.ids, content_id) for content_id in known}
     created = {}
@@ -536,15 +536,15 @@ def _put(tx: Transaction, key: ContentKey, value: ContentValue, metadata: Metada
 def surviving_key_below(content: Index, key: ContentKey, removed: Collection[bytes]) -> tuple[ContentKey, ContentValue] | None:
     """Find the first key below another that is not among the removed index keys."""
     below = content.prefix(key.child_prefix())
-    found = next(((at, value) for at, value in below if at not in removed), None)
-    return None if found is None else (ContentKey.from_index(found[0]), ContentValue.from_value(found[1]))
+    survivor = next(((at, value) for at, value in below if at not in removed), None)
+    return None if survivor is None else (ContentKey.from_index(survivor[0]), ContentValue.from_value(survivor[1]))
 
 
 def content_view(content: Index, keys: Iterable[ContentKey]) -> dict[ContentKey, ContentValue]:
     """The values of those keys that an index of content holds."""
     by_index_key = {key.to_index(): key for key in keys}
-    found = content.get_many(by_index_key)
-    return {by_index_key[key]: ContentValue.from_value(value) for key, value in found.items()}
+    values = content.get_many(by_index_key)
+    return {by_index_key[key]: ContentValue.from_value(value) for key, value in values.items()}
 
 
 def _head_view(content: Index, operations: Sequence[ContentOperation]) -> dict[ContentKey, ContentValue]:
@@ -555,7 +555,7 @@ def _head_view(content: Index, operations: Sequence[ContentOperation]) -> dict[C
     deleted = {key.to_index() for key in going}
     view = content_view(content, keys)
     for key in [key for key in going & view.keys() if view[key].type == ContentType.NAMESPACE]:
-        found = surviving_key_below(content, key, deleted)
-        if found is not None:
-            view[found[0]] = found[1]
+        survivor = surviving_key_below(content, key, deleted)
+        if survivor is not None:
+            view[survivor[0]] = survivor[1]
     return view

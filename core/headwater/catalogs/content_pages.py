@@ -48,10 +48,10 @@ class ContentPage:
         return None if self.commit_id is None else id_text(self.commit_id)
 
 
-def content_page(found: IndexPage) -> ContentPage:
+def content_page(page: IndexPage) -> ContentPage:
     """Convert a page of the index to a page of content."""
-    entries = tuple(ContentEntry(ContentKey.from_index(key), ContentValue.from_value(value)) for key, value in found.entries)
-    return ContentPage(entries, found.next_token, found.commit_id)
+    entries = tuple(ContentEntry(ContentKey.from_index(key), ContentValue.from_value(value)) for key, value in page.entries)
+    return ContentPage(entries, page.next_token, page.commit_id)
 
 
 TypeCounts = Mapping[ContentType | int, int]
@@ -73,7 +73,7 @@ def recount_types(head: Head, *, before: ObjectId, counts: TypeCounts) -> TypeCo
     """
     stretch = LogRange(until=before, with_until=False, within=_NEAR)
     between = read_log(head.rows, head.id, stretch=stretch, touching=KeyFilter(index=CONTENT))
-    changed = {one.key for found in between for one in found.commit.operations if one.index == CONTENT}
+    changed = {operation.key for commit in between for operation in commit.commit.operations if operation.index == CONTENT}
     if between.end is not LogEnd.UNTIL:
         return count_types(head)
     try:

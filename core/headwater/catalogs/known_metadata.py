@@ -161,14 +161,14 @@ class KnownMetadata:
         """Find where files became known; unknown files are left out."""
         keys = {location: _key(location) for location in locations}
         noted = {} if self._noted is None else self._noted.get_many(keys.values())
-        found = {}
+        origins = {}
         for location, key in keys.items():
             since = self._since.get(key[:_FOLDER_BYTES], {}).get(key[_FOLDER_BYTES:])
             if key in noted:
-                found[location] = _origin(key, noted[key])
+                origins[location] = _origin(key, noted[key])
             elif since is not None:
-                found[location] = since
-        return found
+                origins[location] = since
+        return origins
 
     def known_folder(self, folder: str) -> KnownFolder:
         """The known files of a folder."""
@@ -184,9 +184,9 @@ def note_known(rows: RealmStore, definition: CatalogDefinition, *, fence: Callab
 
     raises        what reading commits and ``commit_change`` raise, also for a lost head: then nothing may be deleted
     """
-    told = _HistoryWalk(rows, definition).walk_all()
-    told.write_notes(fence)
-    return len(told.files)
+    walk = _HistoryWalk(rows, definition).walk_all()
+    walk.write_notes(fence)
+    return len(walk.files)
 
 
 def note_forgotten(rows: RealmStore, definition: CatalogDefinition, row: Reference, target: ObjectId | None) -> int:
@@ -201,9 +201,9 @@ def note_forgotten(rows: RealmStore, definition: CatalogDefinition, row: Referen
     left = [move.pointer for move in rows.moves_to_forget(row)]
     if not left:
         return 0
-    told = _HistoryWalk(rows, definition, is_strict=False).look_at_lines(row.name, left, [row.pointer, target])
-    told.write_notes(None)
-    return len(told.files)
+    walk = _HistoryWalk(rows, definition, is_strict=False).look_at_lines(row.name, left, [row.pointer, target])
+    walk.write_notes(None)
+    return len(walk.files)
 
 
 def note_all_known(rows: RealmStore, *, fence: Callable[[], None] | None = None) -> int:
@@ -375,21 +375,21 @@ class _HistoryWalk:
             down = read_log(self.rows, start)
         except ExpiredError:
             return False
-        for number, found in enumerate(down):
-            if found.id in self._met or (number % _LOOK_EVERY == 0 and any(line.has(found) for line in self._held)):
+        for number, head in enumerate(down):
+            if head.id in self._met or (number % _LOOK_EVERY == 0 and any(line.has(head) for line in self._held)):
                 return True
-            self._met.add(found.id)
+            self._met.add(head.id)
             self.walked += 1
-            if found.id not in self.passed_over:
-                self._take(found.commit, branch)
-            last = found
+            if head.id not in self.passed_over:
+                self._take(head.commit, branch)
+            last = head
         if last is not None and down.end is not LogEnd.BEGINNING:
             self._take_all(last, branch)
         return True
 
-    def _take(self, told: Commit, branch: str) -> None:
-        origin = MetadataOrigin(branch, told.time, not is_by_import(told))
-        for operation in told.operations:
+    def _take(self, commit: Commit, branch: str) -> None:
+        origin = MetadataOrigin(branch, commit.time, not is_by_import(commit))
+        for operation in commit.operations:
             if operation.index == CONTENT and operation.value is not None:
                 self._note(operation.value, origin)
 
@@ -412,13 +412,13 @@ class _HistoryWalk:
     def _read(self) -> None:
         """Read the metadata locations of the tables met. Objects of commits left by earlier collections may be missing."""
         waiting, self._waiting = self._waiting, []
-        contents = self.rows.read_many([found.object_id for found in waiting], StoredObject)
-        for found, content in zip(waiting, contents, strict=True):
+        contents = self.rows.read_many([put.object_id for put in waiting], StoredObject)
+        for put, content in zip(waiting, contents, strict=True):
             if isinstance(content, IcebergTable | IcebergView):
                 key = _key(content.metadata_location)
-                there = self.files.get(key)
-                if there is None or found.origin.time < there.time:
-                    self.files[key] = found.origin
+                known = self.files.get(key)
+                if known is None or put.origin.time < known.time:
+                    self.files[key] = put.origin
 
 
 class _HistoryLine:
@@ -429,22 +429,22 @@ class _HistoryLine:
         self._top = top
         self._at: Head | None = None
 
-    def has(self, found: Head) -> bool:
+    def has(self, commit: Head) -> bool:
         """True if the history has a commit; False also if it was cut before the answer was found."""
-        seq = found.commit.seq
+        seq = commit.commit.seq
         at = self._at if self._at is not None and self._at.commit.seq >= seq else self._read(self._top)
         while at is not None:
             self._at, distance, tail = at, at.commit.seq - seq, at.commit.tail
             if distance <= 0:
-                return at.id == found.id
+                return at.id == commit.id
             if distance <= len(tail):
-                return tail[distance - 1] == found.id
+                return tail[distance - 1] == commit.id
             at = self._read(tail[-1]) if tail else None
         return False
 
     def _read(self, commit_id: ObjectId) -> Head | None:
-        found = self._rows.find_object(commit_id, Commit)
-        return None if found is None else Head(commit_id, found, self._rows)
+        commit = self._rows.find_object(commit_id, Commit)
+        return None if commit is None else Head(commit_id, commit, self._rows)
 
 
 def _is_full(known: Index, stem: bytes) -> bool:

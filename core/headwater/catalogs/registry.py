@@ -45,7 +45,9 @@ def read_definition(rows: RealmStore, name: str) -> CatalogDefinition:
     definition = find_definition(rows, name=name)
     if definition is not None:
         return definition
-    deleted = (one.held_until for one in deleted_definitions(rows) if one.name == name and one.held_until)
+    deleted = (
+        definition.held_until for definition in deleted_definitions(rows) if definition.name == name and definition.held_until
+    )
     until = max(deleted, default=None)
     advice = "" if until is None else f"; one that was deleted can be undeleted until {as_text(until)}"
     raise NotFoundError(f"realm {rows.realm!r} has no catalog {name!r}{advice}")
@@ -115,14 +117,14 @@ def all_definitions(rows: RealmStore, *, index: str = BY_NAME) -> list[tuple[Cat
     """
     catalogs = _catalogs_head(rows)
     values = [] if catalogs is None else [value for _, value in catalogs.index(index).range()]
-    found = []
+    definitions = []
     for value, definition in zip(values, rows.read_many(list(map(definition_id_of, values)), CatalogDefinition), strict=True):
         if definition is None:
             raise CorruptionError(
                 f"realm {rows.realm!r} lists a catalog whose definition {id_text(definition_id_of(value))} is not there"
             )
-        found.append((definition, value))
-    return found
+        definitions.append((definition, value))
+    return definitions
 
 
 def listed_definitions(rows: RealmStore, *, index: str = BY_NAME) -> ReadableRows[CatalogDefinition]:
@@ -132,10 +134,10 @@ def listed_definitions(rows: RealmStore, *, index: str = BY_NAME) -> ReadableRow
         [] if catalogs is None else [(key.decode(errors="replace"), value) for key, value in catalogs.index(index).range()]
     )
     targets = [value.object_id for _, value in entries if value.object_id is not None]
-    found = dict(zip(targets, rows.read_each(targets, CatalogDefinition), strict=True))
+    definitions = dict(zip(targets, rows.read_each(targets, CatalogDefinition), strict=True))
     readable, unreadable = [], []
     for name, value in entries:
-        definition = found.get(value.object_id or ObjectId(0))
+        definition = definitions.get(value.object_id or ObjectId(0))
         if isinstance(definition, CatalogDefinition):
             readable.append(definition)
             continue
@@ -163,12 +165,12 @@ def gone_parts(value: IndexValue) -> int:
     return value.data[0] if value.data else 0
 
 
-def lost_list_error(rows: RealmStore, definition: CatalogDefinition, found: Sequence[str]) -> CorruptionError:
+def lost_list_error(rows: RealmStore, definition: CatalogDefinition, names: Sequence[str]) -> CorruptionError:
     """The error for a catalog that has branches or tags, and no reference that lists them."""
     reference = own_reference(definition.id, OwnRefKind.REFS)
     return CorruptionError(
         f"reference {reference!r} of realm {rows.realm!r}, which lists the branches and tags of catalog {definition.name!r}, is not there,"
-        f" but {len(found)} of them are ({', '.join(sorted(found)[:3])}{', ...' if len(found) > 3 else ''}): it was lost; restore it from"
+        f" but {len(names)} of them are ({', '.join(sorted(names)[:3])}{', ...' if len(names) > 3 else ''}): it was lost; restore it from"
         " a backup of the database"
     )
 
@@ -211,15 +213,15 @@ def relisted_since(rows: RealmStore, newest: ObjectId, catalog_id: str, *, since
 
     A name that is alive is not listed again, so it was not alive at that time.
     """
-    found: dict[str, Micros] = {}
+    listed_since: dict[str, Micros] = {}
     for commit, time in sound_times(read_log(rows, newest)):
         if time <= since:
             break
         for operation in commit.commit.operations:
             if operation.index == REFS_INDEX and operation.value is not None:
                 entry = ListedRef.from_entry(operation.key, operation.value)
-                found[entry.reference(catalog_id)] = time
-    return found
+                listed_since[entry.reference(catalog_id)] = time
+    return listed_since
 
 
 CATALOGS = "catalogs"
@@ -314,13 +316,13 @@ def own_reference(catalog_id: str, part: OwnRefKind) -> str:
 
 def parse_reference(reference: str) -> ParsedReference | None:
     """Parse a reference name; None if it belongs to no catalog."""
-    found = _REFERENCE.fullmatch(reference)
-    if found is None:
+    match = _REFERENCE.fullmatch(reference)
+    if match is None:
         return None
-    if found["part"]:
-        return ParsedReference(found["id"], OwnRefKind(found["part"]))
-    kind = RefKind.BRANCH if found["folder"] == "heads" else RefKind.TAG
-    return ParsedReference(found["id"], kind, found["name"])
+    if match["part"]:
+        return ParsedReference(match["id"], OwnRefKind(match["part"]))
+    kind = RefKind.BRANCH if match["folder"] == "heads" else RefKind.TAG
+    return ParsedReference(match["id"], kind, match["name"])
 
 
 def listed_refs(names: Index, kind: RefKind | None = None) -> Iterator[ListedRef]:

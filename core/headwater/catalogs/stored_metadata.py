@@ -120,9 +120,10 @@ def read_fields(rows: RealmReader, metadata_ids: Sequence[ObjectId], names: Sequ
     wanted = list(dict.fromkeys(metadata_ids))
     prefixes = dict.fromkeys(prefix for name in names for prefix in field_prefixes(name))
     entries: dict[ObjectId, list[Entry]] = {}
-    for metadata_id, found in zip(wanted, rows.read_many(wanted, IcebergMetadata), strict=True):
-        document = rows.read_object(metadata_id, IcebergMetadata) if found is None else found  # which says what is missing
-        index = Index(document.pieces, rows)
+    for metadata_id, metadata in zip(wanted, rows.read_many(wanted, IcebergMetadata), strict=True):
+        if metadata is None:
+            metadata = rows.read_object(metadata_id, IcebergMetadata)  # which says what is missing
+        index = Index(metadata.pieces, rows)
         entries[metadata_id] = [entry for prefix in prefixes for entry in index.prefix(prefix)]
     owners = {value.object_id: owner for owner, held in entries.items() for _, value in held if value.object_id is not None}
     texts = _texts(rows, owners)
@@ -145,20 +146,20 @@ def _edits(base: Index, parts: MetadataParts) -> _PieceEdits:
     put = []
     for key, piece in pieces.items():
         data = (tokens.get(piece) or _token(piece)) if len(piece) > _LARGE_BYTES else piece
-        there = held.get(key)
-        if there is None or there.data != data:
+        entry = held.get(key)
+        if entry is None or entry.data != data:
             put.append((key, piece, data))
     shared = {value.data: value.object_id for value in held.values() if value.object_id is not None}
     return _PieceEdits([key for key in held if key not in pieces], put, shared)
 
 
 def _all_pieces(parts: MetadataParts) -> list[bytes]:
-    found = list(parts.fields.values())
+    pieces = list(parts.fields.values())
     for elements in parts.lists.values():
-        found += elements
+        pieces += elements
     for members in parts.maps.values():
-        found += members.values()
-    return found
+        pieces += members.values()
+    return pieces
 
 
 def _token(piece: bytes) -> bytes:
@@ -172,13 +173,13 @@ def _texts(rows: RealmReader, owners: Mapping[ObjectId, ObjectId]) -> dict[Objec
     ids = list(owners)
     for start in range(0, len(ids), _AT_ONCE):
         some = ids[start : start + _AT_ONCE]
-        for object_id, found in zip(some, rows.read_many(some, IcebergPiece), strict=True):
-            if found is None:
+        for object_id, piece in zip(some, rows.read_many(some, IcebergPiece), strict=True):
+            if piece is None:
                 raise CorruptionError(
                     f"object {id_text(object_id)} of realm {rows.realm!r}, a piece of the metadata {id_text(owners[object_id])},"
                     " is not there. Run `headwater fsck`"
                 )
-            texts[object_id] = found.text
+            texts[object_id] = piece.text
     return texts
 
 
@@ -260,11 +261,11 @@ def _lists_of(held: Mapping[bytes, bytes]) -> dict[bytes, tuple[list[int], list[
     for key, piece in held.items():
         if key[:1] == _LIST:
             stem = key[:-_POSITION_BYTES]
-            found = lists.get(stem)
-            if found is None:
-                found = lists[stem] = ([], [])
-            found[0].append(int.from_bytes(key[-_POSITION_BYTES:], "big"))
-            found[1].append(piece)
+            positioned = lists.get(stem)
+            if positioned is None:
+                positioned = lists[stem] = ([], [])
+            positioned[0].append(int.from_bytes(key[-_POSITION_BYTES:], "big"))
+            positioned[1].append(piece)
     return lists
 
 
@@ -330,15 +331,15 @@ def _kept(before: Sequence[bytes], after: Sequence[bytes]) -> list[int]:
     places: dict[bytes, deque[int]] = {}
     for at, element in enumerate(before):
         places.setdefault(element, deque()).append(at)
-    found = []
+    matches = []
     for element in after:
-        there = places.get(element)
-        found.append(there.popleft() if there else -1)
-    met = [at for at in found if at >= 0]
+        free = places.get(element)
+        matches.append(free.popleft() if free else -1)
+    met = [at for at in matches if at >= 0]
     if any(left > right for left, right in pairwise(met)):
         stays = _ascending(met)
-        found = [at if at in stays else -1 for at in found]
-    return found
+        matches = [at if at in stays else -1 for at in matches]
+    return matches
 
 
 def _ascending(numbers: Sequence[int]) -> set[int]:

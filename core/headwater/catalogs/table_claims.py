@@ -189,8 +189,8 @@ class TableClaims:
         if held is None:
             return ()
         contested = sorted(_contested(held.index, claims, places))
-        found = (next(_conflicts(held.index, claims[at], places[at]), None) for at in contested)
-        return tuple(conflict for conflict in found if conflict is not None)
+        conflicts = (next(_conflicts(held.index, claims[at], places[at]), None) for at in contested)
+        return tuple(conflict for conflict in conflicts if conflict is not None)
 
     def claim_time(self) -> Micros:
         """The earliest time that a claim taken now gets."""
@@ -209,16 +209,16 @@ class TableClaims:
         claims = read_head(self._rows, CLAIMS, fresh=True)
         if claims is None:
             return {}
-        found = claims.index(BY_UUID).get_many(table_uuid.bytes for table_uuid in table_uuids)
-        return {UUID(bytes=key): ClaimOwner.from_value(value) for key, value in found.items()}
+        values = claims.index(BY_UUID).get_many(table_uuid.bytes for table_uuid in table_uuids)
+        return {UUID(bytes=key): ClaimOwner.from_value(value) for key, value in values.items()}
 
     def has_taken(self, claim: TableClaim) -> bool:
         """True if its owner has all places of a claim.
 
         raises        RefusedError for a text that is not a location
         """
-        found = self.find_locations([place.decode() for place in claim.places()])
-        return len(found) == len(claim.places()) and all(owner.has_taken(claim) for owner in found.values())
+        owners = self.find_locations([place.decode() for place in claim.places()])
+        return len(owners) == len(claim.places()) and all(owner.has_taken(claim) for owner in owners.values())
 
     def find_holders(self, locations: Sequence[str]) -> dict[str, ClaimOwner]:
         """Find the owners of the places that contain these locations, of any length; locations in nobody's place are left out.
@@ -229,10 +229,10 @@ class TableClaims:
         enclosing = {location: places_around(location) for location in locations}
         texts = {text for around in enclosing.values() for text in around if len(text) <= KEY_BYTES}
         held = {} if claims is None else claims.index(BY_LOCATION).get_many(texts)
-        found = {
+        values = {
             location: next((held[text] for text in around if text in held), None) for location, around in enclosing.items()
         }
-        return {location: ClaimOwner.from_value(value) for location, value in found.items() if value is not None}
+        return {location: ClaimOwner.from_value(value) for location, value in values.items() if value is not None}
 
     def find_location(self, location: str) -> ClaimOwner | None:
         """Find the owner of exactly this location."""
@@ -245,8 +245,8 @@ class TableClaims:
         """
         places = {location: normalise_location(location).encode() for location in locations}
         claims = read_head(self._rows, CLAIMS, fresh=True)
-        found = {} if claims is None else claims.index(BY_LOCATION).get_many(places.values())
-        return {location: ClaimOwner.from_value(found[place]) for location, place in places.items() if place in found}
+        values = {} if claims is None else claims.index(BY_LOCATION).get_many(places.values())
+        return {location: ClaimOwner.from_value(values[place]) for location, place in places.items() if place in values}
 
 
 def _put_claim(tx: Transaction, claim: TableClaim, places: Sequence[bytes]) -> None:
@@ -338,7 +338,10 @@ def stored_places(rows: RealmReader, metadata_ids: Sequence[ObjectId]) -> dict[O
 
     raises        as ``read_metadata`` does
     """
-    return {one: _places_in(fields) for one, fields in read_fields(rows, metadata_ids, ("location", "properties")).items()}
+    return {
+        metadata_id: _places_in(fields)
+        for metadata_id, fields in read_fields(rows, metadata_ids, ("location", "properties")).items()
+    }
 
 
 def _places_in(fields: Mapping[str, bytes]) -> StoredPlaces:

@@ -67,16 +67,16 @@ class LogFilter:
 
     @property
     def _asks_operations(self) -> bool:
-        return any(one is not None for one in (self.key, self.prefix, self.action, self.content_type))
+        return any(condition is not None for condition in (self.key, self.prefix, self.action, self.content_type))
 
-    def chooses(self, found: Head) -> bool:
+    def chooses(self, head: Head) -> bool:
         """True if a commit meets all conditions other than the time."""
-        told = found.commit
-        if self.author is not None and self.author not in told.properties.get("authors", ()):
+        commit = head.commit
+        if self.author is not None and self.author not in commit.properties.get("authors", ()):
             return False
-        if self.message is not None and not self._pattern.search(told.message):
+        if self.message is not None and not self._pattern.search(commit.message):
             return False
-        return not self._asks_operations or any(self._is_wanted(found, one) for one in told.operations)
+        return not self._asks_operations or any(self._is_wanted(head, operation) for operation in commit.operations)
 
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
@@ -90,25 +90,25 @@ class LogFilter:
     def _below(self) -> bytes:
         return b"" if self.prefix is None else self.prefix.child_prefix()
 
-    def _is_wanted(self, found: Head, operation: Operation) -> bool:
+    def _is_wanted(self, head: Head, operation: Operation) -> bool:
         if operation.index != CONTENT or not operation.key.startswith(self._below):
             return False
         if self._key is not None and operation.key != self._key:
             return False
         if self.action is not None and operation.removed != (self.action == "DELETE"):
             return False
-        return self.content_type is None or _type_of(found, operation) in (self.content_type, None)
+        return self.content_type is None or _type_of(head, operation) in (self.content_type, None)
 
 
 EVERY_COMMIT = LogFilter()
 
 
-def _type_of(found: Head, operation: Operation) -> ContentType | int | None:
+def _type_of(head: Head, operation: Operation) -> ContentType | int | None:
     """The type of the content that was put or deleted; None if it is no longer known."""
     if operation.value is not None:
         return ContentValue.from_value(operation.value).type
     try:
-        before = parent_of(found)
+        before = parent_of(head)
         value = None if before is None else value_at(before, CONTENT, operation.key)
     except ExpiredError:
         return None
@@ -145,16 +145,16 @@ def search_log(
     """
     check_count(limit, "commits of a log")
     check_within(within)
-    found = CatalogLog()
-    newest_first = _search_down(found, head, where, None if oldest_first else limit, within)
+    log = CatalogLog()
+    newest_first = _search_down(log, head, where, None if oldest_first else limit, within)
     if oldest_first and head is not None:
-        ids = [one.id for one in newest_first]
+        ids = [commit.id for commit in newest_first]
         if limit is not None and len(ids) > limit:
-            found.end, ids = LogEnd.LIMIT, ids[-limit:]
-        found._entries = map(log_entry, _climbed(head, ids))
+            log.end, ids = LogEnd.LIMIT, ids[-limit:]
+        log._entries = map(log_entry, _climbed(head, ids))
     else:
-        found._entries = map(log_entry, newest_first)
-    return found
+        log._entries = map(log_entry, newest_first)
+    return log
 
 
 def _search_down(
@@ -170,16 +170,16 @@ def _search_down(
         return
     given = 0
     down = read_log(start.rows, start.id, stretch=LogRange(within=within), limit=limit if where.takes_all else None)
-    for one, time in sound_times(down):
+    for commit, time in sound_times(down):
         if where.since is not None and time < where.since:
             into.end = LogEnd.UNTIL
             return
-        into.last = one.id
-        if where.chooses(one):
-            yield one
+        into.last = commit.id
+        if where.chooses(commit):
+            yield commit
             given += 1
             if given == limit:
-                into.end = LogEnd.LIMIT if one.commit.tail else LogEnd.BEGINNING
+                into.end = LogEnd.LIMIT if commit.commit.tail else LogEnd.BEGINNING
                 return
     into.end = down.end
 
@@ -188,9 +188,9 @@ def _climbed(head: Head, newest_first: list[ObjectId]) -> Iterator[Head]:
     """Read a history again, oldest first: only the commit ids are remembered on the way down."""
     for end in range(len(newest_first), 0, -_READ_TOGETHER):
         block = newest_first[max(end - _READ_TOGETHER, 0) : end][::-1]
-        for commit_id, found in zip(block, head.rows.read_many(block, Commit), strict=True):
-            if found is not None:
-                yield Head(commit_id, found, head.rows)
+        for commit_id, commit in zip(block, head.rows.read_many(block, Commit), strict=True):
+            if commit is not None:
+                yield Head(commit_id, commit, head.rows)
 
 
 class KeyAction(StrEnum):
@@ -242,12 +242,12 @@ class KeyHistory(Iterator[KeyChange]):
             self.end = LogEnd.BEGINNING
             return
         down = read_log(head.rows, head.id, stretch=LogRange(within=within))
-        for found in down:
-            self.last = found.id
-            operation = _operation_on(found.commit, self.key.to_index())
+        for commit in down:
+            self.last = commit.id
+            operation = _operation_on(commit.commit, self.key.to_index())
             if operation is None:
                 continue
-            change = _key_change(found, operation)
+            change = _key_change(commit, operation)
             self.key = change.renamed_from or change.key
             yield change
             if change.action is KeyAction.CREATED:
@@ -267,17 +267,17 @@ def follow_key(head: Head | None, key: ContentKey, *, within: int | None = None)
 
 
 def _operation_on(commit: Commit, key: bytes) -> Operation | None:
-    return next((one for one in commit.operations if one.key == key and one.index == CONTENT), None)
+    return next((operation for operation in commit.operations if operation.key == key and operation.index == CONTENT), None)
 
 
-def _key_change(found: Head, operation: Operation) -> KeyChange:
+def _key_change(head: Head, operation: Operation) -> KeyChange:
     """Describe what a commit did to the content that it put under a key, or removed from there."""
-    entry, key = log_entry(found), ContentKey.from_index(operation.key)
-    parent = parent_of(found)
+    entry, key = log_entry(head), ContentKey.from_index(operation.key)
+    parent = parent_of(head)
     if operation.value is None:
-        return _departure(found, parent, entry, key)
+        return _departure(head, parent, entry, key)
     value = ContentValue.from_value(operation.value)
-    if not found.commit.tail:
+    if not head.commit.tail:
         return KeyChange(entry, KeyAction.CREATED, key, value=value)
     try:
         before = None if parent is None else _key_at(parent, value)
@@ -292,20 +292,20 @@ def _key_change(found: Head, operation: Operation) -> KeyChange:
     return KeyChange(entry, KeyAction.RENAMED, key, before, value)
 
 
-def _departure(found: Head, parent: Head | None, entry: LogEntry, key: ContentKey) -> KeyChange:
+def _departure(head: Head, parent: Head | None, entry: LogEntry, key: ContentKey) -> KeyChange:
     """Describe the removal of a key: the content was renamed or deleted. Right above a cut of the history that is unknown."""
     try:
         gone = None if parent is None else value_at(parent, CONTENT, key.to_index())
-        moved_to = None if gone is None else _key_at(found, ContentValue.from_value(gone))
-        there = None if moved_to is None else value_at(found, CONTENT, moved_to.to_index())
+        moved_to = None if gone is None else _key_at(head, ContentValue.from_value(gone))
+        value = None if moved_to is None else value_at(head, CONTENT, moved_to.to_index())
     except ExpiredError:
-        moved_to = there = None
+        moved_to = value = None
     if moved_to is None:
         return KeyChange(entry, KeyAction.DELETED, key)
-    return KeyChange(entry, KeyAction.RENAMED, moved_to, key, None if there is None else ContentValue.from_value(there))
+    return KeyChange(entry, KeyAction.RENAMED, moved_to, key, None if value is None else ContentValue.from_value(value))
 
 
 def _key_at(head: Head, value: ContentValue) -> ContentKey | None:
     """The key of a content at a commit."""
-    found = value_at(head, IDS, value.content_id.bytes)
-    return None if found is None else ContentKey.from_index(bytes(found.data))
+    entry = value_at(head, IDS, value.content_id.bytes)
+    return None if entry is None else ContentKey.from_index(bytes(entry.data))

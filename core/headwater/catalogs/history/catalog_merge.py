@@ -181,9 +181,9 @@ class _Merge:
         """Plan on the published head first, so that the change itself, which blocks other committers, finds everything read."""
         target = self._target
         now = read_head(target.rows, target.reference, fresh=True)
-        seen = self._look(now)
+        planned = self._look(now)
         if self._options.dry_run:
-            return seen
+            return planned
         done = commit_change(
             target.rows,
             target.reference,
@@ -289,9 +289,9 @@ def plan_merge(content: Index, ids: Index, changes: Sequence[ContentChange], opt
     removed = {key.to_index() for key in made.removals}
     for key in non_namespaces(types, made.removals):
         if key in head and head[key].type == ContentType.NAMESPACE:
-            found = surviving_key_below(content, key, removed)
-            if found is not None:
-                head[found[0]] = found[1]
+            survivor = surviving_key_below(content, key, removed)
+            if survivor is not None:
+                head[survivor[0]] = survivor[1]
     return judge_merge(made, head, _keys_of(ids, made.ids().values()))
 
 
@@ -322,8 +322,8 @@ class SourceContents:
         with expired_if_collected(self._source):
             for start in range(0, len(missing), _READ_AT_ONCE):
                 some = missing[start : start + _READ_AT_ONCE]
-                for value, found in zip(some, rows.read_many([value.object_id for value in some], StoredObject), strict=True):
-                    self._objects[value.content_id] = self._content(value, found)
+                for value, stored in zip(some, rows.read_many([value.object_id for value in some], StoredObject), strict=True):
+                    self._objects[value.content_id] = self._content(value, stored)
             with_metadata = {value.content_id.bytes: value.content_id for value in missing if value.has_metadata}
             for content_id, held in self._source.index(IDS).get_many(with_metadata).items():
                 if held.object_id is not None:
@@ -332,13 +332,13 @@ class SourceContents:
     def copy_content(self, tx: Transaction, key: ContentKey, value: ContentValue) -> None:
         put_copy(tx, key, self._objects[value.content_id], value, self._metadata.get(value.content_id))
 
-    def _content(self, value: ContentValue, found: StoredObject | None) -> Content:
+    def _content(self, value: ContentValue, stored: StoredObject | None) -> Content:
         where = f"object {id_text(value.object_id)} of commit {id_text(self._source.id)}"
-        if found is None:
+        if stored is None:
             raise CorruptionError(f"{where} is not there: run `headwater fsck`")
-        if not isinstance(found, Content):
-            raise CorruptionError(f"{where} has the type {found.type_name!r}, which this release cannot copy")
-        return found
+        if not isinstance(stored, Content):
+            raise CorruptionError(f"{where} has the type {stored.type_name!r}, which this release cannot copy")
+        return stored
 
 
 @contextmanager
@@ -361,8 +361,8 @@ def write_merge(tx: Transaction, plan: MergePlan, contents: SourceContents) -> N
     tx.index(IDS).get_many(value.content_id.bytes for value in plan.copies.values())
     for key, value in plan.copies.items():
         contents.copy_content(tx, key, value)
-    for key, one in plan.resolved.items():
-        put_content(tx, key, one.content, one.content_id, one.metadata)
+    for key, resolved in plan.resolved.items():
+        put_content(tx, key, resolved.content, resolved.content_id, resolved.metadata)
     editor = ContentEditor(tx)
     for key in plan.removals:
         editor.remove_key(key)
@@ -383,9 +383,10 @@ def preview_merge(edited: EditableIndexes, plan: MergePlan) -> None:
     editor = ContentEditor(edited)
     for key, value in plan.copies.items():
         editor.put_key(key, ContentValue(value.type, value.content_id, value.digest, value.object_id))
-    for key, one in plan.resolved.items():
+    for key, resolved in plan.resolved.items():
         editor.put_key(
-            key, ContentValue(content_type_of(one.content), one.content_id, content_digest(one.content), ObjectId(0))
+            key,
+            ContentValue(content_type_of(resolved.content), resolved.content_id, content_digest(resolved.content), ObjectId(0)),
         )
     for key in plan.removals:
         editor.remove_key(key)
@@ -449,10 +450,10 @@ def _is_plainly_on(rows: RealmReader, head_id: ObjectId, head: Commit, known: Ob
         head_id = head.tail[0]
         if head_id == known:
             return True
-        found = rows.find_object(head_id, Commit)
-        if found is None:
+        parent = rows.find_object(head_id, Commit)
+        if parent is None:
             return False
-        head = found
+        head = parent
     return False
 
 
@@ -477,7 +478,9 @@ class _AncestorSearch:
         if len(self._nearest()) > 1:
             self._settle()
         nearest = sorted(self._nearest(), key=self._time, reverse=True)
-        lost = [one for one, color in self._colors.items() if self._nodes[one] is None and not color & _COMMON]
+        lost = [
+            commit_id for commit_id, color in self._colors.items() if self._nodes[commit_id] is None and not color & _COMMON
+        ]
         if nearest:
             return MergeBase(nearest[0], tuple(nearest[1:]), tuple(lost))
         what = f"commits {id_text(source)} and {id_text(into)} of realm {self._rows.realm!r}"
@@ -529,9 +532,9 @@ class _AncestorSearch:
 
     def _read(self, commit_id: ObjectId, block: Sequence[ObjectId]) -> _Node | None:
         if commit_id not in self._nodes:
-            wanted = [one for one in block if one not in self._nodes]
-            for one, found in zip(wanted, self._rows.read_many(wanted, Commit), strict=True):
-                self._nodes[one] = None if found is None else _Node(found.time, found.tail, merged_heads(found))
+            wanted = [wanted_id for wanted_id in block if wanted_id not in self._nodes]
+            for wanted_id, commit in zip(wanted, self._rows.read_many(wanted, Commit), strict=True):
+                self._nodes[wanted_id] = None if commit is None else _Node(commit.time, commit.tail, merged_heads(commit))
         return self._nodes[commit_id]
 
     def _time(self, commit_id: ObjectId) -> int:

@@ -81,12 +81,12 @@ class CommitMeta:
     @classmethod
     def from_commit(cls, commit: Commit) -> CommitMeta:
         """Decode the metadata of a commit. Malformed values are left out: one odd commit must not end a log."""
-        told = commit.properties
-        properties, time = told.get("properties"), told.get("authorTime")
+        stored = commit.properties
+        properties, time = stored.get("properties"), stored.get("authorTime")
         return cls(
             message=commit.message,
-            authors=_texts(told.get("authors")),
-            signed_off_by=_texts(told.get("signedOffBy")),
+            authors=_texts(stored.get("authors")),
+            signed_off_by=_texts(stored.get("signedOffBy")),
             properties={str(name): _texts(values) for name, values in properties.items()}
             if isinstance(properties, dict)
             else {},
@@ -102,8 +102,8 @@ def merged_heads(commit: Commit) -> tuple[ObjectId, ...]:
 
 def is_by_import(commit: Commit) -> bool:
     """True if an import made the commit. Earlier releases noted that in the properties, which any caller may choose."""
-    told, properties = commit.properties.get("import"), commit.properties.get("properties")
-    return told if isinstance(told, bool) else isinstance(properties, dict) and "import" in properties
+    is_import, properties = commit.properties.get("import"), commit.properties.get("properties")
+    return is_import if isinstance(is_import, bool) else isinstance(properties, dict) and "import" in properties
 
 
 def checked_meta(meta: CommitMeta | None) -> CommitMeta | None:
@@ -237,12 +237,12 @@ def check_expected(rows: RealmReader, head_id: ObjectId | None, head: Commit | N
         raise NotFoundError(f"expected commit {id_text(expected.id)} is not in the history of {branch}")
 
 
-def parent_of(found: Head) -> Head | None:
+def parent_of(head: Head) -> Head | None:
     """The parent of a commit; None where history begins, or was cut."""
-    if not found.commit.tail:
+    if not head.commit.tail:
         return None
-    commit = found.rows.find_object(found.commit.tail[0], Commit)
-    return None if commit is None else Head(found.commit.tail[0], commit, found.rows)
+    commit = head.rows.find_object(head.commit.tail[0], Commit)
+    return None if commit is None else Head(head.commit.tail[0], commit, head.rows)
 
 
 def value_at(head: Head, index: str, key: bytes) -> IndexValue | None:

@@ -94,12 +94,12 @@ def compare_commits(before: Head | None, after: Head | None, place: ChangeToken,
     check_count(limit, "changes of a page")
     start = place.start if place.last is None else max(place.start or b"", place.last + b"\0")
     try:
-        found = list(
+        differences = list(
             islice(content_differences(before, after, start=start, end=place.end), None if limit is None else limit + 1)
         )
-        changes = tuple(_with_renames(found[:limit], _index(before, IDS), _index(after, IDS)))
+        changes = tuple(_with_renames(differences[:limit], _index(before, IDS), _index(after, IDS)))
     except (ExpiredError, CorruptionError) as fault:
-        gone = next((one for one in (before, after) if one is not None and one.is_collected()), None)
+        gone = next((head for head in (before, after) if head is not None and head.is_collected()), None)
         if gone is None:
             raise
         raise ExpiredError(
@@ -107,8 +107,8 @@ def compare_commits(before: Head | None, after: Head | None, place: ChangeToken,
             " compare again, without a page token"
         ) from fault
     token = None
-    if limit is not None and len(found) > limit:
-        token = msgspec.structs.replace(place, last=found[limit - 1].key).to_text()
+    if limit is not None and len(differences) > limit:
+        token = msgspec.structs.replace(place, last=differences[limit - 1].key).to_text()
     return ChangePage(changes, token, place.before, place.after)
 
 
@@ -119,18 +119,20 @@ def content_differences(
 
     before, after None: nothing was committed yet
     """
-    found = index_differences(_index(before, CONTENT), _index(after, CONTENT), start=start, end=end)
-    return (one for one in found if not _is_copy(one.before, one.after))
+    differences = index_differences(_index(before, CONTENT), _index(after, CONTENT), start=start, end=end)
+    return (difference for difference in differences if not _is_copy(difference.before, difference.after))
 
 
 def _index(head: Head | None, name: str) -> Index:
     return Index() if head is None else head.index(name)
 
 
-def decode_change(found: IndexDifference) -> ContentChange:
+def decode_change(difference: IndexDifference) -> ContentChange:
     """Decode one differing key; renames are not looked up."""
-    before, after = (None if value is None else ContentValue.from_value(value) for value in (found.before, found.after))
-    return ContentChange(ContentKey.from_index(found.key), before, after)
+    before, after = (
+        None if value is None else ContentValue.from_value(value) for value in (difference.before, difference.after)
+    )
+    return ContentChange(ContentKey.from_index(difference.key), before, after)
 
 
 def is_same_content(one: ContentValue | None, other: ContentValue | None) -> bool:
@@ -146,20 +148,22 @@ def _is_copy(before: IndexValue | None, after: IndexValue | None) -> bool:
     return before.data == after.data or is_same_content(ContentValue.from_value(before), ContentValue.from_value(after))
 
 
-def _with_renames(found: Iterable[IndexDifference], before: Index, after: Index) -> Iterator[ContentChange]:
+def _with_renames(differences: Iterable[IndexDifference], before: Index, after: Index) -> Iterator[ContentChange]:
     """Decode differing keys and look up where contents were renamed to and from: one bulk read for each side."""
-    changes = [decode_change(one) for one in found]
-    went = _keys(after, (one.before.content_id for one in changes if one.before is not None))
-    came = _keys(before, (one.after.content_id for one in changes if one.after is not None))
-    for one in changes:
-        to = None if one.before is None else went.get(one.before.content_id)
-        came_from = None if one.after is None else came.get(one.after.content_id)
-        yield ContentChange(one.key, one.before, one.after, *(None if key == one.key else key for key in (to, came_from)))
+    changes = [decode_change(difference) for difference in differences]
+    went = _keys(after, (change.before.content_id for change in changes if change.before is not None))
+    came = _keys(before, (change.after.content_id for change in changes if change.after is not None))
+    for change in changes:
+        to = None if change.before is None else went.get(change.before.content_id)
+        came_from = None if change.after is None else came.get(change.after.content_id)
+        yield ContentChange(
+            change.key, change.before, change.after, *(None if key == change.key else key for key in (to, came_from))
+        )
 
 
 def _keys(ids: Index, content_ids: Iterable[UUID]) -> dict[UUID, ContentKey]:
-    found = ids.get_many(one.bytes for one in content_ids)
-    return {UUID(bytes=one): ContentKey.from_index(bytes(value.data)) for one, value in found.items()}
+    values = ids.get_many(content_id.bytes for content_id in content_ids)
+    return {UUID(bytes=raw): ContentKey.from_index(bytes(value.data)) for raw, value in values.items()}
 
 
 def changes_between(base: Head | None, source: Head) -> list[ContentChange]:
@@ -167,7 +171,7 @@ def changes_between(base: Head | None, source: Head) -> list[ContentChange]:
 
     base          None: a state without any content
     """
-    return [decode_change(one) for one in content_differences(base, source)]
+    return [decode_change(difference) for difference in content_differences(base, source)]
 
 
 def changed_by(rows: RealmReader, commit: Head) -> list[ContentChange]:
@@ -177,18 +181,20 @@ def changed_by(rows: RealmReader, commit: Head) -> list[ContentChange]:
     """
     parent = None
     if commit.commit.tail:
-        found = rows.find_object(commit.commit.tail[0], Commit)
-        if found is None:
+        parent_commit = rows.find_object(commit.commit.tail[0], Commit)
+        if parent_commit is None:
             raise ExpiredError(
                 f"what commit {id_text(commit.id)} of realm {rows.realm!r} changed cannot be told any more: the commit before it was"
                 " collected. Merge its branch, with a base, or make its changes by hand"
             )
-        parent = Head(commit.commit.tail[0], found, rows)
-    return _changed_keys(parent, commit, sorted(one.key for one in commit.commit.operations if one.index == CONTENT))
+        parent = Head(commit.commit.tail[0], parent_commit, rows)
+    return _changed_keys(
+        parent, commit, sorted(operation.key for operation in commit.commit.operations if operation.index == CONTENT)
+    )
 
 
 def _changed_keys(base: Head | None, source: Head, keys: Sequence[bytes]) -> list[ContentChange]:
     before = {} if base is None else base.index(CONTENT).get_many(keys)
     after = source.index(CONTENT).get_many(keys)
     changes = [decode_change(IndexDifference(key, before.get(key), after.get(key))) for key in keys]
-    return [one for one in changes if not is_same_content(one.before, one.after)]
+    return [change for change in changes if not is_same_content(change.before, change.after)]

@@ -141,11 +141,11 @@ def _count(text: str, at: int, body: str) -> int:
 def _time(text: str, at: int, body: str) -> Micros:
     if _MILLIS.fullmatch(body):
         return Micros(int(body) * 1000)
-    found = _INSTANT.fullmatch(body)
+    instant = _INSTANT.fullmatch(body)
     try:
-        if found is not None:
-            seconds = datetime.fromisoformat(found[1]).replace(tzinfo=UTC) - _EPOCH
-            return Micros((seconds.days * 86_400 + seconds.seconds) * 1_000_000 + int(f"{found[2] or '999999':0<6.6}"))
+        if instant is not None:
+            seconds = datetime.fromisoformat(instant[1]).replace(tzinfo=UTC) - _EPOCH
+            return Micros((seconds.days * 86_400 + seconds.seconds) * 1_000_000 + int(f"{instant[2] or '999999':0<6.6}"))
     except ValueError:
         pass  # such as a 30th of February
     raise _syntax_error(
@@ -160,8 +160,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 def _piece(text: str, at: int) -> str:
     """The text from a position up to the next sign."""
-    found = _PIECE.match(text, at)
-    return found[0] if found else ""
+    match = _PIECE.match(text, at)
+    return match[0] if match else ""
 
 
 def _syntax_error(text: str, at: int, what: str) -> RefusedError:
@@ -308,28 +308,28 @@ def commit_at(start: Head, time: Micros, *, what: DescribeReference | None = Non
     raises        NotFoundError: there is none · ExpiredError: it was cut on the way · RefusedError: times cannot be relied upon
     """
     what = what or (lambda: f"the history of commit {id_text(start.id)}")
-    found = commit_as_of(start, time, what=what)
-    if found is None:
+    commit = commit_as_of(start, time, what=what)
+    if commit is None:
         raise no_state_error(start.rows.realm, what(), time, _NOTHING)
-    return found
+    return commit
 
 
 def ref_as_of(rows: RealmStore, row: Reference, time: Micros, *, what: DescribeReference) -> Head:
     """The commit that a branch or tag was at, at a time. Raises as ``commit_at`` does."""
-    found = state_as_of(rows, row, time, what=what)
-    if isinstance(found, AbsentReference):
+    state = state_as_of(rows, row, time, what=what)
+    if isinstance(state, AbsentReference):
         why = f"it was made at {as_text(row.created)}" if row.created > time else "it was deleted then"
         raise no_state_error(rows.realm, what(), time, why)
-    if found is None:
+    if state is None:
         raise no_state_error(rows.realm, what(), time, _NOTHING)
-    return found
+    return state
 
 
 def _read(above: Head, commit_id: ObjectId) -> Head:
-    found = above.rows.find_object(commit_id, Commit)
-    if found is None:
+    commit = above.rows.find_object(commit_id, Commit)
+    if commit is None:
         raise _cut(above, commit_id)
-    return Head(commit_id, found, above.rows)
+    return Head(commit_id, commit, above.rows)
 
 
 def _cut(above: Head, commit_id: ObjectId) -> ExpiredError:

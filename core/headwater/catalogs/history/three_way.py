@@ -83,7 +83,7 @@ class KeyMerge:
     metadata: MetadataParts | None = None
 
     def __post_init__(self) -> None:
-        for content in (one for one in (self.expected, self.resolved) if one is not None):
+        for content in (given for given in (self.expected, self.resolved) if given is not None):
             fault = content_fault(content)
             if fault:
                 raise RefusedError(f"what a key is to hold {fault}")
@@ -155,12 +155,12 @@ class MergeDecisions:
 
     def types(self) -> dict[ContentKey, ContentType | int]:
         """The content type of every key that this plan writes."""
-        given = {key: content_type_of(one.content) for key, one in self.resolved.items()}
+        given = {key: content_type_of(resolved.content) for key, resolved in self.resolved.items()}
         return {key: value.type for key, value in self.copies.items()} | given
 
     def ids(self) -> dict[ContentKey, UUID]:
         return {key: value.content_id for key, value in self.copies.items()} | {
-            key: one.content_id for key, one in self.resolved.items()
+            key: resolved.content_id for key, resolved in self.resolved.items()
         }
 
 

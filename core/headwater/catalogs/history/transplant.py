@@ -47,7 +47,7 @@ def transplant_commits(
     """
     _check_options(commits, options, meta)
     picked = _read(target.rows, source, commits, meta)
-    options.check_used({change.key for one in picked for change in one.changes})
+    options.check_used({change.key for pick in picked for change in pick.changes})
     return _Transplant(target, picked, options, source).carry_out()
 
 
@@ -73,17 +73,17 @@ class _Transplant:
 
     def carry_out(self) -> MergeResult:
         now = read_head(self._target.rows, self._target.reference, fresh=True)
-        seen = self._look(now)
+        planned = self._look(now)
         if self._options.dry_run:
-            return seen
-        for one in self._picked:
-            one.contents.read_contents(change.after for change in one.changes if change.after is not None)
+            return planned
+        for pick in self._picked:
+            pick.contents.read_contents(change.after for change in pick.changes if change.after is not None)
         done = commit_series(self._target.rows, self._target.reference, self._parts, fence=self._target.fence)
         steps = tuple(
-            MergeStep(one.head.id, made.commit_id if made.changed else None, made.result)
-            for one, made in zip(self._picked, done, strict=True)
+            MergeStep(pick.head.id, made.commit_id if made.changed else None, made.result)
+            for pick, made in zip(self._picked, done, strict=True)
         )
-        return replace(seen, onto=self._onto, head=done[-1].commit_id, steps=steps)
+        return replace(planned, onto=self._onto, head=done[-1].commit_id, steps=steps)
 
     def _look(self, now: Head | None) -> MergeResult:
         """Plan the commits one after another.
@@ -95,12 +95,12 @@ class _Transplant:
         state = DryRunState(now)
         steps: list[MergeStep] = []
         conflicts: dict[ContentKey | None, Conflict] = {}
-        for one in self._picked:
-            plan = self._plan(one, state)
+        for pick in self._picked:
+            plan = self._plan(pick, state)
             preview_merge(state, plan)
             for conflict in plan.conflicts:
                 conflicts.setdefault(conflict.key, conflict)
-            steps.append(MergeStep(one.head.id, None, plan.keys))
+            steps.append(MergeStep(pick.head.id, None, plan.keys))
         first = self._picked[0].head.commit.tail
         result = MergeResult(
             onto=head_id,
@@ -117,20 +117,20 @@ class _Transplant:
     def _parts(self, now: Head | None) -> list[SeriesPart[tuple[MergedKey, ...]]]:
         self._onto = self._look(now).onto
         return [
-            SeriesPart(self._change(one), one.meta.message, one.meta.as_properties(self._target.catalog_id))
-            for one in self._picked
+            SeriesPart(self._change(pick), pick.meta.message, pick.meta.as_properties(self._target.catalog_id))
+            for pick in self._picked
         ]
 
-    def _change(self, one: _PickedCommit) -> Callable[[Transaction], tuple[MergedKey, ...]]:
+    def _change(self, pick: _PickedCommit) -> Callable[[Transaction], tuple[MergedKey, ...]]:
         def change(tx: Transaction) -> tuple[MergedKey, ...]:
-            plan = self._plan(one, tx)
-            write_merge(tx, plan, one.contents)
+            plan = self._plan(pick, tx)
+            write_merge(tx, plan, pick.contents)
             return plan.keys
 
         return change
 
-    def _plan(self, one: _PickedCommit, state: Transaction | DryRunState) -> MergePlan:
-        return plan_merge(state.index(CONTENT), state.index(IDS), one.changes, self._options)
+    def _plan(self, pick: _PickedCommit, state: Transaction | DryRunState) -> MergePlan:
+        return plan_merge(state.index(CONTENT), state.index(IDS), pick.changes, self._options)
 
 
 def _check_options(commits: Sequence[ObjectId], options: MergeOptions, meta: CommitMeta | None) -> None:
@@ -147,25 +147,25 @@ def _check_options(commits: Sequence[ObjectId], options: MergeOptions, meta: Com
         )
     if options.base is not None:
         raise RefusedError("a transplanted commit is compared with the one before it: name no base")
-    if any(one.resolved is not None or one.expected is not None for one in options.keys.values()):
+    if any(key_options.resolved is not None or key_options.expected is not None for key_options in options.keys.values()):
         raise RefusedError(
             "transplanted commits take no resolved or expected contents: merge, or give keys the mode FORCE or DROP"
         )
 
 
 def _read(rows: RealmReader, source: MergeSource, commits: Sequence[ObjectId], meta: CommitMeta | None) -> list[_PickedCommit]:
-    found = [
+    heads = [
         _found(rows, commit_id, commit) for commit_id, commit in zip(commits, rows.read_many(commits, Commit), strict=True)
     ]
-    for before, after in pairwise(found):
+    for before, after in pairwise(heads):
         if after.commit.tail[:1] != (before.id,):
             raise RefusedError(
                 f"commit {id_text(after.id)} of realm {rows.realm!r} does not stand on commit {id_text(before.id)}:"
                 " transplant commits without gaps, oldest first"
             )
-    if not is_in_history(rows, source.head.id, source.head.commit, found[-1]):
-        raise NotFoundError(f"commit {id_text(found[-1].id)} is not in the history of {source.text!r} of realm {rows.realm!r}")
-    return [_picked(rows, one, meta) for one in found]
+    if not is_in_history(rows, source.head.id, source.head.commit, heads[-1]):
+        raise NotFoundError(f"commit {id_text(heads[-1].id)} is not in the history of {source.text!r} of realm {rows.realm!r}")
+    return [_picked(rows, commit, meta) for commit in heads]
 
 
 def _found(rows: RealmReader, commit_id: ObjectId, commit: Commit | None) -> Head:
@@ -174,14 +174,14 @@ def _found(rows: RealmReader, commit_id: ObjectId, commit: Commit | None) -> Hea
     return Head(commit_id, commit, rows)
 
 
-def _picked(rows: RealmReader, found: Head, meta: CommitMeta | None) -> _PickedCommit:
-    own, given = CommitMeta.from_commit(found.commit), meta or CommitMeta()
-    told = CommitMeta(
+def _picked(rows: RealmReader, head: Head, meta: CommitMeta | None) -> _PickedCommit:
+    own, given = CommitMeta.from_commit(head.commit), meta or CommitMeta()
+    combined = CommitMeta(
         message=given.message or own.message,
         authors=given.authors or own.authors,
         signed_off_by=given.signed_off_by or own.signed_off_by,
         properties=given.properties or own.properties,
-        author_time=found.commit.time if own.author_time is None else own.author_time,
+        author_time=head.commit.time if own.author_time is None else own.author_time,
     )
-    with expired_if_collected(found):
-        return _PickedCommit(found, told, changed_by(rows, found), SourceContents(found))
+    with expired_if_collected(head):
+        return _PickedCommit(head, combined, changed_by(rows, head), SourceContents(head))

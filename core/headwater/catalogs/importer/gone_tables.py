@@ -71,7 +71,9 @@ class GoneTables:
 
     def pages(self) -> Iterator[list[GoneTable]]:
         """Find the missing tables, one page of the commit at a time; raises UnavailableError when the storage does not answer."""
-        alive = {location for location in self.scope.locations if any(is_within(one, location) for one in self.seen)}
+        alive = {
+            location for location in self.scope.locations if any(is_within(directory, location) for directory in self.seen)
+        }
         token: str | None = None
         while True:
             page = self.catalog.entries(self.ref, limit=_AT_ONCE, page_token=token)
@@ -95,7 +97,7 @@ class GoneTables:
         except CorruptionError as fault:
             if len(keys) == 1:
                 return {keys[0]: fault}
-        return {key: found for each in keys for key, found in self._locations([each]).items()}
+        return {key: location for each in keys for key, location in self._locations([each]).items()}
 
     def _is_missed(self, key: ContentKey, content: IcebergTable | IcebergView) -> bool:
         """True if the survey should have met a table, and did not."""
@@ -160,7 +162,7 @@ def _absent(contents: _Contents, storage: LakeStorage) -> list[ContentKey]:
     if all(content.metadata_location.startswith(("file:", "/")) for content in contents.values()):
         return [key for key, content in contents.items() if not look(content)]
     with ThreadPoolExecutor(_READERS, thread_name_prefix="gone") as pool:
-        return [key for key, there in zip(contents, pool.map(look, contents.values()), strict=True) if not there]
+        return [key for key, exists in zip(contents, pool.map(look, contents.values()), strict=True) if not exists]
 
 
 def _newer(content: IcebergTable | IcebergView, location: str | None, storage: LakeStorage) -> str:
@@ -190,8 +192,13 @@ def _names_in(folder: str, storage: LakeStorage) -> list[str]:
 
 def _is_older(name: str, than: str) -> bool:
     """True if one metadata file is older by the numbers in names of one scheme, the only evidence of their order."""
-    one, other = parse_metadata_name(name), parse_metadata_name(than)
-    return one is not None and other is not None and one.scheme is other.scheme and 0 <= one.number < other.number
+    parsed, parsed_than = parse_metadata_name(name), parse_metadata_name(than)
+    return (
+        parsed is not None
+        and parsed_than is not None
+        and parsed.scheme is parsed_than.scheme
+        and 0 <= parsed.number < parsed_than.number
+    )
 
 
 def _number(name: str) -> int:
@@ -201,7 +208,7 @@ def _number(name: str) -> int:
 
 def _location_of(content: IcebergTable | IcebergView, scope: SurveyScope) -> str | None:
     """The location of an import that contains a table's metadata."""
-    return next((one for one in scope.locations if is_within(content.metadata_location, one)), None)
+    return next((location for location in scope.locations if is_within(content.metadata_location, location)), None)
 
 
 def _is_chosen(key: ContentKey, scope: SurveyScope) -> bool:

@@ -162,13 +162,13 @@ def _unwritten(row: ReportRow) -> None:
 def _batches(outcomes: Iterable[SurveyOutcome], tables: int) -> Iterator[list[SurveyOutcome]]:
     """Split the outcomes in order: at most so many tables to a batch, with a bounded number of quarantined ones among them."""
     batch: list[SurveyOutcome] = []
-    found = 0
+    accepted = 0
     for outcome in outcomes:
         batch.append(outcome)
-        found += isinstance(outcome, AcceptedTable)
-        if found == tables or len(batch) == _ROWS_PER_TABLE * tables:
+        accepted += isinstance(outcome, AcceptedTable)
+        if accepted == tables or len(batch) == _ROWS_PER_TABLE * tables:
             yield batch
-            batch, found = [], 0
+            batch, accepted = [], 0
     if batch:
         yield batch
 
@@ -262,8 +262,8 @@ class _Candidate:
 def _message(candidates: Sequence[_Candidate]) -> str:
     """The message of a batch's commit, such as ``import 2 tables, update 1 table``."""
     new = sum(candidate.over is None for candidate in candidates)
-    told = (("import", new), ("update", len(candidates) - new))
-    return ", ".join(f"{verb} {count} table{'s' * (count != 1)}" for verb, count in told if count)
+    counts = (("import", new), ("update", len(candidates) - new))
+    return ", ".join(f"{verb} {count} table{'s' * (count != 1)}" for verb, count in counts if count)
 
 
 class _Importer:
@@ -320,8 +320,8 @@ class _Importer:
         if commit:
             tally.commits.append(commit)
         is_done = self._options.drops_gone and (bool(commit) or self._options.dry_run)
-        told = [table._replace(keeps=_CHANGED) if table.key in kept else table for table in batch]
-        return [gone_row(table, commit=commit, is_dropping=is_done) for table in told]
+        tables = [table._replace(keeps=_CHANGED) if table.key in kept else table for table in batch]
+        return [gone_row(table, commit=commit, is_dropping=is_done) for table in tables]
 
     def _drop(self, tables: Sequence[GoneTable]) -> tuple[str, set[ContentKey]]:
         """Drop tables. Returns the commit's hash (empty: nothing dropped), and the tables changed meanwhile, left to the next import."""
@@ -330,14 +330,14 @@ class _Importer:
         left = {table.key: table.content for table in tables}
         for _ in range(_TRIES):
             head = self._catalog.resolve()
-            there = {} if head is None else self._catalog.get_contents(id_text(head.id), left)
-            left = {key: content for key, content in left.items() if there.get(key) == content}
+            present = {} if head is None else self._catalog.get_contents(id_text(head.id), left)
+            left = {key: content for key, content in left.items() if present.get(key) == content}
             if head is None or not left:
                 break
             try:
                 return self._dropped(left, head), {table.key for table in tables} - left.keys()
             except ConflictError as fault:
-                blamed = {one.key for one in fault.details if isinstance(one, Conflict)}
+                blamed = {conflict.key for conflict in fault.details if isinstance(conflict, Conflict)}
                 left = {key: content for key, content in left.items() if key not in blamed}
         return "", {table.key for table in tables}
 
@@ -356,8 +356,8 @@ class _Importer:
 
     @property
     def _told(self) -> dict[str, str]:
-        told = {"import": self._options.name, "task": self._options.task}
-        return {name: value for name, value in told.items() if value}
+        properties = {"import": self._options.name, "task": self._options.task}
+        return {name: value for name, value in properties.items() if value}
 
     def _persist(self, outcomes: Sequence[SurveyOutcome]) -> _DoneBatch:
         """Plan and commit one batch; plan again when another commit changed the same keys meanwhile."""
@@ -372,12 +372,16 @@ class _Importer:
         head = self._catalog.resolve()
         present = self._present(head, outcomes)
         sifted = self._sift(outcomes, head, present)
-        left = [one for one in sifted.outcomes if one.directory not in sifted.known and one.directory not in sifted.verdicts]
+        left = [
+            outcome
+            for outcome in sifted.outcomes
+            if outcome.directory not in sifted.known and outcome.directory not in sifted.verdicts
+        ]
         wanted, refused = check_import_keys(left)
         plan = plan_import(wanted, present, is_sync=self._is_sync, proofs=sifted.proofs)
         reserved, taken = self._reserve(plan.new, head)
-        candidates = [*reserved, *(_Candidate(one, there.id, there) for one, there in plan.forward if there.id)]
-        self._lent.note_tables(one.table for one in plan.unchanged)
+        candidates = [*reserved, *(_Candidate(table, content.id, content) for table, content in plan.forward if content.id)]
+        self._lent.note_tables(table.table for table in plan.unchanged)
         claimed = self._claims.claim_time()
         candidates, conflicting = self._claim(candidates)
         self._lent.note_tables(candidate.wanted.table for candidate in candidates)
@@ -413,36 +417,36 @@ class _Importer:
     def _present(self, head: Head | None, outcomes: Sequence[SurveyOutcome]) -> dict[ContentKey, Content]:
         if head is None:
             return {}
-        keys = {above for one in outcomes if (key := outcome_key(one)) is not None for above in (key, *key.ancestors())}
+        keys = {above for outcome in outcomes if (key := outcome_key(outcome)) is not None for above in (key, *key.ancestors())}
         return self._catalog.get_contents(id_text(head.id), keys)
 
     def _reserve(self, new: Sequence[WantedTable], head: Head | None) -> tuple[list[_Candidate], list[QuarantinedTable]]:
         """Content ids for new tables: the id that an interrupted import or another branch used for the table; else a new one."""
-        uuids = [UUID(one.table.uuid) if one.table.uuid else None for one in new]
+        uuids = [UUID(wanted.table.uuid) if wanted.table.uuid else None for wanted in new]
         by_uuid = self._claims.find_by_uuid([uuid for uuid in uuids if uuid is not None])
         # a dry run takes no claim that would show who has the place
         by_place = self._claims.find_locations(
-            [one.table.directory for one in new if self._options.dry_run or not one.table.uuid]
+            [wanted.table.directory for wanted in new if self._options.dry_run or not wanted.table.uuid]
         )
         owners = [
-            (by_uuid.get(uuid) if uuid else None) or by_place.get(one.table.directory)
-            for one, uuid in zip(new, uuids, strict=True)
+            (by_uuid.get(uuid) if uuid else None) or by_place.get(wanted.table.directory)
+            for wanted, uuid in zip(new, uuids, strict=True)
         ]
         held = {owner.content_id for owner in owners if owner is not None}
-        there = {} if head is None or not held else self._catalog.find_by_id(id_text(head.id), held)
+        entries = {} if head is None or not held else self._catalog.find_by_id(id_text(head.id), held)
         candidates: list[_Candidate] = []
         refused: list[QuarantinedTable] = []
-        for one, owner in zip(new, owners, strict=True):
+        for wanted, owner in zip(new, owners, strict=True):
             if owner is None:
-                candidates.append(_Candidate(one, uuid4()))
+                candidates.append(_Candidate(wanted, uuid4()))
             elif owner.catalog_id != self._catalog.definition.id:
                 fault = "belongs to another catalog: import it into one catalog of the realm"
-                refused.append(quarantine_table(one, QuarantineCode.CLAIMED, fault))
-            elif owner.content_id in there:
-                fault = f"is in this catalog already, as {there[owner.content_id].key}: leave it out by exclude"
-                refused.append(quarantine_table(one, QuarantineCode.CLAIMED, fault))
+                refused.append(quarantine_table(wanted, QuarantineCode.CLAIMED, fault))
+            elif owner.content_id in entries:
+                fault = f"is in this catalog already, as {entries[owner.content_id].key}: leave it out by exclude"
+                refused.append(quarantine_table(wanted, QuarantineCode.CLAIMED, fault))
             else:
-                candidates.append(_Candidate(one, owner.content_id))
+                candidates.append(_Candidate(wanted, owner.content_id))
         return candidates, refused
 
     def _claim(self, candidates: Sequence[_Candidate]) -> tuple[list[_Candidate], list[QuarantinedTable]]:
@@ -476,9 +480,9 @@ class _Importer:
         mine = self._catalog.definition.id
         foreign = {
             content_id: [
-                one
-                for one in folders
-                if one in holders and (holders[one].catalog_id, holders[one].content_id) != (mine, content_id)
+                folder
+                for folder in folders
+                if folder in holders and (holders[folder].catalog_id, holders[folder].content_id) != (mine, content_id)
             ]
             for content_id, folders in named.items()
         }

@@ -105,7 +105,7 @@ class SurveyNews:
 
     def sift(self, outcomes: Sequence[SurveyOutcome]) -> SiftedOutcomes:
         """Sift the outcomes; raises UnavailableError when the storage does not answer."""
-        self._ask([one.metadata_location for one in outcomes if isinstance(one, AcceptedTable)])
+        self._ask([outcome.metadata_location for outcome in outcomes if isinstance(outcome, AcceptedTable)])
         for outcome in outcomes:  # all folders first, so that the known metadata is looked up once
             if outcome_key(outcome) is not None and self._hides_others(outcome):
                 self._outside[outcome.directory] = self._from_outside(outcome)
@@ -150,19 +150,21 @@ class SurveyNews:
         self._ask(list(self._origins))
 
     def _ask(self, locations: Sequence[str]) -> None:
-        found = self._known.find_many(locations)
-        self._origins |= {location: found.get(location) for location in locations}
+        origins = self._known.find_many(locations)
+        self._origins |= {location: origins.get(location) for location in locations}
 
     def _judge_leftovers(self, outcome: QuarantinedTable, key: ContentKey) -> None:
         """Judge data without metadata: the table is gone, or has its metadata elsewhere."""
-        there = self._present.get(key)
-        if not isinstance(there, IcebergTable | IcebergView):
+        present = self._present.get(key)
+        if not isinstance(present, IcebergTable | IcebergView):
             return
-        if not any(is_within(there.metadata_location, place) for place in (() if self._scope is None else self._scope.allowed)):
+        if not any(
+            is_within(present.metadata_location, place) for place in (() if self._scope is None else self._scope.allowed)
+        ):
             return
-        if is_there(there, self._storage):
+        if is_there(present, self._storage):
             self._sifted.known[outcome.directory] = (
-                f"the catalog has its metadata, which lies elsewhere: {there.metadata_location}"
+                f"the catalog has its metadata, which lies elsewhere: {present.metadata_location}"
             )
         else:
             self._sifted.left.add(outcome.directory)
@@ -173,9 +175,9 @@ class SurveyNews:
             return self._is_own(outcome)
         return outcome.code in _BETWEEN_BRANCHES
 
-    def _is_own(self, found: AcceptedTable) -> bool:
+    def _is_own(self, table: AcceptedTable) -> bool:
         """True if a table's metadata file was put through the catalog, or one of its clients wrote it."""
-        return self._is_own_file(found.metadata_location, self._origin(found))
+        return self._is_own_file(table.metadata_location, self._origin(table))
 
     def _is_own_file(self, location: str, origin: MetadataOrigin | None) -> bool:
         return is_own_name(self._catalog.definition.id, _name(location)) if origin is None else origin.is_own
@@ -204,58 +206,60 @@ class SurveyNews:
         """True if an unknown file is only an earlier version of the files that were put through the catalog."""
         if self._origin(older) is not None:
             return False
-        there = self._present.get(key)
+        present = self._present.get(key)
         newer = [outcome] if isinstance(outcome, AcceptedTable) else []
-        if isinstance(there, IcebergTable) and (document := self._document(key)) is not None:
+        if isinstance(present, IcebergTable) and (document := self._document(key)) is not None:
             newer.append(
-                msgspec.structs.replace(older, metadata_location=there.metadata_location, log=tuple(logged_files(document)))
+                msgspec.structs.replace(older, metadata_location=present.metadata_location, log=tuple(logged_files(document)))
             )
         if older.kind == "view":
-            return any(_holds_version(one, older) for one in newer)
+            return any(_holds_version(table, older) for table in newer)
         return any(
-            find_earlier_version(one, lambda location: is_same_place(location, older.metadata_location), self._storage).location
-            for one in newer
+            find_earlier_version(
+                table, lambda location: is_same_place(location, older.metadata_location), self._storage
+            ).location
+            for table in newer
         )
 
-    def _judged(self, found: AcceptedTable, key: ContentKey) -> AcceptedTable:
+    def _judged(self, news: AcceptedTable, key: ContentKey) -> AcceptedTable:
         """Judge the latest version: whether it is known or news, and whether the branch may be moved to it."""
-        there = self._present.get(key)
-        if isinstance(there, IcebergTable | IcebergView) and is_same_place(there.metadata_location, found.metadata_location):
-            return found
-        if self._origin(found) is not None or self._is_own(found):
-            self._tell(found, key)
-            return found
-        folder = self._folder(found)
-        if not folder:
-            return found
-        if self._was_forgotten(found, folder):
-            self._tell(found, key)
-        elif there is None:
-            self._judge_absent(found, key, folder)
-        elif isinstance(there, IcebergTable) and found.kind == "table":
-            return self._judged_on_top(found, key, there, folder)
-        elif isinstance(there, IcebergView) and found.kind == "view" and not folder.is_last(there.metadata_location):
-            self._diverge(found, key, there, folder, "")
-        return found
-
-    def _judged_on_top(self, news: AcceptedTable, key: ContentKey, there: IcebergTable, folder: KnownFolder) -> AcceptedTable:
-        """Judge news of a table that the branch has, by the nearest earlier version that is known."""
-        if there.table_uuid is not None and news.uuid is not None and there.table_uuid.lower() != news.uuid.lower():
+        present = self._present.get(key)
+        if isinstance(present, IcebergTable | IcebergView) and is_same_place(present.metadata_location, news.metadata_location):
             return news
-        before = find_earlier_version(news, lambda location: _is_known(location, there, folder), self._storage)
-        origin = folder.find_origin(there.metadata_location)
-        if before.location is not None and not is_same_place(before.location, there.metadata_location):
-            self._diverge(news, key, there, folder, before.location)
-        elif before.location is None and not folder.is_last(there.metadata_location):
-            self._diverge(news, key, there, folder, "")
+        if self._origin(news) is not None or self._is_own(news):
+            self._tell(news, key)
+            return news
+        folder = self._folder(news)
+        if not folder:
+            return news
+        if self._was_forgotten(news, folder):
+            self._tell(news, key)
+        elif present is None:
+            self._judge_absent(news, key, folder)
+        elif isinstance(present, IcebergTable) and news.kind == "table":
+            return self._judged_on_top(news, key, present, folder)
+        elif isinstance(present, IcebergView) and news.kind == "view" and not folder.is_last(present.metadata_location):
+            self._diverge(news, key, present, folder, "")
+        return news
+
+    def _judged_on_top(self, news: AcceptedTable, key: ContentKey, present: IcebergTable, folder: KnownFolder) -> AcceptedTable:
+        """Judge news of a table that the branch has, by the nearest earlier version that is known."""
+        if present.table_uuid is not None and news.uuid is not None and present.table_uuid.lower() != news.uuid.lower():
+            return news
+        before = find_earlier_version(news, lambda location: _is_known(location, present, folder), self._storage)
+        origin = folder.find_origin(present.metadata_location)
+        if before.location is not None and not is_same_place(before.location, present.metadata_location):
+            self._diverge(news, key, present, folder, before.location)
+        elif before.location is None and not folder.is_last(present.metadata_location):
+            self._diverge(news, key, present, folder, "")
         elif origin is not None and origin.is_own:
-            self._doubt(news, key, there)
+            self._doubt(news, key, present)
         elif before.location is not None:
             count = f"{before.files} earlier file{'s' * (before.files != 1)}"
-            says = f"the logs of {count} lead back to {_name(there.metadata_location)}" if before.files else ""
-            return self._proven(news, key, LineageProof(there.metadata_location, True, says))
+            says = f"the logs of {count} lead back to {_name(present.metadata_location)}" if before.files else ""
+            return self._proven(news, key, LineageProof(present.metadata_location, True, says))
         else:
-            proof = prove_by_snapshots(news, there, self._document(key))
+            proof = prove_by_snapshots(news, present, self._document(key))
             says = proof.says if proof.is_forward else f"{before.says}; {proof.says}"
             return self._proven(news, key, proof._replace(says=says))
         return news
@@ -277,22 +281,22 @@ class SurveyNews:
         self._refuse(news, key, QuarantineCode.DROPPED, fault)
 
     def _diverge(
-        self, news: AcceptedTable, key: ContentKey, there: IcebergTable | IcebergView, folder: KnownFolder, base: str
+        self, news: AcceptedTable, key: ContentKey, present: IcebergTable | IcebergView, folder: KnownFolder, base: str
     ) -> None:
-        origin = folder.find_origin(there.metadata_location)
+        origin = folder.find_origin(present.metadata_location)
         who = "which was put through this catalog" if origin is not None and origin.is_own else "an earlier version"
         grown = f", which grew out of {_name(base)}" if base else ""
         fault = (
-            f"moved on both here and outside: branch {self._branch} is at {there.metadata_location}, {who}, and its other writer is at"
+            f"moved on both here and outside: branch {self._branch} is at {present.metadata_location}, {who}, and its other writer is at"
             f" {news.metadata_location}{grown}. To keep what is here, exclude the table; to take what is there, drop it from branch"
             f" {self._branch} and import it with mode once"
         )
         self._refuse(news, key, QuarantineCode.DIVERGED, fault)
 
-    def _doubt(self, news: AcceptedTable, key: ContentKey, there: IcebergTable) -> None:
+    def _doubt(self, news: AcceptedTable, key: ContentKey, present: IcebergTable) -> None:
         """Judge a file on top of the catalog's own version: its name may be that of a commit that did not happen."""
         fault = (
-            f"is at {there.metadata_location} on branch {self._branch}, which was put through this catalog, and {news.metadata_location}"
+            f"is at {present.metadata_location} on branch {self._branch}, which was put through this catalog, and {news.metadata_location}"
             " grew out of it: another writer made that, or a client of an earlier release for a commit that did not happen. To keep what is"
             f" here, exclude the table; to take what is there, drop it from branch {self._branch} and import it with mode once"
         )
@@ -306,41 +310,41 @@ class SurveyNews:
 
     def _tell(self, outcome: SurveyOutcome, key: ContentKey) -> None:
         """Report nothing new: the table stays as it is, with the reason if the folder holds other metadata."""
-        there = self._present.get(key)
+        present = self._present.get(key)
         if not isinstance(outcome, AcceptedTable):
             knows = "the catalog already knows all that its branches wrote into the folder"
-        elif isinstance(there, IcebergTable | IcebergView) and is_same_place(
-            there.metadata_location, outcome.metadata_location
+        elif isinstance(present, IcebergTable | IcebergView) and is_same_place(
+            present.metadata_location, outcome.metadata_location
         ):
             return
         elif (origin := self._origin(outcome)) is None and self._is_own(outcome):
             knows = f"a client of the catalog wrote {_name(outcome.metadata_location)}, and no commit names it"
         else:
             knows = f"the catalog already knows {_name(outcome.metadata_location)}{_from_text(origin)}"
-        state = "does not have the table" if there is None else "is at another version"
+        state = "does not have the table" if present is None else "is at another version"
         self._sifted.known[outcome.directory] = f"nothing new: {knows}; branch {self._branch} {state}, and stays as it is"
 
-    def _was_forgotten(self, found: AcceptedTable, folder: KnownFolder) -> bool:
+    def _was_forgotten(self, table: AcceptedTable, folder: KnownFolder) -> bool:
         """True if a file may be one whose note was forgotten, judged by its age."""
         if not folder.forgotten:
             return False
-        updated = document_of_table(found).get("last-updated-ms")
+        updated = document_of_table(table).get("last-updated-ms")
         bound = self._catalog.settings.clock_bound_seconds
         return not isinstance(updated, int) or updated * 1000 <= folder.forgotten + bound * 1_000_000
 
     def _document(self, key: ContentKey) -> Mapping[str, Any] | None:
         """The catalog's metadata document of the table at a key."""
         text = self._catalog.metadata(self._ref, key)
-        found: Mapping[str, Any] | None = None if text is None else msgspec.json.decode(text)
-        return found
+        document: Mapping[str, Any] | None = None if text is None else msgspec.json.decode(text)
+        return document
 
-    def _origin(self, found: AcceptedTable) -> MetadataOrigin | None:
-        if found.metadata_location not in self._origins:
-            self._ask([found.metadata_location])
-        return self._origins[found.metadata_location]
+    def _origin(self, table: AcceptedTable) -> MetadataOrigin | None:
+        if table.metadata_location not in self._origins:
+            self._ask([table.metadata_location])
+        return self._origins[table.metadata_location]
 
-    def _folder(self, found: AcceptedTable) -> KnownFolder:
-        return self._known.known_folder(found.metadata_location.rpartition("/")[0])
+    def _folder(self, table: AcceptedTable) -> KnownFolder:
+        return self._known.known_folder(table.metadata_location.rpartition("/")[0])
 
 
 def _folder_of(outcome: SurveyOutcome) -> str:
@@ -349,14 +353,14 @@ def _folder_of(outcome: SurveyOutcome) -> str:
     )
 
 
-def _is_known(location: str, there: IcebergTable, folder: KnownFolder) -> bool:
-    return folder.find_origin(location) is not None or is_same_place(location, there.metadata_location)
+def _is_known(location: str, present: IcebergTable, folder: KnownFolder) -> bool:
+    return folder.find_origin(location) is not None or is_same_place(location, present.metadata_location)
 
 
 def _holds_version(newer: AcceptedTable, older: AcceptedTable) -> bool:
     """True if a view's document has the current version of another one, unchanged."""
-    wanted = [one for one in _versions(older) if one.get("version-id") == older.version_id]
-    return bool(wanted) and all(one in _versions(newer) for one in wanted)
+    wanted = [version for version in _versions(older) if version.get("version-id") == older.version_id]
+    return bool(wanted) and all(version in _versions(newer) for version in wanted)
 
 
 def _versions(view: AcceptedTable) -> list[Any]:
@@ -369,7 +373,7 @@ def _from_text(origin: MetadataOrigin | None) -> str:
 
 
 def _last_text(folder: KnownFolder) -> str:
-    origin = max(folder.files.values(), key=lambda one: one.time, default=None)
+    origin = max(folder.files.values(), key=lambda origin: origin.time, default=None)
     if origin is None:
         return "what was known of it was forgotten"
     return f"known from branch {origin.branch} since {as_text(origin.time)}"
@@ -408,19 +412,19 @@ class EarlierVersion(NamedTuple):
     says: str
 
 
-def find_earlier_version(found: AcceptedTable, is_wanted: Callable[[str], bool], storage: LakeStorage) -> EarlierVersion:
+def find_earlier_version(table: AcceptedTable, is_wanted: Callable[[str], bool], storage: LakeStorage) -> EarlierVersion:
     """Find the nearest wanted earlier version. Reads earlier files only where the table's own log is too short.
 
     raises        UnavailableError when the storage does not answer
     """
-    log, seen = found.log, {found.metadata_location}
+    log, met = table.log, {table.metadata_location}
     for number in range(_FILES + 1):
-        new = [location for location in log if location not in seen]
+        new = [location for location in log if location not in met]
         wanted = next((location for location in reversed(new) if is_wanted(location)), None)
         if wanted is not None:
             return EarlierVersion(wanted, number, "")
-        seen.update(new)
-        document = next(_readable(found, new, storage), None)
+        met.update(new)
+        document = next(_readable(table, new, storage), None)
         if document is None:
             oldest = new[0].rpartition("/")[2] if new else ""
             return EarlierVersion(
@@ -430,49 +434,49 @@ def find_earlier_version(found: AcceptedTable, is_wanted: Callable[[str], bool],
     return EarlierVersion(None, _FILES, f"{_FILES} files of logs do not reach back that far")
 
 
-def prove_by_snapshots(found: AcceptedTable, there: IcebergTable, before: Document | None) -> LineageProof:
+def prove_by_snapshots(table: AcceptedTable, present: IcebergTable, before: Document | None) -> LineageProof:
     """Prove the lineage by the table's uuid, and by the parts of the old document that the new one has.
 
-    before        the document of ``there``, if it is known
+    before        the document of ``present``, if it is known
     """
-    lacks = _lacks(document_of_table(found), there, before)
+    lacks = _lacks(document_of_table(table), present, before)
     if lacks:
-        return LineageProof(there.metadata_location, False, lacks)
+        return LineageProof(present.metadata_location, False, lacks)
     what = (
         "no snapshot was there before"
-        if there.snapshot_id == -1
-        else f"snapshot {there.snapshot_id} is an ancestor of its current one"
+        if present.snapshot_id == -1
+        else f"snapshot {present.snapshot_id} is an ancestor of its current one"
     )
-    return LineageProof(there.metadata_location, True, f"of the same uuid and written later; {what}")
+    return LineageProof(present.metadata_location, True, f"of the same uuid and written later; {what}")
 
 
-def _lacks(now: Document, there: IcebergTable, before: Document | None) -> str:
+def _lacks(now: Document, present: IcebergTable, before: Document | None) -> str:
     """Say why the new document is not proven to follow the old one; an empty text: it is proven."""
     uuid = now.get("table-uuid")
-    if there.table_uuid is None or not isinstance(uuid, str) or uuid.lower() != there.table_uuid.lower():
+    if present.table_uuid is None or not isinstance(uuid, str) or uuid.lower() != present.table_uuid.lower():
         return "no uuid tells that it is the same table"
     if before is None:
         return "the catalog holds no metadata of its version to compare"
     for name in ("last-updated-ms", "last-sequence-number", "last-column-id"):
         if _number(now, name) < _number(before, name):
             return f"its {name} is {_number(now, name)}, and was {_number(before, name)} before"
-    if there.snapshot_id == -1:
+    if present.snapshot_id == -1:
         return ""
     ancestors = list(_ancestors(now))
-    if there.snapshot_id in ancestors:
+    if present.snapshot_id in ancestors:
         return ""
-    if there.snapshot_id in _snapshots(now):
-        return f"snapshot {there.snapshot_id} is none of the ancestors of its current one: it was rolled back, or the way there expired"
-    return f"snapshot {there.snapshot_id} is not among its {len(_snapshots(now))} snapshots: it expired, or never was there"
+    if present.snapshot_id in _snapshots(now):
+        return f"snapshot {present.snapshot_id} is none of the ancestors of its current one: it was rolled back, or the way there expired"
+    return f"snapshot {present.snapshot_id} is not among its {len(_snapshots(now))} snapshots: it expired, or never was there"
 
 
 def _ancestors(document: Document) -> Iterator[int]:
     """The current snapshot and its ancestors, as far as they exist."""
     snapshots = _snapshots(document)
-    current, seen = document.get("current-snapshot-id"), set[int]()
-    while isinstance(current, int) and current in snapshots and current not in seen:
+    current, met = document.get("current-snapshot-id"), set[int]()
+    while isinstance(current, int) and current in snapshots and current not in met:
         yield current
-        seen.add(current)
+        met.add(current)
         current = snapshots[current].get("parent-snapshot-id")
 
 
@@ -481,27 +485,27 @@ def _snapshots(document: Document) -> dict[int, Document]:
     return {snapshot["snapshot-id"]: snapshot for snapshot in snapshots if isinstance(snapshot.get("snapshot-id"), int)}
 
 
-def _readable(found: AcceptedTable, locations: Sequence[str], storage: LakeStorage) -> Iterator[Document]:
+def _readable(table: AcceptedTable, locations: Sequence[str], storage: LakeStorage) -> Iterator[Document]:
     """The documents that can be read and belong to this table, first one first."""
     for location in locations:
-        if not is_within(location, found.directory):
+        if not is_within(location, table.directory):
             continue
         try:
             document = decode_metadata(storage.read_file(FileInfo(canonical_location(location), 0)), path=location)
         except (RejectedTable, RefusedError):
             continue
-        if found.uuid is None or str(document.get("table-uuid")).lower() == found.uuid.lower():
+        if table.uuid is None or str(document.get("table-uuid")).lower() == table.uuid.lower():
             yield document
 
 
-def document_of_table(found: AcceptedTable) -> Document:
+def document_of_table(table: AcceptedTable) -> Document:
     """The metadata document of a survey's outcome; empty if it has none."""
-    return parse_metadata(found.document, path=found.metadata_location, size=len(found.document)) if found.document else {}
+    return parse_metadata(table.document, path=table.metadata_location, size=len(table.document)) if table.document else {}
 
 
-def reaches_its_beginning(found: AcceptedTable) -> bool:
+def reaches_its_beginning(table: AcceptedTable) -> bool:
     """True if a table's log names all versions that the table ever had: it was never truncated."""
-    first = parse_metadata_name((found.log[0] if found.log else found.metadata_location).rpartition("/")[2])
+    first = parse_metadata_name((table.log[0] if table.log else table.metadata_location).rpartition("/")[2])
     return first is not None and first.number in (0, 1)
 
 

@@ -64,7 +64,7 @@ def check_import_keys(outcomes: Iterable[SurveyOutcome]) -> tuple[list[WantedTab
             wanted.append(checked)
         else:
             refused.append(checked)
-    return sorted(wanted, key=lambda one: one.key), refused
+    return sorted(wanted, key=lambda table: table.key), refused
 
 
 def plan_import(
@@ -84,19 +84,19 @@ def plan_import(
     forward: list[tuple[WantedTable, IcebergTable | IcebergView]] = []
     unchanged: list[WantedTable] = []
     quarantined: list[QuarantinedTable] = []
-    for one in wanted:
-        there = present.get(one.key)
-        fault = next(_faults(one, there, present, proofs.get(one.key), is_sync=is_sync), None)
+    for candidate in wanted:
+        content = present.get(candidate.key)
+        fault = next(_faults(candidate, content, present, proofs.get(candidate.key), is_sync=is_sync), None)
         if fault is not None:
             quarantined.append(fault)
-        elif there is None:
-            new.append(one)
-        elif isinstance(there, IcebergTable | IcebergView) and not is_same_place(
-            there.metadata_location, one.table.metadata_location
+        elif content is None:
+            new.append(candidate)
+        elif isinstance(content, IcebergTable | IcebergView) and not is_same_place(
+            content.metadata_location, candidate.table.metadata_location
         ):
-            forward.append((one, there))
+            forward.append((candidate, content))
         else:
-            unchanged.append(one)
+            unchanged.append(candidate)
     return ImportPlan(tuple(new), tuple(forward), tuple(unchanged), tuple(quarantined))
 
 
@@ -105,10 +105,10 @@ def missing_namespaces(keys: Iterable[ContentKey], present: Mapping[ContentKey, 
     return sorted({ancestor for key in keys for ancestor in key.ancestors()} - present.keys())
 
 
-def quarantine_table(one: WantedTable, code: QuarantineCode, fault: str) -> QuarantinedTable:
+def quarantine_table(wanted: WantedTable, code: QuarantineCode, fault: str) -> QuarantinedTable:
     """Quarantine a sound table that cannot be imported."""
-    message = f"{one.table.directory}: {one.key} {fault}"
-    return QuarantinedTable(directory=one.table.directory, key=one.table.key, code=code, message=message)
+    message = f"{wanted.table.directory}: {wanted.key} {fault}"
+    return QuarantinedTable(directory=wanted.table.directory, key=wanted.table.key, code=code, message=message)
 
 
 def _with_key(table: AcceptedTable) -> WantedTable | QuarantinedTable:
@@ -126,81 +126,87 @@ def _with_key(table: AcceptedTable) -> WantedTable | QuarantinedTable:
 
 
 def _faults(
-    one: WantedTable, there: Content | None, present: Mapping[ContentKey, Content], proof: LineageProof | None, *, is_sync: bool
+    wanted: WantedTable,
+    content: Content | None,
+    present: Mapping[ContentKey, Content],
+    proof: LineageProof | None,
+    *,
+    is_sync: bool,
 ) -> Iterator[QuarantinedTable]:
-    for ancestor in one.key.ancestors():
+    for ancestor in wanted.key.ancestors():
         above = present.get(ancestor)
         if above is not None and not isinstance(above, Namespace):
             yield quarantine_table(
-                one, QuarantineCode.KEY_TAKEN, f"needs the namespace {ancestor}, which is {content_type_of(above).name}"
+                wanted, QuarantineCode.KEY_TAKEN, f"needs the namespace {ancestor}, which is {content_type_of(above).name}"
             )
-    if there is None:
+    if content is None:
         return
-    if not isinstance(there, IcebergTable | IcebergView) or isinstance(there, IcebergView) != (one.table.kind == "view"):
+    if not isinstance(content, IcebergTable | IcebergView) or isinstance(content, IcebergView) != (wanted.table.kind == "view"):
         yield quarantine_table(
-            one, QuarantineCode.KEY_TAKEN, f"is {content_type_of(there).name} in the catalog: rename one of them"
+            wanted, QuarantineCode.KEY_TAKEN, f"is {content_type_of(content).name} in the catalog: rename one of them"
         )
         return
-    is_same = is_same_place(there.metadata_location, one.table.metadata_location)
-    differs = _difference(one, there) if is_same else _hindrance(one, there, proof)
+    is_same = is_same_place(content.metadata_location, wanted.table.metadata_location)
+    differs = _difference(wanted, content) if is_same else _hindrance(wanted, content, proof)
     if differs is not None:
-        yield quarantine_table(one, QuarantineCode.NOT_FORWARD if is_sync else QuarantineCode.DIFFERS, differs)
+        yield quarantine_table(wanted, QuarantineCode.NOT_FORWARD if is_sync else QuarantineCode.DIFFERS, differs)
     elif not is_same and not is_sync:
         fault = (
-            f"is in the catalog with {there.metadata_location}, and {one.table.metadata_location} is the latest here:"
+            f"is in the catalog with {content.metadata_location}, and {wanted.table.metadata_location} is the latest here:"
             " an import with mode sync moves it"
         )
-        yield quarantine_table(one, QuarantineCode.DIFFERS, fault)
+        yield quarantine_table(wanted, QuarantineCode.DIFFERS, fault)
 
 
-def _difference(one: WantedTable, there: IcebergTable | IcebergView) -> str | None:
+def _difference(wanted: WantedTable, content: IcebergTable | IcebergView) -> str | None:
     """The difference that shows that the catalog's file was rewritten under its name, as by a recreated table; None: nothing.
 
     No metadata log can show that such a file follows the one before it.
     """
-    if other := _other(one, there):
+    if other := _other(wanted, content):
         return other
-    held, found = _content_text(there), _content_text(one.as_content())
-    if held == found or (_uuid(there) is None and held == _content_text(type(there)(metadata_location=""))):
+    held, surveyed = _content_text(content), _content_text(wanted.as_content())
+    if held == surveyed or (_uuid(content) is None and held == _content_text(type(content)(metadata_location=""))):
         return None  # the same; or someone put it with its location alone
     return (
-        f"is in the catalog with {there.metadata_location} at {held}, which was written anew since, and is at {found}:"
+        f"is in the catalog with {content.metadata_location} at {held}, which was written anew since, and is at {surveyed}:"
         " decide which one is right and put it by hand"
     )
 
 
-def _hindrance(one: WantedTable, there: IcebergTable | IcebergView, proof: LineageProof | None) -> str | None:
+def _hindrance(wanted: WantedTable, content: IcebergTable | IcebergView, proof: LineageProof | None) -> str | None:
     """Why an import cannot move the catalog's content forward to the table found; None: it can."""
-    if other := _other(one, there):
+    if other := _other(wanted, content):
         return other
-    if proof is not None and proof.metadata_location == there.metadata_location:
-        return None if proof.is_forward else _unproven(one, there, proof)
-    location = one.table.metadata_location
-    if isinstance(there, IcebergView):
-        lacks = None if there.version_id in one.table.versions else f"version {there.version_id} ({there.metadata_location})"
+    if proof is not None and proof.metadata_location == content.metadata_location:
+        return None if proof.is_forward else _unproven(wanted, content, proof)
+    location = wanted.table.metadata_location
+    if isinstance(content, IcebergView):
+        is_held = content.version_id in wanted.table.versions
+        lacks = None if is_held else f"version {content.version_id} ({content.metadata_location})"
         where = location
     else:
-        is_logged = any(is_same_place(there.metadata_location, entry) for entry in one.table.log)
-        lacks = None if is_logged else there.metadata_location
+        is_logged = any(is_same_place(content.metadata_location, entry) for entry in wanted.table.log)
+        lacks = None if is_logged else content.metadata_location
         where = f"the metadata log of {location}"
     if lacks is None:
         return None
     return f"is in the catalog with {lacks}, which {where} does not have: decide which one is right and put it by hand"
 
 
-def _unproven(one: WantedTable, there: IcebergTable | IcebergView, proof: LineageProof) -> str:
+def _unproven(wanted: WantedTable, content: IcebergTable | IcebergView, proof: LineageProof) -> str:
     return (
-        f"is in the catalog with {there.metadata_location}, and nothing proves that {one.table.metadata_location} grew out of it"
+        f"is in the catalog with {content.metadata_location}, and nothing proves that {wanted.table.metadata_location} grew out of it"
         f" ({proof.says}): if it did, drop the table from the catalog and import it with mode once"
     )
 
 
-def _other(one: WantedTable, there: IcebergTable | IcebergView) -> str | None:
-    uuid = _uuid(there)
-    if uuid is None or uuid == one.table.uuid:
+def _other(wanted: WantedTable, content: IcebergTable | IcebergView) -> str | None:
+    uuid = _uuid(content)
+    if uuid is None or uuid == wanted.table.uuid:
         return None
     return (
-        f"is another {one.table.kind} in the catalog (uuid {uuid}, here {one.table.uuid}): delete that one"
+        f"is another {wanted.table.kind} in the catalog (uuid {uuid}, here {wanted.table.uuid}): delete that one"
         " first, and import this one once a collection has released the location"
     )
 

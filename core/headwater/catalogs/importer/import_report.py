@@ -127,8 +127,8 @@ def quarantined_row(outcome: SurveyOutcome, verdict: QuarantinedTable) -> Report
         return ReportRow(
             key=verdict.key, directory=verdict.directory, outcome="quarantined", code=str(verdict.code), message=verdict.message
         )
-    told = report_row(outcome, "quarantined")
-    return msgspec.structs.replace(told, code=str(verdict.code), message=verdict.message)
+    row = report_row(outcome, "quarantined")
+    return msgspec.structs.replace(row, code=str(verdict.code), message=verdict.message)
 
 
 REPORT_COLUMNS = (
