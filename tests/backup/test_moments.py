@@ -12,7 +12,7 @@ from archived import REALM, SLACK, exported, open_lake, put, tables
 
 from fake_clock import FakeClock
 from headwater.backup import ExportOrder, export_realm, load_realm
-from headwater.catalogs import Catalogs, RefKind
+from headwater.catalogs import Catalogs, RefKind, finish_deletions
 from headwater.catalogs.catalog_refs import CatalogRefs
 from headwater.clock import Micros, as_text
 from headwater.commits import COLLECTION_ID, CollectionRecord, ensure_references, read_pins
@@ -137,7 +137,7 @@ def test_a_branch_that_was_moved_before_is_where_it_was_put(store: Store, clock:
 
 def test_a_catalog_that_was_deleted_later_is_there(store: Store, rows: RealmStore, moment: Micros, as_of: AsOf) -> None:
     Catalogs(rows).delete_catalog("lake")
-    Catalogs(rows).finish_deletions()
+    finish_deletions(rows)
 
     assert tables(as_of(moment), "copy") == ["customers", "orders"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fake_clock import FakeClock
-from headwater.catalogs import Catalog, CatalogDefinition, Catalogs, ContentKey, Namespace, Put, RefKind
+from headwater.catalogs import Catalog, CatalogDefinition, Catalogs, ContentKey, Namespace, Put, RefKind, finish_deletions
 from headwater.catalogs.registry import content_reference
 from headwater.errors import ConflictError, NotFoundError, RefusedError
 from headwater.store import ObjectId, RealmStore
@@ -34,7 +34,7 @@ def test_a_deletion_buries_nothing_before_its_hold_is_over(catalogs: Catalogs, r
     catalogs.delete_catalog("lake")
     clock.advance(HOLD - 1)
 
-    assert catalogs.finish_deletions() == 0
+    assert finish_deletions(realm) == 0
     assert realm.find_reference(main_of(made), fresh=True) is not None
 
 
@@ -43,7 +43,7 @@ def test_a_catalog_is_purged_when_its_hold_is_over(catalogs: Catalogs, realm: Re
     catalogs.delete_catalog("lake")
     clock.advance(HOLD + 1)
 
-    assert catalogs.finish_deletions() == 1
+    assert finish_deletions(realm) == 1
     assert realm.find_reference(main_of(made), fresh=True) is None
 
 
@@ -145,7 +145,7 @@ def test_what_is_left_of_a_purged_catalog_is_buried_by_the_next_look(catalogs: C
     catalogs.purge_catalog("lake")
     realm.create_reference(main_of(made))
 
-    assert catalogs.finish_deletions() == 1
+    assert finish_deletions(realm) == 1
     assert realm.find_reference(main_of(made), fresh=True) is None
 
 

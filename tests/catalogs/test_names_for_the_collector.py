@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fake_clock import FakeClock
-from headwater.catalogs import Catalog, CatalogDefinition, Catalogs, RefKind, reference_names, release_name
+from headwater.catalogs import Catalog, CatalogDefinition, Catalogs, RefKind, finish_deletions, reference_names, release_name
 from headwater.catalogs.registry import OwnRefKind, content_reference, own_reference
 from headwater.clock import Micros
 from headwater.errors import NotFoundError
@@ -85,9 +85,9 @@ def test_a_name_of_no_catalog_is_not_released(catalog: Catalog, realm: RealmStor
     assert not release_name(realm, name, older_than=later(clock))
 
 
-def collect(catalogs: Catalogs, rows: RealmStore, clock: FakeClock) -> None:
+def collect(rows: RealmStore, clock: FakeClock) -> None:
     """One collection, as far as names go: every tombstone is old enough, and so is every entry."""
-    catalogs.finish_deletions()
+    finish_deletions(rows)
     cutoff = later(clock)
     for name in names(rows):
         row = rows.find_row(name)
@@ -110,9 +110,9 @@ def test_a_deleted_catalog_stays_listed_until_its_names_are_gone(
     own = {own_reference(definition.id, part) for part in OwnRefKind}
     heads = {content_reference(definition.id, RefKind.BRANCH, name) for name in ("main", "dev")}
     assert set(names(realm)) == own | heads
-    collect(catalogs, realm, clock)
+    collect(realm, clock)
     assert set(names(realm)) == own
-    collect(catalogs, realm, clock)
+    collect(realm, clock)
 
     assert names(realm) == []
     assert [row.name for row in realm.scan_references() if row.name.startswith("cat/")] == []
@@ -122,8 +122,8 @@ def test_own_references_that_go_one_by_one_all_go(
     catalog: Catalog, catalogs: Catalogs, realm: RealmStore, clock: FakeClock
 ) -> None:
     deleted(catalogs)
-    collect(catalogs, realm, clock)
-    catalogs.finish_deletions()
+    collect(realm, clock)
+    finish_deletions(realm)
     cutoff = later(clock)
     for name in names(realm):
         remove_row(realm, name)
@@ -158,6 +158,6 @@ def test_a_catalog_that_can_come_back_keeps_its_names(
 
 def test_the_list_of_branches_is_buried_last(catalog: Catalog, catalogs: Catalogs, realm: RealmStore) -> None:
     definition = deleted(catalogs)
-    catalogs.finish_deletions()
+    finish_deletions(realm)
 
     assert realm.find_reference(own_reference(definition.id, OwnRefKind.REFS), fresh=True) is not None

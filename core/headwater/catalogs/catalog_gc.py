@@ -1,4 +1,4 @@
-"""What the garbage collector reads from catalogs (reference names, content ids), and how it releases names and claims.
+"""What the garbage collector does in catalogs: it reads reference names and content ids, finishes deletions, releases names and claims.
 
 A name is released only after its row is gone, and only if nobody listed it anew meanwhile. Both are checked in the very commit
 that removes it.
@@ -10,6 +10,8 @@ from collections.abc import Callable, Container, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 from uuid import UUID
+
+import msgspec
 
 from headwater.catalogs.catalog_definition import CatalogDefinition, CatalogState
 from headwater.catalogs.content import CONTENT_VALUE_BYTES, ContentValue
@@ -23,21 +25,25 @@ from headwater.catalogs.registry import (
     RefKind,
     all_definitions,
     definition_in,
+    deleted_definitions,
     gone_parts,
+    hold_seconds,
     listed_refs,
     lost_list_error,
     own_reference,
     parse_reference,
     read_ref_names,
     ref_key,
+    store_definition,
 )
 from headwater.catalogs.table_claims import BY_LOCATION, BY_UUID, CLAIMS, ClaimOwner
 from headwater.clock import Micros
 from headwater.commits import Head, Transaction, commit_change, credible_until, read_head
-from headwater.errors import CorruptionError, NotFoundError
+from headwater.errors import CorruptionError, NotFoundError, SwapConflictError, UnavailableError
 from headwater.index import Index, IndexValue, SharedIndexScan
 from headwater.store import ObjectId, RealmStore
 
+_TRIES = 20
 _ALL_PARTS = sum(part.bit for part in OwnRefKind)
 
 
@@ -101,6 +107,42 @@ def release_name(rows: RealmStore, reference: str, *, older_than: Micros) -> boo
         return _release_content(rows, part.catalog_id, part.part, part.name, older_than)
     except NotFoundError:
         return False  # the list itself is gone, and the name with it
+
+
+def finish_deletions(rows: RealmStore, *, fence: Callable[[], None] | None = None) -> int:
+    """Purge the deleted catalogs whose hold is over, and bury the live references of catalogs that are being purged.
+
+    Live references are branches made while a deletion ran, or left by an interrupted one, and a catalog's own references once no
+    branch or tag is listed any more. Returns the number of tombstones made.
+    """
+    now = rows.clock.now()
+    for deleted in deleted_definitions(rows):
+        if _is_hold_ahead(rows, deleted, now):
+            _hold_from_now(rows, deleted, fence)
+    due = [deleted for deleted in deleted_definitions(rows) if deleted.held_until is None or deleted.held_until <= now]
+    return sum(_finish_deletion(rows, deleted, fence) for deleted in due)
+
+
+def end_hold(tx: Transaction, deleted: CatalogDefinition) -> CatalogDefinition:
+    """End the hold of a deleted catalog, if it has not ended yet: from then on it cannot be restored."""
+    if not deleted.is_held:
+        return deleted
+    ended = msgspec.structs.replace(deleted, updated=tx.time, held_until=None)
+    store_definition(tx, ended)
+    return ended
+
+
+def bury_references(rows: RealmStore, definition: CatalogDefinition, fence: Callable[[], None] | None = None) -> int:
+    """Delete its branches and tags, then its own references once no branch or tag is listed. Returns the number of deleted references.
+
+    fence         called before each deletion
+    """
+    names = []
+    if rows.find_reference(own_reference(definition.id, OwnRefKind.REFS), fresh=True) is not None:
+        names = [listed.reference(definition.id) for listed in listed_refs(read_ref_names(rows, definition.id))]
+    if not names:  # last: as long as a name is listed, the list that has it must stay readable
+        names = [own_reference(definition.id, part) for part in OwnRefKind]
+    return sum(_bury_reference(rows, name, fence) for name in names)
 
 
 def content_ids(commit: Head) -> Iterator[UUID]:
@@ -173,6 +215,49 @@ def release_claims(
         return sum(owner.taken <= credible for _, _, owner in still_free)
 
     return commit_change(rows, CLAIMS, change, message="release claims", fence=fence).result
+
+
+def _is_hold_ahead(rows: RealmStore, deleted: CatalogDefinition, now: Micros) -> bool:
+    """True if a hold ends later than any hold begun by now could: the clock was ahead when the catalog was deleted."""
+    longest = hold_seconds(rows, deleted) + rows.settings.clock_bound_seconds
+    return deleted.held_until is not None and deleted.held_until > now + longest * 1_000_000
+
+
+def _hold_from_now(rows: RealmStore, seen: CatalogDefinition, fence: Callable[[], None] | None) -> None:
+    """Restart a hold now: it is never shorter than promised, and does not last until the wrong clock's time."""
+
+    def change(tx: Transaction) -> None:
+        if definition_in(tx.reader, tx.index(BY_ID), seen.id) == seen:
+            until = Micros(tx.time + round(hold_seconds(rows, seen) * 1_000_000))
+            store_definition(tx, msgspec.structs.replace(seen, updated=tx.time, held_until=until))
+
+    commit_change(rows, CATALOGS, change, message=f"count the hold of catalog {seen.name} from now", fence=fence)
+
+
+def _finish_deletion(rows: RealmStore, seen: CatalogDefinition, fence: Callable[[], None] | None) -> int:
+    if seen.is_held:
+
+        def change(tx: Transaction) -> CatalogDefinition | None:
+            return end_hold(tx, seen) if definition_in(tx.reader, tx.index(BY_ID), seen.id) == seen else None
+
+        if commit_change(rows, CATALOGS, change, message=f"purge catalog {seen.name}", fence=fence).result is None:
+            return 0  # it was restored just now
+    return bury_references(rows, seen, fence)
+
+
+def _bury_reference(rows: RealmStore, name: str, fence: Callable[[], None] | None) -> bool:
+    for _ in range(_TRIES):
+        row = rows.find_reference(name, fresh=True)
+        if row is None:
+            return False
+        if fence is not None:
+            fence()
+        try:
+            rows.delete_reference(row)
+        except SwapConflictError:
+            continue
+        return True
+    raise UnavailableError(f"reference {name!r} of realm {rows.realm!r} moved {_TRIES} times while it was to be deleted")
 
 
 def _content_names(rows: RealmStore, definition: CatalogDefinition) -> list[ListedReference]:

@@ -28,6 +28,7 @@ from headwater.catalogs.catalog_definition import (
     CatalogState,
     checked_catalog_name,
 )
+from headwater.catalogs.catalog_gc import bury_references, end_hold
 from headwater.catalogs.catalog_refs import CatalogRefs
 from headwater.catalogs.registry import (
     BY_ID,
@@ -41,12 +42,12 @@ from headwater.catalogs.registry import (
     definition_in,
     deleted_definitions,
     find_definition,
+    hold_seconds,
     listed_definitions,
-    listed_refs,
     lost_list_error,
     own_reference,
     read_definition,
-    read_ref_names,
+    store_definition,
 )
 from headwater.catalogs.table_claims import normalise_location
 from headwater.clock import Micros
@@ -56,11 +57,10 @@ from headwater.errors import (
     NotFoundError,
     RefusedError,
     SwapConflictError,
-    UnavailableError,
     UnknownOutcomeError,
 )
 from headwater.index import IndexValue
-from headwater.settings import check_seconds, sound_seconds
+from headwater.settings import check_seconds
 from headwater.store import ReadableRows, RealmStore, StoredObject, id_text
 
 CATALOG_ADMIN = "catalog_admin"
@@ -93,7 +93,7 @@ class Catalogs:
                 _check_same(self._rows.realm, existing, fields)
                 return existing
             made = CatalogDefinition(id=catalog_id, name=name, created=tx.time, updated=tx.time, unfinished=True, **fields)
-            _store(tx, made)
+            store_definition(tx, made)
             return made
 
         definition = self._commit(change, f"create catalog {name}")
@@ -127,7 +127,7 @@ class Catalogs:
             if not stored.unfinished or stored.state is not CatalogState.ACTIVE:
                 return stored
             finished = msgspec.structs.replace(stored, unfinished=False)
-            _store(tx, finished)
+            store_definition(tx, finished)
             return finished
 
         return self._commit(change, f"finish catalog {made.name}")
@@ -178,7 +178,7 @@ class Catalogs:
             if not _differences(seen, changes):
                 return seen
             new = msgspec.structs.replace(seen, updated=tx.time, **changes)
-            _store(tx, new)
+            store_definition(tx, new)
             return new
 
         return self._commit(change, f"update catalog {seen.name}")
@@ -202,9 +202,9 @@ class Catalogs:
                 raise RefusedError(
                     f"catalog {name!r} of realm {self._rows.realm!r} is protected: clear its deletion protection first"
                 )
-            until = Micros(tx.time + round(self._hold_seconds(stored) * 1_000_000))
+            until = Micros(tx.time + round(hold_seconds(self._rows, stored) * 1_000_000))
             deleted = msgspec.structs.replace(stored, state=CatalogState.DELETED, updated=tx.time, held_until=until)
-            _store(tx, deleted)
+            store_definition(tx, deleted)
             return deleted
 
         return self._commit(change, f"delete catalog {name}")
@@ -228,7 +228,7 @@ class Catalogs:
             back = msgspec.structs.replace(
                 deleted, name=wanted, state=CatalogState.ACTIVE, updated=tx.time, manager=None, former=None, held_until=None
             )
-            _store(tx, back)
+            store_definition(tx, back)
             return back
 
         definition = self._commit(change, f"undelete catalog {name}", fence)
@@ -249,13 +249,13 @@ class Catalogs:
         """
 
         def change(tx: Transaction) -> CatalogDefinition:
-            return _end_hold(tx, max(self._all_deleted(tx, name), key=_lastness))
+            return end_hold(tx, max(self._all_deleted(tx, name), key=_lastness))
 
         definition = self._commit(change, f"purge catalog {name}", fence)
         try:
             complete_operation(
                 self._rows,
-                lambda: bury_references(self._rows, definition, fence or _no_fence),
+                lambda: bury_references(self._rows, definition, fence),
                 done=f"catalog {name!r} is being purged",
             )
         except UnknownOutcomeError as fault:  # it cannot be restored any more: the request is met
@@ -275,49 +275,6 @@ class Catalogs:
         """Find the deleted catalog that ``purge_catalog`` takes by this name or id; raises what it raises."""
         definitions = listed_definitions(self._rows, index=BY_ID)
         return max(self._deleted_among(definitions, name), key=_lastness)
-
-    def finish_deletions(self, *, fence: Fence | None = None) -> int:
-        """Purge the deleted catalogs whose hold is over, and bury the live references of catalogs that are being purged.
-
-        Live references are branches made while a deletion ran, or left by an interrupted one, and a catalog's own references once no
-        branch or tag is listed any more. Returns the number of tombstones made.
-        """
-        now = self._rows.clock.now()
-        for deleted in self.list_deleted():
-            if self._is_hold_ahead(deleted, now):
-                self._hold_from_now(deleted, fence)
-        due = [deleted for deleted in self.list_deleted() if deleted.held_until is None or deleted.held_until <= now]
-        return sum(self._finish(deleted, fence) for deleted in due)
-
-    def _hold_seconds(self, definition: CatalogDefinition) -> float:
-        return sound_seconds(definition.hold_seconds, self._rows.settings.catalog_hold_seconds)
-
-    def _is_hold_ahead(self, deleted: CatalogDefinition, now: Micros) -> bool:
-        """True if a hold ends later than any hold begun by now could: the clock was ahead when the catalog was deleted."""
-        longest = self._hold_seconds(deleted) + self._rows.settings.clock_bound_seconds
-        return deleted.held_until is not None and deleted.held_until > now + longest * 1_000_000
-
-    def _hold_from_now(self, seen: CatalogDefinition, fence: Fence | None) -> None:
-        """Restart a hold now: it is never shorter than promised, and does not last until the wrong clock's time."""
-
-        def change(tx: Transaction) -> None:
-            stored = definition_in(tx.reader, tx.index(BY_ID), seen.id)
-            if stored is not None and stored == seen:
-                until = Micros(tx.time + round(self._hold_seconds(seen) * 1_000_000))
-                _store(tx, msgspec.structs.replace(stored, updated=tx.time, held_until=until))
-
-        self._commit(change, f"count the hold of catalog {seen.name} from now", fence)
-
-    def _finish(self, seen: CatalogDefinition, fence: Fence | None) -> int:
-        if seen.is_held:
-
-            def change(tx: Transaction) -> CatalogDefinition | None:
-                stored = definition_in(tx.reader, tx.index(BY_ID), seen.id)
-                return _end_hold(tx, stored) if stored == seen else None
-
-            if self._commit(change, f"purge catalog {seen.name}", fence) is None:
-                return 0  # it was restored just now
-        return bury_references(self._rows, seen, fence or _no_fence)
 
     def _commit(self, change: Callable[[Transaction], R], message: str, fence: Fence | None = None) -> R:
         return commit_change(self._rows, CATALOGS, change, message=message, fence=fence).result
@@ -375,32 +332,8 @@ class Catalogs:
         add(OwnRefKind.GRANTS, lambda tx: CatalogGrants(role=CATALOG_ADMIN, privileges=CATALOG_ADMIN_PRIVILEGES))
 
 
-def _store(tx: Transaction, definition: CatalogDefinition) -> None:
-    """Put a definition into the indexes that its state requires."""
-    value = IndexValue(tx.add_object(definition), b"")
-    tx.index(BY_ID).put(definition.id.encode(), value)
-    name = definition.name.encode()
-    named = definition_in(tx.reader, tx.index(BY_NAME), definition.name)
-    if definition.state is CatalogState.ACTIVE:
-        tx.index(BY_NAME).put(name, value)
-    elif named is not None and named.id == definition.id:  # another catalog may have the name by now
-        tx.index(BY_NAME).remove(name)
-
-
 def _lastness(deleted: CatalogDefinition) -> tuple[Micros, bool, str]:
     return deleted.updated, not deleted.is_held, deleted.id
-
-
-def _end_hold(tx: Transaction, deleted: CatalogDefinition) -> CatalogDefinition:
-    if not deleted.is_held:
-        return deleted
-    ended = msgspec.structs.replace(deleted, updated=tx.time, held_until=None)
-    _store(tx, ended)
-    return ended
-
-
-def _no_fence() -> None:
-    """A fence that never raises: no other process can take over this work."""
 
 
 def _check_fields(fields: Mapping[str, Any]) -> None:
@@ -423,33 +356,3 @@ def _check_same(realm: str, existing: CatalogDefinition, fields: Mapping[str, An
         raise ConflictError(
             f"catalog {existing.name!r} of realm {realm!r} is there with another {', '.join(differing)}: update it instead"
         )
-
-
-_TRIES = 20
-
-
-def bury_references(rows: RealmStore, definition: CatalogDefinition, fence: Callable[[], None]) -> int:
-    """Delete its branches and tags, then its own references once no branch or tag is listed. Returns the number of deleted references.
-
-    fence         called before each deletion
-    """
-    names = []
-    if rows.find_reference(own_reference(definition.id, OwnRefKind.REFS), fresh=True) is not None:
-        names = [listed.reference(definition.id) for listed in listed_refs(read_ref_names(rows, definition.id))]
-    if not names:  # last: as long as a name is listed, the list that has it must stay readable
-        names = [own_reference(definition.id, part) for part in OwnRefKind]
-    return sum(_bury_reference(rows, name, fence) for name in names)
-
-
-def _bury_reference(rows: RealmStore, name: str, fence: Callable[[], None]) -> bool:
-    for _ in range(_TRIES):
-        row = rows.find_reference(name, fresh=True)
-        if row is None:
-            return False
-        fence()
-        try:
-            rows.delete_reference(row)
-        except SwapConflictError:
-            continue
-        return True
-    raise UnavailableError(f"reference {name!r} of realm {rows.realm!r} moved {_TRIES} times while it was to be deleted")

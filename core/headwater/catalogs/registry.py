@@ -21,9 +21,10 @@ from enum import StrEnum
 
 from headwater.catalogs.catalog_definition import CatalogDefinition, CatalogState
 from headwater.clock import Micros, as_text
-from headwater.commits import Head, read_head, read_log, sound_times
+from headwater.commits import Head, Transaction, read_head, read_log, sound_times
 from headwater.errors import CorruptionError, NotFoundError, RefusedError
 from headwater.index import Index, IndexValue
+from headwater.settings import sound_seconds
 from headwater.store import ObjectId, ReadableRows, RealmReader, RealmStore, Reference, UnreadableRow, id_text
 
 BY_NAME = "by-name"
@@ -152,6 +153,23 @@ def deleted_definitions(rows: RealmStore) -> ReadableRows[CatalogDefinition]:
     definitions = listed_definitions(rows, index=BY_ID)
     deleted = (definition for definition in definitions if definition.state is CatalogState.DELETED)
     return ReadableRows(deleted, definitions.unreadable)
+
+
+def store_definition(tx: Transaction, definition: CatalogDefinition) -> None:
+    """Put a definition into the indexes that its state requires."""
+    value = IndexValue(tx.add_object(definition), b"")
+    tx.index(BY_ID).put(definition.id.encode(), value)
+    name = definition.name.encode()
+    named = definition_in(tx.reader, tx.index(BY_NAME), definition.name)
+    if definition.state is CatalogState.ACTIVE:
+        tx.index(BY_NAME).put(name, value)
+    elif named is not None and named.id == definition.id:  # another catalog may have the name by now
+        tx.index(BY_NAME).remove(name)
+
+
+def hold_seconds(rows: RealmStore, definition: CatalogDefinition) -> float:
+    """How long a catalog can be restored after its deletion."""
+    return sound_seconds(definition.hold_seconds, rows.settings.catalog_hold_seconds)
 
 
 def definition_id_of(value: IndexValue) -> ObjectId:

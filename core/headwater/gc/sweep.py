@@ -21,7 +21,7 @@ from typing import Any
 
 import msgspec
 
-from headwater.catalogs import Catalogs, release_name
+from headwater.catalogs import finish_deletions, release_name
 from headwater.clock import Clock, Micros, as_text
 from headwater.commits import SweptSplit, read_pins, unpin_commits
 from headwater.errors import CorruptionError, NotFoundError, SwapConflictError
@@ -251,7 +251,7 @@ def release_pins(store: Store, scope: CollectionScope, watch: FenceWatch, result
 
 def finish_catalog_deletions(scope: CollectionScope, watch: FenceWatch) -> None:
     """Finish the deletion of catalogs whose hold is over."""
-    Catalogs(scope.rows).finish_deletions(fence=watch.check_fence)
+    finish_deletions(scope.rows, fence=watch.check_fence)
 
 
 def collect_purged_keys(store: Store, pacing: Throttle, result: CollectionResult) -> None:

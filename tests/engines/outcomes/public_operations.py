@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -26,6 +27,7 @@ from headwater.catalogs import (
     Delete,
     Namespace,
     Put,
+    finish_deletions,
     note_all_known,
     release_claims,
     release_name,
@@ -227,8 +229,7 @@ def _complete(world: World) -> Act:
 
 def _finish_deletions(world: World) -> Act:
     world.clock.advance(25 * 3600)
-    catalogs = world.catalogs
-    return catalogs.finish_deletions
+    return partial(finish_deletions, world.rows)
 
 
 def _assign_kind(kind: str) -> Callable[[World], Act]:
@@ -462,7 +463,7 @@ OPERATIONS = (
     Operation("Catalogs.delete_catalog", _in_catalogs(lambda catalogs: catalogs.delete_catalog("lake"))),
     Operation("Catalogs.undelete_catalog", _in_catalogs(lambda catalogs: catalogs.undelete_catalog("pond")), _LOST),
     Operation("Catalogs.purge_catalog", _in_catalogs(lambda catalogs: catalogs.purge_catalog("pond"))),
-    Operation("Catalogs.finish_deletions", _finish_deletions, is_resumable=True),
+    Operation("finish_deletions", _finish_deletions, is_resumable=True),
     # branches and tags
     Operation("Catalog.create_branch", _in_lake(lambda lake: lake.create_branch("b")), _LOST),
     Operation("Catalog.create_tag", _in_lake(lambda lake: lake.create_tag("t")), _LOST),
