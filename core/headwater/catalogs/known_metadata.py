@@ -33,6 +33,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
+from operator import attrgetter
 from typing import NamedTuple
 from uuid import UUID
 
@@ -131,10 +132,10 @@ class KnownMetadata:
     def __init__(
         self, rows: RealmStore, definition: CatalogDefinition, *, note: bool = False, fence: Callable[[], None] | None = None
     ) -> None:
-        self._telling = _HistoryWalk(rows, definition, is_strict=False).walk_all()
-        if note and (self._telling.walked >= _WORTH_NOTING or len(self._telling.files) >= _MANY_FILES):
-            self._telling.write_notes(fence)
-            self._telling = _HistoryWalk(rows, definition, is_strict=False).walk_all()
+        self._walk = _HistoryWalk(rows, definition, is_strict=False).walk_all()
+        if note and (self._walk.walked >= _WORTH_NOTING or len(self._walk.files) >= _MANY_FILES):
+            self._walk.write_notes(fence)
+            self._walk = _HistoryWalk(rows, definition, is_strict=False).walk_all()
         self._since: dict[bytes, dict[bytes, MetadataOrigin]] = {}
         self._take_over()
 
@@ -143,24 +144,20 @@ class KnownMetadata:
 
         own           commits of the caller, whose files need no look-up
         """
-        self._telling.passed_over.update(own)
-        self._telling.walk_all()
+        self._walk.passed_over.update(own)
+        self._walk.walk_all()
         self._take_over()
 
     def _take_over(self) -> None:
-        files, self._telling.files = self._telling.files, {}
+        files, self._walk.files = self._walk.files, {}
         for key, origin in files.items():
-            since = self._since.setdefault(key[:_FOLDER_BYTES], {})
-            since[key[_FOLDER_BYTES:]] = min(since.get(key[_FOLDER_BYTES:], origin), origin, key=_origin_time)
-
-    @property
-    def _noted(self) -> Index | None:
-        return self._telling.noted
+            since, name = self._since.setdefault(key[:_FOLDER_BYTES], {}), key[_FOLDER_BYTES:]
+            since[name] = min(since.get(name, origin), origin, key=attrgetter("time"))
 
     def find_many(self, locations: Sequence[str]) -> dict[str, MetadataOrigin]:
         """Find where files became known; unknown files are left out."""
         keys = {location: _key(location) for location in locations}
-        noted = {} if self._noted is None else self._noted.get_many(keys.values())
+        noted = self._walk.noted.get_many(keys.values())
         origins = {}
         for location, key in keys.items():
             since = self._since.get(key[:_FOLDER_BYTES], {}).get(key[_FOLDER_BYTES:])
@@ -173,7 +170,7 @@ class KnownMetadata:
     def known_folder(self, folder: str) -> KnownFolder:
         """The known files of a folder."""
         stem = _key(f"{folder}/x")[:_FOLDER_BYTES]
-        noted = dict(() if self._noted is None else _entries(self._noted, stem))
+        noted = dict(_entries(self._walk.noted, stem))
         forgotten = noted.pop(_FORGOTTEN, None)
         files = self._since.get(stem, {}) | noted
         return KnownFolder(files, _NEVER if forgotten is None else forgotten.time)
@@ -231,7 +228,7 @@ class _HistoryWalk:
     rows: RealmStore
     definition: CatalogDefinition
     is_strict: bool = True
-    noted: Index | None = None
+    noted: Index = field(default_factory=Index)
     files: dict[bytes, MetadataOrigin] = field(default_factory=dict)
     heads: dict[str, ObjectId] = field(default_factory=dict)
     walked: int = 0
@@ -470,10 +467,6 @@ def _entries(known: Index, stem: bytes) -> Iterator[tuple[bytes, MetadataOrigin]
     """The notes of a folder: the rest of each key, and the value."""
     for key, value in known.prefix(stem):
         yield bytes(key[_FOLDER_BYTES:]), _origin(key, value)
-
-
-def _origin_time(origin: MetadataOrigin) -> Micros:
-    return origin.time
 
 
 def _origin(key: bytes, value: IndexValue) -> MetadataOrigin:

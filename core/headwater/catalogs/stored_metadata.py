@@ -17,7 +17,7 @@ import hashlib
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import NamedTuple
 
 from headwater.commits import Transaction
@@ -154,12 +154,8 @@ def _edits(base: Index, parts: MetadataParts) -> _PieceEdits:
 
 
 def _all_pieces(parts: MetadataParts) -> list[bytes]:
-    pieces = list(parts.fields.values())
-    for elements in parts.lists.values():
-        pieces += elements
-    for members in parts.maps.values():
-        pieces += members.values()
-    return pieces
+    members = (piece for object_members in parts.maps.values() for piece in object_members.values())
+    return [*parts.fields.values(), *chain.from_iterable(parts.lists.values()), *members]
 
 
 def _token(piece: bytes) -> bytes:
@@ -261,11 +257,9 @@ def _lists_of(held: Mapping[bytes, bytes]) -> dict[bytes, tuple[list[int], list[
     for key, piece in held.items():
         if key[:1] == _LIST:
             stem = key[:-_POSITION_BYTES]
-            positioned = lists.get(stem)
-            if positioned is None:
-                positioned = lists[stem] = ([], [])
-            positioned[0].append(int.from_bytes(key[-_POSITION_BYTES:], "big"))
-            positioned[1].append(piece)
+            positions, elements = lists.setdefault(stem, ([], []))
+            positions.append(int.from_bytes(key[-_POSITION_BYTES:], "big"))
+            elements.append(piece)
     return lists
 
 
