@@ -201,7 +201,7 @@ class KeyAction(StrEnum):
     RENAMED = "RENAMED"
     DELETED = "DELETED"
     PUT = "PUT"
-    """Created, changed or renamed: the commit before was collected, so that it cannot be told which."""
+    """Created, changed or renamed: the commit before was collected, so which of these is unknown."""
 
 
 @dataclass(frozen=True, slots=True)

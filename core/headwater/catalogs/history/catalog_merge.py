@@ -84,7 +84,7 @@ class MergeTarget:
     def check_expected(self, rows: RealmReader, head_id: ObjectId | None, head: Commit | None) -> None:
         """Check that the expected commit is in the history of this head.
 
-        raises        NotFoundError · ExpiredError: it cannot be told any more
+        raises        NotFoundError · ExpiredError: that is not known any more
         """
         if self.expected is not None:
             check_expected(rows, head_id, head, self.expected, f"branch {self.branch!r} of realm {rows.realm!r}")

@@ -223,7 +223,7 @@ def is_in_history(rows: RealmReader, head_id: ObjectId, head: Commit, wanted: He
         return bool(head.tail) and descends(rows, head.tail[-1], wanted.id, wanted.commit.seq)
     except UnknownOutcomeError as cut:
         raise ExpiredError(
-            f"whether commit {id_text(wanted.id)} of realm {rows.realm!r} is in this history cannot be told any more: {cut}"
+            f"whether commit {id_text(wanted.id)} of realm {rows.realm!r} is in this history is not known any more: {cut}"
         ) from cut
 
 
@@ -231,7 +231,7 @@ def check_expected(rows: RealmReader, head_id: ObjectId | None, head: Commit | N
     """Check that the commit that a caller expects is in the history of a branch's head.
 
     branch        the branch in words, for the message
-    raises        NotFoundError · ExpiredError: it cannot be told any more
+    raises        NotFoundError · ExpiredError: that is not known any more
     """
     if head is None or head_id is None or not is_in_history(rows, head_id, head, expected):
         raise NotFoundError(f"expected commit {id_text(expected.id)} is not in the history of {branch}")

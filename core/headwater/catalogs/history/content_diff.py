@@ -184,7 +184,7 @@ def changed_by(rows: RealmReader, commit: Head) -> list[ContentChange]:
         parent_commit = rows.find_object(commit.commit.tail[0], Commit)
         if parent_commit is None:
             raise ExpiredError(
-                f"what commit {id_text(commit.id)} of realm {rows.realm!r} changed cannot be told any more: the commit before it was"
+                f"what commit {id_text(commit.id)} of realm {rows.realm!r} changed is not known any more: the commit before it was"
                 " collected. Merge its branch, with a base, or make its changes by hand"
             )
         parent = Head(commit.commit.tail[0], parent_commit, rows)

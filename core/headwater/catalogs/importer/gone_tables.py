@@ -58,21 +58,21 @@ class GoneTables:
 
     Candidates are the tables in the scope, and those of which a survey found nothing but data.
 
-    seen          the comparable directories that the survey has looked at: a table in one of these is not gone
+    surveyed      the comparable directories that the survey has looked at: a table in one of these is not gone
     left          by key, directories in which there is data without metadata
     """
 
     catalog: Catalog
     ref: str
     scope: SurveyScope
-    seen: Collection[str]
+    surveyed: Collection[str]
     left: Mapping[ContentKey, str]
     storage: LakeStorage = STORAGE
 
     def pages(self) -> Iterator[list[GoneTable]]:
         """Find the missing tables, one page of the commit at a time; raises UnavailableError when the storage does not answer."""
         alive = {
-            location for location in self.scope.locations if any(is_within(directory, location) for directory in self.seen)
+            location for location in self.scope.locations if any(is_within(directory, location) for directory in self.surveyed)
         }
         token: str | None = None
         while True:
@@ -101,7 +101,7 @@ class GoneTables:
 
     def _is_missed(self, key: ContentKey, content: IcebergTable | IcebergView) -> bool:
         """True if the survey should have met a table, and did not."""
-        return key in self.left or (_location_of(content, self.scope) is not None and not _is_seen(content, self.seen))
+        return key in self.left or (_location_of(content, self.scope) is not None and not _is_surveyed(content, self.surveyed))
 
     def _gone(
         self,
@@ -217,9 +217,9 @@ def _is_chosen(key: ContentKey, scope: SurveyScope) -> bool:
     return is_below and is_selected(elements, scope.include, scope.exclude)
 
 
-def _is_seen(content: IcebergTable | IcebergView, seen: Collection[str]) -> bool:
+def _is_surveyed(content: IcebergTable | IcebergView, surveyed: Collection[str]) -> bool:
     try:
-        return comparable_location(_directory(content.metadata_location)) in seen
+        return comparable_location(_directory(content.metadata_location)) in surveyed
     except RefusedError:
         return True  # a place that no survey reaches
 

@@ -274,7 +274,7 @@ class _Importer:
         self._fence = fence
         self._known: KnownMetadata | None = None
         self._own: set[ObjectId] = set()
-        self._seen: set[str] = set()
+        self._surveyed: set[str] = set()
         self._left: dict[ContentKey, str] = {}
         self._lent = LentPlaces()
 
@@ -291,7 +291,7 @@ class _Importer:
             if outcome.directory in batch.left and key is not None:
                 self._left[key] = outcome.directory  # reported together with the tables that the survey did not meet at all
                 continue
-            self._seen.add(comparable_location(outcome.directory))
+            self._surveyed.add(comparable_location(outcome.directory))
             verdict = batch.quarantined.get(outcome.directory)
             if verdict is not None:
                 yield quarantined_row(outcome, verdict), verdict
@@ -307,7 +307,7 @@ class _Importer:
         head, scope = self._catalog.resolve(), self._options.scope
         if not self._is_sync or scope is None or head is None:
             return
-        tables = GoneTables(catalog=self._catalog, ref=id_text(head.id), scope=scope, seen=self._seen, left=self._left)
+        tables = GoneTables(catalog=self._catalog, ref=id_text(head.id), scope=scope, surveyed=self._surveyed, left=self._left)
         for page in tables.pages():
             if self._fence is not None:
                 self._fence()
@@ -348,14 +348,14 @@ class _Importer:
             expected=head.id,
             message=f"drop {len(keys)} table{'s' * (len(keys) != 1)} that are gone at their source",
             authors=self._options.authors,
-            properties=self._told,
+            properties=self._properties,
             is_import=True,
             fence=self._fence,
         )
         return id_text(done.commit_id) if done.changed and done.commit_id is not None else ""
 
     @property
-    def _told(self) -> dict[str, str]:
+    def _properties(self) -> dict[str, str]:
         properties = {"import": self._options.name, "task": self._options.task}
         return {name: value for name, value in properties.items() if value}
 
@@ -513,7 +513,7 @@ class _Importer:
                 expected=head.id if head else None,
                 message=_message(candidates),
                 authors=self._options.authors,
-                properties=self._told,
+                properties=self._properties,
                 is_import=True,
                 content_ids={candidate.wanted.key: candidate.content_id for candidate in candidates if candidate.over is None},
                 fence=fence,

@@ -146,7 +146,7 @@ REPORT_COLUMNS = (
         "the same in words, with the file and what to do; of an unchanged or gone table, why it was left as it is; else empty",
     ),
     ("kind", "string", "table or view; empty where that was not found out"),
-    ("rule", "string", "which rule told its latest metadata"),
+    ("rule", "string", "which rule chose its latest metadata"),
     ("evidence", "list<string>", "what the choice rests on, and what was verified"),
     ("metadata_location", "string", "the latest metadata"),
     ("uuid", "string", "of the table or view; empty where it has none"),
