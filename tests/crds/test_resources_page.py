@@ -11,8 +11,7 @@ import yaml
 from defined_kinds import LEAST, ROOT, nodes, read_kind
 
 from headwater.reconcile import read_manifest
-from headwater.reconcile.manifest_files import ANNOTATIONS
-from headwater.reconcile.manifests import PLAN
+from headwater.reconcile.manifests import ANNOTATIONS, PLAN
 from headwater.settings import Settings
 
 EXAMPLES = sorted((ROOT / "examples" / "kubernetes").rglob("*.yaml"))

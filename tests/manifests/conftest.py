@@ -9,7 +9,7 @@ from textwrap import dedent, indent
 import pytest
 
 from headwater.reconcile import ManifestError, load_manifests
-from headwater.reconcile.yaml_values import ManifestFault
+from headwater.reconcile.manifests import ManifestFault
 
 Faults = Callable[[str], list[str]]
 

@@ -19,7 +19,7 @@ from headwater.reconcile import (
     ReportDrift,
     WaitUntil,
 )
-from headwater.reconcile.yaml_values import ManifestFault
+from headwater.reconcile.manifests import ManifestFault
 from headwater.tasks import TaskState
 from headwater_operator.resource.conditions import UNSEEN, SecretSeen
 from headwater_operator.resource.resource_status import PlanMade, catalog_status, realm_status

@@ -13,7 +13,7 @@ from passes import either, status_of
 
 from headwater.errors import ConflictError, CorruptionError, RefusedError, UnavailableError, UnknownOutcomeError
 from headwater.reconcile import ManifestError, ReconcileOutcome, RefuseManifest, ReportDrift, WaitUntil
-from headwater.reconcile.yaml_values import ManifestFault
+from headwater.reconcile.manifests import ManifestFault
 from headwater_operator.resource.conditions import UNSEEN, SecretSeen
 from headwater_operator.resource.reasons import REASONS
 

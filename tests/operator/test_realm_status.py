@@ -27,7 +27,7 @@ from headwater.reconcile import (
     ReportDrift,
     WaitUntil,
 )
-from headwater.reconcile.yaml_values import ManifestFault
+from headwater.reconcile.manifests import ManifestFault
 from headwater.tasks import TaskState
 from headwater_operator.resource.conditions import UNSEEN, SecretSeen, UnreadState
 from headwater_operator.resource.resource_status import PlanMade, asked_plan, is_written, realm_status

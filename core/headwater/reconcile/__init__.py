@@ -18,7 +18,14 @@ from headwater.reconcile.convergence import (
 )
 from headwater.reconcile.credentials_sink import CredentialsSink, FileCredentials, write_once
 from headwater.reconcile.manifest_files import load_manifests, read_manifest
-from headwater.reconcile.manifests import CatalogManifest, KnownRealms, ManagerIdentity, Manifest, RealmManifest
+from headwater.reconcile.manifests import (
+    CatalogManifest,
+    KnownRealms,
+    ManagerIdentity,
+    Manifest,
+    ManifestError,
+    RealmManifest,
+)
 from headwater.reconcile.observed_state import (
     CatalogDescription,
     ContentCounts,
@@ -31,7 +38,6 @@ from headwater.reconcile.observed_state import (
 )
 from headwater.reconcile.realm_plan import plan_realm
 from headwater.reconcile.schedule import next_time, weekly_schedule
-from headwater.reconcile.yaml_values import ManifestError
 
 __all__ = [
     "REASONS",

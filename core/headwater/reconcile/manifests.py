@@ -1,38 +1,25 @@
-"""Manifests as types, in the form that files and Kubernetes share. A manifest object is always valid."""
+"""Manifests as types, in the form that files and Kubernetes share, and the rules of their paths, namespaces and locations.
+
+A manifest object is always valid.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal
 
 import msgspec
 
-from headwater.catalogs import CatalogFields, CatalogManager, ImportSpec
+from headwater.catalogs import CatalogFields, CatalogManager, ContentKey, ImportSpec, normalise_location
+from headwater.errors import RefusedError
+from headwater.iceberg.layout import parse_pattern
 from headwater.realms import DeletionPolicy, DriftPolicy, HistoryRetention, MaintenanceSchedule, RealmFields, RealmManager
 from headwater.store import RealmId
-
-__all__ = [
-    "ADOPT",
-    "API_VERSION",
-    "CONFIRM_PURGE",
-    "DELETE",
-    "PLAN",
-    "RELEASE_TO",
-    "ROTATE_CREDENTIALS",
-    "RUN_NOW",
-    "CatalogManifest",
-    "CatalogSpec",
-    "DesiredState",
-    "KnownRealms",
-    "Manifest",
-    "ManifestMetadata",
-    "RealmManifest",
-    "RealmSpec",
-    "ResourceName",
-]
 
 API_VERSION = "headwater.dev/v1alpha1"
 
@@ -43,6 +30,34 @@ ADOPT = "headwater.dev/adopt"
 RELEASE_TO = "headwater.dev/release-to"
 ROTATE_CREDENTIALS = "headwater.dev/rotate-credentials"
 PLAN = "headwater.dev/plan"
+
+PREFIX = "headwater.dev/"
+ANNOTATIONS = {
+    "Realm": (ADOPT, CONFIRM_PURGE, DELETE, RELEASE_TO, ROTATE_CREDENTIALS, RUN_NOW),
+    "Catalog": (ADOPT, CONFIRM_PURGE, DELETE),
+}
+
+_RESOURCE = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
+_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_ANNOTATION_VALUES = {
+    RUN_NOW: (re.compile(r"gc(:.{1,63})?"), "gc, or gc:<any word of at most 63 characters> to ask again"),
+    RELEASE_TO: (
+        re.compile(rf"{_LABEL.pattern}/{_RESOURCE.pattern}"),
+        "<namespace>/<name> of the Realm that may take the realm over",
+    ),
+    ROTATE_CREDENTIALS: (
+        re.compile(r"[A-Za-z0-9._-]{1,63}"),
+        "a word of your own, at most 63 letters, digits, - _ and ., another one for each rotation",
+    ),
+}
+
+_DELETED = {
+    "Realm": ("realmId", "state", "deletionPolicy", "deletionProtection", "driftPolicy", "purgeHold"),
+    "Catalog": ("realm", "name", "deletionPolicy", "deletionProtection"),
+}
+"""The fields of a spec that matter for a deletion."""
+_DELETING = (ADOPT, CONFIRM_PURGE)
+"""The annotations that matter for a deletion."""
 
 DesiredState = Literal["Active", "Inactive"]
 
@@ -188,3 +203,140 @@ Manifest = RealmManifest | CatalogManifest
 
 KnownRealms = Mapping[RealmId, ResourceName | None]
 """The realms of a store: by id, with the resource that manages each, or None."""
+
+
+def checked_resource_name(text: str) -> str:
+    """The name of a resource, checked; raises RefusedError that says what it may have."""
+    if not _RESOURCE.fullmatch(text):
+        allowed = "lower-case letters, digits, - and . (at most 253, a letter or digit at both ends)"
+        raise RefusedError(f'"{text}" is not the name of a resource; use {allowed}')
+    return text
+
+
+def checked_label(text: str, *, what: str) -> str:
+    """The name of a namespace or of an import, checked; raises RefusedError that says what it may have."""
+    if not _LABEL.fullmatch(text):
+        allowed = "lower-case letters, digits and - (at most 63, a letter or digit at both ends)"
+        raise RefusedError(f'"{text}" is not the name of {what}; use {allowed}')
+    return text
+
+
+def check_annotation(name: str, text: str, kind: str, *, is_file: bool) -> None:
+    """Pass if a Realm or a Catalog may have the annotation with this value; of others' annotations everything passes.
+
+    is_file       for a manifest in a file, where an annotation can request the deletion
+    raises        RefusedError that says what would be right
+    """
+    if not name.startswith(PREFIX):
+        return
+    if name not in ANNOTATIONS[kind]:
+        known = (annotation for annotation in ANNOTATIONS[kind] if annotation != DELETE or is_file)
+        raise RefusedError(f"unknown annotation; a {kind} may have: {', '.join(known)}")
+    if name == DELETE and text not in ("true", "false"):
+        raise RefusedError('must be "true" or "false", in quotes')
+    if name in _ANNOTATION_VALUES:
+        pattern, advice = _ANNOTATION_VALUES[name]
+        if not pattern.fullmatch(text):
+            raise RefusedError(f"must be {advice}")
+
+
+def deletion_of(body: Mapping[str, Any]) -> dict[str, Any]:
+    """The resource reduced to what its deletion needs; under Retain the hold of a purge does not matter either."""
+    kind, metadata, spec = str(body.get("kind")), body.get("metadata", {}), body.get("spec")
+    given = spec if isinstance(spec, Mapping) else {}
+    kept = {name: given[name] for name in _DELETED.get(kind, ()) if name in given}
+    if kept.get("deletionPolicy", "Retain") == "Retain":
+        kept.pop("purgeHold", None)
+    if kind == "Catalog":
+        kept["storage"] = {"baseLocation": "file:///not/looked/at/"}
+    annotations = metadata.get("annotations") or {}
+    meant = {name: annotations[name] for name in _DELETING if name in annotations}
+    return {**body, "spec": kept, "metadata": {**metadata, "annotations": meant}}
+
+
+def checked_path(text: str) -> str:
+    """The pattern, checked.
+
+    raises        RefusedError that says what is wrong with it
+    """
+    return parse_pattern(text).text
+
+
+def checked_namespace(elements: Sequence[str]) -> tuple[str, ...]:
+    """The elements that prefix the keys of an import, checked.
+
+    raises        RefusedError where no table could have a key below them
+    """
+    if "." in elements:
+        raise RefusedError('an element of a namespace must not be "."')
+    ContentKey((*elements, "t"))
+    return tuple(elements)
+
+
+_URL = re.compile(r"([a-z][a-z0-9+.-]*)://(.*)")
+_EXAMPLE = "write a URL such as s3://bucket/folder/, or ./folder for one beside this file"
+
+
+def checked_location(text: str, folder: Path | None) -> str:
+    """The location as an absolute URL; `./` is relative to the folder of the manifest.
+
+    folder        None for a manifest without a folder
+    raises        RefusedError that says what is wrong with it, and never repeats a password
+
+    Variables are not expanded, and nothing is percent-decoded: the text is the name.
+    """
+    if re.match(r"[^/]*://[^/]*:[^/]*@", text):
+        raise RefusedError("must not carry a password; give the process that reads it credentials of its own")
+    is_relative = text.startswith("./")
+    fault = "is beside no file here; write the whole URL" if folder is None and is_relative else _fault(text)
+    if fault:
+        raise RefusedError(f'"{text}" {fault}')
+    location = f"file://{folder.as_posix()}/{text.removeprefix('./')}" if folder is not None and is_relative else text
+    normalise_location(location)
+    return location
+
+
+def _fault(text: str) -> str | None:
+    if re.search(r"\s|[\x00-\x1f]", text):
+        return f"is not a location: it has a space in it; {_EXAMPLE}"
+    if re.search(r"[${}]", text):
+        return "is not a location: variables are not filled in; write the value itself"
+    if {"..", "."} & set(text.removeprefix("./").split("/")):
+        return 'is not a location: it must not have the segments "." and ".."; write where it leads'
+    return None if text.startswith("./") else _url_fault(text)
+
+
+def _url_fault(text: str) -> str | None:
+    url = _URL.fullmatch(text)
+    if url is None:
+        return f"is not a location; write file://{text}" if text.startswith("/") else f"is not a location; {_EXAMPLE}"
+    scheme, rest = url.groups()
+    if "?" in rest or "#" in rest:
+        return "is not a location: it must not have a query or a fragment"
+    if scheme == "file" and not rest.startswith("/"):
+        return f"is not a location: a file URL has three slashes; write file:///{rest}"
+    if scheme != "file" and (not rest or rest.startswith("/")):
+        return f"is not a location: the name after {scheme}:// is missing"
+    return None
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ManifestFault:
+    """One fault in a manifest. ``path`` is empty where the whole file or document is meant."""
+
+    file: str
+    line: int
+    path: str
+    message: str
+
+    def __str__(self) -> str:
+        where = f"{self.file}:{self.line}" if self.line else self.file
+        return ": ".join(part for part in (where, self.path, self.message) if part)
+
+
+class ManifestError(RefusedError):
+    """Manifests that cannot be applied: every fault of all files at once, one a line."""
+
+    def __init__(self, faults: Sequence[ManifestFault]) -> None:
+        self.faults = tuple(sorted(faults))
+        super().__init__("\n".join(str(fault) for fault in self.faults))

@@ -263,7 +263,7 @@ class ContentCounts:
     _lock: Lock = field(default_factory=Lock)
     _known: OrderedDict[tuple[RealmKey, str], tuple[ObjectId, TypeCounts]] = field(default_factory=OrderedDict)
 
-    def of(self, catalog: Catalog, key: RealmKey) -> TypeCounts:
+    def count_contents(self, catalog: Catalog, key: RealmKey) -> TypeCounts:
         try:
             head = catalog.resolve()
         except NotFoundError:  # it is being created
@@ -328,7 +328,7 @@ def describe_catalog(
     if definition is None:
         return None
     catalog = Catalog(rows, definition)
-    content = (counts or ContentCounts()).of(catalog, realm.key)
+    content = (counts or ContentCounts()).count_contents(catalog, realm.key)
     history = _own_history(store, realm)
     return CatalogDescription(
         id=definition.id,
@@ -351,7 +351,7 @@ def _content(realms: RealmRegistry, realm: Realm, counts: ContentCounts) -> tupl
         return None, None
     rows = realms.open_realm(realm.id)
     catalogs = [Catalog(rows, definition) for definition in Catalogs(rows).list_catalogs()]
-    return len(catalogs), sum(counts.of(catalog, realm.key).get(kind, 0) for catalog in catalogs for kind in TABLES)
+    return len(catalogs), sum(counts.count_contents(catalog, realm.key).get(kind, 0) for catalog in catalogs for kind in TABLES)
 
 
 def _describe_import(definition: CatalogDefinition, spec: ImportSpec, history: TaskHistory) -> ImportDescription:
