@@ -118,7 +118,8 @@ class Principal(StoredObject, frozen=True, kw_only=True):
         is_over = self.former_until is not None and now >= self.former_until
         held = (self.credentials, None if is_over else self.former)
         return any(
-            one is not None and one.client_id == credentials.client_id and verify_secret(one, credentials) for one in held
+            hashed is not None and hashed.client_id == credentials.client_id and verify_secret(hashed, credentials)
+            for hashed in held
         )
 
 
@@ -160,9 +161,9 @@ _Entity = TypeVar("_Entity", Container, Principal, PrincipalRole)
 def find_root(realms: RealmRegistry, realm_id: str) -> Principal | None:
     """The root principal of a realm, or None as long as its bootstrap did not come that far."""
     realm = realms.read_realm(realm_id)
-    rows = realms.store.rows(realm.id, realm.key)
-    index = _index(rows, BY_NAME)
-    return None if index is None else _find_named(rows, index, ROOT, Principal)
+    realm_store = realms.store.rows(realm.id, realm.key)
+    index = _index(realm_store, BY_NAME)
+    return None if index is None else _find_named(realm_store, index, ROOT, Principal)
 
 
 def log_in(realms: RealmRegistry, realm_id: str, credentials: Credentials) -> Principal:
@@ -170,16 +171,16 @@ def log_in(realms: RealmRegistry, realm_id: str, credentials: Credentials) -> Pr
 
     raises        RefusedError, which does not tell whether client or secret is wrong; or that the realm is not ACTIVE
     """
-    rows = realms.open_realm(realm_id)
-    rows.check_write()  # only ACTIVE serves users
-    index = _index(rows, BY_CLIENT)
+    realm_store = realms.open_realm(realm_id)
+    realm_store.check_write()  # only ACTIVE serves users
+    index = _index(realm_store, BY_CLIENT)
     value = None if index is None else index.get(credentials.client_id.encode())
-    found = None if value is None or value.object_id is None else rows.find_object(value.object_id, Principal)
-    if found is None or not found.accepts(credentials, now=realms.store.clock.now()):
+    principal = None if value is None or value.object_id is None else realm_store.find_object(value.object_id, Principal)
+    if principal is None or not principal.accepts(credentials, now=realms.store.clock.now()):
         raise RefusedError(
             f"realm {realm_id!r} refuses client {credentials.client_id!r}: unknown, or the secret is not its own"
         )
-    return found
+    return principal
 
 
 def rotate_root(
@@ -216,21 +217,21 @@ def reset_root(realms: RealmRegistry, realm_id: str, credentials: CredentialsHas
     return _renew(realms, realm_id, renew, replaces, "reset the credentials of root")
 
 
-def _find_named(rows: RealmReader, index: Index, name: str, cls: type[_Entity]) -> _Entity | None:
+def _find_named(reader: RealmReader, index: Index, name: str, cls: type[_Entity]) -> _Entity | None:
     """The entity that an index lists under a name; raises CorruptionError when it is listed and not there."""
     value = index.get(name.encode())
     if value is None:
         return None
-    entity = None if value.object_id is None else rows.find_object(value.object_id, cls)
+    entity = None if value.object_id is None else reader.find_object(value.object_id, cls)
     if entity is None:
-        raise CorruptionError(f"{name!r} is listed in realm {rows.realm!r}, but its object is missing: run `headwater fsck`")
+        raise CorruptionError(f"{name!r} is listed in realm {reader.realm!r}, but its object is missing: run `headwater fsck`")
     return entity
 
 
 def _renew(
     realms: RealmRegistry, realm_id: str, renew: Callable[[Principal, Micros], Principal], replaces: str | None, message: str
 ) -> Principal:
-    rows = realms.open_realm(realm_id)
+    realm_store = realms.open_realm(realm_id)
 
     def change(tx: Transaction) -> Principal:
         root = _find_named(tx.reader, tx.index(BY_NAME), ROOT, Principal)
@@ -250,15 +251,15 @@ def _renew(
             tx.index(BY_CLIENT).put(client.encode(), value)
         return renewed
 
-    return commit_change(rows, PRINCIPALS, change, message=message).result
+    return commit_change(realm_store, PRINCIPALS, change, message=message).result
 
 
-def _index(rows: RealmStore, name: str) -> Index | None:
+def _index(realm_store: RealmStore, name: str) -> Index | None:
     try:
-        found = read_head(rows, PRINCIPALS, fresh=True)
+        head = read_head(realm_store, PRINCIPALS, fresh=True)
     except NotFoundError:
         return None
-    return None if found is None else found.index(name)
+    return None if head is None else head.index(name)
 
 
 def bootstrap(
@@ -297,12 +298,12 @@ def bootstrap(
             realms.store.system, finish, done=done, passed_on=(SwapConflictError, NotFoundError, RefusedError)
         )
     except (SwapConflictError, NotFoundError, RefusedError, CorruptionError) as fault:
-        found = complete_operation(realms.store.system, lambda: realms.find_realm(realm_id), done=done)
-        if found is None or found.key != realm.key:
+        current = complete_operation(realms.store.system, lambda: realms.find_realm(realm_id), done=done)
+        if current is None or current.key != realm.key:
             raise RefusedError(f"realm {realm_id!r} was purged while it was being bootstrapped") from fault
-        if found.state is RealmState.ACTIVE:
-            return found  # another process brought the same bootstrap to its end
-        check_bootstrap(found)  # objects that a purge has deleted are no damage
+        if current.state is RealmState.ACTIVE:
+            return current  # another process brought the same bootstrap to its end
+        check_bootstrap(current)  # objects that a purge has deleted are no damage
         raise
 
 
@@ -320,28 +321,30 @@ _REASONS = {
 
 
 def _fill(realms: RealmRegistry, realm: Realm, credentials: CredentialsHash, replaces: str | None) -> None:
-    rows = realms.open_realm_for(realm.id, RealmState.INITIALIZING)
-    ensure_references(rows, REALM_REFERENCES)
-    container = _ensure_named(rows, "root", ROOT_CONTAINER, Container, _make_container)
+    realm_store = realms.open_realm_for(realm.id, RealmState.INITIALIZING)
+    ensure_references(realm_store, REALM_REFERENCES)
+    container = _ensure_named(realm_store, "root", ROOT_CONTAINER, Container, _make_container)
     if replaces is not None:
-        _replace_root(realms, realm, rows, credentials, replaces)
-    principal = _ensure_named(rows, PRINCIPALS, ROOT, Principal, lambda tx: _make_principal(tx, credentials))
-    role = _ensure_named(rows, "principal-roles", SERVICE_ADMIN, PrincipalRole, _make_role)
+        _replace_root(realms, realm, realm_store, credentials, replaces)
+    principal = _ensure_named(realm_store, PRINCIPALS, ROOT, Principal, lambda tx: _make_principal(tx, credentials))
+    role = _ensure_named(realm_store, "principal-roles", SERVICE_ADMIN, PrincipalRole, _make_role)
     usage = (role.entity, principal.entity, "PRINCIPAL_ROLE_USAGE")
     access = (container.entity, role.entity, "SERVICE_MANAGE_ACCESS")
-    commit_change(rows, "grants", lambda tx: _ensure_grants(tx, usage, access), message=f"bootstrap: grants of {SERVICE_ADMIN}")
+    commit_change(
+        realm_store, "grants", lambda tx: _ensure_grants(tx, usage, access), message=f"bootstrap: grants of {SERVICE_ADMIN}"
+    )
 
 
 def _ensure_named(
-    rows: RealmStore, reference: str, name: str, cls: type[_Entity], make: Callable[[Transaction], _Entity]
+    realm_store: RealmStore, reference: str, name: str, cls: type[_Entity], make: Callable[[Transaction], _Entity]
 ) -> _Entity:
     """Returns the entity of that name under the reference; makes it if it is absent."""
 
     def change(tx: Transaction) -> _Entity:
         index = tx.index(BY_NAME)
-        found = _find_named(tx.reader, index, name, cls)
-        if found is not None:
-            return found
+        existing = _find_named(tx.reader, index, name, cls)
+        if existing is not None:
+            return existing
         entity = make(tx)
         object_id = tx.add_object(entity)
         index.put(name.encode(), IndexValue(object_id, b""))
@@ -349,10 +352,12 @@ def _ensure_named(
             tx.index(BY_CLIENT).put(entity.credentials.client_id.encode(), IndexValue(object_id, b""))
         return entity
 
-    return commit_change(rows, reference, change, message=f"bootstrap: {name}").result
+    return commit_change(realm_store, reference, change, message=f"bootstrap: {name}").result
 
 
-def _replace_root(realms: RealmRegistry, realm: Realm, rows: RealmStore, credentials: CredentialsHash, replaces: str) -> None:
+def _replace_root(
+    realms: RealmRegistry, realm: Realm, realm_store: RealmStore, credentials: CredentialsHash, replaces: str
+) -> None:
     """Replace the root's credentials if they are those of ``replaces`` and the realm has not changed since."""
 
     def change(tx: Transaction) -> None:
@@ -366,7 +371,7 @@ def _replace_root(realms: RealmRegistry, realm: Realm, rows: RealmStore, credent
         tx.index(BY_CLIENT).remove(replaces.encode())
         tx.index(BY_CLIENT).put(credentials.client_id.encode(), value)
 
-    commit_change(rows, PRINCIPALS, change, message="bootstrap: other credentials of root")
+    commit_change(realm_store, PRINCIPALS, change, message="bootstrap: other credentials of root")
 
 
 def _ensure_grants(tx: Transaction, *grants: tuple[ObjectId, ObjectId, str]) -> None:

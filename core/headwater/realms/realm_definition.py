@@ -1,7 +1,4 @@
-"""The states of a realm, and which moves between them are legal.
-
-What the system realm knows about a realm: an immutable definition, replaced as a whole with every change.
-"""
+"""The definition of a realm, which is immutable and replaced as a whole with every change; its states, and the legal moves between them."""
 
 from __future__ import annotations
 

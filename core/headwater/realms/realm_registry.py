@@ -1,6 +1,6 @@
-"""Gates: what a handle on a realm's rows checks before it writes.
+"""The realms of a store: definitions in an index of the system realm, changed by compare-and-swap on the whole definition.
 
-The realms of a store: definitions in an index of the system realm, changed by compare-and-swap on the whole definition.
+And the guards: what a handle on a realm's rows checks before it writes.
 """
 
 from __future__ import annotations
@@ -59,15 +59,15 @@ class MaintenanceWriteGuard:
         _check(self._realm, self._find(self._realm.id), self._state, "this handle writes")
 
 
-def _check(opened: Realm, found: Realm | None, state: RealmState, what: str) -> None:
-    if found is None:
+def _check(opened: Realm, realm: Realm | None, state: RealmState, what: str) -> None:
+    if realm is None:
         raise RefusedError(f"realm {opened.id!r} was deleted: nothing more is written to it")
-    if found.key != opened.key:
+    if realm.key != opened.key:
         raise RefusedError(
             f"realm {opened.id!r} was deleted and created again: this handle belongs to the earlier realm, open a new one"
         )
-    if found.state is not state:
-        raise RefusedError(f"realm {opened.id!r} is {found.state}: {what} only while it is {state}")
+    if realm.state is not state:
+        raise RefusedError(f"realm {opened.id!r} is {realm.state}: {what} only while it is {state}")
 
 
 REALMS = "realms"
@@ -99,9 +99,9 @@ class RealmRegistry:
         ensure_reference(self._rows, REALMS)
 
         def change(tx: Transaction) -> Realm:
-            found = _stored(tx, realm.id)
-            if found is not None:
-                raise SwapConflictError(f"there is a realm {realm.id!r} already; it is {found.state}")
+            existing = _stored(tx, realm.id)
+            if existing is not None:
+                raise SwapConflictError(f"there is a realm {realm.id!r} already; it is {existing.state}")
             state = RealmState.CREATED
             return _put(tx, msgspec.structs.replace(realm, created=tx.time, updated=tx.time, entered={state.value: tx.time}))
 
@@ -125,11 +125,11 @@ class RealmRegistry:
         index = self._index(BY_ID)
         entries = list(index.range()) if index is not None else []
         wanted = [value.object_id for _, value in entries if value.object_id]
-        found = dict(zip(wanted, self._rows.read_each(wanted, Realm), strict=True))
+        definitions = dict(zip(wanted, self._rows.read_each(wanted, Realm), strict=True))
         readable: builtins.list[Realm] = []
         unreadable: builtins.list[UnreadableRow] = []
         for key, value in entries:
-            realm = found.get(value.object_id or ObjectId(0))
+            realm = definitions.get(value.object_id or ObjectId(0))
             if isinstance(realm, Realm):
                 readable.append(realm)
             else:
@@ -261,10 +261,10 @@ class RealmRegistry:
 
     def _index(self, name: str) -> Index | None:
         try:
-            found = read_head(self._rows, REALMS, fresh=True)
+            head = read_head(self._rows, REALMS, fresh=True)
         except NotFoundError:
             return None
-        return None if found is None else found.index(name)
+        return None if head is None else head.index(name)
 
     def _commit(self, change: Callable[[Transaction], R], message: str, fence: Fence | None = None) -> R:
         return commit_change(self._rows, REALMS, change, message=message, fence=fence).result
@@ -280,8 +280,8 @@ def _stored(tx: Transaction, realm_id: str) -> Realm | None:
     return None if value is None else _definition(tx.reader, realm_id, value)
 
 
-def _definition(rows: RealmReader, realm_id: str, value: IndexValue) -> Realm:
-    return _present(rows.find_object(_target(value), Realm), realm_id)
+def _definition(reader: RealmReader, realm_id: str, value: IndexValue) -> Realm:
+    return _present(reader.find_object(_target(value), Realm), realm_id)
 
 
 def _present(realm: Realm | None, realm_id: str) -> Realm:
@@ -306,11 +306,11 @@ def _target(value: IndexValue) -> ObjectId:
 
 
 def _check_seen(tx: Transaction, seen: Realm) -> None:
-    found = _stored(tx, seen.id)
-    if found is None:
+    stored = _stored(tx, seen.id)
+    if stored is None:
         raise SwapConflictError(f"realm {seen.id!r} was deleted meanwhile")
-    if found != seen:
-        raise SwapConflictError(f"realm {seen.id!r} was changed meanwhile; it is {found.state}: read it again")
+    if stored != seen:
+        raise SwapConflictError(f"realm {seen.id!r} was changed meanwhile; it is {stored.state}: read it again")
 
 
 def _put(tx: Transaction, realm: Realm) -> Realm:

@@ -114,9 +114,9 @@ def _is_alike(manifest: CatalogManifest, catalog: CatalogDefinition) -> bool:
     return catalog.default_branch == wanted.default_branch and _is_same_place(catalog.base_location, wanted.base_location)
 
 
-def _is_same_place(here: str, there: str) -> bool:
+def _is_same_place(location: str, other: str) -> bool:
     try:
-        return here == there or normalise_location(here) == normalise_location(there)
+        return location == other or normalise_location(location) == normalise_location(other)
     except RefusedError:  # one of them was written by a release that accepted it all the same
         return False
 

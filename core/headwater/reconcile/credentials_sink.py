@@ -62,8 +62,8 @@ class FileCredentials:
         raises        UnavailableError when the folder cannot be written to
         """
         kept = _load(self._file(realm_id))
-        if kept.get("rotation") == token and (found := _credentials(kept)) is not None:
-            return found
+        if kept.get("rotation") == token and (former := _credentials(kept)) is not None:
+            return former
         return self._write(realm_id, _replace, {**_content(realm_id, credentials), "rotation": token})
 
     def remove_credentials(self, realm_id: RealmId, confirm: Callable[[], None]) -> None:
@@ -73,10 +73,10 @@ class FileCredentials:
         """
         file = self._file(realm_id)
         try:
-            found = _bytes_of(file)
-            if found is not None:
+            content = _bytes_of(file)
+            if content is not None:
                 confirm()
-                if _bytes_of(file) == found:
+                if _bytes_of(file) == content:
                     file.unlink(missing_ok=True)
             if self.folder.is_dir():
                 sync_folder(self.folder)
@@ -100,10 +100,10 @@ class FileCredentials:
             raise UnavailableError(
                 f"credentials of realm {realm_id!r} cannot be written to {file}: {error.strerror}"
             ) from error
-        found = _credentials(_load(file))
-        if found is None:
+        stored = _credentials(_load(file))
+        if stored is None:
             raise CorruptionError(f"{file} holds no credentials: restore it, or remove it before the realm is bootstrapped")
-        return found
+        return stored
 
 
 def _content(realm_id: RealmId, credentials: Credentials) -> dict[str, str]:

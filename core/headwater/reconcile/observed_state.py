@@ -323,11 +323,11 @@ def describe_catalog(
     realm = realms.find_realm(realm_id)
     if realm is None or realm.state not in READABLE:
         return None
-    rows = realms.open_realm(realm.id)
-    definition = Catalogs(rows).find_catalog(name)
+    realm_store = realms.open_realm(realm.id)
+    definition = Catalogs(realm_store).find_catalog(name)
     if definition is None:
         return None
-    catalog = Catalog(rows, definition)
+    catalog = Catalog(realm_store, definition)
     content = (counts or ContentCounts()).count_contents(catalog, realm.key)
     history = _own_history(store, realm)
     return CatalogDescription(
@@ -349,8 +349,8 @@ def _own_history(store: Store, realm: Realm) -> TaskHistory:
 def _content(realms: RealmRegistry, realm: Realm, counts: ContentCounts) -> tuple[int, int] | tuple[None, None]:
     if realm.state not in READABLE:
         return None, None
-    rows = realms.open_realm(realm.id)
-    catalogs = [Catalog(rows, definition) for definition in Catalogs(rows).list_catalogs()]
+    realm_store = realms.open_realm(realm.id)
+    catalogs = [Catalog(realm_store, definition) for definition in Catalogs(realm_store).list_catalogs()]
     return len(catalogs), sum(counts.count_contents(catalog, realm.key).get(kind, 0) for catalog in catalogs for kind in TABLES)
 
 

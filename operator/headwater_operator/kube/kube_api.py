@@ -69,7 +69,7 @@ KINDS = {
     "CustomResourceDefinition": KindPath("apiextensions.k8s.io/v1", "customresourcedefinitions", is_namespaced=False),
     "SelfSubjectAccessReview": KindPath("authorization.k8s.io/v1", "selfsubjectaccessreviews", is_namespaced=False),
 }
-_BY_PLURAL = {found.plural: found for found in KINDS.values()}
+_BY_PLURAL = {kind_path.plural: kind_path for kind_path in KINDS.values()}
 
 
 def resource_path(kind: str, namespace: str | None, name: str | None, subresource: str | None = None) -> str:
@@ -79,13 +79,13 @@ def resource_path(kind: str, namespace: str | None, name: str | None, subresourc
     namespace     None: over all namespaces, or a kind without them
     raises        RefusedError for a kind that the operator does not know
     """
-    found = KINDS.get(kind) or _BY_PLURAL.get(kind)
-    if found is None:
+    kind_path = KINDS.get(kind) or _BY_PLURAL.get(kind)
+    if kind_path is None:
         raise RefusedError(f"the kind {kind!r} is not known here: one of {', '.join(KINDS)}")
-    parts = [found.root]
-    if found.is_namespaced and namespace is not None:
+    parts = [kind_path.root]
+    if kind_path.is_namespaced and namespace is not None:
         parts += ["namespaces", quote(namespace, safe="")]
-    parts.append(found.plural)
+    parts.append(kind_path.plural)
     if name is not None:
         parts += [quote(name, safe=""), *([subresource] if subresource else [])]
     return "/".join(parts)
@@ -431,10 +431,10 @@ class KubeAnswer:
     def json(self) -> dict[str, Any]:
         """The JSON object of the body, or an empty mapping if it is none."""
         try:
-            found = json.loads(self.body)
+            content = json.loads(self.body)
         except ValueError:
             return {}
-        return found if isinstance(found, dict) else {}
+        return content if isinstance(content, dict) else {}
 
     @property
     def retry_after(self) -> float | None:

@@ -187,9 +187,9 @@ class OperatorMetrics:
     def delete_realm(self, realm_id: str) -> None:
         self._tallies.delete_realm(realm_id)
 
-    def set_catalog(self, catalog: ResourceKey, realm_id: str, seen: CatalogDescription) -> None:
+    def set_catalog(self, catalog: ResourceKey, realm_id: str, description: CatalogDescription) -> None:
         """Update the metrics of a catalog from its description."""
-        self._imports.set_catalog(catalog, realm_id, seen)
+        self._imports.set_catalog(catalog, realm_id, description)
 
     def delete_catalog(self, catalog: ResourceKey) -> None:
         self._imports.delete_catalog(catalog)
@@ -231,22 +231,22 @@ class OperatorMetrics:
             yield _gauge("task_longest_seconds", _labelled(tasks.longest_seconds))
 
     def _of_realms(self) -> Iterator[Metric]:
-        rows = self._tallies.rows()
+        tallies = self._tallies.by_label()
         for name, values in (
-            ("maintenance_last_success_timestamp_seconds", {realm: row.last_success for realm, row in rows.items()}),
-            ("maintenance_next_due_timestamp_seconds", {realm: row.next_due for realm, row in rows.items()}),
-            ("purge_rows_remaining", {realm: row.purge_rows_remaining for realm, row in rows.items()}),
+            ("maintenance_last_success_timestamp_seconds", {realm: tally.last_success for realm, tally in tallies.items()}),
+            ("maintenance_next_due_timestamp_seconds", {realm: tally.next_due for realm, tally in tallies.items()}),
+            ("purge_rows_remaining", {realm: tally.purge_rows_remaining for realm, tally in tallies.items()}),
         ):
             yield _gauge(name, {(realm,): value for realm, value in values.items() if value is not None})
-        yield _total("maintenance_objects_deleted_total", {(realm,): row.objects_deleted for realm, row in rows.items()})
-        yield _total("maintenance_bytes_reclaimed_total", {(realm,): row.bytes_reclaimed for realm, row in rows.items()})
+        yield _total("maintenance_objects_deleted_total", {(realm,): tally.objects_deleted for realm, tally in tallies.items()})
+        yield _total("maintenance_bytes_reclaimed_total", {(realm,): tally.bytes_reclaimed for realm, tally in tallies.items()})
 
     def _of_imports(self) -> Iterator[Metric]:
-        rows = self._imports.rows()
-        tables = {(realm, outcome): count for realm, row in rows.items() for outcome, count in row.tables.items()}
+        tallies = self._imports.by_label()
+        tables = {(realm, outcome): count for realm, tally in tallies.items() for outcome, count in tally.tables.items()}
         yield _total("import_tables_total", tables)
-        yield _gauge("import_quarantined_tables", {(realm,): row.quarantined for realm, row in rows.items()})
-        times = {(realm,): row.last_success for realm, row in rows.items() if row.last_success is not None}
+        yield _gauge("import_quarantined_tables", {(realm,): tally.quarantined for realm, tally in tallies.items()})
+        times = {(realm,): tally.last_success for realm, tally in tallies.items() if tally.last_success is not None}
         yield _gauge("import_last_success_timestamp_seconds", times)
 
     def _counter(self, name: str) -> Counter:
@@ -358,14 +358,14 @@ class RealmTallies:
             self._tallies.pop(realm_id, None)
             self._counted.pop(realm_id, None)
 
-    def rows(self) -> dict[str, RealmTally]:
+    def by_label(self) -> dict[str, RealmTally]:
         """The tallies by name in the metrics, ``_others_`` for those without one."""
         with self._lock:
-            rows = {realm_id: tally for realm_id, tally in self._tallies.items() if realm_id in self._named}
+            named = {realm_id: tally for realm_id, tally in self._tallies.items() if realm_id in self._named}
             others = [tally for realm_id, tally in self._tallies.items() if realm_id not in self._named]
             if others or self._others_deleted:
-                rows[OTHERS] = self._together(others)
-        return rows
+                named[OTHERS] = self._together(others)
+        return named
 
     def _together(self, others: list[RealmTally]) -> RealmTally:
         remaining = [tally.purge_rows_remaining for tally in others if tally.purge_rows_remaining is not None]
@@ -449,21 +449,21 @@ class ImportTallies:
     def count_from(self, now: Micros) -> None:
         self._count_from = now
 
-    def set_catalog(self, catalog: ResourceKey, realm_id: str, seen: CatalogDescription) -> None:
-        if not seen.imports or self._homes.get(catalog, realm_id) != realm_id:
+    def set_catalog(self, catalog: ResourceKey, realm_id: str, description: CatalogDescription) -> None:
+        if not description.imports or self._homes.get(catalog, realm_id) != realm_id:
             self.delete_catalog(catalog)
-        if not seen.imports:
+        if not description.imports:
             return
         with self._lock:
             if realm_id not in self._realms and len(self._named) < self.limit and realm_id != OTHERS:
                 self._named.add(realm_id)
             catalogs = self._realms.setdefault(realm_id, {})
-            counted = {one.name: one.succeeded.id for one in catalogs.get(catalog, ()) if one.succeeded is not None}
+            counted = {entry.name: entry.succeeded.id for entry in catalogs.get(catalog, ()) if entry.succeeded is not None}
             total = self._totals.setdefault(self._name(realm_id), collections.Counter())
-            for one in seen.imports:
-                if one.succeeded is not None and self._is_new(one.succeeded, counted.get(one.name)):
-                    total.update(_counts(one, one.succeeded))
-            catalogs[catalog] = seen.imports
+            for entry in description.imports:
+                if entry.succeeded is not None and self._is_new(entry.succeeded, counted.get(entry.name)):
+                    total.update(_counts(entry, entry.succeeded))
+            catalogs[catalog] = description.imports
             self._homes[catalog] = realm_id
 
     def delete_catalog(self, catalog: ResourceKey) -> None:
@@ -478,13 +478,13 @@ class ImportTallies:
                 self._named.discard(realm_id)
                 self._totals.pop(realm_id, None)
 
-    def rows(self) -> dict[str, ImportTally]:
+    def by_label(self) -> dict[str, ImportTally]:
         """The tallies by name in the metrics, ``_others_`` for those without one."""
         with self._lock:
-            seen: dict[str, list[ImportDescription]] = {name: [] for name in self._totals}
+            imports_of: dict[str, list[ImportDescription]] = {name: [] for name in self._totals}
             for realm_id, catalogs in self._realms.items():
-                seen[self._name(realm_id)] += (one for imports in catalogs.values() for one in imports)
-            return {name: _row(imports, self._totals[name]) for name, imports in seen.items()}
+                imports_of[self._name(realm_id)] += (entry for imports in catalogs.values() for entry in imports)
+            return {name: _row(imports, self._totals[name]) for name, imports in imports_of.items()}
 
     def _name(self, realm_id: str) -> str:
         return realm_id if realm_id in self._named else OTHERS
@@ -495,7 +495,9 @@ class ImportTallies:
 
 
 def _row(imports: Sequence[ImportDescription], total: collections.Counter[str]) -> ImportTally:
-    ended = [one.succeeded.finished for one in imports if one.succeeded is not None and one.succeeded.finished is not None]
+    ended = [
+        entry.succeeded.finished for entry in imports if entry.succeeded is not None and entry.succeeded.finished is not None
+    ]
     return ImportTally(
         last_success=min(ended) / MICROS if ended else None,
         quarantined=sum(map(quarantined, imports)),
@@ -503,6 +505,6 @@ def _row(imports: Sequence[ImportDescription], total: collections.Counter[str]) 
     )
 
 
-def _counts(one: ImportDescription, run: TaskDescription) -> dict[str, int]:
-    found = {name: run.outcome.get(name) for name in OUTCOMES[:-1]}
-    return {name: count for name, count in found.items() if isinstance(count, int)} | {"quarantined": quarantined(one)}
+def _counts(entry: ImportDescription, run: TaskDescription) -> dict[str, int]:
+    counts = {name: run.outcome.get(name) for name in OUTCOMES[:-1]}
+    return {name: count for name, count in counts.items() if isinstance(count, int)} | {"quarantined": quarantined(entry)}

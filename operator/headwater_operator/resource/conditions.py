@@ -67,27 +67,27 @@ def merge_conditions(
     """
     return [
         {
-            "type": one.type,
-            "status": one.status,
-            "reason": one.reason,
-            "message": cut_message(one.message, MESSAGE_LIMIT),
+            "type": condition.type,
+            "status": condition.status,
+            "reason": condition.reason,
+            "message": cut_message(condition.message, MESSAGE_LIMIT),
             "observedGeneration": generation,
-            "lastTransitionTime": _since(find_condition(former, one.type), one.status) or as_text(now),
+            "lastTransitionTime": _since(find_condition(former, condition.type), condition.status) or as_text(now),
         }
-        for one in sorted(wanted, key=lambda one: _ORDER[one.type])
+        for condition in sorted(wanted, key=lambda condition: _ORDER[condition.type])
     ]
 
 
 def find_condition(conditions: Iterable[Mapping[str, Any]], type_: str) -> Mapping[str, Any] | None:
-    return next((one for one in conditions if one.get("type") == type_), None)
+    return next((condition for condition in conditions if condition.get("type") == type_), None)
 
 
 def kept_conditions(former: Iterable[Mapping[str, Any]], type_: str) -> Condition | None:
     """The former condition, repeated because nothing newer is known."""
-    found = find_condition(former, type_)
-    if found is None or found.get("status") not in ("True", "False", "Unknown"):
+    condition = find_condition(former, type_)
+    if condition is None or condition.get("status") not in ("True", "False", "Unknown"):
         return None
-    return Condition(type_, found["status"], str(found.get("reason")), str(found.get("message") or ""))
+    return Condition(type_, condition["status"], str(condition.get("reason")), str(condition.get("message") or ""))
 
 
 def cut_message(text: str, limit: int) -> str:
@@ -99,7 +99,7 @@ def cut_message(text: str, limit: int) -> str:
     if len(text) <= limit:
         return text
     head = text[: limit - len(_CUT)]
-    ends = [found.end() for found in _SENTENCE_END.finditer(head)]
+    ends = [end.end() for end in _SENTENCE_END.finditer(head)]
     if ends and ends[-1] >= limit // 2:
         head = head[: ends[-1]]
     return head.rstrip() + _CUT
@@ -172,13 +172,13 @@ class ReconcileResult:
         """
         if isinstance(outcome, Exception):
             return cls(_failure(outcome, is_seen=is_seen))
-        refused = tuple(StallCause(one.reason, one.message) for one in outcome.refused)
+        refused = tuple(StallCause(notice.reason, notice.message) for notice in outcome.refused)
         waits = tuple(StallCause(wait.reason, _told(wait)) for wait in outcome.waits)
-        reports = tuple(StallCause(reason_named(one.reason).name, one.message) for one in outcome.reports)
+        reports = tuple(StallCause(reason_named(notice.reason).name, notice.message) for notice in outcome.reports)
         failure = _failure(outcome.error, is_seen=is_seen) if outcome.error else None
         if failure is None and not is_seen and not (refused or waits):
             failure = StallCause("StoreUnavailable", "the store did not answer when it was asked how things stand")
-        ended = tuple(one for one in reports if one.reason in _ENDED_PURGES)
+        ended = tuple(notice for notice in reports if notice.reason in _ENDED_PURGES)
         if any(wait.reason == "Purging" for wait in waits):
             waits = (*ended, *waits)  # it waits for a purge that nobody performs any more
         return cls(failure, (*refused, *waits), reports)
@@ -191,16 +191,16 @@ class ReconcileResult:
     @property
     def is_foreign(self) -> bool:
         """Whether the realm or catalog that the resource names belongs to another resource."""
-        return any(one.reason in _FOREIGN for one in self.obstacles)
+        return any(obstacle.reason in _FOREIGN for obstacle in self.obstacles)
 
     def report(self, reason: str) -> StallCause | None:
-        return next((one for one in self.reports if one.reason == reason), None)
+        return next((report for report in self.reports if report.reason == reason), None)
 
 
 def realm_conditions(
     resource: CachedResource,
     verdict: ReconcileResult,
-    seen: RealmDescription | UnreadState | None,
+    realm: RealmDescription | UnreadState | None,
     *,
     former: Sequence[Mapping[str, Any]],
     secret: SecretSeen | UnreadState,
@@ -211,24 +211,24 @@ def realm_conditions(
     former        the current conditions: those about which nothing newer is known stay
     """
     drift = verdict.report("DriftReported")
-    found: list[Condition | None] = [
-        *_readiness(verdict, *_realm_standing(resource, seen, drift)),
+    conditions: list[Condition | None] = [
+        *_readiness(verdict, *_realm_standing(resource, realm, drift)),
         _accepted(resource, verdict, former),
-        _store_reachable(verdict, seen, former),
+        _store_reachable(verdict, realm, former),
     ]
     if verdict.is_foreign:
-        return _those(found)
-    found.append(_maintenance(seen, former, now))
-    found.append(_credentials(resource, verdict, seen, secret, former))
+        return _those(conditions)
+    conditions.append(_maintenance(realm, former, now))
+    conditions.append(_credentials(resource, verdict, realm, secret, former))
     if resource.is_deleted:
-        return _those([*found, _purging(resource, verdict, seen, former), _deleting(verdict)])
-    return _those([*found, _drifted(verdict, seen, drift, former)])
+        return _those([*conditions, _purging(resource, verdict, realm, former), _deleting(verdict)])
+    return _those([*conditions, _drifted(verdict, realm, drift, former)])
 
 
 def catalog_conditions(
     resource: CachedResource,
     verdict: ReconcileResult,
-    seen: CatalogDescription | UnreadState | None,
+    catalog: CatalogDescription | UnreadState | None,
     *,
     former: Sequence[Mapping[str, Any]],
     now: Micros,
@@ -238,18 +238,18 @@ def catalog_conditions(
     former        the current conditions: those about which nothing newer is known stay
     """
     name = str(resource.spec.get("name") or resource.name)
-    is_there = isinstance(seen, CatalogDescription)
-    found: list[Condition | None] = [
+    is_there = isinstance(catalog, CatalogDescription)
+    conditions: list[Condition | None] = [
         *_readiness(
             verdict, is_there, StallCause("Reconciled" if is_there else "Progressing", _there("catalog", name, is_there))
         ),
         _accepted(resource, verdict, former),
-        _store_reachable(verdict, seen, former),
-        _realm_ready(verdict, seen, former),
+        _store_reachable(verdict, catalog, former),
+        _realm_ready(verdict, catalog, former),
     ]
     if not verdict.is_foreign:
-        found.append(_imports(seen, former, now))
-    return _those([*found, _deleting(verdict) if resource.is_deleted else None])
+        conditions.append(_imports(catalog, former, now))
+    return _those([*conditions, _deleting(verdict) if resource.is_deleted else None])
 
 
 def is_overdue(task: TaskDescription, now: Micros) -> bool:
@@ -274,7 +274,9 @@ def _failure(error: Exception, *, is_seen: bool) -> StallCause:
     if reason in ("Unavailable", "Refused") and not is_seen:
         reason = "StoreUnavailable"  # also where it refuses everybody, such as after its password was changed
     if isinstance(error, ManifestError):
-        return StallCause(reason, "; ".join(f"{one.path}: {one.message}" if one.path else one.message for one in error.faults))
+        return StallCause(
+            reason, "; ".join(f"{fault.path}: {fault.message}" if fault.path else fault.message for fault in error.faults)
+        )
     if isinstance(error, HeadwaterError):  # their messages have no secrets; other messages may
         return StallCause(reason, " ".join(str(error).split()))
     return StallCause(reason, f"{type(error).__name__}: a bug in Headwater; the operator's log has more")
@@ -307,7 +309,7 @@ def _leaves_open(verdict: ReconcileResult) -> bool:
 
 
 def _accepted(resource: CachedResource, verdict: ReconcileResult, former: Sequence[Mapping[str, Any]]) -> Condition:
-    against = [one for one in verdict.obstacles if one.reason in _FOREIGN]
+    against = [obstacle for obstacle in verdict.obstacles if obstacle.reason in _FOREIGN]
     if verdict.failure is not None and verdict.failure.reason in _NOT_ACCEPTED:
         against.insert(0, verdict.failure)
     if against:
@@ -341,50 +343,50 @@ def _there(kind: str, name: str, is_there: bool) -> str:
     return "" if is_there else f"{kind} {name} is not there yet"
 
 
-def _those(found: Iterable[Condition | None]) -> list[Condition]:
-    return [one for one in found if one is not None]
+def _those(conditions: Iterable[Condition | None]) -> list[Condition]:
+    return [condition for condition in conditions if condition is not None]
 
 
 def _realm_standing(
-    resource: CachedResource, seen: RealmDescription | UnreadState | None, drift: StallCause | None
+    resource: CachedResource, realm: RealmDescription | UnreadState | None, drift: StallCause | None
 ) -> tuple[bool, StallCause]:
     """Whether the realm serves as declared, and the message if nothing stands against it."""
     spec = resource.spec
-    if not isinstance(seen, RealmDescription):
+    if not isinstance(realm, RealmDescription):
         return False, StallCause("Progressing", _there("realm", str(spec.get("realmId") or resource.name), False))
     wished = RealmState.INACTIVE if spec.get("state") == "Inactive" else RealmState.ACTIVE
     if drift is not None:
-        return seen.state is wished, drift
-    if seen.state is not wished:
-        return False, StallCause("Progressing", f"realm {seen.id} is {seen.state}, and not yet {wished}")
+        return realm.state is wished, drift
+    if realm.state is not wished:
+        return False, StallCause("Progressing", f"realm {realm.id} is {realm.state}, and not yet {wished}")
     return True, StallCause(
-        "Reconciled", f"realm {seen.id} is {seen.state}, as declared" if wished is RealmState.INACTIVE else ""
+        "Reconciled", f"realm {realm.id} is {realm.state}, as declared" if wished is RealmState.INACTIVE else ""
     )
 
 
 def _drifted(
     verdict: ReconcileResult,
-    seen: RealmDescription | UnreadState | None,
+    realm: RealmDescription | UnreadState | None,
     drift: StallCause | None,
     former: Sequence[Mapping[str, Any]],
 ) -> Condition | None:
     if drift is not None:
         return Condition("Drifted", "True", drift.reason, drift.message)
-    if verdict.failure is not None or seen is UNSEEN:
+    if verdict.failure is not None or realm is UNSEEN:
         return kept_conditions(former, "Drifted")
-    return Condition("Drifted", "False", "Reconciled") if seen is not None else None
+    return Condition("Drifted", "False", "Reconciled") if realm is not None else None
 
 
 def _credentials(
     resource: CachedResource,
     verdict: ReconcileResult,
-    seen: RealmDescription | UnreadState | None,
+    realm: RealmDescription | UnreadState | None,
     secret: SecretSeen | UnreadState,
     former: Sequence[Mapping[str, Any]],
 ) -> Condition | None:
-    if isinstance(secret, UnreadState) or isinstance(seen, UnreadState):
+    if isinstance(secret, UnreadState) or isinstance(realm, UnreadState):
         return kept_conditions(former, "CredentialsAvailable")
-    if seen is None or seen.state not in _SETTLED:
+    if realm is None or realm.state not in _SETTLED:
         return None
     if waiting := verdict.report("RotationWaits"):
         return Condition("CredentialsAvailable", "True" if secret.exists else "False", waiting.reason, waiting.message)
@@ -397,13 +399,13 @@ def _credentials(
 def _purging(
     resource: CachedResource,
     verdict: ReconcileResult,
-    seen: RealmDescription | UnreadState | None,
+    realm: RealmDescription | UnreadState | None,
     former: Sequence[Mapping[str, Any]],
 ) -> Condition | None:
-    state = seen.state if isinstance(seen, RealmDescription) else None
+    state = realm.state if isinstance(realm, RealmDescription) else None
     if state not in _GOING and resource.spec.get("deletionPolicy") != "Purge":
         return None
-    if verdict.failure is not None and (seen is UNSEEN or _leaves_open(verdict)):
+    if verdict.failure is not None and (realm is UNSEEN or _leaves_open(verdict)):
         return kept_conditions(former, "Purging") or _unknown("Purging", verdict.failure)
     standing = {RealmState.PURGING: "Purging", RealmState.PURGED: "Purged"}
     cause = verdict.blocker or StallCause(standing[state] if state in _GOING else "Progressing", "")
@@ -411,38 +413,38 @@ def _purging(
 
 
 def _maintenance(
-    seen: RealmDescription | UnreadState | None, former: Sequence[Mapping[str, Any]], now: Micros
+    realm: RealmDescription | UnreadState | None, former: Sequence[Mapping[str, Any]], now: Micros
 ) -> Condition | None:
-    if isinstance(seen, UnreadState):
+    if isinstance(realm, UnreadState):
         return kept_conditions(former, "MaintenanceHealthy")
-    if seen is None:
+    if realm is None:
         return None
-    troubles = [*_ended_badly(seen), *_troubles([task for task in seen.tasks if task.kind != IMPORT], now)]
+    troubles = [*_ended_badly(realm), *_troubles([task for task in realm.tasks if task.kind != IMPORT], now)]
     if troubles:
         return _unhealthy("MaintenanceHealthy", troubles)
-    if seen.is_suspended and seen.state in _SETTLED:
+    if realm.is_suspended and realm.state in _SETTLED:
         return Condition("MaintenanceHealthy", "True", "Suspended", "maintenance is suspended")
-    is_scheduled = seen.state is RealmState.ACTIVE or seen.state in _GOING
+    is_scheduled = realm.state is RealmState.ACTIVE or realm.state in _GOING
     return Condition("MaintenanceHealthy", "True", "AsScheduled" if is_scheduled else "NothingScheduled")
 
 
-def _ended_badly(seen: RealmDescription) -> Iterator[StallCause]:
+def _ended_badly(realm: RealmDescription) -> Iterator[StallCause]:
     """Failed tasks that nothing retries until a person steps in."""
-    last = seen.last_collection
-    is_collected = any(task.kind == COLLECT for task in seen.tasks)
-    if last is not None and not is_collected and seen.state is RealmState.ACTIVE and not seen.is_suspended:
+    last = realm.last_collection
+    is_collected = any(task.kind == COLLECT for task in realm.tasks)
+    if last is not None and not is_collected and realm.state is RealmState.ACTIVE and not realm.is_suspended:
         yield from _dead_letter(last, may_be_cancelled=True)
-    if seen.purge is not None and seen.state is RealmState.PURGING:
-        yield from _dead_letter(seen.purge)
+    if realm.purge is not None and realm.state is RealmState.PURGING:
+        yield from _dead_letter(realm.purge)
 
 
 def _realm_ready(
-    verdict: ReconcileResult, seen: CatalogDescription | UnreadState | None, former: Sequence[Mapping[str, Any]]
+    verdict: ReconcileResult, catalog: CatalogDescription | UnreadState | None, former: Sequence[Mapping[str, Any]]
 ) -> Condition | None:
-    against = next((one for one in verdict.obstacles if one.reason in _OF_THE_REALM), None)
+    against = next((obstacle for obstacle in verdict.obstacles if obstacle.reason in _OF_THE_REALM), None)
     if against is not None:
         return Condition("RealmReady", "False", against.reason, against.message)
-    if isinstance(seen, CatalogDescription):
+    if isinstance(catalog, CatalogDescription):
         return Condition("RealmReady", "True", "RealmActive")
     if verdict.failure is not None and _leaves_open(verdict):
         return kept_conditions(former, "RealmReady") or _unknown("RealmReady", verdict.failure)
@@ -450,29 +452,29 @@ def _realm_ready(
 
 
 def _imports(
-    seen: CatalogDescription | UnreadState | None, former: Sequence[Mapping[str, Any]], now: Micros
+    catalog: CatalogDescription | UnreadState | None, former: Sequence[Mapping[str, Any]], now: Micros
 ) -> Condition | None:
-    if isinstance(seen, UnreadState):
+    if isinstance(catalog, UnreadState):
         return kept_conditions(former, "ImportsHealthy")
-    if seen is None:
+    if catalog is None:
         return None
-    if not seen.imports:
+    if not catalog.imports:
         return Condition("ImportsHealthy", "True", "NothingScheduled")
-    ended = [one.last for one in seen.imports if one.active is None and one.last is not None]
+    ended = [entry.last for entry in catalog.imports if entry.active is None and entry.last is not None]
     troubles = [cause for last in ended for cause in _dead_letter(last)]
-    troubles += _troubles([one.active for one in seen.imports if one.active is not None], now)
+    troubles += _troubles([entry.active for entry in catalog.imports if entry.active is not None], now)
     if troubles:
         return _unhealthy("ImportsHealthy", troubles)
-    broken = [f"{one.name}: {count}" for one in seen.imports if (count := quarantined(one))]
+    broken = [f"{entry.name}: {count}" for entry in catalog.imports if (count := quarantined(entry))]
     if broken:
         return Condition("ImportsHealthy", "True", "TablesQuarantined", f"tables left alone by import {', '.join(broken)}")
     return Condition("ImportsHealthy", "True", "AsScheduled")
 
 
-def quarantined(one: ImportDescription) -> int:
+def quarantined(entry: ImportDescription) -> int:
     """The number of tables that the last successful run left alone."""
-    found = one.succeeded.outcome.get("quarantined") if one.succeeded is not None else None
-    total = found.get("total") if isinstance(found, Mapping) else None
+    tables = entry.succeeded.outcome.get("quarantined") if entry.succeeded is not None else None
+    total = tables.get("total") if isinstance(tables, Mapping) else None
     return total if isinstance(total, int) else 0
 
 

@@ -74,14 +74,14 @@ class SecretCredentials:
         raises        ForeignSecretError when another Secret has this name
         """
         for _ in range(_TRIES):
-            seen = self._api.find_resource(self._path)
+            secret = self._api.find_resource(self._path)
             try:
-                if seen is None:
+                if secret is None:
                     self._create(realm_id, credentials, {ROTATION: token})
                     return credentials
-                if _annotations(self._owned(seen, realm_id)).get(ROTATION) == token and (kept := _credentials(seen)):
+                if _annotations(self._owned(secret, realm_id)).get(ROTATION) == token and (kept := _credentials(secret)):
                     return kept
-                self._api.replace_resource(self._path, _rotated(seen, credentials, token))
+                self._api.replace_resource(self._path, _rotated(secret, credentials, token))
                 return credentials
             except SwapConflictError:
                 continue  # it was created, changed or removed after it was read
@@ -93,12 +93,12 @@ class SecretCredentials:
         confirm       called each time the Secret has been found; if it raises, the Secret stays
         """
         for _ in range(_TRIES):
-            seen = self._api.find_resource(self._path)
-            if seen is None or not self._is_owned(seen, realm_id):
+            secret = self._api.find_resource(self._path)
+            if secret is None or not self._is_owned(secret, realm_id):
                 return
             confirm()
             try:
-                self._api.delete_resource(self._path, uid=seen["metadata"].get("uid"))
+                self._api.delete_resource(self._path, uid=secret["metadata"].get("uid"))
             except SwapConflictError:
                 continue  # it is another one by now: check whose
             return
@@ -106,10 +106,10 @@ class SecretCredentials:
 
     def exists(self, realm_id: RealmId) -> bool:
         """Whether this realm's Secret exists, with an id and a secret in it."""
-        seen = self._api.find_resource(self._path)
-        if seen is None or not self._is_owned(seen, realm_id):
+        secret = self._api.find_resource(self._path)
+        if secret is None or not self._is_owned(secret, realm_id):
             return False
-        return _credentials(seen) is not None
+        return _credentials(secret) is not None
 
     def place(self, realm_id: RealmId) -> str:
         """Describe where a person finds them."""
@@ -163,10 +163,10 @@ def _credentials(secret: dict[str, Any]) -> Credentials | None:
     return kept if kept.client_id and kept.client_secret else None
 
 
-def _rotated(seen: dict[str, Any], credentials: Credentials, token: str) -> dict[str, Any]:
+def _rotated(secret: dict[str, Any], credentials: Credentials, token: str) -> dict[str, Any]:
     """The Secret with new credentials; additions by others stay."""
-    metadata = {**seen["metadata"], "annotations": {**_annotations(seen), ROTATION: token}}
-    return {**seen, "metadata": metadata, "data": {**(seen.get("data") or {}), **_data(credentials)}}
+    metadata = {**secret["metadata"], "annotations": {**_annotations(secret), ROTATION: token}}
+    return {**secret, "metadata": metadata, "data": {**(secret.get("data") or {}), **_data(credentials)}}
 
 
 def _annotations(secret: dict[str, Any]) -> dict[str, str]:

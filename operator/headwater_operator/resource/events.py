@@ -69,15 +69,15 @@ def events_for(
     before, after the status as it was, and as it is now
     steps         all of a pass make one event, named after the most important of them
     """
-    found = [*_of_steps(resource, before, steps), *_of_ended_work(before, after, steps)]
-    told = {event.reason for event in found}
+    events = [*_of_steps(resource, before, steps), *_of_ended_work(before, after, steps)]
+    told = {event.reason for event in events}
     if any(step.reason in _RANK for step in steps):
         told.add("Reconciled")
     for event in _of_conditions(before, after):
         if event.reason not in told:
             told.add(event.reason)
-            found.append(event)
-    return found
+            events.append(event)
+    return events
 
 
 def is_drift_corrected(resource: CachedResource, before: Mapping[str, Any], steps: Iterable[PlannedStep]) -> bool:
@@ -108,35 +108,36 @@ def _of_ended_work(before: Mapping[str, Any], after: Mapping[str, Any], steps: I
         yield _event("CollectionDone", f"collected garbage: {counts} (task {new.get('lastTask')})")
     # an import that this pass recorded as done was never reported, even if no status showed it before
     ended: dict[Any, Any] = {step.subject: None for step in steps if step.reason == "ImportDone"}
-    ended |= {one.get("name"): one.get("lastTime") for one in _mappings(before.get("imports"))}
-    for one in _mappings(after.get("imports")):
-        name = one.get("name")
-        if name in ended and one.get("lastResult") == "Succeeded" and one.get("lastTime") != ended[name]:
-            yield _event("ImportDone", f"import {name} has run: {_import_counts(one)}")
+    ended |= {entry.get("name"): entry.get("lastTime") for entry in _mappings(before.get("imports"))}
+    for entry in _mappings(after.get("imports")):
+        name = entry.get("name")
+        if name in ended and entry.get("lastResult") == "Succeeded" and entry.get("lastTime") != ended[name]:
+            yield _event("ImportDone", f"import {name} has run: {_import_counts(entry)}")
 
 
-def _import_counts(one: Mapping[str, Any]) -> str:
+def _import_counts(entry: Mapping[str, Any]) -> str:
     """``9 tables (3 new, 1 moved forward), 2 left alone: Corrupt 1, NoMetadata 1``."""
-    new, moved, same = (int(one.get(name) or 0) for name in ("imported", "updated", "unchanged"))
-    counts = f"{new + moved + same} tables ({new} new, {moved} moved forward), {one.get('quarantined') or 0} left alone"
-    codes = ", ".join(f"{code.get('code')} {code.get('tables')}" for code in _mappings(one.get("quarantineCodes")))
+    new, moved, same = (int(entry.get(name) or 0) for name in ("imported", "updated", "unchanged"))
+    counts = f"{new + moved + same} tables ({new} new, {moved} moved forward), {entry.get('quarantined') or 0} left alone"
+    codes = ", ".join(f"{code.get('code')} {code.get('tables')}" for code in _mappings(entry.get("quarantineCodes")))
     return f"{counts}: {codes}" if codes else counts
 
 
 def _of_conditions(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Event]:
     former = _mappings(before.get("conditions"))
-    for one in _mappings(after.get("conditions")):
-        if one["type"] in _REPETITIONS:
+    for condition in _mappings(after.get("conditions")):
+        if condition["type"] in _REPETITIONS:
             continue
-        old = find_condition(former, str(one["type"])) or {}
-        reason = REASONS.get(str(one["reason"]))  # reasons of other writers and of other releases are not in the catalogue
-        is_same = (old.get("status"), old.get("reason")) == (one["status"], one["reason"])
+        old = find_condition(former, str(condition["type"])) or {}
+        # reasons of other writers and of other releases are not in the catalogue
+        reason = REASONS.get(str(condition["reason"]))
+        is_same = (old.get("status"), old.get("reason")) == (condition["status"], condition["reason"])
         if is_same or reason is None or reason.event is None:
             continue
         if reason.name != "Reconciled":
-            yield _event(reason.name, str(one["message"]) or reason.meaning)
-        elif one["type"] == "Ready" and _was_told(old):
-            yield _event(reason.name, str(one["message"]) or "everything is as declared again")
+            yield _event(reason.name, str(condition["message"]) or reason.meaning)
+        elif condition["type"] == "Ready" and _was_told(old):
+            yield _event(reason.name, str(condition["message"]) or "everything is as declared again")
 
 
 def _was_told(condition: Mapping[str, Any]) -> bool:
@@ -155,7 +156,7 @@ def _mapping(value: object) -> Mapping[str, Any]:
 
 
 def _mappings(value: object) -> list[Mapping[str, Any]]:
-    return [one for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
+    return [entry for entry in value if isinstance(entry, Mapping)] if isinstance(value, list) else []
 
 
 class EventsApi(Protocol):
@@ -225,8 +226,8 @@ class EventPoster:
     def _count_up(self, resource: CachedResource, body: dict[str, Any]) -> None:
         path = resource_path("Event", resource.namespace, body["metadata"]["name"])
         try:
-            seen = self._api.get_resource(path)
-            count = int(seen.get("count") or 1) + 1
+            posted = self._api.get_resource(path)
+            count = int(posted.get("count") or 1) + 1
             self._api.patch_resource(path, {"count": count, "lastTimestamp": body["lastTimestamp"]}, kind="merge")
         except NotFoundError:  # its time ran out between the two
             self._api.create_resource(resource_path("Event", resource.namespace, None), body)

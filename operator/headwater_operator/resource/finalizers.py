@@ -73,9 +73,9 @@ def _swap(
             return None
         if not operations:
             return body
-        seen = {"op": "test", "path": "/metadata/resourceVersion", "value": metadata["resourceVersion"]}
+        unchanged = {"op": "test", "path": "/metadata/resourceVersion", "value": metadata["resourceVersion"]}
         try:
-            return api.patch_resource(path, [seen, *operations], kind="json")
+            return api.patch_resource(path, [unchanged, *operations], kind="json")
         except NotFoundError:
             return None
         except SwapConflictError:
@@ -96,18 +96,18 @@ def check_leftovers(api: KubeApi, settings: OperatorSettings) -> None:
 
     raises        RefusedError that names them, and says what to do
     """
-    found = [
+    leftovers = [
         f"{kind} {resource['metadata']['namespace']}/{resource['metadata']['name']}"
         for kind in ("Catalog", "Realm")
         for namespace in settings.namespaces or (None,)
         for resource in api.list_resources(resource_path(kind, namespace, None), label_selector=settings.label_selector or None)
         if FINALIZER in (resource["metadata"].get("finalizers") or ())
     ]
-    if not found:
+    if not leftovers:
         return
-    more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
+    more = f" and {len(leftovers) - SHOWN} more" if len(leftovers) > SHOWN else ""
     raise RefusedError(
-        f"{len(found)} resources could not be deleted without an operator: {', '.join(sorted(found)[:SHOWN])}{more}; "
+        f"{len(leftovers)} resources could not be deleted without an operator: {', '.join(sorted(leftovers)[:SHOWN])}{more}; "
         "delete them first (with deletionPolicy Retain their realms stay in the store), or go on with `helm uninstall --no-hooks`, "
         "and let them go by `kubectl headwater release --all` if they shall be deleted later"
     )

@@ -393,24 +393,29 @@ def reason_named(name: str) -> Reason:
 
 def conditions_table() -> str:
     """What each condition says."""
-    rows = [(f"`{one.name}`", ", ".join(one.kinds), one.good or "either", one.meaning) for one in CONDITIONS]
+    rows = [
+        (f"`{condition.name}`", ", ".join(condition.kinds), condition.good or "either", condition.meaning)
+        for condition in CONDITIONS
+    ]
     return _table(("condition", "on", "good when", "what it says"), rows)
 
 
 def reasons_table() -> str:
     """What each reason of a condition means, and what to do."""
-    ordered = sorted((one for one in REASONS.values() if one.conditions), key=lambda one: one.name)
+    ordered = sorted((reason for reason in REASONS.values() if reason.conditions), key=lambda reason: reason.name)
     rows = [
-        (f"`{one.name}`", ", ".join(f"`{name}`" for name in one.conditions), one.meaning, one.action or "Nothing.")
-        for one in ordered
+        (f"`{reason.name}`", ", ".join(f"`{name}`" for name in reason.conditions), reason.meaning, reason.action or "Nothing.")
+        for reason in ordered
     ]
     return _table(("reason", "in", "what it means", "what to do"), rows)
 
 
 def events_table() -> str:
     """The events, with the warnings first."""
-    ordered = sorted((one for one in REASONS.values() if one.event), key=lambda one: (one.event != "Warning", one.name))
-    rows = [(f"`{one.name}`", one.event or "", one.meaning, one.action or "Nothing.") for one in ordered]
+    ordered = sorted(
+        (reason for reason in REASONS.values() if reason.event), key=lambda reason: (reason.event != "Warning", reason.name)
+    )
+    rows = [(f"`{reason.name}`", reason.event or "", reason.meaning, reason.action or "Nothing.") for reason in ordered]
     return _table(("event", "type", "what happened", "what to do"), rows)
 
 

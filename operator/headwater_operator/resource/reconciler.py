@@ -67,7 +67,7 @@ class ReconcileMetrics(Protocol):
     def event_posted(self, reason: str) -> None: ...
     def set_realm(self, realm: RealmDescription) -> None: ...
     def delete_realm(self, realm_id: str) -> None: ...
-    def set_catalog(self, catalog: ResourceKey, realm_id: str, seen: CatalogDescription) -> None: ...
+    def set_catalog(self, catalog: ResourceKey, realm_id: str, description: CatalogDescription) -> None: ...
     def delete_catalog(self, catalog: ResourceKey) -> None: ...
 
 
@@ -181,7 +181,7 @@ class Reconciler:
         body = remove_finalizer(self._api, resource)
         _log_pass(acted.outcome, "released")
         self._events.post(resource, events_for(resource, resource.status, resource.status, _steps(acted)))
-        self._events.post(resource, [Event("Warning", one.reason, one.message) for one in _refused(acted)])
+        self._events.post(resource, [Event("Warning", refusal.reason, refusal.message) for refusal in _refused(acted)])
         if body is not None:
             self._cache.learn(body)
         self._queue.forget_failures(resource.key)
@@ -284,15 +284,15 @@ class Reconciler:
         """Whether it was deleted and the watch has not reported it yet. The server may also not have found its path, or it was
         recreated since.
         """
-        seen = self._cache.find_resource(key)
+        cached = self._cache.find_resource(key)
         try:
             if self._api.find_resource(resource_path(key.kind, key.namespace, key.name)) is not None:
                 return False
         except HeadwaterError as fault:
             log.warning("it is not known whether it is still there", error=str(fault))
             return False
-        if seen is not None:
-            self._cache.remove_resource(key, uid=seen.uid)
+        if cached is not None:
+            self._cache.remove_resource(key, uid=cached.uid)
         return True
 
     def _retry(self, key: ResourceKey, error: Exception | None = None) -> None:
@@ -349,8 +349,8 @@ _RELEASED_BY_HAND = Event(
 
 
 def _is_drifted(status: Mapping[str, Any]) -> bool:
-    found = find_condition(status.get("conditions") or (), "Drifted")
-    return found is not None and found.get("status") == "True"
+    drifted = find_condition(status.get("conditions") or (), "Drifted")
+    return drifted is not None and drifted.get("status") == "True"
 
 
 def _realm_id(resource: CachedResource, acted: PassResult) -> str | None:
@@ -363,7 +363,7 @@ def _is_kept_off(outcome: ReconcileOutcome | Exception) -> bool:
     error = outcome if isinstance(outcome, Exception) else outcome.error
     if error is not None:
         return isinstance(error, RefusedError | ConflictError) and not isinstance(error, ManifestError)
-    return isinstance(outcome, ReconcileOutcome) and any(one.reason in _KEPT_OFF for one in outcome.refused)
+    return isinstance(outcome, ReconcileOutcome) and any(refusal.reason in _KEPT_OFF for refusal in outcome.refused)
 
 
 def _refused(acted: PassResult) -> tuple[RefuseManifest, ...]:
@@ -381,9 +381,9 @@ def _log_pass(outcome: ReconcileOutcome | Exception, word: str, *, is_news: bool
         return
     notices = {
         "steps": outcome.done,
-        "waits": [f"{one.reason}: {one.message}" for one in outcome.waits],
-        "refused": [f"{one.reason}: {one.message}" for one in outcome.refused],
-        "reports": [f"{one.reason}: {one.message}" for one in outcome.reports],
+        "waits": [f"{notice.reason}: {notice.message}" for notice in outcome.waits],
+        "refused": [f"{notice.reason}: {notice.message}" for notice in outcome.refused],
+        "reports": [f"{notice.reason}: {notice.message}" for notice in outcome.reports],
     }
     told: dict[str, Any] = {name: list(lines) for name, lines in notices.items() if lines}
     if outcome.error is not None:

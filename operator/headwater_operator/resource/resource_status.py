@@ -89,7 +89,7 @@ class PlanMade:
 def realm_status(
     resource: CachedResource,
     outcome: ReconcileOutcome | Exception,
-    seen: RealmDescription | UnreadState | None,
+    realm: RealmDescription | UnreadState | None,
     *,
     now: Micros,
     secret: SecretSeen | UnreadState = UNSEEN,
@@ -98,23 +98,23 @@ def realm_status(
     """The status of a Realm.
 
     outcome       the outcome of the pass; an exception when it had none
-    seen          the realm afterwards; None when there is none; UNSEEN when the store did not answer, or was not read
+    realm         the realm afterwards; None when there is none; UNSEEN when the store did not answer, or was not read
     secret        the Secret of its root; UNSEEN when it was not read
     plan          a plan made just now; an earlier one for the same token stays
     """
     former = resource.status
     before = _conditions(former)
-    verdict = ReconcileResult.from_outcome(outcome, is_seen=seen is not UNSEEN)
-    conditions = realm_conditions(resource, verdict, seen, former=before, secret=secret, now=now)
+    verdict = ReconcileResult.from_outcome(outcome, is_seen=realm is not UNSEEN)
+    conditions = realm_conditions(resource, verdict, realm, former=before, secret=secret, now=now)
     realm_id = str(resource.spec.get("realmId") or resource.name)
     if verdict.is_foreign:
         shown: dict[str, Any] = {}  # another's realm concerns nobody else
-    elif isinstance(seen, UnreadState):
+    elif isinstance(realm, UnreadState):
         shown = _as_before(former, _SEEN_OF_REALM)
-    elif seen is None:
+    elif realm is None:
         shown = {"tasks": []}
     else:
-        shown = _realm(resource, seen, former, secret, now)
+        shown = _realm(resource, realm, former, secret, now)
     return {
         "observedGeneration": resource.generation,
         "realmId": realm_id,
@@ -128,7 +128,7 @@ def realm_status(
 def catalog_status(
     resource: CachedResource,
     outcome: ReconcileOutcome | Exception,
-    seen: CatalogDescription | UnreadState | None,
+    catalog: CatalogDescription | UnreadState | None,
     *,
     now: Micros,
     realm: CachedResource | None = None,
@@ -143,16 +143,16 @@ def catalog_status(
     """
     former = resource.status
     before = _conditions(former)
-    verdict = ReconcileResult.from_outcome(outcome, is_seen=seen is not UNSEEN)
-    conditions = catalog_conditions(resource, verdict, seen, former=before, now=now)
+    verdict = ReconcileResult.from_outcome(outcome, is_seen=catalog is not UNSEEN)
+    conditions = catalog_conditions(resource, verdict, catalog, former=before, now=now)
     if verdict.is_foreign:
         shown: dict[str, Any] = {"state": "PENDING"}
-    elif isinstance(seen, UnreadState):
+    elif isinstance(catalog, UnreadState):
         shown = {"state": "PENDING", **_as_before(former, _SEEN_OF_CATALOG)}
     else:
-        shown = _catalog(resource, seen, now)
-    if found := realm_id or _realm_id(realm) or former.get("realmId"):
-        shown["realmId"] = found
+        shown = _catalog(resource, catalog, now)
+    if known_id := realm_id or _realm_id(realm) or former.get("realmId"):
+        shown["realmId"] = known_id
     return {
         "observedGeneration": resource.generation,
         **shown,
@@ -165,12 +165,12 @@ def catalog_status(
 
 def is_written(resource: CachedResource, status: Mapping[str, Any]) -> bool:
     """Whether the resource has this status already. Fields that others added count for nothing."""
-    seen = resource.status
+    current = resource.status
     for name in _OURS[resource.kind]:
-        if name != "conditions" and seen.get(name) != status.get(name):
+        if name != "conditions" and current.get(name) != status.get(name):
             return False
-    wanted = {one["type"]: one for one in _conditions(status)}
-    return wanted == {one["type"]: one for one in _conditions(seen) if one.get("type") in _TYPES}
+    wanted = {condition["type"]: condition for condition in _conditions(status)}
+    return wanted == {condition["type"]: condition for condition in _conditions(current) if condition.get("type") in _TYPES}
 
 
 def asked_plan(resource: CachedResource) -> str | None:
@@ -184,8 +184,8 @@ def asked_plan(resource: CachedResource) -> str | None:
 
 
 def _conditions(status: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    found = status.get("conditions")
-    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+    conditions = status.get("conditions")
+    return [condition for condition in conditions if isinstance(condition, dict)] if isinstance(conditions, list) else []
 
 
 def _as_before(former: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
@@ -194,10 +194,10 @@ def _as_before(former: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any
 
 def _message(conditions: Sequence[Condition]) -> str:
     """The obstacles and waits, the most important first; empty when all is well."""
-    by_type = {one.type: one for one in conditions}
+    by_type = {condition.type: condition for condition in conditions}
     worse = (
-        *(one for one in conditions if one.type == "Ready" and one.status != "True"),
-        *(one for one in conditions if one.type == "Drifted" and one.status == "True"),
+        *(condition for condition in conditions if condition.type == "Ready" and condition.status != "True"),
+        *(condition for condition in conditions if condition.type == "Drifted" and condition.status == "True"),
         *(by_type[name] for name in ("MaintenanceHealthy", "ImportsHealthy", "CredentialsAvailable") if _is_bad(by_type, name)),
     )
     return cut_message(" ".join(worse[0].message.split()), SENTENCE) if worse else ""
@@ -208,20 +208,20 @@ def _is_bad(by_type: Mapping[str, Condition], name: str) -> bool:
 
 
 def _realm(
-    resource: CachedResource, seen: RealmDescription, former: Mapping[str, Any], secret: SecretSeen | UnreadState, now: Micros
+    resource: CachedResource, realm: RealmDescription, former: Mapping[str, Any], secret: SecretSeen | UnreadState, now: Micros
 ) -> dict[str, Any]:
-    key = f"{seen.key:016x}"
+    key = f"{realm.key:016x}"
     if former.get("realmKey") != key:
         former = {}  # an earlier realm of the same id
     shown: dict[str, Any] = {
-        "state": str(seen.state),
+        "state": str(realm.state),
         "realmKey": key,
-        "tasks": _tasks(seen.tasks, now),
-        "maintenance": _maintenance(seen, former),
+        "tasks": _tasks(realm.tasks, now),
+        "maintenance": _maintenance(realm, former),
     }
-    if seen.catalogs is not None and seen.tables is not None:
-        shown |= {"catalogs": seen.catalogs, "tables": seen.tables}
-    if purge := _purge(resource, seen):
+    if realm.catalogs is not None and realm.tables is not None:
+        shown |= {"catalogs": realm.catalogs, "tables": realm.tables}
+    if purge := _purge(resource, realm):
         shown["purge"] = purge
     if isinstance(secret, UnreadState):
         shown |= _as_before(former, ("credentialsSecret",))
@@ -230,17 +230,17 @@ def _realm(
     return shown
 
 
-def _maintenance(seen: RealmDescription, former: Mapping[str, Any]) -> dict[str, Any]:
+def _maintenance(realm: RealmDescription, former: Mapping[str, Any]) -> dict[str, Any]:
     """The last garbage collection, and the next one."""
-    shown: dict[str, Any] = {"suspended": seen.is_suspended}
-    is_waiting = all(task.state is TaskState.WAITING for task in seen.tasks if task.due == seen.next_collection)
-    if seen.next_collection is not None and is_waiting:
-        shown["nextTime"] = as_text(seen.next_collection)
+    shown: dict[str, Any] = {"suspended": realm.is_suspended}
+    is_waiting = all(task.state is TaskState.WAITING for task in realm.tasks if task.due == realm.next_collection)
+    if realm.next_collection is not None and is_waiting:
+        shown["nextTime"] = as_text(realm.next_collection)
     before = former.get("maintenance")
-    success = as_text(seen.last_success) if seen.last_success else _known(before, "lastSuccessTime")
+    success = as_text(realm.last_success) if realm.last_success else _known(before, "lastSuccessTime")
     if success:
         shown["lastSuccessTime"] = success
-    last = seen.last_collection
+    last = realm.last_collection
     if last is None or last.finished is None:
         return {**_known_all(before, ("lastTime", "lastResult", "lastTask", "objectsDeleted", "bytesReclaimed")), **shown}
     shown |= {"lastTime": as_text(last.finished), "lastResult": _RESULTS[last.state], "lastTask": last.id}
@@ -249,57 +249,57 @@ def _maintenance(seen: RealmDescription, former: Mapping[str, Any]) -> dict[str,
     return shown
 
 
-def _purge(resource: CachedResource, seen: RealmDescription) -> dict[str, Any]:
+def _purge(resource: CachedResource, realm: RealmDescription) -> dict[str, Any]:
     """The progress of the purge, once one was requested."""
-    is_going = seen.state in (RealmState.PURGING, RealmState.PURGED)
+    is_going = realm.state in (RealmState.PURGING, RealmState.PURGED)
     if not is_going and not (resource.is_deleted and resource.spec.get("deletionPolicy") == "Purge"):
         return {}
     shown: dict[str, Any] = {}
-    if seen.hold_until is not None:
-        shown["holdUntil"] = as_text(seen.hold_until)
-    if seen.purge is not None and is_going:
-        is_done = seen.purge.state is TaskState.SUCCEEDED
-        shown["rowsDeleted"] = _count(seen.purge, "rowsDeleted") if is_done else seen.purge.done
-        if is_done or (seen.purge.total and seen.purge.total >= seen.purge.done):
-            shown["rowsRemaining"] = 0 if is_done else (seen.purge.total or 0) - seen.purge.done
+    if realm.hold_until is not None:
+        shown["holdUntil"] = as_text(realm.hold_until)
+    if realm.purge is not None and is_going:
+        is_done = realm.purge.state is TaskState.SUCCEEDED
+        shown["rowsDeleted"] = _count(realm.purge, "rowsDeleted") if is_done else realm.purge.done
+        if is_done or (realm.purge.total and realm.purge.total >= realm.purge.done):
+            shown["rowsRemaining"] = 0 if is_done else (realm.purge.total or 0) - realm.purge.done
     return shown
 
 
-def _catalog(resource: CachedResource, seen: CatalogDescription | None, now: Micros) -> dict[str, Any]:
-    shown: dict[str, Any] = {"state": _catalog_state(resource, seen), "imports": []}
-    if seen is not None:
+def _catalog(resource: CachedResource, catalog: CatalogDescription | None, now: Micros) -> dict[str, Any]:
+    shown: dict[str, Any] = {"state": _catalog_state(resource, catalog), "imports": []}
+    if catalog is not None:
         shown |= {
-            "catalogId": seen.id,
-            "tables": seen.tables,
-            "namespaces": seen.namespaces,
-            "imports": [_import(one, now) for one in seen.imports[:IMPORTS_SHOWN]],
+            "catalogId": catalog.id,
+            "tables": catalog.tables,
+            "namespaces": catalog.namespaces,
+            "imports": [_import(entry, now) for entry in catalog.imports[:IMPORTS_SHOWN]],
         }
     return shown
 
 
-def _catalog_state(resource: CachedResource, seen: CatalogDescription | None) -> str:
+def _catalog_state(resource: CachedResource, catalog: CatalogDescription | None) -> str:
     if resource.is_deleted:
         return "DELETING"
-    return "ACTIVE" if seen is not None and seen.state is CatalogState.ACTIVE else "PENDING"
+    return "ACTIVE" if catalog is not None and catalog.state is CatalogState.ACTIVE else "PENDING"
 
 
-def _import(one: ImportDescription, now: Micros) -> dict[str, Any]:
-    task = one.active or one.last
-    shown: dict[str, Any] = {"name": one.name, "mode": one.mode}
+def _import(entry: ImportDescription, now: Micros) -> dict[str, Any]:
+    task = entry.active or entry.last
+    shown: dict[str, Any] = {"name": entry.name, "mode": entry.mode}
     if task is not None:
         shown |= {"state": str(task.state), "task": task.id, **_progress(task), **_told_of(task, now)}
-    if one.next is not None:
-        shown["nextTime"] = as_text(one.next)
-    if one.last is not None and one.last.finished is not None:
-        shown |= {"lastTime": as_text(one.last.finished), "lastResult": _RESULTS[one.last.state]}
-    return shown if one.succeeded is None else {**shown, **_import_counts(one, one.succeeded)}
+    if entry.next is not None:
+        shown["nextTime"] = as_text(entry.next)
+    if entry.last is not None and entry.last.finished is not None:
+        shown |= {"lastTime": as_text(entry.last.finished), "lastResult": _RESULTS[entry.last.state]}
+    return shown if entry.succeeded is None else {**shown, **_import_counts(entry, entry.succeeded)}
 
 
-def _import_counts(one: ImportDescription, run: TaskDescription) -> dict[str, Any]:
+def _import_counts(entry: ImportDescription, run: TaskDescription) -> dict[str, Any]:
     """The result of the last successful run; a later failure leaves it unchanged."""
     counts = {name: _count(run, name) for name in ("surveyed", "imported", "updated", "unchanged")}
     counts |= {name: count for name in ("gone", "dropped") if (count := _count(run, name))}
-    shown: dict[str, Any] = {"run": run.id, **counts, "quarantined": quarantined(one)}
+    shown: dict[str, Any] = {"run": run.id, **counts, "quarantined": quarantined(entry)}
     if codes := _quarantine_codes(run):
         shown["quarantineCodes"] = codes
     commits = run.outcome.get("commits")
@@ -311,8 +311,8 @@ def _import_counts(one: ImportDescription, run: TaskDescription) -> dict[str, An
 
 def _quarantine_codes(run: TaskDescription) -> list[dict[str, Any]]:
     """The number of tables that were left alone by reason, the most frequent first; the rest are counted together."""
-    found = run.outcome.get("quarantined")
-    codes = found.get("codes") if isinstance(found, Mapping) else None
+    quarantined_tables = run.outcome.get("quarantined")
+    codes = quarantined_tables.get("codes") if isinstance(quarantined_tables, Mapping) else None
     if not isinstance(codes, Mapping):
         return []
     counted = sorted(codes.items(), key=lambda pair: (-pair[1], pair[0]))
@@ -328,8 +328,8 @@ def _maintenance_times(realm: CachedResource | None, former: Mapping[str, Any]) 
     """The maintenance times of the realm, because garbage is collected realm by realm."""
     if realm is None:
         return _as_before(former, ("lastMaintenanceTime", "nextMaintenanceTime"))
-    found = realm.status.get("maintenance")
-    times = {"lastMaintenanceTime": _known(found, "lastTime"), "nextMaintenanceTime": _known(found, "nextTime")}
+    maintenance = realm.status.get("maintenance")
+    times = {"lastMaintenanceTime": _known(maintenance, "lastTime"), "nextMaintenanceTime": _known(maintenance, "nextTime")}
     return {name: time for name, time in times.items() if time}
 
 
@@ -368,13 +368,13 @@ def _told_of(task: TaskDescription, now: Micros) -> dict[str, str]:
 
 
 def _count(task: TaskDescription, name: str) -> int:
-    found = task.outcome.get(name)
-    return found if isinstance(found, int) and not isinstance(found, bool) else 0
+    count = task.outcome.get(name)
+    return count if isinstance(count, int) and not isinstance(count, bool) else 0
 
 
 def _known(value: object, name: str) -> str:
-    found = value.get(name) if isinstance(value, dict) else None
-    return found if isinstance(found, str) else ""
+    text = value.get(name) if isinstance(value, dict) else None
+    return text if isinstance(text, str) else ""
 
 
 def _known_all(value: object, names: Iterable[str]) -> dict[str, Any]:
@@ -386,10 +386,10 @@ def _token(resource: CachedResource) -> str | None:
     if not text:
         return None
     try:
-        found = json.loads(text)
+        question = json.loads(text)
     except (ValueError, RecursionError):  # the latter: nested more deeply than anybody intends
-        found = None
-    token = found.get("token") if isinstance(found, dict) else None
+        question = None
+    token = question.get("token") if isinstance(question, dict) else None
     if isinstance(token, str) and 0 < len(token) <= TOKEN_LIMIT and not _HALF_CHARACTER.search(token):
         return token
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()

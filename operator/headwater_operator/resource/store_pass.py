@@ -123,17 +123,17 @@ class RealmPass:
 
     def read_status(self, resource: CachedResource, acted: PassResult) -> ObservedStatus:
         realm_id = realm_id_of(resource)
-        outcome, seen, is_away = _seen(acted, lambda: describe_realm(self.store, realm_id, counts=self.counts))
+        outcome, realm, is_away = _seen(acted, lambda: describe_realm(self.store, realm_id, counts=self.counts))
         is_foreign = _is_foreign(outcome)
-        if isinstance(seen, RealmDescription) and not is_foreign and seen.manager != _manager(self.cluster, resource):
-            seen = None  # the pass ended too early to find out: another's realm concerns nobody else
-        is_own = isinstance(seen, RealmDescription) and not is_foreign
+        if isinstance(realm, RealmDescription) and not is_foreign and realm.manager != _manager(self.cluster, resource):
+            realm = None  # the pass ended too early to find out: another's realm concerns nobody else
+        is_own = isinstance(realm, RealmDescription) and not is_foreign
         secret: SecretSeen | UnreadState = self._secret(resource, realm_id) if is_own else UNSEEN
         plan = _make_plan(resource, lambda body: self._preview(resource, body))
-        status = realm_status(resource, outcome, seen, now=self.store.clock.now(), secret=secret, plan=plan)
-        if not isinstance(seen, RealmDescription) or not is_own:
-            return ObservedStatus(outcome, status, (), seen is not UNSEEN, is_away)
-        return ObservedStatus(outcome, status, seen.tasks, True, realm=seen)
+        status = realm_status(resource, outcome, realm, now=self.store.clock.now(), secret=secret, plan=plan)
+        if not isinstance(realm, RealmDescription) or not is_own:
+            return ObservedStatus(outcome, status, (), realm is not UNSEEN, is_away)
+        return ObservedStatus(outcome, status, realm.tasks, True, realm=realm)
 
     def _made_nothing(self, resource: CachedResource) -> bool:
         """Whether the store is known to have no realm of this resource; then its spec does not matter."""
@@ -198,28 +198,28 @@ class CatalogPass:
         belonging = acted.belonging or _find_realm(resource, self.cache)
         name = str(resource.spec.get("name") or resource.name)
         realm_id = belonging.realm_id
-        outcome, seen, is_away = _seen(
+        outcome, catalog, is_away = _seen(
             acted, lambda: describe_catalog(self.store, realm_id, name, counts=self.counts) if realm_id is not None else None
         )
         is_foreign = _is_foreign(outcome)
-        if isinstance(seen, CatalogDescription) and not is_foreign and not self._is_own(resource, seen):
-            seen = None  # as with realms
+        if isinstance(catalog, CatalogDescription) and not is_foreign and not self._is_own(resource, catalog):
+            catalog = None  # as with realms
         status = catalog_status(
             resource,
             outcome,
-            seen,
+            catalog,
             now=self.store.clock.now(),
             realm=belonging.realm,
             realm_id=belonging.realm_id,
             plan=_make_plan(resource, lambda body: self._preview(resource, body, belonging)),
         )
-        if not isinstance(seen, CatalogDescription) or is_foreign:
-            return ObservedStatus(outcome, status, (), seen is not UNSEEN, is_away)
-        tasks = tuple(entry.active for entry in seen.imports if entry.active is not None)
-        return ObservedStatus(outcome, status, tasks, True, catalog=seen, realm_id=realm_id or "")
+        if not isinstance(catalog, CatalogDescription) or is_foreign:
+            return ObservedStatus(outcome, status, (), catalog is not UNSEEN, is_away)
+        tasks = tuple(entry.active for entry in catalog.imports if entry.active is not None)
+        return ObservedStatus(outcome, status, tasks, True, catalog=catalog, realm_id=realm_id or "")
 
-    def _is_own(self, resource: CachedResource, seen: CatalogDescription) -> bool:
-        return seen.manager is not None and _is_same(seen.manager, self.cluster, resource)
+    def _is_own(self, resource: CachedResource, catalog: CatalogDescription) -> bool:
+        return catalog.manager is not None and _is_same(catalog.manager, self.cluster, resource)
 
     def _read(self, body: dict[str, Any], belonging: Belonging) -> CatalogManifest:
         return cast(CatalogManifest, read_manifest(body, settings=self.settings, realm_id=belonging.realm_id))

@@ -54,7 +54,7 @@ class LookTimes:
         with self._lock:
             if not self._begun:
                 return None
-            key = min(self._begun, key=lambda one: self._begun[one])
+            key = min(self._begun, key=lambda begun: self._begun[begun])
             return key, self._clock.monotonic() - self._begun[key]
 
 
@@ -89,14 +89,14 @@ class ProcessHealth:
 
     def ready(self) -> dict[str, str]:
         """Whether this process does its part: as a leader it has seen everything; as a standby it could take over at any time."""
-        found = {"process": "it is stopping" if self.is_stopping else ""}
+        findings = {"process": "it is stopping" if self.is_stopping else ""}
         if self.watches is not None:
             lists = "" if self.watches.is_listed else "not everything that there is was listed yet"
-            return found | {"lead": "" if self.lead.is_held else "the Lease is not held", "lists": lists}
-        seen = self.lead.seen_seconds_ago
-        lease = "" if seen <= LEASE_SECONDS else f"the Lease was not read {_since(seen)}"
+            return findings | {"lead": "" if self.lead.is_held else "the Lease is not held", "lists": lists}
+        age = self.lead.seen_seconds_ago
+        lease = "" if age <= LEASE_SECONDS else f"the Lease was not read {_since(age)}"
         store = "" if self.has_met_store else "the store has not answered yet"
-        return found | {"Lease": lease, "store": store}
+        return findings | {"Lease": lease, "store": store}
 
     def _silence(self, kind: str) -> str:
         assert self.watches is not None

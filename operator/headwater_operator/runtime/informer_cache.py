@@ -154,18 +154,18 @@ class CachedResource:
         if former is None or former.uid != self.uid:
             return ResourceChange.NEW
         before = (former.packed_labels, former.packed_annotations)
-        found = ResourceChange.NOTHING
+        change = ResourceChange.NOTHING
         if former.generation != self.generation or former.packed_spec != self.packed_spec:
-            found |= ResourceChange.SPEC
+            change |= ResourceChange.SPEC
         if before != (self.packed_labels, self.packed_annotations):
-            found |= ResourceChange.METADATA
+            change |= ResourceChange.METADATA
         if former.finalizers != self.finalizers:
-            found |= ResourceChange.FINALIZERS
+            change |= ResourceChange.FINALIZERS
         if former.deleted != self.deleted:
-            found |= ResourceChange.DELETION
+            change |= ResourceChange.DELETION
         if former.packed_status != self.packed_status:
-            found |= ResourceChange.STATUS
-        return found
+            change |= ResourceChange.STATUS
+        return change
 
 
 class ResourceCache:
@@ -184,26 +184,26 @@ class ResourceCache:
                       a later event that is older than the stored state is ignored
         returns       the changes
         """
-        seen = CachedResource.from_body(body)
+        resource = CachedResource.from_body(body)
         with self._lock:
-            former = self._resources.get(seen.key)
+            former = self._resources.get(resource.key)
             if event == DELETED_EVENT:
-                return self._leave(seen, former)
-            if event is not None and _is_older(seen, former):
+                return self._leave(resource, former)
+            if event is not None and _is_older(resource, former):
                 return ResourceChange.NOTHING
-            self._put(seen)
-            return self._without_own(seen, seen.change_since(former))
+            self._put(resource)
+            return self._without_own(resource, resource.change_since(former))
 
     def learn(self, body: Mapping[str, Any]) -> ResourceChange:
         """Store the answer to an own write. Returns the changes of others that came with it, except for the status."""
-        seen = CachedResource.from_body(body)
+        resource = CachedResource.from_body(body)
         with self._lock:
-            former = self._resources.get(seen.key)
-            if former is None or former.uid != seen.uid or _is_older(seen, former):
+            former = self._resources.get(resource.key)
+            if former is None or former.uid != resource.uid or _is_older(resource, former):
                 return ResourceChange.NOTHING  # it was deleted or recreated while the answer was under way
-            self._put(seen)
-            self._written[seen.key] = _digest(seen.packed_status)
-            return seen.change_since(former) & ~ResourceChange.STATUS
+            self._put(resource)
+            self._written[resource.key] = _digest(resource.packed_status)
+            return resource.change_since(former) & ~ResourceChange.STATUS
 
     def expect(self, key: ResourceKey, status: Mapping[str, Any]) -> None:
         """Announce a status that is about to be written: its return by the watch is no change."""
@@ -213,11 +213,11 @@ class ResourceCache:
 
     def replace_all(self, kind: str, bodies: Iterable[Mapping[str, Any]]) -> dict[ResourceKey, ResourceChange]:
         """Store a list of all resources of a kind: what is missing in it was deleted. Returns the changes, where there are any."""
-        seen = {resource.key: resource for resource in map(CachedResource.from_body, bodies)}
+        listed = {resource.key: resource for resource in map(CachedResource.from_body, bodies)}
         with self._lock:
-            gone = [held for key, held in self._resources.items() if key.kind == kind and key not in seen]
+            gone = [held for key, held in self._resources.items() if key.kind == kind and key not in listed]
             changes = {held.key: self._leave(held, held) for held in gone}
-            for key, resource in seen.items():
+            for key, resource in listed.items():
                 former = self._resources.get(key)
                 self._put(resource)
                 changes[key] = self._without_own(resource, resource.change_since(former))
@@ -259,19 +259,19 @@ class ResourceCache:
             held = list(self._resources.values())
         return dict(Counter((resource.kind, *pair) for resource in held for pair in resource.standing))
 
-    def _put(self, seen: CachedResource) -> None:
-        former = self._resources.get(seen.key)
-        if former is not None and former.realm != seen.realm:
+    def _put(self, resource: CachedResource) -> None:
+        former = self._resources.get(resource.key)
+        if former is not None and former.realm != resource.realm:
             self._unlink(former)
-        if former is not None and former.uid != seen.uid:
-            self._written.pop(seen.key, None)
-        kept = seen if former is None else _sharing(seen, former)
+        if former is not None and former.uid != resource.uid:
+            self._written.pop(resource.key, None)
+        kept = resource if former is None else _sharing(resource, former)
         self._resources[kept.key] = kept
         if kept.realm:
             self._catalogs.setdefault((kept.namespace, kept.realm), set()).add(kept.key)
 
-    def _leave(self, seen: CachedResource, former: CachedResource | None) -> ResourceChange:
-        if former is None or former.uid != seen.uid:
+    def _leave(self, resource: CachedResource, former: CachedResource | None) -> ResourceChange:
+        if former is None or former.uid != resource.uid:
             # it was deleted before, or the event about an earlier resource of this name came late
             return ResourceChange.NOTHING
         del self._resources[former.key]
@@ -286,32 +286,34 @@ class ResourceCache:
             if not siblings:
                 del self._catalogs[place]
 
-    def _without_own(self, seen: CachedResource, change: ResourceChange) -> ResourceChange:
-        is_own = self._written.get(seen.key) == _digest(seen.packed_status)
+    def _without_own(self, resource: CachedResource, change: ResourceChange) -> ResourceChange:
+        is_own = self._written.get(resource.key) == _digest(resource.packed_status)
         return change & ~ResourceChange.STATUS if is_own else change
 
 
-def _is_older(seen: CachedResource, held: CachedResource | None) -> bool:
+def _is_older(resource: CachedResource, held: CachedResource | None) -> bool:
     """Whether a state is older. Versions are compared as numbers, as Kubernetes permits; without numbers nothing is older."""
-    if held is None or held.uid != seen.uid:
+    if held is None or held.uid != resource.uid:
         return False
-    versions = (seen.resource_version, held.resource_version)
+    versions = (resource.resource_version, held.resource_version)
     return all(version.isdecimal() for version in versions) and int(versions[0]) < int(versions[1])
 
 
-def _sharing(seen: CachedResource, former: CachedResource) -> CachedResource:
+def _sharing(resource: CachedResource, former: CachedResource) -> CachedResource:
     """Share the former entry's values where they are equal: most events change only the status."""
     same = {
         name: getattr(former, name)
         for name in ("key", "uid", "created", "packed_labels", "packed_annotations", "packed_spec", "packed_status")
-        if getattr(former, name) == getattr(seen, name)
+        if getattr(former, name) == getattr(resource, name)
     }
-    return replace(seen, **same)
+    return replace(resource, **same)
 
 
 def _standing(status: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    found = status.get("conditions") or ()
-    return tuple((str(one.get("type")), str(one.get("status"))) for one in found if isinstance(one, dict))
+    conditions = status.get("conditions") or ()
+    return tuple(
+        (str(condition.get("type")), str(condition.get("status"))) for condition in conditions if isinstance(condition, dict)
+    )
 
 
 def _packed(value: Mapping[str, Any] | None) -> bytes:

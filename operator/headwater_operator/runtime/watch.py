@@ -349,7 +349,7 @@ async def _end_soon(operator: asyncio.Task[None]) -> None:
 def _looks_settled(body: dict[str, Any]) -> bool:
     """Whether its last status says that this generation of it is as declared."""
     metadata, status = body["metadata"], body.get("status") or {}
-    conditions = {one.get("type"): one.get("status") for one in status.get("conditions") or ()}
+    conditions = {condition.get("type"): condition.get("status") for condition in status.get("conditions") or ()}
     is_seen = status.get("observedGeneration") == metadata.get("generation") and not metadata.get("deletionTimestamp")
     return bool(is_seen and conditions.get("Ready") == "True")
 
@@ -365,15 +365,15 @@ class _Login:
         if self._is_again:
             self._connection.renew(self._connection.headers())
         self._is_again = True
-        found = self._connection.credentials()
+        credentials = self._connection.credentials()
         return kopf.ConnectionInfo(
-            server=found.server,
-            ca_path=found.authority_file,
-            insecure=found.is_insecure,
-            scheme=found.scheme or None,
-            token=found.token or None,
-            certificate_path=found.certificate_file,
-            private_key_path=found.key_file,
-            proxy_url=found.proxy,
+            server=credentials.server,
+            ca_path=credentials.authority_file,
+            insecure=credentials.is_insecure,
+            scheme=credentials.scheme or None,
+            token=credentials.token or None,
+            certificate_path=credentials.certificate_file,
+            private_key_path=credentials.key_file,
+            proxy_url=credentials.proxy,
             trust_env=settings.networking.trust_env,
         )
