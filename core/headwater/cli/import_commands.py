@@ -24,7 +24,7 @@ from headwater.cli.command_options import (
     person,
     prints,
 )
-from headwater.cli.html_report import ImportGatherer, import_page
+from headwater.cli.html_report import ImportGatherer
 from headwater.cli.local_run import other_task_error, run_or_detach
 from headwater.cli.output_files import replacing
 from headwater.clock import as_text
@@ -298,8 +298,7 @@ def _writing(file: Path, catalog: str, about: Sequence[str], store: Store) -> It
             return
         gatherer = ImportGatherer()
         yield gatherer.add
-        page = import_page(gatherer.figures(catalog, about, now=store.clock.now()))
-        part.write_text(page, encoding="utf-8")
+        part.write_text(gatherer.page(catalog, about, now=store.clock.now()), encoding="utf-8")
 
 
 def _check_kind(file: Path) -> None:

@@ -72,20 +72,20 @@ class Chart:
 
 def column_chart(title: str, about: str, series: Sequence[Series], labels: Sequence[str], *, text: Text) -> Chart:
     """Stacked columns, one for each label, the first series at the bottom."""
-    totals = [sum(values) for values in zip(*(one.values for one in series), strict=True)]
+    totals = [sum(values) for values in zip(*(part.values for part in series), strict=True)]
     ticks, top = _ticks(max(totals, default=0.0), text)
     step = (_WIDTH - _LEFT - _RIGHT) / max(len(labels), 1)
     width, bottom = min(step * 0.72, _WIDEST), _TOP + _PLOT
     bars = []
     for at, label in enumerate(labels):
         reached = 0.0
-        for one in series:
-            value = one.values[at]
+        for part in series:
+            value = part.values[at]
             if value > 0:
                 height = value / top * _PLOT
                 y = bottom - (reached + value) / top * _PLOT
                 x = _LEFT + at * step + (step - width) / 2
-                bars.append(_bar(x, y, width, height, one.css, f"{label}: {one.name} {text(value)}"))
+                bars.append(_bar(x, y, width, height, part.css, f"{label}: {part.name} {text(value)}"))
                 reached += value
     every = max(-(-len(labels) // _LABELS), 1)
     shown = [
@@ -99,17 +99,17 @@ def column_chart(title: str, about: str, series: Sequence[Series], labels: Seque
 
 def bar_chart(title: str, about: str, series: Sequence[Series], labels: Sequence[str], *, text: Text) -> Chart:
     """Stacked rows, one for each label, the first series at the left; each ends with its total."""
-    totals = [sum(values) for values in zip(*(one.values for one in series), strict=True)]
+    totals = [sum(values) for values in zip(*(part.values for part in series), strict=True)]
     ticks, top = _ticks(max(totals, default=0.0), text)
     plot, height = _WIDTH - _NAMES - _LEFT - _RIGHT, len(labels) * (_ROW + _ROW_GAP)
     bars, shown, sums = [], [], []
     for at, label in enumerate(labels):
         reached, y = 0.0, _TOP + at * (_ROW + _ROW_GAP)
-        for one in series:
-            value = one.values[at]
+        for part in series:
+            value = part.values[at]
             if value > 0:
                 x = _NAMES + reached / top * plot
-                bars.append(_bar(x, y, value / top * plot, _ROW, one.css, f"{label}: {one.name} {text(value)}"))
+                bars.append(_bar(x, y, value / top * plot, _ROW, part.css, f"{label}: {part.name} {text(value)}"))
                 reached += value
         shown.append(Label(_NAMES - 8, y + _ROW - 5, _short(label)))
         sums.append(Label(round(_NAMES + reached / top * plot + 6, 1), y + _ROW - 5, text(totals[at])))
@@ -162,7 +162,7 @@ def _ticks(most: float, text: Text) -> tuple[list[float], float]:
 
 
 def _legend(series: Sequence[Series]) -> list[tuple[str, str]]:
-    return [(one.name, one.css) for one in series if any(value > 0 for value in one.values)]
+    return [(part.name, part.css) for part in series if any(value > 0 for value in part.values)]
 
 
 def _short(label: str) -> str:

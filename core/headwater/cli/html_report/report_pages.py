@@ -1,4 +1,4 @@
-"""The figures of report pages, computed from run records and from the rows of an import report. Pure.
+"""The HTML pages of maintenance and of an import: their figures, from run records and rows of a report, in a template.
 
 A count that a record lacks is zero, because older releases wrote fewer counts.
 """
@@ -8,7 +8,10 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.resources import files
 from typing import Any
+
+import jinja2
 
 from headwater.catalogs import ReportRow
 from headwater.cli.html_report.svg_charts import (
@@ -40,54 +43,34 @@ class Tile:
     tone: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class RunRow:
-    """One line of the table."""
+def report_page(runs: Sequence[Run], *, store: str, now: Micros) -> str:
+    """Render one HTML page with charts of runs, given newest first. It loads no other file.
 
-    started: str
-    kind: str
-    realm: str
-    subject: str
-    took: str
-    scanned: str
-    garbage: str
-    deleted: str
-    freed: str
-    marks: str
-    filter: str
-    notes: Sequence[str]
-    error: str
-
-
-@dataclass(frozen=True, slots=True)
-class RealmFigures:
-    realm: str
-    tiles: Sequence[Tile]
-    charts: Sequence[Chart]
-
-
-@dataclass(frozen=True, slots=True)
-class ReportFigures:
-    """The content of a maintenance report."""
-
-    store: str
-    made: str
-    tiles: Sequence[Tile]
-    realms: Sequence[RealmFigures]
-    runs: Sequence[RunRow]
-
-
-def report_figures_of(runs: Sequence[Run], *, store: str, now: Micros) -> ReportFigures:
-    """Compute the figures of runs, given newest first. ``store`` is shown as given, so it must hold no secrets."""
+    store         how the page names the store; without secrets
+    """
     collections = [run for run in reversed(runs) if run.kind == COLLECT]
     realms = sorted({run.realm for run in collections})
-    return ReportFigures(
+    return _render(
+        "report.html.jinja",
         store=store,
         made=as_text(now),
         tiles=_tiles(runs),
         realms=[_realm(realm, [run for run in collections if run.realm == realm]) for realm in realms],
         runs=[_row(run) for run in runs],
     )
+
+
+def _render(template: str, **page: Any) -> str:
+    """Fill a template. Everything that comes from a store is escaped."""
+    environment = jinja2.Environment(
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        loader=jinja2.FunctionLoader(lambda part: files(__package__).joinpath(part).read_text(encoding="utf-8")),
+    )
+    return environment.get_template(template).render(page=page)
 
 
 def _tiles(runs: Sequence[Run]) -> list[Tile]:
@@ -106,7 +89,7 @@ def _tiles(runs: Sequence[Run]) -> list[Tile]:
     ]
 
 
-def _realm(realm: str, runs: Sequence[Run]) -> RealmFigures:
+def _realm(realm: str, runs: Sequence[Run]) -> dict[str, Any]:
     """Compute the charts of one realm's collections, given oldest first."""
     done = [run for run in runs if not run.error][-_COLUMNS:]
     shown = runs[-_COLUMNS:]
@@ -124,7 +107,7 @@ def _realm(realm: str, runs: Sequence[Run]) -> RealmFigures:
     charts = [_kept(done), _garbage(done), _durations(shown)]
     if last is not None:
         charts += [_types(last), *_freed(done)]
-    return RealmFigures(realm, tiles, [chart for chart in charts if chart.bars])
+    return {"realm": realm, "tiles": tiles, "charts": [chart for chart in charts if chart.bars]}
 
 
 def _kept(runs: Sequence[Run]) -> Chart:
@@ -143,7 +126,7 @@ def _garbage(runs: Sequence[Run]) -> Chart:
 
 def _durations(runs: Sequence[Run]) -> Chart:
     phases = [[_table(run, "seconds").get(name, 0) for run in runs] for name in _PHASES]
-    rest = [max(_seconds(run) - sum(one[at] for one in phases[:4]), 0) for at, run in enumerate(runs)]
+    rest = [max(_seconds(run) - sum(phase[at] for phase in phases[:4]), 0) for at, run in enumerate(runs)]
     within = [max(sweep - delete, 0) for sweep, delete in zip(phases[3], phases[4], strict=True)]
     shown = dict(zip(_PHASES, [*phases[:3], within, phases[4]], strict=True)) | {"other": rest}
     series = [Series(name, f"p-{name}", values) for name, values in shown.items()]
@@ -165,8 +148,8 @@ def _freed(runs: Sequence[Run]) -> list[Chart]:
     """Chart the freed bytes by type over all runs; older releases did not record them."""
     total: dict[str, float] = {}
     for run in runs:
-        for kind, told in _tables(run, "deletedTypes").items():
-            total[kind] = total.get(kind, 0) + told.get("bytes", 0)
+        for kind, counts in _tables(run, "deletedTypes").items():
+            total[kind] = total.get(kind, 0) + counts.get("bytes", 0)
     largest = [kind for kind in sorted(total, key=lambda kind: (-total[kind], kind)) if total[kind]][:_TYPES]
     if not largest:
         return []
@@ -182,31 +165,33 @@ def _freed(runs: Sequence[Run]) -> list[Chart]:
     ]
 
 
-def _row(run: Run) -> RunRow:
+def _row(run: Run) -> dict[str, Any]:
+    """One line of the table."""
+
     def shown(name: str, text: Any = chart_count_text) -> str:
         return text(_number(run, name)) if name in run.counts else ""
 
     size = _number(run, "filterBytes")
-    return RunRow(
-        started=as_text(run.started)[:19].replace("T", " "),
-        kind=run.kind,
-        realm=run.realm,
-        subject=run.subject,
-        took=seconds_text(_seconds(run)),
-        scanned=shown("scanned"),
-        garbage=shown("garbage"),
-        deleted=shown("deleted") or shown("rowsDeleted"),
-        freed=shown("deletedBytes", chart_bytes_text),
-        marks=shown("marks"),
-        filter=f"{chart_bytes_text(size)}, fpp {float(run.counts.get('filterFpp', 0)):.1e}" if size else "",
-        notes=run.notes,
-        error=run.error,
-    )
+    return {
+        "started": as_text(run.started)[:19].replace("T", " "),
+        "kind": run.kind,
+        "realm": run.realm,
+        "subject": run.subject,
+        "took": seconds_text(_seconds(run)),
+        "scanned": shown("scanned"),
+        "garbage": shown("garbage"),
+        "deleted": shown("deleted") or shown("rowsDeleted"),
+        "freed": shown("deletedBytes", chart_bytes_text),
+        "marks": shown("marks"),
+        "filter": f"{chart_bytes_text(size)}, fpp {float(run.counts.get('filterFpp', 0)):.1e}" if size else "",
+        "notes": run.notes,
+        "error": run.error,
+    }
 
 
 def _reasons(runs: Sequence[Run]) -> list[str]:
-    told = (name for run in runs for name in _table(run, "kept"))
-    return list(dict.fromkeys([*_REASONS, *told]))
+    recorded = (name for run in runs for name in _table(run, "kept"))
+    return list(dict.fromkeys([*_REASONS, *recorded]))
 
 
 def _css(reason: str) -> str:
@@ -234,38 +219,18 @@ def _table(run: Run, name: str) -> dict[str, float]:
 
 def _tables(run: Run, name: str) -> dict[str, dict[str, float]]:
     value = run.counts.get(name)
-    told = value.items() if isinstance(value, Mapping) else ()
-    return {str(key): _numbers(one) for key, one in told if isinstance(one, Mapping)}
+    entries = value.items() if isinstance(value, Mapping) else ()
+    return {str(key): _numbers(counts) for key, counts in entries if isinstance(counts, Mapping)}
 
 
 def _numbers(value: Mapping[str, Any]) -> dict[str, float]:
-    return {str(name): one for name, one in value.items() if isinstance(one, int | float) and not isinstance(one, bool)}
+    return {str(key): count for key, count in value.items() if isinstance(count, int | float) and not isinstance(count, bool)}
 
 
 _OUTCOMES = ("imported", "updated", "unchanged", "quarantined")
 _GONE = ("gone", "dropped")
 _NAMESPACES = 12
 _NO_NAMESPACE = "(none)"
-
-
-@dataclass(frozen=True, slots=True)
-class LeftOut:
-    """One line of the list of quarantined tables."""
-
-    table: str
-    code: str
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
-class ImportFigures:
-    """The content of an import report. ``about`` names the realm, the import and its time."""
-
-    title: str
-    about: Sequence[str]
-    tiles: Sequence[Tile]
-    charts: Sequence[Chart]
-    left_out: Sequence[LeftOut]
 
 
 class ImportGatherer:
@@ -278,12 +243,12 @@ class ImportGatherer:
         self._versions: Counter[str] = Counter()
         self._namespaces: dict[str, Counter[str]] = defaultdict(Counter)
         self._commits: set[str] = set()
-        self._left_out: list[LeftOut] = []
+        self._left_out: list[dict[str, str]] = []
 
     def add(self, row: ReportRow) -> None:
         self._done[row.outcome] += 1
         if row.outcome in _GONE:
-            self._left_out.append(LeftOut(".".join(row.key), row.outcome, row.message))
+            self._leave_out(".".join(row.key), row.outcome, row.message)
             return
         self._namespaces[row.key[0] if len(row.key) > 1 else _NO_NAMESPACE][row.outcome] += 1
         if row.commit:
@@ -293,12 +258,25 @@ class ImportGatherer:
             self._versions[f"{row.kind} {row.version}"] += 1
         if row.code:
             self._codes[row.code] += 1
-            self._left_out.append(LeftOut(".".join(row.key) or row.directory, row.code, row.message))
+            self._leave_out(".".join(row.key) or row.directory, row.code, row.message)
 
-    def figures(self, catalog: str, about: Sequence[str], *, now: Micros) -> ImportFigures:
-        """about: the realm, the import and its time; now: the time of the page"""
-        told = [*about, f"page made {as_text(now)}"]
-        return ImportFigures(f"Import into {catalog}", told, self._tiles(), self._charts(), self._left_out)
+    def _leave_out(self, table: str, code: str, message: str) -> None:
+        self._left_out.append({"table": table, "code": code, "message": message})
+
+    def page(self, catalog: str, about: Sequence[str], *, now: Micros) -> str:
+        """Render one HTML page on the import, with every table that it left out. It loads no other file.
+
+        about         the realm, the import and its time
+        now           the time of the page
+        """
+        return _render(
+            "import.html.jinja",
+            title=f"Import into {catalog}",
+            about=[*about, f"page made {as_text(now)}"],
+            tiles=self._tiles(),
+            charts=self._charts(),
+            left_out=self._left_out,
+        )
 
     def _tiles(self) -> list[Tile]:
         left_out, gone = self._done["quarantined"], sum(self._done[name] for name in _GONE)
@@ -319,7 +297,7 @@ class ImportGatherer:
 
     def _charts(self) -> list[Chart]:
         largest = sorted(self._namespaces, key=lambda name: (-self._namespaces[name].total(), name))[:_NAMESPACES]
-        series = [Series(name, f"o-{name}", [self._namespaces[one][name] for one in largest]) for name in _OUTCOMES]
+        series = [Series(name, f"o-{name}", [self._namespaces[space][name] for space in largest]) for name in _OUTCOMES]
         more = len(self._namespaces) - len(largest)
         about = "What became of the tables of each namespace" + (f"; {more} smaller ones are not shown." if more > 0 else ".")
         charts = [
