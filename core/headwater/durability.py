@@ -1,12 +1,17 @@
-"""Makes new files and folders survive a power cut: syncing a file is not enough, because its name is stored in its folder."""
+"""Files and folders that are whole or absent, also after a power cut: syncing a file is not enough, for its folder stores its name."""
 
 from __future__ import annotations
 
 import errno
 import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["make_folder", "publish", "sync_folder"]
+from headwater.errors import RefusedError
+
+__all__ = ["make_folder", "publish", "replacing", "sync_folder", "temporary_file", "write_new"]
 
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS)
 """Errors of file systems that give a file only one name."""
@@ -47,3 +52,61 @@ def publish(temporary: Path, target: Path) -> None:
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target)) from fault
         temporary.replace(target)
     sync_folder(target.absolute().parent)
+
+
+@contextmanager
+def replacing(file: Path) -> Iterator[Path]:
+    """Yield a temporary path that replaces ``file`` at the end. Readers see the former file until then, never half of the new one.
+
+    raises        RefusedError when it cannot be written
+    """
+    try:
+        handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.", suffix=".part")
+        os.fchmod(handle, 0o644)
+        os.close(handle)
+        try:
+            yield Path(name)
+            Path(name).replace(file)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+    except OSError as fault:
+        raise RefusedError(f"{file} cannot be written: {fault.strerror or fault}") from fault
+
+
+def write_new(file: Path, content: bytes) -> None:
+    """Create a file that only its owner can read, atomically; it is on the disk before this returns.
+
+    A file with equal content is accepted: an earlier run wrote it and was interrupted afterwards.
+
+    raises        RefusedError when it cannot be written, and when a file of that name holds something else
+    """
+    try:
+        with temporary_file(file, content) as part:
+            try:
+                publish(part, file)
+            except FileExistsError as taken:
+                if file.read_bytes() != content:
+                    raise RefusedError(
+                        f"there is a file {str(file)!r} already: nothing is overwritten, name another place"
+                    ) from taken
+                sync_folder(file.absolute().parent)  # the command that wrote it may have ended before it did so
+    except OSError as fault:
+        raise RefusedError(f"{file} cannot be written: {fault.strerror or fault}") from fault
+
+
+@contextmanager
+def temporary_file(file: Path, content: bytes) -> Iterator[Path]:
+    """Yield a synced file with the content, which only its owner can read, in the folder of ``file``. It is removed afterwards.
+
+    raises        OSError
+    """
+    handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.", suffix=".part")
+    try:
+        with os.fdopen(handle, "wb") as part:
+            part.write(content)
+            part.flush()
+            os.fsync(handle)
+        yield Path(name)
+    finally:
+        Path(name).unlink(missing_ok=True)

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from headwater.cli.output_files import write_new
-from headwater.durability import make_folder
+from headwater.durability import make_folder, write_new
 from headwater.errors import RefusedError
 
 

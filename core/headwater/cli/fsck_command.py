@@ -10,8 +10,7 @@ import click
 
 from headwater.cli.cli_session import CliSession, ResultView, ViewField
 from headwater.cli.command_options import confirm_option, prints
-from headwater.cli.output_files import write_new
-from headwater.durability import make_folder
+from headwater.durability import make_folder, write_new
 from headwater.errors import RefusedError
 from headwater.exits import FINDINGS
 from headwater.fsck import FsckFinding, RepairStep, check_store, is_bad, plan_repairs, repair_realm

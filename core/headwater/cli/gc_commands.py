@@ -14,9 +14,9 @@ from headwater.cli.cli_session import CliSession, ResultView, ViewField, identif
 from headwater.cli.command_options import ID_OR_REF, NEW_FILE, TIME, detach_option, limit_option, prints, realm_argument
 from headwater.cli.html_report import report_page
 from headwater.cli.local_run import run_or_detach
-from headwater.cli.output_files import replacing
 from headwater.clock import Micros
 from headwater.console import count_text, option_group
+from headwater.durability import replacing
 from headwater.errors import NotFoundError
 from headwater.fsck.explanation import Explanation, explain
 from headwater.gc import check_collectable, collect_realm

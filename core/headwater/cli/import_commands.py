@@ -26,9 +26,9 @@ from headwater.cli.command_options import (
 )
 from headwater.cli.html_report import ImportGatherer
 from headwater.cli.local_run import other_task_error, run_or_detach
-from headwater.cli.output_files import replacing
 from headwater.clock import as_text
 from headwater.console import count_text
+from headwater.durability import replacing
 from headwater.errors import NotFoundError, RefusedError
 from headwater.exits import FINDINGS
 from headwater.iceberg import SurveyProgress, SurveyResult, SurveyScope, survey_in_process

@@ -5,12 +5,11 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import secrets
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
-from headwater.durability import sync_folder
+from headwater.durability import sync_folder, temporary_file
 from headwater.errors import CorruptionError, UnavailableError
 from headwater.realms import Credentials
 from headwater.store import RealmId
@@ -140,28 +139,16 @@ def write_once(file: Path, content: dict[str, str]) -> None:
     raises        OSError when it cannot be written
     """
     if not file.exists():
-        with _beside(file, content) as beside, contextlib.suppress(FileExistsError):
-            os.link(beside, file)  # unlike a rename, a link never replaces a file that another process created meanwhile
+        with temporary_file(file, _json(content)) as part, contextlib.suppress(FileExistsError):
+            os.link(part, file)  # unlike a rename, a link never replaces a file that another process created meanwhile
     sync_folder(file.absolute().parent)
 
 
 def _replace(file: Path, content: dict[str, str]) -> None:
-    with _beside(file, content) as beside:
-        beside.replace(file)
+    with temporary_file(file, _json(content)) as part:
+        part.replace(file)
     sync_folder(file.absolute().parent)
 
 
-@contextlib.contextmanager
-def _beside(file: Path, content: dict[str, str]) -> Iterator[Path]:
-    """A synced temporary file with the content, in the same folder; removed afterwards."""
-    beside = file.with_name(f".{file.name}.{secrets.token_hex(8)}")
-    try:
-        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as opened:
-            opened.write(json.dumps(content, indent=2) + "\n")
-            opened.flush()
-            os.fsync(descriptor)
-        yield beside
-    finally:
-        with contextlib.suppress(OSError):
-            beside.unlink()
+def _json(content: dict[str, str]) -> bytes:
+    return (json.dumps(content, indent=2) + "\n").encode()
