@@ -125,6 +125,7 @@ class ClusterSession(ConsoleSession):
     context: str | None = None
     kubeconfig: str | None = None
     named_namespace: str | None = None
+    _news = ""
 
     @cached_property
     def api(self) -> KubeApi:
@@ -149,6 +150,15 @@ class ClusterSession(ConsoleSession):
         """The Catalogs that name this Realm resource."""
         catalogs = self.api.list_resources(resource_path("Catalog", self.namespace, None))
         return [catalog for catalog in catalogs if realm_name_of(catalog) == realm]
+
+    def merge_patch(self, target: CommandTarget, patch: Mapping[str, Any]) -> None:
+        self.api.patch_resource(target.path(self.namespace), patch, kind="merge", manager=FIELD_MANAGER)
+
+    def say_news(self, line: str) -> None:
+        """Say a line, unless it is the news that was said last."""
+        if line != self._news:
+            self._news = line
+            self.say(line)
 
     def current_time(self) -> datetime:
         return datetime.now(UTC)

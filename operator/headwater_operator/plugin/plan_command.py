@@ -159,12 +159,11 @@ def _explain(target: CommandTarget, last: Mapping[str, Any], text: str, seconds:
 
 @contextmanager
 def _annotated(session: ClusterSession, target: CommandTarget, text: str) -> Iterator[None]:
-    path = target.path(session.namespace)
-    session.api.patch_resource(path, {"metadata": {"annotations": {PLAN: text}}}, kind="merge", manager=FIELD_MANAGER)
+    session.merge_patch(target, {"metadata": {"annotations": {PLAN: text}}})
     try:
         yield
     finally:
-        _tidy(session, path, text)
+        _tidy(session, target.path(session.namespace), text)
 
 
 def _tidy(session: ClusterSession, path: str, text: str) -> None:

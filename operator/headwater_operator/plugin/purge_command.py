@@ -11,7 +11,6 @@ from headwater.console import cell, count_text
 from headwater.errors import RefusedError, UnavailableError
 from headwater_operator.plugin.cluster_session import (
     CONFIRM_PURGE,
-    FIELD_MANAGER,
     REALM,
     ClusterSession,
     CommandTarget,
@@ -86,13 +85,13 @@ def _start(session: ClusterSession, realm: CommandTarget, resource: Mapping[str,
     """Announce the purge, then delete this very resource. After an interruption in between nothing is deleted, and the same command
     resumes.
     """
-    path, metadata = realm.path(session.namespace), resource["metadata"]
+    metadata = resource["metadata"]
     patch = {
         "metadata": {"resourceVersion": metadata["resourceVersion"], "annotations": {CONFIRM_PURGE: realm_id}},
         "spec": {"deletionPolicy": "Purge"},
     }
-    session.api.patch_resource(path, patch, kind="merge", manager=FIELD_MANAGER)
-    session.api.delete_resource(path, uid=metadata["uid"])
+    session.merge_patch(realm, patch)
+    session.api.delete_resource(realm.path(session.namespace), uid=metadata["uid"])
 
 
 def _cancel(session: ClusterSession, realm: CommandTarget, resource: Mapping[str, Any]) -> None:
@@ -104,7 +103,7 @@ def _cancel(session: ClusterSession, realm: CommandTarget, resource: Mapping[str
         "metadata": {"resourceVersion": metadata["resourceVersion"], "annotations": {CONFIRM_PURGE: None}},
         "spec": {"deletionPolicy": "Retain"},
     }
-    session.api.patch_resource(realm.path(session.namespace), patch, kind="merge", manager=FIELD_MANAGER)
+    session.merge_patch(realm, patch)
     if metadata.get("deletionTimestamp"):
         session.say(
             f"{realm}: the purge is called off; the resource goes, and the realm {realm_id} stays in the store. "
@@ -115,17 +114,11 @@ def _cancel(session: ClusterSession, realm: CommandTarget, resource: Mapping[str
 
 
 def _follow(session: ClusterSession, realm: CommandTarget, uid: str, seconds: float) -> None:
-    told = ""
-
     def look() -> bool | None:
-        nonlocal told
         resource = session.api.find_resource(realm.path(session.namespace))
         if resource is None or resource["metadata"]["uid"] != uid:
             return True
-        news = _news(resource)
-        if news != told:
-            told = news
-            session.say(news)
+        session.say_news(_news(resource))
         if resource.get("spec", {}).get("deletionPolicy") == "Retain":
             raise RefusedError(f"{realm}: the purge was called off")
         return None

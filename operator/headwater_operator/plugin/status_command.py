@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -186,50 +186,51 @@ def _is_bad(condition: Mapping[str, Any]) -> bool:
 
 def page_lines(page: Mapping[str, Any], now: datetime) -> list[str]:
     lines = [*_head(page, now), *_list("FINDINGS", page["findings"])]
-    conditions = [
-        (c.get("type"), c.get("status"), c.get("reason"), _age(c.get("lastTransitionTime"), now), c.get("message"))
-        for c in page["conditions"]
-    ]
-    catalogs = [
-        (c["name"], c["state"], c["ready"], c["tables"], _imports(c["imports"], now), c["message"]) for c in page["catalogs"]
-    ]
-    tasks = [
-        (t.get("kind"), t.get("subject"), t.get("state"), t.get("attempt"), progress_text(t), _due(t, now), t.get("message"))
-        for t in page["tasks"]
-    ]
-    things = [(f"in {_until(thing['time'], now)}", thing["time"], thing["what"]) for thing in page["next"]]
-    events = [(_age(e["time"], now), e["type"], e["reason"], e["object"], e["count"], e["message"]) for e in page["events"]]
-    return [
-        *lines,
-        *_section("CONDITIONS", ("TYPE", "STATUS", "REASON", "AGE", "MESSAGE"), conditions),
-        *_section("CATALOGS", ("NAME", "STATE", "READY", "TABLES", "IMPORTS", "MESSAGE"), catalogs),
-        *_section("TASKS", ("KIND", "SUBJECT", "STATE", "ATTEMPT", "PROGRESS", "WHEN", "MESSAGE"), tasks),
-        *_section("NEXT", ("WHEN", "TIME", "WHAT"), things),
-        *_section("EVENTS", ("AGE", "TYPE", "REASON", "OBJECT", "COUNT", "MESSAGE"), events),
-    ]
+    for name, (heads, cells) in _SECTIONS.items():
+        lines += _section(name.upper(), heads, [cells(entry, now) for entry in page[name]])
+    return lines
 
 
 def row_lines(rows: Sequence[Mapping[str, Any]], now: datetime, *, with_namespace: bool) -> list[str]:
     if not rows:
         return ["no realms"]
-    heads = ["REALM", "ID", "STATE", "READY", "CATALOGS", "TABLES", "NEXT MAINTENANCE", "MESSAGE"]
+    heads = ("NAMESPACE", "REALM", "ID", "STATE", "READY", "CATALOGS", "TABLES", "NEXT MAINTENANCE", "MESSAGE")
+    names = ("namespace", "name", "realmId", "state")
+    counts = ("catalogs", "tables")
     cells = [
-        [
-            r["name"],
-            r["realmId"],
-            r["state"],
-            _ready(r),
-            r["catalogs"],
-            r["tables"],
-            _ahead(r["nextMaintenance"], now),
-            _first(r),
-        ]
-        for r in rows
+        [*(r[n] for n in names), _ready(r), *(r[n] for n in counts), _ahead(r["nextMaintenance"], now), _first(r)] for r in rows
     ]
-    if with_namespace:
-        heads.insert(0, "NAMESPACE")
-        cells = [[row["namespace"], *line] for row, line in zip(rows, cells, strict=True)]
-    return text_table(heads, cells)
+    first = 0 if with_namespace else 1
+    return text_table(heads[first:], [row[first:] for row in cells])
+
+
+_Cells = Callable[[Mapping[str, Any], datetime], Sequence[Any]]
+_SECTIONS: dict[str, tuple[Sequence[str], _Cells]] = {
+    "conditions": (
+        ("TYPE", "STATUS", "REASON", "AGE", "MESSAGE"),
+        lambda c, now: (
+            c.get("type"),
+            c.get("status"),
+            c.get("reason"),
+            _age(c.get("lastTransitionTime"), now),
+            c.get("message"),
+        ),
+    ),
+    "catalogs": (
+        ("NAME", "STATE", "READY", "TABLES", "IMPORTS", "MESSAGE"),
+        lambda c, now: (c["name"], c["state"], c["ready"], c["tables"], _imports(c["imports"], now), c["message"]),
+    ),
+    "tasks": (
+        ("KIND", "SUBJECT", "STATE", "ATTEMPT", "PROGRESS", "WHEN", "MESSAGE"),
+        lambda t, now: (*map(t.get, ("kind", "subject", "state", "attempt")), progress_text(t), _due(t, now), t.get("message")),
+    ),
+    "next": (("WHEN", "TIME", "WHAT"), lambda n, now: (f"in {_until(n['time'], now)}", n["time"], n["what"])),
+    "events": (
+        ("AGE", "TYPE", "REASON", "OBJECT", "COUNT", "MESSAGE"),
+        lambda e, now: (_age(e["time"], now), e["type"], e["reason"], e["object"], e["count"], e["message"]),
+    ),
+}
+"""The parts of a page that are tables: their heads, and the cells of an entry."""
 
 
 def _head(page: Mapping[str, Any], now: datetime) -> Iterator[str]:
@@ -289,7 +290,7 @@ def _import(entry: Mapping[str, Any], now: datetime) -> str:
         for name in ("imported", "updated", "unchanged", "gone", "dropped", "quarantined")
         if entry.get(name)
     ]
-    codes = ", ".join(str(one.get("code")) for one in entry.get("quarantineCodes") or ())
+    codes = ", ".join(str(quarantine.get("code")) for quarantine in entry.get("quarantineCodes") or ())
     return ", ".join([" ".join(filter(None, words)), *counts]) + (f" ({codes})" if codes else "")
 
 

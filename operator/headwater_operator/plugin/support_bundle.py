@@ -74,7 +74,7 @@ class _Gathering:
     def everything(self) -> BundleContents:
         self.bundle.files["versions.yaml"] = {
             "plugin": version("headwater"),
-            "server": self.tried("versions", self._server, {}),
+            "server": self.tried("versions", lambda: self.api.get_resource("/version"), {}),
         }
         if self.namespace is None and not self._sees_everything():
             self.namespace = self.home
@@ -105,14 +105,12 @@ class _Gathering:
             self.bundle.missing[what] = str(fault)
             return otherwise
 
-    def _server(self) -> dict[str, Any]:
-        return self.api.get_resource("/version")
+    def _list(self, what: str, path: str, **selectors: str) -> list[dict[str, Any]]:
+        return list(self.tried(what, lambda: self.api.list_resources(path, **selectors), []))
 
     def _resources(self, kind: str) -> list[dict[str, Any]]:
         plural = f"{kind.lower()}s"
-        resources: list[dict[str, Any]] = self.tried(
-            plural, lambda: self.api.list_resources(resource_path(kind, self.namespace, None)), []
-        )
+        resources = self._list(plural, resource_path(kind, self.namespace, None))
         for resource in resources:
             metadata = resource["metadata"]
             self.bundle.files[f"{plural}/{metadata['namespace']}/{metadata['name']}.yaml"] = _without_managers(resource)
@@ -122,26 +120,21 @@ class _Gathering:
         pods: list[dict[str, Any]] = []
         for kind, root in _WORKLOADS.items():
             plural = f"{kind.lower()}s"
-            listed: list[dict[str, Any]] = self.tried(plural, lambda: self._labelled(f"{root}/{plural}"), [])  # noqa: B023
+            listed = self._list(plural, f"{root}/{plural}", label_selector=PART_OF)
             self.bundle.files[f"workloads/{plural}.yaml"] = list(map(_without_managers, listed))
             pods = listed if kind == "Pod" else pods
         return pods
 
-    def _labelled(self, path: str) -> list[dict[str, Any]]:
-        return self.api.list_resources(path, label_selector=PART_OF)
-
     def _events(self, pods: list[dict[str, Any]]) -> None:
         """The events about our resources and pods."""
-        listed: list[dict[str, Any]] = self.tried(
-            "events", lambda: self.api.list_resources(resource_path("Event", self.namespace, None)), []
-        )
+        listed = self._list("events", resource_path("Event", self.namespace, None))
         uids = {thing["metadata"].get("uid") for thing in (*self.bundle.realms, *self.bundle.catalogs, *pods)}
         self.bundle.events = [event for event in listed if (event.get("involvedObject") or {}).get("uid") in uids]
         self.bundle.files["events.yaml"] = list(map(_without_managers, self.bundle.events))
 
     def _leases(self) -> None:
-        read = lambda: self.api.list_resources(resource_path("Lease", None, None), field_selector=f"metadata.name={LEASE}")  # noqa: E731
-        self.bundle.files["leases.yaml"] = list(map(_without_managers, self.tried("leases", read, [])))
+        leases = self._list("leases", resource_path("Lease", None, None), field_selector=f"metadata.name={LEASE}")
+        self.bundle.files["leases.yaml"] = list(map(_without_managers, leases))
 
     def _definitions(self) -> None:
         for name in CRDS:
@@ -149,7 +142,7 @@ class _Gathering:
             if definition := self.tried(f"definition {name}", lambda: self.api.get_resource(path), None):  # noqa: B023
                 self.bundle.files[f"definitions/{name}.yaml"] = _without_schemas(definition)
         for plural in ("validatingadmissionpolicies", "validatingadmissionpolicybindings"):
-            listed = self.tried(plural, lambda: self._labelled(f"{_POLICIES}/{plural}"), [])  # noqa: B023
+            listed = self._list(plural, f"{_POLICIES}/{plural}", label_selector=PART_OF)
             self.bundle.files[f"definitions/{plural}.yaml"] = list(map(_without_managers, listed))
 
     def _logs(self, pod: Mapping[str, Any]) -> None:
