@@ -13,7 +13,7 @@ from headwater.cli.apply_command import APPLIED
 from headwater.cli.catalog_commands import CATALOG
 from headwater.cli.cli_reference import command_line_page, results
 from headwater.cli.realm_commands import REALM
-from headwater.cli.task_views import TASK
+from headwater.cli.task_commands import TASK
 
 PAGE = Path(__file__).parents[2] / "docs" / "cli.md"
 

@@ -8,7 +8,7 @@ import pytest
 
 from fake_clock import FakeClock
 from headwater import Settings, open_store
-from headwater.cli.task_views import TaskPage, next_step, story
+from headwater.cli.task_commands import TaskPage, next_step, story
 from headwater.store import ObjectId, Store
 from headwater.tasks import FollowUpTask, LeaseWatch, TaskQueue
 

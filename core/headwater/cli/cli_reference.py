@@ -21,7 +21,7 @@ from headwater.cli.merge_commands import MERGE
 from headwater.cli.realm_commands import PURGE_PLAN, REALM
 from headwater.cli.ref_commands import DELETED_REFERENCE, NAMED_REFERENCE
 from headwater.cli.store_commands import STORE, VERSION
-from headwater.cli.task_views import TASK, TASK_FIGURES
+from headwater.cli.task_commands import TASK, TASK_FIGURES
 
 _INTRODUCTION = """\
 # Command line

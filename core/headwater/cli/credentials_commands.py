@@ -83,12 +83,12 @@ def _content(realm: Realm, made: CredentialsFile) -> dict[str, str]:
 def _read(path: Path, realm: Realm) -> CredentialsFile:
     try:
         data = json.loads(path.read_text())
-        found = (data["realm"], data["realmKey"])
+        owner = (data["realm"], data["realmKey"])
         credentials = Credentials(client_id=data["clientId"], client_secret=data["clientSecret"])
         replaces = data.get("replaces")
     except (ValueError, KeyError, TypeError, AttributeError) as fault:
         raise RefusedError(f"{path} is not a credentials file of Headwater: name another file") from fault
-    if found != (realm.id, _key_text(realm)):
+    if owner != (realm.id, _key_text(realm)):
         raise RefusedError(f"{path} belongs to another realm, or to an earlier one of the same id: name another file")
     return CredentialsFile(credentials, replaces)
 
@@ -145,10 +145,7 @@ def rotate_credentials_command(session: CliSession, realm_id: str, file: Path, o
         def renew(hashed: CredentialsHash, replaces: str) -> Principal:
             return rotate_root(realms, realm_id, hashed, replaces=replaces, overlap_seconds=overlap)
 
-        root, is_new = _renewed(realms, realm_id, file, renew)
-        if not is_new:
-            session.warn(_nothing_new(file, root))
-        session.show(ROOT, root)
+        session.show(ROOT, _renewed(session, realms, realm_id, file, renew))
 
 
 @click.command(name="reset-credentials")
@@ -169,43 +166,37 @@ def reset_credentials_command(session: CliSession, realm_id: str, file: Path) ->
         def renew(hashed: CredentialsHash, replaces: str) -> Principal:
             return reset_root(realms, realm_id, hashed, replaces=replaces)
 
-        root, is_new = _renewed(realms, realm_id, file, renew)
-        if not is_new:
-            session.warn(_nothing_new(file, root))
+        root = _renewed(session, realms, realm_id, file, renew)
         if root.former is not None:  # a rotation had put this file's credentials into force
             root = reset_root(realms, realm_id, root.credentials, replaces=root.credentials.client_id)
         session.show(ROOT, root)
 
 
-def _nothing_new(file: Path, root: Principal) -> str:
-    """Warn that no new credentials were made, so the old ones are still valid."""
-    since = "" if root.renewed is None else f" since {as_text(root.renewed)}"
-    return (
-        f"no new credentials were made: those in {file}, of client {root.credentials.client_id}, have been in force{since} and stay"
-        " valid. If they may have leaked, name a new file"
-    )
-
-
-def _renewed(realms: RealmRegistry, realm_id: str, file: Path, renew: Renew) -> tuple[Principal, bool]:
-    """Returns the root with the file's credentials, and whether this call renewed it: an interrupted run may have done so before."""
+def _renewed(session: CliSession, realms: RealmRegistry, realm_id: str, file: Path, renew: Renew) -> Principal:
+    """Returns the root with the file's credentials. Warns if an earlier, interrupted run had renewed it, so that old ones stay valid."""
     realm, root = _ready(realms, realm_id)
     if not file.exists():
         check_place(file)
     kept = ensure_credentials(file, realm, replaces=root.credentials.client_id)
     if verify_secret(root.credentials, kept.credentials):
         _check_meant(kept, file)
-        return root, False
+        since = "" if root.renewed is None else f" since {as_text(root.renewed)}"
+        session.warn(
+            f"no new credentials were made: those in {file}, of client {root.credentials.client_id}, have been in force{since} and"
+            " stay valid. If they may have leaked, name a new file"
+        )
+        return root
     if kept.replaces != root.credentials.client_id:
         raise RefusedError(
             f"{file} holds credentials that are not to replace those of client {root.credentials.client_id}, which root has now:"
             " they are old, or somebody else renewed root's meanwhile; name another file"
         )
     try:
-        return renew(hash_credentials(kept.credentials), root.credentials.client_id), True
+        return renew(hash_credentials(kept.credentials), root.credentials.client_id)
     except SwapConflictError:
-        found = find_root(realms, realm_id)
-        if found is not None and verify_secret(found.credentials, kept.credentials):
-            return found, True  # the same command, called twice at once
+        root_now = find_root(realms, realm_id)
+        if root_now is not None and verify_secret(root_now.credentials, kept.credentials):
+            return root_now  # the same command, called twice at once
         raise
 
 

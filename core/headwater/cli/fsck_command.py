@@ -140,9 +140,7 @@ def _show_findings(session: CliSession, findings: Sequence[FsckFinding]) -> None
         return
     for finding in findings:
         click.echo(f"{finding.weight} {finding.code}: {finding.subject} of {finding.realm}")
-        for name, text in (("what", finding.message), ("mend", finding.repair)):
-            if text:
-                click.echo(f"   {name}: {text}")
+        _echo_texts(what=finding.message, mend=finding.repair)
 
 
 def _show(session: CliSession, steps: Sequence[RepairStep]) -> None:
@@ -152,6 +150,10 @@ def _show(session: CliSession, steps: Sequence[RepairStep]) -> None:
         return
     for number, step in enumerate(steps, 1):
         click.echo(f"{number}. {step.action}{' (safe)' if step.is_safe else ''}: {step.subject} of {step.realm}")
-        for name, text in (("does", step.does), ("loses", step.loses), ("result", step.result)):
-            if text:
-                click.echo(f"   {name}: {text}")
+        _echo_texts(does=step.does, loses=step.loses, result=step.result)
+
+
+def _echo_texts(**texts: str) -> None:
+    for name, text in texts.items():
+        if text:
+            click.echo(f"   {name}: {text}")

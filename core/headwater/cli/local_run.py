@@ -12,7 +12,7 @@ from typing import Any
 
 from headwater.cli.cli_session import CliSession
 from headwater.cli.command_options import person
-from headwater.cli.task_views import TASK
+from headwater.cli.task_commands import TASK
 from headwater.errors import FencedError, HeadwaterError, NotFoundError, RefusedError, UnavailableError
 from headwater.store import ObjectId, Store, Versioned, id_text
 from headwater.tasks import LeaseVerdict, LeaseWatch, Task, TaskLease, TaskNotReadyError, TaskQueue, TaskState, TaskStoppedError

@@ -1,27 +1,315 @@
-"""``headwater task``: tasks that run, wait or have ended, with --watch as a table that is redrawn, or as lines of changes."""
+"""``headwater task``: tasks that run, wait or have ended, one task with the story of its attempts, and figures by kind.
+
+With --watch the list is a table that is redrawn, or lines of changes.
+"""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 import click
 from click.core import ParameterSource
 
-from headwater.cli.cli_session import CliSession, ResultView
+from headwater.cli.cli_session import CliSession, ResultView, ViewField, duration_field, identifier, list_of, time_field
 from headwater.cli.command_options import ID, TIME, limit_option, prints
-from headwater.cli.task_views import TASK, TASK_FIGURES, TASK_LINES, TASK_PAGE, TaskPage, figure_rows
 from headwater.clock import Clock, Micros
-from headwater.console import DURATION, yaml_text
+from headwater.console import DURATION, count_text, yaml_text
 from headwater.errors import UnavailableError
 from headwater.jobs import retry_reachable_only
-from headwater.store import ObjectId, ReadableRows, Versioned
-from headwater.tasks import Task, TaskQuery, TaskQueue, TaskState
+from headwater.store import ObjectId, ReadableRows, Versioned, id_text
+from headwater.tasks import (
+    AttemptEnd,
+    FollowUpTask,
+    Task,
+    TaskAttempt,
+    TaskFigures,
+    TaskProgress,
+    TaskQuery,
+    TaskQueue,
+    TaskState,
+)
 
 T = TypeVar("T")
+UNTOUCHED_SECONDS = 60
+"""Seconds that a due task may wait before the page advises to look at the workers."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskPage:
+    """A task as read at one time."""
+
+    task: Versioned[Task]
+    now: Micros
+
+
+def _progress(progress: TaskProgress | None) -> dict[str, Any] | None:
+    return None if progress is None else {"done": progress.done, "total": progress.total, "unit": progress.unit}
+
+
+def _attempt(attempt: TaskAttempt) -> dict[str, Any]:
+    return {
+        "number": attempt.number,
+        "owner": attempt.owner,
+        "started": time_field(attempt.started),
+        "ended": time_field(attempt.ended),
+        "outcome": attempt.outcome.value,
+        "seconds": None if attempt.ended is None else (attempt.ended - attempt.started) / 1_000_000,
+        "progress": _progress(attempt.progress),
+        "error": attempt.error or None,
+    }
+
+
+def _follow_up(follow_up: FollowUpTask | None) -> dict[str, Any] | None:
+    return None if follow_up is None else {"kind": follow_up.kind, "realm": follow_up.realm, "subject": follow_up.subject}
+
+
+def next_step(row: Versioned[Task], now: Micros | None = None) -> str:
+    """Returns one sentence on what happens next to a task.
+
+    now           the time at which the sentence is read; None: it must hold at any time
+    """
+    task = row.value
+    left = task.max_attempts - task.failures
+    match task.state:
+        case TaskState.WAITING:
+            begins = f"attempt {task.attempt + 1} begins when a worker is free" + _when_due(task, now)
+            return f"{begins}; {count_text(left, 'attempt')} may fail before the task is given up"
+        case TaskState.RUNNING if task.stop_requested:
+            return "its worker stops it at the next check, and then it is CANCELLED"
+        case TaskState.RUNNING:
+            return f"{task.owner} goes on; were it to fall silent, another worker takes over" + (
+                "" if left > 1 else ", or the task is given up: it is its last attempt"
+            )
+        case TaskState.SUCCEEDED if task.follow_up is not None:
+            return f"{task.follow_up.kind} of realm {task.follow_up.realm!r} follows, unless it was asked for already"
+        case TaskState.SUCCEEDED:
+            return "nothing: it is done"
+    return f"nothing, until `headwater task retry {id_text(row.id)}`"
+
+
+def _when_due(task: Task, now: Micros | None) -> str:
+    if now is None or task.due > now:
+        return f", not before {time_field(task.due)}"
+    waited = (now - task.due) / 1_000_000
+    if waited < UNTOUCHED_SECONDS:
+        return ""
+    return f": it is due for {duration_field(round(waited))}, so look whether a worker is there (`headwater worker`)"
+
+
+TASK: ResultView[Versioned[Task]] = ResultView(
+    "task",
+    "tasks",
+    (
+        ViewField("id", "the task's id", header="TASK", form=identifier),
+        ViewField("kind", "what is to be done", "value.kind", "KIND"),
+        ViewField("realm", "the realm's id", "value.realm", "REALM"),
+        ViewField(
+            "realmKey",
+            "the key that the realm had when the task was submitted",
+            lambda t: identifier(t.value.realm_key or None),
+        ),
+        ViewField("subject", "what within the realm, such as a catalog", "value.subject", "SUBJECT"),
+        ViewField("arguments", "names and ids", "value.arguments"),
+        ViewField("state", "WAITING, RUNNING, SUCCEEDED, FAILED or CANCELLED", "value.state", "STATE"),
+        ViewField("stopRequested", "somebody asked it to stop", "value.stop_requested"),
+        ViewField("attempt", "number of the last attempt; 0: none yet", "value.attempt", "ATTEMPT"),
+        ViewField("failures", "attempts that failed or were lost", "value.failures", "FAILURES"),
+        ViewField("maxAttempts", "failures until it is FAILED", "value.max_attempts"),
+        ViewField("owner", "who does it now", "value.owner"),
+        ViewField(
+            "progress",
+            "how far it is; null: no progress reported yet",
+            "value.progress",
+            "PROGRESS",
+            _progress,
+            inside={".done": "so many", ".total": "of so many; null: not known yet", ".unit": "of these"},
+        ),
+        ViewField("next", "what comes next, for people to read", next_step),
+        ViewField("created", "when it was submitted", "value.created", "CREATED", time_field),
+        ViewField("after", "the task that it follows up; null: none", "value.after", form=identifier),
+        ViewField("retried", "when a person let it wait again, after it had ended", "value.retried", form=time_field),
+        ViewField("due", "not done before", "value.due", "DUE", time_field),
+        ViewField("finished", "when it ended", "value.finished", "FINISHED", time_field),
+        ViewField("error", "why the last attempt ended, unless it succeeded", lambda t: t.value.error or None),
+        ViewField("outcome", "what came out, by kind of task", "value.outcome"),
+        ViewField(
+            "followUp",
+            "the task that is submitted when this one has succeeded",
+            "value.follow_up",
+            form=_follow_up,
+            inside={".kind": "its kind", ".realm": "its realm", ".subject": "its subject"},
+        ),
+        ViewField(
+            "attempts",
+            "the last attempts, oldest first",
+            "value.attempts",
+            form=list_of(_attempt),
+            inside={
+                "[].number": "1 for the first",
+                "[].owner": "who made it",
+                "[].started": "when it began",
+                "[].ended": "when it ended; null: it goes on",
+                "[].outcome": "RUNNING, SUCCEEDED, FAILED, LOST, HANDED_BACK, PUT_OFF or CANCELLED",
+                "[].seconds": "how long it took; null: it goes on",
+                "[].progress": "how far it was at its end; null: no progress was reported",
+                "[].error": "why it ended, unless it succeeded",
+            },
+        ),
+    ),
+)
+
+
+def story(page: TaskPage) -> list[dict[str, Any]]:
+    """Returns the known history of a task, oldest first, and what happens next."""
+    return [event for event in _events(page) if event]
+
+
+def _events(page: TaskPage) -> Iterator[dict[str, Any]]:
+    task = page.task.value
+    follows = f"follows up {id_text(task.after)}" if task.after is not None else None
+    yield _event(task.created, "submitted", why=follows)
+    free = task.created
+    attempts = task.attempts
+    retried = task.retried
+    if attempts and attempts[0].number > 1 and attempts[0].outcome is not AttemptEnd.PUT_OFF:
+        yield _event(None, f"{count_text(attempts[0].number - 1, 'attempt')} before these, no longer kept")
+    for attempt in attempts:
+        if retried is not None and retried <= attempt.started:
+            yield _event(retried, "let wait again by a person")
+            free, retried = max(free, retried), None
+        yield _attempt_event(attempt, waited=attempt.started - free, page=page)
+        free = attempt.ended or page.now
+    if retried is not None:
+        yield _event(retried, "let wait again by a person")
+    yield _ending(task)
+    yield _event(None, "next", why=next_step(page.task, page.now))
+
+
+def _attempt_event(attempt: TaskAttempt, *, waited: int, page: TaskPage) -> dict[str, Any]:
+    goes_on = attempt.outcome is AttemptEnd.RUNNING
+    took = ((page.now if goes_on else attempt.ended or attempt.started) - attempt.started) / 1_000_000
+    progress = page.task.value.progress if goes_on else attempt.progress
+    return _event(
+        attempt.started,
+        f"attempt {attempt.number} " + _SAID[attempt.outcome],
+        waited=_short(max(waited, 0) / 1_000_000),
+        took=_short(max(took, 0)),
+        who=attempt.owner,
+        progress=_progress_text(progress),
+        why=attempt.error or None,
+    )
+
+
+def _ending(task: Task) -> dict[str, Any]:
+    match task.state:
+        case TaskState.FAILED if task.failures < task.max_attempts:
+            return _event(task.finished, "given up: trying again would not have helped")
+        case TaskState.FAILED:
+            return _event(task.finished, f"given up after {count_text(task.failures, 'attempt')} that failed or were lost")
+        case TaskState.CANCELLED:
+            return _event(task.finished, "cancelled")
+    return {}
+
+
+def _event(at: Micros | None, what: str, **more: Any) -> dict[str, Any]:
+    return {"time": time_field(at), "what": what} | {name: more.get(name) for name in _COLUMNS}
+
+
+def _short(seconds: float) -> str | None:
+    """A duration for people: milliseconds below ten seconds, seconds above."""
+    return duration_field(round(seconds, 3) if seconds < 10 else round(seconds))
+
+
+def _progress_text(progress: TaskProgress | None) -> str | None:
+    if progress is None:
+        return None
+    of = "" if progress.total is None else f" of {progress.total}"
+    return f"{progress.done}{of} {progress.unit}".rstrip()
+
+
+_COLUMNS = ("waited", "took", "who", "progress", "why")
+_SAID = {
+    AttemptEnd.RUNNING: "runs",
+    AttemptEnd.SUCCEEDED: "succeeded",
+    AttemptEnd.FAILED: "failed",
+    AttemptEnd.LOST: "was lost",
+    AttemptEnd.HANDED_BACK: "was handed back",
+    AttemptEnd.PUT_OFF: "was put off",
+    AttemptEnd.CANCELLED: "was cancelled",
+}
+
+
+def _on_page(field: ViewField[Versioned[Task]]) -> ViewField[TaskPage]:
+    return ViewField(field.name, field.about, lambda page: field.read(page.task))
+
+
+_IN_THE_STORY = ("next", "attempts", "error", "owner", "created", "finished", "after", "retried")
+
+TASK_LINES: ResultView[Versioned[Task]] = ResultView(
+    "task",
+    "tasks",
+    tuple(replace(field, form=_progress_text) if field.name == "progress" else field for field in TASK.fields),
+)
+"""The progress as text, for tables."""
+
+TASK_PAGE: ResultView[TaskPage] = ResultView(
+    "task page",
+    "task pages",
+    (
+        *(_on_page(field) for field in TASK.fields if field.name not in _IN_THE_STORY),
+        ViewField("story", "all that happened, oldest first", story),
+    ),
+)
+"""The view of one task for people: its history replaces the fields that it includes."""
+
+TASK_FIGURES: ResultView[dict[str, Any]] = ResultView(
+    "task figures",
+    "task figures",
+    (
+        ViewField("kind", "of these tasks", header="KIND"),
+        ViewField("waiting", "active, and nobody does them now", header="WAITING"),
+        ViewField("running", "being done", header="RUNNING"),
+        ViewField("due", "waiting though they are due", header="DUE"),
+        ViewField(
+            "oldestDueSeconds", "how long the one has waited that is due longest; null: none is due", header="OLDEST DUE"
+        ),
+        ViewField("unreadable", "tasks that are listed and cannot be read", header="UNREADABLE"),
+        ViewField("retries", "failed or lost attempts of active tasks", header="RETRIES"),
+        ViewField("deadLetters", "given up, and nothing has followed them", header="DEAD LETTERS"),
+        ViewField(
+            "meanSeconds", "mean duration of the last that succeeded, one a subject; null: none did", header="MEAN SECONDS"
+        ),
+        ViewField("longestSeconds", "the longest of these durations", header="LONGEST"),
+    ),
+)
+
+
+def figure_rows(figures: TaskFigures) -> list[dict[str, Any]]:
+    """One row a kind, by name."""
+    kinds = {kind for kind, _ in figures.active} | set(figures.dead_letters) | set(figures.seconds) | set(figures.unreadable)
+    return [
+        {
+            "kind": kind,
+            "waiting": figures.active.get((kind, TaskState.WAITING), 0),
+            "running": figures.active.get((kind, TaskState.RUNNING), 0),
+            "due": figures.due.get(kind, 0),
+            "oldestDueSeconds": _rounded(figures.oldest_due_seconds.get(kind)),
+            "unreadable": figures.unreadable.get(kind, 0),
+            "retries": figures.retries.get(kind, 0),
+            "deadLetters": figures.dead_letters.get(kind, 0),
+            "meanSeconds": _rounded(figures.seconds.get(kind)),
+            "longestSeconds": _rounded(figures.longest_seconds.get(kind)),
+        }
+        for kind in sorted(kinds)
+    ]
+
+
+def _rounded(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds, 3)
 
 
 def watch(
@@ -179,7 +467,7 @@ def show_task_command(session: CliSession, task_id: ObjectId) -> None:
     if session.output == "table":
         session.show(TASK_PAGE, page)
     else:
-        session.show(TASK, page.seen)
+        session.show(TASK, page.task)
 
 
 @task.command(name="retry")

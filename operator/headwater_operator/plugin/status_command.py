@@ -195,13 +195,13 @@ def row_lines(rows: Sequence[Mapping[str, Any]], now: datetime, *, with_namespac
     if not rows:
         return ["no realms"]
     heads = ("NAMESPACE", "REALM", "ID", "STATE", "READY", "CATALOGS", "TABLES", "NEXT MAINTENANCE", "MESSAGE")
-    names = ("namespace", "name", "realmId", "state")
-    counts = ("catalogs", "tables")
-    cells = [
-        [*(r[n] for n in names), _ready(r), *(r[n] for n in counts), _ahead(r["nextMaintenance"], now), _first(r)] for r in rows
-    ]
     first = 0 if with_namespace else 1
-    return text_table(heads[first:], [row[first:] for row in cells])
+    return text_table(heads[first:], [_row_cells(row, now)[first:] for row in rows])
+
+
+def _row_cells(row: Mapping[str, Any], now: datetime) -> tuple[Any, ...]:
+    place = (row["namespace"], row["name"], row["realmId"])
+    return (*place, row["state"], _ready(row), row["catalogs"], row["tables"], _ahead(row["nextMaintenance"], now), _first(row))
 
 
 _Cells = Callable[[Mapping[str, Any], datetime], Sequence[Any]]
