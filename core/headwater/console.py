@@ -1,6 +1,6 @@
-"""What the command lines of the core, the operator and the kubectl plugin share: how they end, what they print, and how texts are parsed.
+"""What the command lines of the core, the operator, the workers and the kubectl plugin share: how they end, what they print, and options.
 
-Knows errors and exit codes, but no store.
+Knows errors and exit codes, but no store. Times are printed as RFC 3339 in UTC, durations as in manifests (``24h``).
 """
 
 from __future__ import annotations
@@ -10,22 +10,29 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Callable, Sequence
-from typing import Any, Literal, NoReturn, TypeVar, cast
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import Any, Generic, Literal, NoReturn, TypeVar, cast
 
 import click
 import yaml
 
+from headwater.clock import Micros, as_text
 from headwater.errors import HeadwaterError, RefusedError
 from headwater.exits import exit_code
 from headwater.extras import missing_extra
-from headwater.settings import parse_duration
+from headwater.settings import duration_text, parse_duration
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 Output = Literal["table", "json", "yaml"]
 _INTERRUPTED = 130
 _BUG = 1
+_CAPITAL = re.compile(r"[A-Z]")
+_GAP = "   "
+_SIZES = ("KiB", "MiB", "GiB", "TiB", "PiB")
+_LINE_BREAK = re.compile(r"\s*[\r\n]\s*")
 
 
 class Program(click.Group):
@@ -111,6 +118,16 @@ class ConsoleSession:
     output: Output = "table"
     debug: bool = False
 
+    def show(self, view: ResultView[T], item: T) -> None:
+        """Print one result: a line per field, or an object."""
+        data = view.data(item)
+        self.print_result(data, lambda: result_lines(data))
+
+    def show_all(self, view: ResultView[T], items: Sequence[T]) -> None:
+        """Print results: aligned columns, or a list of objects."""
+        rows = list(map(view.data, items))
+        self.print_result(rows, lambda: view.columns(rows))
+
     def print_result(self, data: Any, lines: Callable[[], Sequence[str]]) -> None:
         """Print a result in the format that was asked for: plain data, or lines for people."""
         if self.output == "table":
@@ -173,9 +190,147 @@ class ParsedType(click.ParamType[T]):
 
 DURATION = ParsedType("duration", parse_duration)
 
-_GAP = "   "
-_SIZES = ("KiB", "MiB", "GiB", "TiB", "PiB")
-_LINE_BREAK = re.compile(r"\s*[\r\n]\s*")
+
+def time_field(micros: Micros | int | None) -> str | None:
+    return None if micros is None else as_text(micros)
+
+
+def time_after(micros: Micros | None) -> str | None:
+    """Round a time up to a full second, so that a wait is over at the time that is shown."""
+    return None if micros is None else as_text(micros + 999_999)
+
+
+def duration_field(seconds: float | None) -> str | None:
+    return None if seconds is None else duration_text(seconds)
+
+
+def text_field(value: object) -> str | None:
+    return None if value is None else str(value)
+
+
+def list_of(form: Callable[[Any], Any]) -> Callable[[Iterable[Any]], list[Any]]:
+    """The form of a list whose items have this form."""
+    return lambda items: [form(item) for item in items]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, Mapping):
+        return dict(value)
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _follow(item: Any, way: str) -> Any:
+    """Go from an item to a value, by attributes or keys; None where there is nothing to go on from."""
+    for name in way.split("."):
+        if item is None:
+            return None
+        item = item.get(name) if isinstance(item, Mapping) else getattr(item, _CAPITAL.sub(r"_\g<0>", name).lower())
+    return item
+
+
+@dataclass(frozen=True, slots=True)
+class ViewField(Generic[T]):
+    """One field of a result.
+
+    source        where its value is in an item: names joined by dots, in snake case for attributes; empty: as the field is named.
+                  Or a function of the item
+    header        of its column in a table; empty: it is in no table
+    form          makes plain data of the value
+    inside        what stands in an object or in the objects of a list: the way to it, such as ``.age`` or ``[].name``, and its meaning
+    """
+
+    name: str
+    about: str
+    source: str | Callable[[T], Any] = ""
+    header: str = ""
+    form: Callable[[Any], Any] = _plain
+    inside: Mapping[str, str] = field(default_factory=dict)
+
+    def read(self, item: T) -> Any:
+        """The field's value of an item, as plain data."""
+        return self.form(_follow(item, self.source or self.name) if isinstance(self.source, str) else self.source(item))
+
+
+@dataclass(frozen=True, slots=True)
+class ResultView(Generic[T]):
+    """One kind of result. The names of its fields are a contract: ``docs/cli.md`` is made from them."""
+
+    name: str
+    plural: str
+    fields: tuple[ViewField[T], ...]
+
+    def with_columns(self, **headers: str) -> ResultView[T]:
+        """Returns a view with other table columns: ``headers`` maps field names to column heads."""
+        return replace(self, fields=tuple(replace(field, header=headers.get(field.name, "")) for field in self.fields))
+
+    def data(self, item: T) -> dict[str, Any]:
+        """The result as plain data: every field, in the order of the documentation."""
+        return {field.name: field.read(item) for field in self.fields}
+
+    def columns(self, rows: Sequence[Mapping[str, Any]]) -> list[str]:
+        """Format results, as `data` gives them, as aligned columns; without any, one sentence."""
+        if not rows:
+            return [f"no {self.plural}"]
+        shown = [field for field in self.fields if field.header]
+        return text_table([field.header for field in shown], [[row[field.name] for field in shown] for row in rows])
+
+
+def result_lines(data: Mapping[str, Any]) -> list[str]:
+    """Format one result: each field that is not empty on its own line, lists of objects and long objects below their name."""
+    return _lines({name: value for name, value in data.items() if value not in (None, "", [], {})})
+
+
+@dataclass(frozen=True, slots=True)
+class PrintedForm:
+    """What a command prints on standard output: one result of the view, or many."""
+
+    view: ResultView[Any]
+    many: bool
+
+
+def prints(view: ResultView[Any], *, many: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Hand the session to a command that prints results, add ``-o``, and record for the documentation what it prints."""
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        function.__dict__["printed"] = PrintedForm(view, many)
+        return output_option(click.pass_obj(function))
+
+    return decorate
+
+
+def _lines(data: dict[str, Any], indent: str = "") -> list[str]:
+    width = max((len(name) for name in data), default=0) + 2
+    lines = []
+    for name, value in data.items():
+        if isinstance(value, dict) and value and all(map(_are_counts, value.values())):
+            rows = [{_kind_of(name): key, **item} for key, item in value.items()]
+            lines += [f"{indent}{name}:", *_table(rows, indent + "  ")]
+        elif isinstance(value, dict) and value:
+            lines += [f"{indent}{name}:", *_lines(value, indent + "  ")]
+        elif isinstance(value, list) and any(isinstance(item, dict) for item in value):
+            lines += [f"{indent}{name}:", *_table(value, indent + "  ")]
+        elif isinstance(value, list) and len(value) > 1 and any(" " in str(item) for item in value):
+            lines += [f"{indent}{name}:", *(f"{indent}  {cell(item)}" for item in value)]
+        else:
+            lines.append(f"{indent}{(name + ':').ljust(width)}{cell(value)}")
+    return lines
+
+
+def _are_counts(value: Any) -> bool:
+    """Whether the value is an object of named numbers."""
+    return isinstance(value, dict) and bool(value) and all(isinstance(item, int | float) for item in value.values())
+
+
+def _kind_of(name: str) -> str:
+    """Returns the head for the keys of an object: the keys of ``types`` and of ``garbageTypes`` are types."""
+    return re.split(r"(?=[A-Z])", name)[-1].rstrip("s")
+
+
+def _table(items: list[dict[str, Any]], indent: str) -> list[str]:
+    names = list(dict.fromkeys(name for item in items for name in item))
+    return text_table([name.upper() for name in names], [[item.get(name) for name in names] for item in items], indent)
 
 
 def text_table(heads: Sequence[str], rows: Sequence[Sequence[Any]], indent: str = "") -> list[str]:

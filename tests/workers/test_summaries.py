@@ -7,7 +7,7 @@ from headwater.realms import RealmRegistry, bootstrap, hash_credentials, new_cre
 from headwater.reconcile import ReconcileOutcome, WaitUntil
 from headwater.store import ObjectId, Store
 from headwater.tasks import TaskQueue
-from headwater_workers.up_summary import PRINTED, summary, summary_text
+from headwater_workers.up_summary import SUMMARY, summary, summary_text
 
 
 def test_realms_are_shown_with_their_states_and_tables(store: Store) -> None:
@@ -87,6 +87,6 @@ def test_every_field_is_documented(store: Store, waiting: ObjectId, tasks: TaskQ
 
     data = summary(store, [tasks.read_task(waiting)], [])
 
-    inside = {field.name: {way.split(".")[1].removesuffix("[]") for way in field.inside} for field in PRINTED.view.fields}
+    inside = {field.name: {way.split(".")[1].removesuffix("[]") for way in field.inside} for field in SUMMARY.fields}
     assert {name: {key for row in rows for key in row} for name, rows in data.items()} == inside
     assert set(data["realms"][0]["catalogs"][0]) == {"name", "tables"}

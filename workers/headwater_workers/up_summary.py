@@ -5,11 +5,11 @@ text.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from headwater.catalogs import Catalogs, ContentType
 from headwater.clock import Micros, as_text
+from headwater.console import ResultView, ViewField, count_text
 from headwater.realms import RealmRegistry, RealmState
 from headwater.reconcile import Notice, ReconcileOutcome, WaitUntil
 from headwater.store import ObjectId, Store, Versioned, id_text
@@ -95,11 +95,7 @@ def _left(name: str, now: Task) -> list[str]:
         return [f"{name}: handed back"]
     told = {TaskState.SUCCEEDED: "finished", TaskState.CANCELLED: "cancelled", TaskState.FAILED: "given up"}[now.state]
     why = f": {now.error}" if now.state is TaskState.FAILED else ""
-    return [f"{name}: {told} after {_attempts(now)}, {duration_words(spent_seconds(now))}{why}"]
-
-
-def _attempts(task: Task) -> str:
-    return "1 attempt" if task.attempt == 1 else f"{task.attempt} attempts"
+    return [f"{name}: {told} after {count_text(now.attempt, 'attempt')}, {duration_words(spent_seconds(now))}{why}"]
 
 
 def _progress(progress: TaskProgress) -> str:
@@ -116,72 +112,47 @@ GONE, UNREADABLE = "GONE", "UNREADABLE"
 TABLES = (ContentType.ICEBERG_TABLE, ContentType.DELTA_LAKE_TABLE)
 
 
-@dataclass(frozen=True, slots=True)
-class SummaryField:
-    """A field of the summary with the path to it, its meaning and its inner fields."""
-
-    name: str
-    about: str
-    inside: Mapping[str, str] = field(default_factory=dict)
-    header: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class StateSummary:
-    name: str
-    fields: tuple[SummaryField, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class PrintedSummary:
-    """The documented output of a command."""
-
-    view: StateSummary
-    many: bool = False
-
-
-PRINTED = PrintedSummary(
-    StateSummary(
-        "summary",
-        (
-            SummaryField(
-                "realms",
-                "all realms, and those that went meanwhile",
-                {
-                    "[].id": "what users call the realm",
-                    "[].state": "where it stands in its life, or GONE",
-                    "[].catalogs[].name": "a catalog of a realm that is ACTIVE or INACTIVE",
-                    "[].catalogs[].tables": "how many tables are on its default branch",
-                },
-            ),
-            SummaryField(
-                "tasks",
-                "what was done or seen meanwhile, and what waits",
-                {
-                    "[].id": "the task's id",
-                    "[].kind": "gc, purge, purge-table, import, export, load or restore",
-                    "[].realm": "the realm's id",
-                    "[].subject": "what within the realm, such as a catalog",
-                    "[].state": "as in a [task](#task)",
-                    "[].attempts": "how many there were",
-                    "[].seconds": "how long they took together",
-                    "[].due": "not done before",
-                    "[].error": "what the last attempt failed of",
-                    "[].outcome": "what came out, by kind of task",
-                },
-            ),
-            SummaryField(
-                "waiting",
-                "what does not match the manifests, or is not done yet",
-                {
-                    "[].subject": "a manifest or a task",
-                    "[].reason": "one word for programs",
-                    "[].message": "a sentence for people",
-                    "[].until": "then it can be done; null when it is not a matter of time alone",
-                },
-            ),
+SUMMARY: ResultView[Mapping[str, Any]] = ResultView(
+    "summary",
+    "summaries",
+    (
+        ViewField(
+            "realms",
+            "all realms, and those that went meanwhile",
+            inside={
+                "[].id": "what users call the realm",
+                "[].state": "where it stands in its life, or GONE",
+                "[].catalogs[].name": "a catalog of a realm that is ACTIVE or INACTIVE",
+                "[].catalogs[].tables": "how many tables are on its default branch",
+            },
         ),
-    )
+        ViewField(
+            "tasks",
+            "what was done or seen meanwhile, and what waits",
+            inside={
+                "[].id": "the task's id",
+                "[].kind": "gc, purge, purge-table, import, export, load or restore",
+                "[].realm": "the realm's id",
+                "[].subject": "what within the realm, such as a catalog",
+                "[].state": "as in a [task](#task)",
+                "[].attempts": "how many there were",
+                "[].seconds": "how long they took together",
+                "[].due": "not done before",
+                "[].error": "what the last attempt failed of",
+                "[].outcome": "what came out, by kind of task",
+            },
+        ),
+        ViewField(
+            "waiting",
+            "what does not match the manifests, or is not done yet",
+            inside={
+                "[].subject": "a manifest or a task",
+                "[].reason": "one word for programs",
+                "[].message": "a sentence for people",
+                "[].until": "then it can be done; null when it is not a matter of time alone",
+            },
+        ),
+    ),
 )
 
 
@@ -271,7 +242,7 @@ def summary_text(data: Mapping[str, Any]) -> str:
     lines = ["", "Realms"]
     for realm in data["realms"]:
         lines.append(f"  {realm['id']}   {realm['state']}")
-        lines += [f"    catalog {catalog['name']}: {_count(catalog['tables'], 'table')}" for catalog in realm["catalogs"]]
+        lines += [f"    catalog {catalog['name']}: {count_text(catalog['tables'], 'table')}" for catalog in realm["catalogs"]]
     lines += [] if data["realms"] else ["  none"]
     done = [task for task in data["tasks"] if task["state"] != TaskState.WAITING]
     lines += ["Tasks"] + [line for task in done for line in _task_lines(task)] + ([] if done else ["  none was done"])
@@ -283,7 +254,7 @@ def summary_text(data: Mapping[str, Any]) -> str:
 
 def _task_lines(task: Mapping[str, Any]) -> list[str]:
     what = " ".join(word for word in (task["kind"], task["realm"], task["subject"]) if word)
-    told = f"{_count(task['attempts'], 'attempt')}, {duration_words(task['seconds'])}"
+    told = f"{count_text(task['attempts'], 'attempt')}, {duration_words(task['seconds'])}"
     lines = [f"  {what}   {task['state']}   {told}"]
     if task["error"] and task["state"] != TaskState.SUCCEEDED:
         lines.append(f"    {task['error']}")
@@ -299,7 +270,7 @@ def outcome_lines(kind: str, outcome: Mapping[str, Any]) -> list[str]:
 
 
 def _import_lines(outcome: Mapping[str, Any]) -> list[str]:
-    found = f"surveyed {_count(outcome['surveyed'], 'table')}" + (f" by {outcome['engine']}" if "engine" in outcome else "")
+    found = f"surveyed {count_text(outcome['surveyed'], 'table')}" + (f" by {outcome['engine']}" if "engine" in outcome else "")
     did = ", ".join(
         f"{outcome[name]} {name}" for name in ("imported", "updated", "unchanged", "gone", "dropped") if outcome.get(name)
     )
@@ -307,13 +278,13 @@ def _import_lines(outcome: Mapping[str, Any]) -> list[str]:
     lines = [f"{found}: {did or 'nothing to import'}"]
     if quarantined["total"]:
         codes = ", ".join(f"{number} {code}" for code, number in quarantined["codes"].items())
-        lines.append(f"quarantined {_count(quarantined['total'], 'table')}: {codes}")
+        lines.append(f"quarantined {count_text(quarantined['total'], 'table')}: {codes}")
         lines += [f"  {row['table']}: {row['code']}: {row['message']}" for row in quarantined["shown"]]
     return lines
 
 
 def _purge_lines(outcome: Mapping[str, Any]) -> list[str]:
-    return [f"deleted {_count(outcome['rowsDeleted'], 'row')}; a scan found none left, so the realm was PURGED"]
+    return [f"deleted {count_text(outcome['rowsDeleted'], 'row')}; a scan found none left, so the realm was PURGED"]
 
 
 def _collection_lines(outcome: Mapping[str, Any]) -> list[str]:
@@ -322,19 +293,15 @@ def _collection_lines(outcome: Mapping[str, Any]) -> list[str]:
     lines = [f"scanned {outcome.get('scanned', 0)} rows, kept {sum(kept.values())}" + (f": {why}" if why else "")]
     gone = [f"{kinds['garbage']} {name}" for name, kinds in sorted(outcome.get("types", {}).items()) if kinds.get("garbage")]
     lines.append(
-        f"deleted {_count(deleted, 'row')} ({outcome.get('deletedBytes', 0)} bytes), reached from nothing that is kept"
+        f"deleted {count_text(deleted, 'row')} ({outcome.get('deletedBytes', 0)} bytes), reached from nothing that is kept"
         + (f": {', '.join(gone)}" if gone else "")
     )
     if left := outcome.get("leftoverParts"):
-        lines.append(f"of the garbage, {_count(left, 'part')} an interrupted rewriting had left")
+        lines.append(f"of the garbage, {count_text(left, 'part')} an interrupted rewriting had left")
     others = {"tombstonesRemoved": "tombstone", "claimsReleased": "claim", "lateRowsDeleted": "late row of a purged realm"}
-    return lines + [f"removed {_count(outcome[name], what)}" for name, what in others.items() if outcome.get(name)]
+    return lines + [f"removed {count_text(outcome[name], what)}" for name, what in others.items() if outcome.get(name)]
 
 
 def _waiting_line(item: Mapping[str, Any]) -> str:
     until = f" (until {item['until']})" if item["until"] else ""
     return f"  {item['subject']}: {item['message']}{until}"
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" + ("" if number == 1 else "s")

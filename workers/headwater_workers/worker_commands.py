@@ -12,21 +12,22 @@ import click
 import structlog
 from structlog.typing import FilteringBoundLogger
 
+from headwater.console import DURATION, prints
 from headwater.errors import RefusedError
+from headwater.exits import FINDINGS
 from headwater.logs import LEVELS
 from headwater.reconcile import FileCredentials, ReconcileOutcome, known_realms, load_manifests
-from headwater.settings import Settings, parse_duration
+from headwater.settings import Settings
 from headwater.store import Store
 from headwater.tasks import TaskState
 from headwater_workers.celery_app import EMBEDDED, broker_of, configure_worker_logs, has_folder
 from headwater_workers.interruption import Interruption, TerminatedError
 from headwater_workers.pipeline import pack_environment
 from headwater_workers.up_loop import Convergence, ManifestFolder, remarks
-from headwater_workers.up_summary import PRINTED, summary, summary_text
+from headwater_workers.up_summary import SUMMARY, summary, summary_text
 from headwater_workers.worker import serve_worker
 from headwater_workers.worker_process import WorkerProcess
 
-FINDINGS = 8
 TERMINATED = 128 + 15
 """The exit code that a shell reports for a process that SIGTERM ended early."""
 
@@ -41,19 +42,6 @@ class CommandSession(Protocol):
     def create_store(self, check: Callable[[], object] | None = None) -> Store: ...
     def say(self, sentence: str) -> None: ...
     def print_data(self, data: Any) -> None: ...
-
-
-def _seconds(ctx: click.Context, parameter: click.Parameter, value: str) -> float:
-    try:
-        return parse_duration(value)
-    except RefusedError as wrong:
-        raise click.BadParameter(str(wrong), ctx, parameter) from wrong
-
-
-def _prints_summary(function: Callable[..., int]) -> Callable[..., int]:
-    """Has the command line document what is printed, and give the command ``-o``."""
-    function.__dict__["printed"] = PRINTED
-    return function
 
 
 concurrency_option = click.option(
@@ -94,7 +82,7 @@ def worker_command(
     "--wait",
     "wait_seconds",
     default="0s",
-    callback=_seconds,
+    type=DURATION,
     metavar="DURATION",
     help="With --once: also wait for what is due within this time.",
 )
@@ -106,8 +94,7 @@ def worker_command(
     help="Folder for the root credentials of new realms.",
 )
 @concurrency_option
-@_prints_summary
-@click.pass_obj
+@prints(SUMMARY)
 def up_command(
     session: CommandSession, folder: Path, once: bool, wait_seconds: float, credentials: Path, concurrency: int
 ) -> int:

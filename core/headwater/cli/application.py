@@ -109,12 +109,9 @@ def _log_to_stderr() -> None:
 
 def _load(point: EntryPoint) -> click.Command:
     try:
-        command = cast(click.Command, point.load())
+        return cast(click.Command, point.load())
     except ImportError as absent:
         return _absent(point, absent)
-    if hasattr(command.callback, "printed") and all(option.name != "output" for option in command.params):
-        output_option(command)
-    return command
 
 
 def _absent(point: EntryPoint, absent: ImportError) -> click.Command:

@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from headwater.cli.cli_session import CliSession, ResultView, ViewField, lines_of, list_of, text_field, time_after
-from headwater.cli.command_options import prints
+from headwater.cli.cli_session import CliSession, lines_of
+from headwater.console import ResultView, ViewField, list_of, prints, text_field, time_after
 from headwater.errors import RefusedError
 from headwater.exits import exit_code
 from headwater.reconcile import (

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from headwater.backup import check_exportable, check_loadable, is_sweeping, read_archive_manifest, readable_from
-from headwater.cli.cli_session import CliSession, ResultView, ViewField
+from headwater.cli.cli_session import CliSession
 from headwater.cli.command_options import (
     AIM,
     NEW_FILE,
@@ -18,11 +18,11 @@ from headwater.cli.command_options import (
     confirm_option,
     detach_option,
     person,
-    prints,
     realm_argument,
 )
 from headwater.cli.local_run import other_task_error, run_or_detach
 from headwater.clock import Micros, as_text
+from headwater.console import ResultView, ViewField, prints
 from headwater.errors import RefusedError
 from headwater.exits import FINDINGS
 from headwater.jobs import EXPORT, LOAD, RESTORE, run_export, run_load, run_restore

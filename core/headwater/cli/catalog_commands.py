@@ -9,8 +9,8 @@ from typing import Any
 import click
 
 from headwater.catalogs import Catalog, CatalogDefinition, CatalogFields
-from headwater.cli.cli_session import CliSession, ResultView, ViewField, duration_field, opened_catalogs, time_after, time_field
-from headwater.cli.command_options import catalog_arguments, confirm_option, prints, properties_option, realm_argument
+from headwater.cli.cli_session import CliSession, opened_catalogs
+from headwater.cli.command_options import catalog_arguments, confirm_option, properties_option, realm_argument
 from headwater.cli.content_commands import (
     commit_log_command,
     content_command,
@@ -22,7 +22,7 @@ from headwater.cli.content_commands import (
 from headwater.cli.merge_commands import merge_command, transplant_command
 from headwater.cli.realm_commands import manager_field
 from headwater.cli.ref_commands import branch, tag
-from headwater.console import DURATION
+from headwater.console import DURATION, ResultView, ViewField, duration_field, prints, time_after, time_field
 from headwater.errors import RefusedError
 
 

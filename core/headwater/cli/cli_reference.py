@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import click
 
@@ -11,7 +11,7 @@ from headwater.cli.application import main
 from headwater.cli.apply_command import APPLIED
 from headwater.cli.backup_commands import ARCHIVE, LOADED, RESTORATION
 from headwater.cli.catalog_commands import CATALOG, DELETION_PLAN
-from headwater.cli.cli_session import EXIT_CODES, ResultView
+from headwater.cli.cli_session import EXIT_CODES
 from headwater.cli.content_commands import CHANGE, COMMIT, CONTENT, ENTRY, KEY_CHANGE
 from headwater.cli.credentials_commands import ROOT
 from headwater.cli.fsck_command import FINDING, STEP
@@ -22,6 +22,7 @@ from headwater.cli.realm_commands import PURGE_PLAN, REALM
 from headwater.cli.ref_commands import DELETED_REFERENCE, NAMED_REFERENCE
 from headwater.cli.store_commands import STORE, VERSION
 from headwater.cli.task_commands import TASK, TASK_FIGURES
+from headwater.console import ResultView
 
 _INTRODUCTION = """\
 # Command line
@@ -93,28 +94,6 @@ RESULTS: tuple[ResultView[Any], ...] = (
 """Every kind of result of this package, in the order of the page."""
 
 
-class CommandSection(Protocol):
-    """One section of the page."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def about(self) -> str: ...
-    @property
-    def header(self) -> str: ...
-    @property
-    def inside(self) -> Mapping[str, str]: ...
-
-
-class CommandResult(Protocol):
-    """A kind of result. Commands of other packages bring their own."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def fields(self) -> Sequence[CommandSection]: ...
-
-
 def command_line_page() -> str:
     """The whole page."""
     root = click.Context(main, info_name="headwater")
@@ -123,7 +102,7 @@ def command_line_page() -> str:
     return "\n".join(parts)
 
 
-def results() -> list[CommandResult]:
+def results() -> list[ResultView[Any]]:
     """Every kind of result: those of this package, and those of commands that other packages add."""
     root = click.Context(main, info_name="headwater")
     commands = [main.get_command(root, name) for name in main.list_commands(root)]
@@ -183,7 +162,7 @@ def _default(option: click.Option) -> str:
     return f" Default: {option.default}." if option.show_default and not option.is_flag else ""
 
 
-def _results(view: CommandResult) -> str:
+def _results(view: ResultView[Any]) -> str:
     rows = []
     for field in view.fields:
         rows.append((f"`{field.name}`", field.header.lower(), field.about))

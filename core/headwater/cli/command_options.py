@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import getpass
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any, TypeVar
@@ -12,9 +11,8 @@ from typing import Any, TypeVar
 import click
 
 from headwater.catalogs import HEADWATER, ContentKey, parse_revspec
-from headwater.cli.cli_session import ResultView
 from headwater.clock import Micros, SystemClock
-from headwater.console import ParsedType, option_group, output_option
+from headwater.console import ParsedType, option_group
 from headwater.errors import RefusedError
 from headwater.restore import RestoreTarget
 from headwater.settings import is_duration, parse_duration
@@ -85,24 +83,6 @@ NEW_FILE = click.Path(dir_okay=False, path_type=Path)
 
 realm_argument = click.argument("realm_id", metavar="REALM")
 catalog_arguments = option_group(realm_argument, click.argument("name", metavar="CATALOG"))
-
-
-@dataclass(frozen=True, slots=True)
-class PrintedForm:
-    """What a command prints on standard output: one result of the view, or many."""
-
-    view: ResultView[Any]
-    many: bool
-
-
-def prints(view: ResultView[Any], *, many: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Hand the session to a command that prints results, add ``-o``, and record for the documentation what it prints."""
-
-    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        function.__dict__["printed"] = PrintedForm(view, many)
-        return output_option(click.pass_obj(function))
-
-    return decorate
 
 
 def limit_option(default: int) -> Callable[[F], F]:

@@ -28,19 +28,10 @@ from headwater.catalogs import (
     Namespace,
     content_type_of,
 )
-from headwater.cli.cli_session import (
-    CliSession,
-    ResultView,
-    ViewField,
-    identifier,
-    list_of,
-    opened_catalog,
-    text_field,
-    time_field,
-)
-from headwater.cli.command_options import END_TIME, KEY, REF, TIME, catalog_arguments, limit_option, prints
+from headwater.cli.cli_session import CliSession, identifier, opened_catalog
+from headwater.cli.command_options import END_TIME, KEY, REF, TIME, catalog_arguments, limit_option
 from headwater.commits import LogEnd
-from headwater.console import option_group
+from headwater.console import ResultView, ViewField, list_of, option_group, prints, text_field, time_field
 from headwater.errors import NotFoundError, RefusedError
 from headwater.store import id_text
 

@@ -16,10 +16,10 @@ from typing import TypeVar
 
 import click
 
-from headwater.cli.cli_session import CliSession, ResultView, ViewField, time_after, time_field
-from headwater.cli.command_options import NEW_FILE, prints, realm_argument
+from headwater.cli.cli_session import CliSession
+from headwater.cli.command_options import NEW_FILE, realm_argument
 from headwater.clock import as_text
-from headwater.console import DURATION
+from headwater.console import DURATION, ResultView, ViewField, prints, time_after, time_field
 from headwater.errors import CorruptionError, RefusedError, SwapConflictError
 from headwater.realms import (
     Credentials,

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import click
 
-from headwater.cli.cli_session import CliSession, ResultView, ViewField
-from headwater.cli.command_options import confirm_option, prints
+from headwater.cli.cli_session import CliSession
+from headwater.cli.command_options import confirm_option
+from headwater.console import ResultView, ViewField, prints
 from headwater.durability import make_folder, write_new
 from headwater.errors import RefusedError
 from headwater.exits import FINDINGS

@@ -10,12 +10,12 @@ from typing import Any
 import click
 
 from headwater.catalogs import Catalog
-from headwater.cli.cli_session import CliSession, ResultView, ViewField, identifier, time_after, time_field
-from headwater.cli.command_options import ID_OR_REF, NEW_FILE, TIME, detach_option, limit_option, prints, realm_argument
+from headwater.cli.cli_session import CliSession, identifier
+from headwater.cli.command_options import ID_OR_REF, NEW_FILE, TIME, detach_option, limit_option, realm_argument
 from headwater.cli.html_report import report_page
 from headwater.cli.local_run import run_or_detach
 from headwater.clock import Micros
-from headwater.console import count_text, option_group
+from headwater.console import ResultView, ViewField, count_text, option_group, prints, time_after, time_field
 from headwater.durability import replacing
 from headwater.errors import NotFoundError
 from headwater.fsck.explanation import Explanation, explain

@@ -13,21 +13,12 @@ import click
 import msgspec
 
 from headwater.catalogs import Catalogs, ContentKey, ImportSpec, ParquetReport, ReportRow
-from headwater.cli.cli_session import CliSession, ResultView, ViewField
-from headwater.cli.command_options import (
-    ID,
-    KEY,
-    NEW_FILE,
-    author_option,
-    catalog_arguments,
-    detach_option,
-    person,
-    prints,
-)
+from headwater.cli.cli_session import CliSession
+from headwater.cli.command_options import ID, KEY, NEW_FILE, author_option, catalog_arguments, detach_option, person
 from headwater.cli.html_report import ImportGatherer
 from headwater.cli.local_run import other_task_error, run_or_detach
 from headwater.clock import as_text
-from headwater.console import count_text
+from headwater.console import ResultView, ViewField, count_text, prints
 from headwater.durability import replacing
 from headwater.errors import NotFoundError, RefusedError
 from headwater.exits import FINDINGS

@@ -17,9 +17,9 @@ from headwater.catalogs import (
     MergeOptions,
     MergeResult,
 )
-from headwater.cli.cli_session import CliSession, ResultView, ViewField, identifier, list_of, opened_catalog, text_field
-from headwater.cli.command_options import ID, KEY, REF, catalog_arguments, person, prints, read_pairs
-from headwater.console import count_text, option_group
+from headwater.cli.cli_session import CliSession, identifier, opened_catalog
+from headwater.cli.command_options import ID, KEY, REF, catalog_arguments, person, read_pairs
+from headwater.console import ResultView, ViewField, count_text, list_of, option_group, prints, text_field
 from headwater.errors import ConflictError
 from headwater.store import ObjectId
 

@@ -11,16 +11,8 @@ import click
 
 from headwater.catalogs import CatalogManager, Catalogs
 from headwater.cli.backup_commands import export_realm_command, import_realm_command, restore_command
-from headwater.cli.cli_session import (
-    CliSession,
-    ResultView,
-    ViewField,
-    duration_field,
-    identifier,
-    time_after,
-    time_field,
-)
-from headwater.cli.command_options import NEW_FILE, confirm_option, detach_option, prints, properties_option, realm_argument
+from headwater.cli.cli_session import CliSession, identifier
+from headwater.cli.command_options import NEW_FILE, confirm_option, detach_option, properties_option, realm_argument
 from headwater.cli.credentials_commands import (
     check_place,
     ensure_credentials,
@@ -29,7 +21,7 @@ from headwater.cli.credentials_commands import (
 )
 from headwater.cli.local_run import run_or_detach
 from headwater.clock import Micros
-from headwater.console import DURATION
+from headwater.console import DURATION, ResultView, ViewField, duration_field, prints, time_after, time_field
 from headwater.errors import RefusedError, SwapConflictError
 from headwater.jobs import PURGE, run_purge
 from headwater.realms import (

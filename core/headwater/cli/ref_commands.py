@@ -9,10 +9,10 @@ from functools import partial
 import click
 
 from headwater.catalogs import NamedRef, RefKind
-from headwater.cli.cli_session import CliSession, ResultView, ViewField, opened_catalog, time_field
-from headwater.cli.command_options import ID, REF, catalog_arguments, prints
+from headwater.cli.cli_session import CliSession, opened_catalog
+from headwater.cli.command_options import ID, REF, catalog_arguments
 from headwater.clock import Micros
-from headwater.console import option_group
+from headwater.console import ResultView, ViewField, option_group, prints, time_field
 from headwater.errors import RefusedError
 from headwater.store import ObjectId
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from headwater.cli.cli_session import CliSession, ResultView, ViewField
-from headwater.cli.command_options import prints
+from headwater.cli.cli_session import CliSession
+from headwater.console import ResultView, ViewField, prints
 
 VERSION: ResultView[dict[str, str]] = ResultView(
     "version",

@@ -14,10 +14,20 @@ from typing import Any, Generic, TypeVar
 import click
 from click.core import ParameterSource
 
-from headwater.cli.cli_session import CliSession, ResultView, ViewField, duration_field, identifier, list_of, time_field
-from headwater.cli.command_options import ID, TIME, limit_option, prints
+from headwater.cli.cli_session import CliSession, identifier
+from headwater.cli.command_options import ID, TIME, limit_option
 from headwater.clock import Clock, Micros
-from headwater.console import DURATION, count_text, yaml_text
+from headwater.console import (
+    DURATION,
+    ResultView,
+    ViewField,
+    count_text,
+    duration_field,
+    list_of,
+    prints,
+    time_field,
+    yaml_text,
+)
 from headwater.errors import UnavailableError
 from headwater.jobs import retry_reachable_only
 from headwater.store import ObjectId, ReadableRows, Versioned, id_text

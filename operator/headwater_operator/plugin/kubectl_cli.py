@@ -5,10 +5,7 @@ from __future__ import annotations
 import click
 
 from headwater.console import Program
-from headwater_operator.plugin.cluster_session import (
-    ClusterSession,
-    cluster_options,
-)
+from headwater_operator.plugin.cluster_session import ClusterSession, cluster_options
 from headwater_operator.plugin.gc_command import gc_command
 from headwater_operator.plugin.plan_command import plan_command
 from headwater_operator.plugin.purge_command import purge_command

@@ -23,12 +23,7 @@ from headwater.console import count_text, yaml_text
 from headwater.errors import HeadwaterError, NotFoundError, RefusedError
 from headwater_operator.kube import KubeApi, resource_path
 from headwater_operator.plugin.bundle_redaction import REDACTED, Redactor
-from headwater_operator.plugin.cluster_session import (
-    LEASE,
-    ClusterSession,
-    cluster_options,
-    realm_name_of,
-)
+from headwater_operator.plugin.cluster_session import LEASE, ClusterSession, cluster_options, realm_name_of
 from headwater_operator.plugin.status_command import page_lines, realm_page, time_text
 
 PART_OF = "app.kubernetes.io/part-of=headwater"
