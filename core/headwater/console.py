@@ -174,6 +174,9 @@ output_option = session_option(
 )
 
 
+debug_option = session_option("--debug", field="debug", is_flag=True, help="Show the traceback of a failure.")
+
+
 class ParsedType(click.ParamType[T]):
     """The type of arguments and options that a function parses. What it refuses is an error of usage."""
 

@@ -20,7 +20,7 @@ from headwater.cli.import_commands import import_report_command, import_tables_c
 from headwater.cli.realm_commands import realm
 from headwater.cli.store_commands import store, version_command
 from headwater.cli.task_commands import task
-from headwater.console import Program, output_option
+from headwater.console import Program, debug_option, output_option, session_option
 from headwater.errors import HeadwaterError, RefusedError
 from headwater.logs import log_to_stderr
 from headwater.settings import Settings
@@ -65,16 +65,16 @@ class Application(Program):
 
 
 @click.group(name="headwater", cls=Application, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option(
-    "--store", "store_url", metavar="URL", help="The store; default is the setting HEADWATER_STORE, or sqlite:///headwater.db."
+@session_option(
+    "--store",
+    field="store_url",
+    metavar="URL",
+    help="The store; default is the setting HEADWATER_STORE, or sqlite:///headwater.db.",
 )
 @output_option
-@click.option("--debug", is_flag=True, help="Show the traceback of a failure.")
-@click.pass_obj
-def main(session: CliSession, store_url: str | None, debug: bool) -> None:
+@debug_option
+def main() -> None:
     """Store and maintain the catalogs of a data lakehouse in a database."""
-    session.store_url = store_url
-    session.debug = debug
 
 
 for _command in (

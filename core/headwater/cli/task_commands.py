@@ -377,25 +377,6 @@ task = click.Group("task", help="List, retry, cancel and run the tasks of a stor
 _task_argument = click.argument("task_id", metavar="TASK", type=ID)
 
 
-@dataclass(frozen=True, slots=True)
-class _Watching:
-    """The value of ``--watch`` and its two options."""
-
-    every_seconds: float
-    for_seconds: float | None
-
-
-def _read_watch(ctx: click.Context, parameter: click.Parameter, is_on: bool) -> _Watching | None:
-    """Combine ``--watch`` and its two options into one value."""
-    every, lasts = ctx.params.pop("every"), ctx.params.pop("lasts")
-    if is_on:
-        return _Watching(every, lasts)
-    for name, option in (("every", "--every"), ("lasts", "--for")):
-        if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
-            raise click.UsageError(f"{option} goes with --watch: without it, the tasks are shown once", ctx)
-    return None
-
-
 @task.command(name="list")
 @click.option("--state", type=click.Choice([state.value for state in TaskState]), help="Only tasks in this state.")
 @click.option("--kind", help="Only tasks of this kind.")
@@ -410,7 +391,6 @@ def _read_watch(ctx: click.Context, parameter: click.Parameter, is_on: bool) -> 
     metavar="DURATION",
     default="2s",
     show_default=True,
-    is_eager=True,
     help="With --watch: the interval between two looks.",
 )
 @click.option(
@@ -418,16 +398,19 @@ def _read_watch(ctx: click.Context, parameter: click.Parameter, is_on: bool) -> 
     "lasts",
     type=DURATION,
     metavar="DURATION",
-    is_eager=True,
     help="With --watch: end after this time; default is when interrupted.",
 )
-@click.option("--watch", "watching", is_flag=True, callback=_read_watch, help="Keep watching, and show what changes.")
+@click.option("--watch", "is_watching", is_flag=True, help="Keep watching, and show what changes.")
 @prints(TASK, many=True)
-def list_tasks_command(session: CliSession, /, limit: int, watching: _Watching | None, **filters: Any) -> None:
+def list_tasks_command(
+    session: CliSession, /, limit: int, every: float, lasts: float | None, is_watching: bool, **filters: Any
+) -> None:
     """List tasks: the active ones as they are due, then those that ended, the newest first.
 
     With --watch a terminal shows the table as it is now; elsewhere, and as JSON or YAML, each task is printed when it changes.
     """
+    if not is_watching:
+        _refuse_options(every="--every", lasts="--for")
     with session.open_store() as store:
         tasks = TaskQueue(store)
 
@@ -435,13 +418,20 @@ def list_tasks_command(session: CliSession, /, limit: int, watching: _Watching |
             return tasks.list_tasks(limit=limit, **_asked(filters, store.clock.now()))
 
         view = TASK_LINES if session.output == "table" else TASK
-        if watching is None:
+        if is_watching:
+            watch(session, view, look, clock=store.clock, every_seconds=every, for_seconds=lasts)
+        else:
             listed = look()
             session.show_all(view, listed)
             session.warn_of(listed)
-        else:
-            every, lasts = watching.every_seconds, watching.for_seconds
-            watch(session, view, look, clock=store.clock, every_seconds=every, for_seconds=lasts)
+
+
+def _refuse_options(**options: str) -> None:
+    """Refuse options of ``--watch`` that were given without it."""
+    ctx = click.get_current_context()
+    for name, option in options.items():
+        if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"{option} goes with --watch: without it, the tasks are shown once", ctx)
 
 
 def _asked(filters: dict[str, Any], now: Micros) -> TaskQuery:

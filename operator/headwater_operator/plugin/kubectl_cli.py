@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from headwater.console import Program
+from headwater.console import Program, debug_option
 from headwater_operator.plugin.cluster_session import ClusterSession, cluster_options
 from headwater_operator.plugin.gc_command import gc_command
 from headwater_operator.plugin.plan_command import plan_command
@@ -36,11 +36,9 @@ class KubectlCli(Program):
 
 @click.group(name="headwater", cls=KubectlCli, context_settings={"help_option_names": ["-h", "--help"]})
 @cluster_options
-@click.option("--debug", is_flag=True, help="Show the traceback of a failure.")
-@click.pass_obj
-def main(session: ClusterSession, debug: bool) -> None:
+@debug_option
+def main() -> None:
     """Look after Headwater's realms and catalogs in a cluster."""
-    session.debug = debug
 
 
 for _command in (gc_command, plan_command, purge_command, release_command, report_command, status_command):
