@@ -172,9 +172,25 @@ output_option = session_option(
     type=click.Choice(["table", "json", "yaml"]),
     help="How to print results: table (default), json or yaml.",
 )
-
-
 debug_option = session_option("--debug", field="debug", is_flag=True, help="Show the traceback of a failure.")
+
+
+@dataclass(frozen=True, slots=True)
+class PrintedForm:
+    """What a command prints on standard output: one result of the view, or many."""
+
+    view: ResultView[Any]
+    many: bool
+
+
+def prints(view: ResultView[Any], *, many: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Hand the session to a command that prints results, add ``-o``, and record for the documentation what it prints."""
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        function.__dict__["printed"] = PrintedForm(view, many)
+        return output_option(click.pass_obj(function))
+
+    return decorate
 
 
 class ParsedType(click.ParamType[T]):
@@ -237,8 +253,8 @@ def _follow(item: Any, way: str) -> Any:
 class ViewField(Generic[T]):
     """One field of a result.
 
-    source        where its value is in an item: names joined by dots, in snake case for attributes; empty: as the field is named.
-                  Or a function of the item
+    source        where its value is in an item: names of attributes or keys, joined by dots; empty: the field's own name, which is
+                  read as ``own_name`` where the item is no mapping. Or a function of the item
     header        of its column in a table; empty: it is in no table
     form          makes plain data of the value
     inside        what stands in an object or in the objects of a list: the way to it, such as ``.age`` or ``[].name``, and its meaning
@@ -283,24 +299,6 @@ class ResultView(Generic[T]):
 def result_lines(data: Mapping[str, Any]) -> list[str]:
     """Format one result: each field that is not empty on its own line, lists of objects and long objects below their name."""
     return _lines({name: value for name, value in data.items() if value not in (None, "", [], {})})
-
-
-@dataclass(frozen=True, slots=True)
-class PrintedForm:
-    """What a command prints on standard output: one result of the view, or many."""
-
-    view: ResultView[Any]
-    many: bool
-
-
-def prints(view: ResultView[Any], *, many: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Hand the session to a command that prints results, add ``-o``, and record for the documentation what it prints."""
-
-    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        function.__dict__["printed"] = PrintedForm(view, many)
-        return output_option(click.pass_obj(function))
-
-    return decorate
 
 
 def _lines(data: dict[str, Any], indent: str = "") -> list[str]:

@@ -39,9 +39,9 @@ class CommandSession(Protocol):
 
     @property
     def settings(self) -> Settings: ...
-    def create_store(self, check: Callable[[], object] | None = None) -> Store: ...
+    def create_store(self, check: Callable[[], object]) -> Store: ...
     def say(self, sentence: str) -> None: ...
-    def print_data(self, data: Any) -> None: ...
+    def print_result(self, data: Any, lines: Callable[[], Sequence[str]]) -> None: ...
 
 
 concurrency_option = click.option(
@@ -142,10 +142,7 @@ def _up(
             waiting = convergence.run_once(wait_seconds=wait_seconds)
         tasks = {seen.id: seen for seen in (*convergence.watcher.seen, *waiting)}
         data = summary(store, list(tasks.values()), convergence.outcomes, realms_before=convergence.realms_before)
-    if session.output == "table":
-        session.say(summary_text(data))
-    else:
-        session.print_data(data)
+    session.print_result(data, lambda: [summary_text(data)])
     return _exit_code(convergence.outcomes, [seen.value.state for seen in tasks.values()])
 
 
