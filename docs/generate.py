@@ -5,8 +5,6 @@ from __future__ import annotations
 import dataclasses
 import re
 import runpy
-import subprocess
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -66,9 +64,8 @@ def settings_page() -> str:
 
 
 def cli_page() -> str:
-    """The page of the command line, as its own package writes it."""
-    command = [sys.executable, "-m", "headwater.cli.cli_reference"]
-    return subprocess.run(command, check=True, capture_output=True, encoding="utf-8").stdout
+    """The page of the command line, as its own module writes it from the commands."""
+    return str(runpy.run_path(str(FOLDER / "command_line.py"))["page"]())
 
 
 def resources_page() -> str:

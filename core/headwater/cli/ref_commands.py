@@ -61,26 +61,27 @@ tag = click.Group("tag", help="List, create and delete tags.")
 _GROUPS = {RefKind.BRANCH: branch, RefKind.TAG: tag}
 _PLURALS = {RefKind.BRANCH: "branches", RefKind.TAG: "tags"}
 _SEEN = {RefKind.BRANCH: "head that you saw", RefKind.TAG: "commit that you saw it at"}
-_Option = Callable[[Callable[..., None]], Callable[..., None]]
+_Decorator = Callable[[Callable[..., None]], Callable[..., None]]
 
 
-def _for_both(name: str, *options: Callable[[RefKind], _Option], many: bool = False) -> Callable[[Callable[..., None]], None]:
+def _for_both(name: str, *options: Callable[[RefKind], _Decorator], many: bool = False) -> _Decorator:
     """Add a command to both groups. Its function gets the kind first, and its docstring names it as ``{kind}`` or ``{plural}``."""
 
-    def add(function: Callable[..., None]) -> None:
+    def add(function: Callable[..., None]) -> Callable[..., None]:
         for kind, group in _GROUPS.items():
             command = prints(NAMED_REFERENCE, many=many)(partial(function, kind))
             command = option_group(catalog_arguments, *(option(kind) for option in options))(command)
             group.command(name=name, help=(function.__doc__ or "").format(kind=kind, plural=_PLURALS[kind]))(command)
+        return function
 
     return add
 
 
-def _name_argument(kind: RefKind) -> _Option:
+def _name_argument(kind: RefKind) -> _Decorator:
     return click.argument("ref_name", metavar=kind.upper())
 
 
-def _expected_option(kind: RefKind) -> _Option:
+def _expected_option(kind: RefKind) -> _Decorator:
     return click.option("--expected", metavar="COMMIT", type=ID, help=f"The {_SEEN[kind]}; default is the present one.")
 
 

@@ -1,4 +1,4 @@
-"""``docs/cli.md``, made from the commands, the exit codes and the views: ``python -m headwater.cli.cli_reference > docs/cli.md``."""
+"""The page of the command line, made from the commands, the exit codes and the views of results: ``page()``."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ RESULTS: tuple[ResultView[Any], ...] = (
 """Every kind of result of this package, in the order of the page."""
 
 
-def command_line_page() -> str:
+def page() -> str:
     """The whole page."""
     root = click.Context(main, info_name="headwater")
     parts = [_INTRODUCTION, _exit_codes(), "## Global options\n\n" + _options(main, root)]
@@ -178,7 +178,3 @@ def _sentences(text: str | None) -> str:
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines) + "\n"
-
-
-if __name__ == "__main__":
-    click.echo(command_line_page(), nl=False)
