@@ -47,7 +47,7 @@ class Program(click.Group):
     program = "headwater"
     debug_advice = "; run again with --debug for the traceback"
 
-    def begin(self) -> Any:
+    def make_session(self) -> Any:
         """Runs before any command. Returns ``ctx.obj`` for the commands; its ``debug`` says whether tracebacks are shown."""
         return None
 
@@ -70,7 +70,7 @@ class Program(click.Group):
 
     def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **options: Any) -> NoReturn:  # type: ignore[override]
         """Run one command line and exit with its code."""
-        session = self.begin()
+        session = self.make_session()
         options |= {"standalone_mode": False, "obj": session}
         try:
             result = super().main(args, prog_name or self.program, **options)

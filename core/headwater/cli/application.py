@@ -41,7 +41,7 @@ class Application(Program):
         points = list(entry_points(group=ENTRY_POINTS, name=cmd_name))
         return _load(points[0]) if points else None
 
-    def begin(self) -> CliSession:
+    def make_session(self) -> CliSession:
         _log_to_stderr()
         return CliSession()
 

@@ -289,7 +289,7 @@ def _writing(file: Path, catalog: str, about: Sequence[str], store: Store) -> It
             return
         gatherer = ImportGatherer()
         yield gatherer.add
-        part.write_text(gatherer.page(catalog, about, now=store.clock.now()), encoding="utf-8")
+        part.write_text(gatherer.render_page(catalog, about, now=store.clock.now()), encoding="utf-8")
 
 
 def _check_kind(file: Path) -> None:

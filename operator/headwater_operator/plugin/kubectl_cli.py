@@ -30,7 +30,7 @@ EXIT_CODES = {
 class KubectlCli(Program):
     program = "kubectl headwater"
 
-    def begin(self) -> ClusterSession:
+    def make_session(self) -> ClusterSession:
         return ClusterSession()
 
 

@@ -263,7 +263,7 @@ class ImportGatherer:
     def _leave_out(self, table: str, code: str, message: str) -> None:
         self._left_out.append({"table": table, "code": code, "message": message})
 
-    def page(self, catalog: str, about: Sequence[str], *, now: Micros) -> str:
+    def render_page(self, catalog: str, about: Sequence[str], *, now: Micros) -> str:
         """Render one HTML page on the import, with every table that it left out. It loads no other file.
 
         about         the realm, the import and its time
