@@ -35,7 +35,17 @@ from headwater_workers.dispatcher import Dispatcher
 from headwater_workers.task_executor import TASK_BODIES, execute_task
 from kubetest import Namespace
 
-__all__ = ["Journey", "check_limit", "collection", "commit", "import_task", "make_catalog", "merge", "realm_resource"]
+__all__ = [
+    "Journey",
+    "check_limit",
+    "collection",
+    "commit",
+    "import_on_spark",
+    "import_task",
+    "make_catalog",
+    "merge",
+    "realm_resource",
+]
 
 FOLDER = Path(__file__).parents[1]
 LIMITS = FOLDER / "tests" / "house" / "limits.toml"
@@ -199,6 +209,11 @@ def import_task(warehouse: Path, folder: Path, *, on_spark: bool) -> Journey:
     journey = Journey()
     import_once(warehouse, folder / "second", Settings() if on_spark else Settings(spark_master="off"), journey)
     return journey
+
+
+def import_on_spark(warehouse: Path, folder: Path) -> set[str]:
+    """The files of an import on Spark, for another process."""
+    return import_task(warehouse, folder, on_spark=True).files
 
 
 def import_once(warehouse: Path, folder: Path, settings: Settings, journey: Journey) -> None:

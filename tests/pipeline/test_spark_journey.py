@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
@@ -9,7 +11,7 @@ import pytest
 from handmade_warehouse import make_by_hand
 from headwater.settings import Settings
 from headwater_workers.pipeline import find_engine
-from journeys import check_limit, import_task
+from journeys import Journey, check_limit, import_on_spark
 
 pytestmark = [
     pytest.mark.long,
@@ -19,5 +21,10 @@ pytestmark = [
 
 def test_import_on_spark_opens_few_files(tmp_path: Path) -> None:
     make_by_hand(tmp_path / "warehouse")
+    journey = Journey()
 
-    check_limit("import on Spark", import_task(tmp_path / "warehouse", tmp_path, on_spark=True))
+    # Spark forks, and each store of a process prepares for a fork: here other tests may have left some open
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as own_process:
+        journey.files = own_process.submit(import_on_spark, tmp_path / "warehouse", tmp_path).result()
+
+    check_limit("import on Spark", journey)
