@@ -12,7 +12,7 @@ import errno
 import os
 import re
 import stat
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import datetime
@@ -101,7 +101,8 @@ class LakeStorage:
             )
         system, path = open_file_system(file.path)
         try:
-            return system.read_bytes(path)
+            with _table_faults(file.path, "read", "read"):
+                return system.read_bytes(path)
         except FileNotFoundError as fault:
             raise RejectedTable(
                 QuarantineCode.VANISHED, f"{file.path} went away while it was read: run the import again"
@@ -110,14 +111,6 @@ class LakeStorage:
             raise RejectedTable(
                 QuarantineCode.CORRUPT, f"{file.path} is no regular file: restore it from a backup, or remove it"
             ) from fault
-        except RefusedError as fault:
-            raise RejectedTable(QuarantineCode.BAD_LOCATION, f"{file.path} cannot be read ({fault}): rename it") from fault
-        except PermissionError as fault:
-            raise RejectedTable(
-                QuarantineCode.NO_ACCESS, f"{file.path} may not be read ({fault}): grant the worker read access"
-            ) from fault
-        except OSError as fault:
-            raise UnavailableError(f"cannot read {file.path}: {fault}") from fault
 
     def has_file(self, location: str) -> bool:
         """True if a file exists.
@@ -126,21 +119,33 @@ class LakeStorage:
         """
         system, path = open_file_system(location)
         try:
-            system.file_size(path)
+            with _table_faults(location, "look at", "looked at"):
+                system.file_size(path)
         except (FileNotFoundError, NotAFileError):
             return False
-        except RefusedError as fault:
-            raise RejectedTable(QuarantineCode.BAD_LOCATION, f"{location} cannot be looked at ({fault}): rename it") from fault
-        except PermissionError as fault:
-            raise RejectedTable(
-                QuarantineCode.NO_ACCESS, f"{location} may not be looked at ({fault}): grant the worker read access"
-            ) from fault
-        except OSError as fault:
-            raise UnavailableError(f"cannot look at {location}: {fault}") from fault
         return True
 
 
 STORAGE = LakeStorage()
+
+
+@contextmanager
+def _table_faults(path: str, deed: str, done: str) -> Iterator[None]:
+    """Turn what a file system raises about a file into the RejectedTable of its table, or an UnavailableError.
+
+    FileNotFoundError and NotAFileError pass: what they mean depends on what was asked for.
+    """
+    try:
+        yield
+    except (FileNotFoundError, NotAFileError):
+        raise
+    except RefusedError as fault:
+        raise RejectedTable(QuarantineCode.BAD_LOCATION, f"{path} cannot be {done} ({fault}): rename it") from fault
+    except PermissionError as fault:
+        message = f"{path} may not be {done} ({fault}): grant the worker read access"
+        raise RejectedTable(QuarantineCode.NO_ACCESS, message) from fault
+    except OSError as fault:
+        raise UnavailableError(f"cannot {deed} {path}: {fault}") from fault
 
 
 def divide_location(location: str) -> list[str]:
@@ -226,18 +231,14 @@ class LakeFolder:
                 continue
 
     def _remove(self, path: str) -> None:
-        _delete_quietly(lambda: self._system.delete_file(path), path)
-
-
-def _delete_quietly(work: Callable[[], None], path: str) -> None:
-    try:
-        work()
-    except FileNotFoundError:
-        return
-    except PermissionError as fault:
-        raise RefusedError(f"{path} may not be deleted ({fault}): grant the worker that right, and retry") from fault
-    except OSError as fault:
-        raise UnavailableError(f"cannot delete {path}: {fault}") from fault
+        try:
+            self._system.delete_file(path)
+        except FileNotFoundError:
+            return
+        except PermissionError as fault:
+            raise RefusedError(f"{path} may not be deleted ({fault}): grant the worker that right, and retry") from fault
+        except OSError as fault:
+            raise UnavailableError(f"cannot delete {path}: {fault}") from fault
 
 
 _LONE = re.compile("[\ud800-\udfff]")
@@ -355,8 +356,8 @@ class _LocalFiles:
         return Path(path).is_dir()
 
     def list_children(self, path: str) -> Iterator[DirectoryEntry]:
-        with os.scandir(path) as found:
-            for entry in found:
+        with os.scandir(path) as entries:
+            for entry in entries:
                 if entry.is_dir(follow_symlinks=False):
                     yield DirectoryEntry(entry.path, True, fault="" if is_utf8_path(entry.path) else NO_TEXT)
                     continue
@@ -472,8 +473,8 @@ class _ArrowFiles:
         from pyarrow.fs import FileSelector
 
         with _arrow_errors():
-            found = self._system.get_file_info(FileSelector(path, recursive=recursive))
-        for info in found:
+            infos = self._system.get_file_info(FileSelector(path, recursive=recursive))
+        for info in infos:
             yield DirectoryEntry(info.path, not info.is_file, info.size or 0, (info.mtime_ns or 0) // 1000)
 
 
