@@ -27,9 +27,8 @@ from headwater.clients.pyiceberg.drop_with_purge import PurgeOperations
 from headwater.clients.pyiceberg.lake_tables import LakeCreation
 from headwater.clients.pyiceberg.metadata_files import FileAccess
 from headwater.clients.pyiceberg.namespace_operations import NamespaceOperations
-from headwater.clients.pyiceberg.table_operations import MakeMetadata, TableOperations
+from headwater.clients.pyiceberg.table_operations import MakeMetadata, TableOperations, ViewOperations
 from headwater.clients.pyiceberg.translation import pyiceberg_errors
-from headwater.clients.pyiceberg.view_operations import ViewOperations
 from headwater.store import Store
 
 if TYPE_CHECKING:
@@ -135,7 +134,7 @@ class HeadwaterCatalog(MetastoreCatalog):
 
     def table_exists(self, identifier: str | Identifier) -> bool:
         with pyiceberg_errors():
-            return self._rooms.tables.table_exists(identifier)
+            return self._rooms.tables.content_exists(identifier)
 
     def list_tables(self, namespace: str | Identifier) -> list[Identifier]:
         with pyiceberg_errors():
@@ -151,7 +150,7 @@ class HeadwaterCatalog(MetastoreCatalog):
 
     def drop_table(self, identifier: str | Identifier) -> None:
         with pyiceberg_errors():
-            self._rooms.tables.drop_table(identifier)
+            self._rooms.tables.drop_content(identifier)
 
     def purge_table(self, identifier: str | Identifier, *, reachable_only: bool = False) -> None:
         """Drop a table with its files. A task deletes them once no kept commit has the table, which may take weeks.
@@ -199,7 +198,7 @@ class HeadwaterCatalog(MetastoreCatalog):
 
     def view_exists(self, identifier: str | Identifier) -> bool:
         with pyiceberg_errors():
-            return self._rooms.views.view_exists(identifier)
+            return self._rooms.views.content_exists(identifier)
 
     def list_views(self, namespace: str | Identifier) -> list[Identifier]:
         with pyiceberg_errors():
@@ -211,7 +210,7 @@ class HeadwaterCatalog(MetastoreCatalog):
 
     def drop_view(self, identifier: str | Identifier) -> None:
         with pyiceberg_errors():
-            self._rooms.views.drop_view(identifier)
+            self._rooms.views.drop_content(identifier)
 
     def close(self) -> None:
         """Release the store. A later use opens it again."""

@@ -1,21 +1,39 @@
-"""The table operations of pyiceberg on a branch."""
+"""The operations that pyiceberg has on tables and on views, on a branch. It has none that changes an existing view."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, replace
+from typing import Generic, Protocol, TypeVar
 from uuid import UUID, uuid4
 
 from pyiceberg.catalog import Catalog, MetastoreCatalog
-from pyiceberg.exceptions import CommitFailedException, NoSuchTableError, TableAlreadyExistsError
+from pyiceberg.exceptions import (
+    CommitFailedException,
+    NoSuchTableError,
+    NoSuchViewError,
+    TableAlreadyExistsError,
+    ViewAlreadyExistsError,
+)
+from pyiceberg.schema import Schema, assign_fresh_schema_ids
 from pyiceberg.table import CommitTableResponse, StagedTable, Table
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.update import AddSnapshotUpdate, AssertCreate, TableRequirement, TableUpdate, update_table_metadata
-from pyiceberg.typedef import Identifier
+from pyiceberg.typedef import Identifier, Properties
+from pyiceberg.view import View
+from pyiceberg.view.metadata import ViewMetadata, ViewVersion
 
-from headwater.catalogs import Content, ContentKey, ContentOperation, ContentType, Delete, IcebergTable, Put, TableClaim
+from headwater.catalogs import (
+    ContentKey,
+    ContentOperation,
+    ContentType,
+    Delete,
+    IcebergTable,
+    IcebergView,
+    Put,
+    TableClaim,
+)
 from headwater.clients.pyiceberg.client_branch import BranchChange, BranchState, ClientBranch
 from headwater.clients.pyiceberg.lake_tables import LakeStagedTable, LakeTable
 from headwater.clients.pyiceberg.metadata_files import (
@@ -28,9 +46,12 @@ from headwater.clients.pyiceberg.metadata_files import (
     files_in,
     metadata_file,
     parse_table,
+    parse_view,
     paths_of,
     table_content,
     table_text,
+    view_content,
+    view_text,
 )
 from headwater.clients.pyiceberg.namespace_operations import check_namespace
 from headwater.clients.pyiceberg.translation import identifier_key, shown_identifier
@@ -54,28 +75,107 @@ class TableStage(Protocol):
     ) -> StagedTable: ...
 
 
-class TableOperations:
-    """``owner`` is the catalog that pyiceberg's tables refer to."""
+C = TypeVar("C", bound=IcebergTable | IcebergView)
 
-    def __init__(self, owner: Catalog, branch: ClientBranch, access: FileAccess, *, warehouse: str | None) -> None:
-        self._owner = owner
+
+@dataclass(frozen=True, slots=True)
+class _ContentKind(Generic[C]):
+    """``missing`` and ``taken`` are pyiceberg's errors where there is no such content, and where another one is in its place."""
+
+    noun: str
+    content: type[C]
+    content_type: ContentType
+    missing: type[Exception]
+    taken: type[Exception]
+
+
+_TABLE = _ContentKind("Table", IcebergTable, ContentType.ICEBERG_TABLE, NoSuchTableError, TableAlreadyExistsError)
+_VIEW = _ContentKind("View", IcebergView, ContentType.ICEBERG_VIEW, NoSuchViewError, ViewAlreadyExistsError)
+
+
+class _LakeOperations(Generic[C]):
+    """What operations on tables and on views have in common."""
+
+    def __init__(self, kind: _ContentKind[C], branch: ClientBranch, access: FileAccess, *, warehouse: str | None) -> None:
+        self._kind = kind
         self._branch = branch
         self._access = access
         self._warehouse = warehouse or branch.catalog.definition.base_location
+
+    def content_exists(self, identifier: str | Identifier) -> bool:
+        try:
+            key = identifier_key(identifier, self._kind.missing)
+        except self._kind.missing:
+            return False
+        return self._branch.state().type_of(key) is self._kind.content_type
+
+    def drop_content(self, identifier: str | Identifier) -> None:
+        """Drop a table or view. Its files stay, so that commits that hold it stay readable."""
+        key = identifier_key(identifier, self._kind.missing)
+
+        def plan(state: BranchState) -> BranchChange:
+            self._read(state, key)
+            return BranchChange(operations=[Delete(key)], message=f"drop {self._kind.noun.lower()} {key}")
+
+        self._branch.commit(plan, key=key)
+
+    def _find(self, state: BranchState, key: ContentKey) -> C | None:
+        content = state.find_content(key)
+        return content if isinstance(content, self._kind.content) else None
+
+    def _read(self, state: BranchState, key: ContentKey) -> C:
+        content = self._find(state, key)
+        if content is None:
+            raise self._kind.missing(f"{self._kind.noun} does not exist: {shown_identifier(key)}")
+        return content
+
+    def _check_free(self, state: BranchState, key: ContentKey, fault: type[Exception] | None = None) -> None:
+        check_namespace(state, key.parent)
+        content = state.find_content(key)
+        if isinstance(content, IcebergTable):
+            raise (fault or TableAlreadyExistsError)(f"Table {shown_identifier(key)} already exists")
+        if content is not None:
+            raise (fault or self._kind.taken)(f"{type(content).__name__} {shown_identifier(key)} already exists")
+
+    def _place(self, state: BranchState, key: ContentKey, location: str | None, unique: UUID) -> str:
+        return location.rstrip("/") if location else default_location(state, key, unique=unique, warehouse=self._warehouse)
+
+    def _creation(self, key: ContentKey, content: C, document: MetadataDocument, claim: TableClaim) -> BranchChange:
+        return BranchChange(
+            operations=[Put(key, content, metadata=split_metadata(document.text))],
+            message=f"create {self._kind.noun.lower()} {key}",
+            ids={key: claim.content_id},
+            claim=claim,
+            take_back=document.remove_file,
+        )
+
+    def _write(self, document: MetadataDocument, change: BranchChange) -> None:
+        """Write a metadata file if its places are free: no file is ever written into another table's place, nor removed there."""
+        if change.claim is not None:
+            self._branch.check_free(change.claim, change.message)
+        document.write_file()
+
+    def _known_id(self, state: BranchState, uuid: UUID | None) -> UUID | None:
+        """The content id under which this catalog has the content on another branch, or had it before a drop."""
+        owner = None if uuid is None else self._branch.claims.find_by_uuid([uuid]).get(uuid)
+        if owner is None or owner.catalog_id != self._branch.id or state.key_of(owner.content_id) is not None:
+            return None
+        return owner.content_id
+
+
+class TableOperations(_LakeOperations[IcebergTable]):
+    """``owner`` is the catalog that pyiceberg's tables refer to."""
+
+    def __init__(self, owner: Catalog, branch: ClientBranch, access: FileAccess, *, warehouse: str | None) -> None:
+        super().__init__(_TABLE, branch, access, warehouse=warehouse)
+        self._owner = owner
         self._claimed: dict[str, UUID] = {}
 
     def load_table(self, identifier: str | Identifier) -> Table:
         """Load a table from the metadata stored in the catalog, or else from the table's storage."""
         key = identifier_key(identifier, NoSuchTableError)
         state = self._branch.state()
-        return self._loaded(state, key, _read(state, key))
-
-    def table_exists(self, identifier: str | Identifier) -> bool:
-        try:
-            key = identifier_key(identifier, NoSuchTableError)
-        except NoSuchTableError:
-            return False
-        return self._branch.state().type_of(key) is ContentType.ICEBERG_TABLE
+        return self._loaded(state, key, self._read(state, key))
 
     def stage_table(self, identifier: str | Identifier, location: str | None, make: MakeMetadata) -> StagedTable:
         """Stage a new table that is in no catalog yet: files can be written for it, and ``commit`` creates it.
@@ -96,12 +196,14 @@ class TableOperations:
         made: list[Table] = []
 
         def plan(state: BranchState) -> BranchChange:
-            _check_free(state, key)
+            self._check_free(state, key)
             metadata = self._new_metadata(state, key, location, make, unique)
             self._access.check_location(key, document_places(metadata))
             document = self._document(metadata, self._file_for(metadata, 0))
             made.append(self._table(key, parse_table(document.text, document.location), document.location))
-            creation = self._creation(key, metadata, document, content_id)
+            creation = self._creation(
+                key, table_content(metadata, document.location), document, self._claim(content_id, metadata)
+            )
             self._write(document, creation)
             return creation
 
@@ -146,11 +248,11 @@ class TableOperations:
         done: list[CommitTableResponse] = []
 
         def plan(state: BranchState) -> BranchChange | None:
-            there = _find(state, key)
+            there = self._find(state, key)
             current = None if there is None else self._current(state, key, there, table)
             if current is None:
                 _check_is_creation(key, requirements)
-                _check_free(state, key, CommitFailedException)
+                self._check_free(state, key, CommitFailedException)
             next_version = stage(current, key.elements, requirements, updates)
             staged = next_version.metadata
             if current is not None and staged == current.metadata:
@@ -162,7 +264,7 @@ class TableOperations:
             document = self._document(staged, next_version.metadata_location)
             done.append(_response(staged, document.location))
             if current is None or there is None or there.id is None:
-                change = self._creation(key, staged, document, new_id)
+                change = self._creation(key, table_content(staged, document.location), document, self._claim(new_id, staged))
             else:
                 content = table_content(staged, document.location, content_id=there.id)
                 change = BranchChange(
@@ -182,7 +284,7 @@ class TableOperations:
         """Check that a table, created or not, may have these further places; raises RefusedError."""
         key, metadata = identifier_key(table.name(), NoSuchTableError), table.metadata
         self._access.check_location(key, places)
-        there = _find(self._branch.state(), key)
+        there = self._find(self._branch.state(), key)
         known_id = self._claimed.get(metadata.location) if there is None else there.id
         uuid = metadata.table_uuid if there is None or there.table_uuid is not None else None
         claim = TableClaim(self._branch.id, known_id or uuid4(), metadata.location, uuid, (*paths_of(metadata), *places))
@@ -215,9 +317,9 @@ class TableOperations:
 
         def plan(state: BranchState) -> BranchChange | None:
             check_namespace(state, new.parent)
-            there = _read(state, old)
+            there = self._read(state, old)
             if old != new:
-                _check_free(state, new)
+                self._check_free(state, new)
             renamed.append(self._loaded(state, new, there))
             if old == new:
                 return None
@@ -226,28 +328,18 @@ class TableOperations:
         self._branch.commit(plan, key=old)
         return renamed[-1]
 
-    def drop_table(self, identifier: str | Identifier) -> None:
-        """Drop a table. Its files stay, so that commits that hold it stay readable."""
-        key = identifier_key(identifier, NoSuchTableError)
-
-        def plan(state: BranchState) -> BranchChange:
-            _read(state, key)
-            return BranchChange(operations=[Delete(key)], message=f"drop table {key}")
-
-        self._branch.commit(plan, key=key)
-
     def _loaded(self, state: BranchState, key: ContentKey, content: IcebergTable) -> Table:
         text = self._access.document(state, key, content)
         return self._table(key, parse_table(text, content.metadata_location), content.metadata_location)
 
-    def _found(self, key: ContentKey, location: str) -> _Found:
+    def _found(self, key: ContentKey, location: str) -> _TableFile:
         """Read and check a table's metadata file, and the places that it names.
 
         raises        RefusedError; nothing is read where the file itself is not allowed, nor anything that the file names
         """
         self._access.check_location(key, [location])
         self._access.check_in_catalog(key, location)
-        found = _Found.of(self._access.read_text(key, location), location)
+        found = _TableFile.of(self._access.read_text(key, location), location)
         self._access.check_location(key, [*document_places(found.metadata), *found.files])
         check_own(key, [location], document_places(found.metadata))
         self._access.check_not_anothers(key, [location, *found.files], location=found.metadata.location, uuid=found.uuid)
@@ -290,20 +382,10 @@ class TableOperations:
         self, state: BranchState, key: ContentKey, location: str | None, make: MakeMetadata, unique: UUID
     ) -> TableMetadata:
         check_namespace(state, key.parent)
-        place = location.rstrip("/") if location else default_location(state, key, unique=unique, warehouse=self._warehouse)
-        return make(place, unique)
-
-    def _creation(self, key: ContentKey, metadata: TableMetadata, document: MetadataDocument, content_id: UUID) -> BranchChange:
-        return BranchChange(
-            operations=[Put(key, table_content(metadata, document.location), metadata=split_metadata(document.text))],
-            message=f"create table {key}",
-            ids={key: content_id},
-            claim=self._claim(content_id, metadata),
-            take_back=document.remove_file,
-        )
+        return make(self._place(state, key, location, unique), unique)
 
     def _registration(
-        self, key: ContentKey, found: _Found, content_id: UUID, operations: Sequence[ContentOperation]
+        self, key: ContentKey, found: _TableFile, content_id: UUID, operations: Sequence[ContentOperation]
     ) -> BranchChange:
         return BranchChange(
             operations=operations,
@@ -312,13 +394,7 @@ class TableOperations:
             claim=self._claim(content_id, found.metadata, has_uuid=found.uuid is not None),
         )
 
-    def _write(self, document: MetadataDocument, change: BranchChange) -> None:
-        """Write a metadata file if the table's places are free: no file is ever written into another table's place."""
-        if change.claim is not None:
-            self._branch.check_free(change.claim, change.message)
-        document.write_file()
-
-    def _is_same(self, state: BranchState, key: ContentKey, there: IcebergTable, found: _Found) -> bool:
+    def _is_same(self, state: BranchState, key: ContentKey, there: IcebergTable, found: _TableFile) -> bool:
         """Whether what stands there is the table of a metadata file: by the uuid; where one of them has none, by the location."""
         if there.table_uuid is not None and found.uuid is not None:
             return there.table_uuid.lower() == str(found.uuid)
@@ -347,16 +423,9 @@ class TableOperations:
                 self._claimed[place] = content_id
             raise
 
-    def _known_id(self, state: BranchState, uuid: UUID | None) -> UUID | None:
-        """The content id under which this catalog has the table on another branch, or had it before a drop."""
-        owner = None if uuid is None else self._branch.claims.find_by_uuid([uuid]).get(uuid)
-        if owner is None or owner.catalog_id != self._branch.id or state.key_of(owner.content_id) is not None:
-            return None
-        return owner.content_id
-
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _TableFile:
     """A table's metadata as it lies in its storage.
 
     uuid          None where it has none: pyiceberg makes one up for a table of version 1, and that is not the table's
@@ -370,33 +439,13 @@ class _Found:
     files: tuple[str, ...]
 
     @classmethod
-    def of(cls, text: bytes, location: str) -> _Found:
+    def of(cls, text: bytes, location: str) -> _TableFile:
         metadata, parts = parse_table(text, location), split_metadata(text)
         uuid = metadata.table_uuid if "table-uuid" in parts.fields else None
         return cls(location, metadata, parts, uuid, tuple(document_files(text)))
 
     def content(self, content_id: UUID | None = None) -> IcebergTable:
         return table_content(self.metadata, self.location, content_id=content_id, has_uuid=self.uuid is not None)
-
-
-def _find(state: BranchState, key: ContentKey) -> IcebergTable | None:
-    found = state.find_content(key)
-    return found if isinstance(found, IcebergTable) else None
-
-
-def _read(state: BranchState, key: ContentKey) -> IcebergTable:
-    found = _find(state, key)
-    if found is None:
-        raise NoSuchTableError(f"Table does not exist: {shown_identifier(key)}")
-    return found
-
-
-def _check_free(state: BranchState, key: ContentKey, fault: type[Exception] = TableAlreadyExistsError) -> None:
-    check_namespace(state, key.parent)
-    there: Content | None = state.find_content(key)
-    if there is not None:
-        kind = "Table" if isinstance(there, IcebergTable) else type(there).__name__
-        raise fault(f"{kind} {shown_identifier(key)} already exists")
 
 
 def _check_is_creation(key: ContentKey, requirements: tuple[TableRequirement, ...]) -> None:
@@ -423,3 +472,82 @@ def _what(updates: tuple[TableUpdate, ...]) -> str:
     summaries = [update.snapshot.summary for update in updates if isinstance(update, AddSnapshotUpdate)]
     operations = dict.fromkeys(summary.operation.value for summary in summaries if summary is not None)
     return ", ".join(operations) or "change"
+
+
+class ViewOperations(_LakeOperations[IcebergView]):
+    def __init__(self, branch: ClientBranch, access: FileAccess, *, warehouse: str | None) -> None:
+        super().__init__(_VIEW, branch, access, warehouse=warehouse)
+
+    def load_view(self, identifier: str | Identifier) -> View:
+        key = identifier_key(identifier, NoSuchViewError)
+        state = self._branch.state()
+        content = self._read(state, key)
+        text = self._access.document(state, key, content)
+        return View(key.elements, parse_view(text, content.metadata_location))
+
+    def create_view(
+        self, identifier: str | Identifier, schema: Schema, version: ViewVersion, location: str | None, properties: Properties
+    ) -> View:
+        key = identifier_key(identifier, ValueError)
+        unique, content_id = uuid4(), uuid4()
+        made: list[View] = []
+
+        def plan(state: BranchState) -> BranchChange:
+            self._check_free(state, key)
+            place = self._place(state, key, location, unique)
+            metadata = _new_view(schema, version, place, properties, unique)
+            self._access.check_location(key, document_places(metadata))
+            file = metadata_file(self._branch.id, place, properties)
+            document = MetadataDocument(self._access.io(file), file, view_text(metadata))
+            made.append(View(key.elements, metadata))
+            creation = self._creation(key, view_content(metadata, file), document, self._claim(metadata, content_id))
+            self._write(document, creation)
+            return creation
+
+        self._branch.commit(plan, key=key)
+        return made[-1]
+
+    def register_view(self, identifier: str | Identifier, metadata_location: str) -> View:
+        key = identifier_key(identifier, ValueError)
+        self._access.check_location(key, [metadata_location])
+        self._access.check_in_catalog(key, metadata_location)
+        document = MetadataDocument(
+            self._access.io(metadata_location), metadata_location, self._access.read_text(key, metadata_location)
+        )
+        metadata = parse_view(document.text, metadata_location)
+        self._access.check_location(key, document_places(metadata))
+        check_own(key, [metadata_location], document_places(metadata))
+        fresh_id, uuid = uuid4(), UUID(metadata.view_uuid)
+
+        def plan(state: BranchState) -> BranchChange:
+            self._check_free(state, key)
+            claim = self._claim(metadata, self._known_id(state, uuid) or fresh_id)
+            creation = self._creation(key, view_content(metadata, metadata_location), document, claim)
+            return replace(creation, take_back=_keep)
+
+        self._branch.commit(plan, key=key)
+        return View(key.elements, metadata)
+
+    def _claim(self, metadata: ViewMetadata, content_id: UUID) -> TableClaim:
+        return TableClaim(self._branch.id, content_id, metadata.location, UUID(metadata.view_uuid), paths_of(metadata))
+
+
+def _keep() -> None:
+    """Undo nothing: the file existed before."""
+
+
+def _new_view(schema: Schema, version: ViewVersion, location: str, properties: Properties, unique: UUID) -> ViewMetadata:
+    fresh = assign_fresh_schema_ids(schema)
+    first = version.model_copy(update={"schema_id": fresh.schema_id})
+    return ViewMetadata.model_validate(
+        {
+            "view-uuid": str(unique),
+            "format-version": 1,
+            "location": location,
+            "schemas": [fresh],
+            "current-version-id": first.version_id,
+            "versions": [first],
+            "version-log": [{"timestamp-ms": first.timestamp_ms, "version-id": first.version_id}],
+            "properties": properties,
+        }
+    )
