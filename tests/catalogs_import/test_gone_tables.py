@@ -34,7 +34,7 @@ def sync(lake: AcceptedTable, tmp_path: Path, catalog: Catalog, claims: TableCla
     """Imports, and drops what is gone; ``rows`` gets what it tells."""
 
     def run(rows: list[ReportRow], *, batch: int = 500, **calls: Callable[..., None]) -> ImportReport:
-        scope = SurveyScope.checked([tmp_path.as_uri()], allowed=[tmp_path.as_uri()])
+        scope = SurveyScope(locations=[tmp_path.as_uri()], allowed=[tmp_path.as_uri()]).checked()
         options = ImportOptions(mode="sync", scope=scope, drops_gone=True, batch=batch)
         return import_tables(catalog, claims, [lake], options=options, write=rows.append, **calls)  # type: ignore[arg-type]
 

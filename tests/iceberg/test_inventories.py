@@ -129,8 +129,10 @@ def test_a_survey_by_inventory_says_what_one_by_listing_says(tmp_path: Path, mak
     lines = [f"{file},{file.stat().st_size}" for file in tmp_path.rglob("*") if file.is_file()]
     inventory.write_text("\n".join(["path,size", *lines, "/elsewhere/t/metadata/v1.metadata.json,1"]))
 
-    by_listing = survey_in_process(SurveyScope.checked([str(lake)], allowed=[str(lake)]))
-    by_inventory = survey_in_process(SurveyScope.checked([str(lake)], allowed=[str(lake)], inventory=str(inventory)))
+    by_listing = survey_in_process(SurveyScope(locations=[str(lake)], allowed=[str(lake)]).checked())
+    by_inventory = survey_in_process(
+        SurveyScope(locations=[str(lake)], allowed=[str(lake)], inventory=str(inventory)).checked()
+    )
 
     assert list(by_inventory) == list(by_listing)
     assert len(by_listing) == (1 if location else 3)
@@ -142,6 +144,6 @@ def test_a_file_that_is_listed_twice_is_one_file(tmp_path: Path, make_table: Mak
     (tmp_path / "list.csv").write_text("\n".join(["path,size,mtime", line + "1750000000000000", line + "1", line]))
 
     (outcome,) = survey_in_process(
-        SurveyScope.checked([str(tmp_path)], allowed=[str(tmp_path)], inventory=str(tmp_path / "list.csv"))
+        SurveyScope(locations=[str(tmp_path)], allowed=[str(tmp_path)], inventory=str(tmp_path / "list.csv")).checked()
     )
     assert isinstance(outcome, AcceptedTable)

@@ -11,7 +11,8 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, SurveyOutcom
     root = tmp_path_factory.mktemp("by-hand")
     make_by_hand(root)
     return {
-        ".".join(outcome.key): outcome for outcome in survey_in_process(SurveyScope.checked([str(root)], allowed=[str(root)]))
+        ".".join(outcome.key): outcome
+        for outcome in survey_in_process(SurveyScope(locations=[str(root)], allowed=[str(root)]).checked())
     }
 
 

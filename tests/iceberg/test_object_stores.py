@@ -58,7 +58,7 @@ def test_tables_in_a_bucket_are_found_by_either_name_of_it(put: Put, document: d
 
     found = {
         ".".join(outcome.key): outcome
-        for outcome in survey_in_process(SurveyScope.checked(["s3://lake/one"], allowed=["s3://lake"]))
+        for outcome in survey_in_process(SurveyScope(locations=["s3://lake/one"], allowed=["s3://lake"]).checked())
     }
 
     assert list(found) == ["sales.broken", "sales.orders", "web.views"]
@@ -72,7 +72,7 @@ def test_names_that_a_url_would_encode_are_read_in_a_bucket(put: Put, document: 
     for name in ("with space", "50%20", "a#b?c", "<é>"):
         put(f"odd/{name}/metadata/v1.metadata.json", sound(document, f"s3://lake/odd/{name}"))
 
-    outcomes = list(survey_in_process(SurveyScope.checked(["s3://lake/odd"], allowed=["s3://lake"])))
+    outcomes = list(survey_in_process(SurveyScope(locations=["s3://lake/odd"], allowed=["s3://lake"]).checked()))
 
     assert sorted(outcome.key[-1] for outcome in outcomes) == ["50%20", "<é>", "a#b?c", "with space"]
     assert {outcome.code for outcome in outcomes if isinstance(outcome, QuarantinedTable)} == {QuarantineCode.DUPLICATE_UUID}
@@ -80,13 +80,15 @@ def test_names_that_a_url_would_encode_are_read_in_a_bucket(put: Put, document: 
 
 def test_a_bucket_that_is_not_there_is_told_with_what_to_do(put: Put) -> None:
     with pytest.raises(NotFoundError, match="there is no folder s3://none/t: correct the import's locations"):
-        list(survey_in_process(SurveyScope.checked(["s3://none/t"], allowed=["s3://none"])))
+        list(survey_in_process(SurveyScope(locations=["s3://none/t"], allowed=["s3://none"]).checked()))
 
 
 def test_files_in_a_bucket_are_verified(put: Put, document: dict[str, Any]) -> None:
     put("two/t/metadata/v1.metadata.json", sound(document, "s3://lake/two/t"))
 
-    (outcome,) = survey_in_process(SurveyScope.checked(["s3://lake/two"], allowed=["s3://lake"], verify="manifests"))
+    (outcome,) = survey_in_process(
+        SurveyScope(locations=["s3://lake/two"], allowed=["s3://lake"], verify="manifests").checked()
+    )
 
     assert isinstance(outcome, QuarantinedTable)
     assert outcome.code is QuarantineCode.MISSING_FILES
@@ -101,7 +103,7 @@ def test_an_inventory_in_a_bucket_is_read(put: Put, document: dict[str, Any]) ->
     )
 
     found, gone = survey_in_process(
-        SurveyScope.checked(["s3://lake/three"], allowed=["s3://lake"], inventory="s3://lake/lists/list.csv")
+        SurveyScope(locations=["s3://lake/three"], allowed=["s3://lake"], inventory="s3://lake/lists/list.csv").checked()
     )
 
     assert isinstance(found, AcceptedTable), found

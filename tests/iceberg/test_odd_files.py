@@ -42,7 +42,10 @@ ODD: dict[str, Callable[[Path], None]] = {
 
 
 def survey(root: Path) -> dict[str, SurveyOutcome]:
-    return {outcome.key[-1]: outcome for outcome in survey_in_process(SurveyScope.checked([str(root)], allowed=[str(root)]))}
+    return {
+        outcome.key[-1]: outcome
+        for outcome in survey_in_process(SurveyScope(locations=[str(root)], allowed=[str(root)]).checked())
+    }
 
 
 @pytest.mark.parametrize("name", ["v2.metadata.json", "version-hint.text"])

@@ -29,7 +29,7 @@ MakeTable = Callable[..., Path]
 
 
 def survey(root: Path, **options: Any) -> dict[str, SurveyOutcome]:
-    scope = SurveyScope.checked([str(root)], allowed=[str(root)], **options)
+    scope = SurveyScope(locations=[str(root)], allowed=[str(root)], **options).checked()
     return {".".join(outcome.key): outcome for outcome in survey_in_process(scope)}
 
 
@@ -132,7 +132,7 @@ def test_a_table_within_a_table_leaves_both_alone(tmp_path: Path, make_table: Ma
 def test_two_locations_with_the_same_key_leave_both_alone(tmp_path: Path, make_table: MakeTable) -> None:
     make_table("one/t", {"v1.metadata.json": {}})
     make_table("two/t", {"v1.metadata.json": {"table-uuid": OTHER}})
-    scope = SurveyScope.checked([f"{tmp_path}/one", f"{tmp_path}/two"], allowed=[str(tmp_path)])
+    scope = SurveyScope(locations=[f"{tmp_path}/one", f"{tmp_path}/two"], allowed=[str(tmp_path)]).checked()
 
     assert [code_of(outcome) for outcome in survey_in_process(scope)] == [QuarantineCode.DUPLICATE_KEY] * 2
 
@@ -171,7 +171,7 @@ def test_a_survey_can_be_read_more_than_once(tmp_path: Path, make_table: MakeTab
     make_table("a", {"v1.metadata.json": {}})
     make_table("b", {"v1.metadata.json": {}})
 
-    surveyed = survey_in_process(SurveyScope.checked([str(tmp_path)], allowed=[str(tmp_path)]))
+    surveyed = survey_in_process(SurveyScope(locations=[str(tmp_path)], allowed=[str(tmp_path)]).checked())
 
     assert list(surveyed) == list(surveyed)
     assert [code_of(outcome) for outcome in surveyed] == [QuarantineCode.DUPLICATE_UUID] * 2
@@ -182,7 +182,8 @@ def test_outcomes_are_sorted_by_directory_over_all_folders(tmp_path: Path, make_
         make_table(name, {"v1.metadata.json": {"table-uuid": str(UUID(int=number))}})
 
     directories = [
-        outcome.directory for outcome in survey_in_process(SurveyScope.checked([str(tmp_path)], allowed=[str(tmp_path)]))
+        outcome.directory
+        for outcome in survey_in_process(SurveyScope(locations=[str(tmp_path)], allowed=[str(tmp_path)]).checked())
     ]
 
     assert len(directories) == 3
@@ -204,24 +205,26 @@ def test_a_location_that_is_not_there_is_missing(tmp_path: Path) -> None:
 @pytest.mark.parametrize("locations", [[], ["lake"], ["/"], ["s3://lake/a", "s3a://lake/a/b"], ["/a/b", "file:///a"]])
 def test_a_scope_without_sense_is_refused(locations: list[str]) -> None:
     with pytest.raises(RefusedError):
-        SurveyScope.checked(locations, allowed=[])
+        SurveyScope(locations=locations, allowed=[]).checked()
 
 
 def test_an_empty_pattern_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RefusedError, match="chooses no table"):
-        SurveyScope.checked([str(tmp_path)], allowed=[], include=[""])
+        SurveyScope(locations=[str(tmp_path)], allowed=[], include=[""]).checked()
 
 
 def test_a_storage_without_a_driver_is_refused_by_name() -> None:
     with pytest.raises(RefusedError, match="nosuch"):
-        survey_in_process(SurveyScope.checked(["nosuch://bucket/lake"], allowed=[]))
+        survey_in_process(SurveyScope(locations=["nosuch://bucket/lake"], allowed=[]).checked())
 
 
 def test_progress_counts_tables(tmp_path: Path, make_table: MakeTable) -> None:
     make_table("a/t", {"v1.metadata.json": {}})
     seen: list[tuple[int, int, str]] = []
 
-    survey_in_process(SurveyScope.checked([str(tmp_path)], allowed=[]), progress=lambda *numbers: seen.append(numbers))
+    survey_in_process(
+        SurveyScope(locations=[str(tmp_path)], allowed=[]).checked(), progress=lambda *numbers: seen.append(numbers)
+    )
 
     assert seen[-1] == (1, 1, "tables")
 
@@ -233,7 +236,7 @@ def test_a_file_that_goes_away_while_it_is_read_is_quarantined(tmp_path: Path, m
         if unit == "tables":
             newest.unlink(missing_ok=True)
 
-    (outcome,) = survey_in_process(SurveyScope.checked([str(tmp_path)], allowed=[str(tmp_path)]), progress=vanish)
+    (outcome,) = survey_in_process(SurveyScope(locations=[str(tmp_path)], allowed=[str(tmp_path)]).checked(), progress=vanish)
     assert code_of(outcome) is QuarantineCode.VANISHED
 
 
@@ -261,7 +264,9 @@ def test_a_folder_that_may_not_be_listed_stops_no_other(guarded: str, make_table
 
     outcomes = {
         outcome.key: outcome
-        for outcome in survey_in_process(SurveyScope.checked([guarded], allowed=[guarded], include=["sales.orders"]))
+        for outcome in survey_in_process(
+            SurveyScope(locations=[guarded], allowed=[guarded], include=["sales.orders"]).checked()
+        )
     }
 
     assert isinstance(outcomes.pop(("sales", "orders")), AcceptedTable)
@@ -273,7 +278,7 @@ def test_a_folder_that_may_not_be_listed_stops_no_other(guarded: str, make_table
 def test_a_folder_that_may_not_be_listed_is_left_out_by_excluding_it(guarded: str, make_table: MakeTable) -> None:
     make_table("sales/secret", {"v1.metadata.json": {}})
 
-    assert list(survey_in_process(SurveyScope.checked([guarded], allowed=[guarded], exclude=["*.secret"]))) == []
+    assert list(survey_in_process(SurveyScope(locations=[guarded], allowed=[guarded], exclude=["*.secret"]).checked())) == []
 
 
 def test_a_link_to_itself_stops_nothing(tmp_path: Path, make_table: MakeTable) -> None:
@@ -281,7 +286,7 @@ def test_a_link_to_itself_stops_nothing(tmp_path: Path, make_table: MakeTable) -
     for link in (metadata / "v0.metadata.json", metadata / "version-hint.text", tmp_path / "sales" / "v2.metadata.json"):
         link.symlink_to(link.name)
 
-    (outcome,) = survey_in_process(SurveyScope.checked([str(tmp_path)], allowed=[str(tmp_path)]))
+    (outcome,) = survey_in_process(SurveyScope(locations=[str(tmp_path)], allowed=[str(tmp_path)]).checked())
     assert isinstance(outcome, AcceptedTable)
 
 
@@ -302,7 +307,8 @@ def test_a_name_that_is_no_text_stops_nothing(tmp_path: Path, make_table: MakeTa
     (strange / "v1.metadata.json").touch()
 
     outcomes = {
-        outcome.key[-1]: outcome for outcome in survey_in_process(SurveyScope.checked([str(tmp_path)], allowed=[str(tmp_path)]))
+        outcome.key[-1]: outcome
+        for outcome in survey_in_process(SurveyScope(locations=[str(tmp_path)], allowed=[str(tmp_path)]).checked())
     }
 
     assert isinstance(outcomes.pop("orders"), AcceptedTable)
@@ -313,7 +319,7 @@ def test_metadata_whose_name_is_no_text_is_quarantined(tmp_path: Path, make_tabl
     metadata = make_table("sales/orders", {"v1.metadata.json": {}}) / "metadata"
     (metadata / "v1.metadata.json").rename(metadata / os.fsdecode(b"00001-\xe9.metadata.json"))
 
-    (outcome,) = survey_in_process(SurveyScope.checked([str(tmp_path)], allowed=[str(tmp_path)]))
+    (outcome,) = survey_in_process(SurveyScope(locations=[str(tmp_path)], allowed=[str(tmp_path)]).checked())
     assert code_of(outcome) is QuarantineCode.BAD_LOCATION
 
 
@@ -323,7 +329,7 @@ def test_other_file_systems_are_read_alike(tmp_path: Path, make_table: MakeTable
     content = json.dumps(document | {"location": f"memory://{lake}/s/t"}).encode()
     fsspec.filesystem("memory").pipe(f"{lake}/s/t/metadata/v1.metadata.json", content)
 
-    (outcome,) = survey_in_process(SurveyScope.checked([f"memory://{lake}"], allowed=[f"memory://{lake}"]))
+    (outcome,) = survey_in_process(SurveyScope(locations=[f"memory://{lake}"], allowed=[f"memory://{lake}"]).checked())
 
     assert isinstance(outcome, AcceptedTable), outcome
 

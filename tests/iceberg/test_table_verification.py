@@ -61,7 +61,7 @@ class Lake:
 
     def survey(self, verify: str = "files", *allowed: str) -> SurveyOutcome:
         lake = str(self.root)
-        (outcome,) = survey_in_process(SurveyScope.checked([lake], allowed=allowed or [lake], verify=verify))  # type: ignore[arg-type]
+        (outcome,) = survey_in_process(SurveyScope(locations=[lake], allowed=allowed or [lake], verify=verify).checked())  # type: ignore[arg-type]
         return outcome
 
     def _avro(self, file: Path, schema: dict[str, Any], rows: list[dict[str, Any]]) -> None:

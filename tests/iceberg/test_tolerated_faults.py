@@ -15,7 +15,7 @@ MakeTable = Callable[..., Path]
 
 
 def survey(root: Path, *tolerate: str, **options: Any) -> SurveyOutcome:
-    scope = SurveyScope.checked([str(root)], allowed=[str(root)], tolerate=tolerate, **options)
+    scope = SurveyScope(locations=[str(root)], allowed=[str(root)], tolerate=tolerate, **options).checked()
     (outcome,) = survey_in_process(scope)
     return outcome
 
@@ -76,4 +76,4 @@ def test_files_elsewhere_are_never_tolerated(tmp_path: Path, make_table: MakeTab
 @pytest.mark.parametrize("code", ["Corrupt", "inconsistent", "OutsideAllowed", ""])
 def test_other_codes_cannot_be_tolerated(tmp_path: Path, code: str) -> None:
     with pytest.raises(RefusedError, match="Inconsistent, Invalid"):
-        SurveyScope.checked([str(tmp_path)], allowed=[], tolerate=[code])
+        SurveyScope(locations=[str(tmp_path)], allowed=[], tolerate=[code]).checked()

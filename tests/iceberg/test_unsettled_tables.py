@@ -42,7 +42,7 @@ class Busy(LakeStorage):
 
 @pytest.fixture
 def scope(tmp_path: Path) -> SurveyScope:
-    return SurveyScope.checked([str(tmp_path)], allowed=[str(tmp_path)])
+    return SurveyScope(locations=[str(tmp_path)], allowed=[str(tmp_path)]).checked()
 
 
 @pytest.fixture
@@ -97,7 +97,7 @@ def test_only_a_table_that_was_written_lately_is_listed_again(
     scope: SurveyScope, tmp_path: Path, make: Callable[[int], Path], ahead: int, times: int
 ) -> None:
     settled = make(1).stat().st_mtime_ns // 1000 + ahead
-    scope = SurveyScope.checked(scope.locations, allowed=scope.allowed, settled=settled)
+    scope = SurveyScope(locations=scope.locations, allowed=scope.allowed, settled=settled).checked()
     storage = Busy()
 
     examine_table(listed(scope, tmp_path), scope, storage=storage)

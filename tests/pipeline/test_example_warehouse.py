@@ -19,7 +19,7 @@ MARK = ".made-by-headwater-example"
 
 @pytest.fixture
 def outcomes(warehouse: Path) -> list[SurveyOutcome]:
-    return survey_in_process(SurveyScope.checked([str(warehouse)], allowed=[str(warehouse)]))
+    return survey_in_process(SurveyScope(locations=[str(warehouse)], allowed=[str(warehouse)]).checked())
 
 
 def make(directory: Path) -> subprocess.CompletedProcess[str]:

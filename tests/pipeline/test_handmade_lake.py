@@ -12,6 +12,6 @@ def word_of(outcome: SurveyOutcome) -> str:
 
 
 def test_each_table_of_a_warehouse_made_by_hand_is_judged_as_expected(lake: Lake) -> None:
-    outcomes = survey_in_process(SurveyScope.checked(lake.locations, allowed=lake.locations))
+    outcomes = survey_in_process(SurveyScope(locations=lake.locations, allowed=lake.locations).checked())
 
     assert {".".join(outcome.key): word_of(outcome) for outcome in outcomes} == lake.expected

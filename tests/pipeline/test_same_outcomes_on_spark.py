@@ -30,7 +30,7 @@ def spark() -> Iterator[Any]:
 
 def test_spark_and_the_process_say_the_same_in_the_same_order(spark: Any, warehouse: Path, lake: Lake) -> None:
     locations = [str(warehouse), *lake.locations]
-    scope = SurveyScope.checked(locations, allowed=locations, exclude=["web.*"])
+    scope = SurveyScope(locations=locations, allowed=locations, exclude=["web.*"]).checked()
     seen: list[tuple[int, int, str]] = []
 
     outcomes = survey_in(spark, scope, progress=lambda *numbers: seen.append(numbers))
@@ -44,7 +44,7 @@ def test_spark_and_the_process_say_the_same_in_the_same_order(spark: Any, wareho
 
 def test_an_executor_says_that_a_location_is_not_there(spark: Any, tmp_path: Path) -> None:
     with pytest.raises(NotFoundError, match="nowhere"):
-        survey_in(spark, SurveyScope.checked([str(tmp_path / "nowhere")], allowed=[]))
+        survey_in(spark, SurveyScope(locations=[str(tmp_path / "nowhere")], allowed=[]).checked())
 
 
 def test_an_inventory_says_the_same_on_spark(spark: Any, lake: Lake, tmp_path: Path) -> None:
@@ -52,7 +52,9 @@ def test_an_inventory_says_the_same_on_spark(spark: Any, lake: Lake, tmp_path: P
     files = [path for path in lake.root.rglob("*") if path.is_file()]
     lines = [f'"{path.as_uri()}",{path.stat().st_size},{path.stat().st_mtime_ns // 1000}' for path in files]
     listing.write_text("\n".join(["path,size,mtime", *lines]))
-    scope = SurveyScope.checked([str(lake.root)], allowed=lake.locations, inventory=str(listing), path="{namespace}/{table}")
+    scope = SurveyScope(
+        locations=[str(lake.root)], allowed=lake.locations, inventory=str(listing), path="{namespace}/{table}"
+    ).checked()
 
     outcomes = list(survey_in(spark, scope))
 

@@ -41,7 +41,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 @pytest.fixture
 def scope(lake: Lake) -> SurveyScope:
     location = str(lake.root / "nests")
-    return SurveyScope.checked([location], allowed=[location])
+    return SurveyScope(locations=[location], allowed=[location]).checked()
 
 
 @pytest.fixture

@@ -29,7 +29,7 @@ def scope(tmp_path: Path) -> SurveyScope:
         metadata.mkdir(parents=True)
         (metadata / "v1.metadata.json").write_text("{")
     location = f"file://{tmp_path}/lake"
-    return SurveyScope.checked([location], allowed=[location])
+    return SurveyScope(locations=[location], allowed=[location]).checked()
 
 
 def silent(done: int, total: int, unit: str) -> None:

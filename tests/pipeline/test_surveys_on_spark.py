@@ -29,7 +29,7 @@ class StopError(Exception):
 @pytest.fixture
 def scope(lake: Lake) -> SurveyScope:
     location = str(lake.root / "nests")
-    return SurveyScope.checked([location], allowed=[location])
+    return SurveyScope(locations=[location], allowed=[location]).checked()
 
 
 @pytest.fixture(autouse=True)

@@ -53,7 +53,7 @@ _OF_A_TABLE = ("metadata", "data", "_delta_log")
 
 
 class SurveyScope(msgspec.Struct, frozen=True, kw_only=True):
-    """The scope of a survey. ``SurveyScope.checked`` makes a validated one.
+    """The scope of a survey. ``checked`` makes a validated one of it.
 
     locations     canonical, none within another
     include       patterns (``sales.*``) of dotted table names, none: all
@@ -79,28 +79,13 @@ class SurveyScope(msgspec.Struct, frozen=True, kw_only=True):
     tolerate: tuple[str, ...] = ()
     settled: int = 0
 
-    @classmethod
-    def checked(
-        cls,
-        locations: Iterable[str],
-        *,
-        allowed: Iterable[str],
-        include: Iterable[str] = (),
-        exclude: Iterable[str] = (),
-        path: str | None = None,
-        namespace: Iterable[str] = (),
-        inventory: str | None = None,
-        verify: VerifyLevel = "metadata",
-        tolerate: Iterable[str] = (),
-        settled: int = 0,
-    ) -> SurveyScope:
-        """Make a validated scope.
+    def checked(self) -> SurveyScope:
+        """This scope, validated, with canonical locations.
 
         raises        RefusedError for no location, a malformed location, one within another, a malformed pattern, and a code that cannot
                       be tolerated
         """
-        include, exclude = tuple(include), tuple(exclude)
-        places = tuple(canonical_location(location) for location in locations)
+        places = tuple(canonical_location(location) for location in self.locations)
         if not places:
             raise RefusedError("an import needs at least one location")
         for number, place in enumerate(places):
@@ -109,27 +94,20 @@ class SurveyScope(msgspec.Struct, frozen=True, kw_only=True):
             for other in places[:number]:
                 if is_within(place, other) or is_within(other, place):
                     raise RefusedError(f"{place} and {other} overlap: name the outer one alone")
-        if not all((*include, *exclude)):
+        if not all((*self.include, *self.exclude)):
             raise RefusedError("an empty pattern chooses no table: write for example 'sales.*', or leave it away")
-        if path is not None:
-            parse_pattern(path)
-        tolerate = tuple(tolerate)
-        if unknown := set(tolerate) - TOLERABLE:
+        if self.path is not None:
+            parse_pattern(self.path)
+        if unknown := set(self.tolerate) - TOLERABLE:
             raise RefusedError(
                 f"{', '.join(map(repr, sorted(unknown)))} cannot be tolerated: {', '.join(sorted(TOLERABLE))} can: engines read these"
                 " all the same"
             )
-        return cls(
+        return msgspec.structs.replace(
+            self,
             locations=places,
-            allowed=tuple(dict.fromkeys(canonical_location(location) for location in allowed)),
-            include=include,
-            exclude=exclude,
-            path=path,
-            namespace=tuple(namespace),
-            inventory=None if inventory is None else canonical_location(inventory),
-            verify=verify,
-            tolerate=tolerate,
-            settled=settled,
+            allowed=tuple(dict.fromkeys(canonical_location(location) for location in self.allowed)),
+            inventory=None if self.inventory is None else canonical_location(self.inventory),
         )
 
 

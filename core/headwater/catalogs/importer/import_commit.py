@@ -95,10 +95,10 @@ def survey_scope(definition: CatalogDefinition, spec: ImportSpec, *, now: Micros
 
     raises        RefusedError for a malformed location, or one that overlaps another
     """
-    allowed = [location for location in (definition.base_location, *definition.allowed_locations, *spec.locations) if location]
-    return SurveyScope.checked(
-        spec.locations,
-        allowed=allowed,
+    places = (definition.base_location, *definition.allowed_locations, *spec.locations)
+    return SurveyScope(
+        locations=spec.locations,
+        allowed=tuple(place for place in places if place),
         include=spec.include,
         exclude=spec.exclude,
         path=spec.path,
@@ -107,7 +107,7 @@ def survey_scope(definition: CatalogDefinition, spec: ImportSpec, *, now: Micros
         verify=spec.verify,
         tolerate=spec.tolerate,
         settled=0 if now is None else now - _SETTLED_MICROS,
-    )
+    ).checked()
 
 
 def import_tables(
