@@ -27,6 +27,7 @@ from headwater.catalogs.content_operations import (
     ContentOperation,
     apply_operations,
     content_view,
+    find_content_keys,
     stored_metadata_of,
 )
 from headwater.catalogs.content_pages import ContentEntry, ContentPage, TypeCounts, content_page, count_types
@@ -260,10 +261,10 @@ class Catalog:
         head = self._resolver.resolve(ref)
         if head is None:
             return {}
-        ids = head.index(IDS).get_many([content_id.bytes for content_id in content_ids])
-        keys = {ContentKey.from_index(bytes(value.data)) for value in ids.values()}
-        entries = {value.content_id: ContentEntry(key, value) for key, value in content_view(head.index(CONTENT), keys).items()}
-        return {content_id: entries[content_id] for content_id in (UUID(bytes=raw) for raw in ids) if content_id in entries}
+        keys = find_content_keys(head.index(IDS), content_ids)
+        view = content_view(head.index(CONTENT), keys.values())
+        entries = {value.content_id: ContentEntry(key, value) for key, value in view.items()}
+        return {content_id: entries[content_id] for content_id in keys if content_id in entries}
 
     def entries(
         self,

@@ -434,8 +434,13 @@ class ContentEditor:
 
 def find_content_key(ids: Index, content_id: UUID) -> ContentKey | None:
     """Find the key of a content in a commit, given the commit's index ``ids``."""
-    value = ids.get(content_id.bytes)
-    return None if value is None else ContentKey.from_index(bytes(value.data))
+    return find_content_keys(ids, [content_id]).get(content_id)
+
+
+def find_content_keys(ids: Index, content_ids: Iterable[UUID]) -> dict[UUID, ContentKey]:
+    """Find the keys of those contents that a commit has, in the order given."""
+    values = ids.get_many(content_id.bytes for content_id in content_ids)
+    return {UUID(bytes=content_id): ContentKey.from_index(bytes(value.data)) for content_id, value in values.items()}
 
 
 def stored_metadata_of(ids: Index, content_id: UUID) -> ObjectId | None:
@@ -533,11 +538,19 @@ def _put(tx: Transaction, key: ContentKey, value: ContentValue, metadata: Metada
     editor.put_key(key, replace(value, has_metadata=held is not None), held)
 
 
-def surviving_key_below(content: Index, key: ContentKey, removed: Collection[bytes]) -> tuple[ContentKey, ContentValue] | None:
-    """Find the first key below another that is not among the removed index keys."""
-    below = content.prefix(key.child_prefix())
-    survivor = next(((at, value) for at, value in below if at not in removed), None)
-    return None if survivor is None else (ContentKey.from_index(survivor[0]), ContentValue.from_value(survivor[1]))
+def survivors_below(
+    content: Index, view: ContentView, going: Iterable[ContentKey], removed: Iterable[ContentKey]
+) -> dict[ContentKey, ContentValue]:
+    """The first key that is not removed below each of the keys that are namespaces now and will not be; none, where there is none."""
+    removed_keys = {key.to_index() for key in removed}
+    survivors = {}
+    for key in going:
+        if key in view and view[key].type == ContentType.NAMESPACE:
+            below = content.prefix(key.child_prefix())
+            survivor = next(((index_key, value) for index_key, value in below if index_key not in removed_keys), None)
+            if survivor is not None:
+                survivors[ContentKey.from_index(survivor[0])] = ContentValue.from_value(survivor[1])
+    return survivors
 
 
 def content_view(content: Index, keys: Iterable[ContentKey]) -> dict[ContentKey, ContentValue]:
@@ -552,10 +565,5 @@ def _head_view(content: Index, operations: Sequence[ContentOperation]) -> dict[C
     keys = {operation.key for operation in operations}
     keys.update(ancestor for operation in operations if isinstance(operation, Put) for ancestor in operation.key.ancestors())
     going = {operation.key for operation in operations if isinstance(operation, Delete)}
-    deleted = {key.to_index() for key in going}
     view = content_view(content, keys)
-    for key in [key for key in going & view.keys() if view[key].type == ContentType.NAMESPACE]:
-        survivor = surviving_key_below(content, key, deleted)
-        if survivor is not None:
-            view[survivor[0]] = survivor[1]
-    return view
+    return view | survivors_below(content, view, going, going)

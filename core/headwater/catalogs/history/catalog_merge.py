@@ -24,7 +24,7 @@ from heapq import heappop, heappush
 from typing import NamedTuple
 from uuid import UUID
 
-from headwater.catalogs.content import Content, ContentKey, ContentType, ContentValue, content_digest, content_type_of
+from headwater.catalogs.content import Content, ContentKey, ContentValue, content_digest, content_type_of
 from headwater.catalogs.content_operations import (
     CONTENT,
     IDS,
@@ -33,10 +33,11 @@ from headwater.catalogs.content_operations import (
     EditableIndexes,
     conflicts_text,
     content_view,
+    find_content_keys,
     non_namespaces,
     put_content,
     put_copy,
-    surviving_key_below,
+    survivors_below,
 )
 from headwater.catalogs.history.commit_meta import CommitMeta, check_expected, merged_heads
 from headwater.catalogs.history.content_diff import ContentChange, changes_between
@@ -283,22 +284,11 @@ def plan_merge(content: Index, ids: Index, changes: Sequence[ContentChange], opt
     raises        RefusedError for a resolved content that cannot be put
     """
     head = content_view(content, (change.key for change in changes))
-    made = decide_keys(changes, head, options, _keys_of(ids, given_up_contents(changes, head)))
+    made = decide_keys(changes, head, options, find_content_keys(ids, given_up_contents(changes, head)))
     types = made.types()
     head |= content_view(content, {above for key in types if key not in head for above in key.ancestors()})
-    removed = {key.to_index() for key in made.removals}
-    for key in non_namespaces(types, made.removals):
-        if key in head and head[key].type == ContentType.NAMESPACE:
-            survivor = surviving_key_below(content, key, removed)
-            if survivor is not None:
-                head[survivor[0]] = survivor[1]
-    return judge_merge(made, head, _keys_of(ids, made.ids().values()))
-
-
-def _keys_of(ids: Index, content_ids: Iterable[UUID]) -> dict[UUID, ContentKey]:
-    """The keys of those contents that exist."""
-    by_id = {content_id.bytes: content_id for content_id in content_ids}
-    return {by_id[key]: ContentKey.from_index(bytes(value.data)) for key, value in ids.get_many(by_id).items()}
+    head |= survivors_below(content, head, non_namespaces(types, made.removals), made.removals)
+    return judge_merge(made, head, find_content_keys(ids, made.ids().values()))
 
 
 class SourceContents:

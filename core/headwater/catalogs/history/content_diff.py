@@ -9,12 +9,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Literal
-from uuid import UUID
 
 import msgspec
 
 from headwater.catalogs.content import ContentKey, ContentValue
-from headwater.catalogs.content_operations import CONTENT, IDS
+from headwater.catalogs.content_operations import CONTENT, IDS, find_content_keys
 from headwater.commits import Commit, Head, decode_token, encode_token
 from headwater.errors import CorruptionError, ExpiredError, RefusedError
 from headwater.index import Index, IndexDifference, IndexValue, index_differences
@@ -151,19 +150,14 @@ def _is_copy(before: IndexValue | None, after: IndexValue | None) -> bool:
 def _with_renames(differences: Iterable[IndexDifference], before: Index, after: Index) -> Iterator[ContentChange]:
     """Decode differing keys and look up where contents were renamed to and from: one bulk read for each side."""
     changes = [decode_change(difference) for difference in differences]
-    went = _keys(after, (change.before.content_id for change in changes if change.before is not None))
-    came = _keys(before, (change.after.content_id for change in changes if change.after is not None))
+    went = find_content_keys(after, (change.before.content_id for change in changes if change.before is not None))
+    came = find_content_keys(before, (change.after.content_id for change in changes if change.after is not None))
     for change in changes:
         to = None if change.before is None else went.get(change.before.content_id)
         came_from = None if change.after is None else came.get(change.after.content_id)
         yield ContentChange(
             change.key, change.before, change.after, *(None if key == change.key else key for key in (to, came_from))
         )
-
-
-def _keys(ids: Index, content_ids: Iterable[UUID]) -> dict[UUID, ContentKey]:
-    values = ids.get_many(content_id.bytes for content_id in content_ids)
-    return {UUID(bytes=raw): ContentKey.from_index(bytes(value.data)) for raw, value in values.items()}
 
 
 def changes_between(base: Head | None, source: Head) -> list[ContentChange]:
