@@ -66,7 +66,7 @@ from headwater.catalogs.history.three_way import KeyMerge, MergedKey, MergeMode,
 from headwater.catalogs.importer.import_commit import ImportOptions, import_tables, survey_scope
 from headwater.catalogs.importer.import_report import ROWS_SHOWN, ImportReport, ParquetReport, ReportRow
 from headwater.catalogs.known_metadata import note_all_known
-from headwater.catalogs.registry import CATALOGS, RefKind, checked_ref_name
+from headwater.catalogs.registry import CATALOGS, RefKind, checked_ref_name, listed_definitions
 from headwater.catalogs.stored_metadata import read_metadata
 from headwater.catalogs.table_claims import (
     CLAIMS,
@@ -157,6 +157,7 @@ __all__ = [
     "find_content_key",
     "finish_deletions",
     "import_tables",
+    "listed_definitions",
     "normalise_location",
     "note_all_known",
     "parse_revspec",

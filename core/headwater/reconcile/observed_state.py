@@ -21,6 +21,7 @@ from headwater.catalogs import (
     ImportSpec,
     TypeCounts,
     count_types,
+    listed_definitions,
     recount_types,
 )
 from headwater.clock import Micros
@@ -350,7 +351,7 @@ def _content(realms: RealmRegistry, realm: Realm, counts: ContentCounts) -> tupl
     if realm.state not in READABLE:
         return None, None
     realm_store = realms.open_realm(realm.id)
-    catalogs = [Catalog(realm_store, definition) for definition in Catalogs(realm_store).list_catalogs()]
+    catalogs = [Catalog(realm_store, definition) for definition in listed_definitions(realm_store)]
     return len(catalogs), sum(counts.count_contents(catalog, realm.key).get(kind, 0) for catalog in catalogs for kind in TABLES)
 
 

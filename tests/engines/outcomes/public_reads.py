@@ -14,6 +14,7 @@ from headwater.catalogs import (
     TableClaims,
     content_ids,
     count_types,
+    listed_definitions,
     reference_names,
     reference_text,
 )
@@ -106,6 +107,7 @@ READS: Mapping[str, Callable[[Reader], Any]] = {
     "TableClaims.has_taken": lambda it: it.claims.has_taken(claim_of(it.world, TABLE, "s3://lake/orders")),
     "TableClaims.find_location": lambda it: it.claims.find_location("s3://lake/orders"),
     "TableClaims.find_locations": lambda it: it.claims.find_locations(["s3://lake/orders"]),
+    "listed_definitions": lambda it: listed_definitions(it.rows),
     "content_ids": lambda it: list(content_ids(it.head)),
     "count_types": lambda it: count_types(it.head),
     "reference_names": lambda it: reference_names(it.rows),
