@@ -16,7 +16,6 @@ from headwater.catalogs.catalog_definition import (
 )
 from headwater.catalogs.catalog_gc import (
     ContentVisit,
-    ListedReference,
     content_ids,
     finish_deletions,
     reference_names,
@@ -48,7 +47,6 @@ from headwater.catalogs.content_operations import (
     ContentEditor,
     ContentOperation,
     Delete,
-    PlannedWrite,
     Put,
     Unmodified,
     find_content_key,
@@ -125,7 +123,6 @@ __all__ = [
     "KeyChange",
     "KeyHistory",
     "KeyMerge",
-    "ListedReference",
     "LogEntry",
     "LogFilter",
     "MergeConflictError",
@@ -138,7 +135,6 @@ __all__ = [
     "NamedRef",
     "Namespace",
     "ParquetReport",
-    "PlannedWrite",
     "Put",
     "RefKind",
     "ReportRow",
