@@ -42,7 +42,6 @@ from headwater.catalogs.registry import (
     OwnRefKind,
     RefKind,
     checked_ref_name,
-    content_reference,
     listed_refs,
     own_reference,
     read_ref_names,
@@ -65,7 +64,7 @@ from headwater.errors import (
     SwapConflictError,
     UnavailableError,
 )
-from headwater.store import ObjectId, RealmStore, Reference, id_text
+from headwater.store import ObjectId, Reference, id_text
 
 _TRIES = 20
 
@@ -96,15 +95,8 @@ class CatalogRefs:
         """List the live branches and tags by name."""
         return [_ref_of_row(kind, name, row) for name, row in self._listed_rows(kind) if row.deleted is None]
 
-    def find_ref(self, kind: RefKind, name: str) -> NamedRef | None:
-        row = self._entry.find_ref_row(kind, name)
-        return None if row is None else _ref_of_row(kind, name, row)
-
     def read_ref(self, kind: RefKind, name: str) -> NamedRef:
-        ref = self.find_ref(kind, name)
-        if ref is None:
-            raise NotFoundError(f"{self._entry.label} has no {kind} {name!r}")
-        return ref
+        return _ref_of_row(kind, name, self._read_row(kind, name))
 
     def create_ref(self, kind: RefKind, name: str, *, source: str | None = None, at: ObjectId | None = None) -> NamedRef:
         """Create a branch or tag at a commit.
@@ -260,7 +252,7 @@ class CatalogRefs:
 
     def reserve_name(self, kind: RefKind, name: str) -> NameReservation:
         """Prepare the creation of a name; nobody has checked yet that it is free."""
-        return NameReservation(self._rows, self._entry.definition.id, kind, name, self._entry.label, self._entry.check_active)
+        return NameReservation(self._entry, kind, name)
 
     def _check_expected(self, kind: RefKind, name: str, row: Reference, expected: ObjectId | None) -> None:
         if expected is not None and row.pointer != expected:
@@ -285,24 +277,13 @@ def _ref_of_row(kind: RefKind, name: str, row: Reference) -> NamedRef:
 _RESERVE_TRIES = 20
 
 
-def _no_fence() -> None:
-    """A fence that never raises: no other process can take over this work."""
-
-
 @dataclass(frozen=True, slots=True)
 class NameReservation:
-    """Creates a name that others may be creating, too.
+    """Creates a name that others may be creating, too."""
 
-    place         the owner of the name, for messages
-    check_active  raises NotFoundError when the catalog was deleted
-    """
-
-    rows: RealmStore
-    catalog_id: str
+    entry: CatalogEntry
     kind: RefKind
     name: str
-    place: str
-    check_active: Callable[[], object]
 
     def list_name(self) -> Micros:
         """List the name with a new time, which is returned, whether or not it is listed already; never while it is alive.
@@ -314,10 +295,12 @@ class NameReservation:
         """
 
         def change(tx: Transaction) -> tuple[Micros, bool]:
-            self.check_active()
-            for kind, row in zip(RefKind, tx.reader.find_rows([self._reference(kind) for kind in RefKind]), strict=True):
+            self.entry.check_active()
+            for kind, row in zip(
+                RefKind, tx.reader.find_rows([self.entry.reference(kind, self.name) for kind in RefKind]), strict=True
+            ):
                 if row is not None and row.deleted is None:
-                    raise SwapConflictError(f"{kind} {self.name!r} of {self.place} is there already")
+                    raise SwapConflictError(f"{kind} {self.name!r} of {self.entry.label} is there already")
             names, key = tx.index(REFS_INDEX), ref_key(self._other, self.name)
             other = names.get(key)
             # later than the other, also where a clock that was ahead has listed that
@@ -326,12 +309,13 @@ class NameReservation:
             names.put(entry.key, entry.to_value())
             return entry.listed, other is not None
 
-        listed, is_contested = commit_change(self.rows, self._list, change, message=f"list {self.kind} {self.name}").result
+        refs = own_reference(self.entry.definition.id, OwnRefKind.REFS)
+        listed, is_contested = commit_change(self.entry.rows, refs, change, message=f"list {self.kind} {self.name}").result
         if is_contested:
             self._beat_other()
         return listed
 
-    def make(self, target: ObjectId | None, among: Iterable[str], *, fence: Callable[[], None] = _no_fence) -> Reference:
+    def make(self, target: ObjectId | None, among: Iterable[str], *, fence: Callable[[], None] = lambda: None) -> Reference:
         """List the name and create its row, both within the time in which no collector releases a listed name.
 
         Checking the list afterwards would not be enough: the collector may have seen that there is no row, and remove the name only
@@ -343,29 +327,23 @@ class NameReservation:
         raises        SwapConflictError: another was faster · UnknownOutcomeError: it was made too late, and could not be taken back · what
                       ``create_reference_at`` raises
         """
-        clock, bound, reference = self.rows.clock, self.rows.settings.clock_bound_seconds, self._reference(self.kind)
+        rows, reference = self.entry.rows, self.entry.reference(self.kind, self.name)
+        clock, bound = rows.clock, rows.settings.clock_bound_seconds
         for _ in range(_RESERVE_TRIES):
             started, began = clock.monotonic(), clock.now()
             listed = self.list_name()
             fence()
-            made = create_reference_at(self.rows, reference, target, among=among, check=partial(self._check_mine, listed))
+            made = create_reference_at(rows, reference, target, among=among, check=partial(self._check_mine, listed))
             # made of a tombstone: as long as that stood, the name was not given up, and the swap shows that it stood to the end
             if clock.monotonic() - started <= bound or made.created < began:
                 return made
-            done = f"{self.kind} {self.name!r} of {self.place} may have been created"
-            complete_operation(self.rows, partial(self._take_back, made), done=done)
-        raise UnavailableError(f"{self.kind} {self.name!r} of {self.place} took too long to create: try again")
-
-    @property
-    def _list(self) -> str:
-        return own_reference(self.catalog_id, OwnRefKind.REFS)
+            done = f"{self.kind} {self.name!r} of {self.entry.label} may have been created"
+            complete_operation(rows, partial(self._take_back, made), done=done)
+        raise UnavailableError(f"{self.kind} {self.name!r} of {self.entry.label} took too long to create: try again")
 
     @property
     def _other(self) -> RefKind:
         return RefKind.TAG if self.kind is RefKind.BRANCH else RefKind.BRANCH
-
-    def _reference(self, kind: RefKind) -> str:
-        return content_reference(self.catalog_id, kind, self.name)
 
     def _beat_other(self) -> None:
         """Make a concurrent creation of the other kind fail at its row: it then checks the list, and finds this name listed later.
@@ -373,35 +351,35 @@ class NameReservation:
         raises        SwapConflictError: the other kind's row is alive by now
         """
         for _ in range(_RESERVE_TRIES):
-            row = self.rows.find_row(self._reference(self._other))
+            row = self.entry.rows.find_row(self.entry.reference(self._other, self.name))
             if row is not None and row.deleted is None:
-                raise SwapConflictError(f"{self._other} {self.name!r} of {self.place} is there already")
+                raise SwapConflictError(f"{self._other} {self.name!r} of {self.entry.label} is there already")
             try:
                 if row is None:
-                    self.rows.bury_reference(self._reference(self._other))
+                    self.entry.rows.bury_reference(self.entry.reference(self._other, self.name))
                 else:
-                    self.rows.raise_version(row)
+                    self.entry.rows.raise_version(row)
             except SwapConflictError:
                 continue
             return
-        raise UnavailableError(f"the name {self.name!r} of {self.place} changes all the time: try again")
+        raise UnavailableError(f"the name {self.name!r} of {self.entry.label} changes all the time: try again")
 
     def _check_mine(self, listed: Micros) -> None:
         """Pass if the name was not listed as the other kind since. Call it between the reading of the row and its creation."""
         key = ref_key(self._other, self.name)
-        value = read_ref_names(self.rows, self.catalog_id).get(key)
+        value = read_ref_names(self.entry.rows, self.entry.definition.id).get(key)
         if value is not None and ListedRef.from_entry(key, value).listed > listed:
-            raise SwapConflictError(f"{self.name!r} of {self.place} was taken for a {self._other} just now")
+            raise SwapConflictError(f"{self.name!r} of {self.entry.label} was taken for a {self._other} just now")
 
     def _take_back(self, made: Reference) -> None:
         """Remove the row without a tombstone, because its target may be garbage by now. A row that others have moved is theirs, and stays.
 
         A repeated call continues where it was interrupted.
         """
-        row = self.rows.find_row(made.name)
+        row = self.entry.rows.find_row(made.name)
         if row is None or row.pointer != made.pointer or row.version > made.version + (row.deleted is not None):
             return
         try:
-            self.rows.remove_tombstone(self.rows.delete_reference(row) if row.deleted is None else row)
+            self.entry.rows.remove_tombstone(self.entry.rows.delete_reference(row) if row.deleted is None else row)
         except SwapConflictError:
             return
