@@ -28,6 +28,7 @@ from headwater.catalogs.content_operations import (
     apply_operations,
     content_view,
     find_content_keys,
+    index_at,
     stored_metadata_of,
 )
 from headwater.catalogs.content_pages import ContentEntry, ContentPage, TypeCounts, content_page, count_types
@@ -224,31 +225,25 @@ class Catalog:
 
     def get_contents(self, ref: str | None, keys: Iterable[ContentKey]) -> dict[ContentKey, Content]:
         """Read the contents of the keys that exist, each with its content id."""
-        head = self._resolver.resolve(ref)
-        view = {} if head is None else content_view(head.index(CONTENT), keys)
+        view = content_view(index_at(self._resolver.resolve(ref), CONTENT), keys)
         objects = self._rows.read_many([value.object_id for value in view.values()], StoredObject)
         return {key: self._content(key, value, stored) for (key, value), stored in zip(view.items(), objects, strict=True)}
 
     def metadata(self, ref: str | None, key: ContentKey) -> bytes | None:
         """Rebuild the metadata document of an Iceberg table or view as JSON with equal values; None where none was stored."""
         head = self._resolver.resolve(ref)
-        value = None if head is None else content_view(head.index(CONTENT), [key]).get(key)
-        if head is None or value is None or not value.has_metadata:
+        value = content_view(index_at(head, CONTENT), [key]).get(key)
+        if value is None or not value.has_metadata:
             return None
-        stored = stored_metadata_of(head.index(IDS), value.content_id)
+        stored = stored_metadata_of(index_at(head, IDS), value.content_id)
         return None if stored is None else join_metadata(read_metadata(self._rows, stored))
 
     def locations(self, ref: str | None, keys: Iterable[ContentKey]) -> dict[ContentKey, str]:
         """Read the locations of Iceberg tables and views from their stored metadata: only the fields that are needed, in one bulk read."""
         head = self._resolver.resolve(ref)
-        if head is None:
-            return {}
-        values = content_view(head.index(CONTENT), keys).items()
-        stored = {
-            key: metadata_id
-            for key, value in values
-            if (metadata_id := stored_metadata_of(head.index(IDS), value.content_id)) is not None
-        }
+        values, ids = content_view(index_at(head, CONTENT), keys), index_at(head, IDS)
+        metadata_ids = {key: stored_metadata_of(ids, value.content_id) for key, value in values.items()}
+        stored = {key: metadata_id for key, metadata_id in metadata_ids.items() if metadata_id is not None}
         places = stored_places(self._rows, list(stored.values()))
         return {key: place for key, metadata_id in stored.items() if (place := places[metadata_id].location) is not None}
 
@@ -259,10 +254,8 @@ class Catalog:
     def find_by_id(self, ref: str | None, content_ids: Iterable[UUID]) -> dict[UUID, ContentEntry]:
         """Find the keys of contents by content id, in the order given; ids without a content are left out."""
         head = self._resolver.resolve(ref)
-        if head is None:
-            return {}
-        keys = find_content_keys(head.index(IDS), content_ids)
-        view = content_view(head.index(CONTENT), keys.values())
+        keys = find_content_keys(index_at(head, IDS), content_ids)
+        view = content_view(index_at(head, CONTENT), keys.values())
         entries = {value.content_id: ContentEntry(key, value) for key, value in view.items()}
         return {content_id: entries[content_id] for content_id in keys if content_id in entries}
 

@@ -41,7 +41,7 @@ from headwater.catalogs.content import (
     without_id,
 )
 from headwater.catalogs.stored_metadata import store_metadata
-from headwater.commits import Transaction
+from headwater.commits import Head, Transaction
 from headwater.errors import ConflictError, RefusedError
 from headwater.iceberg.metadata_json import MetadataParts
 from headwater.index import Index, IndexEditor, IndexValue
@@ -430,6 +430,11 @@ class ContentEditor:
         entry = self.ids.get(content_id.bytes)
         if entry is not None and bytes(entry.data) == index_key:
             self.ids.remove(content_id.bytes)
+
+
+def index_at(head: Head | None, name: str) -> Index:
+    """Open an index of a commit; an empty one where nothing was committed yet."""
+    return Index() if head is None else head.index(name)
 
 
 def find_content_key(ids: Index, content_id: UUID) -> ContentKey | None:

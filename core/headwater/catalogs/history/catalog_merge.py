@@ -34,6 +34,7 @@ from headwater.catalogs.content_operations import (
     conflicts_text,
     content_view,
     find_content_keys,
+    index_at,
     non_namespaces,
     put_content,
     put_copy,
@@ -362,7 +363,7 @@ class DryRunState:
     """The state that a branch would have, without a commit."""
 
     def __init__(self, head: Head | None) -> None:
-        self._editors = {name: IndexEditor(Index() if head is None else head.index(name)) for name in (CONTENT, IDS)}
+        self._editors = {name: IndexEditor(index_at(head, name)) for name in (CONTENT, IDS)}
 
     def index(self, name: str) -> IndexEditor:
         return self._editors[name]

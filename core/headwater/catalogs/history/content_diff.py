@@ -13,7 +13,7 @@ from typing import Literal
 import msgspec
 
 from headwater.catalogs.content import ContentKey, ContentValue
-from headwater.catalogs.content_operations import CONTENT, IDS, find_content_keys
+from headwater.catalogs.content_operations import CONTENT, IDS, find_content_keys, index_at
 from headwater.commits import Commit, Head, decode_token, encode_token
 from headwater.errors import CorruptionError, ExpiredError, RefusedError
 from headwater.index import Index, IndexDifference, IndexValue, index_differences
@@ -96,7 +96,7 @@ def compare_commits(before: Head | None, after: Head | None, place: ChangeToken,
         differences = list(
             islice(content_differences(before, after, start=start, end=place.end), None if limit is None else limit + 1)
         )
-        changes = tuple(_with_renames(differences[:limit], _index(before, IDS), _index(after, IDS)))
+        changes = tuple(_with_renames(differences[:limit], index_at(before, IDS), index_at(after, IDS)))
     except (ExpiredError, CorruptionError) as fault:
         gone = next((head for head in (before, after) if head is not None and head.is_collected()), None)
         if gone is None:
@@ -118,12 +118,8 @@ def content_differences(
 
     before, after None: nothing was committed yet
     """
-    differences = index_differences(_index(before, CONTENT), _index(after, CONTENT), start=start, end=end)
+    differences = index_differences(index_at(before, CONTENT), index_at(after, CONTENT), start=start, end=end)
     return (difference for difference in differences if not _is_copy(difference.before, difference.after))
-
-
-def _index(head: Head | None, name: str) -> Index:
-    return Index() if head is None else head.index(name)
 
 
 def decode_change(difference: IndexDifference) -> ContentChange:
@@ -188,7 +184,7 @@ def changed_by(rows: RealmReader, commit: Head) -> list[ContentChange]:
 
 
 def _changed_keys(base: Head | None, source: Head, keys: Sequence[bytes]) -> list[ContentChange]:
-    before = {} if base is None else base.index(CONTENT).get_many(keys)
+    before = index_at(base, CONTENT).get_many(keys)
     after = source.index(CONTENT).get_many(keys)
     changes = [decode_change(IndexDifference(key, before.get(key), after.get(key))) for key in keys]
     return [change for change in changes if not is_same_content(change.before, change.after)]
