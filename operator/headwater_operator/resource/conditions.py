@@ -33,6 +33,7 @@ from headwater.reconcile import (
     TaskDescription,
     WaitUntil,
 )
+from headwater.store import RealmId
 from headwater.tasks import TaskState
 from headwater_operator.resource.reasons import CONDITIONS, Standing, reason_named
 from headwater_operator.runtime.informer_cache import CachedResource
@@ -90,6 +91,11 @@ def kept_conditions(former: Iterable[Mapping[str, Any]], type_: str) -> Conditio
     return Condition(type_, condition["status"], str(condition.get("reason")), str(condition.get("message") or ""))
 
 
+def realm_id_of(realm: CachedResource) -> RealmId:
+    """The id of the realm that a Realm declares."""
+    return RealmId(str(realm.spec.get("realmId") or realm.name))
+
+
 def cut_message(text: str, limit: int) -> str:
     """Cut a text to at most ``limit`` characters, after a sentence where one ends late enough; white space at the ends is stripped.
 
@@ -117,7 +123,8 @@ UNCLAIMED_SECONDS = 300
 LONG_SECONDS = 86_400
 """A running collection that was due this long ago deserves attention."""
 
-_FOREIGN = ("ManagedByAnother", "RealmManagedByAnother")
+FOREIGN = ("ManagedByAnother", "RealmManagedByAnother")
+"""The refusals of what belongs to another resource."""
 _OF_THE_REALM = ("RealmMissing", "RealmNotActive", "RealmDeleting", "RealmManagedByAnother")
 _NOT_ACCEPTED = ("SpecInvalid", "Refused")
 _UNSURE = ("OutcomeUnknown", "InternalError")
@@ -191,7 +198,7 @@ class ReconcileResult:
     @property
     def is_foreign(self) -> bool:
         """Whether the realm or catalog that the resource names belongs to another resource."""
-        return any(obstacle.reason in _FOREIGN for obstacle in self.obstacles)
+        return any(obstacle.reason in FOREIGN for obstacle in self.obstacles)
 
     def report(self, reason: str) -> StallCause | None:
         return next((report for report in self.reports if report.reason == reason), None)
@@ -309,7 +316,7 @@ def _leaves_open(verdict: ReconcileResult) -> bool:
 
 
 def _accepted(resource: CachedResource, verdict: ReconcileResult, former: Sequence[Mapping[str, Any]]) -> Condition:
-    against = [obstacle for obstacle in verdict.obstacles if obstacle.reason in _FOREIGN]
+    against = [obstacle for obstacle in verdict.obstacles if obstacle.reason in FOREIGN]
     if verdict.failure is not None and verdict.failure.reason in _NOT_ACCEPTED:
         against.insert(0, verdict.failure)
     if against:
@@ -353,7 +360,7 @@ def _realm_standing(
     """Whether the realm serves as declared, and the message if nothing stands against it."""
     spec = resource.spec
     if not isinstance(realm, RealmDescription):
-        return False, StallCause("Progressing", _there("realm", str(spec.get("realmId") or resource.name), False))
+        return False, StallCause("Progressing", _there("realm", realm_id_of(resource), False))
     wished = RealmState.INACTIVE if spec.get("state") == "Inactive" else RealmState.ACTIVE
     if drift is not None:
         return realm.state is wished, drift

@@ -22,15 +22,13 @@ from headwater.reconcile import (
     ContentCounts,
     ManagerIdentity,
     ManifestError,
-    PlannedStep,
     RealmDescription,
     ReconcileOutcome,
-    RefuseManifest,
 )
 from headwater.settings import Settings
 from headwater.store import Store
 from headwater_operator.kube import ApiUnavailableError, KubeApi, resource_path
-from headwater_operator.resource.conditions import find_condition
+from headwater_operator.resource.conditions import FOREIGN, find_condition, realm_id_of
 from headwater_operator.resource.credentials_secret import ForeignSecretError
 from headwater_operator.resource.events import Event, EventPoster, events_for, is_drift_corrected
 from headwater_operator.resource.finalizers import FINALIZER, HeldResources, add_finalizer, remove_finalizer
@@ -40,9 +38,7 @@ from headwater_operator.resource.store_pass import (
     ObservedStatus,
     PassResult,
     RealmPass,
-    StorePass,
     may_go,
-    realm_id_of,
 )
 from headwater_operator.resource.waiting_resources import STORE, Contention, StoreOutage
 from headwater_operator.runtime.informer_cache import CachedResource, ResourceCache, ResourceKey
@@ -55,7 +51,6 @@ COUNT_SECONDS = 2.0
 """How long after a change of a Catalog its Realm counts Catalogs again: many change at once."""
 SECRET_SECONDS = 20.0
 """How often to check whether a foreign Secret is still in the way, which no watch reports."""
-_KEPT_OFF = ("ManagedByAnother", "RealmManagedByAnother")
 
 
 class ReconcileMetrics(Protocol):
@@ -109,7 +104,7 @@ class Reconciler:
         )
         cluster = ManagerIdentity(cluster=operator_settings.cluster_name, is_cluster_named=operator_settings.is_cluster_named)
         counts = ContentCounts()
-        self._passes: dict[str, StorePass] = {
+        self._passes: dict[str, RealmPass | CatalogPass] = {
             "Realm": RealmPass(store, settings, cluster, fence, api, counts),
             "Catalog": CatalogPass(store, settings, cluster, fence, cache, counts),
         }
@@ -180,8 +175,8 @@ class Reconciler:
         self._known.let_go(resource.key)
         body = remove_finalizer(self._api, resource)
         _log_pass(acted.outcome, "released")
-        self._events.post(resource, events_for(resource, resource.status, resource.status, _steps(acted)))
-        self._events.post(resource, [Event("Warning", refusal.reason, refusal.message) for refusal in _refused(acted)])
+        self._events.post(resource, events_for(resource, resource.status, resource.status, acted.steps))
+        self._events.post(resource, [Event("Warning", refusal.reason, refusal.message) for refusal in acted.refused])
         if body is not None:
             self._cache.learn(body)
         self._queue.forget_failures(resource.key)
@@ -198,11 +193,11 @@ class Reconciler:
             self._publish(resource, after)
         except UnavailableError:
             # report what was done now, because the next pass will not know of it
-            self._events.post(resource, events_for(resource, before, before, _steps(acted)))
+            self._events.post(resource, events_for(resource, before, before, acted.steps))
             raise
         word = self._look_again(resource, sight)
         _log_pass(sight.outcome, word, is_news=before != after)
-        self._events.post(resource, events_for(resource, before, after, _steps(acted)))
+        self._events.post(resource, events_for(resource, before, after, acted.steps))
         self._count(resource, before, acted, sight)
         self._tell_the_others(resource, after)
         return word
@@ -236,7 +231,7 @@ class Reconciler:
             self._metrics.set_catalog(resource.key, sight.realm_id, sight.catalog)
         elif sight.is_seen:
             self._tell_no_more(resource.key)
-        if is_drift_corrected(resource, before, _steps(acted)):
+        if is_drift_corrected(resource, before, acted.steps):
             self._metrics.drifted(resource.kind, "corrected")
         elif _is_drifted(sight.status) and not _is_drifted(before):
             self._metrics.drifted(resource.kind, "reported")
@@ -325,7 +320,7 @@ class Reconciler:
             self._metrics.delete_realm(realm_id)
 
     def _contend(self, resource: CachedResource, acted: PassResult, since: int) -> None:
-        if _steps(acted):
+        if acted.steps:
             self._wake_rivals(resource, acted)
         is_kept_off = _is_kept_off(acted.outcome)
         if self._contention.record_contention(resource.key, _realm_id(resource, acted), is_kept_off=is_kept_off, since=since):
@@ -363,15 +358,7 @@ def _is_kept_off(outcome: ReconcileOutcome | Exception) -> bool:
     error = outcome if isinstance(outcome, Exception) else outcome.error
     if error is not None:
         return isinstance(error, RefusedError | ConflictError) and not isinstance(error, ManifestError)
-    return isinstance(outcome, ReconcileOutcome) and any(refusal.reason in _KEPT_OFF for refusal in outcome.refused)
-
-
-def _refused(acted: PassResult) -> tuple[RefuseManifest, ...]:
-    return () if isinstance(acted.outcome, Exception) else acted.outcome.refused
-
-
-def _steps(acted: PassResult) -> tuple[PlannedStep, ...]:
-    return () if isinstance(acted.outcome, Exception) else acted.outcome.steps
+    return isinstance(outcome, ReconcileOutcome) and any(refusal.reason in FOREIGN for refusal in outcome.refused)
 
 
 def _log_pass(outcome: ReconcileOutcome | Exception, word: str, *, is_news: bool = True) -> None:

@@ -46,6 +46,7 @@ from headwater_operator.resource.conditions import (
     merge_conditions,
     quarantined,
     realm_conditions,
+    realm_id_of,
 )
 from headwater_operator.resource.reasons import CONDITIONS
 from headwater_operator.runtime.informer_cache import CachedResource, ResourceCache, ResourceChange, ResourceKey
@@ -106,7 +107,6 @@ def realm_status(
     before = _conditions(former)
     verdict = ReconcileResult.from_outcome(outcome, is_seen=realm is not UNSEEN)
     conditions = realm_conditions(resource, verdict, realm, former=before, secret=secret, now=now)
-    realm_id = str(resource.spec.get("realmId") or resource.name)
     if verdict.is_foreign:
         shown: dict[str, Any] = {}  # another's realm concerns nobody else
     elif isinstance(realm, UnreadState):
@@ -117,7 +117,7 @@ def realm_status(
         shown = _realm(resource, realm, former, secret, now)
     return {
         "observedGeneration": resource.generation,
-        "realmId": realm_id,
+        "realmId": realm_id_of(resource),
         **shown,
         "message": _message(conditions),
         "conditions": merge_conditions(before, conditions, generation=resource.generation, now=now),
@@ -151,7 +151,7 @@ def catalog_status(
         shown = {"state": "PENDING", **_as_before(former, _SEEN_OF_CATALOG)}
     else:
         shown = _catalog(resource, catalog, now)
-    if known_id := realm_id or _realm_id(realm) or former.get("realmId"):
+    if known_id := realm_id or (realm_id_of(realm) if realm is not None else former.get("realmId")):
         shown["realmId"] = known_id
     return {
         "observedGeneration": resource.generation,
@@ -318,10 +318,6 @@ def _quarantine_codes(run: TaskDescription) -> list[dict[str, Any]]:
     counted = sorted(codes.items(), key=lambda pair: (-pair[1], pair[0]))
     rest = sum(tables for _, tables in counted[CODES_SHOWN:])
     return [{"code": code, "tables": tables} for code, tables in [*counted[:CODES_SHOWN], *([(OTHER, rest)] if rest else [])]]
-
-
-def _realm_id(realm: CachedResource | None) -> str | None:
-    return None if realm is None else str(realm.spec.get("realmId") or realm.name)
 
 
 def _maintenance_times(realm: CachedResource | None, former: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import structlog
 
@@ -22,6 +22,7 @@ from headwater.reconcile import (
     ContentCounts,
     ManagerIdentity,
     ManifestError,
+    PlannedStep,
     PlanPreview,
     RealmDescription,
     RealmManifest,
@@ -41,7 +42,7 @@ from headwater.reconcile.manifests import PLAN
 from headwater.settings import Settings
 from headwater.store import RealmId, Store
 from headwater_operator.kube import KubeApi
-from headwater_operator.resource.conditions import UNSEEN, SecretSeen, UnreadState
+from headwater_operator.resource.conditions import FOREIGN, UNSEEN, SecretSeen, UnreadState, realm_id_of
 from headwater_operator.resource.credentials_secret import SecretCredentials, secret_name
 from headwater_operator.resource.resource_status import PlanMade, asked_plan, catalog_status, realm_status
 from headwater_operator.runtime.informer_cache import CachedResource, ResourceCache
@@ -56,6 +57,19 @@ class PassResult:
 
     outcome: ReconcileOutcome | Exception
     belonging: Belonging | None = None
+
+    @property
+    def steps(self) -> tuple[PlannedStep, ...]:
+        return () if isinstance(self.outcome, Exception) else self.outcome.steps
+
+    @property
+    def refused(self) -> tuple[RefuseManifest, ...]:
+        return () if isinstance(self.outcome, Exception) else self.outcome.refused
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether the realm or catalog belongs to another resource."""
+        return any(refusal.reason in FOREIGN for refusal in self.refused)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,22 +94,12 @@ class ObservedStatus:
     realm_id: str = ""
 
 
-class StorePass(Protocol):
-    def reconcile_store(self, resource: CachedResource) -> PassResult:
-        """Bring the store to what the resource says, as far as that is possible now.
-
-        raises        FencedError, and nothing else
-        """
-        ...
-
-    def read_status(self, resource: CachedResource, acted: PassResult) -> ObservedStatus:
-        """Observe the state and make the status from it. Raises as ``reconcile_store`` does."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class RealmPass:
-    """A pass for a Realm. ``cluster`` is the identity of every Realm of this cluster without its uid."""
+    """A pass for a Realm. ``cluster`` is the identity of every Realm of this cluster without its uid.
+
+    raises        FencedError from each method, and nothing else
+    """
 
     store: Store
     settings: Settings
@@ -105,6 +109,8 @@ class RealmPass:
     counts: ContentCounts
 
     def reconcile_store(self, resource: CachedResource) -> PassResult:
+        """Bring the store to what the resource says, as far as that is possible now."""
+
         def carry_out() -> ReconcileOutcome:
             manifest = self._read(resource.body())
             return reconcile_realm(
@@ -122,9 +128,10 @@ class RealmPass:
         return PassResult(outcome)
 
     def read_status(self, resource: CachedResource, acted: PassResult) -> ObservedStatus:
+        """Observe the state and make the status from it."""
         realm_id = realm_id_of(resource)
         outcome, realm, is_away = _seen(acted, lambda: describe_realm(self.store, realm_id, counts=self.counts))
-        is_foreign = _is_foreign(outcome)
+        is_foreign = acted.is_foreign
         if isinstance(realm, RealmDescription) and not is_foreign and realm.manager != _manager(self.cluster, resource):
             realm = None  # the pass ended too early to find out: another's realm concerns nobody else
         is_own = isinstance(realm, RealmDescription) and not is_foreign
@@ -162,7 +169,7 @@ class RealmPass:
 
 @dataclass(frozen=True, slots=True)
 class CatalogPass:
-    """A pass for a Catalog. ``cluster`` is the identity of every Catalog of this cluster without its uid."""
+    """A pass for a Catalog, like ``RealmPass`` for a Realm."""
 
     store: Store
     settings: Settings
@@ -201,7 +208,7 @@ class CatalogPass:
         outcome, catalog, is_away = _seen(
             acted, lambda: describe_catalog(self.store, realm_id, name, counts=self.counts) if realm_id is not None else None
         )
-        is_foreign = _is_foreign(outcome)
+        is_foreign = acted.is_foreign
         if isinstance(catalog, CatalogDescription) and not is_foreign and not self._is_own(resource, catalog):
             catalog = None  # as with realms
         status = catalog_status(
@@ -251,11 +258,6 @@ def _is_same(manager: RealmManager | CatalogManager, cluster: ManagerIdentity, r
     if (manager.cluster, manager.namespace, manager.name) != (cluster.cluster, resource.namespace, resource.name):
         return False
     return cluster.is_cluster_named or manager.uid == resource.uid
-
-
-def _is_foreign(outcome: ReconcileOutcome | Exception) -> bool:
-    reasons = () if isinstance(outcome, Exception) else (refusal.reason for refusal in outcome.refused)
-    return any(reason in ("ManagedByAnother", "RealmManagedByAnother") for reason in reasons)
 
 
 def _tell(subject: str, sentence: str) -> None:
@@ -309,10 +311,6 @@ class Belonging:
     def is_lasting(self) -> bool:
         """Whether there is a Realm, and it is not being deleted."""
         return self.realm is not None and not self.realm.is_deleted
-
-
-def realm_id_of(realm: CachedResource) -> RealmId:
-    return RealmId(str(realm.spec.get("realmId") or realm.name))
 
 
 def _find_realm(catalog: CachedResource, cache: ResourceCache) -> Belonging:
