@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from engines.model.store_verdict import Kept, check_garbage, check_purged, check_readable
+from engines.model import Kept, garbage_is_gone, heads_can_be_read, purged_realms_have_no_rows
 from fake_clock import FakeClock
 from headwater.catalogs import Catalog, Catalogs, ContentKey, IcebergTable, Put
 from headwater.fsck import FindingWeight, check_store
@@ -67,7 +67,7 @@ def faults_of_store(store: Store) -> list[str]:
         for found in check_store(store)
         if found.weight != FindingWeight.LEFTOVER
     ]
-    return findings + check_readable(store) + check_purged(store)
+    return findings + heads_can_be_read(store) + purged_realms_have_no_rows(store)
 
 
 def faults_of_realm(store: Store, clock: FakeClock, name: str = "acme") -> list[str]:
@@ -76,7 +76,7 @@ def faults_of_realm(store: Store, clock: FakeClock, name: str = "acme") -> list[
     collect_realm(store, name)
     orders = lake(store, name).get_content(None, ContentKey.of("orders"))
     wrong = [] if getattr(orders, "metadata_location", "").endswith("/5.json") else [f"orders of {name} is {orders}"]
-    return wrong + faults_of_store(store) + check_garbage(store, name, Kept(commits=2))
+    return wrong + faults_of_store(store) + garbage_is_gone(store, name, Kept(commits=2))
 
 
 def _submit_collection(store: Store, clock: FakeClock, folder: Path) -> ObjectId:
