@@ -27,7 +27,7 @@ def create(store: Store) -> None:
     bootstrap(realms, "acme", ROOT)
 
 
-def test_a_bootstrap_that_died_anywhere_is_ended_by_the_next_one() -> None:
+def test_bootstrap_that_died_anywhere_is_ended_by_the_next_one() -> None:
     met = 0
     for widow in deaths(MemoryBackend(), FakeClock().now(), create):
         store = widow.open()
@@ -41,7 +41,7 @@ def test_a_bootstrap_that_died_anywhere_is_ended_by_the_next_one() -> None:
     assert met > 30
 
 
-def test_however_a_bootstrap_died_there_is_one_root_with_the_credentials_that_came_first() -> None:
+def test_bootstrap_that_died_keeps_the_credentials_that_came_first() -> None:
     for widow in deaths(MemoryBackend(), FakeClock().now(), create):
         store = widow.open()
         realms = RealmRegistry(store)
@@ -72,7 +72,7 @@ def purged(realms: RealmRegistry, clock: FakeClock) -> None:
 
 
 @pytest.mark.parametrize("prepare", [purging, purged])
-def test_a_realm_on_its_way_out_is_not_bootstrapped_and_the_reason_is_told(
+def test_realm_on_its_way_out_refuses_a_bootstrap(
     prepare: Callable[[RealmRegistry, FakeClock], None],
 ) -> None:
     clock = FakeClock()
@@ -83,7 +83,7 @@ def test_a_realm_on_its_way_out_is_not_bootstrapped_and_the_reason_is_told(
         bootstrap(realms, "acme", OTHER)
 
 
-def test_a_realm_made_again_under_the_same_id_sees_nothing_of_the_old_one() -> None:
+def test_realm_made_again_sees_nothing_of_the_old_one() -> None:
     clock = FakeClock()
     realms = RealmRegistry(open_on(MemoryBackend(), clock))
     create(realms.store)

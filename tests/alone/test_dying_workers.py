@@ -16,7 +16,7 @@ from headwater.tasks import LeaseWatch, TaskState
 
 
 @pytest.mark.parametrize("name", WORKS)
-def test_the_next_worker_ends_what_one_left_at_any_call(name: str, tmp_path: Path) -> None:
+def test_next_worker_ends_what_one_left_at_any_call(name: str, tmp_path: Path) -> None:
     prepared, clock, work = MemoryBackend(), FakeClock(), WORKS[name]
     task_id = work.submit(open_on(prepared, clock), clock, tmp_path)
     reset, met = keeper_of(tmp_path), 0

@@ -13,7 +13,7 @@ from headwater.store import ObjectId, StoredObject, object_type, stored_objects
 ROUNDS, THREADS = 100, 4
 
 
-def test_threads_may_read_the_first_object_of_a_type_at_once() -> None:
+def test_threads_may_read_a_types_first_object_at_once() -> None:
     """msgspec 0.22 ends the process when it decodes a class of which another thread is making the first decoder."""
     assert run_forked(1, lambda _: read_first_objects()) == [ROUNDS * THREADS]
 

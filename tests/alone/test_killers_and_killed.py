@@ -20,7 +20,7 @@ from headwater.store.stores import parse_url
 from headwater.tasks import AttemptEnd, LeaseWatch, TaskQueue, TaskState
 
 
-def test_a_task_that_kills_its_workers_is_given_up_with_its_history() -> None:
+def test_task_that_kills_its_workers_is_given_up_with_its_history() -> None:
     """Each attempt dies without a word; the one that finds the last of them dead gives the task up."""
     backend, clock = MemoryBackend(), FakeClock()
     store = open_on(backend, clock)
@@ -46,7 +46,7 @@ def test_a_task_that_kills_its_workers_is_given_up_with_its_history() -> None:
 
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"])
 @pytest.mark.parametrize("name", WORKS)
-def test_a_worker_killed_for_real_in_its_middle_is_replaced(
+def test_worker_killed_for_real_in_its_middle_is_replaced(
     name: str, database: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
     url, clock = STORES[database](request), FakeClock()

@@ -31,7 +31,7 @@ def make_lake(store: Store) -> tuple[RealmStore, Catalog]:
     return rows, Catalogs(rows).open_catalog("lake")
 
 
-def test_history_that_is_kept_survives_a_note_of_a_late_commit() -> None:
+def test_kept_history_survives_a_note_of_a_late_commit() -> None:
     """The late one's clock is behind, as far as clocks may: its commit is of a time at which others cut already."""
     backend, clock = MemoryBackend(), FakeClock()
     rows, catalog = make_lake(open_on(backend, clock))

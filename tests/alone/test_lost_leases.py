@@ -44,7 +44,7 @@ class SlowBackend:
 
 
 @pytest.mark.parametrize("name", ["gc", "purge", "load"])  # an export on a slow database does not fit into graces of a minute
-def test_work_that_lasts_longer_than_its_lease_is_not_taken_over(name: str, tmp_path: Path) -> None:
+def test_work_longer_than_its_lease_is_not_taken_over(name: str, tmp_path: Path) -> None:
     backend, clock = MemoryBackend(), FakeClock()
     task_id = WORKS[name].submit(open_on(backend, clock), clock, tmp_path)
     other = open_on(backend, clock)
@@ -63,7 +63,7 @@ def test_work_that_lasts_longer_than_its_lease_is_not_taken_over(name: str, tmp_
 
 
 @pytest.mark.parametrize("name", ["gc", "purge", "load"])
-def test_a_worker_that_wakes_after_its_lease_changes_nothing_of_what_the_next_one_did(name: str, tmp_path: Path) -> None:
+def test_worker_after_its_lease_changes_nothing_of_the_next(name: str, tmp_path: Path) -> None:
     """It is stopped before one of its calls in turn, and that one call it still makes when it wakes."""
     prepared, clock = MemoryBackend(), FakeClock()
     task_id = WORKS[name].submit(open_on(prepared, clock), clock, tmp_path)

@@ -65,9 +65,7 @@ def meetings(
 
 
 @pytest.mark.parametrize("seconds_ahead", [0, BOUND, -BOUND])
-def test_one_of_two_collectors_ends_and_the_other_ends_or_is_told_to_come_again(
-    prepared: tuple[MemoryBackend, int], seconds_ahead: float
-) -> None:
+def test_collectors_of_one_realm_end_or_come_again(prepared: tuple[MemoryBackend, int], seconds_ahead: float) -> None:
     for call, first, second, store in meetings(*prepared, seconds_ahead=seconds_ahead, step=5):
         assert isinstance(first, CollectionResult | UnavailableError), (call, first)
         assert isinstance(second, CollectionResult | UnavailableError), (call, second)
@@ -75,7 +73,7 @@ def test_one_of_two_collectors_ends_and_the_other_ends_or_is_told_to_come_again(
         assert faults_of_realm(store, FakeClock()) == [], call
 
 
-def test_a_collector_whose_clock_is_behind_takes_nothing_for_lost_that_others_let_go(
+def test_collector_with_a_late_clock_misses_nothing_let_go(
     prepared: tuple[MemoryBackend, int],
 ) -> None:
     backend, clock = copied(prepared[0]), FakeClock(prepared[1])

@@ -62,7 +62,7 @@ def by_hand(tmp_path: Path) -> Path:
     return path
 
 
-def test_an_archive_is_read_as_the_page_says(target: Store, by_hand: Path) -> None:
+def test_archive_is_read_as_the_page_says(target: Store, by_hand: Path) -> None:
     made = load_realm(target, "copy", by_hand).realm
 
     rows = target.rows(RealmId("copy"), RealmKey(made.key))
@@ -71,7 +71,7 @@ def test_an_archive_is_read_as_the_page_says(target: Store, by_hand: Path) -> No
     assert rows.read_reference("grants").pointer is None
 
 
-def test_an_archive_is_written_as_the_page_says(store: Store, archive: Path) -> None:
+def test_archive_is_written_as_the_page_says(store: Store, archive: Path) -> None:
     raw, at, bodies = archive.read_bytes(), 8, []
     while at < len(raw):
         size = int.from_bytes(raw[at + 9 : at + 13], "big")
@@ -89,7 +89,7 @@ def test_an_archive_is_written_as_the_page_says(store: Store, archive: Path) -> 
     assert len(bodies[2][2]) > end["sizeBytes"] > 1000
 
 
-def test_the_end_tells_types_and_the_newest_id(archive: Path) -> None:
+def test_end_tells_types_and_the_newest_id(archive: Path) -> None:
     end = check_archive(archive).end
 
     assert end.types["iceberg-table"] == 3

@@ -46,9 +46,7 @@ def disturb(store: Store) -> None:
     collect_realm(store, REALM)
 
 
-def test_an_export_shows_its_moment_whatever_others_do_between_any_two_of_its_calls(
-    store: Store, settings: Settings, clock: FakeClock, tmp_path: Path
-) -> None:
+def test_export_shows_its_moment_whatever_others_do(store: Store, settings: Settings, clock: FakeClock, tmp_path: Path) -> None:
     wanted, acted = exported(store, tmp_path / "wanted.realm"), list[int]()
     for call in itertools.count(1):
         backend, now = copied(store.backend), FakeClock(clock.now())
@@ -64,7 +62,7 @@ def test_an_export_shows_its_moment_whatever_others_do_between_any_two_of_its_ca
     assert len(acted) > 20
 
 
-def test_a_moment_in_the_middle_of_a_group_of_commits_is_told_by_its_inner_member(
+def test_moment_within_a_group_is_told_by_its_inner_member(
     store: Store, target: Store, clock: FakeClock, tmp_path: Path
 ) -> None:
     rows = RealmRegistry(store).open_realm(REALM)
@@ -80,7 +78,7 @@ def test_a_moment_in_the_middle_of_a_group_of_commits_is_told_by_its_inner_membe
     assert [key for key, _ in found.index("things").range()] == [b"a", b"b"]
 
 
-def test_an_object_of_several_rows_comes_back(store: Store, target: Store, clock: FakeClock, tmp_path: Path) -> None:
+def test_object_of_several_rows_comes_back(store: Store, target: Store, clock: FakeClock, tmp_path: Path) -> None:
     raw = bytes(range(256)) * 4096
 
     def change(tx: Transaction) -> None:
@@ -98,7 +96,7 @@ def test_an_object_of_several_rows_comes_back(store: Store, target: Store, clock
     assert rows.read_object(value.object_id or ObjectId(1) if value else ObjectId(1), Load).raw.startswith(raw)
 
 
-def test_a_realm_that_is_being_loaded_is_neither_bootstrapped_nor_collected(
+def test_realm_that_is_being_loaded_is_neither_bootstrapped_nor_collected(
     archive: Path, settings: Settings, clock: FakeClock
 ) -> None:
     backend = MemoryBackend()
@@ -122,9 +120,7 @@ def test_a_realm_that_is_being_loaded_is_neither_bootstrapped_nor_collected(
     assert ["LOADING" in text for text in refused] == [True, True]
 
 
-def test_a_realm_that_is_purged_while_it_is_loaded_gets_nothing_more(
-    archive: Path, settings: Settings, clock: FakeClock
-) -> None:
+def test_realm_purged_while_it_is_loaded_gets_nothing_more(archive: Path, settings: Settings, clock: FakeClock) -> None:
     backend = MemoryBackend()
     faulty = FaultyBackend(backend)
     store = open_on(faulty, settings, clock)
@@ -138,7 +134,7 @@ def test_a_realm_that_is_purged_while_it_is_loaded_gets_nothing_more(
     assert realms.read_realm("copy").state is RealmState.PURGING
 
 
-def test_a_realm_that_was_made_anew_while_it_was_loaded_is_left_to_its_bootstrap(target: Store, archive: Path) -> None:
+def test_realm_made_anew_while_loaded_is_left_alone(target: Store, archive: Path) -> None:
     realms = RealmRegistry(target)
 
     def make_anew(done: int, total: int | None = None, unit: str = "") -> None:
@@ -153,7 +149,7 @@ def test_a_realm_that_was_made_anew_while_it_was_loaded_is_left_to_its_bootstrap
     assert realms.read_realm("copy").state is RealmState.INITIALIZING
 
 
-def test_a_name_that_is_taken_and_cannot_be_seen_is_left_alone(store: Store, tmp_path: Path) -> None:
+def test_name_taken_but_not_seen_is_left_alone(store: Store, tmp_path: Path) -> None:
     file = tmp_path / "acme.realm"
     file.symlink_to(tmp_path / "unmounted" / "acme.realm")
 
@@ -163,9 +159,7 @@ def test_a_name_that_is_taken_and_cannot_be_seen_is_left_alone(store: Store, tmp
     assert not list(tmp_path.glob(".*"))
 
 
-def test_an_import_that_slept_brings_back_no_branch_that_was_deleted_meanwhile(
-    archive: Path, settings: Settings, clock: FakeClock
-) -> None:
+def test_import_that_slept_brings_back_no_deleted_branch(archive: Path, settings: Settings, clock: FakeClock) -> None:
     backend, awake = MemoryBackend(), list[Store]()
     faulty = FaultyBackend(backend)
     sleeper = open_on(faulty, settings, clock)
@@ -190,9 +184,7 @@ def test_an_import_that_slept_brings_back_no_branch_that_was_deleted_meanwhile(
     assert [key.name for key in RealmRegistry(store).open_realm("copy").scan_references() if key.name.endswith("/dev")] == []
 
 
-def test_an_import_takes_over_the_references_that_an_attempt_before_it_made(
-    archive: Path, settings: Settings, clock: FakeClock
-) -> None:
+def test_import_takes_over_references_of_an_earlier_attempt(archive: Path, settings: Settings, clock: FakeClock) -> None:
     backend = MemoryBackend()
     faulty = FaultyBackend(backend)
     faulty.fail("create_references", before=False)
@@ -207,9 +199,7 @@ def test_an_import_takes_over_the_references_that_an_attempt_before_it_made(
     assert tables(store, "copy") == ["customers", "orders"]
 
 
-def test_a_reference_that_somebody_changed_while_the_realm_was_loaded_stops_the_import(
-    archive: Path, settings: Settings, clock: FakeClock
-) -> None:
+def test_reference_changed_while_loaded_stops_the_import(archive: Path, settings: Settings, clock: FakeClock) -> None:
     backend = MemoryBackend()
     faulty = FaultyBackend(backend)
     faulty.fail("create_references", before=False)
@@ -223,7 +213,7 @@ def test_a_reference_that_somebody_changed_while_the_realm_was_loaded_stops_the_
         load_realm(store, "copy", archive)
 
 
-def test_an_export_of_a_realm_that_is_purged_meanwhile_says_so(store: Store, tmp_path: Path) -> None:
+def test_export_of_a_realm_that_is_purged_meanwhile_says_so(store: Store, tmp_path: Path) -> None:
     realms = RealmRegistry(store)
     realms.update_realm(realms.read_realm(REALM), deletion_protection=False, purge_hold_seconds=0.0)
 

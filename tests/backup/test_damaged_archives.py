@@ -81,7 +81,7 @@ def raw(archive: Path) -> bytes:
     return archive.read_bytes()
 
 
-def test_any_bit_that_was_flipped_is_found(archive: Path, raw: bytes) -> None:
+def test_flipped_bit_is_found_anywhere(archive: Path, raw: bytes) -> None:
     for at in [*range(40), *range(40, len(raw), 37), *range(len(raw) - 30, len(raw))]:
         archive.write_bytes(raw[:at] + bytes([raw[at] ^ 1 << at % 8]) + raw[at + 1 :])
 
@@ -89,13 +89,13 @@ def test_any_bit_that_was_flipped_is_found(archive: Path, raw: bytes) -> None:
             check_archive(archive)
 
 
-def test_a_damaged_archive_makes_no_realm(target: Store, archive: Path, raw: bytes) -> None:
+def test_damaged_archive_makes_no_realm(target: Store, archive: Path, raw: bytes) -> None:
     archive.write_bytes(raw[:500] + bytes([raw[500] ^ 4]) + raw[501:])
 
     assert "checksum" in str(refusal(target, archive))
 
 
-def test_an_archive_that_was_cut_off_anywhere_makes_no_realm(archive: Path, raw: bytes) -> None:
+def test_archive_that_was_cut_off_anywhere_makes_no_realm(archive: Path, raw: bytes) -> None:
     for end in [*range(60), *range(60, len(raw), 61), len(raw) - 1]:
         archive.write_bytes(raw[:end])
 
@@ -103,40 +103,38 @@ def test_an_archive_that_was_cut_off_anywhere_makes_no_realm(archive: Path, raw:
             check_archive(archive)
 
 
-def test_an_archive_with_something_behind_its_end_makes_no_realm(target: Store, archive: Path, raw: bytes) -> None:
+def test_archive_with_something_behind_its_end_makes_no_realm(target: Store, archive: Path, raw: bytes) -> None:
     archive.write_bytes(raw + b"\0")
 
     assert "behind its end" in str(refusal(target, archive))
 
 
 @pytest.mark.parametrize("order", [(1, 0, 2, 3), (0, 2, 1, 3), (0, 1, 3), (0, 1, 2), (0, 1, 1, 2, 3), (3,)])
-def test_an_archive_whose_blocks_were_moved_makes_no_realm(
-    target: Store, archive: Path, raw: bytes, order: Sequence[int]
-) -> None:
+def test_archive_whose_blocks_were_moved_makes_no_realm(target: Store, archive: Path, raw: bytes, order: Sequence[int]) -> None:
     blocks = list(frames(raw))
     archive.write_bytes(raw[:8] + b"".join(blocks[at] for at in order))
 
     assert "damaged" in str(refusal(target, archive))
 
 
-def test_an_archive_of_another_format_is_refused_with_both_numbers(target: Store, archive: Path, raw: bytes) -> None:
+def test_archive_of_another_format_is_refused_with_both_numbers(target: Store, archive: Path, raw: bytes) -> None:
     archive.write_bytes(raw[:7] + b"\x02" + raw[8:])
 
     assert "format 2, and this release reads format 1" in str(refusal(target, archive))
 
 
 @pytest.mark.parametrize("text", [b"", b"HW", b"PK\x03\x04 another kind of archive"])
-def test_a_file_that_is_no_archive_is_refused(target: Store, archive: Path, text: bytes) -> None:
+def test_file_that_is_no_archive_is_refused(target: Store, archive: Path, text: bytes) -> None:
     archive.write_bytes(text)
 
     assert "not an archive" in str(refusal(target, archive))
 
 
-def test_a_folder_is_refused(target: Store, tmp_path: Path) -> None:
+def test_folder_is_refused(target: Store, tmp_path: Path) -> None:
     assert "cannot be read" in str(refusal(target, tmp_path))
 
 
-def test_an_archive_swells_to_no_more_than_it_says(archive: Path, raw: bytes) -> None:
+def test_archive_swells_to_no_more_than_it_says(archive: Path, raw: bytes) -> None:
     bomb = zlib.compress(bytes(50_000_000))
     frame = b"M" + bytes(8) + len(bomb).to_bytes(4, "big") + (100).to_bytes(4, "big")
     archive.write_bytes(raw[:8] + frame + zlib.crc32(bomb, zlib.crc32(frame)).to_bytes(4, "big") + bomb)
@@ -145,19 +143,19 @@ def test_an_archive_swells_to_no_more_than_it_says(archive: Path, raw: bytes) ->
         check_archive(archive)
 
 
-def test_an_object_under_an_id_that_is_set_aside_is_refused(target: Store, archive: Path) -> None:
+def test_object_under_an_id_that_is_set_aside_is_refused(target: Store, archive: Path) -> None:
     file = forged(archive, lambda contents, objects: objects.append(objects[0]._replace(id=fixed_id(2))))
 
     assert "none of a realm's content" in str(refusal(target, file))
 
 
-def test_an_object_whose_envelope_is_anothers_is_refused(target: Store, archive: Path) -> None:
+def test_object_whose_envelope_is_anothers_is_refused(target: Store, archive: Path) -> None:
     file = forged(archive, lambda contents, objects: objects.append(objects[0]._replace(id=ObjectId(objects[0].id + 1))))
 
     assert "checksum" in str(refusal(target, file))
 
 
-def test_an_archive_that_lacks_an_object_never_serves_anybody(target: Store, archive: Path) -> None:
+def test_archive_that_lacks_an_object_never_serves_anybody(target: Store, archive: Path) -> None:
     file = forged(archive, lambda contents, objects: objects.pop(3) and None)  # type: ignore[func-returns-value]
 
     with pytest.raises(CorruptionError, match="not there"):
@@ -165,7 +163,7 @@ def test_an_archive_that_lacks_an_object_never_serves_anybody(target: Store, arc
     assert RealmRegistry(target).read_realm("copy").state is RealmState.LOADING
 
 
-def test_an_archive_with_an_object_that_nothing_leads_to_never_serves_anybody(target: Store, archive: Path) -> None:
+def test_archive_with_an_unreachable_object_never_serves_anybody(target: Store, archive: Path) -> None:
     file = forged(archive, lambda contents, objects: contents.pointers.pop("grants") and None)
 
     with pytest.raises(CorruptionError, match="does not read back"):
@@ -173,7 +171,7 @@ def test_an_archive_with_an_object_that_nothing_leads_to_never_serves_anybody(ta
     assert RealmRegistry(target).read_realm("copy").state is RealmState.LOADING
 
 
-def test_ids_that_this_stores_clocks_have_still_to_make_are_refused(
+def test_ids_of_this_stores_future_are_refused(
     store: Store, target: Store, archive: Path, clock: FakeClock, tmp_path: Path
 ) -> None:
     newest = id_time(check_archive(archive).end.newest)
@@ -186,7 +184,7 @@ def test_ids_that_this_stores_clocks_have_still_to_make_are_refused(
     target.clock = before
 
 
-def test_the_end_of_an_archive_tells_the_checksum_of_the_file_up_to_it(store: Store, raw: bytes, tmp_path: Path) -> None:
+def test_archive_ends_with_the_checksum_of_the_file(store: Store, raw: bytes, tmp_path: Path) -> None:
     end = list(frames(raw))[-1]
 
     told = msgspec.json.decode(zlib.decompress(end[21:]), type=ArchiveEnd)

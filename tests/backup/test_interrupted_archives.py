@@ -69,9 +69,7 @@ def dying_imports(archive: Path, settings: Settings, clock: FakeClock) -> Iterat
         return
 
 
-def test_an_import_that_died_before_any_call_serves_nobody_until_it_is_done_again(
-    archive: Path, settings: Settings, clock: FakeClock
-) -> None:
+def test_import_that_died_serves_nobody_until_done_again(archive: Path, settings: Settings, clock: FakeClock) -> None:
     died = 0
     for backend, _ in dying_imports(archive, settings, clock):
         store = open_on(backend, settings, clock)
@@ -86,9 +84,7 @@ def test_an_import_that_died_before_any_call_serves_nobody_until_it_is_done_agai
     assert died > 20
 
 
-def test_an_import_that_never_hears_of_what_it_did_comes_to_its_end(
-    archive: Path, settings: Settings, clock: FakeClock
-) -> None:
+def test_import_whose_answers_are_lost_comes_to_its_end(archive: Path, settings: Settings, clock: FakeClock) -> None:
     backend = MemoryBackend()
     for call in range(1, 200):
         faulty = FaultyBackend(backend)
@@ -102,7 +98,7 @@ def test_an_import_that_never_hears_of_what_it_did_comes_to_its_end(
     assert tables(open_on(backend, settings, clock), "copy") == ["customers", "orders"]
 
 
-def test_an_import_goes_on_behind_the_last_block_that_it_wrote(
+def test_import_goes_on_behind_the_last_block_that_it_wrote(
     store: Store, settings: Settings, clock: FakeClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("headwater.backup.archive_format.BLOCK_BYTES", 500)
@@ -122,7 +118,7 @@ def test_an_import_goes_on_behind_the_last_block_that_it_wrote(
     assert tables(left, "copy") == ["customers", "orders"]
 
 
-def test_an_import_that_was_broken_off_does_not_go_on_with_another_archive(
+def test_import_broken_off_refuses_another_archive(
     store: Store, archive: Path, settings: Settings, clock: FakeClock, tmp_path: Path
 ) -> None:
     backend = MemoryBackend()
@@ -138,7 +134,7 @@ def test_an_import_that_was_broken_off_does_not_go_on_with_another_archive(
         load_realm(open_on(backend, settings, clock), "copy", other)
 
 
-def test_what_was_loaded_in_part_can_be_purged_and_imported_anew(archive: Path, settings: Settings, clock: FakeClock) -> None:
+def test_realm_loaded_in_part_can_be_purged_and_imported_anew(archive: Path, settings: Settings, clock: FakeClock) -> None:
     backend = MemoryBackend()
     faulty = FaultyBackend(backend)
     faulty.intervene("create_references", die)
@@ -154,7 +150,7 @@ def test_what_was_loaded_in_part_can_be_purged_and_imported_anew(archive: Path, 
     assert tables(store, "copy") == ["customers", "orders"]
 
 
-def test_nothing_of_an_import_is_left_beside_what_it_brought(target: Store, archive: Path) -> None:
+def test_import_leaves_nothing_beside_what_it_brought(target: Store, archive: Path) -> None:
     run_load(target, claim_of(target, LOAD, "copy", file=str(archive)))
 
     rows = RealmRegistry(target).open_realm("copy")
@@ -162,7 +158,7 @@ def test_nothing_of_an_import_is_left_beside_what_it_brought(target: Store, arch
     assert sum(len(batch) for batch in rows.scan_objects()) == check_archive(archive).end.objects
 
 
-def test_an_import_whose_worker_died_before_it_could_tell_is_told_by_the_next(target: Store, archive: Path) -> None:
+def test_import_of_a_dead_worker_is_told_by_the_next(target: Store, archive: Path) -> None:
     claim = claim_of(target, LOAD, "copy", file=str(archive))
     first = run_load(target, claim)
     again = claim_again(target, claim)
@@ -171,7 +167,7 @@ def test_an_import_whose_worker_died_before_it_could_tell_is_told_by_the_next(ta
     assert len(list_runs(target, kind=LOAD)) == 1
 
 
-def test_an_import_of_a_task_that_was_taken_over_stops(target: Store, archive: Path) -> None:
+def test_import_of_a_task_that_was_taken_over_stops(target: Store, archive: Path) -> None:
     claim = claim_of(target, LOAD, "copy", file=str(archive))
     claim_again(target, claim)
 
@@ -180,7 +176,7 @@ def test_an_import_of_a_task_that_was_taken_over_stops(target: Store, archive: P
     assert RealmRegistry(target).find_realm("copy") is None
 
 
-def test_an_export_that_died_before_any_call_is_done_again_and_leaves_no_pin(
+def test_export_that_died_is_done_again_and_leaves_no_pin(
     store: Store, settings: Settings, clock: FakeClock, tmp_path: Path
 ) -> None:
     wanted, died = exported(store, tmp_path / "wanted.realm").end.digest, 0
@@ -201,7 +197,7 @@ def test_an_export_that_died_before_any_call_is_done_again_and_leaves_no_pin(
     assert not list(tmp_path.glob(".*"))
 
 
-def test_what_a_killed_export_has_written_is_taken_away_by_the_next_attempt(store: Store, tmp_path: Path) -> None:
+def test_export_takes_away_what_a_killed_one_wrote(store: Store, tmp_path: Path) -> None:
     file = tmp_path / "acme.realm"
     claim = claim_of(store, EXPORT, REALM, file=str(file))
     left = tmp_path / f".acme.realm.{id_text(claim.id)}-1.partial"
@@ -211,16 +207,14 @@ def test_what_a_killed_export_has_written_is_taken_away_by_the_next_attempt(stor
     assert (left.exists(), check_archive(file).manifest.realm) == (False, REALM)
 
 
-def test_an_export_whose_worker_died_before_it_could_tell_is_told_by_the_next(store: Store, tmp_path: Path) -> None:
+def test_export_of_a_dead_worker_is_told_by_the_next(store: Store, tmp_path: Path) -> None:
     claim = claim_of(store, EXPORT, REALM, file=str(tmp_path / "acme.realm"))
     first = run_export(store, claim)
 
     assert run_export(store, claim_again(store, claim)) == first
 
 
-def test_work_on_a_slow_database_asks_again_and_again_whether_it_goes_on(
-    store: Store, settings: Settings, clock: FakeClock, tmp_path: Path
-) -> None:
+def test_slow_work_asks_again_whether_it_goes_on(store: Store, settings: Settings, clock: FakeClock, tmp_path: Path) -> None:
     put(store, *(f"t{number}" for number in range(3000)))
     clock.advance(SLACK)
     patient = dataclasses.replace(settings, reader_grace_seconds=6000.0)
@@ -232,7 +226,7 @@ def test_work_on_a_slow_database_asks_again_and_again_whether_it_goes_on(
     assert max(later - sooner for sooner, later in pairwise(asked)) <= 15
 
 
-def test_an_export_of_a_task_that_was_taken_over_writes_no_file(store: Store, tmp_path: Path) -> None:
+def test_export_of_a_task_taken_over_writes_no_file(store: Store, tmp_path: Path) -> None:
     claim = claim_of(store, EXPORT, REALM, file=str(tmp_path / "acme.realm"))
     claim_again(store, claim)
 
@@ -241,16 +235,14 @@ def test_an_export_of_a_task_that_was_taken_over_writes_no_file(store: Store, tm
     assert not list(tmp_path.iterdir())
 
 
-def test_an_export_whose_moment_is_not_over_by_its_workers_clock_is_tried_again(
-    store: Store, clock: FakeClock, tmp_path: Path
-) -> None:
+def test_export_whose_moment_is_not_over_is_tried_again(store: Store, clock: FakeClock, tmp_path: Path) -> None:
     claim = claim_of(store, EXPORT, REALM, file=str(tmp_path / "acme.realm"), asOf=clock.now())
 
     with pytest.raises(UnavailableError, match="by itself"):
         run_export(store, claim)
 
 
-def test_an_export_gives_its_worker_back_while_a_collection_sweeps(store: Store, clock: FakeClock, tmp_path: Path) -> None:
+def test_export_gives_its_worker_back_while_a_collection_sweeps(store: Store, clock: FakeClock, tmp_path: Path) -> None:
     sweeping = RealmRegistry(store).open_realm(REALM).insert_object(COLLECTION_ID, CollectionRecord(sweeping=True))
     claim = claim_of(store, EXPORT, REALM, file=str(tmp_path / "acme.realm"))
 
@@ -262,9 +254,7 @@ def test_an_export_gives_its_worker_back_while_a_collection_sweeps(store: Store,
     assert run_export(store, claim)["realm"] == REALM
 
 
-def test_an_export_of_a_moment_that_is_soon_forgotten_is_tried_while_a_collection_sweeps(
-    store: Store, clock: FakeClock, tmp_path: Path
-) -> None:
+def test_export_of_a_moment_soon_forgotten_outlasts_a_sweep(store: Store, clock: FakeClock, tmp_path: Path) -> None:
     claim = claim_of(store, EXPORT, REALM, file=str(tmp_path / "acme.realm"), asOf=clock.now())
     clock.advance(1)
     put(store, "late")
@@ -276,7 +266,7 @@ def test_an_export_of_a_moment_that_is_soon_forgotten_is_tried_while_a_collectio
 
 
 @pytest.mark.parametrize(("kind", "work"), [(EXPORT, run_export), (LOAD, run_load)])
-def test_a_file_of_another_machine_is_left_to_that_machine(
+def test_file_of_another_machine_is_left_to_that_machine(
     store: Store, archive: Path, kind: str, work: Callable[[Store, TaskLease], object]
 ) -> None:
     claim = claim_of(store, kind, REALM if kind == EXPORT else "copy", file=str(archive), host="elsewhere")
@@ -285,19 +275,19 @@ def test_a_file_of_another_machine_is_left_to_that_machine(
         work(store, claim)
 
 
-def test_an_export_is_kept_as_a_run_with_its_counts(store: Store, tmp_path: Path) -> None:
+def test_export_is_kept_as_a_run_with_its_counts(store: Store, tmp_path: Path) -> None:
     outcome = run_export(store, claim_of(store, EXPORT, REALM, file=str(tmp_path / "acme.realm")))
 
     assert list_runs(store, kind=EXPORT)[0].counts == outcome
 
 
-def test_an_export_of_a_realm_that_was_made_anew_is_refused(store: Store, tmp_path: Path) -> None:
+def test_export_of_a_realm_that_was_made_anew_is_refused(store: Store, tmp_path: Path) -> None:
     order = ExportOrder(realm=REALM, file=tmp_path / "acme.realm", time=None, task=store.new_id(), realm_key=7)
 
     with pytest.raises(RefusedError, match="created anew"):
         export_realm(store, order)
 
 
-def test_an_export_of_no_realm_is_told_so(store: Store, tmp_path: Path) -> None:
+def test_export_of_no_realm_is_told_so(store: Store, tmp_path: Path) -> None:
     with pytest.raises(NotFoundError):
         exported(store, tmp_path / "none.realm", realm="none")

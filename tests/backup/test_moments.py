@@ -55,40 +55,38 @@ def branches(store: Store) -> list[str]:
     return [branch.name for branch in open_lake(store, "copy").branches()]
 
 
-def test_a_commit_after_the_moment_is_left_out(store: Store, moment: Micros, as_of: AsOf) -> None:
+def test_commit_after_the_moment_is_left_out(store: Store, moment: Micros, as_of: AsOf) -> None:
     put(store, "late")
 
     assert tables(as_of(moment), "copy") == ["customers", "orders"]
 
 
-def test_a_commit_of_the_very_moment_is_in(store: Store, clock: FakeClock, as_of: AsOf) -> None:
+def test_commit_of_the_very_moment_is_in(store: Store, clock: FakeClock, as_of: AsOf) -> None:
     put(store, "just")
 
     assert "just" in tables(as_of(clock.now()), "copy")
 
 
-def test_a_branch_that_was_made_later_is_left_out(store: Store, moment: Micros, as_of: AsOf) -> None:
+def test_branch_that_was_made_later_is_left_out(store: Store, moment: Micros, as_of: AsOf) -> None:
     open_lake(store).create_branch("late")
 
     assert branches(as_of(moment)) == ["dev", "main"]
 
 
-def test_a_branch_that_was_deleted_later_is_there(store: Store, moment: Micros, as_of: AsOf) -> None:
+def test_branch_that_was_deleted_later_is_there(store: Store, moment: Micros, as_of: AsOf) -> None:
     open_lake(store).delete_branch("dev")
 
     assert tables(as_of(moment), "copy", "dev") == ["customers", "drafts", "orders"]
 
 
-def test_a_branch_that_was_deleted_before_is_not_there(store: Store, clock: FakeClock, as_of: AsOf) -> None:
+def test_branch_that_was_deleted_before_is_not_there(store: Store, clock: FakeClock, as_of: AsOf) -> None:
     open_lake(store).delete_branch("dev")
     clock.advance(1)
 
     assert branches(as_of(clock.now())) == ["main"]
 
 
-def test_a_branch_that_was_deleted_before_and_made_again_later_is_not_there(
-    store: Store, clock: FakeClock, as_of: AsOf
-) -> None:
+def test_branch_deleted_before_and_made_later_is_not_there(store: Store, clock: FakeClock, as_of: AsOf) -> None:
     open_lake(store).delete_branch("dev")
     clock.advance(1)
     moment = clock.now()
@@ -98,9 +96,7 @@ def test_a_branch_that_was_deleted_before_and_made_again_later_is_not_there(
     assert branches(as_of(moment)) == ["main"]
 
 
-def test_a_branch_that_was_deleted_and_made_again_later_is_as_it_was(
-    store: Store, moment: Micros, clock: FakeClock, as_of: AsOf
-) -> None:
+def test_branch_deleted_and_made_later_is_as_it_was(store: Store, moment: Micros, clock: FakeClock, as_of: AsOf) -> None:
     open_lake(store).delete_branch("dev")
     clock.advance(1)
     open_lake(store).create_branch("dev")
@@ -108,7 +104,7 @@ def test_a_branch_that_was_deleted_and_made_again_later_is_as_it_was(
     assert "drafts" in tables(as_of(moment), "copy", "dev")
 
 
-def test_a_branch_is_there_whose_name_another_creator_lists_when_it_wakes(store: Store, moment: Micros, as_of: AsOf) -> None:
+def test_branch_is_there_that_another_creator_lists_later(store: Store, moment: Micros, as_of: AsOf) -> None:
     lake = open_lake(store)
     with suppress(SwapConflictError):
         lake.refs.reserve_name(RefKind.BRANCH, "dev").list_name()
@@ -116,7 +112,7 @@ def test_a_branch_is_there_whose_name_another_creator_lists_when_it_wakes(store:
     assert branches(as_of(moment)) == ["dev", "main"]
 
 
-def test_a_branch_that_was_moved_later_is_where_it_was(store: Store, moment: Micros, as_of: AsOf) -> None:
+def test_branch_that_was_moved_later_is_where_it_was(store: Store, moment: Micros, as_of: AsOf) -> None:
     lake = open_lake(store)
     lake.assign_branch("dev", lake.branch("main").head)  # type: ignore[arg-type]  # it has one
     put(store, "late", branch="dev")
@@ -124,7 +120,7 @@ def test_a_branch_that_was_moved_later_is_where_it_was(store: Store, moment: Mic
     assert "drafts" in tables(as_of(moment), "copy", "dev")
 
 
-def test_a_branch_that_was_moved_before_is_where_it_was_put(store: Store, clock: FakeClock, as_of: AsOf) -> None:
+def test_branch_that_was_moved_before_is_where_it_was_put(store: Store, clock: FakeClock, as_of: AsOf) -> None:
     lake = open_lake(store)
     lake.assign_branch("dev", lake.branch("main").head)  # type: ignore[arg-type]  # it has one
     clock.advance(1)
@@ -135,21 +131,21 @@ def test_a_branch_that_was_moved_before_is_where_it_was_put(store: Store, clock:
     assert tables(as_of(moment), "copy", "dev") == ["customers", "orders"]
 
 
-def test_a_catalog_that_was_deleted_later_is_there(store: Store, rows: RealmStore, moment: Micros, as_of: AsOf) -> None:
+def test_catalog_that_was_deleted_later_is_there(store: Store, rows: RealmStore, moment: Micros, as_of: AsOf) -> None:
     Catalogs(rows).delete_catalog("lake")
     finish_deletions(rows)
 
     assert tables(as_of(moment), "copy") == ["customers", "orders"]
 
 
-def test_a_catalog_that_was_made_later_is_left_out(rows: RealmStore, moment: Micros, as_of: AsOf) -> None:
+def test_catalog_that_was_made_later_is_left_out(rows: RealmStore, moment: Micros, as_of: AsOf) -> None:
     Catalogs(rows).create_catalog("late", base_location="s3://late/")
 
     with pytest.raises(NotFoundError):
         Catalogs(RealmRegistry(as_of(moment)).open_realm("copy")).open_catalog("late")
 
 
-def test_a_catalog_that_was_being_made_at_the_moment_comes_unfinished_and_a_repair_finishes_it(
+def test_catalog_half_made_at_the_moment_is_finished_by_repair(
     rows: RealmStore, clock: FakeClock, as_of: AsOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as slow:
@@ -168,14 +164,14 @@ def test_a_catalog_that_was_being_made_at_the_moment_comes_unfinished_and_a_repa
     assert check_store(target, realm="copy") == []
 
 
-def test_a_realm_that_sleeps_can_be_exported(store: Store, tmp_path: Path) -> None:
+def test_realm_that_sleeps_can_be_exported(store: Store, tmp_path: Path) -> None:
     realms = RealmRegistry(store)
     realms.move_realm(realms.read_realm(REALM), RealmState.INACTIVE)
 
     assert exported(store, tmp_path / "asleep.realm").end.objects > 10
 
 
-def test_a_moment_is_refused_until_no_commit_of_it_can_be_under_way(store: Store, clock: FakeClock, tmp_path: Path) -> None:
+def test_moment_is_refused_while_a_commit_may_be_under_way(store: Store, clock: FakeClock, tmp_path: Path) -> None:
     now = clock.now()
     clock.advance(44)
 
@@ -185,7 +181,7 @@ def test_a_moment_is_refused_until_no_commit_of_it_can_be_under_way(store: Store
     assert exported(store, tmp_path / "early.realm", time=now).manifest.as_of == now
 
 
-def test_a_moment_of_which_deletions_may_be_forgotten_is_refused(store: Store, clock: FakeClock, tmp_path: Path) -> None:
+def test_moment_of_which_deletions_may_be_forgotten_is_refused(store: Store, clock: FakeClock, tmp_path: Path) -> None:
     moment = clock.now()
     clock.advance(61)
 
@@ -193,7 +189,7 @@ def test_a_moment_of_which_deletions_may_be_forgotten_is_refused(store: Store, c
         exported(store, tmp_path / "late.realm", time=moment)
 
 
-def test_a_moment_before_the_last_collections_grace_is_refused(store: Store, clock: FakeClock, tmp_path: Path) -> None:
+def test_moment_before_the_last_collections_grace_is_refused(store: Store, clock: FakeClock, tmp_path: Path) -> None:
     moment = clock.now()
     clock.advance(50)
     RealmRegistry(store).open_realm(REALM).insert_object(COLLECTION_ID, CollectionRecord(reader_cutoff=Micros(moment + 1)))
@@ -202,7 +198,7 @@ def test_a_moment_before_the_last_collections_grace_is_refused(store: Store, clo
         exported(store, tmp_path / "collected.realm", time=moment)
 
 
-def test_a_realm_that_was_not_filled_at_the_moment_is_refused_with_the_time_from_which_it_can(
+def test_realm_not_filled_at_the_moment_is_refused_until_when(
     store: Store, clock: FakeClock, archive: Path, tmp_path: Path
 ) -> None:
     load_realm(store, "fresh", archive)
@@ -211,7 +207,7 @@ def test_a_realm_that_was_not_filled_at_the_moment_is_refused_with_the_time_from
         exported(store, tmp_path / "fresh.realm", realm="fresh")
 
 
-def test_a_realm_is_not_exported_as_of_the_midst_of_its_bootstrap(store: Store, clock: FakeClock, tmp_path: Path) -> None:
+def test_realm_is_not_exported_as_of_its_bootstrap(store: Store, clock: FakeClock, tmp_path: Path) -> None:
     realms = RealmRegistry(store)
     realms.move_realm(realms.create_realm("fresh"), RealmState.INITIALIZING)
     ensure_references(realms.open_realm_for("fresh", RealmState.INITIALIZING), REALM_REFERENCES)
@@ -233,9 +229,7 @@ def test_no_export_begins_during_a_sweep(store: Store, moment: Micros, clock: Fa
         exported(store, tmp_path / "swept.realm", time=moment)
 
 
-def test_commits_are_pinned_while_they_are_written_and_free_again_afterwards(
-    store: Store, rows: RealmStore, tmp_path: Path
-) -> None:
+def test_commits_are_pinned_only_while_they_are_written(store: Store, rows: RealmStore, tmp_path: Path) -> None:
     during: list[int] = []
 
     def look(done: int, total: int | None, unit: str) -> None:
@@ -246,14 +240,14 @@ def test_commits_are_pinned_while_they_are_written_and_free_again_afterwards(
     assert read_pins(rows) == []
 
 
-def test_an_export_that_fails_pins_nothing_any_more(store: Store, rows: RealmStore, tmp_path: Path) -> None:
+def test_export_that_fails_pins_nothing_any_more(store: Store, rows: RealmStore, tmp_path: Path) -> None:
     with pytest.raises(HeadwaterError):
         exported(store, tmp_path / "no such folder" / "file.realm")
 
     assert read_pins(rows) == []
 
 
-def test_a_collection_takes_nothing_that_is_being_exported(
+def test_collection_takes_nothing_that_is_being_exported(
     store: Store, moment: Micros, clock: FakeClock, target: Store, tmp_path: Path
 ) -> None:
     realms = RealmRegistry(store)

@@ -14,9 +14,9 @@ def row(*moves: ReferenceMove) -> ReferenceRow:
     return ReferenceRow(realm=RealmKey(7), name="grants", pointer=HEAD, version=3, created=Micros(1), moves=moves)
 
 
-def test_a_note_is_no_move() -> None:
+def test_note_is_no_move() -> None:
     assert pointer_as_of(row(ReferenceMove(LEFT, Micros(NOON + 1))), Micros(NOON - 60)) == HEAD
 
 
-def test_a_move_is_one() -> None:
+def test_move_is_one() -> None:
     assert pointer_as_of(row(ReferenceMove(LEFT, Micros(NOON))), Micros(NOON - 60)) == LEFT

@@ -40,7 +40,7 @@ def make(target: Store, clock: FakeClock) -> Make:
     "state",
     [RealmState.INITIALIZING, RealmState.ACTIVE, RealmState.INACTIVE, RealmState.PURGING, RealmState.PURGED],
 )
-def test_a_realm_in_another_state_is_left_alone_with_its_reason(
+def test_realm_in_another_state_is_left_alone_with_its_reason(
     target: Store, make: Make, archive: Path, state: RealmState
 ) -> None:
     make(state)
@@ -50,21 +50,21 @@ def test_a_realm_in_another_state_is_left_alone_with_its_reason(
     assert RealmRegistry(target).read_realm("copy").state is state
 
 
-def test_a_realm_that_was_only_created_takes_the_definition_of_the_archive(target: Store, archive: Path) -> None:
+def test_realm_only_created_takes_the_archives_definition(target: Store, archive: Path) -> None:
     RealmRegistry(target).create_realm("copy", properties={"of": "nobody"}, purge_hold_seconds=7.0)
 
     made = load_realm(target, "copy", archive).realm
     assert (made.properties, made.purge_hold_seconds) == ({"team": "data"}, None)
 
 
-def test_a_realm_that_a_resource_has_created_is_left_to_it(target: Store, archive: Path) -> None:
+def test_realm_that_a_resource_has_created_is_left_to_it(target: Store, archive: Path) -> None:
     RealmRegistry(target).create_realm("copy", manager=RealmManager(name="copy"))
 
     with pytest.raises(RefusedError, match="a resource looks after it"):
         load_realm(target, "copy", archive)
 
 
-def test_a_realm_that_is_loading_something_unknown_is_left_alone(target: Store, archive: Path) -> None:
+def test_realm_that_is_loading_something_unknown_is_left_alone(target: Store, archive: Path) -> None:
     realms = RealmRegistry(target)
     realms.move_realm(realms.create_realm("copy"), RealmState.LOADING)
     realms.open_realm_for("copy", RealmState.LOADING).create_reference("root")
@@ -74,12 +74,12 @@ def test_a_realm_that_is_loading_something_unknown_is_left_alone(target: Store, 
 
 
 @pytest.mark.parametrize("name", ["::system::", "with space", ""])
-def test_a_realm_has_a_proper_id(target: Store, archive: Path, name: str) -> None:
+def test_realm_has_a_proper_id(target: Store, archive: Path, name: str) -> None:
     with pytest.raises(RefusedError):
         load_realm(target, name, archive)
 
 
-def test_an_archive_of_a_protected_realm_can_be_purged_until_it_serves_users(target: Store, archive: Path) -> None:
+def test_archive_of_a_protected_realm_is_purged_before_it_serves(target: Store, archive: Path) -> None:
     seen: list[bool] = []
 
     def look(done: int, total: int | None, unit: str) -> None:
@@ -90,7 +90,7 @@ def test_an_archive_of_a_protected_realm_can_be_purged_until_it_serves_users(tar
     assert set(seen) == {False}
 
 
-def test_an_imported_realm_has_no_manager_and_another_key(store: Store, target: Store, archive: Path) -> None:
+def test_imported_realm_has_no_manager_and_another_key(store: Store, target: Store, archive: Path) -> None:
     made = load_realm(target, "copy", archive).realm
 
     assert (made.manager, made.key == RealmRegistry(store).read_realm(REALM).key) == (None, False)

@@ -19,20 +19,20 @@ from headwater.realms import RealmRegistry, RealmState, find_root
 from headwater.store import ScanSplit
 
 
-def test_an_imported_realm_has_the_tables_of_all_branches(target: Store, archive: Path) -> None:
+def test_imported_realm_has_the_tables_of_all_branches(target: Store, archive: Path) -> None:
     load_realm(target, "copy", archive)
 
     assert tables(target, "copy") == ["customers", "orders"]
     assert tables(target, "copy", "dev") == ["customers", "drafts", "orders"]
 
 
-def test_an_imported_realm_has_its_principals_with_their_credentials(store: Store, target: Store, archive: Path) -> None:
+def test_imported_realm_has_its_principals_with_their_credentials(store: Store, target: Store, archive: Path) -> None:
     load_realm(target, "copy", archive)
 
     assert find_root(RealmRegistry(target), "copy") == find_root(RealmRegistry(store), REALM)
 
 
-def test_an_imported_realm_has_its_definition_but_for_its_manager(store: Store, target: Store, archive: Path) -> None:
+def test_imported_realm_has_its_definition_but_for_its_manager(store: Store, target: Store, archive: Path) -> None:
     made = load_realm(target, "copy", archive).realm
 
     assert made.state is RealmState.ACTIVE
@@ -52,7 +52,7 @@ def test_objects_are_the_same_bytes_under_the_same_ids(store: Store, target: Sto
     assert after == before
 
 
-def test_an_imported_realm_exported_again_has_the_same_content(
+def test_imported_realm_exported_again_has_the_same_content(
     store: Store, target: Store, archive: Path, clock: FakeClock, tmp_path: Path
 ) -> None:
     first = load_realm(target, "copy", archive).checked.end
@@ -63,7 +63,7 @@ def test_an_imported_realm_exported_again_has_the_same_content(
     assert msgspec.structs.replace(second, before=first.before, blocks=first.blocks) == first
 
 
-def test_the_same_moment_exported_twice_has_the_same_content(store: Store, tmp_path: Path) -> None:
+def test_same_moment_exported_twice_has_the_same_content(store: Store, tmp_path: Path) -> None:
     first = exported(store, tmp_path / "first.realm")
     second = exported(store, tmp_path / "second.realm", time=first.manifest.as_of)
 
@@ -78,7 +78,7 @@ def test_another_table_is_other_content(store: Store, archive: Path, clock: Fake
     assert exported(store, tmp_path / "after.realm").end.digest != before
 
 
-def test_an_imported_realm_goes_on_with_its_life(target: Store, archive: Path, clock: FakeClock) -> None:
+def test_imported_realm_goes_on_with_its_life(target: Store, archive: Path, clock: FakeClock) -> None:
     load_realm(target, "copy", archive)
     open_lake(target, "copy").create_branch("later")
     clock.advance(3600)
@@ -87,7 +87,7 @@ def test_an_imported_realm_goes_on_with_its_life(target: Store, archive: Path, c
     assert tables(target, "copy", "later") == ["customers", "orders"]
 
 
-def test_two_imports_of_one_archive_into_one_store_stand_side_by_side(store: Store, archive: Path) -> None:
+def test_imports_of_one_archive_stand_side_by_side(store: Store, archive: Path) -> None:
     load_realm(store, "left", archive)
     load_realm(store, "right", archive)
 
@@ -112,7 +112,7 @@ def test_tasks_move_realms_between_all_databases(
         assert tables(right, "moved") == ["orders"]
 
 
-def test_an_archive_can_be_imported_without_serving_anybody(target: Store, archive: Path) -> None:
+def test_archive_can_be_imported_without_serving_anybody(target: Store, archive: Path) -> None:
     assert load_realm(target, "copy", archive, is_active=False).realm.state is RealmState.INACTIVE
 
 

@@ -33,22 +33,22 @@ def sweep(rows: RealmStore) -> None:
     rows.insert_object(COLLECTION_ID, CollectionRecord(sweeping=True))
 
 
-def test_a_branch_starts_at_the_head_of_the_default_branch(catalog: Catalog, first: ObjectId) -> None:
+def test_branch_starts_at_the_head_of_the_default_branch(catalog: Catalog, first: ObjectId) -> None:
     assert catalog.create_branch("dev").head == first
 
 
-def test_a_branch_of_an_empty_branch_is_empty(catalog: Catalog) -> None:
+def test_branch_of_an_empty_branch_is_empty(catalog: Catalog) -> None:
     assert catalog.create_branch("dev").head is None
 
 
-def test_a_branch_starts_at_another_branch(catalog: Catalog, first: ObjectId) -> None:
+def test_branch_starts_at_another_branch(catalog: Catalog, first: ObjectId) -> None:
     catalog.create_branch("dev")
     second(catalog)
 
     assert catalog.create_branch("feature/x", "dev").head == first
 
 
-def test_a_tag_starts_at_an_older_commit(catalog: Catalog, first: ObjectId) -> None:
+def test_tag_starts_at_an_older_commit(catalog: Catalog, first: ObjectId) -> None:
     second(catalog)
 
     assert catalog.create_tag("v1", at=first).hash == id_text(first)
@@ -64,7 +64,7 @@ def test_branches_and_tags_are_listed_apart_and_by_name(catalog: Catalog, first:
     assert [tag.name for tag in catalog.tags()] == ["t"]
 
 
-def test_a_commit_that_is_not_in_the_source_is_refused(catalog: Catalog, first: ObjectId) -> None:
+def test_commit_that_is_not_in_the_source_is_refused(catalog: Catalog, first: ObjectId) -> None:
     catalog.create_branch("dev")
     other = second(catalog)
 
@@ -72,20 +72,20 @@ def test_a_commit_that_is_not_in_the_source_is_refused(catalog: Catalog, first: 
         catalog.create_branch("x", "dev", at=other)
 
 
-def test_a_commit_of_another_catalog_is_no_target(catalog: Catalog, catalogs: Catalogs, first: ObjectId) -> None:
+def test_commit_of_another_catalog_is_no_target(catalog: Catalog, catalogs: Catalogs, first: ObjectId) -> None:
     catalogs.create_catalog("other", base_location="s3://other/")
 
     with pytest.raises(NotFoundError, match="is not one of catalog 'other'"):
         catalogs.open_catalog("other").create_branch("x", at=first)
 
 
-def test_a_commit_that_never_was_is_no_target(catalog: Catalog, first: ObjectId) -> None:
+def test_commit_that_never_was_is_no_target(catalog: Catalog, first: ObjectId) -> None:
     with pytest.raises(ExpiredError):
         catalog.create_branch("x", at=ObjectId(12345))
 
 
 @pytest.mark.parametrize("name", ["dev", "v1"])
-def test_a_name_is_taken_once(catalog: Catalog, first: ObjectId, name: str) -> None:
+def test_name_is_taken_once(catalog: Catalog, first: ObjectId, name: str) -> None:
     catalog.create_branch("dev")
     catalog.create_tag("v1")
 
@@ -94,19 +94,19 @@ def test_a_name_is_taken_once(catalog: Catalog, first: ObjectId, name: str) -> N
             create(name)
 
 
-def test_a_bad_name_is_refused(catalog: Catalog) -> None:
+def test_bad_name_is_refused(catalog: Catalog) -> None:
     with pytest.raises(RefusedError, match="is no name for a branch"):
         catalog.create_branch("a..b")
 
 
-def test_a_branch_moves_by_commits_of_its_own(catalog: Catalog, first: ObjectId) -> None:
+def test_branch_moves_by_commits_of_its_own(catalog: Catalog, first: ObjectId) -> None:
     catalog.create_branch("dev")
     catalog.commit("dev", [Put(ContentKey.of("x"), TABLE)])
 
     assert (catalog.branch("main").head, catalog.count("main"), catalog.count("dev")) == (first, 2, 3)
 
 
-def test_an_assigned_branch_leaves_a_recorded_move(catalog: Catalog, realm: RealmStore, first: ObjectId) -> None:
+def test_assigned_branch_leaves_a_recorded_move(catalog: Catalog, realm: RealmStore, first: ObjectId) -> None:
     left = second(catalog)
     assert catalog.assign_branch("main", first, expected=left).head == first
 
@@ -115,21 +115,21 @@ def test_an_assigned_branch_leaves_a_recorded_move(catalog: Catalog, realm: Real
     assert catalog.assign_branch("main", left).head == left
 
 
-def test_an_assignment_from_another_head_is_a_conflict(catalog: Catalog, first: ObjectId) -> None:
+def test_assignment_from_another_head_is_a_conflict(catalog: Catalog, first: ObjectId) -> None:
     second(catalog)
 
     with pytest.raises(ConflictError, match="expected"):
         catalog.assign_branch("main", first, expected=first)
 
 
-def test_a_tag_is_assigned(catalog: Catalog, first: ObjectId) -> None:
+def test_tag_is_assigned(catalog: Catalog, first: ObjectId) -> None:
     catalog.create_tag("v1")
     later = second(catalog)
 
     assert catalog.assign_tag("v1", later, expected=first).head == later
 
 
-def test_a_deleted_branch_is_hidden_and_its_name_stays_listed(catalog: Catalog, realm: RealmStore, first: ObjectId) -> None:
+def test_deleted_branch_is_hidden_and_its_name_stays_listed(catalog: Catalog, realm: RealmStore, first: ObjectId) -> None:
     catalog.create_branch("dev")
     assert catalog.delete_branch("dev", expected=first).head == first
 
@@ -139,7 +139,7 @@ def test_a_deleted_branch_is_hidden_and_its_name_stays_listed(catalog: Catalog, 
         catalog.branch("dev")
 
 
-def test_a_deletion_from_another_head_is_a_conflict(catalog: Catalog, first: ObjectId) -> None:
+def test_deletion_from_another_head_is_a_conflict(catalog: Catalog, first: ObjectId) -> None:
     catalog.create_branch("dev")
     catalog.commit("dev", [Delete(ContentKey.of("sales", "orders"))])
 
@@ -147,12 +147,12 @@ def test_a_deletion_from_another_head_is_a_conflict(catalog: Catalog, first: Obj
         catalog.delete_branch("dev", expected=first)
 
 
-def test_the_default_branch_is_not_deleted(catalog: Catalog) -> None:
+def test_default_branch_is_not_deleted(catalog: Catalog) -> None:
     with pytest.raises(RefusedError, match="default branch"):
         catalog.delete_branch("main")
 
 
-def test_the_default_branch_of_now_is_not_deleted(catalog: Catalog, catalogs: Catalogs) -> None:
+def test_default_branch_of_now_is_not_deleted(catalog: Catalog, catalogs: Catalogs) -> None:
     catalog.create_branch("dev")
     catalogs.update_catalog(catalog.definition, default_branch="dev")
 
@@ -161,14 +161,14 @@ def test_the_default_branch_of_now_is_not_deleted(catalog: Catalog, catalogs: Ca
     assert catalog.delete_branch("main").name == "main"
 
 
-def test_a_tag_is_deleted(catalog: Catalog, first: ObjectId) -> None:
+def test_tag_is_deleted(catalog: Catalog, first: ObjectId) -> None:
     catalog.create_tag("v1")
     catalog.delete_tag("v1")
 
     assert catalog.tags() == []
 
 
-def test_a_deleted_branch_is_created_again_and_listed_with_a_new_time(
+def test_deleted_branch_is_created_again_with_a_new_time(
     catalog: Catalog, realm: RealmStore, first: ObjectId, clock: FakeClock
 ) -> None:
     catalog.create_branch("dev")
@@ -183,7 +183,7 @@ def test_a_deleted_branch_is_created_again_and_listed_with_a_new_time(
     assert after > before + 59_000_000
 
 
-def test_a_name_that_is_only_listed_is_no_branch(catalog: Catalog, realm: RealmStore) -> None:
+def test_name_that_is_only_listed_is_no_branch(catalog: Catalog, realm: RealmStore) -> None:
     entry = ListedRef(RefKind.BRANCH, "ghost", Micros(1))
     reference = own_reference(catalog.definition.id, OwnRefKind.REFS)
     commit_change(realm, reference, lambda tx: tx.index(REFS_INDEX).put(entry.key, entry.to_value()))
@@ -192,7 +192,7 @@ def test_a_name_that_is_only_listed_is_no_branch(catalog: Catalog, realm: RealmS
     assert catalog.create_branch("ghost").head is None
 
 
-def test_while_a_sweep_is_on_only_a_head_is_a_target(catalog: Catalog, realm: RealmStore, first: ObjectId) -> None:
+def test_head_alone_is_a_target_during_a_sweep(catalog: Catalog, realm: RealmStore, first: ObjectId) -> None:
     later = second(catalog)
     sweep(realm)
 

@@ -32,14 +32,14 @@ def versions(rows: RealmStore) -> dict[str, int]:
     return {row.name: row.version for row in rows.scan_references()}
 
 
-def test_a_new_catalog_is_found_by_its_name(catalogs: Catalogs) -> None:
+def test_new_catalog_is_found_by_its_name(catalogs: Catalogs) -> None:
     made = make(catalogs)
 
     assert catalogs.read_catalog("lake") == made
     assert (made.state, made.base_location, made.default_branch) == (CatalogState.ACTIVE, "s3://lake/", "main")
 
 
-def test_a_new_catalog_has_its_references_and_an_empty_default_branch(catalogs: Catalogs, realm: RealmStore) -> None:
+def test_new_catalog_has_its_references_and_an_empty_default_branch(catalogs: Catalogs, realm: RealmStore) -> None:
     made = make(catalogs)
 
     assert {row.name for row in realm.scan_references()} >= {
@@ -49,7 +49,7 @@ def test_a_new_catalog_has_its_references_and_an_empty_default_branch(catalogs: 
     assert [(branch.name, branch.head) for branch in catalogs.open_catalog("lake").branches()] == [("main", None)]
 
 
-def test_a_new_catalog_has_a_role_for_its_admin(catalogs: Catalogs, realm: RealmStore) -> None:
+def test_new_catalog_has_a_role_for_its_admin(catalogs: Catalogs, realm: RealmStore) -> None:
     made = make(catalogs)
 
     for part, cls in ((OwnRefKind.ROLES, CatalogRole), (OwnRefKind.GRANTS, CatalogGrants)):
@@ -68,7 +68,7 @@ def test_making_a_catalog_again_changes_nothing(catalogs: Catalogs, realm: Realm
     assert versions(realm) == before
 
 
-def test_a_catalog_that_is_there_with_other_fields_is_a_conflict(catalogs: Catalogs) -> None:
+def test_catalog_that_is_there_with_other_fields_is_a_conflict(catalogs: Catalogs) -> None:
     make(catalogs)
 
     with pytest.raises(ConflictError, match="another base_location"):
@@ -86,12 +86,12 @@ def test_bad_fields_are_refused_before_anything_is_written(catalogs: Catalogs, f
     assert catalogs.list_catalogs() == []
 
 
-def test_a_realm_without_a_list_of_catalogs_is_an_error(rows: RealmStore) -> None:
+def test_realm_without_a_list_of_catalogs_is_an_error(rows: RealmStore) -> None:
     with pytest.raises(NotFoundError, match="not bootstrapped"):
         Catalogs(rows).list_catalogs()
 
 
-def test_an_update_replaces_fields(catalogs: Catalogs, clock: FakeClock) -> None:
+def test_update_replaces_fields(catalogs: Catalogs, clock: FakeClock) -> None:
     made = make(catalogs)
     clock.advance(1)
     spec = ImportSpec(name="initial", locations=("s3://lake/old",))
@@ -102,14 +102,14 @@ def test_an_update_replaces_fields(catalogs: Catalogs, clock: FakeClock) -> None
     assert changed.updated > made.updated
 
 
-def test_an_update_that_differs_in_nothing_writes_nothing(catalogs: Catalogs, realm: RealmStore) -> None:
+def test_update_that_differs_in_nothing_writes_nothing(catalogs: Catalogs, realm: RealmStore) -> None:
     made, before = make(catalogs), versions(realm)
 
     assert catalogs.update_catalog(made, properties={"a": "1"}) == made
     assert versions(realm) == before
 
 
-def test_an_update_of_what_changed_is_beaten(catalogs: Catalogs) -> None:
+def test_update_of_what_changed_is_beaten(catalogs: Catalogs) -> None:
     made = make(catalogs)
     catalogs.update_catalog(made, properties={"a": "2"})
 
@@ -117,14 +117,14 @@ def test_an_update_of_what_changed_is_beaten(catalogs: Catalogs) -> None:
         catalogs.update_catalog(made, properties={"a": "3"})
 
 
-def test_only_a_branch_that_is_there_becomes_the_default(catalogs: Catalogs) -> None:
+def test_default_branch_is_one_that_is_there(catalogs: Catalogs) -> None:
     made = make(catalogs)
 
     with pytest.raises(RefusedError, match="no branch 'dev'"):
         catalogs.update_catalog(made, default_branch="dev")
 
 
-def test_a_handle_follows_its_catalog_to_another_default_branch(catalogs: Catalogs, catalog: Catalog) -> None:
+def test_handle_follows_its_catalog_to_another_default_branch(catalogs: Catalogs, catalog: Catalog) -> None:
     catalog.commit(None, [Put(ContentKey.of("a"), Namespace())])
     catalog.create_branch("prod")
     catalogs.update_catalog(catalogs.read_catalog("lake"), default_branch="prod")
@@ -134,21 +134,21 @@ def test_a_handle_follows_its_catalog_to_another_default_branch(catalogs: Catalo
     assert [str(entry.key) for entry in catalog.entries("main").entries] == ["a"]
 
 
-def test_a_deleted_catalog_is_not_listed(catalogs: Catalogs) -> None:
+def test_deleted_catalog_is_not_listed(catalogs: Catalogs) -> None:
     make(catalogs)
     deleted = catalogs.delete_catalog("lake")
 
     assert (catalogs.list_catalogs(), catalogs.find_catalog("lake"), deleted.state) == ([], None, CatalogState.DELETED)
 
 
-def test_a_deleted_catalog_takes_no_commits_and_no_branches(catalog: Catalog, catalogs: Catalogs) -> None:
+def test_deleted_catalog_takes_no_commits_and_no_branches(catalog: Catalog, catalogs: Catalogs) -> None:
     catalogs.delete_catalog("lake")
 
     with pytest.raises(NotFoundError):
         catalog.create_branch("dev")
 
 
-def test_a_protected_catalog_is_not_deleted(catalogs: Catalogs) -> None:
+def test_protected_catalog_is_not_deleted(catalogs: Catalogs) -> None:
     catalogs.update_catalog(make(catalogs), deletion_protection=True)
 
     with pytest.raises(RefusedError, match="protected"):
@@ -166,7 +166,7 @@ def test_deleting_what_never_was_is_an_error(catalogs: Catalogs) -> None:
         catalogs.delete_catalog("lake")
 
 
-def test_a_catalog_of_the_same_name_is_another_one(catalogs: Catalogs) -> None:
+def test_catalog_of_the_same_name_is_another_one(catalogs: Catalogs) -> None:
     old = make(catalogs)
     catalogs.delete_catalog("lake")
 
@@ -174,7 +174,7 @@ def test_a_catalog_of_the_same_name_is_another_one(catalogs: Catalogs) -> None:
     assert [branch.head for branch in catalogs.open_catalog("lake").branches()] == [None]
 
 
-def test_a_deleted_catalog_is_not_completed(catalogs: Catalogs) -> None:
+def test_deleted_catalog_is_not_completed(catalogs: Catalogs) -> None:
     made = make(catalogs)
     catalogs.delete_catalog("lake")
 

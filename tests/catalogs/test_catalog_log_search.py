@@ -70,7 +70,7 @@ def test_commits_that_pass_all_filters_are_found(told: Catalog, filters: dict[st
     assert found(told, **filters) == numbers
 
 
-def test_one_operation_has_to_pass_all_that_is_said_of_operations(told: Catalog) -> None:
+def test_operation_has_to_pass_all_that_is_said(told: Catalog) -> None:
     assert found(told, key=AX, action="DELETE") == "4"  # the fifth puts this key, and deletes another
 
 
@@ -103,21 +103,21 @@ def test_filters_work_from_the_oldest_on(told: Catalog) -> None:
         ({"where": LogFilter(until=Micros(1))}, LogEnd.BEGINNING),
     ],
 )
-def test_a_log_says_why_it_has_ended(told: Catalog, options: dict[str, object], end: LogEnd) -> None:
+def test_log_says_why_it_has_ended(told: Catalog, options: dict[str, object], end: LogEnd) -> None:
     log = told.log(**options)  # type: ignore[arg-type]
     list(log)
 
     assert log.end is end
 
 
-def test_a_log_that_meets_its_oldest_time_has_ended_there(told: Catalog) -> None:
+def test_log_that_meets_its_oldest_time_has_ended_there(told: Catalog) -> None:
     newest = next(told.log())
     log = told.log(where=LogFilter(since=newest.time))
 
     assert ([entry.id for entry in log], log.end) == ([newest.id], LogEnd.UNTIL)
 
 
-def test_a_bounded_search_goes_on_before_the_commit_it_looked_at_last(told: Catalog) -> None:
+def test_bounded_search_goes_on_before_its_last_commit(told: Catalog) -> None:
     log = told.log(where=LogFilter(message="namespaces"), within=3)
     assert (list(log), log.end) == ([], LogEnd.BOUND)
 
@@ -126,7 +126,7 @@ def test_a_bounded_search_goes_on_before_the_commit_it_looked_at_last(told: Cata
     assert [entry.message for entry in rest] == ["1 namespaces"]
 
 
-def test_a_log_ends_where_history_was_cut(told: Catalog, realm: RealmStore) -> None:
+def test_log_ends_where_history_was_cut(told: Catalog, realm: RealmStore) -> None:
     ids = [entry.id for entry in told.log()]
     take_away(realm, *ids[3:])
     log = told.log(where=LogFilter(author="bob"))
@@ -134,7 +134,7 @@ def test_a_log_ends_where_history_was_cut(told: Catalog, realm: RealmStore) -> N
     assert ([entry.message for entry in log], log.end) == (["4 gone", "3 view"], LogEnd.CUT)
 
 
-def test_a_deletion_right_above_a_cut_passes_for_every_type(told: Catalog, realm: RealmStore) -> None:
+def test_deletion_right_above_a_cut_passes_for_every_type(told: Catalog, realm: RealmStore) -> None:
     ids = [entry.id for entry in told.log()]
     take_away(realm, *ids[2:])
 
@@ -142,29 +142,29 @@ def test_a_deletion_right_above_a_cut_passes_for_every_type(told: Catalog, realm
 
 
 @pytest.mark.parametrize("action", ["delete", "put", "PATCH", ""])
-def test_an_action_that_no_commit_does_is_refused(action: Any) -> None:
+def test_action_that_no_commit_does_is_refused(action: Any) -> None:
     with pytest.raises(RefusedError, match=f"does PUT or DELETE to a key, not '{action}'"):
         LogFilter(action=action)
 
 
 @pytest.mark.parametrize("message", ["(", "a{99999999999}"])
-def test_a_message_filter_that_is_no_pattern_is_refused(message: str) -> None:
+def test_message_filter_that_is_no_pattern_is_refused(message: str) -> None:
     with pytest.raises(RefusedError, match="is no regular expression"):
         LogFilter(message=message)
 
 
 @pytest.mark.parametrize("within", [0, -1])
-def test_a_search_that_may_look_at_nothing_is_refused(told: Catalog, within: int) -> None:
+def test_search_that_may_look_at_nothing_is_refused(told: Catalog, within: int) -> None:
     with pytest.raises(RefusedError, match="commits that a search looks at"):
         told.log(within=within)
     with pytest.raises(RefusedError, match="commits that a search looks at"):
         told.history(AX, within=within)
 
 
-def test_a_key_beside_a_filter_counts_too(told: Catalog) -> None:
+def test_key_beside_a_filter_counts_too(told: Catalog) -> None:
     assert [entry.message[0] for entry in told.log(key=AX, where=LogFilter(author="bob"))] == ["4", "2"]
 
 
-def test_a_log_of_nothing_is_not_asked_for(told: Catalog) -> None:
+def test_log_of_nothing_is_not_asked_for(told: Catalog) -> None:
     with pytest.raises(RefusedError, match="commits of a log"):
         told.log(limit=0)

@@ -50,7 +50,7 @@ def owners(rows: RealmStore) -> dict[tuple[str, bytes], tuple[str, UUID]]:
 
 
 @given(batches)
-def test_a_batch_is_taken_as_its_claims_one_by_one(make_realm: MakeRealm, batches: list[list[TableClaim]]) -> None:
+def test_batch_is_taken_as_its_claims_one_by_one(make_realm: MakeRealm, batches: list[list[TableClaim]]) -> None:
     together, apart = make_realm(), make_realm()
     for batch in batches:
         alone = [conflict for claim in batch for conflict in TableClaims(apart).take_claims([claim])]
@@ -60,7 +60,7 @@ def test_a_batch_is_taken_as_its_claims_one_by_one(make_realm: MakeRealm, batche
 
 
 @given(batches)
-def test_a_batch_is_checked_as_its_claims_one_by_one(make_realm: MakeRealm, batches: list[list[TableClaim]]) -> None:
+def test_batch_is_checked_as_its_claims_one_by_one(make_realm: MakeRealm, batches: list[list[TableClaim]]) -> None:
     claims = TableClaims(make_realm())
     for batch in batches:
         alone = [conflict for claim in batch for conflict in claims.find_conflicts([claim])]

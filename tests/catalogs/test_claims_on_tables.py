@@ -48,24 +48,24 @@ def claims(realm: RealmStore) -> TableClaims:
         ("s3://Bucket/x", "s3://Bucket/x"),
     ],
 )
-def test_a_location_has_one_text(location: str, text: str) -> None:
+def test_location_has_one_text(location: str, text: str) -> None:
     assert normalise_location(location) == text
 
 
 @pytest.mark.parametrize("location", ["", "data/x", "s3://b/../c", "s3://b/./c", "/a/..", "s3://b/" + "x" * 500])
-def test_what_is_no_location_is_refused(location: str) -> None:
+def test_text_that_is_no_location_is_refused(location: str) -> None:
     with pytest.raises(RefusedError):
         normalise_location(location)
 
 
 @given(st.lists(st.sampled_from(["a", "b", "ab"]), max_size=4), st.sampled_from(["s3://bucket", "file://", "gs://bucket"]))
-def test_a_normal_location_stays_as_it_is(segments: list[str], start: str) -> None:
+def test_normal_location_stays_as_it_is(segments: list[str], start: str) -> None:
     text = normalise_location("/".join([start, *segments]) if segments else start + "/")
 
     assert normalise_location(text + "/") == text
 
 
-def test_a_free_claim_is_taken(claims: TableClaims) -> None:
+def test_free_claim_is_taken(claims: TableClaims) -> None:
     assert claims.take_claims([claim("s3://b/x", table=TWO)]) == ()
 
     owner = claims.find_by_uuid([TWO])[TWO]
@@ -73,7 +73,7 @@ def test_a_free_claim_is_taken(claims: TableClaims) -> None:
     assert claims.find_location("s3a://b/x/") == owner
 
 
-def test_nothing_is_claimed_at_first(claims: TableClaims) -> None:
+def test_claims_are_none_at_first(claims: TableClaims) -> None:
     assert (claims.find_by_uuid([ONE]), claims.find_location("s3://b/x")) == ({}, None)
 
 
@@ -92,7 +92,7 @@ NEIGHBOURS = [
 
 
 @pytest.mark.parametrize(("taken", "wanted", "conflicts"), NEIGHBOURS)
-def test_a_location_in_or_around_anothers_is_refused(claims: TableClaims, taken: str, wanted: str, conflicts: bool) -> None:
+def test_location_in_or_around_anothers_is_refused(claims: TableClaims, taken: str, wanted: str, conflicts: bool) -> None:
     claims.take_claims([claim(taken)])
     refused = claims.take_claims([claim(wanted, content=TWO)])
 
@@ -102,7 +102,7 @@ def test_a_location_in_or_around_anothers_is_refused(claims: TableClaims, taken:
 
 
 @pytest.mark.parametrize(("taken", "wanted", "conflicts"), NEIGHBOURS)
-def test_a_path_in_or_around_anothers_place_is_refused(claims: TableClaims, taken: str, wanted: str, conflicts: bool) -> None:
+def test_path_in_or_around_anothers_place_is_refused(claims: TableClaims, taken: str, wanted: str, conflicts: bool) -> None:
     claims.take_claims([claim("s3://far/one", taken)])
 
     assert len(claims.find_conflicts([claim(wanted, content=TWO)])) == conflicts
@@ -110,7 +110,7 @@ def test_a_path_in_or_around_anothers_place_is_refused(claims: TableClaims, take
     assert len(claims.take_claims([claim("s3://far/two", "s3://free", wanted, content=TWO)])) == conflicts
 
 
-def test_a_path_within_the_tables_own_place_needs_no_entry(claims: TableClaims) -> None:
+def test_path_within_the_tables_own_place_needs_no_entry(claims: TableClaims) -> None:
     claims.take_claims([claim("s3://b/x", "s3://b/x/data", "s3://b/y/meta", "s3://b/y")])
 
     assert [
@@ -130,7 +130,7 @@ def test_all_places_of_a_claim_are_released(claims: TableClaims) -> None:
     assert claims.find_conflicts([claim("s3://b", content=TWO, table=ONE)]) == ()
 
 
-def test_a_claim_is_taken_when_all_of_its_places_are(claims: TableClaims) -> None:
+def test_claim_is_taken_when_all_of_its_places_are(claims: TableClaims) -> None:
     claims.take_claims([claim("s3://b/x")])
 
     assert claims.has_taken(claim("s3://b/x"))
@@ -138,14 +138,14 @@ def test_a_claim_is_taken_when_all_of_its_places_are(claims: TableClaims) -> Non
     assert not claims.has_taken(claim("s3://b/x", content=TWO))
 
 
-def test_whoever_has_the_place_around_is_its_holder(claims: TableClaims) -> None:
+def test_holder_of_a_place_is_whoever_has_the_place_around(claims: TableClaims) -> None:
     claims.take_claims([claim("s3://b/x", "s3://b/y")])
 
     found = claims.find_holders(["s3://b/x", "s3a://b/y/deep/file", "s3://b", "s3://b/z"])
     assert {place: owner.content_id for place, owner in found.items()} == {"s3://b/x": ONE, "s3a://b/y/deep/file": ONE}
 
 
-def test_a_refusal_tells_nothing_of_the_other(claims: TableClaims) -> None:
+def test_refusal_tells_nothing_of_the_other(claims: TableClaims) -> None:
     claims.take_claims([claim("s3://b/x/secret", catalog=OTHER, table=TWO)])
     texts = [
         str(conflict) for conflict in claims.find_conflicts([claim("s3://b/x", content=TWO), claim("s3://b/y", table=TWO)])
@@ -157,14 +157,14 @@ def test_a_refusal_tells_nothing_of_the_other(claims: TableClaims) -> None:
     ]
 
 
-def test_a_location_within_ones_own_is_taken(claims: TableClaims) -> None:
+def test_location_within_ones_own_is_taken(claims: TableClaims) -> None:
     claims.take_claims([claim("s3://b/x")])
 
     assert claims.take_claims([claim("s3://b/x/v2"), claim("s3://b")]) == ()
 
 
 @pytest.mark.parametrize(("content", "catalog"), [(TWO, LAKE), (ONE, OTHER)])
-def test_a_uuid_of_another_table_is_refused(claims: TableClaims, content: UUID, catalog: str) -> None:
+def test_uuid_of_another_table_is_refused(claims: TableClaims, content: UUID, catalog: str) -> None:
     claims.take_claims([claim("s3://b/x", table=ONE)])
     (conflict,) = claims.take_claims([claim("s3://b/y", content=content, catalog=catalog, table=ONE)])
 
@@ -172,7 +172,7 @@ def test_a_uuid_of_another_table_is_refused(claims: TableClaims, content: UUID, 
     assert claims.find_location("s3://b/y") is None
 
 
-def test_the_claims_of_a_batch_are_held_against_each_other(claims: TableClaims) -> None:
+def test_claims_of_a_batch_are_held_against_each_other(claims: TableClaims) -> None:
     refused = claims.take_claims([claim("s3://b/x"), claim("s3://b/x/y", content=TWO), claim("s3://b/z", content=TWO)])
 
     assert [conflict.claim.location for conflict in refused] == ["s3://b/x/y"]
@@ -189,7 +189,7 @@ def test_taking_ones_own_again_refreshes_its_time(claims: TableClaims, clock: Fa
     assert claims.find_location("s3://b/x") == claims.find_by_uuid([ONE])[ONE]
 
 
-def test_a_fenced_claim_is_not_taken(claims: TableClaims) -> None:
+def test_fenced_claim_is_not_taken(claims: TableClaims) -> None:
     def fence() -> None:
         raise FencedError("taken over")
 

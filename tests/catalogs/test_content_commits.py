@@ -42,7 +42,7 @@ def put(catalog: Catalog, key: ContentKey, table: IcebergTable = V1) -> ObjectId
     return done.commit_id
 
 
-def test_a_created_content_gets_an_id_and_is_read_with_it(catalog: Catalog) -> None:
+def test_created_content_gets_an_id_and_is_read_with_it(catalog: Catalog) -> None:
     done = catalog.commit("main", [Put(A, V1)])
 
     assert catalog.get_content("main", A) == with_id(V1, done.result[A])
@@ -55,14 +55,14 @@ def test_no_branch_means_the_default_branch(catalog: Catalog) -> None:
     assert catalog.get_content(None, A) == catalog.get_content("main", A) is not None
 
 
-def test_an_id_that_the_caller_reserved_is_given(catalog: Catalog) -> None:
+def test_id_that_the_caller_reserved_is_given(catalog: Catalog) -> None:
     reserved = uuid4()
 
     assert catalog.commit("main", [Put(A, V1)], content_ids={A: reserved, B: uuid4()}).result == {A: reserved}
     assert value_of(catalog, A).content_id == reserved
 
 
-def test_a_reserved_id_that_stands_under_another_key_conflicts(catalog: Catalog) -> None:
+def test_reserved_id_that_stands_under_another_key_conflicts(catalog: Catalog) -> None:
     taken = catalog.commit("main", [Put(A, V1)]).result[A]
     with pytest.raises(ConflictError, match=r"KEY_CONFLICT b: .*which stands at a"):
         catalog.commit("main", [Put(B, V1)], content_ids={B: taken})
@@ -70,13 +70,13 @@ def test_a_reserved_id_that_stands_under_another_key_conflicts(catalog: Catalog)
     assert catalog.count("main") == 1
 
 
-def test_a_reserved_id_is_free_again_with_its_key(catalog: Catalog) -> None:
+def test_reserved_id_is_free_again_with_its_key(catalog: Catalog) -> None:
     taken = catalog.commit("main", [Put(A, V1)]).result[A]
 
     assert catalog.commit("main", [Delete(A), Put(B, V1)], content_ids={B: taken}).result == {B: taken}
 
 
-def test_a_change_keeps_the_id(catalog: Catalog) -> None:
+def test_change_keeps_the_id(catalog: Catalog) -> None:
     given = catalog.commit("main", [Put(A, V1)]).result[A]
     changed = catalog.commit("main", [Put(A, with_id(V2, given))])
 
@@ -84,7 +84,7 @@ def test_a_change_keeps_the_id(catalog: Catalog) -> None:
     assert catalog.get_content("main", A) == with_id(V2, given)
 
 
-def test_a_put_of_the_same_makes_no_commit(catalog: Catalog, realm: RealmStore) -> None:
+def test_put_of_the_same_makes_no_commit(catalog: Catalog, realm: RealmStore) -> None:
     given = catalog.commit("main", [Put(A, V1), Put(B, V2)]).result[A]
     rows = sum(map(len, realm.scan_objects()))
     done = catalog.commit("main", [Put(A, with_id(V1, given)), Unmodified(B)], message="nothing")
@@ -92,7 +92,7 @@ def test_a_put_of_the_same_makes_no_commit(catalog: Catalog, realm: RealmStore) 
     assert (done.changed, sum(map(len, realm.scan_objects()))) == (False, rows)
 
 
-def test_only_what_changed_is_written(catalog: Catalog, realm: RealmStore) -> None:
+def test_commit_writes_only_what_changed(catalog: Catalog, realm: RealmStore) -> None:
     done = catalog.commit("main", [Put(A, V1), Put(B, V1)])
     rows = sum(map(len, realm.scan_objects()))
     catalog.commit("main", [Put(A, with_id(V1, done.result[A])), Put(B, with_id(V2, done.result[B]))])
@@ -100,7 +100,7 @@ def test_only_what_changed_is_written(catalog: Catalog, realm: RealmStore) -> No
     assert sum(map(len, realm.scan_objects())) == rows + 2  # the content and the commit
 
 
-def test_a_rename_writes_no_content(catalog: Catalog, realm: RealmStore) -> None:
+def test_rename_writes_no_content(catalog: Catalog, realm: RealmStore) -> None:
     given = catalog.commit("main", [Put(A, V1)]).result[A]
     rows = sum(map(len, realm.scan_objects()))
     catalog.commit("main", [Put(B, with_id(V1, given)), Delete(A)])
@@ -109,7 +109,7 @@ def test_a_rename_writes_no_content(catalog: Catalog, realm: RealmStore) -> None
     assert sum(map(len, realm.scan_objects())) == rows + 1
 
 
-def test_a_replaced_content_has_a_new_id(catalog: Catalog) -> None:
+def test_replaced_content_has_a_new_id(catalog: Catalog) -> None:
     old = catalog.commit("main", [Put(A, V1)]).result[A]
     new = catalog.commit("main", [Put(A, V1), Delete(A)]).result[A]
 
@@ -117,7 +117,7 @@ def test_a_replaced_content_has_a_new_id(catalog: Catalog) -> None:
     assert value_of(catalog, A).content_id == new
 
 
-def test_a_content_goes_with_its_namespace(catalog: Catalog, first: ObjectId, sales: ContentKey, orders: ContentKey) -> None:
+def test_content_goes_with_its_namespace(catalog: Catalog, first: ObjectId, sales: ContentKey, orders: ContentKey) -> None:
     with pytest.raises(ConflictError) as caught:
         catalog.commit("main", [Delete(sales)])
     catalog.commit("main", [Delete(sales), Delete(orders)])
@@ -126,7 +126,7 @@ def test_a_content_goes_with_its_namespace(catalog: Catalog, first: ObjectId, sa
     assert catalog.count("main") == 0
 
 
-def test_a_conflict_writes_nothing(catalog: Catalog, realm: RealmStore, first: ObjectId) -> None:
+def test_conflict_writes_nothing(catalog: Catalog, realm: RealmStore, first: ObjectId) -> None:
     rows = sum(map(len, realm.scan_objects()))
     with pytest.raises(ConflictError, match=r"2 conflicts: KEY_DOES_NOT_EXIST a: .*NAMESPACE_ABSENT x"):
         catalog.commit("main", [Delete(A), Put(ContentKey.of("x", "t"), V1), Put(B, V1)])
@@ -134,7 +134,7 @@ def test_a_conflict_writes_nothing(catalog: Catalog, realm: RealmStore, first: O
     assert (catalog.branch("main").head, sum(map(len, realm.scan_objects()))) == (first, rows)
 
 
-def test_a_commit_from_an_older_commit_passes_where_nothing_it_touches_changed(catalog: Catalog) -> None:
+def test_commit_from_an_older_commit_passes_without_overlap(catalog: Catalog) -> None:
     expected = put(catalog, A)
     put(catalog, B)
     catalog.commit("main", [Delete(A)], expected=expected)
@@ -142,7 +142,7 @@ def test_a_commit_from_an_older_commit_passes_where_nothing_it_touches_changed(c
     assert [str(entry.key) for entry in catalog.entries("main").entries] == ["b"]
 
 
-def test_a_commit_from_an_older_commit_conflicts_where_it_touches_a_change(catalog: Catalog) -> None:
+def test_commit_from_an_older_commit_conflicts_on_overlap(catalog: Catalog) -> None:
     expected = put(catalog, A)
     catalog.commit("main", [Put(A, with_id(V2, value_of(catalog, A).content_id))])
 
@@ -159,7 +159,7 @@ def test_moved_away_and_back_is_no_change(catalog: Catalog) -> None:
     assert catalog.commit("main", [Delete(A)], expected=expected).changed
 
 
-def test_an_expected_commit_many_commits_back_is_found(catalog: Catalog) -> None:
+def test_expected_commit_many_commits_back_is_found(catalog: Catalog) -> None:
     expected = put(catalog, A)
     for number in range(45):
         put(catalog, ContentKey.of(f"t{number}"))
@@ -167,7 +167,7 @@ def test_an_expected_commit_many_commits_back_is_found(catalog: Catalog) -> None
     assert catalog.commit("main", [Delete(A)], expected=expected).changed
 
 
-def test_an_expected_commit_of_another_branch_is_an_error(catalog: Catalog, first: ObjectId) -> None:
+def test_expected_commit_of_another_branch_is_an_error(catalog: Catalog, first: ObjectId) -> None:
     catalog.create_branch("dev")
     other = catalog.commit("dev", [Put(A, V1)]).commit_id
     put(catalog, B)
@@ -176,7 +176,7 @@ def test_an_expected_commit_of_another_branch_is_an_error(catalog: Catalog, firs
         catalog.commit("main", [Delete(B)], expected=other)
 
 
-def test_an_expected_commit_that_is_gone_is_expired(catalog: Catalog, first: ObjectId) -> None:
+def test_expected_commit_that_is_gone_is_expired(catalog: Catalog, first: ObjectId) -> None:
     with pytest.raises(ExpiredError):
         catalog.commit("main", [Put(A, V1)], expected=ObjectId(99))
 
@@ -190,7 +190,7 @@ def test_commits_go_to_branches_only(catalog: Catalog, first: ObjectId) -> None:
         catalog.commit("nope", [Put(A, V1)])
 
 
-def test_a_fenced_commit_does_nothing(catalog: Catalog) -> None:
+def test_fenced_commit_does_nothing(catalog: Catalog) -> None:
     def fence() -> None:
         raise FencedError("taken over")
 
@@ -199,7 +199,7 @@ def test_a_fenced_commit_does_nothing(catalog: Catalog) -> None:
     assert catalog.count("main") == 0
 
 
-def test_the_log_says_who_did_what(catalog: Catalog, first: ObjectId, orders: ContentKey) -> None:
+def test_log_says_who_did_what(catalog: Catalog, first: ObjectId, orders: ContentKey) -> None:
     given = value_of(catalog, orders).content_id
     catalog.commit(
         "main",

@@ -142,7 +142,7 @@ CASES = [
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name.replace(" ", "-"))
-def test_the_decision_matrix_holds(case: Case) -> None:
+def test_decision_matrix_holds(case: Case) -> None:
     assert_outcome(case.outcome, at(case.expected), at(case.head), [case.operation])
 
 
@@ -178,7 +178,7 @@ RENAMES = [
 
 @pytest.mark.parametrize("reverse", [False, True], ids=["delete-first", "put-first"])
 @pytest.mark.parametrize(("name", "expected", "head", "content", "conflicts"), RENAMES, ids=[row[0] for row in RENAMES])
-def test_a_rename_is_a_delete_and_a_put_of_the_same_id_in_any_order(
+def test_rename_is_a_delete_and_a_put_in_any_order(
     name: str, expected: View, head: View, content: Content, conflicts: list[tuple[str, str]], reverse: bool
 ) -> None:
     operations: list[ContentOperation] = [Delete(KEY), Put(OTHER, with_x(content))]
@@ -186,7 +186,7 @@ def test_a_rename_is_a_delete_and_a_put_of_the_same_id_in_any_order(
     assert kinds_of(expected, head, operations[::-1] if reverse else operations) == conflicts
 
 
-def test_a_rename_keeps_the_id_and_the_stored_object() -> None:
+def test_rename_keeps_the_id_and_the_stored_object() -> None:
     view = {KEY: has(TABLE, object_id=7)}
     plan = plan_commit(view, view, [Put(OTHER, with_x(TABLE)), Delete(KEY)])
 
@@ -195,7 +195,7 @@ def test_a_rename_keeps_the_id_and_the_stored_object() -> None:
 
 
 @pytest.mark.parametrize("reverse", [False, True], ids=["delete-first", "put-first"])
-def test_a_new_content_replaces_a_deleted_one_under_the_same_key(reverse: bool) -> None:
+def test_new_content_replaces_a_deleted_one_under_the_same_key(reverse: bool) -> None:
     operations: list[ContentOperation] = [Delete(KEY), Put(KEY, TABLE)]
     plan = plan_commit(at(has(TABLE)), at(has(TABLE)), operations[::-1] if reverse else operations)
 
@@ -226,7 +226,7 @@ UNSOUND = [
 
 
 @pytest.mark.parametrize(("name", "operations", "complaint"), UNSOUND, ids=[row[0] for row in UNSOUND])
-def test_an_unsound_request_is_refused(name: str, operations: list[ContentOperation], complaint: str) -> None:
+def test_unsound_request_is_refused(name: str, operations: list[ContentOperation], complaint: str) -> None:
     view = {OTHER: has(TABLE)}
 
     with pytest.raises(RefusedError, match=complaint):
@@ -249,7 +249,7 @@ def test_all_conflicts_are_reported_at_once() -> None:
     ]
 
 
-def test_a_new_key_gets_its_id_from_the_catalog() -> None:
+def test_new_key_gets_its_id_from_the_catalog() -> None:
     (write,) = plan_commit({}, {}, [Put(KEY, TABLE)]).writes
 
     assert write.content_id is None

@@ -76,5 +76,5 @@ def test_counting_on_from_what_is_no_ancestor_counts_all(catalog: Catalog, first
     assert found == {ContentType.ICEBERG_TABLE: 1, ContentType.ICEBERG_VIEW: 1, ContentType.NAMESPACE: 1}
 
 
-def test_an_empty_branch_has_no_counts(catalog: Catalog) -> None:
+def test_empty_branch_has_no_counts(catalog: Catalog) -> None:
     assert catalog.counts() == {}

@@ -16,27 +16,27 @@ keys = st.lists(element, min_size=1, max_size=6).map(tuple).map(ContentKey)
 
 
 @given(keys)
-def test_a_key_survives_its_text(key: ContentKey) -> None:
+def test_key_survives_its_text(key: ContentKey) -> None:
     assert ContentKey.parse(str(key)) == key
 
 
 @given(keys)
-def test_a_key_survives_its_index_bytes(key: ContentKey) -> None:
+def test_key_survives_its_index_bytes(key: ContentKey) -> None:
     assert ContentKey.from_index(key.to_index()) == key
 
 
 @given(keys, keys)
-def test_the_order_of_bytes_is_the_order_of_elements(one: ContentKey, other: ContentKey) -> None:
+def test_order_of_bytes_is_the_order_of_elements(one: ContentKey, other: ContentKey) -> None:
     assert (one.to_index() < other.to_index()) == (one < other)
 
 
 @given(keys, keys)
-def test_the_prefix_finds_what_is_below_and_nothing_else(one: ContentKey, other: ContentKey) -> None:
+def test_prefix_finds_what_is_below_and_nothing_else(one: ContentKey, other: ContentKey) -> None:
     assert other.to_index().startswith(one.child_prefix()) == other.is_below(one)
 
 
 @given(keys, element)
-def test_a_child_is_below_its_parent(key: ContentKey, name: str) -> None:
+def test_child_is_below_its_parent(key: ContentKey, name: str) -> None:
     assert key.child(name).is_below(key)
     assert key.child(name).parent == key
 
@@ -56,7 +56,7 @@ def test_dots_and_backslashes_inside_an_element_are_escaped(elements: tuple[str,
 
 
 @pytest.mark.parametrize("text", ["", ".a", "a.", "a..b", "a\\", r"a\b", "a\nb"])
-def test_a_text_that_is_no_key_is_refused(text: str) -> None:
+def test_text_that_is_no_key_is_refused(text: str) -> None:
     with pytest.raises(RefusedError):
         ContentKey.parse(text)
 
@@ -76,22 +76,22 @@ def test_a_text_that_is_no_key_is_refused(text: str) -> None:
         (("a", "ü" * 250), "502 bytes in UTF-8.* element 2 is the longest, with 250 characters in 500 bytes"),
     ],
 )
-def test_a_key_beyond_the_rules_is_refused_with_the_element_and_the_reason(elements: tuple[str, ...], complaint: str) -> None:
+def test_key_beyond_the_rules_is_refused_with_its_element(elements: tuple[str, ...], complaint: str) -> None:
     with pytest.raises(RefusedError, match=complaint):
         ContentKey(elements)
 
 
-def test_a_key_at_the_limits_is_a_key() -> None:
+def test_key_at_the_limits_is_a_key() -> None:
     assert len(ContentKey(("x" * 24,) * 20).to_index()) == 499
     assert len(ContentKey(("x" * 500,)).to_index()) == 500
 
 
-def test_a_namespace_is_not_called_dot() -> None:
+def test_namespace_is_not_called_dot() -> None:
     with pytest.raises(RefusedError, match="must not be"):
         check_namespace_key(ContentKey.of("a", "."))
 
 
-def test_the_ancestors_come_innermost_first() -> None:
+def test_ancestors_come_innermost_first() -> None:
     assert [str(key) for key in ContentKey.of("a", "b", "c").ancestors()] == ["a.b", "a"]
 
 
@@ -101,6 +101,6 @@ def test_index_bytes_that_are_no_key_are_unreadable(data: bytes) -> None:
         ContentKey.from_index(data)
 
 
-def test_a_string_is_not_taken_for_a_list_of_letters() -> None:
+def test_string_is_not_taken_for_a_list_of_letters() -> None:
     with pytest.raises(RefusedError, match="'abc' is one string"):
         ContentKey("abc")  # type: ignore[arg-type]

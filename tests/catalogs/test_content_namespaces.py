@@ -124,7 +124,7 @@ def conflicts(view: View, operations: Sequence[ContentOperation]) -> set[tuple[s
 
 
 @pytest.mark.parametrize(("name", "view", "operations", "outcome"), HOLES, ids=[row[0].replace(" ", "-") for row in HOLES])
-def test_the_resulting_state_is_judged_whatever_the_order(
+def test_resulting_state_is_judged_whatever_the_order(
     name: str, view: View, operations: list[ContentOperation], outcome: list[tuple[str, str]]
 ) -> None:
     assert {frozenset(conflicts(view, order)) for order in permutations(operations)} == {frozenset(outcome)}
@@ -137,11 +137,11 @@ def test_missing_namespaces_are_reported_innermost_first() -> None:
     assert [found.key for found in caught.value.details if isinstance(found, Conflict)] == list(key("a.b.c.t").ancestors())
 
 
-def test_a_namespace_that_came_since_serves() -> None:
+def test_namespace_that_came_since_serves() -> None:
     assert plan_commit({}, state("a/"), [table("a.t")]).writes
 
 
-def test_a_namespace_that_went_since_is_missed() -> None:
+def test_namespace_that_went_since_is_missed() -> None:
     with pytest.raises(ConflictError) as caught:
         plan_commit(state("a/"), {}, [table("a.t")])
 
@@ -188,7 +188,7 @@ def committed(view: View, operations: Sequence[ContentOperation]) -> View:
     return after
 
 
-def test_namespaces_that_are_not_empty_are_told_in_the_order_of_keys() -> None:
+def test_full_namespaces_are_told_in_the_order_of_keys() -> None:
     there = state(*(text for number in range(10, 30) for text in (f"n{number}/", f"n{number}.t")))
     with pytest.raises(ConflictError) as caught:
         plan_commit(there, there, [delete(f"n{number}") for number in range(10, 30)])

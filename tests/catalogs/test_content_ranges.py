@@ -49,7 +49,7 @@ def keys(catalog: Catalog, **options: object) -> str:
         ({"reverse": True, "prefix": A}, "a.t2 a.t1 a.t0"),
     ],
 )
-def test_a_range_begins_with_its_start_and_ends_before_its_end(filled: Catalog, options: dict[str, object], found: str) -> None:
+def test_range_begins_with_its_start_and_ends_before_its_end(filled: Catalog, options: dict[str, object], found: str) -> None:
     assert keys(filled, **options) == found
 
 
@@ -65,7 +65,7 @@ def test_pages_of_a_range_are_the_whole_range(filled: Catalog, reverse: bool, li
     assert " ".join(found) == keys(filled, start=A.child("t1"), end=B.child("t2"), reverse=reverse)
 
 
-def test_a_page_token_of_another_direction_is_refused(filled: Catalog) -> None:
+def test_page_token_of_another_direction_is_refused(filled: Catalog) -> None:
     token = filled.entries("main", limit=1).next_token
 
     with pytest.raises(RefusedError, match="another listing"):
@@ -84,7 +84,7 @@ def test_contents_are_found_by_their_ids_wherever_they_stand(filled: Catalog) ->
     assert str(filled.find_by_id("main~1", [moved.id])[moved.id].key) == "a.t1"
 
 
-def test_nothing_is_found_by_id_on_an_empty_branch(catalog: Catalog) -> None:
+def test_empty_branch_has_nothing_by_id(catalog: Catalog) -> None:
     assert catalog.find_by_id(None, [uuid4()]) == {}
 
 

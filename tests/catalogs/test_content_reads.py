@@ -30,7 +30,7 @@ def test_entries_come_in_key_order(filled: Catalog) -> None:
     assert keys(filled) == ["a", *(f"a.t{n}" for n in range(5)), "b", *(f"b.t{n}" for n in range(5)), "v"]
 
 
-def test_a_prefix_lists_what_is_below_it(filled: Catalog) -> None:
+def test_prefix_lists_what_is_below_it(filled: Catalog) -> None:
     assert keys(filled, prefix=ContentKey.of("b")) == [f"b.t{n}" for n in range(5)]
 
 
@@ -47,7 +47,7 @@ def test_pages_together_are_the_whole(filled: Catalog, prefix: ContentKey | None
     assert [str(entry.key) for entry in found] == keys(filled, prefix=prefix)
 
 
-def test_the_next_page_reads_the_commit_of_the_first(filled: Catalog) -> None:
+def test_next_page_reads_the_commit_of_the_first(filled: Catalog) -> None:
     page = filled.entries("main", limit=6)
     filled.commit("main", [Delete(ContentKey.of("v"))])
     rest = filled.entries("main", page_token=page.next_token)
@@ -56,7 +56,7 @@ def test_the_next_page_reads_the_commit_of_the_first(filled: Catalog) -> None:
     assert (rest.commit_id, rest.next_token) == (page.commit_id, None)
 
 
-def test_a_page_of_a_collected_commit_is_expired(filled: Catalog) -> None:
+def test_page_of_a_collected_commit_is_expired(filled: Catalog) -> None:
     token = PageToken(ObjectId(77), IndexListing(index=CONTENT, of="main"), b"a").as_text()
 
     with pytest.raises(ExpiredError, match="start the listing again, without a page token"):
@@ -64,12 +64,12 @@ def test_a_page_of_a_collected_commit_is_expired(filled: Catalog) -> None:
 
 
 @pytest.mark.parametrize("token", ["", "x", "not a token", "AA", "é"])
-def test_a_text_that_is_no_page_token_is_refused(filled: Catalog, token: str) -> None:
+def test_text_that_is_no_page_token_is_refused(filled: Catalog, token: str) -> None:
     with pytest.raises(RefusedError, match="is no page token"):
         filled.entries("main", page_token=token)
 
 
-def test_a_page_token_of_another_reference_is_refused(filled: Catalog) -> None:
+def test_page_token_of_another_reference_is_refused(filled: Catalog) -> None:
     filled.create_branch("other")
     token = filled.entries("main", limit=1).next_token
 
@@ -79,26 +79,26 @@ def test_a_page_token_of_another_reference_is_refused(filled: Catalog) -> None:
     assert filled.entries(None, page_token=token) == filled.entries("-", page_token=token)
 
 
-def test_a_page_token_of_another_prefix_is_refused(filled: Catalog) -> None:
+def test_page_token_of_another_prefix_is_refused(filled: Catalog) -> None:
     token = filled.entries("main", prefix=ContentKey.of("a"), limit=1).next_token
 
     with pytest.raises(RefusedError, match="another listing"):
         filled.entries("main", prefix=ContentKey.of("b"), page_token=token)
 
 
-def test_a_page_token_of_another_index_is_refused(filled: Catalog) -> None:
+def test_page_token_of_another_index_is_refused(filled: Catalog) -> None:
     token = PageToken(ObjectId(77), IndexListing(index="others"), b"a").as_text()
 
     with pytest.raises(RefusedError, match="another listing"):
         filled.entries("main", page_token=token)
 
 
-def test_an_empty_page_is_not_asked_for(filled: Catalog) -> None:
+def test_empty_page_is_not_asked_for(filled: Catalog) -> None:
     with pytest.raises(RefusedError, match=r"entries of a page must be a whole number from 1 to .*, not 0"):
         filled.entries("main", limit=0)
 
 
-def test_an_empty_branch_has_no_entries_no_log_and_no_count(catalog: Catalog) -> None:
+def test_empty_branch_has_no_entries_no_log_and_no_count(catalog: Catalog) -> None:
     page = catalog.entries()
 
     assert (page.entries, page.next_token, page.hash) == ((), None, None)
@@ -109,7 +109,7 @@ def test_keys_are_counted_in_all_and_by_type(filled: Catalog) -> None:
     assert (filled.count(), filled.count(content_type=ContentType.ICEBERG_TABLE)) == (13, 10)
 
 
-def test_many_contents_are_read_at_once_and_absent_ones_left_out(filled: Catalog) -> None:
+def test_contents_are_read_at_once_without_absent_ones(filled: Catalog) -> None:
     wanted = [ContentKey.of("a", "t1"), ContentKey.of("nope"), ContentKey.of("v")]
     found = filled.get_contents("main", wanted)
 
@@ -117,7 +117,7 @@ def test_many_contents_are_read_at_once_and_absent_ones_left_out(filled: Catalog
     assert [type(content) for content in found.values()] == [IcebergTable, IcebergView]
 
 
-def test_a_branch_a_tag_and_a_hash_are_read_alike(filled: Catalog) -> None:
+def test_branch_a_tag_and_a_hash_are_read_alike(filled: Catalog) -> None:
     tag = filled.create_tag("v1")
     filled.commit("main", [Delete(ContentKey.of("v"))])
 
@@ -125,17 +125,17 @@ def test_a_branch_a_tag_and_a_hash_are_read_alike(filled: Catalog) -> None:
 
 
 @pytest.mark.parametrize("ref", ["nope", "0123456789ABCDEF"])
-def test_a_ref_that_is_nothing_is_missing(filled: Catalog, ref: str) -> None:
+def test_ref_that_is_nothing_is_missing(filled: Catalog, ref: str) -> None:
     with pytest.raises(NotFoundError, match="no branch, tag or commit"):
         filled.count(ref)
 
 
-def test_a_hash_of_a_commit_that_was_collected_is_expired(filled: Catalog) -> None:
+def test_hash_of_a_commit_that_was_collected_is_expired(filled: Catalog) -> None:
     with pytest.raises(ExpiredError):
         filled.count("00000000000000ff")
 
 
-def test_a_commit_of_another_reference_is_not_read(filled: Catalog, realm: RealmStore) -> None:
+def test_commit_of_another_reference_is_not_read(filled: Catalog, realm: RealmStore) -> None:
     other = read_head(realm, "catalogs")
     assert other is not None
 
@@ -143,14 +143,14 @@ def test_a_commit_of_another_reference_is_not_read(filled: Catalog, realm: Realm
         filled.count(id_text(other.id))
 
 
-def test_a_commit_of_another_catalog_is_not_read(filled: Catalog, catalogs: Catalogs) -> None:
+def test_commit_of_another_catalog_is_not_read(filled: Catalog, catalogs: Catalogs) -> None:
     catalogs.create_catalog("other", base_location="s3://other/")
 
     with pytest.raises(NotFoundError, match="is not one of catalog 'other'"):
         catalogs.open_catalog("other").count(filled.branch("main").hash)
 
 
-def test_what_another_process_committed_is_read_at_once(filled: Catalog, store: Store, realm: RealmStore) -> None:
+def test_commit_of_another_process_is_read_at_once(filled: Catalog, store: Store, realm: RealmStore) -> None:
     another = Store(store.backend, url=store.url, settings=store.settings, clock=store.clock)
     there = Catalog(another.rows(realm.realm, realm.key), filled.definition)
     assert there.count() == 13
@@ -159,7 +159,7 @@ def test_what_another_process_committed_is_read_at_once(filled: Catalog, store: 
     assert there.count() == 12
 
 
-def test_a_content_whose_object_is_gone_is_unreadable(filled: Catalog, realm: RealmStore) -> None:
+def test_content_whose_object_is_gone_is_unreadable(filled: Catalog, realm: RealmStore) -> None:
     value = filled.entries("main", prefix=ContentKey.of("a"), limit=1).entries[0].value
     realm.delete_unchanged([key for batch in realm.scan_objects() for key in batch if key.id == value.object_id])
 
@@ -167,7 +167,7 @@ def test_a_content_whose_object_is_gone_is_unreadable(filled: Catalog, realm: Re
         filled.get_content("main", ContentKey.of("a", "t0"))
 
 
-def test_the_log_is_read_from_either_end(filled: Catalog) -> None:
+def test_log_is_read_from_either_end(filled: Catalog) -> None:
     filled.commit("main", [Delete(ContentKey.of("v"))], message="later")
 
     assert [entry.seq for entry in filled.log()] == [2, 1]

@@ -42,7 +42,7 @@ CONTENTS: list[Content] = [
 
 
 @pytest.mark.parametrize("content", CONTENTS, ids=lambda content: type(content).__name__)
-def test_a_content_is_stored_with_all_its_fields(content: Content, rows: RealmStore) -> None:
+def test_content_is_stored_with_all_its_fields(content: Content, rows: RealmStore) -> None:
     object_id = rows.new_id()
     rows.write_objects([(object_id, content)])
     rows.store.cache.clear()
@@ -50,11 +50,11 @@ def test_a_content_is_stored_with_all_its_fields(content: Content, rows: RealmSt
     assert rows.read_object(object_id, type(content)) == content
 
 
-def test_the_type_bytes_are_fixed() -> None:
+def test_type_bytes_are_fixed() -> None:
     assert [int(content_type_of(content)) for content in CONTENTS] == [1, 2, 3, 4, 5]
 
 
-def test_the_digest_is_fixed() -> None:
+def test_digest_is_fixed() -> None:
     """A release that changed it would see every content as changed."""
     assert [content_digest(content).hex() for content in CONTENTS] == DIGESTS
 
@@ -68,26 +68,26 @@ DIGESTS = [
 ]
 
 
-def test_the_digest_does_not_see_the_content_id() -> None:
+def test_digest_does_not_see_the_content_id() -> None:
     table = IcebergTable(metadata_location="s3://b/v1.json")
 
     assert content_digest(with_id(table, uuid4())) == content_digest(table)
 
 
-def test_the_digest_does_not_see_the_order_of_properties() -> None:
+def test_digest_does_not_see_the_order_of_properties() -> None:
     one, other = Namespace(properties={"a": "1", "b": "2"}), Namespace(properties={"b": "2", "a": "1"})
 
     assert content_digest(one) == content_digest(other)
 
 
-def test_the_digest_sees_the_type() -> None:
+def test_digest_sees_the_type() -> None:
     table, view = IcebergTable(metadata_location="s3://b/x.json"), IcebergView(metadata_location="s3://b/x.json")
 
     assert content_digest(table) != content_digest(view)
 
 
 @given(metadata=st.text(), snapshot=st.integers(-1, 2**63 - 1), other=st.text())
-def test_the_digest_sees_every_difference(metadata: str, snapshot: int, other: str) -> None:
+def test_digest_sees_every_difference(metadata: str, snapshot: int, other: str) -> None:
     table = IcebergTable(metadata_location=metadata, snapshot_id=snapshot)
     changed = IcebergTable(metadata_location=other, snapshot_id=snapshot)
 
@@ -95,14 +95,14 @@ def test_the_digest_sees_every_difference(metadata: str, snapshot: int, other: s
 
 
 @given(st.sampled_from(ContentType), st.uuids(), st.binary(min_size=16, max_size=16), st.integers(1, 2**63 - 1))
-def test_an_index_value_survives_its_bytes(kind: ContentType, content_id: UUID, digest: bytes, number: int) -> None:
+def test_index_value_survives_its_bytes(kind: ContentType, content_id: UUID, digest: bytes, number: int) -> None:
     value = ContentValue(kind, content_id, digest, ObjectId(number))
 
     assert ContentValue.from_value(value.to_value()) == value
     assert len(value.to_value().data) == 33
 
 
-def test_the_type_of_a_newer_release_is_kept() -> None:
+def test_type_of_a_newer_release_is_kept() -> None:
     value = ContentValue(9, uuid4(), bytes(16), ObjectId(1))
 
     assert ContentValue.from_value(value.to_value()) == value
@@ -111,12 +111,12 @@ def test_the_type_of_a_newer_release_is_kept() -> None:
 @pytest.mark.parametrize(
     "value", [IndexValue(ObjectId(1), b""), IndexValue(ObjectId(1), bytes(32)), IndexValue(None, bytes(33))]
 )
-def test_an_index_value_of_another_shape_is_unreadable(value: IndexValue) -> None:
+def test_index_value_of_another_shape_is_unreadable(value: IndexValue) -> None:
     with pytest.raises(CorruptionError, match="is no content"):
         ContentValue.from_value(value)
 
 
-def test_an_id_is_taken_off_and_given_back() -> None:
+def test_id_is_taken_off_and_given_back() -> None:
     table, content_id = IcebergTable(metadata_location="s3://b/x.json"), uuid4()
 
     assert without_id(with_id(table, content_id)) == table

@@ -10,7 +10,7 @@ from headwater.errors import ConflictError, NotFoundError
 from headwater.store import ObjectId, RealmStore
 
 
-def test_an_undeleted_branch_is_where_it_was(catalog: Catalog, first: ObjectId) -> None:
+def test_undeleted_branch_is_where_it_was(catalog: Catalog, first: ObjectId) -> None:
     catalog.create_branch("dev")
     catalog.delete_branch("dev")
 
@@ -18,28 +18,28 @@ def test_an_undeleted_branch_is_where_it_was(catalog: Catalog, first: ObjectId) 
     assert catalog.branch("dev").head == first
 
 
-def test_an_undeleted_tag_is_where_it_was(catalog: Catalog, first: ObjectId) -> None:
+def test_undeleted_tag_is_where_it_was(catalog: Catalog, first: ObjectId) -> None:
     catalog.create_tag("v1")
     catalog.delete_tag("v1")
 
     assert catalog.undelete_tag("v1").head == first
 
 
-def test_a_branch_without_a_commit_comes_back_without_one(catalog: Catalog) -> None:
+def test_branch_without_a_commit_comes_back_without_one(catalog: Catalog) -> None:
     catalog.create_branch("dev")
     catalog.delete_branch("dev")
 
     assert catalog.undelete_branch("dev").head is None
 
 
-def test_a_branch_that_is_there_is_not_undeleted(catalog: Catalog, first: ObjectId) -> None:
+def test_branch_that_is_there_is_not_undeleted(catalog: Catalog, first: ObjectId) -> None:
     catalog.create_branch("dev")
 
     with pytest.raises(ConflictError, match="has a branch"):
         catalog.undelete_branch("dev")
 
 
-def test_a_branch_whose_tombstone_is_gone_cannot_come_back(catalog: Catalog, realm: RealmStore) -> None:
+def test_branch_whose_tombstone_is_gone_cannot_come_back(catalog: Catalog, realm: RealmStore) -> None:
     catalog.create_branch("dev")
     catalog.delete_branch("dev")
     tombstone = realm.find_row(content_reference(catalog.definition.id, RefKind.BRANCH, "dev"))

@@ -21,7 +21,7 @@ def main_of(definition: CatalogDefinition) -> str:
     return content_reference(definition.id, RefKind.BRANCH, "main")
 
 
-def test_an_undeleted_catalog_is_as_it_was(catalogs: Catalogs, catalog: Catalog, first: ObjectId) -> None:
+def test_undeleted_catalog_is_as_it_was(catalogs: Catalogs, catalog: Catalog, first: ObjectId) -> None:
     catalogs.delete_catalog("lake")
     back = catalogs.undelete_catalog("lake")
 
@@ -29,7 +29,7 @@ def test_an_undeleted_catalog_is_as_it_was(catalogs: Catalogs, catalog: Catalog,
     assert catalogs.open_catalog("lake").branch("main").head == first
 
 
-def test_a_deletion_buries_nothing_before_its_hold_is_over(catalogs: Catalogs, realm: RealmStore, clock: FakeClock) -> None:
+def test_deletion_buries_nothing_before_its_hold_is_over(catalogs: Catalogs, realm: RealmStore, clock: FakeClock) -> None:
     made = make(catalogs)
     catalogs.delete_catalog("lake")
     clock.advance(HOLD - 1)
@@ -38,7 +38,7 @@ def test_a_deletion_buries_nothing_before_its_hold_is_over(catalogs: Catalogs, r
     assert realm.find_reference(main_of(made), fresh=True) is not None
 
 
-def test_a_catalog_is_purged_when_its_hold_is_over(catalogs: Catalogs, realm: RealmStore, clock: FakeClock) -> None:
+def test_catalog_is_purged_when_its_hold_is_over(catalogs: Catalogs, realm: RealmStore, clock: FakeClock) -> None:
     made = make(catalogs)
     catalogs.delete_catalog("lake")
     clock.advance(HOLD + 1)
@@ -47,19 +47,19 @@ def test_a_catalog_is_purged_when_its_hold_is_over(catalogs: Catalogs, realm: Re
     assert realm.find_reference(main_of(made), fresh=True) is None
 
 
-def test_a_catalog_may_have_a_hold_of_its_own(catalogs: Catalogs) -> None:
+def test_catalog_may_have_a_hold_of_its_own(catalogs: Catalogs) -> None:
     make(catalogs, hold_seconds=60)
     deleted = catalogs.delete_catalog("lake")
 
     assert deleted.held_until == deleted.updated + 60_000_000
 
 
-def test_a_negative_hold_is_refused(catalogs: Catalogs) -> None:
+def test_negative_hold_is_refused(catalogs: Catalogs) -> None:
     with pytest.raises(RefusedError, match="hold_seconds of a catalog"):
         make(catalogs, hold_seconds=-1)
 
 
-def test_a_catalog_that_is_being_purged_cannot_come_back(catalogs: Catalogs) -> None:
+def test_catalog_that_is_being_purged_cannot_come_back(catalogs: Catalogs) -> None:
     make(catalogs)
     catalogs.delete_catalog("lake")
     catalogs.purge_catalog("lake")
@@ -68,7 +68,7 @@ def test_a_catalog_that_is_being_purged_cannot_come_back(catalogs: Catalogs) -> 
         catalogs.undelete_catalog("lake")
 
 
-def test_a_catalog_past_its_hold_comes_back_as_long_as_nobody_has_purged_it(catalogs: Catalogs, clock: FakeClock) -> None:
+def test_catalog_past_its_hold_comes_back_until_purged(catalogs: Catalogs, clock: FakeClock) -> None:
     made = make(catalogs)
     catalogs.delete_catalog("lake")
     clock.advance(2 * HOLD)
@@ -76,21 +76,21 @@ def test_a_catalog_past_its_hold_comes_back_as_long_as_nobody_has_purged_it(cata
     assert catalogs.undelete_catalog("lake").id == made.id
 
 
-def test_a_catalog_that_is_not_deleted_is_not_purged(catalogs: Catalogs) -> None:
+def test_catalog_that_is_not_deleted_is_not_purged(catalogs: Catalogs) -> None:
     make(catalogs)
 
     with pytest.raises(RefusedError, match="ACTIVE"):
         catalogs.purge_catalog("lake")
 
 
-def test_a_catalog_that_is_not_deleted_is_not_undeleted(catalogs: Catalogs) -> None:
+def test_catalog_that_is_not_deleted_is_not_undeleted(catalogs: Catalogs) -> None:
     make(catalogs)
 
     with pytest.raises(RefusedError, match="it was not deleted"):
         catalogs.undelete_catalog("lake")
 
 
-def test_the_name_of_a_deleted_catalog_is_free(catalogs: Catalogs) -> None:
+def test_name_of_a_deleted_catalog_is_free(catalogs: Catalogs) -> None:
     make(catalogs)
     catalogs.delete_catalog("lake")
     new = make(catalogs)
@@ -100,7 +100,7 @@ def test_the_name_of_a_deleted_catalog_is_free(catalogs: Catalogs) -> None:
     assert catalogs.read_catalog("lake") == new
 
 
-def test_a_catalog_comes_back_under_another_name(catalogs: Catalogs, catalog: Catalog, first: ObjectId) -> None:
+def test_catalog_comes_back_under_another_name(catalogs: Catalogs, catalog: Catalog, first: ObjectId) -> None:
     catalogs.delete_catalog("lake")
     new = make(catalogs)
     catalogs.undelete_catalog(catalog.definition.id, new_name="old-lake")
@@ -109,7 +109,7 @@ def test_a_catalog_comes_back_under_another_name(catalogs: Catalogs, catalog: Ca
     assert catalogs.read_catalog("lake") == new
 
 
-def test_purging_a_deleted_catalog_leaves_the_later_one_of_its_name_alone(catalogs: Catalogs) -> None:
+def test_purge_of_a_deleted_catalog_leaves_its_namesake_alone(catalogs: Catalogs) -> None:
     make(catalogs)
     catalogs.delete_catalog("lake")
     new = make(catalogs)
@@ -119,7 +119,7 @@ def test_purging_a_deleted_catalog_leaves_the_later_one_of_its_name_alone(catalo
     assert catalogs.open_catalog("lake").branches()
 
 
-def test_of_several_the_one_deleted_last_comes_back(catalogs: Catalogs, clock: FakeClock) -> None:
+def test_catalog_deleted_last_of_several_comes_back(catalogs: Catalogs, clock: FakeClock) -> None:
     for _ in range(2):
         last = make(catalogs)
         catalogs.delete_catalog("lake")
@@ -128,7 +128,7 @@ def test_of_several_the_one_deleted_last_comes_back(catalogs: Catalogs, clock: F
     assert catalogs.undelete_catalog("lake").id == last.id
 
 
-def test_a_purge_that_is_repeated_leaves_one_that_was_deleted_before_alone(catalogs: Catalogs, clock: FakeClock) -> None:
+def test_repeated_purge_leaves_a_namesake_deleted_before_alone(catalogs: Catalogs, clock: FakeClock) -> None:
     for _ in range(2):
         make(catalogs)
         catalogs.delete_catalog("lake")
@@ -139,7 +139,7 @@ def test_a_purge_that_is_repeated_leaves_one_that_was_deleted_before_alone(catal
     assert [deleted.is_held for deleted in catalogs.list_deleted()] == [True, False]
 
 
-def test_what_is_left_of_a_purged_catalog_is_buried_by_the_next_look(catalogs: Catalogs, realm: RealmStore) -> None:
+def test_purged_catalogs_leftovers_are_buried_by_the_next_look(catalogs: Catalogs, realm: RealmStore) -> None:
     made = make(catalogs)
     catalogs.delete_catalog("lake")
     catalogs.purge_catalog("lake")
@@ -149,7 +149,7 @@ def test_what_is_left_of_a_purged_catalog_is_buried_by_the_next_look(catalogs: C
     assert realm.find_reference(main_of(made), fresh=True) is None
 
 
-def test_who_asks_for_a_deleted_catalog_learns_until_when_it_can_come_back(catalogs: Catalogs) -> None:
+def test_deleted_catalog_tells_until_when_it_can_come_back(catalogs: Catalogs) -> None:
     make(catalogs)
     catalogs.delete_catalog("lake")
 
@@ -157,7 +157,7 @@ def test_who_asks_for_a_deleted_catalog_learns_until_when_it_can_come_back(catal
         catalogs.read_catalog("lake")
 
 
-def test_a_deleted_catalog_is_not_changed(catalogs: Catalogs) -> None:
+def test_deleted_catalog_is_not_changed(catalogs: Catalogs) -> None:
     make(catalogs)
     deleted = catalogs.delete_catalog("lake")
 
@@ -165,14 +165,14 @@ def test_a_deleted_catalog_is_not_changed(catalogs: Catalogs) -> None:
         catalogs.update_catalog(deleted, properties={"a": "b"})
 
 
-def test_a_handle_on_a_catalog_that_was_deleted_commits_no_more(catalogs: Catalogs, catalog: Catalog, first: ObjectId) -> None:
+def test_handle_on_a_catalog_that_was_deleted_commits_no_more(catalogs: Catalogs, catalog: Catalog, first: ObjectId) -> None:
     catalogs.delete_catalog("lake")
 
     with pytest.raises(NotFoundError, match="was deleted"):
         catalog.commit("main", [Put(ContentKey.of("late"), Namespace())])
 
 
-def test_a_handle_looks_again_after_a_while(catalog: Catalog, realm: RealmStore, clock: FakeClock, first: ObjectId) -> None:
+def test_handle_looks_again_after_a_while(catalog: Catalog, realm: RealmStore, clock: FakeClock, first: ObjectId) -> None:
     Catalogs(realm.without_cache()).delete_catalog("lake")
     clock.advance(61)
 

@@ -82,7 +82,7 @@ def stands(there: State, content_id: UUID) -> ContentKey | None:
     return next((key for key, (found, _) in there.items() if found == content_id), None)
 
 
-def test_the_difference_of_any_two_commits_is_that_of_their_states(
+def test_difference_of_any_two_commits_is_that_of_their_states(
     catalog: Catalog, lived: list[tuple[ObjectId, State]], chance: random.Random
 ) -> None:
     for _ in range(40):
@@ -102,9 +102,7 @@ def elsewhere(there: State, value: ContentValue | None, key: ContentKey) -> Cont
     return None if found == key else found
 
 
-def test_the_history_of_each_key_is_what_its_content_went_through(
-    catalog: Catalog, lived: list[tuple[ObjectId, State]]
-) -> None:
+def test_history_of_each_key_is_what_its_content_went_through(catalog: Catalog, lived: list[tuple[ObjectId, State]]) -> None:
     for key, (content_id, _) in lived[-1][1].items():
         expected = []
         before: State = {}
@@ -118,7 +116,7 @@ def test_the_history_of_each_key_is_what_its_content_went_through(
         assert [(one.entry.id, one.action, one.key) for one in catalog.history(key)] == expected[::-1]
 
 
-def test_each_commit_is_found_by_counting_back_and_by_its_time(catalog: Catalog, lived: list[tuple[ObjectId, State]]) -> None:
+def test_commit_is_found_by_counting_back_and_by_time(catalog: Catalog, lived: list[tuple[ObjectId, State]]) -> None:
     for back, entry in enumerate(catalog.log()):
         found = catalog.resolve(f"main~{back}") if back else catalog.resolve("main")
 

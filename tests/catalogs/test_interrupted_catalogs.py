@@ -77,7 +77,7 @@ def test_making_a_catalog_is_completed_wherever_it_was_interrupted(faulty_store:
             break
 
 
-def test_no_row_of_an_interrupted_catalog_is_hidden_from_the_collector(faulty_store: Store, faults: FaultyBackend) -> None:
+def test_rows_of_an_interrupted_catalog_are_seen_by_the_collector(faulty_store: Store, faults: FaultyBackend) -> None:
     for call in count(1):
         rows = fresh_realm(faulty_store)
         done = is_finished(faults, call, rows, make)
@@ -87,9 +87,7 @@ def test_no_row_of_an_interrupted_catalog_is_hidden_from_the_collector(faulty_st
             break
 
 
-def test_a_branch_that_took_longer_than_its_listing_lasts_is_listed_and_made_anew(
-    faulty_store: Store, faults: FaultyBackend, clock: FakeClock
-) -> None:
+def test_branch_that_outlasted_its_listing_is_made_anew(faulty_store: Store, faults: FaultyBackend, clock: FakeClock) -> None:
     rows = fresh_realm(faulty_store)
     definition = Catalogs(rows).create_catalog("lake", base_location="s3://lake/")
     name = content_reference(definition.id, RefKind.BRANCH, "dev")
@@ -106,7 +104,7 @@ def sleep_until_released(rows: RealmStore, name: str, clock: FakeClock) -> None:
     assert release_name(rows, name, older_than=Micros(2**62))
 
 
-def test_a_purge_is_finished_wherever_it_was_interrupted(faulty_store: Store, faults: FaultyBackend) -> None:
+def test_purge_is_finished_wherever_it_was_interrupted(faulty_store: Store, faults: FaultyBackend) -> None:
     for call in count(1):
         rows = fresh_realm(faulty_store)
         made = make(Catalogs(rows))
@@ -120,7 +118,7 @@ def test_a_purge_is_finished_wherever_it_was_interrupted(faulty_store: Store, fa
             break
 
 
-def test_an_undeletion_is_either_done_or_can_be_done_again(faulty_store: Store, faults: FaultyBackend) -> None:
+def test_undeletion_is_either_done_or_can_be_done_again(faulty_store: Store, faults: FaultyBackend) -> None:
     for call in count(1):
         rows = fresh_realm(faulty_store)
         make(Catalogs(rows))
@@ -134,7 +132,7 @@ def test_an_undeletion_is_either_done_or_can_be_done_again(faulty_store: Store, 
             break
 
 
-def test_a_catalogs_own_references_are_made_in_one_round_trip(faults: FaultyBackend, faulty_store: Store) -> None:
+def test_catalogs_own_references_are_made_in_one_round_trip(faults: FaultyBackend, faulty_store: Store) -> None:
     rows = fresh_realm(faulty_store)
     before = len(faults.calls)
     Catalogs(rows).create_catalog("lake", base_location="s3://lake/")
@@ -143,7 +141,7 @@ def test_a_catalogs_own_references_are_made_in_one_round_trip(faults: FaultyBack
     assert (made.count("create_references"), made.count("create_reference")) == (1, 1)  # the latter is its default branch
 
 
-def test_a_catalog_that_is_whole_is_completed_without_a_write(faults: FaultyBackend, faulty_store: Store) -> None:
+def test_catalog_that_is_whole_is_completed_without_a_write(faults: FaultyBackend, faulty_store: Store) -> None:
     catalogs = Catalogs(fresh_realm(faulty_store))
     definition = catalogs.create_catalog("lake", base_location="s3://lake/")
     before = len(faults.calls)

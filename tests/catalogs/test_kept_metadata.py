@@ -41,31 +41,31 @@ def kept(catalog: Catalog, key: ContentKey, table: IcebergTable) -> IcebergTable
     return with_id(table, there.id)
 
 
-def test_a_renamed_table_keeps_its_metadata(catalog: Catalog) -> None:
+def test_renamed_table_keeps_its_metadata(catalog: Catalog) -> None:
     catalog.commit("main", [Delete(B), Put(C, kept(catalog, B, V2))])
 
     assert version_at(catalog, C) == 2
 
 
-def test_a_table_that_is_changed_without_metadata_has_none(catalog: Catalog) -> None:
+def test_table_that_is_changed_without_metadata_has_none(catalog: Catalog) -> None:
     catalog.commit("main", [Put(B, kept(catalog, B, V1))])
 
     assert version_at(catalog, B) is None
 
 
-def test_a_table_that_is_renamed_and_changed_without_metadata_has_none(catalog: Catalog) -> None:
+def test_table_that_is_renamed_and_changed_without_metadata_has_none(catalog: Catalog) -> None:
     catalog.commit("main", [Delete(A), Delete(B), Put(C, kept(catalog, B, V1))])  # equal to what goes with A
 
     assert version_at(catalog, C) is None
 
 
-def test_a_table_that_is_made_anew_without_metadata_has_none(catalog: Catalog) -> None:
+def test_table_that_is_made_anew_without_metadata_has_none(catalog: Catalog) -> None:
     catalog.commit("main", [Delete(A), Put(A, V1)])
 
     assert version_at(catalog, A) is None
 
 
-def test_a_document_may_come_after_its_table(catalog: Catalog) -> None:
+def test_document_may_come_after_its_table(catalog: Catalog) -> None:
     catalog.commit("main", [Put(C, V1)])
     before = version_at(catalog, C)
     catalog.commit("main", [Put(C, kept(catalog, C, V1), metadata=document(3))])

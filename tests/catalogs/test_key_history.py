@@ -62,7 +62,7 @@ def moved(catalog: Catalog) -> Catalog:
     return catalog
 
 
-def test_a_content_is_followed_through_its_renames(moved: Catalog) -> None:
+def test_content_is_followed_through_its_renames(moved: Catalog) -> None:
     history = moved.history(C)
     found = [(one.action, str(one.key), one.entry.seq) for one in history]
 
@@ -83,23 +83,23 @@ def test_each_change_tells_what_the_content_was_afterwards(moved: Catalog) -> No
     assert len({value.digest for value in history if value}) == 3
 
 
-def test_a_key_that_was_left_tells_where_its_content_went(moved: Catalog) -> None:
+def test_key_that_was_left_tells_where_its_content_went(moved: Catalog) -> None:
     assert told(moved, A) == ["RENAMED b from a", "CHANGED a", "CREATED a"]
 
 
-def test_a_key_that_was_deleted_tells_what_it_held_last(moved: Catalog) -> None:
+def test_key_that_was_deleted_tells_what_it_held_last(moved: Catalog) -> None:
     moved.commit(None, [Delete(C)])
 
     assert told(moved, C)[:3] == ["DELETED c", "CHANGED c", "RENAMED c from b"]
 
 
-def test_a_key_made_again_does_not_tell_of_the_content_before(moved: Catalog) -> None:
+def test_key_made_again_does_not_tell_of_the_content_before(moved: Catalog) -> None:
     create(moved, A)
 
     assert told(moved, A) == ["CREATED a"]
 
 
-def test_a_content_put_in_anothers_place_in_one_commit_is_a_new_one(catalog: Catalog) -> None:
+def test_content_put_in_anothers_place_is_a_new_one(catalog: Catalog) -> None:
     create(catalog, A)
     catalog.commit(None, [Delete(A), Put(A, table(9))])
 
@@ -117,7 +117,7 @@ def test_two_contents_that_change_places_are_each_followed(catalog: Catalog) -> 
     assert told(catalog, B) == ["RENAMED b from c", "RENAMED c from a", "CREATED a"]
 
 
-def test_a_merge_that_brings_a_content_is_its_creation(moved: Catalog) -> None:
+def test_merge_that_brings_a_content_is_its_creation(moved: Catalog) -> None:
     moved.create_branch("dev", "main")
     moved.commit("dev", [Put(A, table(5))])
     moved.merge("dev")
@@ -126,7 +126,7 @@ def test_a_merge_that_brings_a_content_is_its_creation(moved: Catalog) -> None:
     assert [one.entry.meta.merged for one in moved.history(A)] == [(moved.branch("dev").head,)]
 
 
-def test_above_a_cut_it_is_not_said_whether_a_content_was_created(moved: Catalog, realm: RealmStore) -> None:
+def test_history_above_a_cut_does_not_say_what_was_created(moved: Catalog, realm: RealmStore) -> None:
     ids = [entry.id for entry in moved.log()]
     take_away(realm, *ids[2:])
     history = moved.history(C)
@@ -135,17 +135,17 @@ def test_above_a_cut_it_is_not_said_whether_a_content_was_created(moved: Catalog
     assert history.end is LogEnd.CUT
 
 
-def test_a_bounded_history_says_so(moved: Catalog) -> None:
+def test_bounded_history_says_so(moved: Catalog) -> None:
     history = moved.history(C, within=3)
 
     assert ([one.action for one in history], history.end) == ([KeyAction.CHANGED, KeyAction.RENAMED], LogEnd.BOUND)
 
 
-def test_a_key_that_never_was_has_no_history(moved: Catalog) -> None:
+def test_key_that_never_was_has_no_history(moved: Catalog) -> None:
     history = moved.history(ContentKey.of("nope"))
 
     assert (list(history), history.end) == ([], LogEnd.BEGINNING)
 
 
-def test_the_history_is_read_at_any_reference(moved: Catalog) -> None:
+def test_history_is_read_at_any_reference(moved: Catalog) -> None:
     assert [one.action for one in moved.history(B, "main~2")] == [KeyAction.RENAMED, KeyAction.CHANGED, KeyAction.CREATED]

@@ -36,7 +36,7 @@ def forget(rows: RealmStore, commit_id: ObjectId) -> None:
     rows.store.cache.clear()
 
 
-def test_what_is_not_noted_is_read_from_commits(catalog: Catalog) -> None:
+def test_metadata_that_is_not_noted_is_read_from_commits(catalog: Catalog) -> None:
     commit(catalog, "v1")
 
     found = catalog.known_metadata().known_folder(FOLDER).find_origin(f"{FOLDER}/v1")
@@ -45,7 +45,7 @@ def test_what_is_not_noted_is_read_from_commits(catalog: Catalog) -> None:
     assert (found.branch, found.is_own) == ("main", True)
 
 
-def test_what_an_import_brought_is_known_as_such(catalog: Catalog) -> None:
+def test_metadata_that_an_import_brought_is_known_as_such(catalog: Catalog) -> None:
     commit(catalog, "v1", is_import=True)
 
     found = catalog.known_metadata().find_many([f"{FOLDER}/v1", f"{FOLDER}/v2"])
@@ -53,7 +53,7 @@ def test_what_an_import_brought_is_known_as_such(catalog: Catalog) -> None:
     assert [(location, origin.is_own) for location, origin in found.items()] == [(f"{FOLDER}/v1", False)]
 
 
-def test_a_word_of_a_caller_makes_no_import(catalog: Catalog) -> None:
+def test_word_of_a_caller_makes_no_import(catalog: Catalog) -> None:
     commit(catalog, "v1", properties={"import": "nightly"})
     commit(catalog, "v2", meta=CommitMeta(properties={"import": ("nightly",)}))
 
@@ -76,7 +76,7 @@ def test_views_are_known_as_well(catalog: Catalog) -> None:
 
 
 @pytest.mark.parametrize("spelled", ["s3a://lake/t/metadata", "S3://lake/t/metadata/"])
-def test_a_folder_is_known_under_all_its_spellings(catalog: Catalog, spelled: str) -> None:
+def test_folder_is_known_under_all_its_spellings(catalog: Catalog, spelled: str) -> None:
     commit(catalog, "v1")
 
     assert catalog.known_metadata().known_folder(spelled.rstrip("/")).find_origin(f"{spelled.rstrip('/')}/v1")
@@ -102,7 +102,7 @@ def test_looking_writes_nothing(realm: RealmStore, catalog: Catalog) -> None:
     assert read_head(realm, reference, fresh=True) == before
 
 
-def test_a_branch_that_begins_anew_hides_nothing(realm: RealmStore, catalog: Catalog) -> None:
+def test_branch_that_begins_anew_hides_nothing(realm: RealmStore, catalog: Catalog) -> None:
     commit(catalog, "v1")
     catalog.create_branch("trial")
     commit(catalog, "v2", branch="trial")
@@ -114,7 +114,7 @@ def test_a_branch_that_begins_anew_hides_nothing(realm: RealmStore, catalog: Cat
     assert noted is not None and noted.branch == "trial"
 
 
-def test_the_first_commit_that_named_a_file_counts(realm: RealmStore, catalog: Catalog, clock: FakeClock) -> None:
+def test_first_commit_that_named_a_file_counts(realm: RealmStore, catalog: Catalog, clock: FakeClock) -> None:
     commit(catalog, "v1")
     note_known(realm, catalog.definition)
     since = catalog.known_metadata().known_folder(FOLDER).find_origin(f"{FOLDER}/v1")
@@ -125,7 +125,7 @@ def test_the_first_commit_that_named_a_file_counts(realm: RealmStore, catalog: C
     assert catalog.known_metadata().known_folder(FOLDER).find_origin(f"{FOLDER}/v1") == since
 
 
-def test_what_histories_still_hold_is_known_of_an_older_store(realm: RealmStore, catalog: Catalog) -> None:
+def test_metadata_that_histories_hold_is_known_of_an_older_store(realm: RealmStore, catalog: Catalog) -> None:
     first = commit(catalog, "v1")
     commit(catalog, "v2")
     commit(catalog, "v3")
@@ -136,7 +136,7 @@ def test_what_histories_still_hold_is_known_of_an_older_store(realm: RealmStore,
     assert all(found.find_origin(f"{FOLDER}/{name}") for name in ("v1", "v2", "v3"))
 
 
-def test_of_a_folder_the_last_files_stay_noted(realm: RealmStore, catalog: Catalog, clock: FakeClock) -> None:
+def test_folder_has_its_last_files_noted(realm: RealmStore, catalog: Catalog, clock: FakeClock) -> None:
     commit(catalog, *(f"a{number}" for number in range(KEPT)))
     clock.advance(60)
     commit(catalog, *(f"b{number}" for number in range(KEPT + 2)))
@@ -168,7 +168,7 @@ def test_forgetting_many_at_once_never_makes_them_news(
     assert all(origin.time > found.forgotten for origin in found.files.values())
 
 
-def test_a_few_commits_of_many_files_are_noted_by_an_import(realm: RealmStore, catalog: Catalog) -> None:
+def test_few_commits_of_many_files_are_noted_by_an_import(realm: RealmStore, catalog: Catalog) -> None:
     commit(catalog, *(f"v{number}" for number in range(1000)))
 
     catalog.known_metadata(note=True)
@@ -200,31 +200,31 @@ def lost(realm: RealmStore, catalog: Catalog) -> ObjectId:
     return first
 
 
-def test_a_lost_head_stops_no_assignment(catalog: Catalog, lost: ObjectId) -> None:
+def test_lost_head_stops_no_assignment(catalog: Catalog, lost: ObjectId) -> None:
     commit(catalog, "v4", branch="apart")
 
     assert catalog.assign_branch("apart", lost).head == lost
 
 
-def test_a_branch_whose_head_is_lost_can_be_put_back(realm: RealmStore, catalog: Catalog, lost: ObjectId) -> None:
+def test_branch_whose_head_is_lost_can_be_put_back(realm: RealmStore, catalog: Catalog, lost: ObjectId) -> None:
     catalog.assign_branch("broken", lost)
 
     assert note_known(realm, catalog.definition) > 0
 
 
-def test_a_lost_head_stops_no_branch_over_a_tombstone(catalog: Catalog, lost: ObjectId) -> None:
+def test_lost_head_stops_no_branch_over_a_tombstone(catalog: Catalog, lost: ObjectId) -> None:
     catalog.delete_branch("apart")
 
     assert catalog.create_branch("apart").head == lost
 
 
-def test_what_a_branch_had_before_its_lost_head_is_known(catalog: Catalog, lost: ObjectId) -> None:
+def test_metadata_before_a_lost_head_is_known(catalog: Catalog, lost: ObjectId) -> None:
     found = catalog.known_metadata().known_folder(FOLDER)
 
     assert [bool(found.find_origin(f"{FOLDER}/{name}")) for name in ("v1", "v2", "v3")] == [True, True, False]
 
 
-def test_a_collector_does_not_pass_over_a_lost_head(realm: RealmStore, catalog: Catalog, lost: ObjectId) -> None:
+def test_collector_does_not_pass_over_a_lost_head(realm: RealmStore, catalog: Catalog, lost: ObjectId) -> None:
     with pytest.raises(ExpiredError, match="branch 'broken' of catalog 'lake'"):
         note_known(realm, catalog.definition)
 
@@ -232,7 +232,7 @@ def test_a_collector_does_not_pass_over_a_lost_head(realm: RealmStore, catalog: 
 # what a branch has left
 
 
-def test_an_assignment_notes_nothing(realm: RealmStore, catalog: Catalog) -> None:
+def test_assignment_notes_nothing(realm: RealmStore, catalog: Catalog) -> None:
     first = commit(catalog, "v1")
     commit(catalog, "v2")
     reference = f"cat/{catalog.definition.id}/refs"
@@ -245,7 +245,7 @@ def test_an_assignment_notes_nothing(realm: RealmStore, catalog: Catalog) -> Non
 
 
 @pytest.mark.parametrize("again", ["assign", "create", "undelete"])
-def test_what_a_branch_left_long_ago_is_noted_before_its_row_forgets_it(
+def test_metadata_that_a_branch_left_is_noted_in_time(
     realm: RealmStore, catalog: Catalog, clock: FakeClock, again: str
 ) -> None:
     first = commit(catalog, "v1")
@@ -265,7 +265,7 @@ def test_what_a_branch_left_long_ago_is_noted_before_its_row_forgets_it(
     assert catalog.known_metadata().known_folder(FOLDER).find_origin(f"{FOLDER}/v2")
 
 
-def test_what_a_branch_left_is_read_no_further_than_what_it_has(realm: RealmStore, catalog: Catalog, clock: FakeClock) -> None:
+def test_metadata_a_branch_left_is_read_as_needed(realm: RealmStore, catalog: Catalog, clock: FakeClock) -> None:
     for number in range(60):
         base = commit(catalog, f"a{number}")
     for number in range(3):

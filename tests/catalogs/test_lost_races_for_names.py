@@ -90,7 +90,7 @@ def test_author_who_saw_the_key_taken_is_refused(catalog: Catalog, held: UUID) -
         catalog.commit("main", [Put(ORDERS, table(2))], expected=seen)
 
 
-def test_what_no_state_makes_right_is_refused(catalog: Catalog, held: UUID) -> None:
+def test_request_that_no_state_makes_right_is_refused(catalog: Catalog, held: UUID) -> None:
     with pytest.raises(RefusedError, match="would turn ICEBERG_TABLE into NAMESPACE"):
         catalog.commit("main", [Put(ORDERS, Namespace(id=held))])
 
@@ -105,7 +105,7 @@ def test_what_no_state_makes_right_is_refused(catalog: Catalog, held: UUID) -> N
     ],
     ids=["branch, branch", "branch, tag", "tag, branch", "branch, undelete"],
 )
-def test_loser_of_a_race_for_a_branch_or_tag_has_a_conflict(
+def test_race_for_a_branch_or_tag_is_lost_by_conflict(
     catalog: Catalog, first: Callable[[Catalog], object], second: Callable[[Catalog], object]
 ) -> None:
     catalog.create_branch("gone")
@@ -125,7 +125,7 @@ def test_loser_of_a_race_for_a_catalog_has_a_conflict(catalogs: Catalogs) -> Non
     assert exit_code(lost.value) == 6
 
 
-def test_loser_of_a_race_for_a_deleted_catalogs_name_has_a_conflict(catalogs: Catalogs) -> None:
+def test_race_for_a_deleted_catalogs_name_is_lost_by_conflict(catalogs: Catalogs) -> None:
     catalogs.create_catalog("lake", base_location="s3://lake/")
     catalogs.delete_catalog("lake")
     catalogs.create_catalog("lake", base_location="s3://other/")
@@ -135,7 +135,7 @@ def test_loser_of_a_race_for_a_deleted_catalogs_name_has_a_conflict(catalogs: Ca
     assert exit_code(lost.value) == 6
 
 
-def test_loser_of_a_race_for_a_branchs_head_has_a_conflict(catalog: Catalog, first: ObjectId) -> None:
+def test_race_for_a_branchs_head_is_lost_by_conflict(catalog: Catalog, first: ObjectId) -> None:
     catalog.commit("main", [Put(OTHER, table(2))])
     with pytest.raises(HeadwaterError) as lost:
         catalog.assign_branch("main", first, expected=first)

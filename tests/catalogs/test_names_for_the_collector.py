@@ -38,16 +38,16 @@ def test_all_names_are_listed_with_their_kind(catalog: Catalog, realm: RealmStor
     assert found == {"refs": False, "roles": False, "grants": False, "heads/dev": True, "heads/main": True, "tags/v1": True}
 
 
-def test_a_realm_without_catalogs_lists_nothing(catalogs: Catalogs, realm: RealmStore) -> None:
+def test_realm_without_catalogs_lists_nothing(catalogs: Catalogs, realm: RealmStore) -> None:
     assert reference_names(realm) == []
 
 
-def test_a_realm_without_its_list_is_an_error_and_never_empty(rows: RealmStore) -> None:
+def test_realm_without_its_list_is_an_error_and_never_empty(rows: RealmStore) -> None:
     with pytest.raises(NotFoundError, match="not bootstrapped"):
         reference_names(rows)
 
 
-def test_a_name_is_released_after_its_tombstone_is_removed(
+def test_name_is_released_after_its_tombstone_is_removed(
     catalog: Catalog, realm: RealmStore, first: ObjectId, clock: FakeClock
 ) -> None:
     name = content_reference(catalog.definition.id, *DEV)
@@ -61,7 +61,7 @@ def test_a_name_is_released_after_its_tombstone_is_removed(
     assert not release_name(realm, name, older_than=clock.now())
 
 
-def test_a_name_that_was_listed_anew_stays(catalog: Catalog, realm: RealmStore, clock: FakeClock) -> None:
+def test_name_that_was_listed_anew_stays(catalog: Catalog, realm: RealmStore, clock: FakeClock) -> None:
     name = content_reference(catalog.definition.id, *DEV)
     catalog.create_branch("dev")
     cutoff = clock.now()
@@ -76,12 +76,12 @@ def test_no_name_with_a_row_is_released(catalog: Catalog, realm: RealmStore) -> 
     assert not any(release_name(realm, name, older_than=Micros(2**62)) for name in names(realm))
 
 
-def test_the_own_references_of_a_live_catalog_stay(catalog: Catalog, realm: RealmStore, clock: FakeClock) -> None:
+def test_own_references_of_a_live_catalog_stay(catalog: Catalog, realm: RealmStore, clock: FakeClock) -> None:
     assert not any(release_name(realm, name, older_than=later(clock)) for name in names(realm))
 
 
 @pytest.mark.parametrize("name", ["root", "catalogs", "cat/0000000000000001/refs", "cat/0000000000000001/heads/main"])
-def test_a_name_of_no_catalog_is_not_released(catalog: Catalog, realm: RealmStore, clock: FakeClock, name: str) -> None:
+def test_name_of_no_catalog_is_not_released(catalog: Catalog, realm: RealmStore, clock: FakeClock, name: str) -> None:
     assert not release_name(realm, name, older_than=later(clock))
 
 
@@ -103,7 +103,7 @@ def deleted(catalogs: Catalogs) -> CatalogDefinition:
     return catalogs.purge_catalog("lake")
 
 
-def test_a_deleted_catalog_stays_listed_until_its_names_are_gone(
+def test_deleted_catalog_stays_listed_until_its_names_are_gone(
     catalog: Catalog, catalogs: Catalogs, realm: RealmStore, clock: FakeClock
 ) -> None:
     definition = deleted(catalogs)
@@ -133,7 +133,7 @@ def test_own_references_that_go_one_by_one_all_go(
     assert names(realm) == []
 
 
-def test_a_catalog_purged_just_now_keeps_its_names(
+def test_catalog_purged_just_now_keeps_its_names(
     catalog: Catalog, catalogs: Catalogs, realm: RealmStore, clock: FakeClock
 ) -> None:
     cutoff = clock.now()
@@ -146,7 +146,7 @@ def test_a_catalog_purged_just_now_keeps_its_names(
     assert not release_name(realm, name, older_than=cutoff)
 
 
-def test_a_catalog_that_can_come_back_keeps_its_names(
+def test_catalog_that_can_come_back_keeps_its_names(
     catalog: Catalog, catalogs: Catalogs, realm: RealmStore, clock: FakeClock
 ) -> None:
     name = own_reference(catalogs.delete_catalog("lake").id, OwnRefKind.ROLES)
@@ -156,7 +156,7 @@ def test_a_catalog_that_can_come_back_keeps_its_names(
     assert not any(release_name(realm, name, older_than=later(clock)) for name in names(realm))
 
 
-def test_the_list_of_branches_is_buried_last(catalog: Catalog, catalogs: Catalogs, realm: RealmStore) -> None:
+def test_list_of_branches_is_buried_last(catalog: Catalog, catalogs: Catalogs, realm: RealmStore) -> None:
     definition = deleted(catalogs)
     finish_deletions(realm)
 

@@ -58,7 +58,7 @@ def test_keys_that_differ_are_told_in_order(apart: Catalog) -> None:
     assert (page.before, page.after, page.next_token) == (apart.branch("main").head, apart.branch("dev").head, None)
 
 
-def test_the_other_way_round_it_is_the_reverse(apart: Catalog) -> None:
+def test_other_way_round_it_is_the_reverse(apart: Catalog) -> None:
     assert shown(apart.diff("dev", "main", end=ContentKey.of("n")).changes) == [
         "CHANGED a",
         "ADDED b from d",
@@ -79,7 +79,7 @@ def test_pages_together_are_the_whole_difference(apart: Catalog, limit: int) -> 
     assert tuple(found) == apart.diff("main", "dev").changes
 
 
-def test_a_page_goes_on_between_the_commits_of_the_first(apart: Catalog) -> None:
+def test_page_goes_on_between_the_commits_of_the_first(apart: Catalog) -> None:
     page = apart.diff("main", "dev", limit=4)
     apart.commit("dev", [Delete(ContentKey.of("n", "t05"))])
     apart.commit("main", [Delete(A)])
@@ -97,7 +97,7 @@ def test_keys_are_chosen_by_prefix_and_range(apart: Catalog) -> None:
     assert apart.diff("main", "dev", start=D, end=B).changes == ()
 
 
-def test_a_page_token_of_other_references_is_refused(apart: Catalog) -> None:
+def test_page_token_of_other_references_is_refused(apart: Catalog) -> None:
     token = apart.diff("main", "dev", limit=1).next_token
 
     with pytest.raises(RefusedError, match="another comparison"):
@@ -105,7 +105,7 @@ def test_a_page_token_of_other_references_is_refused(apart: Catalog) -> None:
     assert apart.diff(None, "dev", page_token=token).changes
 
 
-def test_a_page_token_of_other_keys_is_refused(apart: Catalog) -> None:
+def test_page_token_of_other_keys_is_refused(apart: Catalog) -> None:
     token = apart.diff("main", "dev", start=A, limit=1).next_token
 
     with pytest.raises(RefusedError, match="another comparison"):
@@ -113,19 +113,19 @@ def test_a_page_token_of_other_keys_is_refused(apart: Catalog) -> None:
 
 
 @pytest.mark.parametrize("token", ["", "x", "AA", "é"])
-def test_a_text_that_is_no_page_token_of_a_comparison_is_refused(apart: Catalog, token: str) -> None:
+def test_text_that_is_no_page_token_is_refused(apart: Catalog, token: str) -> None:
     with pytest.raises(RefusedError, match="is no page token of a comparison"):
         apart.diff("main", "dev", page_token=token)
 
 
-def test_a_page_token_of_a_listing_is_none_of_a_comparison(apart: Catalog) -> None:
+def test_page_token_of_a_listing_is_none_of_a_comparison(apart: Catalog) -> None:
     token = apart.entries("dev", limit=1).next_token
 
     with pytest.raises(RefusedError, match="is no page token of a comparison"):
         apart.diff("main", "dev", page_token=token)
 
 
-def test_a_copy_with_equal_content_is_no_difference(apart: Catalog) -> None:
+def test_copy_with_equal_content_is_no_difference(apart: Catalog) -> None:
     there = apart.get_content("main", A)
     assert there is not None
     apart.commit("dev", [Put(A, there)])
@@ -133,7 +133,7 @@ def test_a_copy_with_equal_content_is_no_difference(apart: Catalog) -> None:
     assert "CHANGED a" not in shown(apart.diff("main", "dev").changes)
 
 
-def test_a_key_made_again_holds_another_content(apart: Catalog) -> None:
+def test_key_made_again_holds_another_content(apart: Catalog) -> None:
     apart.commit("main", [Delete(A), Put(A, table("a"))])
     (change,) = apart.diff("main~1", "main").changes
 
@@ -142,7 +142,7 @@ def test_a_key_made_again_holds_another_content(apart: Catalog) -> None:
     assert change.before.content_id != change.after.content_id
 
 
-def test_an_empty_branch_differs_by_all_that_the_other_holds(catalog: Catalog) -> None:
+def test_empty_branch_differs_by_all_that_the_other_holds(catalog: Catalog) -> None:
     catalog.create_branch("empty")
     catalog.commit("main", [Put(A, table())])
 
@@ -152,12 +152,12 @@ def test_an_empty_branch_differs_by_all_that_the_other_holds(catalog: Catalog) -
     assert (page.before, page.next_token) == (None, None)
 
 
-def test_an_empty_page_of_differences_is_not_asked_for(apart: Catalog) -> None:
+def test_empty_page_of_differences_is_not_asked_for(apart: Catalog) -> None:
     with pytest.raises(RefusedError, match="changes of a page"):
         apart.diff("main", "dev", limit=0)
 
 
-def test_a_comparison_whose_commit_was_collected_is_expired(apart: Catalog, realm: RealmStore) -> None:
+def test_comparison_whose_commit_was_collected_is_expired(apart: Catalog, realm: RealmStore) -> None:
     page = apart.diff("main", "dev", limit=1)
     realm.delete_unchanged([key for batch in realm.scan_objects() for key in batch if key.id == page.after])
 

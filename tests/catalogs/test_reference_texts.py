@@ -43,7 +43,7 @@ MILLENNIUM = 946_684_800_000_000
         ("main*1969-12-31T23:59:59Z~3", "main", None, [("*", -1), ("~", 3)]),
     ],
 )
-def test_a_text_is_taken_apart(text: str, name: str | None, commit: int | None, steps: list[tuple[str, int]]) -> None:
+def test_text_is_taken_apart(text: str, name: str | None, commit: int | None, steps: list[tuple[str, int]]) -> None:
     told = parse_revspec(text)
 
     assert (told.name, told.commit) == (name, commit)
@@ -79,7 +79,7 @@ def test_a_text_is_taken_apart(text: str, name: str | None, commit: int | None, 
         ("na\u00efve", 3, "in no name"),
     ],
 )
-def test_what_is_no_reference_is_refused_with_the_place(text: str, place: int, why: str) -> None:
+def test_text_that_is_no_reference_is_refused_with_the_place(text: str, place: int, why: str) -> None:
     with pytest.raises(RefusedError, match=why) as refused:
         parse_revspec(text)
 
@@ -89,12 +89,12 @@ def test_what_is_no_reference_is_refused_with_the_place(text: str, place: int, w
 @pytest.mark.parametrize(
     ("text", "is_ambiguous"), [("main", False), ("main~1", True), (f"main@{HASH}~1", False), (HASH, False)]
 )
-def test_only_steps_from_a_branch_are_ambiguous(text: str, is_ambiguous: bool) -> None:
+def test_steps_from_a_branch_alone_are_ambiguous(text: str, is_ambiguous: bool) -> None:
     assert parse_revspec(text).is_ambiguous is is_ambiguous
 
 
 @given(st.text(st.sampled_from("ab1@~^*-./:TZ0 "), max_size=30) | st.text(max_size=20))
-def test_any_text_is_taken_apart_or_refused(text: str) -> None:
+def test_text_is_taken_apart_or_refused(text: str) -> None:
     try:
         told = parse_revspec(text)
     except RefusedError as refused:

@@ -24,7 +24,7 @@ def moved(catalog: Catalog, first: ObjectId) -> ObjectId:
 
 
 @pytest.mark.parametrize("act", ["assign_branch", "assign_tag", "delete_branch", "delete_tag"])
-def test_a_stale_hash_is_one_conflict_that_names_both(catalog: Catalog, first: ObjectId, moved: ObjectId, act: str) -> None:
+def test_stale_hash_is_one_conflict_that_names_both(catalog: Catalog, first: ObjectId, moved: ObjectId, act: str) -> None:
     name = "v1" if act.endswith("tag") else "dev"
     catalog.create_branch("dev")
     targets = [first] if act.startswith("assign") else []

@@ -58,12 +58,12 @@ def test_no_name_and_a_hyphen_are_the_default_branch(catalog: Catalog, line: lis
     assert meant(catalog, "-~1") == meant(catalog, "~1") == meant(catalog, "@~1") == line[-2]
 
 
-def test_before_the_first_commit_nothing_is_found(catalog: Catalog, line: list[ObjectId]) -> None:
+def test_step_before_the_first_commit_finds_nothing(catalog: Catalog, line: list[ObjectId]) -> None:
     with pytest.raises(NotFoundError, match=f"at ~{COUNT}: there are {COUNT - 1} commits before"):
         catalog.resolve(f"main~{COUNT}")
 
 
-def test_a_second_parent_is_the_head_that_was_merged(catalog: Catalog, line: list[ObjectId]) -> None:
+def test_second_parent_is_the_head_that_was_merged(catalog: Catalog, line: list[ObjectId]) -> None:
     merged = catalog.create_branch("dev", at=line[40])
     catalog.commit("dev", [Put(ContentKey.of("u"), IcebergTable(metadata_location="s3://lake/u.json"))])
     catalog.merge("dev")
@@ -75,9 +75,7 @@ def test_a_second_parent_is_the_head_that_was_merged(catalog: Catalog, line: lis
 
 
 @pytest.mark.parametrize("at", [0, 1, 17, 29, 30, 31, COUNT - 1])
-def test_a_time_means_the_youngest_commit_until_then(
-    catalog: Catalog, realm: RealmStore, line: list[ObjectId], at: int
-) -> None:
+def test_time_means_the_youngest_commit_until_then(catalog: Catalog, realm: RealmStore, line: list[ObjectId], at: int) -> None:
     micros = time_of(realm, line[at])
     moment = f"*{micros // 1000 + 1}"  # full milliseconds: the first that is not before the commit
 
@@ -88,20 +86,20 @@ def test_a_time_means_the_youngest_commit_until_then(
     assert found.commit.seq >= at + 1
 
 
-def test_a_time_is_exact_to_the_microsecond(catalog: Catalog, realm: RealmStore, line: list[ObjectId]) -> None:
+def test_time_is_exact_to_the_microsecond(catalog: Catalog, realm: RealmStore, line: list[ObjectId]) -> None:
     for at in (0, 13, 30, COUNT - 1):
         moment = as_datetime(time_of(realm, line[at])).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         assert meant(catalog, f"main*{moment}") == line[at]
 
 
-def test_a_time_before_the_first_commit_says_so(catalog: Catalog, line: list[ObjectId]) -> None:
+def test_time_before_the_first_commit_says_so(catalog: Catalog, line: list[ObjectId]) -> None:
     with pytest.raises(NotFoundError, match=r"there is no state of branch main of catalog lake .* it was made at"):
         catalog.resolve("main*1000")
     with pytest.raises(NotFoundError, match=r"there is no state of .* nothing was committed by then"):
         catalog.resolve(f"main@{id_text(line[9])}*1000")
 
 
-def test_a_commit_beside_a_name_has_to_be_in_its_history(catalog: Catalog, line: list[ObjectId]) -> None:
+def test_commit_beside_a_name_has_to_be_in_its_history(catalog: Catalog, line: list[ObjectId]) -> None:
     catalog.create_branch("dev", at=line[3])
 
     assert meant(catalog, f"dev@{id_text(line[2])}") == line[2]
@@ -111,7 +109,7 @@ def test_a_commit_beside_a_name_has_to_be_in_its_history(catalog: Catalog, line:
 
 
 @pytest.mark.parametrize("text", ["main~30", "main~5*1000", "main~5~25"])
-def test_a_way_through_a_cut_has_expired(catalog: Catalog, realm: RealmStore, line: list[ObjectId], text: str) -> None:
+def test_way_through_a_cut_has_expired(catalog: Catalog, realm: RealmStore, line: list[ObjectId], text: str) -> None:
     for commit in line[: COUNT - 10]:
         take_away(realm, commit)
 
@@ -119,7 +117,7 @@ def test_a_way_through_a_cut_has_expired(catalog: Catalog, realm: RealmStore, li
         catalog.resolve(text)
 
 
-def test_a_commit_beyond_a_cut_has_expired_for_its_branch(catalog: Catalog, realm: RealmStore, line: list[ObjectId]) -> None:
+def test_commit_beyond_a_cut_has_expired_for_its_branch(catalog: Catalog, realm: RealmStore, line: list[ObjectId]) -> None:
     for commit in line[5:30]:
         take_away(realm, commit)
 
@@ -127,24 +125,24 @@ def test_a_commit_beyond_a_cut_has_expired_for_its_branch(catalog: Catalog, real
         catalog.resolve(f"main@{id_text(line[0])}")
 
 
-def test_an_empty_branch_has_nothing_to_count_from(catalog: Catalog) -> None:
+def test_empty_branch_has_nothing_to_count_from(catalog: Catalog) -> None:
     with pytest.raises(NotFoundError, match="nothing was committed"):
         catalog.resolve("main~1")
 
 
-def test_a_branch_starts_at_a_commit_counted_from_a_hash(catalog: Catalog, line: list[ObjectId]) -> None:
+def test_branch_starts_at_a_commit_counted_from_a_hash(catalog: Catalog, line: list[ObjectId]) -> None:
     assert catalog.create_branch("dev", f"main@{id_text(line[9])}~2").head == line[7]
     assert catalog.create_tag("v1", id_text(line[4])).head == line[4]
 
 
-def test_a_branch_does_not_start_at_what_is_counted_from_a_branch(catalog: Catalog, line: list[ObjectId]) -> None:
+def test_branch_does_not_start_at_a_relative_reference(catalog: Catalog, line: list[ObjectId]) -> None:
     with pytest.raises(RefusedError, match="counts back from a branch that may have moved"):
         catalog.create_branch("dev", "main~1")
     with pytest.raises(RefusedError, match=r"say from which commit, such as main@0123456789abcdef\^1~2"):
         catalog.resolve("main^1~2", exact=True)
 
 
-def test_a_source_with_a_commit_takes_no_other(catalog: Catalog, line: list[ObjectId]) -> None:
+def test_source_with_a_commit_takes_no_other(catalog: Catalog, line: list[ObjectId]) -> None:
     with pytest.raises(RefusedError, match="says already at which commit"):
         catalog.create_branch("dev", f"main@{id_text(line[9])}", at=line[9])
 

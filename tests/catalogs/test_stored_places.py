@@ -33,7 +33,7 @@ def metadata(catalog: Catalog) -> list[ObjectId]:
     return [value.object_id for value in stored.values() if value.object_id is not None]
 
 
-def test_the_places_of_many_tables_are_read_in_one_go(store: Store, rows: RealmStore, metadata: list[ObjectId]) -> None:
+def test_places_of_many_tables_are_read_in_one_go(store: Store, rows: RealmStore, metadata: list[ObjectId]) -> None:
     faulty = FaultyBackend(store.backend)
     other = Store(faulty, url="memory://", settings=store.settings, clock=store.clock)  # type: ignore[arg-type]
 
@@ -45,6 +45,6 @@ def test_the_places_of_many_tables_are_read_in_one_go(store: Store, rows: RealmS
     assert faulty.calls.count("read_objects") <= 2  # the documents, and their large pieces
 
 
-def test_a_document_that_is_not_there_is_told(rows: RealmStore, metadata: list[ObjectId]) -> None:
+def test_document_that_is_not_there_is_told(rows: RealmStore, metadata: list[ObjectId]) -> None:
     with pytest.raises(NotFoundError):
         stored_places(rows, [*metadata, ObjectId(5)])

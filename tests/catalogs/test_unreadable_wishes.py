@@ -46,7 +46,7 @@ CONTENTS = [
 
 
 @pytest.mark.parametrize(("content", "told"), CONTENTS, ids=lambda one: repr(one)[:60])
-def test_a_content_that_nobody_could_read_is_refused(catalog: Catalog, content: Any, told: str) -> None:
+def test_content_that_nobody_could_read_is_refused(catalog: Catalog, content: Any, told: str) -> None:
     with pytest.raises(RefusedError, match=rf"sales is a .*{told}"):
         catalog.commit("main", [Put(KEY, content)])
 
@@ -85,14 +85,14 @@ def test_words_of_another_type_are_refused(fields: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("given", [{"message": None}, {"authors": "bob"}, {"authors": None}, {"properties": {"a": 1}}], ids=str)
-def test_a_commit_is_refused_as_its_words_are(catalog: Catalog, given: dict[str, Any]) -> None:
+def test_commit_is_refused_as_its_words_are(catalog: Catalog, given: dict[str, Any]) -> None:
     with pytest.raises(RefusedError, match=f"{next(iter(given))} of a commit is a"):
         catalog.commit("main", [Put(KEY, TABLE)], **given)
 
     assert catalog.resolve("main") is None
 
 
-def test_a_commit_of_the_year_1970_keeps_its_authors_time(catalog: Catalog) -> None:
+def test_commit_of_the_year_1970_keeps_its_authors_time(catalog: Catalog) -> None:
     catalog.commit("main", [Put(KEY, TABLE)], meta=CommitMeta(author_time=odd(int)))
 
     assert next(iter(catalog.log())).meta.author_time == 0

@@ -45,7 +45,7 @@ Sync = Callable[..., ImportReport]
 
 
 @pytest.mark.parametrize("at", ["before the head is read", "within the commit"])
-def test_what_changed_meanwhile_keeps_no_other_table(sync: Sync, catalog: Catalog, at: str) -> None:
+def test_table_changed_meanwhile_keeps_no_other_table(sync: Sync, catalog: Catalog, at: str) -> None:
     rows: list[ReportRow] = []
     calls = iter([at == "before the head is read", at == "within the commit"])
     held = catalog.get_content(None, GONE[1])
@@ -63,7 +63,7 @@ def test_what_changed_meanwhile_keeps_no_other_table(sync: Sync, catalog: Catalo
     assert (report.dropped, catalog.get_content(None, GONE[0])) == (3, None)
 
 
-def test_a_drop_is_of_bounded_size(sync: Sync) -> None:
+def test_drop_is_of_bounded_size(sync: Sync) -> None:
     rows: list[ReportRow] = []
 
     report = sync(rows, batch=3)
@@ -72,7 +72,7 @@ def test_a_drop_is_of_bounded_size(sync: Sync) -> None:
     assert len({row.commit for row in rows}) == 3
 
 
-def test_who_reports_progress_may_stop_a_drop(sync: Sync, catalog: Catalog) -> None:
+def test_progress_report_may_stop_a_drop(sync: Sync, catalog: Catalog) -> None:
     def stop(done: int, total: int, unit: str) -> None:
         if catalog.get_content(None, GONE[0]) is None:
             raise StopError

@@ -60,20 +60,20 @@ def code_of(plan: ImportPlan) -> QuarantineCode:
     return row.code
 
 
-def test_an_absent_table_is_new(plan: Plan) -> None:
+def test_absent_table_is_new(plan: Plan) -> None:
     (wanted,) = plan({}).new
 
     assert wanted.key == ORDERS
     assert wanted.as_content().snapshot_id == 2
 
 
-def test_a_table_without_snapshots_has_minus_one(make_found: MakeFound) -> None:
+def test_table_without_snapshots_has_minus_one(make_found: MakeFound) -> None:
     (wanted,), _ = check_import_keys([msgspec.structs.replace(make_found("t"), snapshot_id=None)])
 
     assert wanted.as_content().snapshot_id == -1
 
 
-def test_a_table_with_the_same_metadata_is_unchanged(plan: Plan, make_there: MakeThere) -> None:
+def test_table_with_the_same_metadata_is_unchanged(plan: Plan, make_there: MakeThere) -> None:
     assert len(plan({ORDERS: make_there(version=2)}).unchanged) == 1
 
 
@@ -90,7 +90,7 @@ def test_another_spelling_of_the_same_uuid_is_unchanged(plan: Plan, make_there: 
 
 
 @pytest.mark.parametrize(("is_sync", "code"), [(False, QuarantineCode.DIFFERS), (True, QuarantineCode.NOT_FORWARD)])
-def test_a_table_created_again_under_the_same_name_is_reported(
+def test_table_created_again_under_the_same_name_is_reported(
     plan: Plan, make_there: MakeThere, is_sync: bool, code: QuarantineCode
 ) -> None:
     found = plan({ORDERS: make_there(version=2, uuid=UUID)}, is_sync=is_sync)
@@ -112,33 +112,31 @@ def test_metadata_written_anew_under_its_name_is_reported(
     assert "which was written anew since" in found.quarantined[0].message
 
 
-def test_a_table_that_someone_put_with_its_location_alone_is_unchanged(plan: Plan, make_there: MakeThere) -> None:
+def test_table_that_someone_put_with_its_location_alone_is_unchanged(plan: Plan, make_there: MakeThere) -> None:
     there = IcebergTable(id=uuid4(), metadata_location=make_there(version=2).metadata_location)
 
     assert len(plan({ORDERS: there}, is_sync=True).unchanged) == 1
 
 
-def test_a_view_written_anew_under_its_name_is_reported(make_view: MakeFound) -> None:
+def test_view_written_anew_under_its_name_is_reported(make_view: MakeFound) -> None:
     (wanted,), _ = check_import_keys([make_view(version=2)])
     there = msgspec.structs.replace(wanted.as_content(), id=uuid4(), version_id=1)
 
     assert code_of(plan_import([wanted], {wanted.key: there}, is_sync=True)) is QuarantineCode.NOT_FORWARD
 
 
-def test_an_import_done_once_only_reports_a_difference(plan: Plan, make_there: MakeThere) -> None:
+def test_import_done_once_only_reports_a_difference(plan: Plan, make_there: MakeThere) -> None:
     assert code_of(plan({ORDERS: make_there(version=1)})) is QuarantineCode.DIFFERS
 
 
-def test_an_import_done_once_names_a_sync_where_that_moves_the_table(plan: Plan, make_there: MakeThere) -> None:
+def test_import_done_once_names_a_sync_that_moves_tables(plan: Plan, make_there: MakeThere) -> None:
     (row,) = plan({ORDERS: make_there(version=1)}).quarantined
 
     assert "an import with mode sync moves it" in row.message
 
 
 @pytest.mark.parametrize("there", [{"version": 3}, {"version": 1, "uuid": UUID}, {"version": 1, "place": "s3://lake/old"}])
-def test_an_import_done_once_says_why_a_sync_would_not_move_a_table(
-    plan: Plan, make_there: MakeThere, there: dict[str, Any]
-) -> None:
+def test_import_done_once_says_why_a_sync_would_move_nothing(plan: Plan, make_there: MakeThere, there: dict[str, Any]) -> None:
     present = {ORDERS: make_there(**there)}
 
     (row,), (refused,) = plan(present).quarantined, plan(present, is_sync=True).quarantined
@@ -147,7 +145,7 @@ def test_an_import_done_once_says_why_a_sync_would_not_move_a_table(
 
 
 @pytest.mark.parametrize(("there", "here", "moves"), [(1, 2, True), (2, 1, False)])
-def test_an_import_done_once_names_a_sync_only_for_views_that_move_forward(
+def test_import_done_once_names_a_sync_for_advancing_views_only(
     make_view: MakeFound, there: int, here: int, moves: bool
 ) -> None:
     (held,), _ = check_import_keys([make_view(version=there)])
@@ -160,7 +158,7 @@ def test_an_import_done_once_names_a_sync_only_for_views_that_move_forward(
     assert ("mode sync" in row.message) is moves
 
 
-def test_a_sync_moves_a_table_to_what_grew_out_of_it(plan: Plan, make_there: MakeThere) -> None:
+def test_sync_moves_a_table_to_what_grew_out_of_it(plan: Plan, make_there: MakeThere) -> None:
     there = make_there(version=1)
 
     ((wanted, over),) = plan({ORDERS: there}, is_sync=True).forward
@@ -168,11 +166,11 @@ def test_a_sync_moves_a_table_to_what_grew_out_of_it(plan: Plan, make_there: Mak
     assert (wanted.table.snapshot_id, over) == (2, there)
 
 
-def test_a_sync_never_moves_back(plan: Plan, make_there: MakeThere) -> None:
+def test_sync_never_moves_back(plan: Plan, make_there: MakeThere) -> None:
     assert code_of(plan({ORDERS: make_there(version=3)}, is_sync=True)) is QuarantineCode.NOT_FORWARD
 
 
-def test_a_sync_never_puts_one_table_over_another(plan: Plan, make_there: MakeThere) -> None:
+def test_sync_never_puts_one_table_over_another(plan: Plan, make_there: MakeThere) -> None:
     there = make_there(version=1, uuid=str(uuid4()))
 
     assert code_of(plan({ORDERS: there}, is_sync=True)) is QuarantineCode.NOT_FORWARD
@@ -181,7 +179,7 @@ def test_a_sync_never_puts_one_table_over_another(plan: Plan, make_there: MakeTh
 @pytest.mark.parametrize(
     "present", [{ORDERS: Namespace()}, {ORDERS: DeltaLakeTable()}, {ContentKey.of("sales"): DeltaLakeTable()}]
 )
-def test_a_key_that_something_else_has_is_taken(plan: Plan, present: dict[ContentKey, Any]) -> None:
+def test_key_that_something_else_has_is_taken(plan: Plan, present: dict[ContentKey, Any]) -> None:
     assert code_of(plan(present)) is QuarantineCode.KEY_TAKEN
     assert any(kind.name in plan(present).quarantined[0].message for kind in ContentType)
 
@@ -194,19 +192,19 @@ def test_a_key_that_something_else_has_is_taken(plan: Plan, present: dict[Conten
         ("x" * 480, QuarantineCode.BAD_LOCATION),
     ],
 )
-def test_a_folder_that_gives_no_key_is_quarantined(make_found: MakeFound, name: str, code: QuarantineCode) -> None:
+def test_folder_that_gives_no_key_is_quarantined(make_found: MakeFound, name: str, code: QuarantineCode) -> None:
     wanted, refused = check_import_keys([make_found(name, place="s3://lake/a-long-place-to-be-in")])
 
     assert (wanted, [row.code for row in refused]) == ([], [code])
 
 
-def test_what_a_survey_quarantined_stays_so(make_found: MakeFound) -> None:
+def test_quarantine_of_a_survey_stays(make_found: MakeFound) -> None:
     row = QuarantinedTable(directory="s3://lake/t", key=("t",), code=QuarantineCode.CORRUPT, message="broken")
 
     assert check_import_keys([row]) == ([], [row])
 
 
-def test_only_namespaces_that_are_missing_are_made() -> None:
+def test_namespaces_are_made_only_where_missing() -> None:
     keys = [ContentKey.of("a", "b", "t"), ContentKey.of("a", "t")]
 
     assert missing_namespaces(keys, {}) == [ContentKey.of("a"), ContentKey.of("a", "b")]

@@ -30,7 +30,7 @@ def broken(name: str) -> QuarantinedTable:
     return QuarantinedTable(directory=f"s3://lake/wh/{name}", key=(name,), code=QuarantineCode.CORRUPT, message="broken")
 
 
-def test_every_table_has_a_row_in_the_order_of_the_survey(run: Import, make_found: MakeFound) -> None:
+def test_tables_have_a_row_in_the_surveys_order(run: Import, make_found: MakeFound) -> None:
     report, rows = run(make_found("b"), broken("c"), make_found("a"), broken("d"), batch=1)
 
     assert [(row.key[0], row.outcome) for row in rows] == [
@@ -42,7 +42,7 @@ def test_every_table_has_a_row_in_the_order_of_the_survey(run: Import, make_foun
     assert [row.commit for row in rows if row.commit] == list(report.commits)
 
 
-def test_a_row_tells_what_the_survey_found(run: Import, make_found: MakeFound) -> None:
+def test_row_tells_what_the_survey_found(run: Import, make_found: MakeFound) -> None:
     found = make_found("sales.orders", version=3)
 
     _, (row,) = run(found)
@@ -51,7 +51,7 @@ def test_a_row_tells_what_the_survey_found(run: Import, make_found: MakeFound) -
     assert (row.rule, row.evidence, row.kind) == ("highest number", found.evidence, "table")
 
 
-def test_a_table_that_the_catalog_refuses_keeps_what_was_found(run: Import, make_found: MakeFound) -> None:
+def test_table_that_the_catalog_refuses_keeps_what_was_found(run: Import, make_found: MakeFound) -> None:
     run(make_found("t", version=1))
 
     _, (row,) = run(make_found("t", version=2))
@@ -60,7 +60,7 @@ def test_a_table_that_the_catalog_refuses_keeps_what_was_found(run: Import, make
     assert row.metadata_location.endswith("v2.metadata.json")
 
 
-def test_a_dry_run_has_the_same_rows_but_for_the_commits(run: Import, catalog: Catalog, make_found: MakeFound) -> None:
+def test_dry_run_has_the_same_rows_but_for_the_commits(run: Import, catalog: Catalog, make_found: MakeFound) -> None:
     run(make_found("t", version=1))
     outcomes = [
         make_found("sales.orders"),
@@ -98,7 +98,7 @@ def test_tables_are_read_a_batch_at_a_time(catalog: Catalog, claims: TableClaims
     assert most <= 5
 
 
-def test_a_parquet_report_has_every_row_and_the_stated_columns(tmp_path: Path, run: Import, make_found: MakeFound) -> None:
+def test_parquet_report_has_every_row_and_the_stated_columns(tmp_path: Path, run: Import, make_found: MakeFound) -> None:
     _, rows = run(make_found("a"), broken("c"))
     with ParquetReport(tmp_path / "report.parquet") as parquet:
         for row in rows:
@@ -113,7 +113,7 @@ def test_a_parquet_report_has_every_row_and_the_stated_columns(tmp_path: Path, r
     assert table.column("version").to_pylist() == [2, None]
 
 
-def test_a_parquet_report_without_rows_is_a_parquet_file(tmp_path: Path) -> None:
+def test_parquet_report_without_rows_is_a_parquet_file(tmp_path: Path) -> None:
     with ParquetReport(tmp_path / "report.parquet"):
         pass
 

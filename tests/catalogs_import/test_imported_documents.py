@@ -62,22 +62,20 @@ def stored(catalog: Catalog, rows: RealmStore, key: ContentKey) -> Any:
     return None if metadata is None else msgspec.json.decode(join_metadata(read_metadata(rows, metadata)))
 
 
-def test_the_document_of_a_table_is_stored_with_it(
-    run: Import, catalog: Catalog, realm: RealmStore, make_found: MakeFound
-) -> None:
+def test_document_of_a_table_is_stored_with_it(run: Import, catalog: Catalog, realm: RealmStore, make_found: MakeFound) -> None:
     run(with_document(make_found("sales.orders"), a=[{"b": 1}, {"b": 2}], c="d"))
 
     assert stored(catalog, realm, ORDERS) == {"a": [{"b": 1}, {"b": 2}], "c": "d"}
 
 
-def test_a_sync_moves_the_stored_document_too(run: Import, catalog: Catalog, realm: RealmStore, make_found: MakeFound) -> None:
+def test_sync_moves_the_stored_document_too(run: Import, catalog: Catalog, realm: RealmStore, make_found: MakeFound) -> None:
     run(with_document(make_found("sales.orders", version=1), a=[1, 2]))
     run(with_document(make_found("sales.orders", version=2), a=[1, 2, 3]))
 
     assert stored(catalog, realm, ORDERS) == {"a": [1, 2, 3]}
 
 
-def test_a_view_arrives_as_a_view(run: Import, catalog: Catalog, make_view: Callable[..., AcceptedTable]) -> None:
+def test_view_arrives_as_a_view(run: Import, catalog: Catalog, make_view: Callable[..., AcceptedTable]) -> None:
     run(make_view(3))
 
     view = catalog.get_content(None, ORDERS)
@@ -85,14 +83,14 @@ def test_a_view_arrives_as_a_view(run: Import, catalog: Catalog, make_view: Call
     assert (view.version_id, view.view_uuid) == (3, make_view(3).uuid)
 
 
-def test_a_commit_tells_what_is_new_and_what_moved(run: Import, catalog: Catalog, make_found: MakeFound) -> None:
+def test_commit_tells_what_is_new_and_what_moved(run: Import, catalog: Catalog, make_found: MakeFound) -> None:
     run(make_found("sales.orders", version=1))
     run(make_found("sales.items"), make_found("sales.orders", version=2))
 
     assert [entry.message for entry in catalog.log()] == ["import 1 table, update 1 table", "import 1 table"]
 
 
-def test_a_sync_moves_a_view_to_what_grew_out_of_it(
+def test_sync_moves_a_view_to_what_grew_out_of_it(
     run: Import, catalog: Catalog, make_view: Callable[..., AcceptedTable]
 ) -> None:
     run(make_view(1))
@@ -102,7 +100,7 @@ def test_a_sync_moves_a_view_to_what_grew_out_of_it(
 
 
 @pytest.mark.parametrize("other", [{"version": 1}, {"version": 3, "uuid": "1b5fa0c6-2a1e-4f0e-8d5f-000000000001"}])
-def test_a_sync_never_moves_a_view_back_or_to_another(
+def test_sync_never_moves_a_view_back_or_to_another(
     run: Import, make_view: Callable[..., AcceptedTable], other: dict[str, Any]
 ) -> None:
     run(make_view(2))
@@ -111,7 +109,7 @@ def test_a_sync_never_moves_a_view_back_or_to_another(
 
 
 @pytest.mark.parametrize("is_view_first", [True, False])
-def test_a_view_is_never_put_over_a_table_nor_the_reverse(
+def test_view_is_never_put_over_a_table_nor_the_reverse(
     run: Import, make_view: Callable[..., AcceptedTable], make_found: MakeFound, is_view_first: bool
 ) -> None:
     pair = [make_view(1), make_found("sales.orders", version=2)]
@@ -121,7 +119,7 @@ def test_a_view_is_never_put_over_a_table_nor_the_reverse(
     assert run(second).codes() == {str(QuarantineCode.KEY_TAKEN): 1}
 
 
-def test_a_table_that_was_put_without_its_document_is_left_as_it_is(
+def test_table_put_without_its_document_is_left_alone(
     run: Import, catalog: Catalog, realm: RealmStore, make_found: MakeFound
 ) -> None:
     found = make_found("orders")

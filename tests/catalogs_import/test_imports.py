@@ -65,7 +65,7 @@ def test_tables_arrive_with_their_namespaces(run: Import, catalog: Catalog, tabl
     assert isinstance(catalog.get_content(None, ContentKey.of("web", "eu")), Namespace)
 
 
-def test_a_table_arrives_with_all_that_the_survey_found(run: Import, catalog: Catalog, make_found: MakeFound) -> None:
+def test_table_arrives_with_all_that_the_survey_found(run: Import, catalog: Catalog, make_found: MakeFound) -> None:
     found = make_found("sales.orders", version=3)
 
     run(found)
@@ -75,9 +75,7 @@ def test_a_table_arrives_with_all_that_the_survey_found(run: Import, catalog: Ca
     assert (table.metadata_location, table.snapshot_id, table.table_uuid) == (found.metadata_location, 3, found.uuid)
 
 
-def test_an_import_run_again_writes_nothing(
-    run: Import, catalog: Catalog, realm: RealmStore, tables: list[AcceptedTable]
-) -> None:
+def test_import_run_again_writes_nothing(run: Import, catalog: Catalog, realm: RealmStore, tables: list[AcceptedTable]) -> None:
     run(*tables)
     before = state(catalog, realm)
 
@@ -95,7 +93,7 @@ def test_commits_are_of_bounded_size(run: Import, catalog: Catalog, tables: list
 
 
 @pytest.mark.parametrize("allowed", range(7))
-def test_an_import_cut_off_anywhere_ends_as_if_run_once(
+def test_import_cut_off_anywhere_ends_as_if_run_once(
     run: Import, catalog: Catalog, claims: TableClaims, tables: list[AcceptedTable], allowed: int
 ) -> None:
     left = iter(range(allowed))
@@ -118,7 +116,7 @@ def test_an_import_cut_off_anywhere_ends_as_if_run_once(
     assert len(list(catalog.log())) == 3
 
 
-def test_a_dry_run_says_the_same_and_writes_nothing(
+def test_dry_run_says_the_same_and_writes_nothing(
     run: Import, catalog: Catalog, realm: RealmStore, tables: list[AcceptedTable]
 ) -> None:
     before = state(catalog, realm)
@@ -130,7 +128,7 @@ def test_a_dry_run_says_the_same_and_writes_nothing(
     assert (planned.imported, planned.namespaces, planned.codes()) == (done.imported, done.namespaces, done.codes())
 
 
-def test_a_fenced_import_commits_nothing_more(run: Import, catalog: Catalog, tables: list[AcceptedTable]) -> None:
+def test_fenced_import_commits_nothing_more(run: Import, catalog: Catalog, tables: list[AcceptedTable]) -> None:
     def fence() -> None:
         raise FencedError("taken over")
 
@@ -140,7 +138,7 @@ def test_a_fenced_import_commits_nothing_more(run: Import, catalog: Catalog, tab
     assert names_in(catalog) == []
 
 
-def test_a_sync_moves_forward_and_keeps_the_content_id(run: Import, catalog: Catalog, make_found: MakeFound) -> None:
+def test_sync_moves_forward_and_keeps_the_content_id(run: Import, catalog: Catalog, make_found: MakeFound) -> None:
     key = ContentKey.of("sales", "orders")
     run(make_found("sales.orders", version=1))
     before = catalog.get_content(None, key)
@@ -154,7 +152,7 @@ def test_a_sync_moves_forward_and_keeps_the_content_id(run: Import, catalog: Cat
     assert after.snapshot_id == 2
 
 
-def test_a_table_of_another_catalog_is_refused(
+def test_table_of_another_catalog_is_refused(
     run: Import, make_catalog: Callable[[str], Catalog], make_found: MakeFound
 ) -> None:
     run(make_found("sales.orders"))
@@ -164,7 +162,7 @@ def test_a_table_of_another_catalog_is_refused(
         assert codes(report) == {"Claimed": 1}
 
 
-def test_a_location_of_another_catalog_is_refused_without_a_uuid(
+def test_location_of_another_catalog_is_refused_without_a_uuid(
     run: Import, make_catalog: Callable[[str], Catalog], make_found: MakeFound
 ) -> None:
     run(make_found("sales.orders", uuid=None))
@@ -174,7 +172,7 @@ def test_a_location_of_another_catalog_is_refused_without_a_uuid(
     assert codes(report) == {"Claimed": 1}
 
 
-def test_the_paths_of_a_table_are_claimed_with_it(run: Import, claims: TableClaims, make_found: MakeFound) -> None:
+def test_paths_of_a_table_are_claimed_with_it(run: Import, claims: TableClaims, make_found: MakeFound) -> None:
     run(replace(make_found("sales.orders"), paths=("s3://lake/apart",)))
 
     report = run(make_found("web.apart", place="s3://lake"), make_found("apart", place="s3://lake"))
@@ -183,7 +181,7 @@ def test_the_paths_of_a_table_are_claimed_with_it(run: Import, claims: TableClai
     assert codes(report) == {"Claimed": 1}
 
 
-def test_a_table_with_files_in_a_place_of_another_is_refused(
+def test_table_with_files_in_a_place_of_another_is_refused(
     run: Import, make_catalog: Callable[[str], Catalog], make_found: MakeFound
 ) -> None:
     run(make_found("sales.orders"))
@@ -195,7 +193,7 @@ def test_a_table_with_files_in_a_place_of_another_is_refused(
 
 
 @pytest.mark.parametrize(("batch", "imported"), [(500, "web.views"), (1, "sales.thief")])
-def test_of_two_new_tables_of_which_one_has_files_of_the_other_one_comes(
+def test_new_tables_that_share_files_yield_only_one(
     run: Import, catalog: Catalog, make_found: MakeFound, batch: int, imported: str
 ) -> None:
     thief = replace(make_found("sales.thief"), elsewhere=("s3a://lake/wh/web/views/metadata",))
@@ -207,7 +205,7 @@ def test_of_two_new_tables_of_which_one_has_files_of_the_other_one_comes(
     assert names_in(catalog) == [imported]
 
 
-def test_a_table_that_is_there_keeps_its_place_from_later_ones(run: Import, catalog: Catalog, make_found: MakeFound) -> None:
+def test_table_that_is_there_keeps_its_place_from_later_ones(run: Import, catalog: Catalog, make_found: MakeFound) -> None:
     thief = replace(make_found("sales.thief"), elsewhere=("s3://lake/wh/web/views/metadata",))
     run(thief)
 
@@ -217,9 +215,7 @@ def test_a_table_that_is_there_keeps_its_place_from_later_ones(run: Import, cata
     assert "drop that one, or exclude this one" in report.quarantined[0].message
 
 
-def test_a_commit_of_an_import_without_a_name_tells_that_it_is_one(
-    run: Import, catalog: Catalog, make_found: MakeFound
-) -> None:
+def test_import_without_a_name_says_so_in_its_commit(run: Import, catalog: Catalog, make_found: MakeFound) -> None:
     table = make_found("sales.orders")
     run(table)
 
@@ -235,14 +231,14 @@ def test_files_in_a_place_of_nobody_are_no_reason(run: Import, make_found: MakeF
     assert run(far).imported == 1
 
 
-def test_a_path_that_cannot_be_claimed_leaves_one_table_out(run: Import, make_found: MakeFound) -> None:
+def test_path_that_cannot_be_claimed_leaves_one_table_out(run: Import, make_found: MakeFound) -> None:
     long = replace(make_found("sales.orders"), paths=("s3://lake/" + "x" * 600,))
 
     report = run(long, make_found("web.views"))
     assert (codes(report), report.imported) == ({"BadLocation": 1}, 1)
 
 
-def test_a_refusal_names_no_other_catalog_and_no_content(
+def test_refusal_names_no_other_catalog_and_no_content(
     run: Import, make_catalog: Callable[[str], Catalog], catalog: Catalog, make_found: MakeFound
 ) -> None:
     run(make_found("sales.orders"))
@@ -254,7 +250,7 @@ def test_a_refusal_names_no_other_catalog_and_no_content(
     assert (len(report.quarantined), catalog.definition.id in told, str(content_id) in told) == (2, False, False)
 
 
-def test_a_table_within_the_location_of_another_is_refused(run: Import, catalog: Catalog, make_found: MakeFound) -> None:
+def test_table_within_the_location_of_another_is_refused(run: Import, catalog: Catalog, make_found: MakeFound) -> None:
     run(make_found("sales.orders"))
 
     report = run(make_found("inner", place="s3://lake/wh/sales/orders"), make_found("web.views"))
@@ -263,7 +259,7 @@ def test_a_table_within_the_location_of_another_is_refused(run: Import, catalog:
     assert names_in(catalog) == ["sales.orders", "web.views"]
 
 
-def test_a_refused_table_leaves_no_namespace(
+def test_refused_table_leaves_no_namespace(
     run: Import, catalog: Catalog, make_catalog: Callable[[str], Catalog], make_found: MakeFound
 ) -> None:
     run(make_found("sales.orders"), into=make_catalog("other"))
@@ -273,7 +269,7 @@ def test_a_refused_table_leaves_no_namespace(
     assert (report.namespaces, catalog.count()) == (0, 0)
 
 
-def test_a_renamed_table_does_not_come_back_under_its_old_key(run: Import, catalog: Catalog, make_found: MakeFound) -> None:
+def test_renamed_table_does_not_come_back_under_its_old_key(run: Import, catalog: Catalog, make_found: MakeFound) -> None:
     old, new = ContentKey.of("sales", "orders"), ContentKey.of("sales", "all_orders")
     run(make_found("sales.orders"))
     table = catalog.get_content(None, old)
@@ -286,7 +282,7 @@ def test_a_renamed_table_does_not_come_back_under_its_old_key(run: Import, catal
     assert "sales.all_orders" in report.quarantined[0].message
 
 
-def test_a_deleted_table_comes_back_by_an_import(run: Import, catalog: Catalog, make_found: MakeFound) -> None:
+def test_deleted_table_comes_back_by_an_import(run: Import, catalog: Catalog, make_found: MakeFound) -> None:
     run(make_found("sales.orders"))
     catalog.commit(None, [Delete(ContentKey.of("sales", "orders"))])
 
@@ -294,9 +290,7 @@ def test_a_deleted_table_comes_back_by_an_import(run: Import, catalog: Catalog, 
 
 
 @pytest.mark.parametrize("is_first", [True, False])
-def test_a_change_beside_the_import_is_planned_anew(
-    run: Import, catalog: Catalog, make_found: MakeFound, is_first: bool
-) -> None:
+def test_change_beside_the_import_is_planned_anew(run: Import, catalog: Catalog, make_found: MakeFound, is_first: bool) -> None:
     if not is_first:
         catalog.commit(None, [Put(ContentKey.of("web"), Namespace())])
     meddled: list[str] = []
@@ -321,7 +315,7 @@ def test_every_table_of_a_survey_is_counted_once(run: Import, make_found: MakeFo
     assert (report.surveyed, report.imported, report.unchanged, codes(report)) == (9, 5, 3, {"Corrupt": 1})
 
 
-def test_an_outcome_lists_a_bounded_number_of_tables_and_their_total(run: Import) -> None:
+def test_outcome_lists_a_bounded_number_of_tables_and_their_total(run: Import) -> None:
     rows = [
         QuarantinedTable(directory=f"s3://lake/{n}", key=(str(n),), code=QuarantineCode.CORRUPT, message="x")
         for n in range(150)
@@ -342,7 +336,7 @@ def test_progress_counts_tables_batch_by_batch(catalog: Catalog, claims: TableCl
     assert seen == [(3, 8, "tables"), (6, 8, "tables"), (8, 8, "tables")]
 
 
-def test_an_import_that_slept_between_claims_and_commit_claims_anew(
+def test_import_that_slept_between_claims_and_commit_claims_anew(
     run: Import, claims: TableClaims, clock: FakeClock, make_found: MakeFound
 ) -> None:
     table, calls = make_found("sales.orders"), 0

@@ -87,7 +87,7 @@ def check_like_one_run(lake: Lake, tables: list[AcceptedTable], commits: int) ->
 
 
 @pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
-def test_an_import_killed_at_any_call_and_run_again_ends_as_if_run_once(
+def test_import_killed_at_any_call_ends_as_if_run_once(
     settings: Settings, clock: FakeClock, tables: list[AcceptedTable], before: bool
 ) -> None:
     for at in range(1, 200):
@@ -106,9 +106,7 @@ def test_an_import_killed_at_any_call_and_run_again_ends_as_if_run_once(
     assert at > 10, "the kills did not reach the import"
 
 
-def test_a_sync_killed_at_any_call_and_run_again_moves_once(
-    settings: Settings, clock: FakeClock, make_found: MakeFound
-) -> None:
+def test_sync_killed_at_any_call_and_run_again_moves_once(settings: Settings, clock: FakeClock, make_found: MakeFound) -> None:
     old, new = ([make_found(name, version=version) for name in NAMES] for version in (1, 2))
     for at in range(1, 200):
         lake = Lake(settings, clock)
@@ -129,7 +127,7 @@ def test_a_sync_killed_at_any_call_and_run_again_moves_once(
     assert at > 10, "the kills did not reach the sync"
 
 
-def test_a_lost_answer_is_no_second_commit(lake: Lake, tables: list[AcceptedTable]) -> None:
+def test_lost_answer_is_no_second_commit(lake: Lake, tables: list[AcceptedTable]) -> None:
     rows, faults = lake.process()
     faults.fail("swap_reference", before=False, times=2)
 

@@ -27,7 +27,7 @@ def conflicts(lake: Branching, **keys: KeyMerge) -> list[tuple[str, str]]:
     return [(str(one.kind), str(one.key)) for one in found.conflicts]
 
 
-def test_what_the_source_did_comes_and_what_the_target_did_stays(lake: Branching) -> None:
+def test_merge_brings_the_sources_changes_and_keeps_the_targets(lake: Branching) -> None:
     lake.put("dev", "s.c", "s.a=2")
     lake.delete("dev", "s.b")
     lake.put("main", "t")
@@ -36,7 +36,7 @@ def test_what_the_source_did_comes_and_what_the_target_did_stays(lake: Branching
     assert lake.words("main") == {"s/", "s.a=2", "s.c", "t"}
 
 
-def test_a_merge_is_one_commit_that_names_the_head_it_merged(lake: Branching) -> None:
+def test_merge_is_one_commit_that_names_the_head_it_merged(lake: Branching) -> None:
     lake.put("dev", "x")
     head = lake.put("dev", "y")
     onto = lake.head("main")
@@ -47,7 +47,7 @@ def test_a_merge_is_one_commit_that_names_the_head_it_merged(lake: Branching) ->
     assert newest.meta.merged == (head,)
 
 
-def test_a_merge_says_what_it_merged_unless_it_is_told_otherwise(lake: Branching) -> None:
+def test_merge_says_what_it_merged_unless_it_is_told_otherwise(lake: Branching) -> None:
     lake.put("dev", "x")
     lake.merge()
     lake.put("dev", "y")
@@ -70,7 +70,7 @@ def test_content_ids_come_along(lake: Branching) -> None:
     lake.check("main")
 
 
-def test_nothing_to_merge_makes_no_commit(lake: Branching, rows: RealmStore) -> None:
+def test_merge_of_nothing_makes_no_commit(lake: Branching, rows: RealmStore) -> None:
     before = lake.head("main")
     stored = sum(map(len, rows.scan_objects()))
     done = [lake.merge("dev"), lake.merge("main")]
@@ -79,7 +79,7 @@ def test_nothing_to_merge_makes_no_commit(lake: Branching, rows: RealmStore) -> 
     assert sum(map(len, rows.scan_objects())) == stored
 
 
-def test_what_was_merged_is_not_merged_again(lake: Branching) -> None:
+def test_merged_commits_are_not_merged_again(lake: Branching) -> None:
     lake.put("dev", "x")
     lake.merge()
     lake.delete("main", "x")
@@ -109,7 +109,7 @@ def test_merges_back_and_forth_find_what_was_merged(lake: Branching) -> None:
     assert lake.words("main") == lake.words("dev") == {"s/", "s.a=2", "s.b=3"}
 
 
-def test_a_tag_and_a_commit_are_merged_like_a_branch(lake: Branching) -> None:
+def test_tag_and_a_commit_are_merged_like_a_branch(lake: Branching) -> None:
     first = lake.put("dev", "x")
     lake.catalog.create_tag("v1", "dev")
     lake.put("dev", "y")
@@ -120,13 +120,13 @@ def test_a_tag_and_a_commit_are_merged_like_a_branch(lake: Branching) -> None:
     assert not lake.merge("v1").is_applied
 
 
-def test_a_source_without_a_commit_is_refused(empty: Branching) -> None:
+def test_source_without_a_commit_is_refused(empty: Branching) -> None:
     empty.catalog.create_branch("bare")
     with pytest.raises(RefusedError, match="no commit yet"):
         empty.merge("bare")
 
 
-def test_a_branch_without_a_commit_takes_everything(empty: Branching) -> None:
+def test_branch_without_a_commit_takes_everything(empty: Branching) -> None:
     empty.catalog.create_branch("bare")
     empty.put("main", "s/", "s.a")
     done = empty.merge("main", "bare")
@@ -145,7 +145,7 @@ def test_branches_of_two_beginnings_need_a_base(empty: Branching) -> None:
     assert empty.merge("other", base=main).is_applied
 
 
-def test_a_base_by_hand_is_compared_with(lake: Branching) -> None:
+def test_base_by_hand_is_compared_with(lake: Branching) -> None:
     first = lake.put("dev", "x")
     lake.put("dev", "y")
     lake.merge(base=first)
@@ -156,7 +156,7 @@ def test_a_base_by_hand_is_compared_with(lake: Branching) -> None:
 # what stands against a merge
 
 
-def test_a_key_that_both_changed_conflicts(lake: Branching) -> None:
+def test_key_that_both_changed_conflicts(lake: Branching) -> None:
     lake.put("dev", "s.a=2")
     lake.put("main", "s.a=3")
     with pytest.raises(ConflictError, match=r"cannot be merged into 'main': 1 conflict: VALUE_DIFFERS s.a") as caught:
@@ -206,7 +206,7 @@ def test_both_having_done_the_same_is_no_conflict(lake: Branching) -> None:
     assert outcomes(lake) == {"s.a": "SAME", "s.b": "SAME", "new": "SAME"}
 
 
-def test_of_two_new_namespaces_the_targets_stays(lake: Branching) -> None:
+def test_namespaces_new_on_both_sides_stay_as_on_the_target(lake: Branching) -> None:
     lake.put("dev", "n/=theirs", "n.t")
     lake.put("main", "n/=ours", "n.u")
 
@@ -214,14 +214,14 @@ def test_of_two_new_namespaces_the_targets_stays(lake: Branching) -> None:
     assert {"n/=ours", "n.t", "n.u"} < lake.words("main")
 
 
-def test_a_namespace_that_went_is_missed(lake: Branching) -> None:
+def test_namespace_that_went_is_missed(lake: Branching) -> None:
     lake.put("dev", "s.c")
     lake.delete("main", "s", "s.a", "s.b")
 
     assert conflicts(lake) == [("NAMESPACE_ABSENT", "s")]
 
 
-def test_a_namespace_that_got_a_child_stays(lake: Branching) -> None:
+def test_namespace_that_got_a_child_stays(lake: Branching) -> None:
     lake.delete("dev", "s", "s.a", "s.b")
     lake.put("main", "s.c")
 
@@ -236,7 +236,7 @@ def test_one_content_never_stands_under_two_keys(lake: Branching) -> None:
     assert conflicts(lake, s_a=FORCE, s_x=FORCE) == [("KEY_CONFLICT", "s.x")]
 
 
-def test_what_one_side_moves_and_the_other_deletes_is_a_conflict(lake: Branching) -> None:
+def test_move_against_a_deletion_is_a_conflict(lake: Branching) -> None:
     lake.rename("dev", "s.a", "s.x")
     lake.delete("main", "s.a")
     lake.delete("dev", "s.b")
@@ -250,14 +250,14 @@ def test_what_one_side_moves_and_the_other_deletes_is_a_conflict(lake: Branching
 
 
 @pytest.mark.parametrize("modes", [{"s_a": FORCE}, {"s_x": DROP}], ids=str)
-def test_a_move_against_a_deletion_is_settled_by_modes(lake: Branching, modes: dict[str, KeyMerge]) -> None:
+def test_move_against_a_deletion_is_settled_by_modes(lake: Branching, modes: dict[str, KeyMerge]) -> None:
     lake.rename("dev", "s.a", "s.x")
     lake.delete("main", "s.a")
 
     assert conflicts(lake, **modes) == []
 
 
-def test_the_same_move_on_both_sides_is_the_same(lake: Branching) -> None:
+def test_same_move_on_both_sides_is_the_same(lake: Branching) -> None:
     lake.rename("dev", "s.a", "s.x")
     lake.rename("main", "s.a", "s.x")
 
@@ -291,7 +291,7 @@ def test_all_keys_dropped_make_no_commit(lake: Branching) -> None:
     assert not lake.merge(mode=MergeMode.DROP).is_applied
 
 
-def test_a_table_is_not_forced_over_a_namespace_with_children(lake: Branching) -> None:
+def test_table_is_not_forced_over_a_namespace_with_children(lake: Branching) -> None:
     lake.put("dev", "n")
     lake.put("main", "n/", "n.t")
 
@@ -304,7 +304,7 @@ def test_modes_for_keys_that_the_source_left_alone_are_refused(lake: Branching) 
         lake.merge(keys={"s.a": DROP, "nope": FORCE, "x": DROP})
 
 
-def test_a_resolved_content_is_put_under_the_targets_id(lake: Branching) -> None:
+def test_resolved_content_is_put_under_the_targets_id(lake: Branching) -> None:
     lake.put("dev", "s.a=2")
     lake.put("main", "s.a=3")
     done = lake.merge(keys={"s.a": KeyMerge(expected=table("3"), resolved=table("4"))})
@@ -314,7 +314,7 @@ def test_a_resolved_content_is_put_under_the_targets_id(lake: Branching) -> None
     assert lake.content_id("main", "s.a") == lake.content_id("dev", "s.a")
 
 
-def test_a_resolution_of_what_is_gone_brings_it_back(lake: Branching) -> None:
+def test_resolution_of_what_is_gone_brings_it_back(lake: Branching) -> None:
     a = lake.content_id("dev", "s.a")
     lake.put("dev", "s.a=2")
     lake.delete("main", "s.a")
@@ -333,14 +333,14 @@ def test_a_resolution_of_what_is_gone_brings_it_back(lake: Branching) -> None:
         (KeyMerge(mode=MergeMode.FORCE, expected=Namespace()), "PAYLOAD_DIFFERS"),
     ],
 )
-def test_an_expected_content_that_is_not_there_conflicts(lake: Branching, resolution: KeyMerge, kind: str) -> None:
+def test_expected_content_that_is_not_there_conflicts(lake: Branching, resolution: KeyMerge, kind: str) -> None:
     lake.put("dev", "s.a=2")
     lake.put("main", "s.a=3")
 
     assert conflicts(lake, s_a=resolution) == [(kind, "s.a")]
 
 
-def test_a_resolved_content_has_an_id_and_a_type_of_one_side(lake: Branching) -> None:
+def test_resolved_content_has_one_sides_id_and_type(lake: Branching) -> None:
     lake.put("dev", "s.a=2")
     b = lake.content_id("main", "s.b")
 
@@ -350,7 +350,7 @@ def test_a_resolved_content_has_an_id_and_a_type_of_one_side(lake: Branching) ->
         lake.merge(keys={"s.a": KeyMerge(expected=table(), resolved=Namespace())})
 
 
-def test_a_request_that_contradicts_itself_is_refused() -> None:
+def test_request_that_contradicts_itself_is_refused() -> None:
     for mode in (MergeMode.FORCE, MergeMode.DROP):
         with pytest.raises(RefusedError, match="goes with mode NORMAL"):
             KeyMerge(mode=mode, resolved=table())
@@ -363,7 +363,7 @@ def test_a_request_that_contradicts_itself_is_refused() -> None:
 # looking, and expecting
 
 
-def test_a_dry_run_tells_the_same_and_writes_nothing(lake: Branching, rows: RealmStore) -> None:
+def test_dry_run_tells_the_same_and_writes_nothing(lake: Branching, rows: RealmStore) -> None:
     lake.put("dev", "s.a=2", "x")
     before, stored = lake.words("main"), sum(map(len, rows.scan_objects()))
     seen = lake.merge(dry_run=True)
@@ -372,7 +372,7 @@ def test_a_dry_run_tells_the_same_and_writes_nothing(lake: Branching, rows: Real
     assert seen.merged_keys == lake.merge().merged_keys
 
 
-def test_a_dry_run_of_conflicts_conflicts(lake: Branching) -> None:
+def test_dry_run_of_conflicts_conflicts(lake: Branching) -> None:
     lake.put("dev", "s.a=2")
     lake.put("main", "s.a=3")
 
@@ -381,7 +381,7 @@ def test_a_dry_run_of_conflicts_conflicts(lake: Branching) -> None:
     assert len(caught.value.result.conflicts) == 1
 
 
-def test_the_expected_commit_is_in_the_history_of_the_target(lake: Branching) -> None:
+def test_expected_commit_is_in_the_history_of_the_target(lake: Branching) -> None:
     other = lake.put("dev", "x")
     older = lake.head("main")
     lake.put("main", "y")
@@ -399,7 +399,7 @@ def test_merges_go_to_branches_only(lake: Branching) -> None:
         lake.merge("nope")
 
 
-def test_a_base_that_is_gone_is_expired(lake: Branching) -> None:
+def test_base_that_is_gone_is_expired(lake: Branching) -> None:
     lake.put("dev", "x")
     with pytest.raises(ExpiredError):
         lake.merge(base=ObjectId(99))

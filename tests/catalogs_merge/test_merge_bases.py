@@ -79,18 +79,18 @@ def test_branches_meet_where_they_parted(graph: Graph) -> None:
     assert graph.base("C", "E") == graph.base("E", "C") == "B"
 
 
-def test_a_commit_meets_its_ancestor_there(graph: Graph) -> None:
+def test_commit_meets_its_ancestor_there(graph: Graph) -> None:
     assert [graph.base("C", "A"), graph.base("A", "C"), graph.base("C", "C")] == ["A", "A", "C"]
 
 
-def test_what_was_merged_is_an_ancestor(graph: Graph) -> None:
+def test_merged_commit_is_an_ancestor(graph: Graph) -> None:
     graph.add("main", "M", "D")
     graph.add("main", "N")
 
     assert graph.base("N", "E") == graph.base("E", "N") == "D"
 
 
-def test_an_ancestor_over_two_merges_is_found(graph: Graph) -> None:
+def test_ancestor_over_two_merges_is_found(graph: Graph) -> None:
     graph.branch("side", "D")
     graph.add("side", "S", "C")
     graph.add("main", "M", "S")
@@ -99,7 +99,7 @@ def test_an_ancestor_over_two_merges_is_found(graph: Graph) -> None:
     assert graph.base("M", "F") == "D"
 
 
-def test_of_merges_back_and_forth_the_newest_is_taken_and_the_other_told(graph: Graph) -> None:
+def test_merge_base_of_merges_back_and_forth_is_the_newest(graph: Graph) -> None:
     graph.add("main", "M", "E")
     graph.add("dev", "F", "C")
     found = graph.find("M", "F")
@@ -115,7 +115,7 @@ def test_histories_of_two_beginnings_have_none(graph: Graph) -> None:
         graph.base("C", "X")
 
 
-def test_a_head_on_top_of_a_known_one_costs_few_reads(graph: Graph) -> None:
+def test_head_on_top_of_a_known_one_costs_few_reads(graph: Graph) -> None:
     bases = MergeBaseFinder(graph.rows, graph.head("E"))
     first = graph.head("C")
     known = bases.find_base(graph.rows, first.id, first.commit)
@@ -126,7 +126,7 @@ def test_a_head_on_top_of_a_known_one_costs_few_reads(graph: Graph) -> None:
     assert bases.find_base(graph.rows, newest.id, newest.commit) is known
 
 
-def test_a_merge_on_top_of_a_known_head_is_seen(graph: Graph) -> None:
+def test_merge_on_top_of_a_known_head_is_seen(graph: Graph) -> None:
     bases = MergeBaseFinder(graph.rows, graph.head("E"))
     first = graph.head("C")
     bases.find_base(graph.rows, first.id, first.commit)
@@ -137,7 +137,7 @@ def test_a_merge_on_top_of_a_known_head_is_seen(graph: Graph) -> None:
     assert bases.find_base(graph.rows, newest.id, newest.commit).commit == graph.ids["D"]
 
 
-def test_a_target_that_was_put_elsewhere_is_looked_at_anew(graph: Graph) -> None:
+def test_target_that_was_put_elsewhere_is_looked_at_anew(graph: Graph) -> None:
     bases = MergeBaseFinder(graph.rows, graph.head("E"))
     first = graph.head("B")
     bases.find_base(graph.rows, first.id, first.commit)
@@ -154,7 +154,7 @@ def test_long_histories_are_walked(graph: Graph) -> None:
     assert graph.base("m69", "d69") == "B"
 
 
-def test_a_base_that_was_collected_is_said_to_be(graph: Graph) -> None:
+def test_base_that_was_collected_is_said_to_be(graph: Graph) -> None:
     for name in "AB":
         graph.lose(name)
 
@@ -162,7 +162,7 @@ def test_a_base_that_was_collected_is_said_to_be(graph: Graph) -> None:
         graph.base("C", "E")
 
 
-def test_a_merged_head_that_was_collected_is_told_beside_the_base(graph: Graph) -> None:
+def test_merged_head_that_was_collected_is_told_beside_the_base(graph: Graph) -> None:
     graph.add("main", "M", "D")
     graph.lose("D")
     graph.branch("late", "B")
@@ -172,7 +172,7 @@ def test_a_merged_head_that_was_collected_is_told_beside_the_base(graph: Graph) 
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_the_base_is_a_nearest_one_of_any_graph(rows: RealmStore, seed: int) -> None:
+def test_base_is_a_nearest_one_of_any_graph(rows: RealmStore, seed: int) -> None:
     chance, graph = random.Random(seed), Graph(rows)
     graph.add("b0", "0")
     for number in range(1, 4):

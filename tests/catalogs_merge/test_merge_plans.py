@@ -83,14 +83,14 @@ def plan(before: Value, after: Value, now: Value, mode: MergeMode = MergeMode.NO
 
 
 @pytest.mark.parametrize(("name", "base", "source", "target", "outcome"), NORMAL, ids=[row[0] for row in NORMAL])
-def test_a_key_is_merged_by_its_three_states(name: str, base: Value, source: Value, target: Value, outcome: str) -> None:
+def test_key_is_merged_by_its_three_states(name: str, base: Value, source: Value, target: Value, outcome: str) -> None:
     made = plan(base, source, target)
 
     assert [*(str(one.kind) for one in made.conflicts), *(str(one.outcome) for one in made.keys)][0] == outcome
 
 
 @pytest.mark.parametrize(("name", "base", "source", "target", "outcome"), NORMAL, ids=[row[0] for row in NORMAL])
-def test_a_forced_key_never_conflicts_by_itself(name: str, base: Value, source: Value, target: Value, outcome: str) -> None:
+def test_forced_key_never_conflicts_by_itself(name: str, base: Value, source: Value, target: Value, outcome: str) -> None:
     made = plan(base, source, target, MergeMode.FORCE)
     left = {} if source == target else {KEY: source}
 
@@ -99,13 +99,13 @@ def test_a_forced_key_never_conflicts_by_itself(name: str, base: Value, source: 
 
 
 @pytest.mark.parametrize(("name", "base", "source", "target", "outcome"), NORMAL, ids=[row[0] for row in NORMAL])
-def test_a_dropped_key_is_not_touched(name: str, base: Value, source: Value, target: Value, outcome: str) -> None:
+def test_dropped_key_is_not_touched(name: str, base: Value, source: Value, target: Value, outcome: str) -> None:
     made = plan(base, source, target, MergeMode.DROP)
 
     assert (made.copies, made.removals, made.conflicts) == ({}, (), ())
 
 
-def test_a_moved_content_is_no_twin_of_an_equal_one() -> None:
+def test_moved_content_is_no_twin_of_an_equal_one() -> None:
     old = ContentKey.of("old")
     changes = [ContentChange(old, V1, None), ContentChange(KEY, None, V1)]
     made = decide_keys(changes, {old: V1, KEY: OTHER_V1}, MergeOptions(), {})
@@ -113,7 +113,7 @@ def test_a_moved_content_is_no_twin_of_an_equal_one() -> None:
     assert [(str(one.kind), one.key) for one in made.conflicts] == [("KEY_EXISTS", KEY)]
 
 
-def test_a_look_at_a_merge_writes_nothing_not_even_a_lease(settings: Settings, clock: FakeClock) -> None:
+def test_look_at_a_merge_writes_nothing_not_even_a_lease(settings: Settings, clock: FakeClock) -> None:
     backend = MemoryBackend()
     with Store(backend, url="memory://", settings=settings, clock=clock) as store:
         realm = RealmKey(store.new_id())

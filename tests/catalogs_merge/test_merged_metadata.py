@@ -41,13 +41,13 @@ def parted(empty: Branching) -> Branching:
     return empty
 
 
-def test_a_merge_brings_the_metadata(parted: Branching) -> None:
+def test_merge_brings_the_metadata(parted: Branching) -> None:
     parted.merge()
 
     assert snapshots(parted, "main", "t") == 41
 
 
-def test_a_transplant_brings_the_metadata(parted: Branching) -> None:
+def test_transplant_brings_the_metadata(parted: Branching) -> None:
     other = put(parted, "dev", "t", 42)
     before = next(iter(parted.catalog.log("dev"))).parent
     assert before is not None
@@ -56,7 +56,7 @@ def test_a_transplant_brings_the_metadata(parted: Branching) -> None:
     assert snapshots(parted, "main", "t") == 42
 
 
-def test_a_moved_table_brings_its_metadata(parted: Branching) -> None:
+def test_moved_table_brings_its_metadata(parted: Branching) -> None:
     parted.rename("dev", "t", "u")
     parted.merge()
 
@@ -64,7 +64,7 @@ def test_a_moved_table_brings_its_metadata(parted: Branching) -> None:
     parted.check("main")
 
 
-def test_only_what_the_target_has_not_is_written(parted: Branching, rows: RealmStore) -> None:
+def test_metadata_is_written_only_where_the_target_lacks_it(parted: Branching, rows: RealmStore) -> None:
     def stored_rows() -> int:
         return sum(map(len, rows.scan_objects()))
 
@@ -74,7 +74,7 @@ def test_only_what_the_target_has_not_is_written(parted: Branching, rows: RealmS
     assert stored_rows() - before < 10  # not forty snapshots
 
 
-def test_a_resolved_content_brings_the_metadata_that_is_given(parted: Branching) -> None:
+def test_resolved_content_brings_the_metadata_that_is_given(parted: Branching) -> None:
     put(parted, "main", "t", 50)
     one = KeyMerge(expected=table("50"), resolved=table("60"), metadata=document(60))
     parted.merge(keys={"t": one})
@@ -82,7 +82,7 @@ def test_a_resolved_content_brings_the_metadata_that_is_given(parted: Branching)
     assert snapshots(parted, "main", "t") == 60
 
 
-def test_a_resolved_content_without_metadata_has_none(parted: Branching) -> None:
+def test_resolved_content_without_metadata_has_none(parted: Branching) -> None:
     put(parted, "main", "t", 50)
     parted.merge(keys={"t": KeyMerge(expected=table("50"), resolved=table("60"))})
 

@@ -23,7 +23,7 @@ def transplant_dev(lake: Branching) -> object:
 
 
 @pytest.mark.parametrize("act", [merge_dev, transplant_dev])
-def test_what_dev_did_is_on_main(lake: Branching, act: Callable[[Branching], object]) -> None:
+def test_merge_brings_dev_to_main(lake: Branching, act: Callable[[Branching], object]) -> None:
     lake.put("dev", "s.a=2", "n/")
     lake.put("dev", "n.x")
     lake.put("main", "y")

@@ -47,7 +47,7 @@ def test_each_commit_is_made_again_with_its_own_words(lake: Branching, transplan
     assert (newest.message, before.message) == ("s.a=2 x=2", "x")
 
 
-def test_a_transplanted_commit_keeps_its_authors_time(lake: Branching, transplant: Transplant) -> None:
+def test_transplanted_commit_keeps_its_authors_time(lake: Branching, transplant: Transplant) -> None:
     meta = CommitMeta(message="m", authors=("Ann",), signed_off_by=("Bob",), properties={"a": ("1", "2")})
     made = lake.catalog.commit("dev", [Put(key("x"), table())], meta=meta).commit_id
     assert made is not None
@@ -67,7 +67,7 @@ def test_one_commit_may_get_other_words(lake: Branching, transplant: Transplant)
     assert next(iter(lake.catalog.log("main"))).message == "mine"
 
 
-def test_what_is_not_said_otherwise_of_one_commit_stays(lake: Branching, transplant: Transplant) -> None:
+def test_properties_of_one_commit_stay_unless_told_otherwise(lake: Branching, transplant: Transplant) -> None:
     meta = CommitMeta(message="m", authors=("Ann",), signed_off_by=("Bob",), properties={"a": ("1",)})
     made = lake.catalog.commit("dev", [Put(key("x"), table())], meta=meta).commit_id
     assert made is not None
@@ -77,7 +77,7 @@ def test_what_is_not_said_otherwise_of_one_commit_stays(lake: Branching, transpl
     assert (told.message, told.authors, told.signed_off_by, told.properties) == ("mine", ("Ann",), ("Bob",), {"a": ("1",)})
 
 
-def test_only_what_was_picked_comes(lake: Branching, transplant: Transplant) -> None:
+def test_picked_commits_alone_come(lake: Branching, transplant: Transplant) -> None:
     lake.put("dev", "x")
     picked = lake.put("dev", "y")
     lake.put("dev", "z")
@@ -126,7 +126,7 @@ def test_keys_are_forced_and_dropped_in_every_commit(lake: Branching, transplant
     assert lake.words("main") == {"s/", "s.a=4", "s.b=3"}
 
 
-def test_a_dry_run_of_a_transplant_writes_nothing(lake: Branching, transplant: Transplant, rows: RealmStore) -> None:
+def test_dry_run_of_a_transplant_writes_nothing(lake: Branching, transplant: Transplant, rows: RealmStore) -> None:
     commits = [lake.put("dev", "x"), lake.rename("dev", "x", "y"), lake.delete("dev", "y")]
     stored = sum(map(len, rows.scan_objects()))
     seen = transplant(*commits, dry_run=True)
@@ -142,14 +142,14 @@ def test_commits_are_given_without_gaps_oldest_first(lake: Branching, transplant
             transplant(*wrong)
 
 
-def test_a_transplant_needs_commits_and_not_too_many(transplant: Transplant) -> None:
+def test_transplant_needs_commits_and_not_too_many(transplant: Transplant) -> None:
     with pytest.raises(RefusedError, match="at least one"):
         transplant()
     with pytest.raises(RefusedError, match="1000 can be at once"):
         transplant(*[ObjectId(1)] * (TRANSPLANTED_LIMIT + 1))
 
 
-def test_what_goes_only_with_merges_is_refused(lake: Branching, transplant: Transplant) -> None:
+def test_merge_options_are_refused_for_transplants(lake: Branching, transplant: Transplant) -> None:
     one, two = lake.put("dev", "x"), lake.put("dev", "y")
     with pytest.raises(RefusedError, match="no base"):
         transplant(one, base=one)
@@ -168,7 +168,7 @@ def test_commits_of_another_branch_are_missing_there(lake: Branching, transplant
         transplant(ObjectId(99))
 
 
-def test_a_first_commit_can_be_transplanted(empty: Branching) -> None:
+def test_first_commit_can_be_transplanted(empty: Branching) -> None:
     empty.catalog.create_branch("other")
     commits = [empty.put("main", "s/"), empty.put("main", "s.a")]
     empty.catalog.transplant("main", commits, "other")
@@ -191,7 +191,7 @@ def test_many_commits_become_the_head_in_one_move(lake: Branching, transplant: T
     )
 
 
-def test_a_commit_on_a_transplanted_one_goes_on(lake: Branching, transplant: Transplant) -> None:
+def test_commit_on_a_transplanted_one_goes_on(lake: Branching, transplant: Transplant) -> None:
     transplant(lake.put("dev", "x"), lake.put("dev", "x=2"))
     lake.catalog.commit("main", [Delete(key("x"))])
 

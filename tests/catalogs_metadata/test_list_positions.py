@@ -38,7 +38,7 @@ def test_positions_ascend_through_all_versions(versions: list[list[bytes]]) -> N
 
 
 @given(st.lists(st.integers(0, 30), unique=True), st.lists(st.integers(0, 30), unique=True))
-def test_of_elements_that_stand_once_as_many_stay_as_can(before: list[int], after: list[int]) -> None:
+def test_unique_elements_stay_as_many_as_can(before: list[int], after: list[int]) -> None:
     one, other = [[b"%d" % number for number in numbers] for numbers in (before, after)]
 
     assert stays(one, other) >= longest_common(one, other)
@@ -56,7 +56,7 @@ def test_of_elements_that_stand_once_as_many_stay_as_can(before: list[int], afte
     (b"habcdefg", 7),
     (b"", 0),
 ])  # fmt: skip
-def test_what_stays_keeps_its_position(after: bytes, staying: int) -> None:
+def test_element_that_stays_keeps_its_position(after: bytes, staying: int) -> None:
     assert stays([bytes([one]) for one in b"abcdefgh"], [bytes([one]) for one in after]) == staying
 
 
@@ -64,9 +64,9 @@ def test_duplicates_keep_their_places_in_turn() -> None:
     assert stays([b"a", b"a", b"b", b"a"], [b"a", b"b", b"a", b"a"]) == 3
 
 
-def test_where_there_is_no_room_all_are_placed_anew() -> None:
+def test_elements_without_room_are_all_placed_anew() -> None:
     assert place_elements([5, 6], [b"a", b"b"], [b"a", b"x", b"b"]) == place_elements([], [], [b"a", b"x", b"b"])
 
 
-def test_what_comes_before_the_first_possible_position_is_placed_anew() -> None:
+def test_element_before_the_first_position_is_placed_anew() -> None:
     assert place_elements([0], [b"a"], [b"x", b"a"]) == place_elements([], [], [b"x", b"a"])

@@ -24,7 +24,7 @@ large = st.dictionaries(st.text(max_size=3) | st.just("m" * 300), st.just("x" * 
 documents = st.dictionaries(names, lists | scalars | large, max_size=5)
 
 
-def test_a_document_comes_back_with_equal_values(shelf: Shelf, make_document: MakeDocument) -> None:
+def test_document_comes_back_with_equal_values(shelf: Shelf, make_document: MakeDocument) -> None:
     stored = shelf.store(make_document(0, 60))
 
     assert shelf.read(stored) == make_document(0, 60)
@@ -49,7 +49,7 @@ def test_every_version_comes_back_whatever_came_before(make_shelf: Callable[[], 
 
 @given(documents, names)
 @settings(max_examples=40)
-def test_a_field_is_read_alone_as_it_is_with_all_others(
+def test_field_is_read_alone_as_it_is_with_all_others(
     make_shelf: Callable[[], Shelf], document: dict[str, Any], name: str
 ) -> None:
     shelf = make_shelf()
@@ -75,7 +75,7 @@ def test_numbers_come_back_as_they_were_written(shelf: Shelf) -> None:
 
 
 @pytest.mark.parametrize("expires", [False, True], ids=["growing", "expiring"])
-def test_the_next_version_of_a_long_table_writes_little(
+def test_next_version_of_a_long_table_writes_little(
     make_shelf: Callable[[], Shelf], make_document: MakeDocument, expires: bool
 ) -> None:
     shelf, versions = make_shelf(), 25
@@ -87,7 +87,7 @@ def test_the_next_version_of_a_long_table_writes_little(
     assert (shelf.stored_bytes() - before) / versions < 16 * 1024
 
 
-def test_a_large_piece_is_written_once(shelf: Shelf, make_document: MakeDocument) -> None:
+def test_large_piece_is_written_once(shelf: Shelf, make_document: MakeDocument) -> None:
     for end in range(1, 6):
         shelf.store(make_document(0, end))
 
@@ -101,7 +101,7 @@ def test_equal_large_pieces_of_a_document_are_one(shelf: Shelf, make_document: M
     assert shelf.count("iceberg-piece") == 1
 
 
-def test_the_same_document_again_writes_no_pieces(shelf: Shelf, make_document: MakeDocument) -> None:
+def test_same_document_again_writes_no_pieces(shelf: Shelf, make_document: MakeDocument) -> None:
     shelf.store(make_document(0, 1500))
     stripes = shelf.count("stripe")
     shelf.store(make_document(0, 1500))
@@ -124,7 +124,7 @@ def test_metadata_leads_to_all_its_pieces(shelf: Shelf, make_document: MakeDocum
     assert {types[one] for one in met} == {"iceberg-metadata", "iceberg-piece", "stripe"}
 
 
-def test_a_piece_that_is_gone_is_named(shelf: Shelf, make_document: MakeDocument) -> None:
+def test_piece_that_is_gone_is_named(shelf: Shelf, make_document: MakeDocument) -> None:
     stored = shelf.store(make_document(0, 1))
     [piece] = shelf.rows.read_object(stored, IcebergMetadata).points_to()
     shelf.rows.delete_unchanged([key for batch in shelf.rows.scan_objects() for key in batch if key.id == piece])

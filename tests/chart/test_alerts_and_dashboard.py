@@ -96,7 +96,7 @@ def test_every_alert_says_what_is_wrong_and_what_to_do(rules: list[dict[str, Any
         assert rule["annotations"]["runbook_url"].endswith(f"#{rule['alert'].lower()}")
 
 
-def test_what_an_alert_fills_in_is_a_label_that_its_expression_keeps(rules: list[dict[str, Any]]) -> None:
+def test_alert_fills_in_labels_that_its_expression_keeps(rules: list[dict[str, Any]]) -> None:
     for rule in rules:
         told = " ".join(rule["annotations"].values())
         kept = {label for found in re.findall(r"\bby \(([^)]*)\)", rule["expr"]) for label in re.split(r",\s*", found)}
@@ -104,7 +104,7 @@ def test_what_an_alert_fills_in_is_a_label_that_its_expression_keeps(rules: list
         assert set(re.findall(r"\$labels\.(\w+)", told)) <= kept, rule["alert"]
 
 
-def test_the_alerts_cover_what_goes_wrong(rules: list[dict[str, Any]]) -> None:
+def test_alerts_cover_what_goes_wrong(rules: list[dict[str, Any]]) -> None:
     asked = {name for rule in rules for name, _ in read_series(rule["expr"])}
 
     assert {
@@ -123,7 +123,7 @@ def test_the_alerts_cover_what_goes_wrong(rules: list[dict[str, Any]]) -> None:
     } <= asked
 
 
-def test_every_outcome_that_an_alert_counts_is_one_of_the_operators(rules: list[dict[str, Any]]) -> None:
+def test_outcomes_that_alerts_count_are_the_operators(rules: list[dict[str, Any]]) -> None:
     outcomes = {labels["outcome"] for rule in rules for _, labels in read_series(rule["expr"]) if "outcome" in labels}
 
     assert outcomes == {"error"}
@@ -143,7 +143,7 @@ def test_every_metric_is_in_an_alert_or_on_the_dashboard(panels: list[dict[str, 
     assert [metric.name for metric in CATALOGUE if metric.name not in shown] == []
 
 
-def test_the_dashboard_lets_the_release_be_chosen(rendered: Rendered, panels: list[dict[str, Any]]) -> None:
+def test_dashboard_lets_the_release_be_chosen(rendered: Rendered, panels: list[dict[str, Any]]) -> None:
     board = json.loads(rendered.one("ConfigMap", "-dashboard")["data"]["headwater.json"])
 
     assert [variable["name"] for variable in board["templating"]["list"]] == ["datasource", "namespace", "job"]
@@ -165,19 +165,19 @@ def test_panels_do_not_lie_on_each_other(panels: list[dict[str, Any]]) -> None:
     assert len({panel["id"] for panel in panels}) == len(panels)
 
 
-def test_a_dashboard_without_prometheus_kinds_is_still_made() -> None:
+def test_dashboard_without_prometheus_kinds_is_still_made() -> None:
     assert render("ha", monitoring=False).of("ConfigMap")[-1]
 
 
 @pytest.mark.parametrize("kind", ["ServiceMonitor", "PrometheusRule"])
-def test_what_prometheus_reads_is_there_where_the_cluster_knows_it_or_it_is_forced(kind: str) -> None:
+def test_prometheus_resources_are_there_where_known_or_forced(kind: str) -> None:
     assert len(render("ha", monitoring=True).of(kind)) == 1
     assert render("ha", monitoring=False).of(kind) == []
     assert len(render("everything", monitoring=False).of(kind)) == 1
     assert render("default", monitoring=True).of(kind) == []
 
 
-def test_the_scraped_port_is_that_of_the_operators_service() -> None:
+def test_scraped_port_is_that_of_the_operators_service() -> None:
     rendered = render("ha")
     service, monitor = rendered.one("Service", "-operator-metrics"), rendered.one("ServiceMonitor")
 
@@ -186,14 +186,14 @@ def test_the_scraped_port_is_that_of_the_operators_service() -> None:
     assert service["spec"]["ports"][0]["targetPort"] in [port["name"] for port in rendered.pod("-operator").container["ports"]]
 
 
-def test_the_file_of_alerts_is_rendered_whole(rules: list[dict[str, Any]]) -> None:
+def test_file_of_alerts_is_rendered_whole(rules: list[dict[str, Any]]) -> None:
     alerts = yaml.safe_load((CHART / "files" / "alerts.yaml").read_text(encoding="utf-8"))["alerts"]
 
     assert [rule["alert"] for rule in rules] == [alert["alert"] for alert in alerts]
     assert [rule["alert"] for rule in rules if "SERIES" in rule["expr"]] == []
 
 
-def test_the_health_check_for_argo_cd_is_there_for_both_kinds_when_asked_for() -> None:
+def test_argocd_health_check_is_there_for_both_kinds_when_asked() -> None:
     script = (CHART / "files" / "argocd-health.lua").read_text(encoding="utf-8")
     names = {f"resource.customizations.health.headwater.dev_{kind}" for kind in ("Realm", "Catalog")}
 

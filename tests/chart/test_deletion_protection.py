@@ -29,7 +29,7 @@ def ask(policies: Policies, operation: str, kind: str, spec: dict[str, Any] | No
 
 
 @pytest.mark.parametrize("kind", ["Realm", "Catalog"])
-def test_what_is_protected_is_not_deleted(policies: Policies, kind: str) -> None:
+def test_protected_resource_is_not_deleted(policies: Policies, kind: str) -> None:
     denial = ask(policies, "DELETE", kind, {"deletionProtection": True})
 
     assert denial is not None
@@ -39,13 +39,13 @@ def test_what_is_protected_is_not_deleted(policies: Policies, kind: str) -> None
 
 @pytest.mark.parametrize("kind", ["Realm", "Catalog"])
 @pytest.mark.parametrize("spec", SPECS)
-def test_what_is_not_protected_is_deleted(policies: Policies, kind: str, spec: dict[str, Any] | None) -> None:
+def test_unprotected_resource_is_deleted(policies: Policies, kind: str, spec: dict[str, Any] | None) -> None:
     assert ask(policies, "DELETE", kind, spec) is None
 
 
 @pytest.mark.parametrize("operation", ["CREATE", "UPDATE"])
 @pytest.mark.parametrize("subresource", ["", "status"])
-def test_what_is_protected_can_be_changed(policies: Policies, operation: str, subresource: str) -> None:
+def test_protected_resource_can_be_changed(policies: Policies, operation: str, subresource: str) -> None:
     """Also while it is being deleted: finalizers are taken off by an update."""
     assert ask(policies, operation, "Realm", {"deletionProtection": True}, subresource) is None
 
@@ -56,7 +56,7 @@ def test_other_kinds_are_left_alone(policies: Policies) -> None:
     assert policies.check("DELETE", resource, None, {"kind": "Secret", "spec": {"deletionProtection": True}}) is None
 
 
-def test_a_release_for_some_namespaces_protects_in_these_only() -> None:
+def test_release_for_some_namespaces_protects_in_these_only() -> None:
     everywhere = render().one("ValidatingAdmissionPolicyBinding")["spec"]
     some = render("default", "watch.namespaces={a,b}").one("ValidatingAdmissionPolicyBinding")["spec"]
 
@@ -66,7 +66,7 @@ def test_a_release_for_some_namespaces_protects_in_these_only() -> None:
     ]
 
 
-def test_the_policy_can_be_left_out() -> None:
+def test_policy_can_be_left_out() -> None:
     rendered = render("default", "deletionProtection.enabled=false")
 
     assert rendered.of("ValidatingAdmissionPolicy") == rendered.of("ValidatingAdmissionPolicyBinding") == []

@@ -147,18 +147,18 @@ def requests_of(cluster: Cluster, namespace: str) -> set[Permission]:
     }
 
 
-def test_a_job_is_done_by_executors_in_pods(done: Done) -> None:
+def test_job_is_done_by_executors_in_pods(done: Done) -> None:
     assert done.printed.split() == ["sum", "9900"]
 
 
-def test_the_driver_asks_only_for_what_its_role_grants(done: Done, rendered: Rendered) -> None:
+def test_driver_asks_only_for_what_its_role_grants(done: Done, rendered: Rendered) -> None:
     (allowed,) = granted(rendered, rendered.pod("-worker").spec["serviceAccountName"]).values()
     unseen = {Permission("", "pods", "watch"), Permission("", "pods", "delete")}  # by WebSocket; when an executor fails
 
     assert done.requests | unseen == allowed
 
 
-def test_an_executors_pod_is_as_restricted_as_all_others(done: Done) -> None:
+def test_executors_pod_is_as_restricted_as_all_others(done: Done) -> None:
     for pod in done.pods:
         kubernetes_validate.validate(pod, KUBERNETES[-1], strict=True)
         spec, context = pod["spec"], pod["spec"]["containers"][0]["securityContext"]

@@ -51,7 +51,7 @@ def test_hadolint_finds_nothing() -> None:
     assert (linted.returncode, linted.stdout) == (0, "")
 
 
-def test_the_base_is_pinned_to_a_version(stages: dict[str, list[dict[str, Any]]]) -> None:
+def test_base_is_pinned_to_a_version(stages: dict[str, list[dict[str, Any]]]) -> None:
     bases = {image for stage in stages if stage for image in said(stages, stage, "FROM")}
 
     assert said(stages, "", "ARG") == ["BASE=python:3.11.14-slim-bookworm"]
@@ -59,19 +59,19 @@ def test_the_base_is_pinned_to_a_version(stages: dict[str, list[dict[str, Any]]]
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_an_image_runs_as_a_user_without_rights(stages: dict[str, list[dict[str, Any]]], target: str) -> None:
+def test_image_runs_as_a_user_without_rights(stages: dict[str, list[dict[str, Any]]], target: str) -> None:
     assert said(stages, target, "USER") == [USER]
     assert stages[target][-1]["instruction"] in ("ENTRYPOINT", "CMD")
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_an_image_takes_nothing_of_its_build_but_the_environment(stages: dict[str, list[dict[str, Any]]], target: str) -> None:
+def test_image_takes_nothing_of_its_build_but_the_environment(stages: dict[str, list[dict[str, Any]]], target: str) -> None:
     copied = [one for one in said(stages, target, "COPY") if one.startswith("--from")]
 
     assert copied == [f"--from={TARGETS[target]} /opt/headwater /opt/headwater"]
 
 
-def test_the_version_is_that_of_the_package(stages: dict[str, list[dict[str, Any]]]) -> None:
+def test_version_is_that_of_the_package(stages: dict[str, list[dict[str, Any]]]) -> None:
     assert f"VERSION={VERSION}" in said(stages, "base", "ARG")
 
 
@@ -90,7 +90,7 @@ def test_every_image_can_open_every_store(stages: dict[str, list[dict[str, Any]]
     assert {"postgresql", "mongodb"} <= set(installed.split(","))
 
 
-def test_the_builder_gets_what_it_copies_and_no_more(stages: dict[str, list[dict[str, Any]]]) -> None:
+def test_builder_gets_what_it_copies_and_no_more(stages: dict[str, list[dict[str, Any]]]) -> None:
     lines = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
     sent = {line[1:] for line in lines if line.startswith("!")}
     copied = [
@@ -169,7 +169,7 @@ def plain(name: str) -> str:
 
 @pytest.mark.long
 @pytest.mark.timeout(900)
-def test_the_operators_image_has_what_its_extra_says(stages: dict[str, list[dict[str, Any]]], wheels: Path) -> None:
+def test_operators_image_has_what_its_extra_says(stages: dict[str, list[dict[str, Any]]], wheels: Path) -> None:
     built = build(stages, "operator", wheels)
 
     assert {"kopf", "kubernetes", "aiohttp", "prometheus-client"} | DRIVERS <= set(built.packages)
@@ -181,7 +181,7 @@ def test_the_operators_image_has_what_its_extra_says(stages: dict[str, list[dict
 
 @pytest.mark.long
 @pytest.mark.timeout(900)
-def test_the_workers_image_has_what_its_extras_say(stages: dict[str, list[dict[str, Any]]], wheels: Path) -> None:
+def test_workers_image_has_what_its_extras_say(stages: dict[str, list[dict[str, Any]]], wheels: Path) -> None:
     built = build(stages, "worker", wheels)
 
     assert {"celery", "redis", "pyspark"} | LAKE | DRIVERS <= set(built.packages)

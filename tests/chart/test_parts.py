@@ -21,7 +21,7 @@ def spark_conf(rendered: Rendered) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(("component", "setting"), [("operator", "operator.replicas"), ("worker", "worker.replicas")])
-def test_a_disruption_budget_is_there_when_there_is_more_than_one_pod(component: str, setting: str) -> None:
+def test_disruption_budget_is_there_for_more_than_one_pod(component: str, setting: str) -> None:
     def budgets(*settings: str) -> list[str]:
         found = [one["metadata"]["name"] for one in render("default", *settings).of("PodDisruptionBudget")]
         return [name for name in found if name.endswith(component)]
@@ -39,7 +39,7 @@ def test_scaled_workers_have_a_disruption_budget_and_no_fixed_number() -> None:
     assert render().one("Deployment", "-worker")["spec"]["replicas"] == 1
 
 
-def test_a_horizontal_autoscaler_follows_the_tasks() -> None:
+def test_horizontal_autoscaler_follows_the_tasks() -> None:
     scaler = render("hpa").one("HorizontalPodAutoscaler")["spec"]
 
     assert scaler["scaleTargetRef"]["name"] == render("hpa").one("Deployment", "-worker")["metadata"]["name"]
@@ -62,7 +62,7 @@ def test_keda_follows_the_tasks() -> None:
     assert "HorizontalPodAutoscaler" not in kinds_of(render("everything"))
 
 
-def test_nothing_optional_is_there_by_itself() -> None:
+def test_optional_parts_are_not_there_by_themselves() -> None:
     optional = {
         "HorizontalPodAutoscaler",
         "ScaledObject",
@@ -76,7 +76,7 @@ def test_nothing_optional_is_there_by_itself() -> None:
     assert len(render().of("Deployment")) == 2
 
 
-def test_the_operator_rolls_while_the_lease_decides_and_else_is_stopped_first() -> None:
+def test_operator_rolls_with_a_lease_and_else_stops_first() -> None:
     def strategy(values: str) -> str:
         found: str = render(values).one("Deployment", "-operator")["spec"]["strategy"]["type"]
         return found
@@ -85,7 +85,7 @@ def test_the_operator_rolls_while_the_lease_decides_and_else_is_stopped_first() 
     assert strategy("minimal") == "Recreate"
 
 
-def test_a_change_of_settings_starts_pods_anew() -> None:
+def test_change_of_settings_starts_pods_anew() -> None:
     def sums(*settings: str) -> set[str]:
         pods = [pod for pod in render("default", *settings).pods() if pod.lasts]
         return {pod.metadata["annotations"]["checksum/settings"] for pod in pods}
@@ -107,14 +107,14 @@ def test_workers_are_told_their_broker(values: str, broker: Any) -> None:
     assert render(values).pod("-worker").environment.get("HEADWATER_BROKER") == broker
 
 
-def test_the_bundled_redis_never_evicts() -> None:
+def test_bundled_redis_never_evicts() -> None:
     command = render("everything").pod("-redis").container["command"]
 
     assert command[command.index("--maxmemory-policy") + 1] == "noeviction"
     assert [pod for pod in render().pods() if pod.name.endswith("redis")] == []
 
 
-def test_pods_with_a_database_on_a_volume_stay_on_one_node() -> None:
+def test_pods_with_a_database_volume_stay_on_one_node() -> None:
     pods = [pod for pod in render("sqlite").pods() if any(volume["name"] == "store" for volume in pod.spec["volumes"])]
 
     assert len(pods) == 3
@@ -125,7 +125,7 @@ def test_pods_with_a_database_on_a_volume_stay_on_one_node() -> None:
         assert {mount["mountPath"] for mount in pod.container["volumeMounts"]} >= {"/var/lib/headwater"}
 
 
-def test_a_users_affinity_is_kept_beside_ours() -> None:
+def test_users_affinity_is_kept_beside_ours() -> None:
     terms = render("sqlite").pod("-worker").spec["affinity"]["podAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
 
     assert [term["topologyKey"] for term in terms] == ["topology.kubernetes.io/zone", "kubernetes.io/hostname"]
@@ -141,7 +141,7 @@ def test_several_pods_are_spread_over_nodes() -> None:
     assert "topologySpreadConstraints" not in render().pod("-operator").spec
 
 
-def test_what_is_said_of_a_pod_is_passed_on() -> None:
+def test_settings_of_a_pod_are_passed_on() -> None:
     pod = render("everything").pod("-operator")
 
     assert pod.metadata["labels"]["example.com/tier"] == "control"
@@ -170,7 +170,7 @@ def test_workers_are_told_where_spark_runs(values: str, master: str) -> None:
     assert render(values).pod("-worker").environment["HEADWATER_SPARK_MASTER"] == master
 
 
-def test_without_spark_nothing_of_it_is_there() -> None:
+def test_spark_leaves_nothing_where_it_is_off() -> None:
     rendered = render("default", "spark.mode=off")
 
     assert rendered.pod("-worker").environment["HEADWATER_SPARK_MASTER"] == "off"
@@ -196,7 +196,7 @@ def test_executors_are_told_by_the_driver_and_have_no_rights() -> None:
     assert {"secretRef": {"name": "warehouse"}} in executor.container["envFrom"]
 
 
-def test_the_drivers_configuration_is_where_it_looks() -> None:
+def test_drivers_configuration_is_where_it_looks() -> None:
     rendered = render("everything")
     worker = rendered.pod("-worker")
     (mount,) = [mount for mount in worker.container["volumeMounts"] if mount["name"] == "spark"]
@@ -217,7 +217,7 @@ def selected(pods: list[Pod], selector: dict[str, Any]) -> set[str]:
     return {pod.metadata["labels"]["app.kubernetes.io/component"] for pod in pods if fits(pod.metadata["labels"])}
 
 
-def test_nothing_may_be_reached_that_no_policy_names() -> None:
+def test_network_policies_name_all_that_may_be_reached() -> None:
     rendered = render("everything")
     pods = list(rendered.pods())
     default = rendered.one("NetworkPolicy", "-default")["spec"]
@@ -245,7 +245,7 @@ def test_policies_allow_what_each_component_needs() -> None:
     assert policies["operator"]["ingress"][0]["ports"] == [{"port": 8080, "protocol": "TCP"}]
 
 
-def test_an_empty_list_of_peers_means_any_and_none_is_written() -> None:
+def test_empty_list_of_peers_means_any_and_none_is_written() -> None:
     operator = render("ha").one("NetworkPolicy", "-operator")["spec"]
 
     assert "from" not in operator["ingress"][0]
@@ -253,7 +253,7 @@ def test_an_empty_list_of_peers_means_any_and_none_is_written() -> None:
 
 
 @pytest.mark.parametrize("values", VALUE_SETS)
-def test_the_probe_of_a_worker_looks_at_the_file_that_it_writes(values: str) -> None:
+def test_probe_of_a_worker_looks_at_its_file(values: str) -> None:
     workers = [pod for pod in render(values).pods() if pod.name.endswith("-worker")]
     for pod in workers:
         (written,) = [one.partition("=")[2] for one in pod.container["args"] if one.startswith("--alive-file")]
@@ -282,11 +282,11 @@ def test_every_switch_that_brings_a_hook_takes_it_away() -> None:
     assert [one for one in documents if "helm.sh/hook" in one["metadata"].get("annotations", {})] == []
 
 
-def test_a_worker_has_long_enough_to_hand_its_tasks_back() -> None:
+def test_worker_has_long_enough_to_hand_its_tasks_back() -> None:
     assert render().pod("-worker").spec["terminationGracePeriodSeconds"] >= 60
 
 
-def test_the_executors_template_is_a_pod() -> None:
+def test_executors_template_is_a_pod() -> None:
     import kubernetes_validate
 
     template = yaml.safe_load(render("everything").one("ConfigMap", "-spark")["data"]["executor.yaml"])

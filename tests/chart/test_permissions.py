@@ -55,11 +55,11 @@ def operators(rendered: Rendered) -> dict[str, set[Permission]]:
     return granted(rendered, rendered.pod("-operator").spec["serviceAccountName"])
 
 
-def test_the_operator_may_do_everywhere_what_it_asks_for_and_nothing_else() -> None:
+def test_operator_may_do_just_what_it_asks_for() -> None:
     assert operators(render()) == {"": set(PERMISSIONS), NAMESPACE: set(LEASE_PERMISSIONS)}
 
 
-def test_an_operator_of_some_namespaces_may_nothing_beyond_them() -> None:
+def test_operator_of_some_namespaces_may_nothing_beyond_them() -> None:
     assert operators(render("namespaced")) == {
         "team-a": set(PERMISSIONS),
         "team-b": set(PERMISSIONS),
@@ -68,11 +68,11 @@ def test_an_operator_of_some_namespaces_may_nothing_beyond_them() -> None:
     assert render("namespaced").of("ClusterRole") == render("namespaced").of("ClusterRoleBinding") == []
 
 
-def test_an_operator_without_a_lease_may_not_touch_leases() -> None:
+def test_operator_without_a_lease_may_not_touch_leases() -> None:
     assert operators(render("minimal")) == {"": set(PERMISSIONS)}
 
 
-def test_only_the_operators_own_lease_may_be_changed() -> None:
+def test_lease_that_may_be_changed_is_the_operators_own() -> None:
     rules = render().one("Role", "-operator-lease")["rules"]
 
     assert [rule.get("resourceNames") for rule in rules if set(rule["verbs"]) == {"create"}] == [None]
@@ -132,7 +132,7 @@ def test_roles_can_be_left_to_others() -> None:
         ("admin", {"get", "list", "watch", "create", "delete", "patch", "update", "deletecollection"}),
     ],
 )
-def test_people_may_do_with_realms_and_catalogs_what_they_may_with_all_else(role: str, verbs: set[str]) -> None:
+def test_people_have_the_same_rights_on_our_kinds(role: str, verbs: set[str]) -> None:
     label = f"rbac.authorization.k8s.io/aggregate-to-{role}"
     ours = [one for one in render().of("ClusterRole") if one["metadata"]["labels"].get(label) == "true"]
 

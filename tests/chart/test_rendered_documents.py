@@ -28,7 +28,7 @@ OF_CLUSTER = {
 }
 
 
-def test_the_sets_of_values_are_those_that_the_readme_tells() -> None:
+def test_sets_of_values_are_those_that_the_readme_tells() -> None:
     told = re.findall(r"\(ci/(\w+)-values\.yaml\)", (CHART / "README.md").read_text(encoding="utf-8"))
 
     assert sorted(told) == list(VALUE_SETS)
@@ -52,7 +52,7 @@ def test_kubernetes_knows_every_field(values: str, kubernetes: str) -> None:
         kubernetes_validate.validate(document, kubernetes, strict=True)
 
 
-def test_an_older_kubernetes_is_refused() -> None:
+def test_older_kubernetes_is_refused() -> None:
     done = helm("template", RELEASE, str(CHART), "--kube-version", "1.29", "--set", "store.existingSecret=a")
 
     assert "incompatible with Kubernetes v1.29" in done.stderr
@@ -88,7 +88,7 @@ def test_every_document_says_whose_it_is(values: str) -> None:
 
 
 @every_set
-def test_what_selects_pods_selects_those_of_one_component(values: str) -> None:
+def test_selectors_of_pods_select_those_of_one_component(values: str) -> None:
     rendered = render(values)
     pods = {pod.name: pod.metadata["labels"] for pod in rendered.pods()}
     deployments = {one["metadata"]["name"]: one["spec"]["selector"]["matchLabels"] for one in rendered.of("Deployment")}
@@ -120,7 +120,7 @@ def test_long_names_are_cut_to_what_kubernetes_takes() -> None:
     assert max(len(document["metadata"]["name"]) for document in rendered.documents if document["kind"] not in OF_CLUSTER) <= 63
 
 
-def test_the_chart_has_the_version_of_the_package() -> None:
+def test_chart_has_the_version_of_the_package() -> None:
     chart = yaml.safe_load((CHART / "Chart.yaml").read_text(encoding="utf-8"))
     package = re.search(r'^version = "(.*)"$', (ROOT / "pyproject.toml").read_text(encoding="utf-8"), re.MULTILINE)
 
@@ -128,7 +128,7 @@ def test_the_chart_has_the_version_of_the_package() -> None:
     assert (chart["version"], chart["appVersion"]) == (package[1], package[1])
 
 
-def test_the_chart_has_the_definitions_of_the_project() -> None:
+def test_chart_has_the_definitions_of_the_project() -> None:
     ours = {file.name: file.read_text(encoding="utf-8") for file in (ROOT / "crds").glob("*.yaml")}
     charts = {file.name: file.read_text(encoding="utf-8") for file in (CHART / "files" / "crds").glob("*.yaml")}
 
@@ -136,7 +136,7 @@ def test_the_chart_has_the_definitions_of_the_project() -> None:
     assert len(ours) == 2
 
 
-def test_the_definitions_are_rendered_as_they_are() -> None:
+def test_definitions_are_rendered_as_they_are() -> None:
     ours = [yaml.safe_load(file.read_text(encoding="utf-8")) for file in sorted((ROOT / "crds").glob("*.yaml"))]
     rendered = render().of("CustomResourceDefinition")
 
@@ -145,18 +145,18 @@ def test_the_definitions_are_rendered_as_they_are() -> None:
 
 
 @pytest.mark.parametrize(("setting", "kept"), [("crds.keep=true", "keep"), ("crds.keep=false", None)])
-def test_the_definitions_stay_unless_that_is_not_wanted(setting: str, kept: str | None) -> None:
+def test_definitions_stay_unless_that_is_not_wanted(setting: str, kept: str | None) -> None:
     definitions = render("default", setting).of("CustomResourceDefinition")
 
     assert {crd["metadata"].get("annotations", {}).get("helm.sh/resource-policy") for crd in definitions} == {kept}
 
 
-def test_the_definitions_can_be_left_to_others() -> None:
+def test_definitions_can_be_left_to_others() -> None:
     assert render("default", "crds.enabled=false").of("CustomResourceDefinition") == []
 
 
 @every_set
-def test_the_notes_tell_commands_with_names_that_are_there(values: str) -> None:
+def test_notes_tell_commands_with_names_that_are_there(values: str) -> None:
     rendered, notes = render(values), render_notes(values)
     deployments = re.findall(r"-n (\S+) rollout status deployment/(\S+)", notes)
     namespace = "team-a" if values == "namespaced" else NAMESPACE
@@ -168,7 +168,7 @@ def test_the_notes_tell_commands_with_names_that_are_there(values: str) -> None:
     assert ("There are no workers" in notes) == (values == "minimal")
 
 
-def test_the_realm_in_the_notes_is_one() -> None:
+def test_realm_in_the_notes_is_one() -> None:
     example: dict[str, Any] = yaml.safe_load(re.findall(r"<<EOF\n(.*?)EOF", render_notes(), re.DOTALL)[0])
     kind = CompiledKind(dict(render().one("CustomResourceDefinition", "realms.headwater.dev")), "v1alpha1")
 
@@ -202,5 +202,5 @@ def test_the_realm_in_the_notes_is_one() -> None:
         (("crds.keep=false", "watch.namespaces={a}"), "would delete the Realms and Catalogs of all namespaces"),
     ],
 )
-def test_what_cannot_work_is_refused_with_a_sentence(settings: tuple[str, ...], said: str) -> None:
+def test_values_that_cannot_work_are_refused_with_a_sentence(settings: tuple[str, ...], said: str) -> None:
     assert said in refusal(*settings)

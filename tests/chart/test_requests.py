@@ -131,7 +131,7 @@ def test_every_right_is_used_and_every_request_is_granted(cluster: Cluster, life
     assert asked(cluster, life.watched.name) == set(PERMISSIONS)
 
 
-def test_beside_its_lease_the_operator_asks_for_nothing_in_its_own_namespace(cluster: Cluster, life: Life) -> None:
+def test_operator_asks_in_its_namespace_for_its_lease_alone(cluster: Cluster, life: Life) -> None:
     assert asked(cluster, life.home.name) == set(LEASE_PERMISSIONS)
 
 
@@ -139,7 +139,7 @@ def test_no_request_goes_beyond_the_namespaces(cluster: Cluster, life: Life) -> 
     assert asked(cluster, "") <= {Permission("authorization.k8s.io", "selfsubjectaccessreviews", "create")}
 
 
-def test_the_charts_hooks_run_with_the_same_rights(cluster: Cluster, life: Life) -> None:
+def test_charts_hooks_run_with_the_same_rights(cluster: Cluster, life: Life) -> None:
     before = {namespace: asked(cluster, namespace) for namespace in (life.home.name, life.watched.name)}
     checked, left = life.run(*render().pod("-check").container["args"]), life.run(*render().pod("-guard").container["args"])
 

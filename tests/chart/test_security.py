@@ -17,7 +17,7 @@ def pods(request: pytest.FixtureRequest) -> list[Pod]:
     return found
 
 
-def test_a_pod_is_restricted(pods: list[Pod]) -> None:
+def test_pod_is_restricted(pods: list[Pod]) -> None:
     for pod in pods:
         context = pod.spec["securityContext"]
 
@@ -28,7 +28,7 @@ def test_a_pod_is_restricted(pods: list[Pod]) -> None:
         assert {key for volume in pod.spec["volumes"] for key in volume} - {"name"} <= VOLUMES
 
 
-def test_a_container_is_restricted(pods: list[Pod]) -> None:
+def test_container_is_restricted(pods: list[Pod]) -> None:
     for pod in pods:
         for container in pod.containers:
             context = container["securityContext"]
@@ -41,7 +41,7 @@ def test_a_container_is_restricted(pods: list[Pod]) -> None:
             assert [port for port in container.get("ports", []) if "hostPort" in port] == []
 
 
-def test_a_container_can_write_to_tmp_and_nowhere_else_by_itself(pods: list[Pod]) -> None:
+def test_container_can_write_to_tmp_and_nowhere_else_by_itself(pods: list[Pod]) -> None:
     for pod in pods:
         empty = {volume["name"] for volume in pod.spec["volumes"] if "emptyDir" in volume}
         mounts = {mount["mountPath"]: mount["name"] for mount in pod.container["volumeMounts"]}
@@ -50,7 +50,7 @@ def test_a_container_can_write_to_tmp_and_nowhere_else_by_itself(pods: list[Pod]
         assert all(volume["emptyDir"]["sizeLimit"] for volume in pod.spec["volumes"] if "emptyDir" in volume)
 
 
-def test_a_pods_account_is_its_own_and_its_token_is_there_only_where_it_is_used(pods: list[Pod]) -> None:
+def test_pod_account_is_its_own_with_a_token_where_used(pods: list[Pod]) -> None:
     for pod in pods:
         component = pod.metadata["labels"]["app.kubernetes.io/component"]
         uses_api = component in ("operator", "check", "guard") or (component == "worker" and "POD_IP" in pod.environment)
@@ -61,7 +61,7 @@ def test_a_pods_account_is_its_own_and_its_token_is_there_only_where_it_is_used(
             assert pod.spec["serviceAccountName"] != "default"
 
 
-def test_a_container_says_what_it_needs_and_how_much_it_may_take(pods: list[Pod]) -> None:
+def test_container_says_what_it_needs_and_may_take(pods: list[Pod]) -> None:
     for pod in pods:
         if pod.name == "executor":
             continue  # Spark says it, by spark.executor.memory and spark.executor.cores
@@ -71,7 +71,7 @@ def test_a_container_says_what_it_needs_and_how_much_it_may_take(pods: list[Pod]
         assert "memory" in resources["limits"]
 
 
-def test_a_container_that_lasts_is_probed(pods: list[Pod]) -> None:
+def test_container_that_lasts_is_probed(pods: list[Pod]) -> None:
     for pod in pods:
         probes = {key for key in pod.container if key.endswith("Probe")}
         served = {"readinessProbe"} if pod.container.get("ports") else set()
@@ -79,7 +79,7 @@ def test_a_container_that_lasts_is_probed(pods: list[Pod]) -> None:
         assert probes == ({"startupProbe", "livenessProbe"} | served if pod.lasts else set())
 
 
-def test_an_image_is_named_with_a_version(pods: list[Pod]) -> None:
+def test_image_is_named_with_a_version(pods: list[Pod]) -> None:
     for pod in pods:
         if pod.name == "executor":
             continue  # Spark names it, by spark.kubernetes.container.image

@@ -63,7 +63,7 @@ def objects(schema: Any) -> Iterator[dict[str, Any]]:
             yield from objects(inner)
 
 
-def test_the_schema_is_one(schema: dict[str, Any]) -> None:
+def test_schema_is_one(schema: dict[str, Any]) -> None:
     jsonschema.Draft202012Validator.check_schema(schema)
 
 
@@ -74,7 +74,7 @@ def test_no_unknown_key_is_let_through_anywhere(schema: dict[str, Any]) -> None:
     assert [sorted(one["properties"]) for one in found if one.get("additionalProperties") is not False] == []
 
 
-def test_the_values_and_the_schema_have_the_same_keys(schema: dict[str, Any], values: dict[str, Any]) -> None:
+def test_values_and_the_schema_have_the_same_keys(schema: dict[str, Any], values: dict[str, Any]) -> None:
     def same(known: Any, given: Any, way: str) -> list[str]:
         if "properties" not in known or way == ".settings" or way.endswith(".resources"):
             return []
@@ -94,7 +94,7 @@ def test_every_value_is_documented(schema: dict[str, Any], values: dict[str, Any
     assert [path for path, about in told.items() if not about.endswith((".", ")"))] == []
 
 
-def test_the_readme_says_what_the_values_and_alerts_say(generator: dict[str, Any]) -> None:
+def test_readme_says_what_the_values_and_alerts_say(generator: dict[str, Any]) -> None:
     assert (CHART / "README.md").read_text(encoding="utf-8") == generator["readme"](), "run `python charts/generate.py`"
 
 
@@ -132,14 +132,14 @@ def test_the_readme_says_what_the_values_and_alerts_say(generator: dict[str, Any
         ("crds.keep=1", "/crds/keep"),
     ],
 )
-def test_a_wrong_value_is_refused_where_it_stands(setting: str, path: str) -> None:
+def test_wrong_value_is_refused_where_it_stands(setting: str, path: str) -> None:
     said = refusal(setting)
 
     assert "values don't meet the specifications of the schema" in said
     assert f"at '{path}'" in said.replace("at ''", "at '/'")
 
 
-def test_the_settings_that_may_be_given_are_those_of_the_core(schema: dict[str, Any]) -> None:
+def test_settings_that_may_be_given_are_those_of_the_core(schema: dict[str, Any]) -> None:
     fields = {variable_of(field.name) for field in dataclasses.fields(Settings) if field.name not in OWN_KEYS}
 
     assert set(schema["properties"]["settings"]["properties"]) == fields
@@ -167,7 +167,7 @@ def test_operator_and_workers_accept_their_settings(values: str) -> None:
         assert OperatorSettings.from_environment(given | {"KUBERNETES_SERVICE_HOST": "10.0.0.1"}).faults() == []
 
 
-def test_the_operators_defaults_are_those_of_its_settings() -> None:
+def test_operators_defaults_are_those_of_its_settings() -> None:
     pod = render().pod("-operator")
     plain = {name: value for name, value in pod.environment.items() if isinstance(value, str)}
 

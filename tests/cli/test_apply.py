@@ -58,7 +58,7 @@ def test_manifests_are_carried_out(headwater: CommandLine, file: Path, folder: P
     assert headwater.data("catalog", "show", "acme", "lake")["baseLocation"].startswith("s3://lake")
 
 
-def test_a_folder_without_manifests_says_so(headwater: CommandLine, tmp_path: Path) -> None:
+def test_folder_without_manifests_says_so(headwater: CommandLine, tmp_path: Path) -> None:
     assert headwater.ok("apply", "-f", tmp_path) == "no manifests\n"
 
 
@@ -86,7 +86,7 @@ def test_each_step_is_told(headwater: CommandLine, file: Path, folder: Path) -> 
     assert "Catalog lake: created catalog lake of realm acme" in lines
 
 
-def test_the_same_manifests_again_make_no_commit_and_no_task(
+def test_same_manifests_again_make_no_commit_and_no_task(
     headwater: CommandLine, store: Store, file: Path, folder: Path
 ) -> None:
     headwater.ok("apply", "-f", file, "--credentials", folder)
@@ -98,14 +98,14 @@ def test_the_same_manifests_again_make_no_commit_and_no_task(
     assert lines == ["Realm acme: as it should be", "Catalog lake: as it should be"]
 
 
-def test_as_json_every_manifest_has_an_outcome(headwater: CommandLine, file: Path, folder: Path) -> None:
+def test_json_has_an_outcome_for_every_manifest(headwater: CommandLine, file: Path, folder: Path) -> None:
     shown = headwater.data("apply", "-f", file, "--credentials", folder)
 
     assert [outcome["subject"] for outcome in shown] == ["Realm acme", "Catalog lake"]
     assert all(outcome["error"] is None and not outcome["refused"] for outcome in shown)
 
 
-def test_a_wrong_manifest_is_refused_with_its_line_and_nothing_is_done(
+def test_wrong_manifest_is_refused_with_its_line_before_anything(
     headwater: CommandLine, store: Store, file: Path, folder: Path
 ) -> None:
     file.write_text(MANIFESTS.replace("spec: {realm: acme", "spec: {realmm: acme"))
@@ -117,11 +117,11 @@ def test_a_wrong_manifest_is_refused_with_its_line_and_nothing_is_done(
     assert RealmRegistry(store).list_realms() == []
 
 
-def test_a_file_that_is_not_there_is_not_found(headwater: CommandLine, tmp_path: Path) -> None:
+def test_file_that_is_not_there_is_not_found(headwater: CommandLine, tmp_path: Path) -> None:
     assert headwater("apply", "-f", tmp_path / "nothing.yaml").exit_code == 3
 
 
-def test_what_waits_is_told_and_is_no_failure(headwater: CommandLine, store: Store, file: Path, folder: Path) -> None:
+def test_manifest_that_waits_is_told_and_is_no_failure(headwater: CommandLine, store: Store, file: Path, folder: Path) -> None:
     headwater.ok("apply", "-f", file, "--credentials", folder)
     file.write_text(MANIFESTS.replace("spec: {properties: {team: lake}}", "spec: {state: Inactive}"))
 
@@ -130,7 +130,7 @@ def test_what_waits_is_told_and_is_no_failure(headwater: CommandLine, store: Sto
     assert "Catalog lake: waits: catalog acme/lake waits for its realm to be ACTIVE; it is INACTIVE" in printed
 
 
-def test_what_is_refused_is_told_and_fails(headwater: CommandLine, realm: str, file: Path, folder: Path) -> None:
+def test_manifest_that_is_refused_is_told_and_fails(headwater: CommandLine, realm: str, file: Path, folder: Path) -> None:
     result = headwater("-o", "json", "apply", "-f", file, "--credentials", folder)
 
     assert result.exit_code == 5

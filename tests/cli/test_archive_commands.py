@@ -41,7 +41,7 @@ def file(tmp_path: Path) -> Path:
 
 
 @pytest.mark.usefixtures("acme")
-def test_a_realm_is_exported_and_imported_under_another_id(headwater: CommandLine, file: Path) -> None:
+def test_realm_is_exported_and_imported_under_another_id(headwater: CommandLine, file: Path) -> None:
     exported = headwater.data("realm", "export", "acme", file)
     imported = headwater.data("realm", "import", file, "copy")
 
@@ -51,7 +51,7 @@ def test_a_realm_is_exported_and_imported_under_another_id(headwater: CommandLin
 
 
 @pytest.mark.usefixtures("acme")
-def test_the_log_of_a_realm_from_an_archive_says_where_the_rest_stayed(headwater: CommandLine, file: Path) -> None:
+def test_log_of_an_imported_realm_says_where_the_rest_stayed(headwater: CommandLine, file: Path) -> None:
     headwater.ok("realm", "export", "acme", file)
     headwater.ok("realm", "import", file, "copy")
 
@@ -59,14 +59,14 @@ def test_the_log_of_a_realm_from_an_archive_says_where_the_rest_stayed(headwater
 
 
 @pytest.mark.usefixtures("acme")
-def test_an_archive_can_be_read_by_its_owner_alone(headwater: CommandLine, file: Path) -> None:
+def test_archive_can_be_read_by_its_owner_alone(headwater: CommandLine, file: Path) -> None:
     headwater.ok("realm", "export", "acme", file)
 
     assert file.stat().st_mode & 0o777 == 0o600
 
 
 @pytest.mark.usefixtures("acme")
-def test_an_export_overwrites_no_file(headwater: CommandLine, file: Path) -> None:
+def test_export_overwrites_no_file(headwater: CommandLine, file: Path) -> None:
     file.write_text("precious")
 
     assert headwater("realm", "export", "acme", file).exit_code == 5
@@ -74,9 +74,7 @@ def test_an_export_overwrites_no_file(headwater: CommandLine, file: Path) -> Non
 
 
 @pytest.mark.usefixtures("acme")
-def test_a_moment_that_cannot_be_read_yet_is_refused_with_the_time_from_which_it_can(
-    headwater: CommandLine, file: Path
-) -> None:
+def test_moment_that_cannot_be_read_yet_is_refused_until_when(headwater: CommandLine, file: Path) -> None:
     now = int(time.time())
     result = headwater("realm", "export", "acme", file, "--as-of", as_text(now * 1_000_000))
 
@@ -85,9 +83,7 @@ def test_a_moment_that_cannot_be_read_yet_is_refused_with_the_time_from_which_it
 
 
 @pytest.mark.usefixtures("acme")
-def test_an_export_that_waits_is_left_to_a_worker_until_its_moment_can_be_read(
-    headwater: CommandLine, file: Path, url: str
-) -> None:
+def test_export_that_waits_is_left_to_a_worker(headwater: CommandLine, file: Path, url: str) -> None:
     task = headwater.data("realm", "export", "acme", file, "--wait", "--detach")
 
     with open_store(url) as store:
@@ -97,7 +93,7 @@ def test_an_export_that_waits_is_left_to_a_worker_until_its_moment_can_be_read(
 
 
 @pytest.mark.usefixtures("acme")
-def test_an_export_waits_here_for_the_end_of_a_sweep(headwater: CommandLine, file: Path, url: str) -> None:
+def test_export_waits_here_for_the_end_of_a_sweep(headwater: CommandLine, file: Path, url: str) -> None:
     with open_store(url) as store:
         rows = RealmRegistry(store).open_realm("acme")
         sweeping = rows.insert_object(COLLECTION_ID, CollectionRecord(sweeping=True))
@@ -111,7 +107,7 @@ def test_an_export_waits_here_for_the_end_of_a_sweep(headwater: CommandLine, fil
 
 
 @pytest.mark.usefixtures("acme")
-def test_an_archive_is_not_imported_over_a_realm_and_no_task_is_made_for_it(headwater: CommandLine, file: Path) -> None:
+def test_archive_is_not_imported_over_a_realm(headwater: CommandLine, file: Path) -> None:
     headwater.ok("realm", "export", "acme", file)
 
     result = headwater("realm", "import", file, "acme")
@@ -119,7 +115,7 @@ def test_an_archive_is_not_imported_over_a_realm_and_no_task_is_made_for_it(head
     assert [task["kind"] for task in headwater.data("task", "list")] == ["export"]
 
 
-def test_a_file_that_is_no_archive_is_refused_before_a_task_is_made(headwater: CommandLine, file: Path, url: str) -> None:
+def test_file_that_is_no_archive_is_refused_before_a_task(headwater: CommandLine, file: Path, url: str) -> None:
     file.write_text("a letter")
 
     result = headwater("realm", "import", file, "copy")
@@ -128,19 +124,19 @@ def test_a_file_that_is_no_archive_is_refused_before_a_task_is_made(headwater: C
         assert not TaskQueue(store).list_tasks(kind="load")
 
 
-def test_a_second_import_of_another_file_into_the_realm_is_refused(headwater: CommandLine, tmp_path: Path) -> None:
+def test_second_import_of_another_file_into_the_realm_is_refused(headwater: CommandLine, tmp_path: Path) -> None:
     headwater.ok("realm", "import", tmp_path / "one", "copy", "--detach")
 
     assert headwater("realm", "import", tmp_path / "two", "copy", "--detach").exit_code == 5
 
 
-def test_a_time_is_written_with_its_zone_or_meant_in_utc(headwater: CommandLine, file: Path) -> None:
+def test_time_is_written_with_its_zone_or_meant_in_utc(headwater: CommandLine, file: Path) -> None:
     assert headwater("realm", "export", "acme", file, "--as-of", "yesterday").exit_code == 2
 
 
 @pytest.mark.usefixtures("acme")
 @pytest.mark.parametrize("moment", ["0001-01-01T00:00:00+23:00", "1969-12-31", "9999-12-31T23:59:59-23:00"])
-def test_a_moment_that_no_store_can_tell_is_a_wrong_command_line(headwater: CommandLine, file: Path, moment: str) -> None:
+def test_moment_beyond_every_store_is_a_wrong_command_line(headwater: CommandLine, file: Path, moment: str) -> None:
     refused = headwater("realm", "export", "acme", file, "--as-of", moment)
 
     assert refused.exit_code == 2

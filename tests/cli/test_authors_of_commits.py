@@ -40,7 +40,7 @@ def command(request: pytest.FixtureRequest) -> Command:
     return found
 
 
-def test_the_user_is_the_author(headwater: CommandLine, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_user_is_the_author(headwater: CommandLine, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOGNAME", "grace")
 
     headwater.ok(*command)

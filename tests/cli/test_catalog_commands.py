@@ -21,7 +21,7 @@ def commits(store: Store, catalog: tuple[str, str]) -> list[str]:
     return [f"{commit.commit_id:016x}" for commit in done]
 
 
-def test_a_created_catalog_is_listed(headwater: CommandLine, catalog: tuple[str, str]) -> None:
+def test_created_catalog_is_listed(headwater: CommandLine, catalog: tuple[str, str]) -> None:
     shown = headwater.data("catalog", "list", "acme")
 
     assert [(entry["name"], entry["baseLocation"]) for entry in shown] == [("lake", "s3://lake/")]
@@ -33,7 +33,7 @@ def test_creating_the_same_catalog_twice_changes_nothing(headwater: CommandLine,
     assert headwater.data("catalog", "create", "acme", "lake", "--base-location", "s3://lake/") == before
 
 
-def test_a_released_catalog_is_managed_by_nobody_and_left_by_nobody(
+def test_released_catalog_is_managed_by_nobody_and_left_by_nobody(
     headwater: CommandLine, store: Store, catalog: tuple[str, str]
 ) -> None:
     catalogs, someone = Catalogs(RealmRegistry(store).open_realm(catalog[0])), CatalogManager(namespace="team", name="lake")
@@ -43,7 +43,7 @@ def test_a_released_catalog_is_managed_by_nobody_and_left_by_nobody(
     assert catalogs.read_catalog(catalog[1]).former is None
 
 
-def test_a_catalog_is_not_deleted_without_confirmation(headwater: CommandLine, catalog: tuple[str, str]) -> None:
+def test_catalog_is_not_deleted_without_confirmation(headwater: CommandLine, catalog: tuple[str, str]) -> None:
     result = headwater("catalog", "delete", "acme", "lake", "--confirm", "lake")
 
     assert result.exit_code == 5
@@ -51,7 +51,7 @@ def test_a_catalog_is_not_deleted_without_confirmation(headwater: CommandLine, c
     assert len(headwater.data("catalog", "list", "acme")) == 1
 
 
-def test_a_deleted_catalog_is_gone(headwater: CommandLine, catalog: tuple[str, str]) -> None:
+def test_deleted_catalog_is_gone(headwater: CommandLine, catalog: tuple[str, str]) -> None:
     headwater.ok("catalog", "delete", "acme", "lake", "--confirm", "acme/lake")
 
     assert headwater("catalog", "show", "acme", "lake").exit_code == 3
@@ -75,69 +75,69 @@ def test_contents_of_an_earlier_commit_are_listed(headwater: CommandLine, commit
     assert [entry["key"] for entry in shown] == ["sales"]
 
 
-def test_a_cut_listing_says_that_there_is_more(headwater: CommandLine, commits: list[str]) -> None:
+def test_cut_listing_says_that_there_is_more(headwater: CommandLine, commits: list[str]) -> None:
     result = headwater("catalog", "tables", "acme", "lake", "--limit", "1")
 
     assert result.exit_code == 0
     assert "there are more rows: continue with --after " in result.stderr
 
 
-def test_the_log_is_newest_first(headwater: CommandLine, commits: list[str]) -> None:
+def test_log_is_newest_first(headwater: CommandLine, commits: list[str]) -> None:
     shown = headwater.data("catalog", "log", "acme", "lake")
 
     assert [entry["hash"] for entry in shown] == commits[::-1]
 
 
-def test_the_log_is_oldest_first_when_asked(headwater: CommandLine, commits: list[str]) -> None:
+def test_log_is_oldest_first_when_asked(headwater: CommandLine, commits: list[str]) -> None:
     shown = headwater.data("catalog", "log", "acme", "lake", "--oldest-first")
 
     assert [entry["hash"] for entry in shown] == commits
 
 
-def test_the_log_of_one_key_has_only_its_commits(headwater: CommandLine, commits: list[str]) -> None:
+def test_log_of_one_key_has_only_its_commits(headwater: CommandLine, commits: list[str]) -> None:
     shown = headwater.data("catalog", "log", "acme", "lake", "--key", "sales.orders")
 
     assert [entry["hash"] for entry in shown] == commits[1:]
 
 
-def test_a_branch_is_created_at_a_commit(headwater: CommandLine, commits: list[str]) -> None:
+def test_branch_is_created_at_a_commit(headwater: CommandLine, commits: list[str]) -> None:
     headwater.ok("catalog", "branch", "create", "acme", "lake", "dev", "--at", commits[0])
 
     shown = {entry["name"]: entry["hash"] for entry in headwater.data("catalog", "branch", "list", "acme", "lake")}
     assert shown == {"dev": commits[0], "main": commits[1]}
 
 
-def test_a_branch_is_assigned_to_another_branch(headwater: CommandLine, commits: list[str]) -> None:
+def test_branch_is_assigned_to_another_branch(headwater: CommandLine, commits: list[str]) -> None:
     headwater.ok("catalog", "branch", "create", "acme", "lake", "dev", "--at", commits[0])
 
     assert headwater.data("catalog", "branch", "assign", "acme", "lake", "dev", "main")["hash"] == commits[1]
 
 
-def test_a_tag_is_assigned_to_a_branch(headwater: CommandLine, commits: list[str]) -> None:
+def test_tag_is_assigned_to_a_branch(headwater: CommandLine, commits: list[str]) -> None:
     headwater.ok("catalog", "tag", "create", "acme", "lake", "v1", "--at", commits[0])
 
     assert headwater.data("catalog", "tag", "assign", "acme", "lake", "v1", "main")["hash"] == commits[1]
     assert headwater("catalog", "tag", "assign", "acme", "lake", "v1", "main", "--expected", commits[0]).exit_code == 6
 
 
-def test_an_assignment_from_another_head_is_a_conflict(headwater: CommandLine, commits: list[str]) -> None:
+def test_assignment_from_another_head_is_a_conflict(headwater: CommandLine, commits: list[str]) -> None:
     result = headwater("catalog", "branch", "assign", "acme", "lake", "main", commits[0], "--expected", commits[0])
 
     assert result.exit_code == 6
 
 
-def test_a_deleted_branch_is_not_listed(headwater: CommandLine, commits: list[str]) -> None:
+def test_deleted_branch_is_not_listed(headwater: CommandLine, commits: list[str]) -> None:
     headwater.ok("catalog", "branch", "create", "acme", "lake", "dev")
     headwater.ok("catalog", "branch", "delete", "acme", "lake", "dev")
 
     assert [entry["name"] for entry in headwater.data("catalog", "branch", "list", "acme", "lake")] == ["main"]
 
 
-def test_the_default_branch_is_not_deleted(headwater: CommandLine, commits: list[str]) -> None:
+def test_default_branch_is_not_deleted(headwater: CommandLine, commits: list[str]) -> None:
     assert headwater("catalog", "branch", "delete", "acme", "lake", "main").exit_code == 5
 
 
-def test_a_tag_is_created_listed_and_deleted(headwater: CommandLine, commits: list[str]) -> None:
+def test_tag_is_created_listed_and_deleted(headwater: CommandLine, commits: list[str]) -> None:
     headwater.ok("catalog", "tag", "create", "acme", "lake", "v1")
     assert [entry["hash"] for entry in headwater.data("catalog", "tag", "list", "acme", "lake")] == [commits[1]]
 
@@ -146,7 +146,7 @@ def test_a_tag_is_created_listed_and_deleted(headwater: CommandLine, commits: li
     assert headwater.ok("catalog", "tag", "list", "acme", "lake") == "no tags\n"
 
 
-def test_a_commit_that_is_no_hash_is_a_usage_error(headwater: CommandLine, commits: list[str]) -> None:
+def test_commit_that_is_no_hash_is_a_usage_error(headwater: CommandLine, commits: list[str]) -> None:
     assert headwater("catalog", "branch", "create", "acme", "lake", "dev", "--at", "xyz").exit_code == 2
 
 

@@ -63,7 +63,7 @@ def test_every_kind_of_error_has_its_exit_code(error: HeadwaterError, code: int)
     assert code in EXIT_CODES
 
 
-def test_a_process_ends_with_the_exit_code_and_one_line(url: str, store: Store) -> None:
+def test_process_ends_with_the_exit_code_and_one_line(url: str, store: Store) -> None:
     ended = run("--store", url, "realm", "show", "nobody")
 
     assert (ended.returncode, ended.stdout, ended.stderr) == (3, "", "headwater: there is no realm 'nobody'\n")
@@ -77,14 +77,14 @@ def test_debug_adds_the_traceback(url: str, store: Store) -> None:
     assert ended.stderr.splitlines()[-1] == "headwater: there is no realm 'nobody'"
 
 
-def test_a_wrong_command_line_is_one_line(url: str) -> None:
+def test_wrong_command_line_is_one_line(url: str) -> None:
     ended = run("--store", url, "realm", "show")
 
     assert ended.returncode == 2
     assert ended.stderr == "headwater: Missing argument 'REALM'; see `headwater realm show --help`\n"
 
 
-def test_a_bare_call_shows_the_help() -> None:
+def test_bare_call_shows_the_help() -> None:
     ended = run()
 
     assert ended.returncode == 2
@@ -103,11 +103,11 @@ def test_help_needs_no_settings_and_no_store() -> None:
     assert run("realm", "--help", HEADWATER_RUNS_KEPT="-1").returncode == 0
 
 
-def test_an_unknown_kind_of_store_is_refused() -> None:
+def test_unknown_kind_of_store_is_refused() -> None:
     assert run("--store", "oracle://x", "realm", "list").returncode == 5
 
 
-def test_a_bug_is_one_line_and_code_1(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bug_is_one_line_and_code_1(monkeypatch: pytest.MonkeyPatch) -> None:
     @click.command()
     def crash() -> None:
         raise ZeroDivisionError("oops")
@@ -119,7 +119,7 @@ def test_a_bug_is_one_line_and_code_1(monkeypatch: pytest.MonkeyPatch) -> None:
     assert result.stderr.startswith("headwater: a bug: ZeroDivisionError: oops")
 
 
-def test_an_interrupt_ends_with_130(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupt_ends_with_130(monkeypatch: pytest.MonkeyPatch) -> None:
     @click.command()
     def wait() -> None:
         raise KeyboardInterrupt
@@ -130,7 +130,7 @@ def test_an_interrupt_ends_with_130(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (result.exit_code, result.stderr.strip()) == (130, "headwater: interrupted")
 
 
-def test_a_command_of_an_absent_package_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_command_of_an_absent_package_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     absent = EntryPoint("fly", "headwater_wings.commands:fly", application.ENTRY_POINTS)
     monkeypatch.setattr(application, "entry_points", lambda **_: [absent])
 
@@ -152,7 +152,7 @@ def test_broken_command_of_another_package_is_a_bug(tmp_path: Path, monkeypatch:
     assert (result.exit_code, "a bug: ImportError" in result.stderr) == (1, True)
 
 
-def test_the_output_format_may_stand_behind_the_command(headwater: CommandLine, realm: str) -> None:
+def test_output_format_may_stand_behind_the_command(headwater: CommandLine, realm: str) -> None:
     assert json.loads(headwater.ok("realm", "list", "-o", "json")) == headwater.data("realm", "list")
 
 
@@ -183,7 +183,7 @@ def leases(store: Store) -> dict[ObjectId, str | None]:
     return {key.id: key.token for batch in store.system.scan_objects() for key in batch if key.type == "node"}
 
 
-def test_a_reader_that_goes_away_is_no_failure(url: str, store: Store) -> None:
+def test_reader_that_goes_away_is_no_failure(url: str, store: Store) -> None:
     command = f"{sys.executable} -m headwater --store {url} realm list | true; exit ${{PIPESTATUS[0]}}"
     ended = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
 

@@ -37,7 +37,7 @@ def keys(shown: list[dict[str, str]]) -> list[str]:
     return [entry["key"] for entry in shown]
 
 
-def test_a_listing_goes_on_after_its_token(headwater: CommandLine, commits: list[str]) -> None:
+def test_listing_goes_on_after_its_token(headwater: CommandLine, commits: list[str]) -> None:
     told = headwater("-o", "json", "catalog", "tables", *LAKE, "--limit", "1")
     token = told.stderr.split("--after ")[1].split()[0]
 
@@ -52,7 +52,7 @@ def test_a_listing_goes_on_after_its_token(headwater: CommandLine, commits: list
         ("sales.later", "sales.later of catalog 'lake' of realm 'acme' at main is not a namespace"),
     ],
 )
-def test_a_listing_below_a_key_that_is_no_namespace_says_so(
+def test_listing_below_a_key_that_is_no_namespace_says_so(
     headwater: CommandLine, commits: list[str], prefix: str, why: str
 ) -> None:
     told = headwater("-o", "json", "catalog", "tables", *LAKE, "--prefix", prefix)
@@ -61,63 +61,61 @@ def test_a_listing_below_a_key_that_is_no_namespace_says_so(
     assert why in told.stderr
 
 
-def test_a_listing_below_an_empty_namespace_says_that_it_is_empty(headwater: CommandLine, commits: list[str]) -> None:
+def test_listing_below_an_empty_namespace_says_that_it_is_empty(headwater: CommandLine, commits: list[str]) -> None:
     assert (
         "namespace sales of catalog 'lake'"
         in headwater("catalog", "tables", *LAKE, "--prefix", "sales", "--ref", "main~2").stderr
     )
 
 
-def test_a_range_that_leaves_nothing_is_no_empty_namespace(headwater: CommandLine, commits: list[str]) -> None:
+def test_range_that_leaves_nothing_is_no_empty_namespace(headwater: CommandLine, commits: list[str]) -> None:
     assert headwater("catalog", "tables", *LAKE, "--prefix", "sales", "--from", "zzz").stderr == ""
 
 
-def test_the_history_of_a_key_that_never_was_is_an_error(headwater: CommandLine, commits: list[str]) -> None:
+def test_history_of_a_key_that_never_was_is_an_error(headwater: CommandLine, commits: list[str]) -> None:
     told = headwater("catalog", "history", *LAKE, "sales.none")
 
     assert told.exit_code == 3
     assert "sales.none never stood in catalog 'lake' of realm 'acme' at main" in told.stderr
 
 
-def test_the_properties_of_a_namespace_are_shown_each_on_a_line(headwater: CommandLine, commits: list[str]) -> None:
+def test_properties_of_a_namespace_are_shown_each_on_a_line(headwater: CommandLine, commits: list[str]) -> None:
     assert headwater.ok("catalog", "content", *LAKE, "sales").endswith("fields:\n  properties:\n    owner: ann\n")
 
 
-def test_a_range_of_keys_is_listed_backwards(headwater: CommandLine, commits: list[str]) -> None:
+def test_range_of_keys_is_listed_backwards(headwater: CommandLine, commits: list[str]) -> None:
     assert keys(headwater.data("catalog", "tables", *LAKE, "--from", "sales.a", "--to", "sales.m")) == ["sales.later"]
     assert keys(headwater.data("catalog", "tables", *LAKE, "--reverse")) == ["sales.later", "sales"]
 
 
-def test_an_earlier_state_is_listed_by_a_way_back(headwater: CommandLine, commits: list[str]) -> None:
+def test_earlier_state_is_listed_by_a_way_back(headwater: CommandLine, commits: list[str]) -> None:
     assert keys(headwater.data("catalog", "tables", *LAKE, "--ref", "main~1")) == ["sales", "sales.orders"]
     assert keys(headwater.data("catalog", "tables", *LAKE, "--ref", f"{commits[1]}~1")) == ["sales"]
 
 
 @pytest.mark.parametrize("reference", ["none", "main~9", "main@0123456789abcdef"])
-def test_a_reference_that_is_not_there_is_told_with_its_realm(
-    headwater: CommandLine, commits: list[str], reference: str
-) -> None:
+def test_reference_that_is_not_there_is_told_with_its_realm(headwater: CommandLine, commits: list[str], reference: str) -> None:
     told = headwater("catalog", "tables", *LAKE, "--ref", reference)
 
     assert told.exit_code in (3, 4)
     assert "realm 'acme'" in told.stderr
 
 
-def test_a_reference_that_is_none_names_the_place(headwater: CommandLine, commits: list[str]) -> None:
+def test_reference_that_is_none_names_the_place(headwater: CommandLine, commits: list[str]) -> None:
     result = headwater("catalog", "tables", *LAKE, "--ref", "main~x")
 
     assert result.exit_code == 2
     assert "'main~x' is not a valid reference, at character 5" in result.stderr
 
 
-def test_a_key_that_is_none_is_refused(headwater: CommandLine, commits: list[str]) -> None:
+def test_key_that_is_none_is_refused(headwater: CommandLine, commits: list[str]) -> None:
     result = headwater("catalog", "content", *LAKE, "sales..orders")
 
     assert result.exit_code == 2
     assert "element 2 is empty" in result.stderr
 
 
-def test_a_content_is_shown_with_all_its_fields(headwater: CommandLine, commits: list[str]) -> None:
+def test_content_is_shown_with_all_its_fields(headwater: CommandLine, commits: list[str]) -> None:
     space, table = headwater.data("catalog", "content", *LAKE, "sales", "sales.later")
 
     assert space["fields"] == {"properties": {"owner": "ann"}}
@@ -138,20 +136,20 @@ def test_contents_that_are_not_there_are_named(headwater: CommandLine, commits: 
     assert "not in catalog 'lake' of realm 'acme' at main: nope, sales.none" in result.stderr
 
 
-def test_the_stored_metadata_document_is_printed(headwater: CommandLine, commits: list[str]) -> None:
+def test_stored_metadata_document_is_printed(headwater: CommandLine, commits: list[str]) -> None:
     assert json.loads(headwater.ok("catalog", "content", *LAKE, "sales.orders", "--metadata", "--ref", "main~1")) == json.loads(
         DOCUMENT
     )
 
 
-def test_a_content_without_stored_metadata_says_so(headwater: CommandLine, commits: list[str]) -> None:
+def test_content_without_stored_metadata_says_so(headwater: CommandLine, commits: list[str]) -> None:
     result = headwater("catalog", "content", *LAKE, "sales", "--metadata")
 
     assert result.exit_code == 3
     assert "no metadata document is stored with sales" in result.stderr
 
 
-def test_a_content_is_found_by_its_id(headwater: CommandLine, commits: list[str]) -> None:
+def test_content_is_found_by_its_id(headwater: CommandLine, commits: list[str]) -> None:
     content_id = headwater.data("catalog", "content", *LAKE, "sales.later")[0]["contentId"]
 
     assert keys(headwater.data("catalog", "find", *LAKE, content_id)) == ["sales.later"]
@@ -174,13 +172,13 @@ def test_a_content_is_found_by_its_id(headwater: CommandLine, commits: list[str]
         (["--until", "1h"], []),
     ],
 )
-def test_the_log_is_filtered(headwater: CommandLine, commits: list[str], filters: list[str], numbers: list[int]) -> None:
+def test_log_is_filtered(headwater: CommandLine, commits: list[str], filters: list[str], numbers: list[int]) -> None:
     shown = headwater.data("catalog", "log", *LAKE, *filters)
 
     assert [commits.index(entry["hash"]) for entry in shown] == numbers
 
 
-def test_a_time_as_the_log_shows_it_finds_its_commit(headwater: CommandLine, commits: list[str]) -> None:
+def test_time_as_the_log_shows_it_finds_its_commit(headwater: CommandLine, commits: list[str]) -> None:
     shown = headwater.data("catalog", "log", *LAKE)[0]["time"]
 
     assert headwater.data("catalog", "log", *LAKE, "--until", shown)[0]["hash"] == commits[-1]
@@ -196,7 +194,7 @@ def test_a_time_as_the_log_shows_it_finds_its_commit(headwater: CommandLine, com
         ("2026-05-28T20:26:40,5", "2026-05-28T20:26:40.500000"),
     ],
 )
-def test_a_time_that_ends_a_range_ends_with_what_it_names(text: str, time: str) -> None:
+def test_time_that_ends_a_range_ends_with_what_it_names(text: str, time: str) -> None:
     micros = END_TIME.convert(text, None, None)
 
     assert micros == round(datetime.fromisoformat(f"{time}+00:00").timestamp() * 1_000_000)
@@ -206,12 +204,12 @@ def test_properties_with_many_values_are_in_the_log(headwater: CommandLine, comm
     assert headwater.data("catalog", "log", *LAKE, "--author", "bob")[0]["properties"] == {"ticket": ["1", "2"]}
 
 
-def test_a_cut_log_says_that_there_may_be_more(headwater: CommandLine, commits: list[str]) -> None:
+def test_cut_log_says_that_there_may_be_more(headwater: CommandLine, commits: list[str]) -> None:
     assert "there may be more than these 2: a higher --limit" in headwater("catalog", "log", *LAKE, "--limit", "2").stderr
     assert headwater("catalog", "log", *LAKE, "--limit", "3").stderr == ""
 
 
-def test_a_bounded_search_says_how_to_go_on(headwater: CommandLine, commits: list[str]) -> None:
+def test_bounded_search_says_how_to_go_on(headwater: CommandLine, commits: list[str]) -> None:
     told = headwater("catalog", "log", *LAKE, "--message", "space", "--within", "2").stderr
     ref = told.split("--ref ")[1].split()[0]
 
@@ -219,7 +217,7 @@ def test_a_bounded_search_says_how_to_go_on(headwater: CommandLine, commits: lis
     assert [entry["message"] for entry in headwater.data("catalog", "log", *LAKE, "--ref", ref)] == ["space"]
 
 
-def test_the_history_of_a_key_goes_through_its_rename(headwater: CommandLine, commits: list[str]) -> None:
+def test_history_of_a_key_goes_through_its_rename(headwater: CommandLine, commits: list[str]) -> None:
     shown = headwater.data("catalog", "history", *LAKE, "sales.later")
 
     assert [(change["action"], change["key"], change["renamedFrom"]) for change in shown] == [
@@ -228,7 +226,7 @@ def test_the_history_of_a_key_goes_through_its_rename(headwater: CommandLine, co
     ]
 
 
-def test_a_bounded_history_says_under_which_key_to_go_on(headwater: CommandLine, commits: list[str]) -> None:
+def test_bounded_history_says_under_which_key_to_go_on(headwater: CommandLine, commits: list[str]) -> None:
     told = headwater("catalog", "history", *LAKE, "sales.later", "--within", "1").stderr
 
     assert f"with --ref {commits[2]}~1 come those of sales.orders before" in told
@@ -249,7 +247,7 @@ def test_equal_references_have_no_differences(headwater: CommandLine, commits: l
     assert headwater.ok("catalog", "diff", *LAKE, "main", commits[2]) == "no differences\n"
 
 
-def test_a_branch_is_not_assigned_to_what_is_counted_from_a_branch(headwater: CommandLine, commits: list[str]) -> None:
+def test_branch_is_not_assigned_to_a_relative_reference(headwater: CommandLine, commits: list[str]) -> None:
     result = headwater("catalog", "branch", "assign", *LAKE, "main", "main~1")
 
     assert result.exit_code == 5
@@ -258,7 +256,7 @@ def test_a_branch_is_not_assigned_to_what_is_counted_from_a_branch(headwater: Co
     assert told["hash"] == commits[1]
 
 
-def test_a_tag_is_created_at_what_is_counted_from_a_commit(headwater: CommandLine, commits: list[str]) -> None:
+def test_tag_is_created_at_what_is_counted_from_a_commit(headwater: CommandLine, commits: list[str]) -> None:
     made = headwater.data("catalog", "tag", "create", *LAKE, "v1", "--source", f"main@{commits[2]}~2")
 
     assert made["hash"] == commits[0]

@@ -29,7 +29,7 @@ def logs_in(store: Store, tmp_path: Path) -> Callable[[str], bool]:
     return logs_in
 
 
-def test_a_rotation_puts_other_credentials_into_a_file_of_its_owner(
+def test_rotation_puts_other_credentials_into_a_file_of_its_owner(
     headwater: CommandLine, realm: str, tmp_path: Path, logs_in: Callable[[str], bool]
 ) -> None:
     shown = headwater.data("realm", "rotate-credentials", realm, "--credentials", tmp_path / "new.json")
@@ -40,7 +40,7 @@ def test_a_rotation_puts_other_credentials_into_a_file_of_its_owner(
     assert (logs_in("new.json"), logs_in("acme.json")) == (True, True)
 
 
-def test_an_overlap_that_is_over_ends_the_former_credentials(
+def test_overlap_that_is_over_ends_the_former_credentials(
     headwater: CommandLine, realm: str, tmp_path: Path, logs_in: Callable[[str], bool]
 ) -> None:
     headwater.ok("realm", "rotate-credentials", realm, "--credentials", tmp_path / "new.json", "--overlap", "1ms")
@@ -48,7 +48,7 @@ def test_an_overlap_that_is_over_ends_the_former_credentials(
     assert not logs_in("acme.json")
 
 
-def test_a_reset_refuses_the_former_credentials_at_once(
+def test_reset_refuses_the_former_credentials_at_once(
     headwater: CommandLine, realm: str, tmp_path: Path, logs_in: Callable[[str], bool]
 ) -> None:
     shown = headwater.data("realm", "reset-credentials", realm, "--credentials", tmp_path / "new.json")
@@ -57,9 +57,7 @@ def test_a_reset_refuses_the_former_credentials_at_once(
     assert (logs_in("new.json"), logs_in("acme.json")) == (True, False)
 
 
-def test_a_rotation_that_was_interrupted_after_its_file_goes_on_with_it(
-    headwater: CommandLine, store: Store, realm: str, tmp_path: Path
-) -> None:
+def test_interrupted_rotation_goes_on_with_its_file(headwater: CommandLine, store: Store, realm: str, tmp_path: Path) -> None:
     realms, file = RealmRegistry(store), tmp_path / "new.json"
     begun = ensure_credentials(file, realms.read_realm(realm), replaces=find_root(realms, realm).credentials.client_id)
 
@@ -68,13 +66,13 @@ def test_a_rotation_that_was_interrupted_after_its_file_goes_on_with_it(
     assert shown["clientId"] == begun.credentials.client_id
 
 
-def test_a_rotation_that_is_repeated_changes_nothing(headwater: CommandLine, realm: str, tmp_path: Path) -> None:
+def test_rotation_that_is_repeated_changes_nothing(headwater: CommandLine, realm: str, tmp_path: Path) -> None:
     command = ("realm", "rotate-credentials", realm, "--credentials", tmp_path / "new.json")
 
     assert headwater.data(*command) == headwater.data(*command)
 
 
-def test_a_reset_after_a_rotation_to_the_same_file_refuses_the_former_ones(
+def test_reset_after_a_rotation_refuses_the_former_credentials(
     headwater: CommandLine, realm: str, tmp_path: Path, logs_in: Callable[[str], bool]
 ) -> None:
     headwater.ok("realm", "rotate-credentials", realm, "--credentials", tmp_path / "new.json")
@@ -84,7 +82,7 @@ def test_a_reset_after_a_rotation_to_the_same_file_refuses_the_former_ones(
 
 
 @pytest.mark.parametrize("first", ["rotate-credentials", "reset-credentials"])
-def test_a_reset_to_credentials_in_force_says_that_none_were_made(
+def test_reset_to_credentials_in_force_says_that_none_were_made(
     headwater: CommandLine, realm: str, tmp_path: Path, logs_in: Callable[[str], bool], first: str
 ) -> None:
     """After a leak of the file they would be taken for new ones."""
@@ -103,7 +101,7 @@ def test_new_credentials_come_without_a_warning(headwater: CommandLine, realm: s
         assert (done.exit_code, "no new credentials" in done.stderr) == (0, False)
 
 
-def test_an_old_file_never_brings_its_credentials_back(headwater: CommandLine, realm: str, tmp_path: Path) -> None:
+def test_old_file_never_brings_its_credentials_back(headwater: CommandLine, realm: str, tmp_path: Path) -> None:
     for name in ("second.json", "third.json"):
         headwater.ok("realm", "reset-credentials", realm, "--credentials", tmp_path / name)
 
@@ -113,13 +111,11 @@ def test_an_old_file_never_brings_its_credentials_back(headwater: CommandLine, r
     assert "name another file" in refused.stderr
 
 
-def test_the_file_of_the_realms_creation_is_no_new_one(headwater: CommandLine, realm: str, tmp_path: Path) -> None:
+def test_file_of_the_realms_creation_is_no_new_one(headwater: CommandLine, realm: str, tmp_path: Path) -> None:
     assert headwater("realm", "rotate-credentials", realm, "--credentials", tmp_path / "acme.json").exit_code == 5
 
 
-def test_an_inactive_realm_keeps_its_credentials_and_no_file_is_made(
-    headwater: CommandLine, realm: str, tmp_path: Path
-) -> None:
+def test_inactive_realm_keeps_its_credentials_and_no_file_is_made(headwater: CommandLine, realm: str, tmp_path: Path) -> None:
     headwater.ok("realm", "deactivate", realm)
 
     refused = headwater("realm", "reset-credentials", realm, "--credentials", tmp_path / "new.json")

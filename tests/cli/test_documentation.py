@@ -28,7 +28,7 @@ def results() -> list[ResultView[Any]]:
     return list(GENERATOR["results"]())
 
 
-def test_the_page_is_what_the_code_says() -> None:
+def test_page_is_what_the_code_says() -> None:
     assert (DOCS / "cli.md").read_text() == command_line_page(), "run `make docs`"
 
 
@@ -45,7 +45,7 @@ def test_json_names_are_camel_case() -> None:
     assert [name for name in names if not (name.isalnum() and name[0].islower())] == []
 
 
-def test_what_other_packages_print_is_told_too() -> None:
+def test_output_of_other_packages_is_told_too() -> None:
     assert "### summary" in command_line_page()
 
 

@@ -16,7 +16,7 @@ from headwater.store.backends.memory import MemoryBackend
 from headwater.tasks import TaskLease, TaskQueue
 
 
-def test_an_end_of_which_nobody_knows_is_told_as_that(settings: Settings, clock: FakeClock) -> None:
+def test_end_of_which_nobody_knows_is_told_as_that(settings: Settings, clock: FakeClock) -> None:
     faults = FaultyBackend(MemoryBackend())
     store = Store(faults, url="memory://", settings=settings, clock=clock)  # type: ignore[arg-type]  # it is any backend
     task_id = TaskQueue(store).submit_task("gc", realm="acme").id
@@ -32,7 +32,7 @@ def test_an_end_of_which_nobody_knows_is_told_as_that(settings: Settings, clock:
     assert TaskQueue(store).read_task(task_id).value.outcome == {"deleted": 7}
 
 
-def test_an_outcome_that_no_task_can_carry_is_its_failure(store: Store) -> None:
+def test_outcome_that_no_task_can_carry_is_its_failure(store: Store) -> None:
     task_id = TaskQueue(store).submit_task("gc", realm="acme").id
     with pytest.raises(RefusedError, match="no payloads"):
         run_task_here(CliSession(), store, task_id, lambda claim: {"rows": "x" * 100_000})

@@ -33,7 +33,7 @@ def heads(store: Store, catalog: tuple[str, str]) -> list[str]:
     return hashes
 
 
-def test_a_dry_run_deletes_nothing_and_makes_no_task(headwater: CommandLine, store: Store, heads: list[str]) -> None:
+def test_dry_run_deletes_nothing_and_makes_no_task(headwater: CommandLine, store: Store, heads: list[str]) -> None:
     shown = headwater.data("gc", "run", "acme", "--dry-run")
 
     assert (shown["dryRun"], shown["deleted"]) == (True, 0)
@@ -50,7 +50,7 @@ def test_clock_is_confirmed_for_a_realm_that_is_there(headwater: CommandLine, st
     assert is_confirmed()
 
 
-def test_a_run_is_a_task_that_this_process_does(headwater: CommandLine, heads: list[str]) -> None:
+def test_run_is_a_task_that_this_process_does(headwater: CommandLine, heads: list[str]) -> None:
     shown = headwater.data("gc", "run", "acme")
 
     tasks = headwater.data("task", "list")
@@ -58,7 +58,7 @@ def test_a_run_is_a_task_that_this_process_does(headwater: CommandLine, heads: l
     assert tasks[0]["outcome"]["scanned"] == shown["scanned"] > 0
 
 
-def test_a_run_stands_in_the_log(headwater: CommandLine, heads: list[str]) -> None:
+def test_run_stands_in_the_log(headwater: CommandLine, heads: list[str]) -> None:
     headwater.ok("gc", "run", "acme")
 
     (run,) = headwater.data("gc", "log", "--realm", "acme")
@@ -66,17 +66,17 @@ def test_a_run_stands_in_the_log(headwater: CommandLine, heads: list[str]) -> No
     assert run["counts"]["scanned"] > 0
 
 
-def test_the_system_realm_is_collected(headwater: CommandLine, realm: str) -> None:
+def test_system_realm_is_collected(headwater: CommandLine, realm: str) -> None:
     assert headwater.data("gc", "run", "::system::")["realm"] == "::system::"
 
 
-def test_a_detached_run_waits_for_a_worker(headwater: CommandLine, store: Store, realm: str) -> None:
+def test_detached_run_waits_for_a_worker(headwater: CommandLine, store: Store, realm: str) -> None:
     headwater.ok("gc", "run", realm, "--detach")
 
     assert TaskQueue(store).active_tasks("gc", realm).state == "WAITING"
 
 
-def test_a_run_that_a_schedule_has_put_off_is_done_now(headwater: CommandLine, store: Store, realm: str) -> None:
+def test_run_that_a_schedule_has_put_off_is_done_now(headwater: CommandLine, store: Store, realm: str) -> None:
     later = store.clock.now() + 3_600_000_000
     waiting = TaskQueue(store).submit_task("gc", realm=realm, realm_key=RealmRegistry(store).read_realm(realm).key, due=later)
 
@@ -85,7 +85,7 @@ def test_a_run_that_a_schedule_has_put_off_is_done_now(headwater: CommandLine, s
     assert TaskQueue(store).read_task(waiting.id).value.state == "SUCCEEDED"
 
 
-def test_a_task_that_a_silent_worker_holds_is_taken_over(url: str, store: Store, realm: str) -> None:
+def test_task_that_a_silent_worker_holds_is_taken_over(url: str, store: Store, realm: str) -> None:
     tasks = TaskQueue(store)
     submitted = tasks.submit_task("gc", realm=realm, realm_key=RealmRegistry(store).read_realm(realm).key)
     tasks.claim_task(submitted.id, "dead worker", LeaseWatch(store.clock, 60))
@@ -98,7 +98,7 @@ def test_a_task_that_a_silent_worker_holds_is_taken_over(url: str, store: Store,
     assert [end.outcome for end in tasks.read_task(submitted.id).value.attempts] == ["LOST", "SUCCEEDED"]
 
 
-def test_a_head_is_explained(headwater: CommandLine, heads: list[str]) -> None:
+def test_head_is_explained(headwater: CommandLine, heads: list[str]) -> None:
     shown = headwater.data("gc", "explain", "acme", heads[-1])
 
     assert (shown["kept"], shown["type"]) == (True, "commit")
@@ -110,15 +110,15 @@ def test_head_is_explained_by_its_reference(headwater: CommandLine, heads: list[
     assert headwater.data("gc", "explain", "acme", "lake/main~1")["id"] == heads[-2]
 
 
-def test_an_object_that_is_not_there_is_not_found(headwater: CommandLine, realm: str) -> None:
+def test_object_that_is_not_there_is_not_found(headwater: CommandLine, realm: str) -> None:
     assert headwater("gc", "explain", realm, "0123456789abcdef").exit_code == 3
 
 
-def test_a_sound_store_has_no_findings(headwater: CommandLine, heads: list[str]) -> None:
+def test_sound_store_has_no_findings(headwater: CommandLine, heads: list[str]) -> None:
     assert headwater.ok("fsck") == "no findings\n"
 
 
-def test_a_lost_object_is_a_finding_with_code_8(headwater: CommandLine, url: str, heads: list[str]) -> None:
+def test_lost_object_is_a_finding_with_code_8(headwater: CommandLine, url: str, heads: list[str]) -> None:
     with open_store(url, settings=Settings()) as store:
         rows = RealmRegistry(store).open_realm("acme")
         lost = [key for batch in rows.scan_objects() for key in batch if id_text(key.id) == heads[-1]]
@@ -140,7 +140,7 @@ def lose_head(url: str, heads: list[str]) -> None:
         rows.delete_unchanged(lost)
 
 
-def test_a_plan_is_shown_and_changes_nothing(headwater: CommandLine, url: str, heads: list[str]) -> None:
+def test_plan_is_shown_and_changes_nothing(headwater: CommandLine, url: str, heads: list[str]) -> None:
     lose_head(url, heads)
 
     result = headwater("-o", "json", "fsck", "--plan")
@@ -149,7 +149,7 @@ def test_a_plan_is_shown_and_changes_nothing(headwater: CommandLine, url: str, h
     assert headwater("fsck").exit_code == 8
 
 
-def test_a_plan_for_people_is_a_numbered_list(headwater: CommandLine, url: str, heads: list[str]) -> None:
+def test_plan_for_people_is_a_numbered_list(headwater: CommandLine, url: str, heads: list[str]) -> None:
     lose_head(url, heads)
 
     first, does, loses = headwater("fsck", "--plan").stdout.splitlines()
@@ -157,7 +157,7 @@ def test_a_plan_for_people_is_a_numbered_list(headwater: CommandLine, url: str, 
     assert (does.startswith("   does: point it back"), loses.startswith("   loses: what the commits")) == (True, True)
 
 
-def test_a_repair_without_its_confirmation_shows_the_plan_and_is_refused(
+def test_repair_without_its_confirmation_shows_the_plan_and_is_refused(
     headwater: CommandLine, url: str, heads: list[str]
 ) -> None:
     lose_head(url, heads)
@@ -167,7 +167,7 @@ def test_a_repair_without_its_confirmation_shows_the_plan_and_is_refused(
     assert "--confirm acme" in result.stderr
 
 
-def test_a_confirmed_repair_does_the_safe_steps(headwater: CommandLine, url: str, heads: list[str]) -> None:
+def test_confirmed_repair_does_the_safe_steps(headwater: CommandLine, url: str, heads: list[str]) -> None:
     lose_head(url, heads)
 
     result = headwater("-o", "json", "fsck", "--repair", "--confirm", "acme")
@@ -181,7 +181,7 @@ def test_repair_with_nothing_to_do_is_done(headwater: CommandLine, realm: str) -
     assert (result.exit_code, result.stdout) == (0, "no findings\n")
 
 
-def test_a_repair_of_a_realm_that_was_not_named_is_refused(headwater: CommandLine, heads: list[str]) -> None:
+def test_repair_of_a_realm_that_was_not_named_is_refused(headwater: CommandLine, heads: list[str]) -> None:
     assert headwater("fsck", "--realm", "acme", "--repair", "--confirm", "other").exit_code == 5
 
 
@@ -221,7 +221,7 @@ def test_types_of_a_collection_are_shown_beside_an_export(headwater: CommandLine
     assert {shown["type"] for shown in headwater.data("gc", "log", "--types")} >= {"commit", "catalog"}
 
 
-def test_the_way_to_an_object_is_a_line_for_each_step(headwater: CommandLine, heads: list[str]) -> None:
+def test_way_to_an_object_is_a_line_for_each_step(headwater: CommandLine, heads: list[str]) -> None:
     shown = headwater.ok("gc", "explain", "acme", heads[-1])
 
     assert "path:\n  branch main of catalog lake\n  commit " in shown
@@ -233,13 +233,13 @@ def test_tables_of_garbage_by_type_are_headed_by_type(brief: CommandLine) -> Non
     assert "garbageTypes:\n  TYPE " in brief.ok("gc", "run", "acme", "--dry-run")
 
 
-def test_a_confirmation_without_a_repair_is_a_usage_error(headwater: CommandLine, realm: str) -> None:
+def test_confirmation_without_a_repair_is_a_usage_error(headwater: CommandLine, realm: str) -> None:
     result = headwater("fsck", "--confirm", realm)
 
     assert (result.exit_code, "--repair" in result.stderr) == (2, True)
 
 
-def test_a_realm_that_cannot_be_collected_gets_no_task(headwater: CommandLine, store: Store) -> None:
+def test_realm_that_cannot_be_collected_gets_no_task(headwater: CommandLine, store: Store) -> None:
     RealmRegistry(store).create_realm("young")
 
     assert headwater("gc", "run", "young").exit_code == 5

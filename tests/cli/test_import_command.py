@@ -56,7 +56,7 @@ def lake(headwater: CommandLine, realm: str, warehouse: Path) -> str:
     return "lake"
 
 
-def test_the_name_of_a_folder_is_taken_as_it_is(headwater: CommandLine, realm: str, tmp_path: Path) -> None:
+def test_name_of_a_folder_is_taken_as_it_is(headwater: CommandLine, realm: str, tmp_path: Path) -> None:
     folder = tmp_path / "my lake é" / "50%20"
     write_table(folder / "sales" / "orders", location=f"file://{folder}/sales/orders")
     headwater.ok("catalog", "create", realm, "lake", "--base-location", f"file://{folder}")
@@ -72,7 +72,7 @@ def test_tables_of_a_folder_are_imported(headwater: CommandLine, lake: str, ware
     assert keys == ["sales", "sales.items", "sales.orders"]
 
 
-def test_a_second_import_finds_everything_unchanged(headwater: CommandLine, lake: str, warehouse: Path) -> None:
+def test_second_import_finds_everything_unchanged(headwater: CommandLine, lake: str, warehouse: Path) -> None:
     headwater.ok("import", "acme", lake, warehouse)
 
     shown = headwater.data("import", "acme", lake, warehouse)
@@ -80,7 +80,7 @@ def test_a_second_import_finds_everything_unchanged(headwater: CommandLine, lake
     assert (shown["imported"], shown["unchanged"], shown["commits"]["total"]) == (0, 2, 0)
 
 
-def test_a_dry_run_writes_nothing(headwater: CommandLine, store: Store, lake: str, warehouse: Path) -> None:
+def test_dry_run_writes_nothing(headwater: CommandLine, store: Store, lake: str, warehouse: Path) -> None:
     shown = headwater.data("import", "acme", lake, warehouse, "--dry-run")
 
     assert (shown["dryRun"], shown["imported"]) == (True, 2)
@@ -88,7 +88,7 @@ def test_a_dry_run_writes_nothing(headwater: CommandLine, store: Store, lake: st
     assert TaskQueue(store).list_tasks() == []
 
 
-def test_a_quarantined_table_is_a_finding_with_code_8(headwater: CommandLine, lake: str, warehouse: Path) -> None:
+def test_quarantined_table_is_a_finding_with_code_8(headwater: CommandLine, lake: str, warehouse: Path) -> None:
     (broken,) = (warehouse / "sales" / "orders" / "metadata").iterdir()
     broken.write_text("{")
 
@@ -99,7 +99,7 @@ def test_a_quarantined_table_is_a_finding_with_code_8(headwater: CommandLine, la
     assert json.loads(result.stdout)["imported"] == 1
 
 
-def test_a_place_without_tables_is_told(headwater: CommandLine, lake: str, tmp_path: Path) -> None:
+def test_place_without_tables_is_told(headwater: CommandLine, lake: str, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
 
     result = headwater("import", "acme", lake, tmp_path / "empty")
@@ -108,7 +108,7 @@ def test_a_place_without_tables_is_told(headwater: CommandLine, lake: str, tmp_p
     assert "no Iceberg table was found below file:///" in result.stderr
 
 
-def test_a_folder_is_named_from_where_one_stands(
+def test_folder_is_named_from_where_one_stands(
     headwater: CommandLine, lake: str, warehouse: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(warehouse / "sales")
@@ -116,7 +116,7 @@ def test_a_folder_is_named_from_where_one_stands(
     assert headwater.data("import", "acme", lake, "../../warehouse")["imported"] == 2
 
 
-def test_a_folder_beside_a_link_is_where_the_link_leads(
+def test_folder_beside_a_link_is_where_the_link_leads(
     headwater: CommandLine, lake: str, warehouse: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "some" / "where" / "else"
@@ -137,7 +137,7 @@ def test_patterns_that_fit_nothing_are_told_what_keys_look_like(headwater: Comma
     assert "held against whole keys, such as raw.table" in told.stderr
 
 
-def test_a_detached_import_is_a_task_that_carries_what_was_asked(
+def test_detached_import_is_a_task_that_carries_what_was_asked(
     headwater: CommandLine, store: Store, lake: str, warehouse: Path
 ) -> None:
     headwater.ok("import", "acme", lake, warehouse, "--detach")
@@ -147,14 +147,14 @@ def test_a_detached_import_is_a_task_that_carries_what_was_asked(
     assert task["arguments"]["spec"]["locations"] == [warehouse.as_uri()]
 
 
-def test_an_import_stands_in_the_log_of_runs(headwater: CommandLine, lake: str, warehouse: Path) -> None:
+def test_import_stands_in_the_log_of_runs(headwater: CommandLine, lake: str, warehouse: Path) -> None:
     headwater.ok("import", "acme", lake, warehouse)
 
     (run,) = headwater.data("gc", "log", "--kind", "import")
     assert "imported 2" in run["result"]
 
 
-def test_the_log_of_runs_tells_how_many_tables_were_quarantined(headwater: CommandLine, lake: str, warehouse: Path) -> None:
+def test_log_of_runs_tells_how_many_tables_were_quarantined(headwater: CommandLine, lake: str, warehouse: Path) -> None:
     (broken,) = (warehouse / "sales" / "orders" / "metadata").iterdir()
     broken.write_text("{")
     headwater("import", "acme", lake, warehouse)
@@ -163,16 +163,12 @@ def test_the_log_of_runs_tells_how_many_tables_were_quarantined(headwater: Comma
     assert run["result"].endswith("quarantined 1")
 
 
-def test_a_location_that_is_not_there_is_not_found_and_not_tried_again(
-    headwater: CommandLine, lake: str, warehouse: Path
-) -> None:
+def test_location_that_is_missing_is_not_tried_again(headwater: CommandLine, lake: str, warehouse: Path) -> None:
     assert headwater("import", "acme", lake, warehouse / "nothing").exit_code == 3
     assert [task["state"] for task in headwater.data("task", "list")] == ["FAILED"]
 
 
-def test_what_became_of_each_table_is_written_to_a_file(
-    headwater: CommandLine, lake: str, warehouse: Path, tmp_path: Path
-) -> None:
+def test_outcome_of_each_table_is_written_to_a_file(headwater: CommandLine, lake: str, warehouse: Path, tmp_path: Path) -> None:
     (warehouse / "sales" / "bad<b>" / "metadata").mkdir(parents=True)
     (warehouse / "sales" / "bad<b>" / "metadata" / "v1.metadata.json").write_text("{")
     (warehouse / "<script>" / "t" / "metadata").mkdir(parents=True)
@@ -190,20 +186,20 @@ def test_what_became_of_each_table_is_written_to_a_file(
     ElementTree.fromstring(page.partition("\n")[2])
 
 
-def test_a_dry_run_can_leave_a_report(headwater: CommandLine, lake: str, warehouse: Path, tmp_path: Path) -> None:
+def test_dry_run_can_leave_a_report(headwater: CommandLine, lake: str, warehouse: Path, tmp_path: Path) -> None:
     headwater.ok("import", "acme", lake, warehouse, "--dry-run", "--report", tmp_path / "report.html")
 
     assert "<p>realm acme · by hand · dry run: nothing was written · page made 2" in (tmp_path / "report.html").read_text()
     assert headwater.data("catalog", "tables", "acme", lake) == []
 
 
-def test_a_report_says_whose_import_it_was(headwater: CommandLine, lake: str, warehouse: Path, tmp_path: Path) -> None:
+def test_report_says_whose_import_it_was(headwater: CommandLine, lake: str, warehouse: Path, tmp_path: Path) -> None:
     headwater.ok("import", "acme", lake, warehouse, "--report", tmp_path / "report.html")
 
     assert "<h1>Import into lake</h1>\n<p>realm acme · by hand · run of 2" in (tmp_path / "report.html").read_text()
 
 
-def test_a_report_of_no_import_is_missing(headwater: CommandLine, lake: str, tmp_path: Path) -> None:
+def test_report_of_no_import_is_missing(headwater: CommandLine, lake: str, tmp_path: Path) -> None:
     assert headwater("import-report", "acme", lake, tmp_path / "report.html").exit_code == 3
     assert headwater("import-report", "acme", lake, tmp_path / "report.txt").exit_code == 2
 
@@ -224,7 +220,7 @@ def test_spark_is_asked_for_by_an_option(
     assert TaskQueue(store).read_task(id_of(task)).value.arguments["engine"] == "spark"
 
 
-def test_an_import_names_who_asked_for_it(headwater: CommandLine, realm: str, lake: str, warehouse: Path) -> None:
+def test_import_names_who_asked_for_it(headwater: CommandLine, realm: str, lake: str, warehouse: Path) -> None:
     headwater.ok("import", realm, lake, str(warehouse), "--author", "ada")
 
     newest = headwater.data("catalog", "log", realm, lake)[0]

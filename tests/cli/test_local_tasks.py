@@ -39,7 +39,7 @@ def test_user_without_a_name_does_a_task(store: Store, task_id: ObjectId, monkey
     assert ended.value.outcome["owner"].startswith("headwater@")
 
 
-def test_an_interrupt_hands_the_task_back(store: Store, task_id: ObjectId) -> None:
+def test_interrupt_hands_the_task_back(store: Store, task_id: ObjectId) -> None:
     def work(claim: TaskLease) -> dict[str, Any]:
         raise KeyboardInterrupt
 
@@ -50,7 +50,7 @@ def test_an_interrupt_hands_the_task_back(store: Store, task_id: ObjectId) -> No
     assert (task.state, task.failures, task.attempts[-1].outcome) == ("WAITING", 0, "HANDED_BACK")
 
 
-def test_who_is_told_to_end_hands_the_task_back_at_the_next_check(store: Store, task_id: ObjectId) -> None:
+def test_command_told_to_end_hands_its_task_back(store: Store, task_id: ObjectId) -> None:
     def work(claim: TaskLease) -> dict[str, Any]:
         os.kill(os.getpid(), signal.SIGTERM)
         claim.check_stop()
@@ -83,7 +83,7 @@ def test_work_that_has_to_wait_is_left_to_a_worker(store: Store, task_id: Object
         (ValueError("oops"), "FAILED"),
     ],
 )
-def test_a_failure_is_told_to_the_task_and_to_the_caller(store: Store, task_id: ObjectId, error: Exception, state: str) -> None:
+def test_failure_is_told_to_the_task_and_to_the_caller(store: Store, task_id: ObjectId, error: Exception, state: str) -> None:
     def work(claim: TaskLease) -> dict[str, Any]:
         raise error
 
@@ -119,7 +119,7 @@ def test_work_that_was_taken_over_touches_nothing_more(store: Store, task_id: Ob
     assert TaskQueue(store).read_task(task_id).value.owner == "another worker"
 
 
-def test_a_task_that_a_worker_does_is_seen_through(store: Store, task_id: ObjectId) -> None:
+def test_task_that_a_worker_does_is_seen_through(store: Store, task_id: ObjectId) -> None:
     claim = TaskQueue(store).claim_task(task_id, "worker", LeaseWatch(store.clock, 60))
     worker = threading.Timer(0.3, claim.finish_task, [{"deleted": 1}])
     worker.start()
@@ -130,7 +130,7 @@ def test_a_task_that_a_worker_does_is_seen_through(store: Store, task_id: Object
     assert ended.value.outcome == {"deleted": 1}
 
 
-def test_who_is_told_that_it_did_not_happen_is_told_what_still_waits(
+def test_command_that_did_nothing_tells_what_still_waits(
     store: Store, task_id: ObjectId, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def work(claim: TaskLease) -> dict[str, Any]:
@@ -142,7 +142,7 @@ def test_who_is_told_that_it_did_not_happen_is_told_what_still_waits(
     assert f"`headwater task cancel {id_text(task_id)}` calls it off" in capsys.readouterr().err
 
 
-def test_nothing_waits_of_work_that_was_refused(store: Store, task_id: ObjectId, capsys: pytest.CaptureFixture[str]) -> None:
+def test_refused_work_leaves_nothing_waiting(store: Store, task_id: ObjectId, capsys: pytest.CaptureFixture[str]) -> None:
     def work(claim: TaskLease) -> dict[str, Any]:
         raise NotFoundError("no such commit")
 

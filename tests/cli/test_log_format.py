@@ -73,7 +73,7 @@ def test_warning_is_a_line_of_the_log(tmp_path: Path) -> None:
     assert (line["event"].startswith("HEADWATER_STOR is set"), line["level"]) == (True, "warning")
 
 
-def test_what_was_done_is_a_line_of_the_log(tmp_path: Path) -> None:
+def test_report_written_is_a_line_of_the_log(tmp_path: Path) -> None:
     logged(tmp_path, 0, "store", "create")
     lines = logged(tmp_path, 0, "-o", "json", "gc", "report", "report.html")
 

@@ -30,7 +30,7 @@ def lake(store: Store, catalog: tuple[str, str]) -> Catalog:
     return opened
 
 
-def test_a_merge_is_shown_and_logged(headwater: CommandLine, lake: Catalog) -> None:
+def test_merge_is_shown_and_logged(headwater: CommandLine, lake: Catalog) -> None:
     words = ("--message", "m", "--author", "Ann", "--property", "t=1", "--property", "t=2")
     shown = headwater.data("catalog", "merge", "acme", "lake", "dev", *words)
     newest = headwater.data("catalog", "log", "acme", "lake")[0]
@@ -48,7 +48,7 @@ def test_conflicts_are_shown_with_exit_code_6(headwater: CommandLine, lake: Cata
     assert "nothing was written: 1 conflict" in result.stderr
 
 
-def test_a_key_is_forced(headwater: CommandLine, lake: Catalog) -> None:
+def test_key_is_forced(headwater: CommandLine, lake: Catalog) -> None:
     put(lake, "main", A, 3)
     shown = headwater.data("catalog", "merge", "acme", "lake", "dev", "--key", "a=FORCE")
 
@@ -56,27 +56,27 @@ def test_a_key_is_forced(headwater: CommandLine, lake: Catalog) -> None:
     assert lake.get_content("main", A) == lake.get_content("dev", A)
 
 
-def test_a_merge_of_what_is_merged_says_that_nothing_is_left(headwater: CommandLine, lake: Catalog) -> None:
+def test_merge_of_what_is_merged_says_that_nothing_is_left(headwater: CommandLine, lake: Catalog) -> None:
     headwater.ok("catalog", "merge", "acme", "lake", "dev")
 
     assert "already up to date" in headwater.ok("catalog", "merge", "acme", "lake", "dev")
 
 
-def test_a_branch_that_moved_is_told_once(headwater: CommandLine, lake: Catalog) -> None:
+def test_branch_that_moved_is_told_once(headwater: CommandLine, lake: Catalog) -> None:
     result = headwater("catalog", "branch", "delete", "acme", "lake", "dev", "--expected", "0123456789abcdef")
 
     assert result.exit_code == 6
     assert result.stderr.count("expected 0123456789abcdef") == 1
 
 
-def test_a_mode_that_is_none_is_a_wrong_call(headwater: CommandLine, lake: Catalog) -> None:
+def test_mode_that_is_none_is_a_wrong_call(headwater: CommandLine, lake: Catalog) -> None:
     result = headwater("catalog", "merge", "acme", "lake", "dev", "--key", "a=TAKE")
 
     assert result.exit_code == 2
     assert "KEY=NORMAL|FORCE|DROP" in result.stderr
 
 
-def test_a_dry_run_of_a_merge_changes_nothing(headwater: CommandLine, lake: Catalog) -> None:
+def test_dry_run_of_a_merge_changes_nothing(headwater: CommandLine, lake: Catalog) -> None:
     shown = headwater.data("catalog", "merge", "acme", "lake", "dev", "--dry-run")
 
     assert (shown["applied"], len(shown["keys"])) == (False, 1)

@@ -16,13 +16,13 @@ from headwater.realms import Credentials, RealmManager, RealmRegistry, RealmStat
 from headwater.tasks import TaskQueue
 
 
-def test_a_created_realm_is_active(headwater: CommandLine, tmp_path: Path) -> None:
+def test_created_realm_is_active(headwater: CommandLine, tmp_path: Path) -> None:
     shown = headwater.data("realm", "create", "acme", "--credentials", tmp_path / "root.json")
 
     assert (shown["id"], shown["state"]) == ("acme", "ACTIVE")
 
 
-def test_the_credentials_file_is_its_owners_only_and_logs_in(headwater: CommandLine, store: Store, tmp_path: Path) -> None:
+def test_credentials_file_is_its_owners_only_and_logs_in(headwater: CommandLine, store: Store, tmp_path: Path) -> None:
     headwater.ok("realm", "create", "acme", "--credentials", tmp_path / "root.json")
 
     file = tmp_path / "root.json"
@@ -33,13 +33,13 @@ def test_the_credentials_file_is_its_owners_only_and_logs_in(headwater: CommandL
     )
 
 
-def test_the_secret_is_never_printed(headwater: CommandLine, tmp_path: Path) -> None:
+def test_secret_is_never_printed(headwater: CommandLine, tmp_path: Path) -> None:
     result = headwater("-o", "yaml", "realm", "create", "acme", "--credentials", tmp_path / "root.json")
 
     assert json.loads((tmp_path / "root.json").read_text())["clientSecret"] not in result.output
 
 
-def test_a_credentials_file_is_never_overwritten(headwater: CommandLine, store: Store, tmp_path: Path) -> None:
+def test_credentials_file_is_never_overwritten(headwater: CommandLine, store: Store, tmp_path: Path) -> None:
     (tmp_path / "root.json").write_text("precious")
 
     result = headwater("realm", "create", "acme", "--credentials", tmp_path / "root.json")
@@ -57,7 +57,7 @@ def test_a_credentials_file_is_never_overwritten(headwater: CommandLine, store: 
     ],
     ids=["loading", "purging", "purged"],
 )
-def test_an_id_that_is_loaded_or_purged_is_not_bootstrapped_and_the_reason_is_told(
+def test_realm_being_loaded_or_purged_is_not_bootstrapped(
     headwater: CommandLine, store: Store, tmp_path: Path, steps: tuple[RealmState, ...], reason: str
 ) -> None:
     realms = RealmRegistry(store)
@@ -71,16 +71,12 @@ def test_an_id_that_is_loaded_or_purged_is_not_bootstrapped_and_the_reason_is_to
     assert reason in refused.stderr
 
 
-def test_credentials_into_a_folder_that_is_not_there_are_refused_before_anything_is_done(
-    headwater: CommandLine, store: Store, tmp_path: Path
-) -> None:
+def test_credentials_into_a_missing_folder_are_refused_first(headwater: CommandLine, store: Store, tmp_path: Path) -> None:
     assert headwater("realm", "create", "acme", "--credentials", tmp_path / "no" / "root.json").exit_code == 5
     assert RealmRegistry(store).list_realms() == []
 
 
-def test_a_creation_interrupted_before_its_bootstrap_goes_on_with_the_file_that_is_there(
-    headwater: CommandLine, store: Store, tmp_path: Path
-) -> None:
+def test_creation_without_its_bootstrap_goes_on_with_its_file(headwater: CommandLine, store: Store, tmp_path: Path) -> None:
     file = tmp_path / "root.json"
     headwater.ok("realm", "create", "other", "--credentials", file)
     created = RealmRegistry(store).create_realm("acme")
@@ -92,7 +88,7 @@ def test_a_creation_interrupted_before_its_bootstrap_goes_on_with_the_file_that_
     assert find_root(RealmRegistry(store), "acme").credentials.client_id == data["clientId"]
 
 
-def test_a_file_of_another_realm_is_refused(headwater: CommandLine, store: Store, realm: str, tmp_path: Path) -> None:
+def test_file_of_another_realm_is_refused(headwater: CommandLine, store: Store, realm: str, tmp_path: Path) -> None:
     RealmRegistry(store).create_realm("other")
 
     result = headwater("realm", "create", "other", "--credentials", tmp_path / f"{realm}.json")
@@ -101,7 +97,7 @@ def test_a_file_of_another_realm_is_refused(headwater: CommandLine, store: Store
     assert "belongs to another realm" in result.stderr
 
 
-def test_a_second_realm_of_the_same_id_is_a_conflict(headwater: CommandLine, realm: str, tmp_path: Path) -> None:
+def test_second_realm_of_the_same_id_is_a_conflict(headwater: CommandLine, realm: str, tmp_path: Path) -> None:
     result = headwater("realm", "create", realm, "--credentials", tmp_path / "again.json")
 
     assert result.exit_code == 6
@@ -118,12 +114,12 @@ def test_realms_are_listed_with_their_states(headwater: CommandLine, make_realm:
     assert [line.split()[:2] for line in lines] == [["REALM", "STATE"], ["a", "ACTIVE"], ["b", "ACTIVE"]]
 
 
-def test_a_realm_goes_inactive_and_back(headwater: CommandLine, realm: str) -> None:
+def test_realm_goes_inactive_and_back(headwater: CommandLine, realm: str) -> None:
     assert headwater.data("realm", "deactivate", realm)["state"] == "INACTIVE"
     assert headwater.data("realm", "activate", realm)["state"] == "ACTIVE"
 
 
-def test_a_released_realm_is_managed_by_nobody(headwater: CommandLine, store: Store, realm: str) -> None:
+def test_released_realm_is_managed_by_nobody(headwater: CommandLine, store: Store, realm: str) -> None:
     RealmRegistry(store).update_realm(
         RealmRegistry(store).read_realm(realm), manager=RealmManager(cluster="c", namespace="team", name="acme")
     )
@@ -132,19 +128,19 @@ def test_a_released_realm_is_managed_by_nobody(headwater: CommandLine, store: St
     assert headwater.data("realm", "release", realm)["manager"] is None
 
 
-def test_a_realm_that_was_never_bootstrapped_is_not_activated(headwater: CommandLine, store: Store) -> None:
+def test_realm_that_was_never_bootstrapped_is_not_activated(headwater: CommandLine, store: Store) -> None:
     RealmRegistry(store).create_realm("acme")
 
     assert headwater("realm", "activate", "acme").exit_code == 5
 
 
-def test_a_missing_realm_is_not_found(headwater: CommandLine, store: Store) -> None:
+def test_missing_realm_is_not_found(headwater: CommandLine, store: Store) -> None:
     result = headwater("realm", "show", "nobody")
 
     assert (result.exit_code, result.stderr) == (3, "headwater: there is no realm 'nobody'\n")
 
 
-def test_a_purge_without_confirmation_shows_what_would_go(headwater: CommandLine, catalog: tuple[str, str]) -> None:
+def test_purge_without_confirmation_shows_what_would_go(headwater: CommandLine, catalog: tuple[str, str]) -> None:
     result = headwater("-o", "json", "realm", "purge", "acme")
 
     assert result.exit_code == 5
@@ -152,21 +148,21 @@ def test_a_purge_without_confirmation_shows_what_would_go(headwater: CommandLine
     assert "--confirm acme" in result.stderr
 
 
-def test_a_purge_with_another_confirmation_is_refused(hasty: CommandLine, realm: str) -> None:
+def test_purge_with_another_confirmation_is_refused(hasty: CommandLine, realm: str) -> None:
     hasty.ok("realm", "deactivate", realm)
 
     assert hasty("realm", "purge", realm, "--confirm", "acne").exit_code == 5
     assert hasty.data("realm", "show", realm)["state"] == "INACTIVE"
 
 
-def test_an_active_realm_is_not_purged(hasty: CommandLine, realm: str) -> None:
+def test_active_realm_is_not_purged(hasty: CommandLine, realm: str) -> None:
     result = hasty("realm", "purge", realm, "--confirm", realm)
 
     assert result.exit_code == 5
     assert "headwater realm deactivate acme" in result.stderr
 
 
-def test_a_purge_within_the_hold_says_until_when(headwater: CommandLine, realm: str) -> None:
+def test_purge_within_the_hold_says_until_when(headwater: CommandLine, realm: str) -> None:
     until = headwater.data("realm", "deactivate", realm)["heldUntil"]
 
     result = headwater("realm", "purge", realm, "--confirm", realm)
@@ -175,7 +171,7 @@ def test_a_purge_within_the_hold_says_until_when(headwater: CommandLine, realm: 
     assert until in result.stderr
 
 
-def test_a_purge_that_is_left_to_a_worker_is_a_task(hasty: CommandLine, store: Store, realm: str) -> None:
+def test_purge_that_is_left_to_a_worker_is_a_task(hasty: CommandLine, store: Store, realm: str) -> None:
     hasty.ok("realm", "deactivate", realm)
 
     shown = hasty.data("realm", "purge", realm, "--confirm", realm, "--detach")
@@ -185,7 +181,7 @@ def test_a_purge_that_is_left_to_a_worker_is_a_task(hasty: CommandLine, store: S
     assert RealmRegistry(store).read_realm(realm).state is RealmState.PURGING
 
 
-def test_a_purge_cancels_what_else_was_asked_for_in_the_realm(hasty: CommandLine, store: Store, realm: str) -> None:
+def test_purge_cancels_what_else_was_asked_for_in_the_realm(hasty: CommandLine, store: Store, realm: str) -> None:
     waiting = TaskQueue(store).submit_task("gc", realm=realm, due=Micros(store.clock.now() + 3_600_000_000)).id
     hasty.ok("realm", "deactivate", realm)
     hasty.ok("realm", "purge", realm, "--confirm", realm)
@@ -193,7 +189,7 @@ def test_a_purge_cancels_what_else_was_asked_for_in_the_realm(hasty: CommandLine
     assert TaskQueue(store).read_task(waiting).value.state == "CANCELLED"
 
 
-def test_a_purged_and_deleted_realm_is_gone(hasty: CommandLine, store: Store, catalog: tuple[str, str]) -> None:
+def test_purged_and_deleted_realm_is_gone(hasty: CommandLine, store: Store, catalog: tuple[str, str]) -> None:
     key = RealmRegistry(store).read_realm("acme").key
     hasty.ok("realm", "deactivate", "acme")
     assert hasty.data("realm", "purge", "acme", "--confirm", "acme")["state"] == "PURGED"
@@ -204,12 +200,12 @@ def test_a_purged_and_deleted_realm_is_gone(hasty: CommandLine, store: Store, ca
     assert list(RealmRegistry(store).purged_keys()) == [key]
 
 
-def test_a_realm_that_is_not_purged_is_not_deleted(headwater: CommandLine, store: Store, realm: str) -> None:
+def test_realm_that_is_not_purged_is_not_deleted(headwater: CommandLine, store: Store, realm: str) -> None:
     assert headwater("realm", "delete", realm, "--confirm", realm).exit_code == 5
     assert RealmRegistry(store).read_realm(realm).state is RealmState.ACTIVE
 
 
-def test_a_realm_is_not_deleted_without_confirmation(hasty: CommandLine, store: Store) -> None:
+def test_realm_is_not_deleted_without_confirmation(hasty: CommandLine, store: Store) -> None:
     realms = RealmRegistry(store)
     realms.move_realm(realms.move_realm(realms.create_realm("acme"), RealmState.PURGING), RealmState.PURGED)
 

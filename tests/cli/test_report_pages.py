@@ -60,7 +60,7 @@ def titles(page: str) -> list[str]:
     return re.findall(r"<h3>(.*?)</h3>", page)
 
 
-def test_a_page_has_a_picture_of_every_kind() -> None:
+def test_page_has_a_picture_of_every_kind() -> None:
     assert titles(page_of(run_of(2), run_of(1))) == [
         "Kept, and why",
         "Garbage and deletions",
@@ -86,13 +86,13 @@ def test_every_bar_tells_its_number() -> None:
         assert f": {told}</title>" in page or f"{told}</title>" in page
 
 
-def test_a_page_is_well_formed_and_has_a_picture_for_each_title() -> None:
+def test_page_is_well_formed_with_a_picture_for_each_title() -> None:
     page = page_of(run_of(1))
 
     assert len(list(parsed(page).iter("{http://www.w3.org/2000/svg}svg"))) == len(titles(page)) == 5
 
 
-def test_a_page_loads_nothing_from_elsewhere() -> None:
+def test_page_loads_nothing_from_elsewhere() -> None:
     page = page_of(run_of(1))
 
     assert re.findall(r"(?:src|href)=\"(?!#)", page) == []
@@ -116,7 +116,7 @@ def test_everything_that_comes_from_a_store_is_escaped(field: str) -> None:
     parsed(page)
 
 
-def test_a_page_without_runs_says_so() -> None:
+def test_page_without_runs_says_so() -> None:
     assert "There was no run of maintenance yet." in page_of()
 
 
@@ -125,14 +125,14 @@ def test_counts_that_another_release_wrote_otherwise_are_left_out(counts: dict[s
     parsed(page_of(run_of(1, counts=counts)))
 
 
-def test_a_failed_run_is_told_with_its_reason() -> None:
+def test_failed_run_is_told_with_its_reason() -> None:
     page = page_of(run_of(1, error="reference 'grants' dangles"), run_of(2))
 
     assert 'class="failed"' in page and "reference &#39;grants&#39; dangles" in page
     assert re.search(r"failed</span><b>1</b>", page)
 
 
-def test_a_stack_is_as_high_as_its_share_of_the_axis() -> None:
+def test_stack_is_as_high_as_its_share_of_the_axis() -> None:
     chart = column_chart("t", "a", [Series("x", "x", [30, 10]), Series("y", "y", [10, 0])], ["1", "2"], text=chart_count_text)
 
     heights = [bar.height for bar in chart.bars]
@@ -140,13 +140,13 @@ def test_a_stack_is_as_high_as_its_share_of_the_axis() -> None:
     assert heights == pytest.approx([127.5, 42.5, 42.5])
 
 
-def test_an_axis_of_counts_has_whole_numbers() -> None:
+def test_axis_of_counts_has_whole_numbers() -> None:
     chart = bar_chart("t", "a", [Series("x", "x", [2, 1])], ["one", "two"], text=chart_count_text)
 
     assert [tick.text for tick in chart.ticks] == ["0", "1", "2"]
 
 
-def test_a_long_name_beside_a_row_is_cut_in_its_middle() -> None:
+def test_long_name_beside_a_row_is_cut_in_its_middle() -> None:
     chart = bar_chart("t", "a", [Series("x", "x", [1])], ["a_namespace_with_a_very_long_name_of_2026"], text=chart_count_text)
 
     assert chart.labels[0].text == "a_namespace_w…g_name_of_2026"
@@ -177,7 +177,7 @@ def test_numbers_are_short(text: object, value: float, shown: str) -> None:
     assert text(value) == shown  # type: ignore[operator]
 
 
-def test_the_command_writes_the_page_and_replaces_the_one_before(headwater: CommandLine, realm: str, tmp_path: Path) -> None:
+def test_command_writes_the_page_and_replaces_the_one_before(headwater: CommandLine, realm: str, tmp_path: Path) -> None:
     file = tmp_path / "report.html"
     headwater.ok("gc", "report", file)
     headwater.ok("gc", "run", realm)
@@ -187,7 +187,7 @@ def test_the_command_writes_the_page_and_replaces_the_one_before(headwater: Comm
     assert [path.name for path in tmp_path.iterdir() if "report" in path.name] == ["report.html"]
 
 
-def test_a_page_that_cannot_be_written_is_a_sentence(headwater: CommandLine, realm: str, tmp_path: Path) -> None:
+def test_page_that_cannot_be_written_is_a_sentence(headwater: CommandLine, realm: str, tmp_path: Path) -> None:
     result = headwater("gc", "report", tmp_path / "nowhere" / "report.html")
 
     assert (result.exit_code, "cannot be written" in result.stderr) == (5, True)
@@ -203,18 +203,18 @@ def three_runs(store: Store, realm: str) -> None:
 
 
 @pytest.mark.usefixtures("three_runs")
-def test_the_log_shows_failed_runs_alone(headwater: CommandLine) -> None:
+def test_log_shows_failed_runs_alone(headwater: CommandLine) -> None:
     assert [run["error"] for run in headwater.data("gc", "log", "--failed")] == ["refused"]
 
 
 @pytest.mark.usefixtures("three_runs")
-def test_the_log_shows_runs_since_a_time_alone(headwater: CommandLine) -> None:
+def test_log_shows_runs_since_a_time_alone(headwater: CommandLine) -> None:
     assert len(headwater.data("gc", "log", "--since", "7d")) == 1
     assert len(headwater.data("gc", "log", "--since", "1970-01-01")) == 3
 
 
 @pytest.mark.usefixtures("three_runs")
-def test_the_log_shows_each_type_on_a_line(headwater: CommandLine) -> None:
+def test_log_shows_each_type_on_a_line(headwater: CommandLine) -> None:
     first, *_ = headwater.data("gc", "log", "--since", "7d", "--types")
 
     assert (first["type"], first["scanned"], first["garbage"], first["deleted"]) == ("iceberg-table", 80, 30, 29)

@@ -33,7 +33,7 @@ def is_there(headwater: CommandLine) -> bool:
     return any(entry["key"] == "orders" for entry in headwater.data("catalog", "tables", "acme", "lake"))
 
 
-def test_a_restoration_is_shown_before_it_is_confirmed(headwater: CommandLine, dropped: str) -> None:
+def test_restoration_is_shown_before_it_is_confirmed(headwater: CommandLine, dropped: str) -> None:
     result = headwater("realm", "restore", "acme", "lake/main", "--to", dropped)
 
     assert result.exit_code == 5
@@ -42,14 +42,14 @@ def test_a_restoration_is_shown_before_it_is_confirmed(headwater: CommandLine, d
     assert not is_there(headwater)
 
 
-def test_a_confirmed_restoration_is_done(headwater: CommandLine, dropped: str) -> None:
+def test_confirmed_restoration_is_done(headwater: CommandLine, dropped: str) -> None:
     [step] = headwater.data("realm", "restore", "acme", "lake/main", "--to", dropped, "--confirm", "acme")
 
     assert (step["reference"], step["act"], step["target"], step["put"]) == ("lake/main", "restore", dropped, 1)
     assert is_there(headwater)
 
 
-def test_a_dry_run_of_a_restoration_writes_nothing(headwater: CommandLine, dropped: str) -> None:
+def test_dry_run_of_a_restoration_writes_nothing(headwater: CommandLine, dropped: str) -> None:
     arguments = ("realm", "restore", "acme", "lake/main", "--to", dropped, "--confirm", "acme", "--dry-run")
 
     assert headwater.data(*arguments)[0]["changes"] == {"ICEBERG_TABLE": {"put": 1, "changed": 0, "removed": 0}}
@@ -62,14 +62,14 @@ def test_dry_run_needs_no_confirmation(headwater: CommandLine, dropped: str) -> 
     assert (result.exit_code, result.stderr) == (0, "")
 
 
-def test_a_restoration_can_be_left_to_a_worker(headwater: CommandLine, dropped: str) -> None:
+def test_restoration_can_be_left_to_a_worker(headwater: CommandLine, dropped: str) -> None:
     task = headwater.data("realm", "restore", "acme", "lake/main", "--to", dropped, "--confirm", "acme", "--detach")
 
     assert (task["kind"], task["subject"], task["state"]) == ("restore", "lake/main", "WAITING")
     assert not is_there(headwater)
 
 
-def test_another_restoration_of_the_same_is_refused_while_one_is_under_way(headwater: CommandLine, dropped: str) -> None:
+def test_restoration_is_refused_while_the_same_is_under_way(headwater: CommandLine, dropped: str) -> None:
     common = ("realm", "restore", "acme", "lake/main", "--confirm", "acme")
     headwater.ok(*common, "--to", dropped, "--detach")
 
@@ -78,11 +78,11 @@ def test_another_restoration_of_the_same_is_refused_while_one_is_under_way(headw
     assert "is under way" in result.stderr
 
 
-def test_a_restoration_with_nothing_to_do_says_so(headwater: CommandLine, catalog: tuple[str, str]) -> None:
+def test_restoration_with_nothing_to_do_says_so(headwater: CommandLine, catalog: tuple[str, str]) -> None:
     assert "nothing is to be restored" in headwater.ok("realm", "restore", "acme", "grants", "--to", "1ms")
 
 
-def test_a_table_that_stays_away_is_a_finding(headwater: CommandLine, store: Store, dropped: str) -> None:
+def test_table_that_stays_away_is_a_finding(headwater: CommandLine, store: Store, dropped: str) -> None:
     TableClaims(RealmRegistry(store).open_realm("acme")).take_claims([TableClaim("0" * 16, uuid4(), "s3://lake/orders")])
     result = headwater("realm", "restore", "acme", "lake/main", "--to", dropped, "--confirm", "acme")
 
@@ -90,7 +90,7 @@ def test_a_table_that_stays_away_is_a_finding(headwater: CommandLine, store: Sto
     assert "orders stays away" in result.stderr
 
 
-def test_a_deleted_catalog_is_undeleted(headwater: CommandLine, dropped: str) -> None:
+def test_deleted_catalog_is_undeleted(headwater: CommandLine, dropped: str) -> None:
     said = headwater.ok("catalog", "delete", "acme", "lake", "--confirm", "acme/lake")
     [deleted] = headwater.data("catalog", "list", "acme", "--deleted")
     headwater.ok("catalog", "undelete", "acme", "lake")
@@ -99,7 +99,7 @@ def test_a_deleted_catalog_is_undeleted(headwater: CommandLine, dropped: str) ->
     assert [entry["id"] for entry in headwater.data("catalog", "list", "acme")] == [deleted["id"]]
 
 
-def test_a_catalog_comes_back_under_a_new_name(headwater: CommandLine, catalog: tuple[str, str]) -> None:
+def test_catalog_comes_back_under_a_new_name(headwater: CommandLine, catalog: tuple[str, str]) -> None:
     headwater.ok("catalog", "delete", "acme", "lake", "--confirm", "acme/lake")
     headwater.ok("catalog", "create", "acme", "lake", "--base-location", "s3://new/", "--hold", "1h")
     headwater.ok("catalog", "undelete", "acme", "lake", "--as", "old-lake")
@@ -108,7 +108,7 @@ def test_a_catalog_comes_back_under_a_new_name(headwater: CommandLine, catalog: 
     assert [(entry["name"], entry["hold"]) for entry in shown] == [("lake", "1h"), ("old-lake", None)]
 
 
-def test_a_purge_of_a_catalog_is_confirmed(headwater: CommandLine, catalog: tuple[str, str]) -> None:
+def test_purge_of_a_catalog_is_confirmed(headwater: CommandLine, catalog: tuple[str, str]) -> None:
     headwater.ok("catalog", "delete", "acme", "lake", "--confirm", "acme/lake")
     assert headwater("catalog", "purge", "acme", "lake").exit_code == 5
     headwater.ok("catalog", "purge", "acme", "lake", "--confirm", "acme/lake")
@@ -117,7 +117,7 @@ def test_a_purge_of_a_catalog_is_confirmed(headwater: CommandLine, catalog: tupl
 
 
 @pytest.mark.parametrize("kind", ["branch", "tag"])
-def test_a_deleted_branch_or_tag_is_undeleted(headwater: CommandLine, dropped: str, kind: str) -> None:
+def test_deleted_branch_or_tag_is_undeleted(headwater: CommandLine, dropped: str, kind: str) -> None:
     headwater.ok("catalog", kind, "create", "acme", "lake", "one", "--at", dropped)
     headwater.ok("catalog", kind, "delete", "acme", "lake", "one")
 
@@ -132,7 +132,7 @@ def test_deleted_branches_are_listed(headwater: CommandLine, dropped: str) -> No
 
 
 @pytest.mark.parametrize("kind", ["branch", "tag"])
-def test_what_was_deleted_is_listed_with_its_hold(headwater: CommandLine, dropped: str, kind: str) -> None:
+def test_deleted_things_are_listed_with_their_hold(headwater: CommandLine, dropped: str, kind: str) -> None:
     headwater.ok("catalog", kind, "create", "acme", "lake", "one")
     headwater.ok("catalog", kind, "delete", "acme", "lake", "one")
 
@@ -141,13 +141,13 @@ def test_what_was_deleted_is_listed_with_its_hold(headwater: CommandLine, droppe
     assert shown["heldUntil"] > shown["deleted"] >= shown["created"]
 
 
-def test_an_undeletion_of_what_is_there_says_so(headwater: CommandLine, dropped: str) -> None:
+def test_undeletion_of_what_is_there_says_so(headwater: CommandLine, dropped: str) -> None:
     result = headwater("catalog", "branch", "undelete", "acme", "lake", "main")
 
     assert (result.exit_code, "cannot undelete branch 'main'" in result.stderr) == (6, True)
 
 
-def test_the_list_of_deleted_catalogs_shows_ids_and_holds(headwater: CommandLine, catalog: tuple[str, str]) -> None:
+def test_list_of_deleted_catalogs_shows_ids_and_holds(headwater: CommandLine, catalog: tuple[str, str]) -> None:
     headwater.ok("catalog", "delete", "acme", "lake", "--confirm", "acme/lake")
     (held,) = headwater.data("catalog", "list", "acme", "--deleted")
 
@@ -157,6 +157,6 @@ def test_the_list_of_deleted_catalogs_shows_ids_and_holds(headwater: CommandLine
 
 
 @pytest.mark.parametrize(("name", "code"), [("lake", 5), ("sea", 3)])
-def test_a_purge_of_no_deleted_catalog_says_why(headwater: CommandLine, catalog: tuple[str, str], name: str, code: int) -> None:
+def test_purge_of_no_deleted_catalog_says_why(headwater: CommandLine, catalog: tuple[str, str], name: str, code: int) -> None:
     assert headwater("catalog", "purge", "acme", name).exit_code == code
     assert "--confirm" not in headwater("catalog", "purge", "acme", name).stderr

@@ -30,24 +30,24 @@ def value(item: Any, *words: Any, **options: Any) -> Any:
     return ViewField(*words, **options).read(item)
 
 
-def test_a_field_reads_the_attribute_of_its_name() -> None:
+def test_field_reads_the_attribute_of_its_name() -> None:
     assert value(Thing(), "firstPart", "the first") == Part()
 
 
-def test_a_field_follows_its_way() -> None:
+def test_field_follows_its_way() -> None:
     assert value(Thing(), "color", "its color", "first_part.color") == "red"
 
 
-def test_a_way_that_ends_early_is_null() -> None:
+def test_way_that_ends_early_is_null() -> None:
     assert value(Thing(first_part=None), "color", "its color", "first_part.color", form=text_field) is None
 
 
-def test_a_misspelled_way_is_an_error() -> None:
+def test_misspelled_way_is_an_error() -> None:
     with pytest.raises(AttributeError):
         value(Thing(), "color", "its color", "firstPort.color")
 
 
-def test_a_field_of_a_mapping_is_read_as_written() -> None:
+def test_field_of_a_mapping_is_read_as_written() -> None:
     assert value({"firstPart": 1}, "firstPart", "the first") == 1
 
 

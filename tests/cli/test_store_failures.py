@@ -36,7 +36,7 @@ def said(url: str, *command: str) -> tuple[int, str]:
     return result.exit_code, lines[0]
 
 
-def test_an_unknown_scheme_is_refused_with_those_that_there_are() -> None:
+def test_unknown_scheme_is_refused_with_those_that_there_are() -> None:
     code, line = said(f"oracle://me:{quote(PASSWORD, safe='')}@db/lake")
 
     assert code == 5
@@ -44,7 +44,7 @@ def test_an_unknown_scheme_is_refused_with_those_that_there_are() -> None:
 
 
 @pytest.mark.parametrize("name", ["memory", "sqlite", *SERVERS])
-def test_an_unknown_option_is_refused_with_those_that_there_are(name: str, tmp_path: Path) -> None:
+def test_unknown_option_is_refused_with_those_that_there_are(name: str, tmp_path: Path) -> None:
     place = {"memory": "", "sqlite": f"/{tmp_path}/store.db"}.get(name, f"me:{quote(PASSWORD, safe='')}@{CLOSED}/lake")
     code, line = said(f"{name}://{place}?frobnicate=Geheim")
     [kind] = [point.load() for point in entry_points(group="headwater.backends", name=name)]
@@ -58,7 +58,7 @@ def test_text_that_is_no_url_is_refused_without_being_repeated() -> None:
 
 
 @pytest.mark.parametrize(("scheme", "package"), [("postgresql", "psycopg"), ("mongodb", "pymongo")])
-def test_a_missing_driver_is_refused_with_what_to_install(scheme: str, package: str) -> None:
+def test_missing_driver_is_refused_with_what_to_install(scheme: str, package: str) -> None:
     url = f"{scheme}://me:{quote(PASSWORD, safe='')}@{CLOSED}/lake"
     program = f"import sys; sys.modules[{package!r}] = None; from headwater.cli import main; main(['realm', 'list'])"
     done = ended(sys.executable, "-c", program, store=url)
@@ -68,7 +68,7 @@ def test_a_missing_driver_is_refused_with_what_to_install(scheme: str, package: 
 
 
 @pytest.mark.parametrize("name", SERVERS)
-def test_a_host_that_is_not_there_is_unavailable(name: str) -> None:
+def test_host_that_is_not_there_is_unavailable(name: str) -> None:
     code, line = said(f"{name}://me:{quote(PASSWORD, safe='')}@{CLOSED}/lake?timeout=1s")
 
     assert code == 4
@@ -76,28 +76,28 @@ def test_a_host_that_is_not_there_is_unavailable(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SERVERS)
-def test_a_name_that_is_not_known_is_unavailable(name: str) -> None:
+def test_name_that_is_not_known_is_unavailable(name: str) -> None:
     code, line = said(f"{name}://me:{quote(PASSWORD, safe='')}@nowhere.invalid/lake?timeout=1s")
 
     assert code == 4
     assert "nowhere.invalid" in line
 
 
-def test_a_wrong_password_is_refused(postgresql_server: PostgresqlServer) -> None:
+def test_wrong_password_is_refused(postgresql_server: PostgresqlServer) -> None:
     code, line = said(str(postgresql_server.url("wrong", password=PASSWORD)))
 
     assert code == 5
     assert "password" in line
 
 
-def test_a_database_that_is_not_there_is_refused(postgresql_server: PostgresqlServer) -> None:
+def test_database_that_is_not_there_is_refused(postgresql_server: PostgresqlServer) -> None:
     code, line = said(str(postgresql_server.url("wrong", database="nowhere")))
 
     assert code == 5
     assert "nowhere" in line
 
 
-def test_a_file_of_a_later_release_is_refused(tmp_path: Path) -> None:
+def test_file_of_a_later_release_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "store.db"
     CliRunner().invoke(main, ["--store", f"sqlite:///{file}", "realm", "list"])
     with contextlib.closing(sqlite3.connect(file)) as connection:
@@ -110,9 +110,7 @@ def test_a_file_of_a_later_release_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", [("worker", "--broker-folder", "broker"), ("up", ".", "--once")], ids=["worker", "up"])
 @pytest.mark.parametrize("name", long_but_for({"postgresql"}, SERVERS))
-def test_a_long_running_command_ends_with_one_line_when_the_store_is_away(
-    name: str, command: tuple[str, ...], tmp_path: Path
-) -> None:
+def test_long_command_ends_in_one_line_without_a_store(name: str, command: tuple[str, ...], tmp_path: Path) -> None:
     url = f"{name}://me:{quote(PASSWORD, safe='')}@{CLOSED}/lake?timeout=1s"
     done = ended(sys.executable, "-m", "headwater", *command, store=url, folder=tmp_path)
 
@@ -121,7 +119,7 @@ def test_a_long_running_command_ends_with_one_line_when_the_store_is_away(
 
 @pytest.mark.parametrize("name", long_but_for({"postgresql"}, SERVERS))
 @pytest.mark.parametrize(("query", "code"), [("timeout=1s", 4), ("frobnicate=Geheim", 5)])
-def test_an_operator_ends_with_one_line_when_the_store_cannot_be_opened(name: str, query: str, code: int) -> None:
+def test_operator_ends_with_one_line_without_a_store(name: str, query: str, code: int) -> None:
     url = f"{name}://me:{quote(PASSWORD, safe='')}@{CLOSED}/lake?{query}"
     program = "from headwater_operator.main import main; main(['run'])"
     done = ended(sys.executable, "-c", program, store=url)

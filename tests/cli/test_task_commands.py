@@ -35,7 +35,7 @@ def test_tasks_are_listed_by_state(headwater: CommandLine, store: Store, task_id
     assert [entry["kind"] for entry in headwater.data("task", "list", "--state", "WAITING")] == ["purge"]
 
 
-def test_a_task_tells_the_story_of_its_attempts(headwater: CommandLine, store: Store, task_id: ObjectId) -> None:
+def test_task_tells_the_story_of_its_attempts(headwater: CommandLine, store: Store, task_id: ObjectId) -> None:
     fail(store, task_id)
 
     shown = headwater.data("task", "show", id_text(task_id))
@@ -44,7 +44,7 @@ def test_a_task_tells_the_story_of_its_attempts(headwater: CommandLine, store: S
     assert [(a["number"], a["owner"], a["error"]) for a in shown["attempts"]] == [(1, "worker-1", "the disk is full")]
 
 
-def test_a_task_is_told_to_a_person_as_a_story(headwater: CommandLine, store: Store, task_id: ObjectId) -> None:
+def test_task_is_told_to_a_person_as_a_story(headwater: CommandLine, store: Store, task_id: ObjectId) -> None:
     fail(store, task_id)
 
     lines = headwater.ok("task", "show", id_text(task_id)).splitlines()
@@ -57,23 +57,23 @@ def test_a_task_is_told_to_a_person_as_a_story(headwater: CommandLine, store: St
     assert told[3].startswith("next") and told[3].endswith(f"`headwater task retry {id_text(task_id)}`")
 
 
-def test_a_failed_task_is_retried(headwater: CommandLine, store: Store, task_id: ObjectId) -> None:
+def test_failed_task_is_retried(headwater: CommandLine, store: Store, task_id: ObjectId) -> None:
     fail(store, task_id)
 
     assert headwater.data("task", "retry", id_text(task_id))["state"] == "WAITING"
 
 
-def test_a_waiting_task_is_cancelled(headwater: CommandLine, task_id: ObjectId) -> None:
+def test_waiting_task_is_cancelled(headwater: CommandLine, task_id: ObjectId) -> None:
     assert headwater.data("task", "cancel", id_text(task_id))["state"] == "CANCELLED"
 
 
-def test_a_task_that_has_ended_is_not_cancelled(headwater: CommandLine, store: Store, task_id: ObjectId) -> None:
+def test_task_that_has_ended_is_not_cancelled(headwater: CommandLine, store: Store, task_id: ObjectId) -> None:
     fail(store, task_id)
 
     assert headwater("task", "cancel", id_text(task_id)).exit_code == 5
 
 
-def test_a_task_is_run_now(headwater: CommandLine, store: Store) -> None:
+def test_task_is_run_now(headwater: CommandLine, store: Store) -> None:
     due = Micros(store.clock.now() + 3_600_000_000)
     later = TaskQueue(store).submit_task("gc", realm="acme", due=due)
 
@@ -82,11 +82,11 @@ def test_a_task_is_run_now(headwater: CommandLine, store: Store) -> None:
     assert shown["created"] <= shown["due"] < as_text(due)
 
 
-def test_an_unknown_task_is_not_found(headwater: CommandLine) -> None:
+def test_unknown_task_is_not_found(headwater: CommandLine) -> None:
     assert headwater("task", "show", "0123456789abcdef").exit_code == 3
 
 
-def test_what_is_no_id_is_a_usage_error(headwater: CommandLine) -> None:
+def test_text_that_is_no_id_is_a_usage_error(headwater: CommandLine) -> None:
     assert headwater("task", "show", "7").exit_code == 2
 
 
@@ -97,15 +97,13 @@ def test_tasks_are_listed_by_subject_and_age(headwater: CommandLine, store: Stor
     assert headwater.data("task", "list", "--older-than", "1h") == []
 
 
-def test_a_watch_shows_what_is_there_and_then_only_what_changes(
-    headwater: CommandLine, store: Store, task_id: ObjectId
-) -> None:
+def test_watch_shows_what_is_there_and_then_only_what_changes(headwater: CommandLine, store: Store, task_id: ObjectId) -> None:
     shown = headwater.ok("task", "list", "--watch", "--every", "10ms", "--for", "40ms").splitlines()
 
     assert [line.split()[0] for line in shown] == ["TASK", id_text(task_id)]
 
 
-def test_a_list_shows_how_far_what_runs_is(headwater: CommandLine, store: Store, task_id: ObjectId) -> None:
+def test_list_shows_how_far_what_runs_is(headwater: CommandLine, store: Store, task_id: ObjectId) -> None:
     claim = TaskQueue(store).claim_task(task_id, "worker-1")
     assert claim is not None
     claim.report_progress(30, 100, "rows")
@@ -114,7 +112,7 @@ def test_a_list_shows_how_far_what_runs_is(headwater: CommandLine, store: Store,
     assert "   30 of 100 rows   " in headwater.ok("task", "list", "--state", "RUNNING")
 
 
-def test_a_watch_tells_programs_one_task_a_line(headwater: CommandLine, task_id: ObjectId) -> None:
+def test_watch_tells_programs_one_task_a_line(headwater: CommandLine, task_id: ObjectId) -> None:
     shown = headwater.ok("-o", "json", "task", "list", "--watch", "--every", "10ms", "--for", "0s").splitlines()
 
     assert [json.loads(line)["id"] for line in shown] == [id_text(task_id)]
@@ -130,7 +128,7 @@ def test_tasks_are_counted_by_kind(headwater: CommandLine, store: Store, task_id
     assert (shown["purge"]["waiting"], shown["purge"]["due"]) == (1, 1)
 
 
-def test_only_a_purge_of_a_table_is_retried_for_what_can_be_reached(headwater: CommandLine, store: Store) -> None:
+def test_retry_for_reachable_files_is_for_table_purges_alone(headwater: CommandLine, store: Store) -> None:
     task = TaskQueue(store).submit_task("gc", realm="acme", realm_key=1, subject="", arguments={}).id
     TaskQueue(store).cancel_task(task)
 

@@ -28,9 +28,7 @@ def told(tasks: TaskQueue, task_id: ObjectId, clock: FakeClock) -> list[dict[str
     return story(TaskPage(tasks.read_task(task_id), clock.now()))
 
 
-def test_a_story_tells_of_each_attempt_how_long_it_waited_and_took_and_how_far_it_came(
-    tasks: TaskQueue, task_id: ObjectId, clock: FakeClock
-) -> None:
+def test_story_tells_how_long_each_attempt_waited_and_took(tasks: TaskQueue, task_id: ObjectId, clock: FakeClock) -> None:
     clock.advance(3)
     claim = tasks.claim_task(task_id, "worker-1")
     assert claim is not None
@@ -45,9 +43,7 @@ def test_a_story_tells_of_each_attempt_how_long_it_waited_and_took_and_how_far_i
     assert (attempt["progress"], attempt["why"]) == ("30 of 100 rows", "no luck")
 
 
-def test_a_lost_attempt_and_the_one_that_took_over_stand_in_one_story(
-    tasks: TaskQueue, task_id: ObjectId, clock: FakeClock
-) -> None:
+def test_lost_attempt_and_its_successor_stand_in_one_story(tasks: TaskQueue, task_id: ObjectId, clock: FakeClock) -> None:
     watch = LeaseWatch(clock, 60)
     tasks.claim_task(task_id, "worker-1")
     tasks.find_claimable(watch)
@@ -61,7 +57,7 @@ def test_a_lost_attempt_and_the_one_that_took_over_stand_in_one_story(
     assert events[2]["took"] == "5s"
 
 
-def test_a_retry_by_a_person_stands_where_it_happened(tasks: TaskQueue, task_id: ObjectId, clock: FakeClock) -> None:
+def test_retry_by_a_person_stands_where_it_happened(tasks: TaskQueue, task_id: ObjectId, clock: FakeClock) -> None:
     for owner in ("worker-1", "worker-2"):
         claim = tasks.claim_task(task_id, owner)
         assert claim is not None
@@ -78,7 +74,7 @@ def test_a_retry_by_a_person_stands_where_it_happened(tasks: TaskQueue, task_id:
     ]
 
 
-def test_a_story_says_which_task_it_follows(tasks: TaskQueue, task_id: ObjectId, clock: FakeClock) -> None:
+def test_story_says_which_task_it_follows(tasks: TaskQueue, task_id: ObjectId, clock: FakeClock) -> None:
     claim = tasks.claim_task(task_id, "worker-1")
     assert claim is not None
     claim.finish_task({}, FollowUpTask(kind="purge", realm="acme"))
@@ -98,13 +94,13 @@ def test_attempts_that_are_no_longer_kept_are_counted(tasks: TaskQueue, task_id:
     assert told(tasks, task_id, clock)[1]["what"] == "5 attempts before these, no longer kept"
 
 
-def test_a_task_that_nobody_does_asks_for_a_worker(tasks: TaskQueue, task_id: ObjectId, clock: FakeClock) -> None:
+def test_task_that_nobody_does_asks_for_a_worker(tasks: TaskQueue, task_id: ObjectId, clock: FakeClock) -> None:
     clock.advance(90)
 
     assert "it is due for 1m30s, so look whether a worker is there" in next_step(tasks.read_task(task_id), clock.now())
 
 
-def test_the_last_attempt_is_told_as_such(tasks: TaskQueue, task_id: ObjectId) -> None:
+def test_last_attempt_is_told_as_such(tasks: TaskQueue, task_id: ObjectId) -> None:
     claim = tasks.claim_task(task_id, "worker-1")
     assert claim is not None
     assert "it is its last attempt" not in next_step(tasks.read_task(task_id))

@@ -45,7 +45,7 @@ def test_pyiceberg_loads_it_by_its_name(loaded: HeadwaterCatalog, rows: pa.Table
     assert loaded.load_table("sales.orders").scan().to_arrow().num_rows == 2
 
 
-def test_what_is_not_named_is_taken_from_pyicebergs_configuration(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_option_that_is_not_named_comes_from_pyicebergs_configuration(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {"STORE": url, "REALM": "acme", "CATALOG": "lake"}.items():
         monkeypatch.setenv(f"PYICEBERG_CATALOG__MINE__{name}", value)
 
@@ -53,7 +53,7 @@ def test_what_is_not_named_is_taken_from_pyicebergs_configuration(url: str, monk
         assert catalog.list_namespaces() == []
 
 
-def test_the_store_is_that_of_the_environment_unless_named(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_store_is_that_of_the_environment_unless_named(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HEADWATER_STORE", url)
 
     with HeadwaterCatalog("lake", **PLACE) as catalog:
@@ -66,19 +66,19 @@ def test_missing_properties_are_named() -> None:
 
 
 @pytest.mark.parametrize("wrong", [{"realm": "nobody"}, {"catalog": "nothing"}, {"branch": "nowhere"}])
-def test_a_place_that_is_not_there_is_named(open_client: Callable[..., HeadwaterCatalog], wrong: dict[str, str]) -> None:
+def test_place_that_is_not_there_is_named(open_client: Callable[..., HeadwaterCatalog], wrong: dict[str, str]) -> None:
     with pytest.raises(NoSuchIdentifierError, match=next(iter(wrong.values()))):
         open_client(**wrong).list_namespaces()
 
 
-def test_a_store_that_cannot_be_is_refused_without_its_password() -> None:
+def test_store_that_cannot_be_is_refused_without_its_password() -> None:
     with pytest.raises(ValueError, match="unknown scheme 'oracle'") as refusal:
         HeadwaterCatalog("lake", store="oracle://me:secret@host/db", **PLACE).list_namespaces()
 
     assert "secret" not in str(refusal.value)
 
 
-def test_what_reads_files_is_not_told_where_the_store_is(loaded: HeadwaterCatalog, schema: Schema) -> None:
+def test_file_access_is_not_told_where_the_store_is(loaded: HeadwaterCatalog, schema: Schema) -> None:
     loaded.create_namespace("sales")
 
     table = loaded.create_table("sales.orders", schema)
@@ -87,7 +87,7 @@ def test_what_reads_files_is_not_told_where_the_store_is(loaded: HeadwaterCatalo
     assert "sqlite" not in repr(loaded)
 
 
-def test_clients_of_one_process_share_a_store_until_the_last_one_is_closed(url: str) -> None:
+def test_clients_share_a_store_until_the_last_is_closed(url: str) -> None:
     one, two = HeadwaterCatalog("one", store=url, **PLACE), HeadwaterCatalog("two", store=url, **PLACE)
     one.create_namespace("sales")
     assert two.namespace_exists("sales")
@@ -98,7 +98,7 @@ def test_clients_of_one_process_share_a_store_until_the_last_one_is_closed(url: 
     two.close()
 
 
-def test_a_closed_client_opens_its_store_again_when_it_is_used(loaded: HeadwaterCatalog) -> None:
+def test_closed_client_opens_its_store_again_when_it_is_used(loaded: HeadwaterCatalog) -> None:
     loaded.create_namespace("sales")
     loaded.close()
     loaded.close()
@@ -106,14 +106,14 @@ def test_a_closed_client_opens_its_store_again_when_it_is_used(loaded: Headwater
     assert loaded.namespace_exists("sales")
 
 
-def test_a_client_is_sent_elsewhere_by_its_properties(loaded: HeadwaterCatalog) -> None:
+def test_client_is_sent_elsewhere_by_its_properties(loaded: HeadwaterCatalog) -> None:
     loaded.create_namespace("sales")
 
     with pickle.loads(pickle.dumps(loaded)) as arrived:
         assert arrived.list_namespaces() == [("sales",)]
 
 
-def test_a_client_on_a_store_of_its_callers_is_sent_nowhere(client: HeadwaterCatalog) -> None:
+def test_client_on_a_store_of_its_callers_is_sent_nowhere(client: HeadwaterCatalog) -> None:
     with pytest.raises(TypeError, match="name the store by URL"):
         pickle.dumps(client)
 
@@ -121,7 +121,7 @@ def test_a_client_on_a_store_of_its_callers_is_sent_nowhere(client: HeadwaterCat
 # branches, tags and commits
 
 
-def test_a_branch_is_read_and_written_apart(
+def test_branch_is_read_and_written_apart(
     lake: Catalog, client: HeadwaterCatalog, open_client: Callable[..., HeadwaterCatalog], rows: pa.Table
 ) -> None:
     client.create_namespace("sales")
@@ -137,7 +137,7 @@ def test_a_branch_is_read_and_written_apart(
     assert not client.namespace_exists("trial")
 
 
-def test_a_tag_is_read_and_not_written(
+def test_tag_is_read_and_not_written(
     lake: Catalog, client: HeadwaterCatalog, open_client: Callable[..., HeadwaterCatalog], schema: Schema
 ) -> None:
     client.create_namespace("sales")
@@ -152,7 +152,7 @@ def test_a_tag_is_read_and_not_written(
         tagged.drop_table("sales.orders")
 
 
-def test_what_is_there_is_not_to_be_created_where_nothing_can_be(
+def test_existing_table_is_not_created_where_nothing_can_be(
     client: HeadwaterCatalog, lake: Catalog, open_client: Callable[..., HeadwaterCatalog], schema: Schema
 ) -> None:
     client.create_namespace("sales")
@@ -166,7 +166,7 @@ def test_what_is_there_is_not_to_be_created_where_nothing_can_be(
         past.create_table_if_not_exists("sales.lines", schema)
 
 
-def test_a_commit_is_read_by_its_hash_and_not_written(
+def test_commit_is_read_by_its_hash_and_not_written(
     lake: Catalog, client: HeadwaterCatalog, open_client: Callable[..., HeadwaterCatalog], schema: Schema
 ) -> None:
     client.create_namespace("sales")
@@ -181,7 +181,7 @@ def test_a_commit_is_read_by_its_hash_and_not_written(
 
 
 @pytest.mark.parametrize("back", ["main~1", "-~1", "~1"])
-def test_what_stood_before_is_read_by_a_way_back_and_not_written(
+def test_past_state_is_read_but_not_written(
     client: HeadwaterCatalog, open_client: Callable[..., HeadwaterCatalog], back: str
 ) -> None:
     client.create_namespace("sales")
@@ -194,13 +194,13 @@ def test_what_stood_before_is_read_by_a_way_back_and_not_written(
         past.drop_namespace("sales")
 
 
-def test_a_line_is_the_default_branch(open_client: Callable[..., HeadwaterCatalog], client: HeadwaterCatalog) -> None:
+def test_line_is_the_default_branch(open_client: Callable[..., HeadwaterCatalog], client: HeadwaterCatalog) -> None:
     open_client(branch="-").create_namespace("sales")
 
     assert client.namespace_exists("sales")
 
 
-def test_an_empty_branch_has_nothing(client: HeadwaterCatalog) -> None:
+def test_empty_branch_has_nothing(client: HeadwaterCatalog) -> None:
     assert client.list_namespaces() == []
     assert not client.table_exists("sales.orders")
     with pytest.raises(NoSuchTableError):

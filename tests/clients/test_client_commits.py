@@ -52,7 +52,7 @@ def files_of(warehouse: str) -> set[str]:
     return {path.name for path in Path(warehouse.removeprefix("file://")).rglob("*.metadata.json")}
 
 
-def test_a_change_is_a_new_version_that_knows_the_one_before(table: Table, catalog: IcebergCatalog) -> None:
+def test_change_is_a_new_version_that_knows_the_one_before(table: Table, catalog: IcebergCatalog) -> None:
     first = table.metadata_location
 
     table.update_schema().add_column("region", IntegerType()).commit()
@@ -62,7 +62,7 @@ def test_a_change_is_a_new_version_that_knows_the_one_before(table: Table, catal
     assert catalog.load_table("sales.orders").schema().find_field("region").field_type == IntegerType()
 
 
-def test_a_change_that_changes_nothing_writes_nothing(table: Table, catalog: IcebergCatalog, warehouse: str) -> None:
+def test_change_that_changes_nothing_writes_nothing(table: Table, catalog: IcebergCatalog, warehouse: str) -> None:
     before = files_of(warehouse)
 
     response = catalog.commit_table(table, (), ())
@@ -70,7 +70,7 @@ def test_a_change_that_changes_nothing_writes_nothing(table: Table, catalog: Ice
     assert (response.metadata_location, files_of(warehouse)) == (table.metadata_location, before)
 
 
-def test_a_change_whose_requirement_is_not_met_any_more_fails(table: Table, catalog: IcebergCatalog) -> None:
+def test_change_whose_requirement_is_not_met_any_more_fails(table: Table, catalog: IcebergCatalog) -> None:
     other = catalog.load_table("sales.orders")
     table.update_schema().add_column("region", IntegerType()).commit()
 
@@ -78,7 +78,7 @@ def test_a_change_whose_requirement_is_not_met_any_more_fails(table: Table, cata
         other.update_schema().add_column("country", IntegerType()).commit()
 
 
-def test_appends_to_one_table_by_two_who_saw_the_same_both_hold(table: Table, catalog: IcebergCatalog, rows: pa.Table) -> None:
+def test_appends_of_two_who_saw_the_same_both_hold(table: Table, catalog: IcebergCatalog, rows: pa.Table) -> None:
     other = catalog.load_table("sales.orders")
     table.append(rows)
 
@@ -87,16 +87,14 @@ def test_appends_to_one_table_by_two_who_saw_the_same_both_hold(table: Table, ca
     assert catalog.load_table("sales.orders").scan().to_arrow().num_rows == 4
 
 
-def test_a_change_of_a_dropped_table_fails(table: Table, catalog: IcebergCatalog) -> None:
+def test_change_of_a_dropped_table_fails(table: Table, catalog: IcebergCatalog) -> None:
     catalog.drop_table("sales.orders")
 
     with pytest.raises(CommitFailedException, match="current table metadata is missing"):
         table.transaction().set_properties(owner="ann").commit_transaction()
 
 
-def test_a_change_of_a_table_that_took_the_place_of_another_fails(
-    table: Table, catalog: IcebergCatalog, schema: Schema
-) -> None:
+def test_change_of_a_table_in_anothers_place_fails(table: Table, catalog: IcebergCatalog, schema: Schema) -> None:
     catalog.drop_table("sales.orders")
     catalog.create_table("sales.orders", schema)
 
@@ -107,7 +105,7 @@ def test_a_change_of_a_table_that_took_the_place_of_another_fails(
 # ours only
 
 
-def test_a_change_without_requirements_is_applied_to_the_table_as_it_is_now(orders: Table, client: HeadwaterCatalog) -> None:
+def test_change_without_requirements_is_applied_to_the_newest_table(orders: Table, client: HeadwaterCatalog) -> None:
     other = client.load_table("sales.orders")
     orders.transaction().set_properties(owner="ann").commit_transaction()
 
@@ -116,7 +114,7 @@ def test_a_change_without_requirements_is_applied_to_the_table_as_it_is_now(orde
     assert client.load_table("sales.orders").properties == {"owner": "ann", "color": "red"}
 
 
-def test_a_dropped_table_is_changed_by_nobody_not_even_without_requirements(orders: Table, client: HeadwaterCatalog) -> None:
+def test_dropped_table_is_changed_by_nobody_not_even_without_requirements(orders: Table, client: HeadwaterCatalog) -> None:
     client.drop_table("sales.orders")
 
     with pytest.raises(NoSuchTableError):
@@ -136,7 +134,7 @@ def test_changes_of_different_tables_never_fail(client: HeadwaterCatalog, schema
     assert [len(client.load_table(table.name()).properties) for table in tables] == [5, 5, 5, 5]
 
 
-def test_threads_that_change_one_table_all_succeed_and_write_no_file_in_vain(
+def test_threads_that_change_one_table_all_succeed(
     orders: Table, open_client: Callable[..., HeadwaterCatalog], warehouse: str
 ) -> None:
     def change(n: int) -> None:
@@ -167,9 +165,7 @@ def meddled(store: Store, orders: Table) -> Meddler:
     return Meddler.on(store, realm="acme", catalog="lake")  # type: ignore[return-value]  # ``on`` makes one of its own class
 
 
-def test_a_change_beaten_by_another_of_the_same_table_is_made_anew_and_its_file_is_removed(
-    meddled: Meddler, orders: Table, warehouse: str
-) -> None:
+def test_change_that_was_beaten_is_made_anew_without_litter(meddled: Meddler, orders: Table, warehouse: str) -> None:
     table = meddled.load_table("sales.orders")
     meddled.meddle(orders.transaction().set_properties(owner="ann").commit_transaction)
 
@@ -179,7 +175,7 @@ def test_a_change_beaten_by_another_of_the_same_table_is_made_anew_and_its_file_
     assert len(files_of(warehouse)) == 3
 
 
-def test_a_change_beaten_by_a_drop_fails_and_leaves_no_file(
+def test_change_beaten_by_a_drop_fails_and_leaves_no_file(
     meddled: Meddler, lake: Catalog, orders: Table, warehouse: str
 ) -> None:
     before = files_of(warehouse)
@@ -191,7 +187,7 @@ def test_a_change_beaten_by_a_drop_fails_and_leaves_no_file(
     assert files_of(warehouse) == before
 
 
-def test_a_change_that_another_tables_change_overtakes_is_not_beaten(
+def test_change_that_another_tables_change_overtakes_is_not_beaten(
     meddled: Meddler, client: HeadwaterCatalog, schema: Schema, warehouse: str
 ) -> None:
     client.create_table("sales.lines", schema)
@@ -203,7 +199,7 @@ def test_a_change_that_another_tables_change_overtakes_is_not_beaten(
     assert len(files_of(warehouse)) == before + 2
 
 
-def test_a_change_stores_the_metadata_with_the_table(orders: Table, lake: Catalog) -> None:
+def test_change_stores_the_metadata_with_the_table(orders: Table, lake: Catalog) -> None:
     orders.transaction().set_properties(owner="ann").commit_transaction()
 
     content = lake.get_content(None, ORDERS)
@@ -211,9 +207,7 @@ def test_a_change_stores_the_metadata_with_the_table(orders: Table, lake: Catalo
     assert (content.metadata_location, content.table_uuid) == (orders.metadata_location, str(orders.metadata.table_uuid))
 
 
-def test_a_table_put_by_somebody_who_stored_no_metadata_is_read_from_its_file(
-    orders: Table, lake: Catalog, client: HeadwaterCatalog
-) -> None:
+def test_table_without_stored_metadata_is_read_from_its_file(orders: Table, lake: Catalog, client: HeadwaterCatalog) -> None:
     there = lake.get_content(None, ORDERS)
     assert isinstance(there, IcebergTable)
     lake.commit("main", [Put(ORDERS, IcebergTable(id=there.id, metadata_location=there.metadata_location, spec_id=7))])
@@ -221,7 +215,7 @@ def test_a_table_put_by_somebody_who_stored_no_metadata_is_read_from_its_file(
     assert client.load_table("sales.orders").metadata == orders.metadata
 
 
-def test_a_table_is_not_moved_out_of_what_the_catalog_allows(orders: Table, tmp_path: Path, warehouse: str) -> None:
+def test_table_is_not_moved_out_of_what_the_catalog_allows(orders: Table, tmp_path: Path, warehouse: str) -> None:
     before = files_of(warehouse)
 
     with pytest.raises(ValidationException, match="outside the locations that catalog 'lake' allows"):
@@ -230,7 +224,7 @@ def test_a_table_is_not_moved_out_of_what_the_catalog_allows(orders: Table, tmp_
     assert files_of(warehouse) == before
 
 
-def test_a_table_keeps_its_uuid(orders: Table, client: HeadwaterCatalog, warehouse: str) -> None:
+def test_table_keeps_its_uuid(orders: Table, client: HeadwaterCatalog, warehouse: str) -> None:
     before = files_of(warehouse)
 
     with pytest.raises(ValidationException, match="no table's uuid changes"):
@@ -240,7 +234,7 @@ def test_a_table_keeps_its_uuid(orders: Table, client: HeadwaterCatalog, warehou
     assert files_of(warehouse) == before
 
 
-def test_a_table_whose_uuid_the_catalog_was_not_told_does_not_get_that_of_another(
+def test_table_without_a_told_uuid_gets_no_others(
     orders: Table, client: HeadwaterCatalog, lake: Catalog, schema: Schema
 ) -> None:
     lines = client.create_table("sales.lines", schema)
@@ -264,7 +258,7 @@ def test_old_metadata_files_stay_for_the_commits_that_hold_them(
     assert open_client(branch="start").load_table("sales.orders").properties == {}
 
 
-def test_of_many_who_create_one_table_one_does(client: HeadwaterCatalog, schema: Schema, warehouse: str) -> None:
+def test_creation_by_many_at_once_succeeds_for_one(client: HeadwaterCatalog, schema: Schema, warehouse: str) -> None:
     client.create_namespace("sales")
 
     def create(_: int) -> str:
@@ -279,14 +273,14 @@ def test_of_many_who_create_one_table_one_does(client: HeadwaterCatalog, schema:
     assert sorted(made)[:3] == ["", "", ""] and len(files_of(warehouse)) == 1
 
 
-def test_of_many_who_make_the_first_commit_all_do(client: HeadwaterCatalog) -> None:
+def test_first_commits_by_many_at_once_all_succeed(client: HeadwaterCatalog) -> None:
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(client.create_namespace, ("a", "b", "c", "d")))
 
     assert client.list_namespaces() == [("a",), ("b",), ("c",), ("d",)]
 
 
-def test_a_change_meets_the_branch_where_it_was_put_meanwhile(
+def test_change_meets_the_branch_where_it_was_put_meanwhile(
     meddled: Meddler, lake: Catalog, client: HeadwaterCatalog, orders: Table
 ) -> None:
     start = lake.branch("main").head
@@ -322,7 +316,7 @@ def shaky(backend: FaultyBackend, make_lake: Callable[[Store], Catalog], schema:
 FOREVER = 1_000_000
 
 
-def test_a_commit_that_certainly_did_not_happen_fails_and_leaves_no_file(
+def test_commit_that_did_not_happen_fails_without_a_file(
     shaky: HeadwaterCatalog, backend: FaultyBackend, warehouse: str
 ) -> None:
     table, before = shaky.load_table("sales.orders"), files_of(warehouse)
@@ -334,7 +328,7 @@ def test_a_commit_that_certainly_did_not_happen_fails_and_leaves_no_file(
     assert files_of(warehouse) == before
 
 
-def test_a_commit_whose_outcome_nobody_knows_says_so_and_leaves_its_file(
+def test_commit_of_unknown_outcome_says_so_and_leaves_its_file(
     shaky: HeadwaterCatalog, backend: FaultyBackend, warehouse: str
 ) -> None:
     table, before = shaky.load_table("sales.orders"), files_of(warehouse)
@@ -346,7 +340,7 @@ def test_a_commit_whose_outcome_nobody_knows_says_so_and_leaves_its_file(
     assert len(files_of(warehouse) - before) == 1
 
 
-def test_a_table_whose_claim_may_not_have_been_taken_was_certainly_not_created(
+def test_table_whose_claim_is_unclear_was_not_created(
     shaky: HeadwaterCatalog, backend: FaultyBackend, schema: Schema, warehouse: str
 ) -> None:
     before = files_of(warehouse)
@@ -358,7 +352,7 @@ def test_a_table_whose_claim_may_not_have_been_taken_was_certainly_not_created(
     assert files_of(warehouse) == before
 
 
-def test_a_table_whose_creation_failed_after_its_claim_can_be_created_there_again(
+def test_table_that_failed_after_its_claim_can_be_created(
     shaky: HeadwaterCatalog, backend: FaultyBackend, schema: Schema, warehouse: str
 ) -> None:
     backend.fail("swap_reference", at=2, times=200)
@@ -369,7 +363,7 @@ def test_a_table_whose_creation_failed_after_its_claim_can_be_created_there_agai
     assert shaky.create_table("sales.lines", schema, location=f"{warehouse}/lines").location() == f"{warehouse}/lines"
 
 
-def test_an_answer_that_was_lost_after_the_commit_is_found_out(shaky: HeadwaterCatalog, backend: FaultyBackend) -> None:
+def test_answer_that_was_lost_after_the_commit_is_found_out(shaky: HeadwaterCatalog, backend: FaultyBackend) -> None:
     table = shaky.load_table("sales.orders")
     backend.fail("swap_reference", before=False)
 
@@ -378,7 +372,7 @@ def test_an_answer_that_was_lost_after_the_commit_is_found_out(shaky: HeadwaterC
     assert shaky.load_table("sales.orders").properties == {"owner": "ann"}
 
 
-def test_a_database_that_is_away_is_a_service_that_is_unavailable(
+def test_database_that_is_away_is_a_service_that_is_unavailable(
     shaky: HeadwaterCatalog, backend: FaultyBackend, schema: Schema, warehouse: str
 ) -> None:
     before = files_of(warehouse)
@@ -390,9 +384,7 @@ def test_a_database_that_is_away_is_a_service_that_is_unavailable(
     assert files_of(warehouse) == before
 
 
-def test_a_table_is_not_created_by_a_client_whose_metadata_file_cannot_be_written(
-    client: HeadwaterCatalog, schema: Schema, warehouse: str
-) -> None:
+def test_table_whose_metadata_file_fails_is_not_created(client: HeadwaterCatalog, schema: Schema, warehouse: str) -> None:
     client.create_namespace("sales")
     Path(warehouse.removeprefix("file://")).write_text("a file where the folder should be")
 

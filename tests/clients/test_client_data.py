@@ -49,14 +49,14 @@ def test_rows_from_before_a_new_column_have_none_there(table: Table, catalog: Ic
     assert sorted(regions, key=str) == [None, None, "eu", "us"]
 
 
-def test_a_tables_own_history_is_read_by_snapshot(table: Table, catalog: IcebergCatalog, rows: pa.Table) -> None:
+def test_tables_own_history_is_read_by_snapshot(table: Table, catalog: IcebergCatalog, rows: pa.Table) -> None:
     first = table.metadata.current_snapshot_id
     table.append(rows)
 
     assert ids(catalog.load_table("sales.orders").scan(snapshot_id=first).to_arrow()) == [1, 2]
 
 
-def test_a_tables_own_branches_and_tags_are_kept(table: Table, catalog: IcebergCatalog, rows: pa.Table) -> None:
+def test_tables_own_branches_and_tags_are_kept(table: Table, catalog: IcebergCatalog, rows: pa.Table) -> None:
     first = table.metadata.current_snapshot_id
     assert first is not None
     table.manage_snapshots().create_tag(first, "audited").create_branch(first, "trial").commit()
@@ -71,7 +71,7 @@ def test_a_tables_own_branches_and_tags_are_kept(table: Table, catalog: IcebergC
     assert ids(loaded.scan().use_ref("trial").to_arrow()) == [1, 1, 2, 2]
 
 
-def test_a_transaction_of_several_changes_is_one_version(table: Table, catalog: IcebergCatalog, rows: pa.Table) -> None:
+def test_transaction_of_several_changes_is_one_version(table: Table, catalog: IcebergCatalog, rows: pa.Table) -> None:
     with table.transaction() as transaction:
         transaction.append(rows)
         transaction.delete(EqualTo("customer", "bob"))

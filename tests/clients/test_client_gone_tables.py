@@ -27,7 +27,7 @@ def row_of(synced: Synced, **options: bool) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize("part", ["", "metadata"])
-def test_a_table_whose_metadata_is_gone_is_reported(synced: Synced, folder: Path, part: str) -> None:
+def test_table_whose_metadata_is_gone_is_reported(synced: Synced, folder: Path, part: str) -> None:
     shutil.rmtree(folder / part)
     before = synced.now()
 
@@ -38,7 +38,7 @@ def test_a_table_whose_metadata_is_gone_is_reported(synced: Synced, folder: Path
     assert synced.now() == before
 
 
-def test_it_is_dropped_where_that_is_asked_for(synced: Synced, folder: Path) -> None:
+def test_gone_table_is_dropped_where_that_is_asked_for(synced: Synced, folder: Path) -> None:
     shutil.rmtree(folder)
 
     outcome, message = row_of(synced, drops_gone=True)
@@ -48,7 +48,7 @@ def test_it_is_dropped_where_that_is_asked_for(synced: Synced, folder: Path) -> 
     assert len(synced.report.commits) == 1
 
 
-def test_a_table_that_left_data_is_never_dropped(synced: Synced, folder: Path) -> None:
+def test_table_that_left_data_is_never_dropped(synced: Synced, folder: Path) -> None:
     shutil.rmtree(folder / "metadata")
     before = synced.now()
 
@@ -58,7 +58,7 @@ def test_a_table_that_left_data_is_never_dropped(synced: Synced, folder: Path) -
     assert f"because {folder.as_uri()} still has data files" in message
 
 
-def test_a_dry_run_drops_nothing(synced: Synced, folder: Path) -> None:
+def test_dry_run_drops_nothing(synced: Synced, folder: Path) -> None:
     shutil.rmtree(folder)
     before = synced.now()
 
@@ -66,7 +66,7 @@ def test_a_dry_run_drops_nothing(synced: Synced, folder: Path) -> None:
     assert synced.now() == before
 
 
-def test_nothing_is_dropped_of_a_place_that_is_empty(synced: Synced, folder: Path) -> None:
+def test_empty_place_drops_nothing(synced: Synced, folder: Path) -> None:
     for table in folder.parent.iterdir():
         shutil.rmtree(table)
 
@@ -76,7 +76,7 @@ def test_nothing_is_dropped_of_a_place_that_is_empty(synced: Synced, folder: Pat
     assert "no table at all was found" in message
 
 
-def test_a_table_that_only_a_branch_has_is_not_gone(synced: Synced, folder: Path) -> None:
+def test_table_that_only_a_branch_has_is_not_gone(synced: Synced, folder: Path) -> None:
     synced.lake.create_branch("trial")
 
     synced.sync()
@@ -96,7 +96,7 @@ def moved(synced: Synced, folder: Path, place: Path) -> Path:
     return elsewhere
 
 
-def test_a_table_with_its_metadata_elsewhere_is_not_gone(synced: Synced, folder: Path) -> None:
+def test_table_with_its_metadata_elsewhere_is_not_gone(synced: Synced, folder: Path) -> None:
     moved(synced, folder, folder.parent)
 
     outcome, message = row_of(synced)
@@ -106,7 +106,7 @@ def test_a_table_with_its_metadata_elsewhere_is_not_gone(synced: Synced, folder:
 
 
 @pytest.mark.parametrize(("other", "is_dropped"), [("00002-b", False), ("v9", False), ("00000-b", True)])
-def test_a_table_whose_engine_deleted_old_metadata_is_not_gone(
+def test_table_whose_engine_deleted_old_metadata_is_not_gone(
     synced: Synced, folder: Path, other: str, is_dropped: bool
 ) -> None:
     elsewhere = moved(synced, folder, folder.parent / "logs")
@@ -120,7 +120,7 @@ def test_a_table_whose_engine_deleted_old_metadata_is_not_gone(
     assert ("register it again" in message) == (not is_dropped)
 
 
-def test_a_table_outside_of_the_import_s_location_is_told(synced: Synced, folder: Path) -> None:
+def test_table_outside_of_the_import_s_location_is_told(synced: Synced, folder: Path) -> None:
     elsewhere = moved(synced, folder, folder.parent.parent / "logs")
     elsewhere.unlink()
     spec = ImportSpec(name="nightly", locations=(folder.parent.as_uri(),), namespace=("sales",), mode="sync")

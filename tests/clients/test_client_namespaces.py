@@ -11,21 +11,21 @@ from headwater.catalogs import Catalog, ContentKey, IcebergTable, Namespace, Put
 from headwater.clients.pyiceberg import HeadwaterCatalog
 
 
-def test_a_namespace_that_was_created_exists_with_its_properties(catalog: IcebergCatalog) -> None:
+def test_namespace_that_was_created_exists_with_its_properties(catalog: IcebergCatalog) -> None:
     catalog.create_namespace("sales", {"owner": "ann"})
 
     assert catalog.namespace_exists("sales")
     assert catalog.load_namespace_properties("sales") == {"owner": "ann"}
 
 
-def test_a_namespace_is_created_once(catalog: IcebergCatalog) -> None:
+def test_namespace_is_created_once(catalog: IcebergCatalog) -> None:
     catalog.create_namespace(("sales", "eu"))
 
     with pytest.raises(NamespaceAlreadyExistsError, match="already exists"):
         catalog.create_namespace(("sales", "eu"))
 
 
-def test_creating_a_namespace_if_it_does_not_exist_leaves_one_that_does(catalog: IcebergCatalog) -> None:
+def test_namespace_that_exists_is_left_by_creation_if_missing(catalog: IcebergCatalog) -> None:
     catalog.create_namespace("sales", {"owner": "ann"})
 
     catalog.create_namespace_if_not_exists("sales", {"owner": "bob"})
@@ -33,7 +33,7 @@ def test_creating_a_namespace_if_it_does_not_exist_leaves_one_that_does(catalog:
     assert catalog.load_namespace_properties("sales") == {"owner": "ann"}
 
 
-def test_the_namespaces_above_a_new_one_exist_with_it(catalog: IcebergCatalog) -> None:
+def test_namespaces_above_a_new_one_exist_with_it(catalog: IcebergCatalog) -> None:
     catalog.create_namespace("db.sales.eu")
 
     assert catalog.namespace_exists("db") and catalog.namespace_exists("db.sales")
@@ -41,7 +41,7 @@ def test_the_namespaces_above_a_new_one_exist_with_it(catalog: IcebergCatalog) -
 
 
 @pytest.mark.parametrize("nothing", ["", (), ("", ""), " ", "a..b"])
-def test_a_namespace_needs_a_name(catalog: IcebergCatalog, nothing: str | tuple[str, ...]) -> None:
+def test_namespace_needs_a_name(catalog: IcebergCatalog, nothing: str | tuple[str, ...]) -> None:
     with pytest.raises(NoSuchNamespaceError):
         catalog.create_namespace(nothing)
 
@@ -56,7 +56,7 @@ def test_namespaces_are_listed_level_by_level(catalog: IcebergCatalog) -> None:
 
 
 @pytest.mark.parametrize("ask", ["list_namespaces", "list_tables", "load_namespace_properties", "drop_namespace"])
-def test_what_is_asked_of_a_missing_namespace_says_that_it_is_missing(catalog: IcebergCatalog, ask: str) -> None:
+def test_missing_namespace_is_said_to_be_missing(catalog: IcebergCatalog, ask: str) -> None:
     with pytest.raises(NoSuchNamespaceError, match="sales"):
         getattr(catalog, ask)("sales")
 
@@ -70,7 +70,7 @@ def test_properties_are_removed_and_updated_and_the_missing_are_named(catalog: I
     assert catalog.load_namespace_properties("sales") == {"comment": "new", "kept": "yes"}
 
 
-def test_a_property_cannot_be_removed_and_updated_at_once(catalog: IcebergCatalog) -> None:
+def test_property_cannot_be_removed_and_updated_at_once(catalog: IcebergCatalog) -> None:
     catalog.create_namespace("sales", {"owner": "ann"})
 
     with pytest.raises(ValueError, match="overlap"):
@@ -82,7 +82,7 @@ def test_properties_of_a_missing_namespace_cannot_be_updated(catalog: IcebergCat
         catalog.update_namespace_properties("sales", updates={"owner": "bob"})
 
 
-def test_a_namespace_with_a_table_is_not_dropped(catalog: IcebergCatalog, schema: Schema) -> None:
+def test_namespace_with_a_table_is_not_dropped(catalog: IcebergCatalog, schema: Schema) -> None:
     catalog.create_namespace("sales")
     catalog.create_table("sales.orders", schema)
 
@@ -90,7 +90,7 @@ def test_a_namespace_with_a_table_is_not_dropped(catalog: IcebergCatalog, schema
         catalog.drop_namespace("sales")
 
 
-def test_a_namespace_that_was_emptied_is_dropped(catalog: IcebergCatalog, schema: Schema) -> None:
+def test_namespace_that_was_emptied_is_dropped(catalog: IcebergCatalog, schema: Schema) -> None:
     catalog.create_namespace("sales")
     catalog.create_table("sales.orders", schema)
     catalog.drop_table("sales.orders")
@@ -100,7 +100,7 @@ def test_a_namespace_that_was_emptied_is_dropped(catalog: IcebergCatalog, schema
     assert not catalog.namespace_exists("sales")
 
 
-def test_a_namespace_above_another_is_not_dropped(client: HeadwaterCatalog) -> None:
+def test_namespace_above_another_is_not_dropped(client: HeadwaterCatalog) -> None:
     """pyiceberg's own catalog drops it, and has it still, as the other's."""
     client.create_namespace("sales.eu")
 
@@ -108,7 +108,7 @@ def test_a_namespace_above_another_is_not_dropped(client: HeadwaterCatalog) -> N
         client.drop_namespace("sales")
 
 
-def test_a_table_is_no_namespace(client: HeadwaterCatalog, schema: Schema) -> None:
+def test_table_is_no_namespace(client: HeadwaterCatalog, schema: Schema) -> None:
     client.create_namespace("sales")
     client.create_table("sales.orders", schema)
 
@@ -118,12 +118,12 @@ def test_a_table_is_no_namespace(client: HeadwaterCatalog, schema: Schema) -> No
 
 
 @pytest.mark.parametrize("properties", [{"owner": None}, {None: "ann"}])
-def test_a_namespace_takes_no_null_property(client: HeadwaterCatalog, properties: dict[str, str]) -> None:
+def test_namespace_takes_no_null_property(client: HeadwaterCatalog, properties: dict[str, str]) -> None:
     with pytest.raises(ValueError, match="names and values are text"):
         client.create_namespace("sales", properties)
 
 
-def test_an_element_may_hold_what_separates_elements_in_a_text(client: HeadwaterCatalog) -> None:
+def test_element_may_hold_what_separates_elements_in_a_text(client: HeadwaterCatalog) -> None:
     client.create_namespace(("sales.eu",))
 
     assert client.list_namespaces() == [("sales.eu",)]

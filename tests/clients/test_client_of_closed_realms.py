@@ -54,7 +54,7 @@ def deactivate(store: Store, clock: FakeClock) -> None:
 
 
 @pytest.mark.parametrize("name", READS)
-def test_a_client_reads_nothing_of_an_inactive_realm(
+def test_client_reads_nothing_of_an_inactive_realm(
     client: HeadwaterCatalog, orders: Table, store: Store, clock: FakeClock, name: str
 ) -> None:
     deactivate(store, clock)
@@ -63,7 +63,7 @@ def test_a_client_reads_nothing_of_an_inactive_realm(
         READS[name](client)
 
 
-def test_a_client_is_not_opened_on_an_inactive_realm(
+def test_client_is_not_opened_on_an_inactive_realm(
     open_client: Callable[..., HeadwaterCatalog], orders: Table, store: Store, clock: FakeClock
 ) -> None:
     deactivate(store, clock)
@@ -72,7 +72,7 @@ def test_a_client_is_not_opened_on_an_inactive_realm(
         open_client().list_namespaces()
 
 
-def test_a_table_at_hand_is_not_written_to(orders: Table, store: Store, clock: FakeClock, rows: pa.Table) -> None:
+def test_table_at_hand_is_not_written_to(orders: Table, store: Store, clock: FakeClock, rows: pa.Table) -> None:
     deactivate(store, clock)
 
     with pytest.raises(ValidationException, match="is INACTIVE"):
@@ -81,7 +81,7 @@ def test_a_table_at_hand_is_not_written_to(orders: Table, store: Store, clock: F
         orders.refresh()
 
 
-def test_a_client_goes_on_once_the_realm_is_active_again(
+def test_client_goes_on_once_the_realm_is_active_again(
     client: HeadwaterCatalog, orders: Table, store: Store, clock: FakeClock
 ) -> None:
     deactivate(store, clock)

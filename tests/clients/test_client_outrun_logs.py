@@ -44,7 +44,7 @@ def test_snapshots_prove_it_where_those_files_are_gone(outrun: Synced) -> None:
     assert any("is an ancestor" in sentence for sentence in row.evidence)
 
 
-def test_a_table_without_either_is_quarantined_with_what_is_missing(outrun: Synced) -> None:
+def test_table_without_either_is_quarantined_with_what_is_missing(outrun: Synced) -> None:
     before = outrun.now()
     old = outrun.outside.load_table("sales.orders").metadata.snapshots[0].snapshot_id
     outrun.outside.load_table("sales.orders").maintenance.expire_snapshots().by_id(old).commit()
@@ -57,7 +57,7 @@ def test_a_table_without_either_is_quarantined_with_what_is_missing(outrun: Sync
     assert f"snapshot {old} is not among its" in row.message
 
 
-def test_a_restored_table_is_not_moved_by_its_snapshots(outrun: Synced) -> None:
+def test_restored_table_is_not_moved_by_its_snapshots(outrun: Synced) -> None:
     old, before = outrun.lake.resolve(), outrun.now()
     assert old is not None
     outrun.sync()

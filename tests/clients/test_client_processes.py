@@ -55,7 +55,7 @@ def test_no_change_of_forked_processes_is_lost(url: str, lake: HeadwaterCatalog)
 
 
 @pytest.mark.parametrize("url", ["postgresql"], indirect=True)
-def test_a_process_that_knows_nothing_of_another_writes_beside_it(url: str, lake: HeadwaterCatalog) -> None:
+def test_process_that_knows_nothing_of_another_writes_beside_it(url: str, lake: HeadwaterCatalog) -> None:
     other = multiprocessing.get_context("spawn").Process(target=change, args=(url, 7))
     other.start()
     change(url, 1)

@@ -58,7 +58,7 @@ def edited(stray: Table) -> Callable[..., str]:
     return edit
 
 
-def test_a_registered_table_is_read_where_it_lies(catalog: IcebergCatalog, stray: Table) -> None:
+def test_registered_table_is_read_where_it_lies(catalog: IcebergCatalog, stray: Table) -> None:
     catalog.create_namespace("sales")
 
     registered = catalog.register_table("sales.orders", stray.metadata_location)
@@ -67,7 +67,7 @@ def test_a_registered_table_is_read_where_it_lies(catalog: IcebergCatalog, stray
     assert catalog.load_table("sales.orders").scan().to_arrow().num_rows == 2
 
 
-def test_a_registered_table_can_be_changed(catalog: IcebergCatalog, stray: Table, rows: pa.Table) -> None:
+def test_registered_table_can_be_changed(catalog: IcebergCatalog, stray: Table, rows: pa.Table) -> None:
     catalog.create_namespace("sales")
 
     catalog.register_table("sales.orders", stray.metadata_location).append(rows)
@@ -75,7 +75,7 @@ def test_a_registered_table_can_be_changed(catalog: IcebergCatalog, stray: Table
     assert catalog.load_table("sales.orders").scan().to_arrow().num_rows == 4
 
 
-def test_a_table_is_not_registered_over_another(catalog: IcebergCatalog, stray: Table) -> None:
+def test_table_is_not_registered_over_another(catalog: IcebergCatalog, stray: Table) -> None:
     catalog.create_namespace("sales")
     catalog.register_table("sales.orders", stray.metadata_location)
 
@@ -83,7 +83,7 @@ def test_a_table_is_not_registered_over_another(catalog: IcebergCatalog, stray: 
         catalog.register_table("sales.orders", stray.metadata_location)
 
 
-def test_a_table_is_not_registered_in_a_missing_namespace(catalog: IcebergCatalog, stray: Table) -> None:
+def test_table_is_not_registered_in_a_missing_namespace(catalog: IcebergCatalog, stray: Table) -> None:
     with pytest.raises(NoSuchNamespaceError):
         catalog.register_table("sales.orders", stray.metadata_location)
 
@@ -110,9 +110,7 @@ def test_one_table_is_not_registered_twice(shop: HeadwaterCatalog, stray: Table)
         shop.register_table("sales.lines", stray.metadata_location)
 
 
-def test_a_table_that_was_dropped_and_is_registered_again_is_the_same_content(
-    shop: HeadwaterCatalog, lake: Catalog, stray: Table
-) -> None:
+def test_table_dropped_and_registered_again_is_the_same_content(shop: HeadwaterCatalog, lake: Catalog, stray: Table) -> None:
     shop.register_table("sales.orders", stray.metadata_location)
     before = lake.get_content(None, ORDERS)
     shop.drop_table("sales.orders")
@@ -169,14 +167,14 @@ def test_tables_without_a_uuid_are_told_apart_by_their_location(
 @pytest.mark.parametrize(
     "fields", [{"location": "s3://elsewhere/orders"}, {"properties": {"write.data.path": "s3://elsewhere/data"}}]
 )
-def test_a_table_with_files_outside_of_what_the_catalog_allows_is_refused(
+def test_table_with_files_outside_of_the_allowed_is_refused(
     shop: HeadwaterCatalog, edited: Callable[..., str], fields: dict[str, Any]
 ) -> None:
     with pytest.raises(ValueError, match="outside the locations that catalog 'lake' allows"):
         shop.register_table("sales.orders", edited(**fields))
 
 
-def test_a_table_whose_snapshots_point_outside_is_refused(
+def test_table_whose_snapshots_point_outside_is_refused(
     shop: HeadwaterCatalog, stray: Table, edited: Callable[..., str]
 ) -> None:
     snapshots = [json.loads(one.model_dump_json()) | {"manifest-list": "s3://other/x.avro"} for one in stray.metadata.snapshots]
@@ -185,7 +183,7 @@ def test_a_table_whose_snapshots_point_outside_is_refused(
         shop.register_table("sales.orders", edited(snapshots=snapshots))
 
 
-def test_a_table_of_version_1_without_a_uuid_gets_none_in_the_catalog(
+def test_table_of_version_1_gets_no_uuid_in_the_catalog(
     shop: HeadwaterCatalog, lake: Catalog, edited: Callable[..., str]
 ) -> None:
     location = edited(format_version=1, table_uuid=None, partition_spec=[], schema={"type": "struct", "fields": []})
@@ -196,7 +194,7 @@ def test_a_table_of_version_1_without_a_uuid_gets_none_in_the_catalog(
     assert content is not None and content.table_uuid is None  # type: ignore[union-attr]  # it is a table
 
 
-def test_a_file_that_is_no_metadata_is_refused(shop: HeadwaterCatalog, stray: Table) -> None:
+def test_file_that_is_no_metadata_is_refused(shop: HeadwaterCatalog, stray: Table) -> None:
     path = Path(stray.metadata_location.removeprefix("file://")).with_name("empty.metadata.json")
     path.write_bytes(b"")
 
@@ -206,7 +204,7 @@ def test_a_file_that_is_no_metadata_is_refused(shop: HeadwaterCatalog, stray: Ta
     assert shop.list_tables("sales") == []
 
 
-def test_a_table_that_pyiceberg_does_not_read_is_named(client: HeadwaterCatalog, lake: Catalog, warehouse: str) -> None:
+def test_table_that_pyiceberg_does_not_read_is_named(client: HeadwaterCatalog, lake: Catalog, warehouse: str) -> None:
     document = {
         "format-version": 2,
         "table-uuid": str(uuid4()),

@@ -11,7 +11,7 @@ from headwater.clients.pyiceberg.metadata_files import ClientStorage
 from headwater.iceberg import FileInfo
 
 
-def test_a_walk_opens_a_file_system_once(tmp_path: Path) -> None:
+def test_walk_opens_a_file_system_once(tmp_path: Path) -> None:
     opened: list[str] = []
 
     def open_io(location: str) -> FileIO:

@@ -40,7 +40,7 @@ def trial(synced: Synced, open_client: OpenClient) -> HeadwaterCatalog:
     return open_client(branch="trial")
 
 
-def test_an_unmerged_append_stays_on_its_branch(synced: Synced, trial: HeadwaterCatalog) -> None:
+def test_unmerged_append_stays_on_its_branch(synced: Synced, trial: HeadwaterCatalog) -> None:
     before = synced.now()
     synced.append(trial)
 
@@ -58,7 +58,7 @@ def test_appends_on_two_branches_are_no_news(synced: Synced, trial: HeadwaterCat
     assert synced.now() == before
 
 
-def test_a_restored_table_stays_as_restored(synced: Synced, client: HeadwaterCatalog) -> None:
+def test_restored_table_stays_as_restored(synced: Synced, client: HeadwaterCatalog) -> None:
     old = synced.lake.resolve()
     before = synced.now()
     assert old is not None
@@ -71,7 +71,7 @@ def test_a_restored_table_stays_as_restored(synced: Synced, client: HeadwaterCat
     assert "from branch main (since" in row.message
 
 
-def test_a_dropped_table_stays_dropped(synced: Synced, client: HeadwaterCatalog) -> None:
+def test_dropped_table_stays_dropped(synced: Synced, client: HeadwaterCatalog) -> None:
     client.drop_table("sales.orders")
 
     row = synced.sync()
@@ -80,7 +80,7 @@ def test_a_dropped_table_stays_dropped(synced: Synced, client: HeadwaterCatalog)
     assert "from branch main (since" in row.message
 
 
-def test_a_branch_that_was_deleted_and_collected_is_still_known(synced: Synced, trial: HeadwaterCatalog) -> None:
+def test_branch_that_was_deleted_and_collected_is_still_known(synced: Synced, trial: HeadwaterCatalog) -> None:
     before = synced.now()
     synced.append(trial)
     synced.lake.delete_branch("trial")
@@ -92,7 +92,7 @@ def test_a_branch_that_was_deleted_and_collected_is_still_known(synced: Synced, 
     assert "from branch trial (since" in row.message
 
 
-def test_a_restoration_is_kept_when_what_it_left_was_collected(synced: Synced, client: HeadwaterCatalog) -> None:
+def test_restoration_is_kept_when_what_it_left_was_collected(synced: Synced, client: HeadwaterCatalog) -> None:
     old, before = synced.lake.resolve(), synced.now()
     assert old is not None
     synced.append(client)
@@ -104,7 +104,7 @@ def test_a_restoration_is_kept_when_what_it_left_was_collected(synced: Synced, c
     assert synced.now() == before
 
 
-def test_a_drop_is_kept_when_it_was_collected(synced: Synced, client: HeadwaterCatalog) -> None:
+def test_drop_is_kept_when_it_was_collected(synced: Synced, client: HeadwaterCatalog) -> None:
     client.drop_table("sales.orders")
     synced.collect()
     synced.collect()
@@ -113,7 +113,7 @@ def test_a_drop_is_kept_when_it_was_collected(synced: Synced, client: HeadwaterC
     assert synced.now() is None
 
 
-def test_an_import_once_brings_a_dropped_table_back(synced: Synced, client: HeadwaterCatalog) -> None:
+def test_import_once_brings_a_dropped_table_back(synced: Synced, client: HeadwaterCatalog) -> None:
     before = synced.now()
     client.drop_table("sales.orders")
 
@@ -121,14 +121,14 @@ def test_an_import_once_brings_a_dropped_table_back(synced: Synced, client: Head
     assert synced.now() == before
 
 
-def test_a_new_version_from_outside_is_taken(synced: Synced) -> None:
+def test_new_version_from_outside_is_taken(synced: Synced) -> None:
     synced.append(synced.outside)
 
     assert synced.sync().outcome == "updated"
     assert synced.now() == synced.latest_outside
 
 
-def test_a_new_version_from_outside_is_taken_beside_a_branch(synced: Synced, trial: HeadwaterCatalog) -> None:
+def test_new_version_from_outside_is_taken_beside_a_branch(synced: Synced, trial: HeadwaterCatalog) -> None:
     synced.append(trial, trial, trial, synced.outside)
 
     assert synced.sync().outcome == "updated"
@@ -148,7 +148,7 @@ def test_versions_that_were_skipped_are_no_news_after_a_restoration(synced: Sync
 
 
 @pytest.mark.parametrize("ahead", [1, 2])
-def test_a_table_that_moved_on_here_and_outside_is_a_conflict(synced: Synced, client: HeadwaterCatalog, ahead: int) -> None:
+def test_table_that_moved_on_here_and_outside_is_a_conflict(synced: Synced, client: HeadwaterCatalog, ahead: int) -> None:
     synced.append(*[client] * ahead, synced.outside)
     before = synced.now()
 
@@ -159,7 +159,7 @@ def test_a_table_that_moved_on_here_and_outside_is_a_conflict(synced: Synced, cl
     assert "exclude the table" in row.message
 
 
-def test_a_restored_table_whose_writer_went_on_is_a_conflict(synced: Synced) -> None:
+def test_restored_table_whose_writer_went_on_is_a_conflict(synced: Synced) -> None:
     old, before = synced.lake.resolve(), synced.now()
     assert old is not None
     synced.append(synced.outside)
@@ -171,7 +171,7 @@ def test_a_restored_table_whose_writer_went_on_is_a_conflict(synced: Synced) -> 
     assert synced.now() == before
 
 
-def test_a_dropped_table_whose_writer_went_on_is_reported(synced: Synced, client: HeadwaterCatalog) -> None:
+def test_dropped_table_whose_writer_went_on_is_reported(synced: Synced, client: HeadwaterCatalog) -> None:
     client.drop_table("sales.orders")
     synced.append(synced.outside)
 
@@ -180,7 +180,7 @@ def test_a_dropped_table_whose_writer_went_on_is_reported(synced: Synced, client
     assert (synced.now(), row.code) == (None, "Dropped")
 
 
-def test_a_merged_branch_is_known_from_where_it_was_written(synced: Synced, trial: HeadwaterCatalog) -> None:
+def test_merged_branch_is_known_from_where_it_was_written(synced: Synced, trial: HeadwaterCatalog) -> None:
     synced.append(trial)
     synced.lake.merge("trial")
     after = synced.now()
@@ -189,7 +189,7 @@ def test_a_merged_branch_is_known_from_where_it_was_written(synced: Synced, tria
     assert synced.now() == after == synced.now("trial")
 
 
-def test_a_dry_run_says_the_same_of_what_is_known(synced: Synced, trial: HeadwaterCatalog) -> None:
+def test_dry_run_says_the_same_of_what_is_known(synced: Synced, trial: HeadwaterCatalog) -> None:
     synced.append(trial)
 
     row = synced.sync(dry_run=True)
@@ -197,7 +197,7 @@ def test_a_dry_run_says_the_same_of_what_is_known(synced: Synced, trial: Headwat
     assert (synced.report.known, row.outcome) == (1, "unchanged")
 
 
-def test_what_a_branch_commits_while_a_sync_looks_is_no_news(
+def test_commit_to_a_branch_during_a_sync_is_no_news(
     synced: Synced, trial: HeadwaterCatalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = synced.now()
@@ -216,7 +216,7 @@ def test_what_a_branch_commits_while_a_sync_looks_is_no_news(
     assert synced.now() == before
 
 
-def test_what_a_branch_commits_after_the_survey_is_no_news(synced: Synced, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commit_to_a_branch_after_the_survey_is_no_news(synced: Synced, monkeypatch: pytest.MonkeyPatch) -> None:
     synced.lake.create_branch("trial")
     before, table = synced.now(), synced.lake.get_content(None, KEY)
     assert isinstance(table, IcebergTable)
@@ -248,7 +248,7 @@ def unfinished(synced: Synced, trial: HeadwaterCatalog, backend: FaultyBackend) 
     return synced
 
 
-def test_the_file_of_a_commit_that_did_not_happen_is_no_news(unfinished: Synced) -> None:
+def test_file_of_an_undone_commit_is_no_news(unfinished: Synced) -> None:
     before = unfinished.now()
 
     row = unfinished.sync()
@@ -257,14 +257,14 @@ def test_the_file_of_a_commit_that_did_not_happen_is_no_news(unfinished: Synced)
     assert "no commit names it" in row.message
 
 
-def test_news_is_taken_beside_the_file_of_a_commit_that_did_not_happen(unfinished: Synced) -> None:
+def test_sync_takes_news_beside_the_file_of_a_failed_commit(unfinished: Synced) -> None:
     unfinished.append(unfinished.outside)
 
     assert unfinished.sync().outcome == "updated"
     assert unfinished.now() == unfinished.latest_outside
 
 
-def test_a_table_that_was_never_created_is_no_news(synced: Synced, client: HeadwaterCatalog, backend: FaultyBackend) -> None:
+def test_table_that_was_never_created_is_no_news(synced: Synced, client: HeadwaterCatalog, backend: FaultyBackend) -> None:
     schema = synced.outside.load_table("sales.orders").schema()
     staged = client.create_table_transaction("sales.lines", schema)
     backend.fail("swap_reference", at=2, times=FOREVER, fault=UnknownOutcomeError("lost on the way"))
@@ -278,7 +278,7 @@ def test_a_table_that_was_never_created_is_no_news(synced: Synced, client: Headw
     assert len(synced.lake.entries().entries) == 2
 
 
-def test_a_file_of_another_catalog_is_news(
+def test_file_of_another_catalog_is_news(
     synced: Synced, client: HeadwaterCatalog, settings: Settings, make_lake: Callable[[Store], Catalog]
 ) -> None:
     synced.append(client)
@@ -289,7 +289,7 @@ def test_a_file_of_another_catalog_is_news(
         assert other.now() == synced.now()
 
 
-def test_what_lies_on_top_of_a_version_of_the_catalog_s_own_is_left_to_a_person(synced: Synced) -> None:
+def test_sync_leaves_changes_on_top_of_ours_to_a_person(synced: Synced) -> None:
     synced.append(synced.outside)
     table, newer = synced.lake.get_content(None, KEY), synced.latest_outside
     assert isinstance(table, IcebergTable)

@@ -38,47 +38,47 @@ def path_of(location: str) -> Path:
     return Path(location.removeprefix("file://"))
 
 
-def test_a_table_that_was_created_is_loaded_as_it_was(sales: IcebergCatalog, schema: Schema) -> None:
+def test_table_that_was_created_is_loaded_as_it_was(sales: IcebergCatalog, schema: Schema) -> None:
     table = sales.create_table("sales.orders", schema)
 
     assert sales.load_table("sales.orders") == table
     assert table.name() == ("sales", "orders")
 
 
-def test_a_table_can_be_loaded_by_its_own_name(sales: IcebergCatalog, schema: Schema) -> None:
+def test_table_can_be_loaded_by_its_own_name(sales: IcebergCatalog, schema: Schema) -> None:
     table = sales.create_table("sales.orders", schema)
 
     assert sales.load_table(table.name()) == table
 
 
-def test_a_new_table_has_a_metadata_file_in_the_warehouse(sales: IcebergCatalog, schema: Schema, warehouse: str) -> None:
+def test_new_table_has_a_metadata_file_in_the_warehouse(sales: IcebergCatalog, schema: Schema, warehouse: str) -> None:
     table = sales.create_table("sales.orders", schema)
 
     assert table.metadata_location.startswith(f"{warehouse}/sales/orders")
     assert path_of(table.metadata_location).is_file()
 
 
-def test_a_table_is_created_once(sales: IcebergCatalog, schema: Schema) -> None:
+def test_table_is_created_once(sales: IcebergCatalog, schema: Schema) -> None:
     sales.create_table("sales.orders", schema)
 
     with pytest.raises(TableAlreadyExistsError, match=r"Table sales\.orders already exists"):
         sales.create_table("sales.orders", schema)
 
 
-def test_creating_a_table_if_it_does_not_exist_loads_one_that_does(sales: IcebergCatalog, schema: Schema) -> None:
+def test_table_that_exists_is_loaded_by_creation_if_missing(sales: IcebergCatalog, schema: Schema) -> None:
     table = sales.create_table("sales.orders", schema)
 
     assert sales.create_table_if_not_exists("sales.orders", schema) == table
 
 
 @pytest.mark.parametrize("name", ["web.visits", "orders"])
-def test_a_table_needs_a_namespace_that_exists(catalog: IcebergCatalog, schema: Schema, name: str) -> None:
+def test_table_needs_a_namespace_that_exists(catalog: IcebergCatalog, schema: Schema, name: str) -> None:
     with pytest.raises(NoSuchNamespaceError):
         catalog.create_table(name, schema)
 
 
 @pytest.mark.parametrize("name", ["sales.orders", "web.visits"])
-def test_a_table_that_is_not_there_does_not_exist(catalog: IcebergCatalog, name: str) -> None:
+def test_table_that_is_not_there_does_not_exist(catalog: IcebergCatalog, name: str) -> None:
     assert not catalog.table_exists(name)
 
 
@@ -87,13 +87,13 @@ def test_loading_a_missing_table_names_it(sales: IcebergCatalog) -> None:
         sales.load_table("sales.orders")
 
 
-def test_a_table_is_made_from_columns_of_arrow(sales: IcebergCatalog, rows: pa.Table) -> None:
+def test_table_is_made_from_columns_of_arrow(sales: IcebergCatalog, rows: pa.Table) -> None:
     table = sales.create_table("sales.orders", rows.schema)
 
     assert schema_to_pyarrow(table.schema(), include_field_ids=False).names == ["id", "customer"]
 
 
-def test_a_table_keeps_its_order_its_partitions_and_its_properties(sales: IcebergCatalog, schema: Schema) -> None:
+def test_table_keeps_its_order_its_partitions_and_its_properties(sales: IcebergCatalog, schema: Schema) -> None:
     order = SortOrder(SortField(2, transform=IdentityTransform(), null_order=NullOrder.NULLS_FIRST))
     spec = PartitionSpec(PartitionField(2, 1000, IdentityTransform(), "customer"))
 
@@ -105,19 +105,19 @@ def test_a_table_keeps_its_order_its_partitions_and_its_properties(sales: Iceber
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_a_table_has_the_format_version_that_was_asked_for(sales: IcebergCatalog, schema: Schema, version: int) -> None:
+def test_table_has_the_format_version_that_was_asked_for(sales: IcebergCatalog, schema: Schema, version: int) -> None:
     table = sales.create_table("sales.orders", schema, properties={"format-version": str(version)})
 
     assert (table.format_version, sales.load_table("sales.orders").format_version) == (version, version)
 
 
-def test_a_given_location_is_kept_without_its_last_slash(sales: IcebergCatalog, schema: Schema, warehouse: str) -> None:
+def test_given_location_is_kept_without_its_last_slash(sales: IcebergCatalog, schema: Schema, warehouse: str) -> None:
     table = sales.create_table("sales.orders", schema, location=f"{warehouse}/mine/")
 
     assert sales.load_table("sales.orders").location() == table.location() == f"{warehouse}/mine"
 
 
-def test_the_location_of_a_namespace_is_that_of_its_tables(sales: IcebergCatalog, schema: Schema, warehouse: str) -> None:
+def test_location_of_a_namespace_is_that_of_its_tables(sales: IcebergCatalog, schema: Schema, warehouse: str) -> None:
     sales.create_namespace("web", {"location": f"{warehouse}/elsewhere/"})
 
     assert sales.create_table("web.visits", schema).location().startswith(f"{warehouse}/elsewhere/visits")
@@ -132,7 +132,7 @@ def test_tables_are_listed_by_namespace(sales: IcebergCatalog, schema: Schema) -
     assert sales.list_tables(("sales", "eu")) == [("sales", "eu", "orders")]
 
 
-def test_a_renamed_table_is_the_same_under_its_new_name_only(sales: IcebergCatalog, schema: Schema) -> None:
+def test_renamed_table_is_the_same_under_its_new_name_only(sales: IcebergCatalog, schema: Schema) -> None:
     table = sales.create_table("sales.orders", schema)
     sales.create_namespace("web")
 
@@ -143,7 +143,7 @@ def test_a_renamed_table_is_the_same_under_its_new_name_only(sales: IcebergCatal
     assert sales.load_table("web.orders").metadata == table.metadata
 
 
-def test_a_table_is_not_renamed_over_another(sales: IcebergCatalog, schema: Schema) -> None:
+def test_table_is_not_renamed_over_another(sales: IcebergCatalog, schema: Schema) -> None:
     for name in ("sales.orders", "sales.lines"):
         sales.create_table(name, schema)
 
@@ -151,19 +151,19 @@ def test_a_table_is_not_renamed_over_another(sales: IcebergCatalog, schema: Sche
         sales.rename_table("sales.orders", "sales.lines")
 
 
-def test_a_missing_table_is_not_renamed(sales: IcebergCatalog) -> None:
+def test_missing_table_is_not_renamed(sales: IcebergCatalog) -> None:
     with pytest.raises(NoSuchTableError):
         sales.rename_table("sales.orders", "sales.lines")
 
 
-def test_a_table_is_not_renamed_into_a_missing_namespace(sales: IcebergCatalog, schema: Schema) -> None:
+def test_table_is_not_renamed_into_a_missing_namespace(sales: IcebergCatalog, schema: Schema) -> None:
     sales.create_table("sales.orders", schema)
 
     with pytest.raises(NoSuchNamespaceError):
         sales.rename_table("sales.orders", "web.orders")
 
 
-def test_a_dropped_table_is_gone_and_its_files_are_not(sales: IcebergCatalog, schema: Schema) -> None:
+def test_dropped_table_is_gone_and_its_files_are_not(sales: IcebergCatalog, schema: Schema) -> None:
     table = sales.create_table("sales.orders", schema)
 
     sales.drop_table("sales.orders")
@@ -172,12 +172,12 @@ def test_a_dropped_table_is_gone_and_its_files_are_not(sales: IcebergCatalog, sc
     assert path_of(table.metadata_location).is_file()
 
 
-def test_a_missing_table_is_not_dropped(sales: IcebergCatalog) -> None:
+def test_missing_table_is_not_dropped(sales: IcebergCatalog) -> None:
     with pytest.raises(NoSuchTableError):
         sales.drop_table("sales.orders")
 
 
-def test_a_staged_table_exists_once_its_transaction_is_committed(sales: IcebergCatalog, rows: pa.Table) -> None:
+def test_staged_table_exists_once_its_transaction_is_committed(sales: IcebergCatalog, rows: pa.Table) -> None:
     with sales.create_table_transaction("sales.orders", rows.schema) as transaction:
         transaction.set_properties(owner="ann")
         assert not sales.table_exists("sales.orders")
@@ -185,14 +185,14 @@ def test_a_staged_table_exists_once_its_transaction_is_committed(sales: IcebergC
     assert sales.load_table("sales.orders").properties["owner"] == "ann"
 
 
-def test_a_staged_table_comes_with_its_rows(sales: IcebergCatalog, rows: pa.Table) -> None:
+def test_staged_table_comes_with_its_rows(sales: IcebergCatalog, rows: pa.Table) -> None:
     with sales.create_table_transaction("sales.orders", rows.schema) as transaction:
         transaction.append(rows)
 
     assert sales.load_table("sales.orders").scan().to_arrow().num_rows == 2
 
 
-def test_a_staged_table_is_not_created_over_another(sales: IcebergCatalog, schema: Schema) -> None:
+def test_staged_table_is_not_created_over_another(sales: IcebergCatalog, schema: Schema) -> None:
     transaction = sales.create_table_transaction("sales.orders", schema)
     sales.create_table("sales.orders", schema)
 
@@ -204,13 +204,13 @@ def test_a_staged_table_is_not_created_over_another(sales: IcebergCatalog, schem
 
 
 @pytest.mark.parametrize("name", ["", "orders", "a..b", (), ("a\0b",), tuple("abcdefghijklmnopqrstu")])
-def test_what_cannot_be_a_name_is_no_table(client: HeadwaterCatalog, name: str | tuple[str, ...]) -> None:
+def test_text_that_cannot_be_a_name_is_no_table(client: HeadwaterCatalog, name: str | tuple[str, ...]) -> None:
     assert not client.table_exists(name)
     with pytest.raises(NoSuchTableError):
         client.load_table(name)
 
 
-def test_a_table_of_a_name_that_cannot_be_is_refused_with_the_reason(shop: HeadwaterCatalog, schema: Schema) -> None:
+def test_table_of_an_impossible_name_is_refused_with_the_reason(shop: HeadwaterCatalog, schema: Schema) -> None:
     with pytest.raises(ValueError, match="contains the control character"):
         shop.create_table(("sales", "a\nb"), schema)
 
@@ -225,14 +225,14 @@ def test_tables_stand_in_nested_namespaces(shop: HeadwaterCatalog, schema: Schem
     assert shop.list_tables("sales.eu.west") == [("sales", "eu", "west", "orders")]
 
 
-def test_a_dropped_tables_place_is_not_used_again(shop: HeadwaterCatalog, schema: Schema) -> None:
+def test_dropped_tables_place_is_not_used_again(shop: HeadwaterCatalog, schema: Schema) -> None:
     first = shop.create_table("sales.orders", schema)
     shop.drop_table("sales.orders")
 
     assert shop.create_table("sales.orders", schema).location() != first.location()
 
 
-def test_a_renamed_tables_place_is_not_used_again(shop: HeadwaterCatalog, schema: Schema) -> None:
+def test_renamed_tables_place_is_not_used_again(shop: HeadwaterCatalog, schema: Schema) -> None:
     first = shop.create_table("sales.orders", schema)
     shop.rename_table("sales.orders", "sales.old_orders")
 
@@ -248,7 +248,7 @@ def test_two_tables_cannot_have_one_location(shop: HeadwaterCatalog, schema: Sch
     assert not shop.table_exists("sales.lines")
 
 
-def test_a_table_lies_where_the_catalog_allows(shop: HeadwaterCatalog, schema: Schema, tmp_path: Path) -> None:
+def test_table_lies_where_the_catalog_allows(shop: HeadwaterCatalog, schema: Schema, tmp_path: Path) -> None:
     with pytest.raises(
         ValueError,
         match=r"sales\.orders cannot have files at .*/outside: it is outside the locations that catalog 'lake' allows",
@@ -258,7 +258,7 @@ def test_a_table_lies_where_the_catalog_allows(shop: HeadwaterCatalog, schema: S
     assert not (tmp_path / "outside").exists()
 
 
-def test_names_that_are_no_names_of_folders_make_a_folder_all_the_same(shop: HeadwaterCatalog, schema: Schema) -> None:
+def test_table_name_unfit_for_a_folder_makes_one_anyway(shop: HeadwaterCatalog, schema: Schema) -> None:
     shop.create_namespace(("..", "a/b?c#d"))
 
     table = shop.create_table(("..", "a/b?c#d", "größe %"), schema)
@@ -266,7 +266,7 @@ def test_names_that_are_no_names_of_folders_make_a_folder_all_the_same(shop: Hea
     assert "/_/a_b_c_d/größe___" in table.location()
 
 
-def test_a_rename_keeps_the_content_id(shop: HeadwaterCatalog, lake: Catalog, schema: Schema) -> None:
+def test_rename_keeps_the_content_id(shop: HeadwaterCatalog, lake: Catalog, schema: Schema) -> None:
     shop.create_table("sales.orders", schema)
     before = lake.get_content(None, ContentKey.of("sales", "orders"))
 
@@ -275,7 +275,7 @@ def test_a_rename_keeps_the_content_id(shop: HeadwaterCatalog, lake: Catalog, sc
     assert lake.get_content(None, ContentKey.of("sales", "lines")) == before
 
 
-def test_a_purged_table_is_gone_at_once(shop: HeadwaterCatalog, store: Store, schema: Schema) -> None:
+def test_purged_table_is_gone_at_once(shop: HeadwaterCatalog, store: Store, schema: Schema) -> None:
     shop.create_table("sales.orders", schema)
 
     shop.purge_table("sales.orders")
@@ -286,7 +286,7 @@ def test_a_purged_table_is_gone_at_once(shop: HeadwaterCatalog, store: Store, sc
     ]
 
 
-def test_a_table_that_must_not_be_purged_is_not_dropped(shop: HeadwaterCatalog, store: Store, schema: Schema) -> None:
+def test_table_that_must_not_be_purged_is_not_dropped(shop: HeadwaterCatalog, store: Store, schema: Schema) -> None:
     shop.create_table("sales.orders", schema, properties={"gc.enabled": "false"})
 
     with pytest.raises(ValueError, match=r"sales\.orders was not dropped: .* has the property gc\.enabled=false"):
@@ -301,7 +301,7 @@ def test_purging_a_missing_table_says_that_it_is_missing(shop: HeadwaterCatalog)
         shop.purge_table("sales.orders")
 
 
-def test_the_log_says_what_was_done_and_by_whom(shop: HeadwaterCatalog, lake: Catalog, rows: pa.Table) -> None:
+def test_log_says_what_was_done_and_by_whom(shop: HeadwaterCatalog, lake: Catalog, rows: pa.Table) -> None:
     shop.create_table("sales.orders", rows.schema).append(rows)
     shop.rename_table("sales.orders", "sales.lines")
 
@@ -313,7 +313,7 @@ def test_the_log_says_what_was_done_and_by_whom(shop: HeadwaterCatalog, lake: Ca
     ]
 
 
-def test_a_table_whose_metadata_file_was_lost_is_loaded_from_the_catalog(shop: HeadwaterCatalog, rows: pa.Table) -> None:
+def test_table_without_its_metadata_file_loads_from_the_catalog(shop: HeadwaterCatalog, rows: pa.Table) -> None:
     table = shop.create_table("sales.orders", rows.schema)
     table.append(rows)
 

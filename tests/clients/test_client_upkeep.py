@@ -52,7 +52,7 @@ def test_fsck_finds_nothing_in_what_clients_wrote(shop: HeadwaterCatalog, store:
     assert check_store(store) == []
 
 
-def test_a_collection_leaves_the_tables_of_branches_and_tags(
+def test_collection_leaves_the_tables_of_branches_and_tags(
     shop: HeadwaterCatalog, lake: Catalog, store: Store, clock: FakeClock, open_client: Callable[..., HeadwaterCatalog]
 ) -> None:
     lake.create_tag("monday", "main")
@@ -65,7 +65,7 @@ def test_a_collection_leaves_the_tables_of_branches_and_tags(
     assert check_store(store) == []
 
 
-def test_a_dropped_tables_place_is_free_once_no_kept_commit_holds_it(
+def test_dropped_tables_place_is_free_without_kept_commits(
     shop: HeadwaterCatalog, store: Store, clock: FakeClock, rows: pa.Table
 ) -> None:
     place = shop.load_table("sales.orders").location()

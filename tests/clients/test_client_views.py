@@ -54,7 +54,7 @@ def make_file(view: View, shop: HeadwaterCatalog, lake: Catalog) -> Callable[...
     return make
 
 
-def test_a_view_that_was_created_is_loaded_as_it_was(shop: HeadwaterCatalog, view: View) -> None:
+def test_view_that_was_created_is_loaded_as_it_was(shop: HeadwaterCatalog, view: View) -> None:
     loaded = shop.load_view("sales.totals")
 
     assert loaded == view
@@ -62,7 +62,7 @@ def test_a_view_that_was_created_is_loaded_as_it_was(shop: HeadwaterCatalog, vie
     assert [one.sql for one in [loaded.sql_for("spark")] if one] == ["SELECT 1"]
 
 
-def test_the_catalog_holds_the_views_version_and_uuid(view: View, lake: Catalog) -> None:
+def test_catalog_holds_the_views_version_and_uuid(view: View, lake: Catalog) -> None:
     content = lake.get_content(None, ContentKey.of("sales", "totals"))
 
     assert isinstance(content, IcebergView)
@@ -77,12 +77,12 @@ def test_views_and_tables_are_listed_apart(shop: HeadwaterCatalog, view: View, s
     assert not shop.table_exists("sales.totals")
 
 
-def test_a_view_is_created_once(shop: HeadwaterCatalog, view: View, schema: Schema) -> None:
+def test_view_is_created_once(shop: HeadwaterCatalog, view: View, schema: Schema) -> None:
     with pytest.raises(ViewAlreadyExistsError):
         shop.create_view("sales.totals", schema, VERSION)
 
 
-def test_a_view_and_a_table_cannot_have_one_name(shop: HeadwaterCatalog, view: View, schema: Schema) -> None:
+def test_view_and_a_table_cannot_have_one_name(shop: HeadwaterCatalog, view: View, schema: Schema) -> None:
     shop.create_table("sales.orders", schema)
 
     with pytest.raises(TableAlreadyExistsError):
@@ -91,12 +91,12 @@ def test_a_view_and_a_table_cannot_have_one_name(shop: HeadwaterCatalog, view: V
         shop.create_table("sales.totals", schema)
 
 
-def test_a_view_needs_a_namespace(client: HeadwaterCatalog, schema: Schema) -> None:
+def test_view_needs_a_namespace(client: HeadwaterCatalog, schema: Schema) -> None:
     with pytest.raises(NoSuchNamespaceError):
         client.create_view("sales.totals", schema, VERSION)
 
 
-def test_a_dropped_view_is_gone(shop: HeadwaterCatalog, view: View) -> None:
+def test_dropped_view_is_gone(shop: HeadwaterCatalog, view: View) -> None:
     shop.drop_view("sales.totals")
 
     with pytest.raises(NoSuchViewError):
@@ -105,19 +105,19 @@ def test_a_dropped_view_is_gone(shop: HeadwaterCatalog, view: View) -> None:
         shop.drop_view("sales.totals")
 
 
-def test_a_view_is_registered_from_its_file(shop: HeadwaterCatalog, view: View, make_file: Callable[..., str]) -> None:
+def test_view_is_registered_from_its_file(shop: HeadwaterCatalog, view: View, make_file: Callable[..., str]) -> None:
     registered = shop.register_view("sales.sums", make_file())
 
     assert (registered.name(), registered.metadata) == (("sales", "sums"), view.metadata)
     assert shop.load_view("sales.sums") == registered
 
 
-def test_a_view_without_its_current_version_is_refused(shop: HeadwaterCatalog, make_file: Callable[..., str]) -> None:
+def test_view_without_its_current_version_is_refused(shop: HeadwaterCatalog, make_file: Callable[..., str]) -> None:
     """pyiceberg takes it, and fails when it is used."""
     with pytest.raises(ValueError, match="has no version 9"):
         shop.register_view("sales.sums", make_file(current_version_id=9))
 
 
-def test_what_is_no_view_is_refused(shop: HeadwaterCatalog, make_file: Callable[..., str]) -> None:
+def test_table_that_is_no_view_is_refused(shop: HeadwaterCatalog, make_file: Callable[..., str]) -> None:
     with pytest.raises(ValueError, match="is no metadata of a view"):
         shop.register_view("sales.sums", make_file(versions=None))

@@ -99,7 +99,7 @@ def rewritten(table: Table, name: str = "v9.metadata.json", **fields: Any) -> st
     return path.with_name(name).as_uri()
 
 
-def test_a_place_outside_is_refused_alike_whether_it_is_there_or_not(shop: HeadwaterCatalog, outside: Path) -> None:
+def test_place_outside_is_refused_alike_if_missing(shop: HeadwaterCatalog, outside: Path) -> None:
     texts = []
     for path in (outside, outside.with_name("nothing.json")):
         with pytest.raises(ValueError, match="outside the locations that catalog 'lake' allows") as error:
@@ -135,7 +135,7 @@ def test_no_spelling_leads_outside(shop: HeadwaterCatalog, outside: Path, wareho
         assert "hunter2" not in told(error)
 
 
-def test_a_link_leads_nowhere(shop: HeadwaterCatalog, outside: Path, warehouse: str) -> None:
+def test_link_leads_nowhere(shop: HeadwaterCatalog, outside: Path, warehouse: str) -> None:
     link = Path(warehouse.removeprefix("file://")) / "orders"
     link.parent.mkdir(exist_ok=True)
     link.symlink_to(outside.parent)
@@ -144,7 +144,7 @@ def test_a_link_leads_nowhere(shop: HeadwaterCatalog, outside: Path, warehouse: 
         shop.register_table("sales.orders", f"{link.as_uri()}/secrets.json")
 
 
-def test_what_is_no_metadata_is_refused_without_a_word_of_it(shop: HeadwaterCatalog, victim: Table) -> None:
+def test_file_that_is_no_metadata_is_refused_untold(shop: HeadwaterCatalog, victim: Table) -> None:
     path = Path(victim.metadata_location.removeprefix("file://"))
     for name, text in (("a.json", SECRET), ("b.json", json.dumps({"format-version": SECRET, SECRET: 1}))):
         path.with_name(name).write_text(text)
@@ -155,7 +155,7 @@ def test_what_is_no_metadata_is_refused_without_a_word_of_it(shop: HeadwaterCata
             assert "hunter2" not in told(error)
 
 
-def test_a_purge_says_nothing_of_what_is_in_a_file(shop: HeadwaterCatalog, victim: Table) -> None:
+def test_purge_says_nothing_of_what_is_in_a_file(shop: HeadwaterCatalog, victim: Table) -> None:
     snapshot = victim.current_snapshot()
     assert snapshot is not None
     Path(snapshot.manifest_list.removeprefix("file://")).write_text(SECRET)
@@ -176,7 +176,7 @@ def test_content_that_points_outside_is_not_read(shop: HeadwaterCatalog, lake: C
         assert "hunter2" not in told(error)
 
 
-def test_the_refusal_of_an_overlap_says_nothing_of_the_other(
+def test_refusal_of_an_overlap_says_nothing_of_the_other(
     stranger: HeadwaterCatalog, victim: Table, lake: Catalog, schema: Schema
 ) -> None:
     content = lake.get_content(None, ContentKey.of("sales", "victim"))
@@ -229,7 +229,7 @@ def test_no_file_is_written_where_another_table_lies(
 
 
 @pytest.mark.parametrize("name", ["write.data.path", "write.metadata.path"])
-def test_a_transaction_writes_nothing_where_another_table_lies(
+def test_transaction_writes_nothing_where_another_table_lies(
     open_client: OpenClient, victim: Table, rows: pa.Table, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     client = open_client(**{"py-io-impl": "noted_files.NotedFiles"})
@@ -245,7 +245,7 @@ def test_a_transaction_writes_nothing_where_another_table_lies(
     assert written == []
 
 
-def test_a_transaction_writes_where_a_path_that_it_sets_leads(
+def test_transaction_writes_where_a_path_that_it_sets_leads(
     shop: HeadwaterCatalog, orders: Table, rows: pa.Table, warehouse: str
 ) -> None:
     with orders.transaction() as transaction:
@@ -265,14 +265,14 @@ def test_no_table_lies_within_the_path_of_another(
             stranger.create_table("mine.orders", schema, location=place)
 
 
-def test_a_path_that_is_set_later_is_claimed(orders: Table, store: Store, warehouse: str) -> None:
+def test_path_that_is_set_later_is_claimed(orders: Table, store: Store, warehouse: str) -> None:
     with orders.transaction() as transaction:
         transaction.set_properties({"write.data.path": f"{warehouse}/later"})
 
     assert TableClaims(RealmRegistry(store).open_realm("acme")).find_location(f"{warehouse}/later") is not None
 
 
-def test_a_path_within_the_table_itself_is_fine(shop: HeadwaterCatalog, rows: pa.Table, warehouse: str) -> None:
+def test_path_within_the_table_itself_is_fine(shop: HeadwaterCatalog, rows: pa.Table, warehouse: str) -> None:
     properties = {"write.data.path": f"{warehouse}/own/files", "write.metadata.path": f"{warehouse}/own/about"}
     table = shop.create_table("sales.orders", rows.schema, location=f"{warehouse}/own", properties=properties)
     table.append(rows)
@@ -280,7 +280,7 @@ def test_a_path_within_the_table_itself_is_fine(shop: HeadwaterCatalog, rows: pa
     assert shop.load_table("sales.orders").scan().to_arrow().num_rows == 2
 
 
-def test_a_path_besides_the_location_is_written_and_read(shop: HeadwaterCatalog, rows: pa.Table, warehouse: str) -> None:
+def test_path_besides_the_location_is_written_and_read(shop: HeadwaterCatalog, rows: pa.Table, warehouse: str) -> None:
     properties = {"write.data.path": f"{warehouse}/files", "write.metadata.path": f"{warehouse}/about"}
     shop.create_table("sales.orders", rows.schema, properties=properties).append(rows)
 
@@ -288,7 +288,7 @@ def test_a_path_besides_the_location_is_written_and_read(shop: HeadwaterCatalog,
     assert len(list(Path(warehouse.removeprefix("file://"), "about").glob("*.avro"))) == 2
 
 
-def test_a_path_that_an_earlier_release_did_not_claim_is_claimed_by_the_next_commit(
+def test_path_unclaimed_by_an_earlier_release_is_claimed_next(
     shop: HeadwaterCatalog, store: Store, schema: Schema, warehouse: str
 ) -> None:
     table = shop.create_table("sales.orders", schema, properties={"write.data.path": f"{warehouse}/apart"})
@@ -327,21 +327,21 @@ def added(victim: Table) -> list[TableUpdate]:
 
 
 @pytest.mark.parametrize("number", range(3))
-def test_a_commit_adds_no_file_of_another_table(orders: Table, victim: Table, number: int) -> None:
+def test_commit_adds_no_file_of_another_table(orders: Table, victim: Table, number: int) -> None:
     with pytest.raises(ValidationException, match="outside the table's own places"):
         orders.catalog.commit_table(orders, (), (added(victim)[number],))
 
     assert orders.catalog.load_table("sales.orders").metadata.snapshots == []
 
 
-def test_a_place_that_a_commit_takes_with_it_is_no_way_around(orders: Table, victim: Table) -> None:
+def test_place_that_a_commit_brings_is_no_way_around(orders: Table, victim: Table) -> None:
     updates = (SetPropertiesUpdate(updates={"write.metadata.path": f"{victim.location()}/metadata"}), added(victim)[0])
 
     with pytest.raises(ValidationException, match="a place of another table"):
         orders.catalog.commit_table(orders, (), updates)
 
 
-def test_what_an_import_took_from_elsewhere_stays(
+def test_place_that_an_import_took_from_elsewhere_stays(
     shop: HeadwaterCatalog, lake: Catalog, orders: Table, victim: Table, rows: pa.Table
 ) -> None:
     snapshot = json.loads(added(victim)[0].model_dump_json())["snapshot"]
@@ -356,14 +356,14 @@ def test_what_an_import_took_from_elsewhere_stays(
     assert shop.load_table("sales.orders").scan().to_arrow().num_rows == 4
 
 
-def test_a_table_of_another_catalog_is_not_registered(stranger: HeadwaterCatalog, victim: Table, warehouse: str) -> None:
+def test_table_of_another_catalog_is_not_registered(stranger: HeadwaterCatalog, victim: Table, warehouse: str) -> None:
     with pytest.raises(ValueError, match="a place of another table"):
         stranger.register_table("mine.orders", victim.metadata_location)
     with pytest.raises(ValueError, match="a place of another table"):
         stranger.register_table("mine.orders", f"{victim.location()}/nothing.json")
 
 
-def test_a_registered_table_does_not_lead_to_anothers_files(
+def test_registered_table_does_not_lead_to_anothers_files(
     shop: HeadwaterCatalog, stranger: HeadwaterCatalog, victim: Table, schema: Schema
 ) -> None:
     snapshot = json.loads(added(victim)[0].model_dump_json())["snapshot"]
@@ -375,7 +375,7 @@ def test_a_registered_table_does_not_lead_to_anothers_files(
             client.register_table(name, moved, overwrite=True)
 
 
-def test_a_registered_file_lies_with_its_table(shop: HeadwaterCatalog, orders: Table, warehouse: str) -> None:
+def test_registered_file_lies_with_its_table(shop: HeadwaterCatalog, orders: Table, warehouse: str) -> None:
     away = Path(warehouse.removeprefix("file://")) / "dropbox" / "v1.metadata.json"
     away.parent.mkdir()
     away.write_bytes(Path(orders.metadata_location.removeprefix("file://")).read_bytes())
@@ -385,14 +385,14 @@ def test_a_registered_file_lies_with_its_table(shop: HeadwaterCatalog, orders: T
         shop.register_table("sales.orders", away.as_uri())
 
 
-def test_a_namespaces_location_is_no_way_outside(shop: HeadwaterCatalog, lake: Catalog, schema: Schema, tmp_path: Path) -> None:
+def test_namespaces_location_is_no_way_outside(shop: HeadwaterCatalog, lake: Catalog, schema: Schema, tmp_path: Path) -> None:
     lake.commit(None, [Put(ContentKey.of("far"), Namespace(properties={"location": (tmp_path / "far").as_uri()}))])
 
     with pytest.raises(ValueError, match="outside the locations that catalog 'lake' allows"):
         shop.create_table_transaction("far.orders", schema)
 
 
-def test_a_file_that_is_there_is_neither_overwritten_nor_removed(
+def test_file_that_is_there_is_neither_overwritten_nor_removed(
     shop: HeadwaterCatalog, orders: Table, lake: Catalog, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As where names of files are given twice, and a collection has let go of the place."""
@@ -424,7 +424,7 @@ def test_a_file_that_is_there_is_neither_overwritten_nor_removed(
         ("s3a://b//odd?/a.avro", False),
     ],
 )
-def test_a_file_is_spelled_plainly_below_a_place_that_is_not(file: str, is_own: bool) -> None:
+def test_file_is_spelled_plainly_below_a_place_that_is_not(file: str, is_own: bool) -> None:
     """An import may have taken a place with doubled slashes, and its table can be written to."""
     places = ["s3://b//odd?", "s3://b/plain"]
 

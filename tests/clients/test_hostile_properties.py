@@ -85,7 +85,7 @@ def version() -> ViewVersion:
     )
 
 
-def test_a_new_table_says_nothing_of_how_files_are_reached(
+def test_new_table_says_nothing_of_how_files_are_reached(
     shop: HeadwaterCatalog, schema: Schema, hostile: dict[str, str]
 ) -> None:
     table = shop.create_table("sales.orders", schema, properties=hostile)
@@ -93,7 +93,7 @@ def test_a_new_table_says_nothing_of_how_files_are_reached(
     assert (table.properties, set(table.io.properties) & set(hostile)) == (hostile, set())
 
 
-def test_a_property_that_is_set_later_says_nothing_either(orders: Table, hostile: dict[str, str], rows: pa.Table) -> None:
+def test_property_that_is_set_later_says_nothing_either(orders: Table, hostile: dict[str, str], rows: pa.Table) -> None:
     with orders.transaction() as transaction:
         transaction.set_properties(**hostile)
     orders.append(rows)
@@ -105,7 +105,7 @@ def test_a_property_that_is_set_later_says_nothing_either(orders: Table, hostile
     assert set(loaded.io.properties) & set(hostile) == set()
 
 
-def test_a_staged_table_is_written_without_asking_its_properties(
+def test_staged_table_is_written_without_asking_its_properties(
     shop: HeadwaterCatalog, rows: pa.Table, hostile: dict[str, str]
 ) -> None:
     with shop.create_table_transaction("sales.orders", rows.schema, properties=hostile) as transaction:
@@ -125,7 +125,7 @@ def test_partitions_are_not_overwritten_by_way_of_a_tables_module(
         table.dynamic_partition_overwrite(rows)
 
 
-def test_a_table_is_rid_of_such_a_property(orders: Table, hostile: dict[str, str]) -> None:
+def test_table_is_rid_of_such_a_property(orders: Table, hostile: dict[str, str]) -> None:
     with orders.transaction() as transaction:
         transaction.set_properties(**hostile)
     with orders.transaction() as transaction:
@@ -134,7 +134,7 @@ def test_a_table_is_rid_of_such_a_property(orders: Table, hostile: dict[str, str
     assert orders.catalog.load_table("sales.orders").properties == {}
 
 
-def test_a_registered_table_says_nothing_of_how_files_are_reached(
+def test_registered_table_says_nothing_of_how_files_are_reached(
     shop: HeadwaterCatalog, orders: Table, hostile: dict[str, str], rows: pa.Table
 ) -> None:
     path = Path(orders.metadata_location.removeprefix("file://"))
@@ -148,13 +148,13 @@ def test_a_registered_table_says_nothing_of_how_files_are_reached(
     shop.purge_table("sales.lines")
 
 
-def test_a_view_says_nothing_of_how_files_are_reached(shop: HeadwaterCatalog, schema: Schema, hostile: dict[str, str]) -> None:
+def test_view_says_nothing_of_how_files_are_reached(shop: HeadwaterCatalog, schema: Schema, hostile: dict[str, str]) -> None:
     shop.create_view("sales.recent", schema, version(), properties=hostile)
 
     assert shop.load_view("sales.recent").properties == hostile
 
 
-def test_a_provider_that_the_client_names_itself_is_used(
+def test_provider_that_the_client_names_itself_is_used(
     open_client: OpenClient, tmp_path: Path, schema: Schema, rows: pa.Table
 ) -> None:
     with planted_module(tmp_path / "own") as (name, note):

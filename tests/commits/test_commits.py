@@ -31,7 +31,7 @@ def add_thing(tx: Transaction) -> ObjectId:
     return thing
 
 
-def test_a_commit_tells_what_it_changed_and_what_holds_now(rows: RealmStore, put: Put) -> None:
+def test_commit_tells_what_it_changed_and_what_holds_now(rows: RealmStore, put: Put) -> None:
     put(rows, b"a", b"1")
     put(rows, b"b", b"2")
 
@@ -59,7 +59,7 @@ def test_added_objects_are_written_with_the_commit(rows: RealmStore) -> None:
     assert read_head(rows, "main").index("things").get(b"k") == IndexValue(done.result)
 
 
-def test_a_change_may_set_message_and_properties(rows: RealmStore) -> None:
+def test_change_may_set_message_and_properties(rows: RealmStore) -> None:
     def change(tx: Transaction) -> None:
         add_thing(tx)
         tx.set_message("mine")
@@ -73,7 +73,7 @@ def test_a_change_may_set_message_and_properties(rows: RealmStore) -> None:
     )
 
 
-def test_a_commit_keeps_its_properties_when_its_caller_goes_on_with_them(rows: RealmStore) -> None:
+def test_commit_keeps_its_properties_when_its_caller_changes_them(rows: RealmStore) -> None:
     properties = {"n": 1}
     commit_change(rows, "main", add_thing, properties=properties)
     properties["n"] = 2
@@ -81,7 +81,7 @@ def test_a_commit_keeps_its_properties_when_its_caller_goes_on_with_them(rows: R
     assert read_head(rows, "main").commit.properties == {"n": 1}
 
 
-def test_a_change_sees_its_own_edits_and_the_head(rows: RealmStore, put: Put) -> None:
+def test_change_sees_its_own_edits_and_the_head(rows: RealmStore, put: Put) -> None:
     first = put(rows, b"a", b"1")
 
     def change(tx: Transaction) -> None:
@@ -92,7 +92,7 @@ def test_a_change_sees_its_own_edits_and_the_head(rows: RealmStore, put: Put) ->
     commit_change(rows, "main", change)
 
 
-def test_a_raising_change_writes_nothing_and_its_error_is_passed_on(rows: RealmStore, put: Put) -> None:
+def test_raising_change_writes_nothing_and_its_error_is_passed_on(rows: RealmStore, put: Put) -> None:
     put(rows)
     before = everything(rows)
 
@@ -106,7 +106,7 @@ def test_a_raising_change_writes_nothing_and_its_error_is_passed_on(rows: RealmS
 
 
 @pytest.mark.parametrize("with_commit", [True, False])
-def test_an_unchanged_commit_writes_nothing_and_tells_the_head(rows: RealmStore, put: Put, with_commit: bool) -> None:
+def test_unchanged_commit_writes_nothing_and_tells_the_head(rows: RealmStore, put: Put, with_commit: bool) -> None:
     commit_id = put(rows, b"k", b"1").commit_id if with_commit else None
     before = everything(rows)
 
@@ -120,7 +120,7 @@ def test_an_unchanged_commit_writes_nothing_and_tells_the_head(rows: RealmStore,
     assert everything(rows) == before
 
 
-def test_a_reference_without_a_commit_has_no_head_and_an_absent_one_is_missing(rows: RealmStore) -> None:
+def test_reference_without_a_commit_has_no_head(rows: RealmStore) -> None:
     assert read_head(rows, "main") is None
     with pytest.raises(NotFoundError):
         read_head(rows, "absent")
@@ -128,7 +128,7 @@ def test_a_reference_without_a_commit_has_no_head_and_an_absent_one_is_missing(r
         commit_change(rows, "absent", add_thing)
 
 
-def test_a_missing_head_object_is_an_error_and_nothing_is_changed(rows: RealmStore, put: Put) -> None:
+def test_missing_head_object_is_an_error_and_nothing_is_changed(rows: RealmStore, put: Put) -> None:
     put(rows)
     rows.delete_unchanged([key for batch in rows.scan_objects() for key in batch if key.type == "commit"])
     before = everything(rows)
@@ -139,7 +139,7 @@ def test_a_missing_head_object_is_an_error_and_nothing_is_changed(rows: RealmSto
     assert everything(rows) == before
 
 
-def test_a_cached_reference_whose_head_was_collected_is_looked_up_again(rows: RealmStore, put: Put) -> None:
+def test_cached_reference_whose_head_was_collected_is_looked_up_again(rows: RealmStore, put: Put) -> None:
     put(rows)
     old = rows.find_row("main")
     new = put(rows).commit_id
@@ -151,7 +151,7 @@ def test_a_cached_reference_whose_head_was_collected_is_looked_up_again(rows: Re
 
 
 @pytest.mark.parametrize("step", [-3600.0, -0.000001, 0.0, 60.0])
-def test_a_commit_is_always_later_than_its_parent(rows: RealmStore, put: Put, clock: FakeClock, step: float) -> None:
+def test_commit_is_always_later_than_its_parent(rows: RealmStore, put: Put, clock: FakeClock, step: float) -> None:
     for _ in range(3):
         put(rows)
         clock.advance(step)
@@ -160,7 +160,7 @@ def test_a_commit_is_always_later_than_its_parent(rows: RealmStore, put: Put, cl
     assert times == sorted(set(times))
 
 
-def test_a_commit_names_its_twenty_nearest_ancestors(rows: RealmStore, put: Put) -> None:
+def test_commit_names_its_twenty_nearest_ancestors(rows: RealmStore, put: Put) -> None:
     ids = [put(rows).commit_id for _ in range(25)]
     newest = read_head(rows, "main").commit
 
@@ -168,7 +168,7 @@ def test_a_commit_names_its_twenty_nearest_ancestors(rows: RealmStore, put: Put)
     assert newest.seq == 25
 
 
-def test_a_commit_may_not_point_to_an_object_that_it_neither_adds_nor_holds(rows: RealmStore) -> None:
+def test_commit_may_not_point_to_what_it_does_not_hold(rows: RealmStore) -> None:
     thing = commit_change(rows, "main", add_thing).result
     commit_change(rows, "main", lambda tx: tx.index("things").remove(b"k"))
     with pytest.raises(RefusedError, match="neither added by this commit nor held by its parent"):
@@ -177,7 +177,7 @@ def test_a_commit_may_not_point_to_an_object_that_it_neither_adds_nor_holds(rows
     assert read_head(rows, "main").commit.seq == 2
 
 
-def test_a_commit_may_move_what_its_parent_holds_between_keys_and_indexes(rows: RealmStore) -> None:
+def test_commit_may_move_its_parents_objects_between_indexes(rows: RealmStore) -> None:
     thing = commit_change(rows, "main", add_thing).result
 
     def rename(tx: Transaction) -> None:
@@ -189,7 +189,7 @@ def test_a_commit_may_move_what_its_parent_holds_between_keys_and_indexes(rows: 
     assert read_head(rows, "main").index("others").get(b"renamed") == IndexValue(thing)
 
 
-def test_the_fence_is_asked_before_every_run_and_stops_the_commit(faulty: RealmStore, faults: FaultyBackend, put: Put) -> None:
+def test_fence_is_asked_before_every_run_and_stops_the_commit(faulty: RealmStore, faults: FaultyBackend, put: Put) -> None:
     asked, runs = [], []
 
     def fence() -> None:
@@ -207,9 +207,7 @@ def test_the_fence_is_asked_before_every_run_and_stops_the_commit(faulty: RealmS
     assert (asked, len(runs), read_head(faulty, "main", fresh=True).commit.seq) == ([0, 1], 1, 1)
 
 
-def test_a_beaten_commit_runs_again_on_the_new_head_and_leaves_nothing_behind(
-    faulty: RealmStore, faults: FaultyBackend, put: Put
-) -> None:
+def test_commit_that_was_beaten_runs_again_and_leaves_nothing(faulty: RealmStore, faults: FaultyBackend, put: Put) -> None:
     faults.intervene("swap_reference", lambda: put(faulty, b"theirs"))
     done = commit_change(faulty, "main", add_thing)
 
@@ -218,14 +216,14 @@ def test_a_beaten_commit_runs_again_on_the_new_head_and_leaves_nothing_behind(
     assert sum(len(batch) for batch in faulty.scan_objects()) == 3
 
 
-def test_a_clean_up_that_fails_does_not_fail_the_commit(faulty: RealmStore, faults: FaultyBackend, put: Put) -> None:
+def test_clean_up_that_fails_does_not_fail_the_commit(faulty: RealmStore, faults: FaultyBackend, put: Put) -> None:
     faults.intervene("swap_reference", lambda: put(faulty))
     faults.fail("delete_objects", times=10)
 
     assert commit_change(faulty, "main", add_thing).attempts == 2
 
 
-def test_an_uncontended_commit_does_not_sleep(faulty: RealmStore, put: Put, clock: FakeClock) -> None:
+def test_uncontended_commit_does_not_sleep(faulty: RealmStore, put: Put, clock: FakeClock) -> None:
     before = clock.monotonic()
     put(faulty)
 
@@ -233,7 +231,7 @@ def test_an_uncontended_commit_does_not_sleep(faulty: RealmStore, put: Put, cloc
 
 
 @pytest.mark.parametrize("method", ["read_references", "write_objects", "swap_reference"])
-def test_a_database_that_is_away_for_a_moment_costs_an_attempt(
+def test_database_that_is_away_for_a_moment_costs_an_attempt(
     faulty: RealmStore, faults: FaultyBackend, put: Put, method: str
 ) -> None:
     faults.fail(method)
@@ -242,7 +240,7 @@ def test_a_database_that_is_away_for_a_moment_costs_an_attempt(
     assert read_head(faulty, "main").commit.seq == 1
 
 
-def test_a_database_that_stays_away_ends_in_a_time_out_that_says_so(
+def test_database_that_stays_away_ends_in_a_time_out(
     faulty: RealmStore, faults: FaultyBackend, put: Put, clock: FakeClock
 ) -> None:
     faults.fail("write_objects", times=100_000)
@@ -253,9 +251,7 @@ def test_a_database_that_stays_away_ends_in_a_time_out_that_says_so(
     assert isinstance(timed_out.value, UnavailableError)
 
 
-def test_a_commit_prepared_longer_ago_than_the_time_out_is_not_written(
-    faulty: RealmStore, faults: FaultyBackend, clock: FakeClock
-) -> None:
+def test_commit_prepared_a_time_out_ago_is_not_written(faulty: RealmStore, faults: FaultyBackend, clock: FakeClock) -> None:
     def change(tx: Transaction) -> None:
         add_thing(tx)
         clock.advance(16)
@@ -266,7 +262,7 @@ def test_a_commit_prepared_longer_ago_than_the_time_out_is_not_written(
     assert "write_objects" not in faults.calls
 
 
-def test_a_swap_that_ended_late_records_what_it_left(
+def test_swap_that_ended_late_records_what_it_left(
     faulty: RealmStore, faults: FaultyBackend, put: Put, clock: FakeClock
 ) -> None:
     first = put(faulty).commit_id
@@ -277,7 +273,7 @@ def test_a_swap_that_ended_late_records_what_it_left(
     assert (row.pointer, row.moves) == (second, ((first, clock.now() | 1),))  # odd: a note, and no move
 
 
-def test_a_swap_in_time_records_nothing(faulty: RealmStore, faults: FaultyBackend, put: Put, clock: FakeClock) -> None:
+def test_swap_in_time_records_nothing(faulty: RealmStore, faults: FaultyBackend, put: Put, clock: FakeClock) -> None:
     put(faulty)
     faults.intervene("swap_reference", lambda: clock.advance(14))
     put(faulty)
@@ -293,7 +289,7 @@ def test_ensuring_a_reference_twice_is_ensuring_it_once(rows: RealmStore, put: P
     assert ensure_reference(rows, "other").pointer is not None
 
 
-def test_a_commit_points_to_what_its_indexes_hold(rows: RealmStore) -> None:
+def test_commit_points_to_what_its_indexes_hold(rows: RealmStore) -> None:
     thing = commit_change(rows, "main", add_thing).result
     done = commit_change(rows, "main", lambda tx: tx.index("other").put(b"k", IndexValue(None, b"no object")))
 

@@ -83,7 +83,7 @@ def overtake(faulty: RealmStore, clock: FakeClock, increment: Increment) -> Call
     return act
 
 
-def test_a_group_has_so_many_members_at_most(faulty: RealmStore, faults: FaultyBackend, increment: Increment) -> None:
+def test_group_has_so_many_members_at_most(faulty: RealmStore, faults: FaultyBackend, increment: Increment) -> None:
     with lined_up(faulty, faults, [partial(increment, faulty)] * 7) as line:
         pass
 
@@ -91,7 +91,7 @@ def test_a_group_has_so_many_members_at_most(faulty: RealmStore, faults: FaultyB
     assert group_sizes(faulty) == [3, 3, 1]
 
 
-def test_a_member_whose_objects_do_not_fit_any_more_begins_the_next_group(faulty: RealmStore, faults: FaultyBackend) -> None:
+def test_member_whose_objects_do_not_fit_begins_a_group(faulty: RealmStore, faults: FaultyBackend) -> None:
     works = [loading(faulty, key, size) for key, size in ((b"a", 1), (b"b", 60_000), (b"c", 60_000), (b"d", 1))]
     with lined_up(faulty, faults, works) as line:
         pass
@@ -100,7 +100,7 @@ def test_a_member_whose_objects_do_not_fit_any_more_begins_the_next_group(faulty
     assert group_sizes(faulty) == [2, 2]
 
 
-def test_a_commit_of_more_bytes_than_a_group_may_have_is_a_group_of_its_own(faulty: RealmStore, faults: FaultyBackend) -> None:
+def test_commit_larger_than_a_group_is_one_alone(faulty: RealmStore, faults: FaultyBackend) -> None:
     with lined_up(
         faulty, faults, [loading(faulty, key, size) for key, size in ((b"a", 1), (b"b", 300_000), (b"c", 1))]
     ) as line:
@@ -110,16 +110,14 @@ def test_a_commit_of_more_bytes_than_a_group_may_have_is_a_group_of_its_own(faul
     assert group_sizes(faulty) == [1, 1, 1]
 
 
-def test_a_change_that_takes_too_long_is_left_out_and_starts_over(
-    faulty: RealmStore, overtake: Callable[[], int], count: Count
-) -> None:
+def test_change_too_slow_is_left_out_and_starts_over(faulty: RealmStore, overtake: Callable[[], int], count: Count) -> None:
     slow = Slow(overtake, runs=1)
     done = commit_change(faulty, "main", slow)
 
     assert (done.result, done.attempts, slow.runs, count(faulty)) == (2, 2, 2, 2)
 
 
-def test_those_before_a_change_that_takes_too_long_are_published_without_it(
+def test_members_before_a_slow_change_are_published_without_it(
     faulty: RealmStore, faults: FaultyBackend, clock: FakeClock, increment: Increment
 ) -> None:
     entered, go = threading.Event(), threading.Event()
@@ -135,7 +133,7 @@ def test_those_before_a_change_that_takes_too_long_are_published_without_it(
     assert (others, line.commits[1].result().result) == ([1, 2], 3)
 
 
-def test_what_a_change_raises_that_was_left_out_is_not_told(faulty: RealmStore, overtake: Callable[[], int]) -> None:
+def test_error_of_a_change_left_out_is_not_told(faulty: RealmStore, overtake: Callable[[], int]) -> None:
     def fail() -> None:
         overtake()
         raise ZeroDivisionError
@@ -143,7 +141,7 @@ def test_what_a_change_raises_that_was_left_out_is_not_told(faulty: RealmStore, 
     assert commit_change(faulty, "main", Slow(fail, runs=1)).result == 2
 
 
-def test_a_change_that_was_left_out_twice_commits_outside_of_the_queue(
+def test_change_left_out_twice_commits_outside_of_the_queue(
     faulty: RealmStore, clock: FakeClock, overtake: Callable[[], int], increment: Increment
 ) -> None:
     def meanwhile() -> None:
@@ -160,7 +158,7 @@ def test_a_change_that_was_left_out_twice_commits_outside_of_the_queue(
     assert (done.result, done.attempts) == (4, 4)
 
 
-def test_a_change_that_was_left_out_twice_is_back_in_the_queue_once_it_is_quick(
+def test_change_left_out_twice_returns_once_it_is_quick(
     faulty: RealmStore, faults: FaultyBackend, overtake: Callable[[], int], increment: Increment, elsewhere: RealmStore
 ) -> None:
     def meanwhile() -> None:
@@ -177,7 +175,7 @@ def test_a_change_that_was_left_out_twice_is_back_in_the_queue_once_it_is_quick(
     assert places == [True, True, False, True]
 
 
-def test_nobody_is_left_out_when_nobody_waits(faulty: RealmStore, clock: FakeClock) -> None:
+def test_members_are_left_out_only_where_somebody_waits(faulty: RealmStore, clock: FakeClock) -> None:
     done = commit_change(faulty, "main", Slow(lambda: clock.advance(5), runs=9))
 
     assert done.attempts == 1
@@ -197,7 +195,7 @@ def test_memoised_work_is_done_once_for_all_runs(faulty: RealmStore, overtake: C
     assert made == ["same", "head", "head", "head"]
 
 
-def test_a_commit_whose_time_is_over_leaves_the_queue(
+def test_commit_whose_time_is_over_leaves_the_queue(
     faulty: RealmStore, faults: FaultyBackend, clock: FakeClock, increment: Increment, count: Count
 ) -> None:
     with lined_up(faulty, faults, [partial(increment, faulty)]):
@@ -210,7 +208,7 @@ def test_a_commit_whose_time_is_over_leaves_the_queue(
     assert (fault.value.attempts, fault.value.elapsed_seconds) == (0, 15)
 
 
-def test_a_commit_that_is_being_published_waits_for_the_outcome_beyond_its_time(
+def test_commit_being_published_waits_beyond_its_time(
     faulty: RealmStore, faults: FaultyBackend, clock: FakeClock, increment: Increment
 ) -> None:
     swap = faults.hang("swap_reference")
@@ -223,7 +221,7 @@ def test_a_commit_that_is_being_published_waits_for_the_outcome_beyond_its_time(
     assert [done.result().result for done in line.commits] == [1, 2]
 
 
-def test_a_group_that_was_prepared_too_long_ago_is_prepared_again(
+def test_group_that_was_prepared_too_long_ago_is_prepared_again(
     faulty: RealmStore, faults: FaultyBackend, clock: FakeClock, increment: Increment
 ) -> None:
     def late(tx: Transaction) -> None:

@@ -34,7 +34,7 @@ def look(tx: Transaction) -> int:
     return 0 if tx.head is None else tx.head.seq
 
 
-def test_a_beaten_group_starts_over_in_its_order(
+def test_beaten_group_starts_over_in_its_order(
     faulty: RealmStore, faults: FaultyBackend, elsewhere: RealmStore, increment: Increment
 ) -> None:
     faults.intervene("swap_reference", lambda: increment(elsewhere))
@@ -65,7 +65,7 @@ def test_answers_that_saw_a_beaten_group_are_found_anew(
 
 
 @pytest.mark.parametrize("method", ["write_objects", "swap_reference"])
-def test_a_group_that_meets_a_database_away_for_a_moment_starts_over(
+def test_group_that_meets_a_short_outage_starts_over(
     faulty: RealmStore, faults: FaultyBackend, increment: Increment, method: str
 ) -> None:
     faults.fail(method)
@@ -76,7 +76,7 @@ def test_a_group_that_meets_a_database_away_for_a_moment_starts_over(
 
 
 @both_ways
-def test_a_group_with_an_unclear_outcome_happens_exactly_once(
+def test_group_with_an_unclear_outcome_happens_exactly_once(
     faulty: RealmStore, faults: FaultyBackend, increment: Increment, fault: dict[str, Any]
 ) -> None:
     faults.fail("swap_reference", **fault)
@@ -88,7 +88,7 @@ def test_a_group_with_an_unclear_outcome_happens_exactly_once(
 
 
 @both_ways
-def test_a_group_is_found_out_under_two_hundred_commits_of_others(
+def test_group_is_found_out_under_two_hundred_commits_of_others(
     faulty: RealmStore, faults: FaultyBackend, elsewhere: RealmStore, increment: Increment, fault: dict[str, Any]
 ) -> None:
     faults.fail("swap_reference", **fault)
@@ -100,7 +100,7 @@ def test_a_group_is_found_out_under_two_hundred_commits_of_others(
 
 
 @both_ways
-def test_an_outcome_that_stays_unknown_is_told_to_every_member_with_its_own_commit(
+def test_unknown_outcome_is_told_to_members_with_their_commits(
     faulty: RealmStore, faults: FaultyBackend, increment: Increment, count: Count, fault: dict[str, Any]
 ) -> None:
     faults.fail("swap_reference", **fault)
@@ -118,7 +118,7 @@ def test_an_outcome_that_stays_unknown_is_told_to_every_member_with_its_own_comm
     assert "delete_objects" not in faults.calls
 
 
-def test_a_member_that_changed_nothing_has_no_unknown_outcome(
+def test_member_that_changed_nothing_has_no_unknown_outcome(
     faulty: RealmStore, faults: FaultyBackend, increment: Increment
 ) -> None:
     faults.fail("swap_reference", times=100_000, fault=UnknownOutcomeError("away"))
@@ -129,7 +129,7 @@ def test_a_member_that_changed_nothing_has_no_unknown_outcome(
     assert isinstance(line.commits[1].exception(), CommitTimeoutError)
 
 
-def test_an_unknown_outcome_says_which_commit_it_is_about_also_in_another_process(
+def test_unknown_outcome_names_its_commit_in_other_processes_too(
     faulty: RealmStore, faults: FaultyBackend, increment: Increment
 ) -> None:
     faults.fail("swap_reference", times=100_000, fault=UnknownOutcomeError("away"))
@@ -159,7 +159,7 @@ def test_another_member_goes_on_when_the_publisher_is_stopped(
     assert count(faulty) == 3  # its commit was in the group
 
 
-def test_a_group_whose_publisher_was_stopped_may_still_be_beaten(
+def test_group_whose_publisher_was_stopped_may_still_be_beaten(
     faulty: RealmStore, faults: FaultyBackend, elsewhere: RealmStore, increment: Increment
 ) -> None:
     faults.fail("write_objects", fault=KeyboardInterrupt())
@@ -170,7 +170,7 @@ def test_a_group_whose_publisher_was_stopped_may_still_be_beaten(
     assert [done.result().result for done in line.commits[:2]] == [2, 3]
 
 
-def test_the_queue_goes_on_when_a_lone_publisher_is_stopped(
+def test_queue_goes_on_when_a_lone_publisher_is_stopped(
     faulty: RealmStore, faults: FaultyBackend, increment: Increment
 ) -> None:
     faults.fail("swap_reference", fault=KeyboardInterrupt())
@@ -180,7 +180,7 @@ def test_the_queue_goes_on_when_a_lone_publisher_is_stopped(
     assert increment(faulty).result == 1
 
 
-def test_a_change_that_is_stopped_leaves_the_others_alone(
+def test_change_that_is_stopped_leaves_the_others_alone(
     faulty: RealmStore, faults: FaultyBackend, increment: Increment
 ) -> None:
     def stop(tx: Transaction) -> None:
@@ -194,7 +194,7 @@ def test_a_change_that_is_stopped_leaves_the_others_alone(
     assert [line.commits[at].result().result for at in (0, 2)] == [1, 2]
 
 
-def test_a_member_that_cannot_be_stored_is_left_out_alone(
+def test_member_that_cannot_be_stored_is_left_out_alone(
     faulty: RealmStore, faults: FaultyBackend, increment: Increment
 ) -> None:
     def odd(tx: Transaction) -> None:
@@ -209,7 +209,7 @@ def test_a_member_that_cannot_be_stored_is_left_out_alone(
     assert [line.commits[at].result().result for at in (0, 2)] == [1, 2]
 
 
-def test_the_last_member_that_cannot_be_stored_is_left_out_alone(
+def test_last_member_that_cannot_be_stored_is_left_out_alone(
     faulty: RealmStore, faults: FaultyBackend, increment: Increment
 ) -> None:
     works = [
@@ -236,7 +236,7 @@ class ClosingGate:
 
 
 @pytest.mark.parametrize("writes", [0, 1, 2])
-def test_a_publisher_that_may_not_write_any_more_is_left_out_alone(
+def test_publisher_that_may_not_write_is_left_out_alone(
     faulty: RealmStore, faults: FaultyBackend, increment: Increment, count: Count, writes: int
 ) -> None:
     gated = faulty.store.rows(faulty.realm, faulty.key, ClosingGate(writes))
@@ -247,7 +247,7 @@ def test_a_publisher_that_may_not_write_any_more_is_left_out_alone(
     assert ([done.result().result for done in line.commits[:2]], count(faulty)) == ([1, 2], 2)
 
 
-def test_a_value_that_is_no_bytes_is_refused_before_it_is_anybodys_else(faulty: RealmStore) -> None:
+def test_value_that_is_no_bytes_is_refused_alone(faulty: RealmStore) -> None:
     with pytest.raises(RefusedError, match="is bytes, not str"):
         commit_change(faulty, "main", lambda tx: tx.index("things").put(b"k", IndexValue(None, "text")))  # type: ignore[arg-type]
 
@@ -256,7 +256,7 @@ def add_one(tx: Transaction, to: str) -> None:
     tx.index(to).put(b"k", IndexValue(None))
 
 
-def test_a_child_forked_while_a_group_is_under_way_begins_with_empty_queues(
+def test_child_forked_beside_a_group_begins_with_empty_queues(
     faulty: RealmStore, faults: FaultyBackend, increment: Increment
 ) -> None:
     with lined_up(faulty, faults, [partial(increment, faulty)] * 2) as line:
@@ -265,7 +265,7 @@ def test_a_child_forked_while_a_group_is_under_way_begins_with_empty_queues(
     assert (answers, results(line)) == ([1], [1, 2])
 
 
-def test_a_change_that_forks_may_commit_in_the_child(faulty: RealmStore, increment: Increment) -> None:
+def test_change_that_forks_may_commit_in_the_child(faulty: RealmStore, increment: Increment) -> None:
     answers: list[int] = []
 
     def change(tx: Transaction) -> None:
@@ -276,7 +276,7 @@ def test_a_change_that_forks_may_commit_in_the_child(faulty: RealmStore, increme
     assert answers == [1]
 
 
-def test_a_child_that_returns_from_the_change_it_was_forked_in_commits_on_its_own(
+def test_child_that_returns_from_the_change_commits_on_its_own(
     faulty: RealmStore, faults: FaultyBackend, increment: Increment
 ) -> None:
     read, write = os.pipe()
@@ -304,7 +304,7 @@ def test_a_child_that_returns_from_the_change_it_was_forked_in_commits_on_its_ow
     os.close(write)
 
 
-def test_the_time_of_a_group_whose_outcome_is_open_ends_with_that_of_its_last_member(
+def test_group_with_an_open_outcome_ends_with_its_last_member(
     faulty: RealmStore, faults: FaultyBackend, increment: Increment, clock: FakeClock
 ) -> None:
     swap = faults.hang("swap_reference")

@@ -61,7 +61,7 @@ def committing(rows: RealmStore, change: Callable[[Transaction], Any], **options
     return lambda: commit_change(rows, "main", change, **options)
 
 
-def test_commits_that_wait_for_each_other_are_written_and_swapped_together(
+def test_commits_that_wait_together_are_written_and_swapped_together(
     faulty: RealmStore, faults: FaultyBackend, increment: Increment
 ) -> None:
     faults.calls.clear()
@@ -73,7 +73,7 @@ def test_commits_that_wait_for_each_other_are_written_and_swapped_together(
     assert [int(operation.data) for _, operation in read_changes(faulty, "main")] == [1, 2, 3, 4, 5]
 
 
-def test_each_member_has_its_own_commit_on_top_of_the_one_before(faulty: RealmStore, faults: FaultyBackend, put: Put) -> None:
+def test_members_have_commits_on_top_of_one_another(faulty: RealmStore, faults: FaultyBackend, put: Put) -> None:
     base = put(faulty, b"old").commit_id
     works = [committing(faulty, partial(put_parcel, key=key), message=key.decode()) for key in (b"a", b"b", b"c")]
     with lined_up(faulty, faults, works) as line:
@@ -108,7 +108,7 @@ def test_every_member_reads_as_it_was(faulty: RealmStore, faults: FaultyBackend,
     assert [b"".join(one.index("things").keys()) for one in read_log(cold, "main")] == [b"abcold", b"abold", b"aold", b"old"]
 
 
-def test_a_group_of_one_is_an_ordinary_commit(rows: RealmStore, put: Put) -> None:
+def test_group_of_one_is_an_ordinary_commit(rows: RealmStore, put: Put) -> None:
     put(rows)
     put(rows, b"other")
 
@@ -118,16 +118,14 @@ def test_a_group_of_one_is_an_ordinary_commit(rows: RealmStore, put: Put) -> Non
     ]
 
 
-def test_a_lone_commit_waits_for_nobody_and_leaves_no_queue(rows: RealmStore, put: Put) -> None:
+def test_lone_commit_waits_for_nobody_and_leaves_no_queue(rows: RealmStore, put: Put) -> None:
     put(rows)
 
     assert not has_queue(rows)
 
 
 @pytest.mark.parametrize("at", range(3))
-def test_a_member_that_raises_is_left_out_alone(
-    faulty: RealmStore, faults: FaultyBackend, increment: Increment, at: int
-) -> None:
+def test_member_that_raises_is_left_out_alone(faulty: RealmStore, faults: FaultyBackend, increment: Increment, at: int) -> None:
     works = [partial(increment, faulty)] * 2
     works.insert(at, committing(faulty, refuse))
     with lined_up(faulty, faults, works) as line:
@@ -140,7 +138,7 @@ def test_a_member_that_raises_is_left_out_alone(
 
 
 @pytest.mark.parametrize("change", [look, refuse])
-def test_an_answer_that_saw_an_unpublished_commit_waits_for_the_swap(
+def test_answer_that_saw_an_unpublished_commit_waits_for_the_swap(
     faulty: RealmStore, faults: FaultyBackend, increment: Increment, change: Callable[[Transaction], Any]
 ) -> None:
     swap = faults.hang("swap_reference")
@@ -155,7 +153,7 @@ def test_an_answer_that_saw_an_unpublished_commit_waits_for_the_swap(
 
 
 @pytest.mark.parametrize("change", [look, refuse])
-def test_an_answer_that_saw_only_what_is_published_is_given_at_once(
+def test_answer_from_published_state_is_given_at_once(
     faulty: RealmStore, faults: FaultyBackend, increment: Increment, change: Callable[[Transaction], Any]
 ) -> None:
     swap = faults.hang("swap_reference")
@@ -167,9 +165,7 @@ def test_an_answer_that_saw_only_what_is_published_is_given_at_once(
         swap.release()
 
 
-def test_an_unchanged_member_is_told_the_commit_before_it(
-    faulty: RealmStore, faults: FaultyBackend, increment: Increment
-) -> None:
+def test_unchanged_member_is_told_the_commit_before_it(faulty: RealmStore, faults: FaultyBackend, increment: Increment) -> None:
     with lined_up(faulty, faults, [partial(increment, faulty), committing(faulty, look), partial(increment, faulty)]) as line:
         pass
     first, unchanged, last = (done.result() for done in line.commits)
@@ -227,7 +223,7 @@ def test_history_is_walked_through_commits_that_are_not_written_yet(
     assert line.commits[-1].result().result
 
 
-def test_an_updateable_object_has_the_same_token_before_and_after(faulty: RealmStore, faults: FaultyBackend) -> None:
+def test_updateable_object_has_the_same_token_before_and_after(faulty: RealmStore, faults: FaultyBackend) -> None:
     def add(tx: Transaction) -> ObjectId:
         counter = tx.add_object(Counter())
         tx.index("things").put(b"c", IndexValue(counter))
@@ -242,7 +238,7 @@ def test_an_updateable_object_has_the_same_token_before_and_after(faulty: RealmS
     assert line.commits[1].result().result == faulty.read_versioned(line.commits[0].result().result, Counter)
 
 
-def test_a_member_may_move_what_those_before_it_put(faulty: RealmStore, faults: FaultyBackend) -> None:
+def test_member_may_move_what_those_before_it_put(faulty: RealmStore, faults: FaultyBackend) -> None:
     def move(tx: Transaction) -> None:
         held = tx.index("things").get(b"k")
         tx.index("things").remove(b"k")
@@ -256,7 +252,7 @@ def test_a_member_may_move_what_those_before_it_put(faulty: RealmStore, faults: 
     assert newest.index("things").get(b"k") is None
 
 
-def test_nobody_may_point_to_what_a_member_added_that_was_left_out(faulty: RealmStore, faults: FaultyBackend) -> None:
+def test_object_of_a_member_left_out_is_nobodys_target(faulty: RealmStore, faults: FaultyBackend) -> None:
     added: list[ObjectId] = []
 
     def fail(tx: Transaction) -> None:
@@ -271,7 +267,7 @@ def test_nobody_may_point_to_what_a_member_added_that_was_left_out(faulty: Realm
         line.commits[1].result()
 
 
-def test_an_index_that_a_group_leaves_as_it_was_keeps_its_bytes(faulty: RealmStore, faults: FaultyBackend, put: Put) -> None:
+def test_index_unchanged_by_a_group_keeps_its_bytes(faulty: RealmStore, faults: FaultyBackend, put: Put) -> None:
     put(faulty, b"old")
     before = read_head(faulty, "main").commit.indexes
     works = [partial(put, faulty, b"new"), committing(faulty, lambda tx: tx.index("things").remove(b"new"))]
@@ -282,9 +278,7 @@ def test_an_index_that_a_group_leaves_as_it_was_keeps_its_bytes(faulty: RealmSto
     assert [operation.removed for _, operation in read_changes(faulty, "main")] == [False, False, True]
 
 
-def test_a_commit_on_a_branch_from_an_inner_member_carries_all_indexes(
-    faulty: RealmStore, faults: FaultyBackend, put: Put
-) -> None:
+def test_commit_on_an_inner_member_carries_all_indexes(faulty: RealmStore, faults: FaultyBackend, put: Put) -> None:
     commit_change(faulty, "main", lambda tx: tx.index("untouched").put(b"u", IndexValue(None, b"1")))
     with lined_up(faulty, faults, [partial(put, faulty, key) for key in (b"a", b"b")]) as line:
         pass

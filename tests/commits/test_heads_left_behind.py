@@ -51,7 +51,7 @@ def stopped(settings: Settings) -> Iterator[Stopped]:
     made.rows.store.backend.close()
 
 
-def test_who_asks_for_the_head_gets_the_one_that_is_there_now(stopped: Stopped) -> None:
+def test_reader_of_the_head_gets_the_one_there_now(stopped: Stopped) -> None:
     stopped.faults.intervene("read_objects", stopped.collect_the_first)
 
     found = read_head(stopped.rows, "main", fresh=True)
@@ -59,7 +59,7 @@ def test_who_asks_for_the_head_gets_the_one_that_is_there_now(stopped: Stopped) 
     assert found.commit.seq == 2
 
 
-def test_a_commit_is_made_on_the_head_that_is_there_now(stopped: Stopped) -> None:
+def test_commit_is_made_on_the_head_that_is_there_now(stopped: Stopped) -> None:
     stopped.faults.intervene("read_objects", stopped.collect_the_first)
     stopped.put(stopped.rows)
 
@@ -68,7 +68,7 @@ def test_a_commit_is_made_on_the_head_that_is_there_now(stopped: Stopped) -> Non
     assert found.commit.seq == 3
 
 
-def test_who_holds_the_old_row_is_told_that_it_expired(stopped: Stopped) -> None:
+def test_holder_of_the_old_row_is_told_it_expired(stopped: Stopped) -> None:
     row = stopped.rows.read_reference("main", fresh=True)
     stopped.collect_the_first()
 
@@ -76,7 +76,7 @@ def test_who_holds_the_old_row_is_told_that_it_expired(stopped: Stopped) -> None
         load_head(stopped.rows, row)
 
 
-def test_a_reference_that_still_points_there_dangles(stopped: Stopped) -> None:
+def test_reference_that_still_points_there_dangles(stopped: Stopped) -> None:
     stopped.collect_the_first(is_succeeded=False)
 
     with pytest.raises(CorruptionError, match="fsck"):

@@ -39,20 +39,20 @@ def cut(rows: RealmStore, ids: list[ObjectId]) -> Callable[[int], None]:
 
 
 @pytest.mark.parametrize("start", [0, 1, 19, 20, 21, 44])
-def test_the_log_begins_at_any_commit_and_goes_to_the_first(rows: RealmStore, ids: list[ObjectId], start: int) -> None:
+def test_log_begins_at_any_commit_and_goes_to_the_first(rows: RealmStore, ids: list[ObjectId], start: int) -> None:
     wanted = ids[: start + 1]
 
     assert [found.id for found in read_log(rows, ids[start])] == wanted[::-1]
     assert [found.id for found in read_log(rows, ids[start], oldest_first=True)] == wanted
 
 
-def test_the_log_of_a_reference_begins_at_its_head(rows: RealmStore, ids: list[ObjectId]) -> None:
+def test_log_of_a_reference_begins_at_its_head(rows: RealmStore, ids: list[ObjectId]) -> None:
     assert [found.id for found in read_log(rows, "main", limit=3)] == ids[:-4:-1]
     assert [found.id for found in read_log(rows, "main", oldest_first=True, limit=3)] == ids[:3]
 
 
 @pytest.mark.parametrize("kept", [1, 2, 19, 20, 21, 22, 40, 41, 44])
-def test_the_log_ends_cleanly_where_history_was_cut(
+def test_log_ends_cleanly_where_history_was_cut(
     rows: RealmStore, ids: list[ObjectId], cut: Callable[[int], None], kept: int
 ) -> None:
     cut(kept)
@@ -72,7 +72,7 @@ def test_logs_and_changes_are_the_same_on_every_database(
     assert [at.id for at, _ in read_changes(rows, "main", ids[-33])] == ids[-32:]
 
 
-def test_a_log_being_read_ends_where_it_is_cut_meanwhile(
+def test_log_being_read_ends_where_it_is_cut_meanwhile(
     rows: RealmStore, ids: list[ObjectId], cut: Callable[[int], None]
 ) -> None:
     reading = read_log(rows, "main")
@@ -83,12 +83,12 @@ def test_a_log_being_read_ends_where_it_is_cut_meanwhile(
     assert [*first, *rest] == ids[-30:][::-1]
 
 
-def test_a_reference_without_a_commit_has_an_empty_log(rows: RealmStore) -> None:
+def test_reference_without_a_commit_has_an_empty_log(rows: RealmStore) -> None:
     assert list(read_log(rows, "main")) == []
     assert list(read_changes(rows, "main")) == []
 
 
-def test_the_log_of_what_is_not_there_says_so(rows: RealmStore) -> None:
+def test_log_of_what_is_not_there_says_so(rows: RealmStore) -> None:
     with pytest.raises(NotFoundError, match="'absent'"):
         read_log(rows, "absent")
     with pytest.raises(ExpiredError, match="0000000000000005"):

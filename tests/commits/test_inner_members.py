@@ -41,7 +41,7 @@ def remove(rows: RealmStore, *gone: ObjectId) -> None:
     rows.delete_unchanged([key for batch in rows.scan_objects() for key in batch if key.id in gone])
 
 
-def test_an_inner_member_reads_as_its_base_and_the_operations_up_to_it(rows: RealmStore, put: Put) -> None:
+def test_inner_member_reads_as_its_base_and_its_operations(rows: RealmStore, put: Put) -> None:
     put(rows, b"a", b"1")
     put(rows, b"b", b"2")
     first, second, third = write_group(
@@ -54,7 +54,7 @@ def test_an_inner_member_reads_as_its_base_and_the_operations_up_to_it(rows: Rea
     assert [len(read_commit(rows, one).index("things")) for one in (first, second, third)] == [3, 2, 3]
 
 
-def test_a_group_may_be_the_beginning_of_history(rows: RealmStore) -> None:
+def test_group_may_be_the_beginning_of_history(rows: RealmStore) -> None:
     ids = write_group(rows, numbered(3))
 
     assert [len(held(rows, one)) for one in ids] == [1, 2, 3]
@@ -62,14 +62,14 @@ def test_a_group_may_be_the_beginning_of_history(rows: RealmStore) -> None:
 
 
 @pytest.mark.parametrize("depth", [1, 2, 20, 21, 22, 41, 63])
-def test_an_inner_member_of_any_depth_reads_all_before_it(rows: RealmStore, put: Put, depth: int) -> None:
+def test_inner_member_of_any_depth_reads_all_before_it(rows: RealmStore, put: Put, depth: int) -> None:
     put(rows, b"base")
     ids = write_group(rows, numbered(64))
 
     assert sorted(held(rows, ids[depth - 1])) == [b"%03d" % number for number in range(depth)] + [b"base"]
 
 
-def test_an_index_that_no_member_touched_reads_as_it_does_beneath(rows: RealmStore, put: Put) -> None:
+def test_index_that_no_member_touched_reads_as_it_does_beneath(rows: RealmStore, put: Put) -> None:
     put(rows, b"a", b"1")
     inner, _ = write_group(rows, [{b"x": IndexValue(None)}, {b"y": IndexValue(None)}], index="others")
 
@@ -77,7 +77,7 @@ def test_an_index_that_no_member_touched_reads_as_it_does_beneath(rows: RealmSto
     assert read_commit(rows, inner).names == ["others", "things"]
 
 
-def test_a_group_on_an_inner_member_reads_down_to_the_commit_with_indexes(rows: RealmStore, put: Put) -> None:
+def test_group_on_an_inner_member_reads_down_to_indexes(rows: RealmStore, put: Put) -> None:
     put(rows, b"base", b"0")
     inner, _ = write_group(rows, [{b"a": IndexValue(None, b"1")}, {b"b": IndexValue(None)}])
     above, _ = write_group_on(read_commit(rows, inner), rows, [{b"c": IndexValue(None, b"2")}, {b"d": IndexValue(None)}])
@@ -87,7 +87,7 @@ def test_a_group_on_an_inner_member_reads_down_to_the_commit_with_indexes(rows: 
     assert held(rows, last) == {b"base": b"0", b"c": b"2", b"e": b"3"}
 
 
-def test_an_inner_member_points_to_what_it_put_and_to_what_it_is_read_from(rows: RealmStore, put: Put) -> None:
+def test_inner_member_points_to_its_puts_and_its_base(rows: RealmStore, put: Put) -> None:
     base = put(rows).commit_id
     gems = rows.new_ids(3)
     rows.write_objects([(gem, Gem(text="x")) for gem in gems])
@@ -99,7 +99,7 @@ def test_an_inner_member_points_to_what_it_put_and_to_what_it_is_read_from(rows:
 
 
 @pytest.mark.parametrize("lost", [0, 1, 21])
-def test_an_inner_member_without_what_it_is_read_from_is_an_error(rows: RealmStore, put: Put, lost: int) -> None:
+def test_inner_member_without_its_base_is_an_error(rows: RealmStore, put: Put, lost: int) -> None:
     base = put(rows).commit_id
     ids = [base, *write_group(rows, numbered(45))]
     remove(rows, ids[lost])
@@ -109,7 +109,7 @@ def test_an_inner_member_without_what_it_is_read_from_is_an_error(rows: RealmSto
     assert len(held(rows, ids[45])) == 46
 
 
-def test_an_inner_member_collected_after_it_was_read_has_expired(rows: RealmStore, put: Put) -> None:
+def test_inner_member_collected_after_it_was_read_has_expired(rows: RealmStore, put: Put) -> None:
     base = put(rows).commit_id
     ids = write_group(rows, numbered(3))
     read = read_commit(rows, ids[1])
@@ -128,9 +128,7 @@ def test_an_inner_member_collected_after_it_was_read_has_expired(rows: RealmStor
         {"seq": 7},
     ],
 )
-def test_an_inner_member_that_does_not_fit_its_group_is_an_error(
-    rows: RealmStore, put: Put, altered: dict[str, object]
-) -> None:
+def test_inner_member_unfit_for_its_group_is_an_error(rows: RealmStore, put: Put, altered: dict[str, object]) -> None:
     put(rows)
     ids = write_group(rows, numbered(4))
     found = rows.read_object(ids[2], Commit)
@@ -153,7 +151,7 @@ def test_reading_the_deepest_member_costs_a_round_trip_for_twenty(faulty: RealmS
     assert faults.calls == ["read_objects"] * 4
 
 
-def test_the_head_may_be_an_inner_member(rows: RealmStore, put: Put) -> None:
+def test_head_may_be_an_inner_member(rows: RealmStore, put: Put) -> None:
     put(rows, b"a", b"1")
     inner, _ = write_group(rows, numbered(2))
     rows.move_reference(rows.read_reference("main", fresh=True), inner)
@@ -163,7 +161,7 @@ def test_the_head_may_be_an_inner_member(rows: RealmStore, put: Put) -> None:
     assert newest.index("things").get(b"a") == IndexValue(None, b"1")
 
 
-def test_a_commit_on_an_inner_member_holds_all_indexes_again(rows: RealmStore, put: Put) -> None:
+def test_commit_on_an_inner_member_holds_all_indexes_again(rows: RealmStore, put: Put) -> None:
     put(rows, b"a", b"1")
     inner, _ = write_group(rows, [{b"x": IndexValue(None, b"2")}, {b"y": IndexValue(None)}], index="others")
     rows.move_reference(rows.read_reference("main", fresh=True), inner)

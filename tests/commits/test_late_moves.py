@@ -51,13 +51,13 @@ def late(settings: Settings) -> Late:
     return Late(settings)
 
 
-def test_what_a_late_swap_left_is_noted(late: Late) -> None:
+def test_commit_that_a_late_swap_left_is_noted(late: Late) -> None:
     late.put(late.rows)
 
     assert late.moves() == [late.left]
 
 
-def test_what_was_collected_meanwhile_is_not_noted(late: Late) -> None:
+def test_commit_collected_meanwhile_is_not_noted(late: Late) -> None:
     late.faults.intervene("read_references", late.collect_what_was_left, at=2)
     late.put(late.rows)
 

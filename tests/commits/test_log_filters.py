@@ -105,7 +105,7 @@ def is_touched(asked: Asked, n: int) -> bool:
 
 
 @given(questions())
-def test_a_log_gives_what_a_list_of_the_commits_gives(realm: RealmStore, asked: Asked) -> None:
+def test_log_gives_what_a_list_of_the_commits_gives(realm: RealmStore, asked: Asked) -> None:
     ids = write_history(realm, asked.touched, kept=asked.kept)
     until = None if asked.until is None else ids[asked.until]
     stretch = LogRange(
@@ -122,7 +122,7 @@ def test_a_log_gives_what_a_list_of_the_commits_gives(realm: RealmStore, asked: 
 
 
 @pytest.mark.parametrize("count", [1, 20, 21, 22, 200, 1001])
-def test_a_walk_reads_twenty_commits_in_a_round_trip(realm: RealmStore, count: int) -> None:
+def test_walk_reads_twenty_commits_in_a_round_trip(realm: RealmStore, count: int) -> None:
     write_history(realm, [b"k"] * count)
     assert sum(1 for _ in read_log(realm.without_cache(), "main")) == count
 
@@ -130,7 +130,7 @@ def test_a_walk_reads_twenty_commits_in_a_round_trip(realm: RealmStore, count: i
 
 
 @pytest.mark.parametrize("count", [1, 100, 1001])
-def test_a_walk_up_costs_little_more(realm: RealmStore, count: int) -> None:
+def test_walk_up_costs_little_more(realm: RealmStore, count: int) -> None:
     ids = write_history(realm, [b"k"] * count)
     assert sum(1 for _ in read_log(realm.without_cache(), "main", oldest_first=True)) == count
     assert len(calls(realm)) == 2 + ceil((count - 1) / 20) + ceil(count / 100)
@@ -140,7 +140,7 @@ def test_a_walk_up_costs_little_more(realm: RealmStore, count: int) -> None:
     assert len(calls(realm)) <= 3 + ceil((count - 1) / 20) + ceil(count / 100)
 
 
-def test_a_log_reads_no_more_than_its_limit(realm: RealmStore) -> None:
+def test_log_reads_no_more_than_its_limit(realm: RealmStore) -> None:
     ids = write_history(realm, [b"k"] * 30)
     given = read_log(realm, "main", limit=3)
     assert (len(list(given)), given.end) == (3, LogEnd.LIMIT)
@@ -152,7 +152,7 @@ def test_a_log_reads_no_more_than_its_limit(realm: RealmStore) -> None:
     assert calls(realm) == ["read_objects"]
 
 
-def test_a_log_that_is_not_read_reads_only_its_start(realm: RealmStore) -> None:
+def test_log_that_is_not_read_reads_only_its_start(realm: RealmStore) -> None:
     write_history(realm, [b"k"] * 30)
     next(read_log(realm, "main"))
 
@@ -190,7 +190,7 @@ def test_changes_across_a_gap_have_expired(realm: RealmStore) -> None:
     assert len(list(read_changes(realm, "main", ids[31]))) == 28
 
 
-def test_a_history_that_goes_round_in_circles_is_an_error(realm: RealmStore) -> None:
+def test_history_that_goes_round_in_circles_is_an_error(realm: RealmStore) -> None:
     one, other = realm.new_ids(2)
     realm.write_objects(
         [(one, Commit(seq=1, tail=(other,), time=Micros(0))), (other, Commit(seq=2, tail=(one,), time=Micros(0)))]

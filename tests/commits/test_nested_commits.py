@@ -23,7 +23,7 @@ def put_one(tx: Transaction) -> None:
 
 
 @pytest.mark.parametrize("reference", ["main", "other"])
-def test_a_commit_within_a_change_is_refused(rows: RealmStore, reference: str) -> None:
+def test_commit_within_a_change_is_refused(rows: RealmStore, reference: str) -> None:
     ensure_reference(rows, "other")
     with pytest.raises(RefusedError, match=rf"'{reference}'.*inside a change for reference 'main'.*or commit after it"):
         commit_change(rows, "main", lambda tx: commit_change(rows, reference, put_one))
@@ -31,7 +31,7 @@ def test_a_commit_within_a_change_is_refused(rows: RealmStore, reference: str) -
     assert read_head(rows, reference) is None
 
 
-def test_a_commit_to_another_store_within_a_change_is_refused(rows: RealmStore) -> None:
+def test_commit_to_another_store_within_a_change_is_refused(rows: RealmStore) -> None:
     with open_store("memory://") as store:
         others = store.rows(RealmId("acme"), RealmKey(5))
         ensure_reference(others, "main")
@@ -39,14 +39,14 @@ def test_a_commit_to_another_store_within_a_change_is_refused(rows: RealmStore) 
             commit_change(rows, "main", lambda tx: commit_change(others, "main", put_one))
 
 
-def test_a_thread_may_commit_again_after_its_change_was_refused(rows: RealmStore, put: Put) -> None:
+def test_thread_may_commit_again_after_its_change_was_refused(rows: RealmStore, put: Put) -> None:
     with pytest.raises(RefusedError):
         commit_change(rows, "main", lambda tx: put(rows))
 
     assert put(rows).changed
 
 
-def test_a_commit_of_another_thread_within_a_change_is_none_of_this_one(rows: RealmStore, put: Put) -> None:
+def test_commit_of_another_thread_is_not_nested(rows: RealmStore, put: Put) -> None:
     ensure_reference(rows, "other")
     done: list[CommitResult[None]] = []
 
@@ -60,7 +60,7 @@ def test_a_commit_of_another_thread_within_a_change_is_none_of_this_one(rows: Re
     assert done[0].changed
 
 
-def test_a_fence_may_commit(rows: RealmStore, increment: Increment, put: Put) -> None:
+def test_fence_may_commit(rows: RealmStore, increment: Increment, put: Put) -> None:
     fences = [increment]
 
     def fence() -> None:
@@ -71,13 +71,13 @@ def test_a_fence_may_commit(rows: RealmStore, increment: Increment, put: Put) ->
     assert (done.attempts, read_head(rows, "main").commit.seq) == (2, 2)
 
 
-def test_a_handler_that_interrupts_a_commit_may_commit(faulty: RealmStore, faults: FaultyBackend, increment: Increment) -> None:
+def test_handler_that_interrupts_a_commit_may_commit(faulty: RealmStore, faults: FaultyBackend, increment: Increment) -> None:
     faults.intervene("write_objects", lambda: increment(faulty))  # as a signal's handler runs on the thread that it meets
 
     assert increment(faulty).result == 2
 
 
-def test_a_fence_that_closes_is_told_at_once_and_lets_the_others_go_on(rows: RealmStore, put: Put) -> None:
+def test_fence_that_closes_is_told_and_holds_nobody_up(rows: RealmStore, put: Put) -> None:
     def fence() -> None:
         raise FencedError("taken over")
 

@@ -95,7 +95,7 @@ def test_pages_of_a_prefix_together_are_all_with_that_prefix(filled: Head, prefi
 
 
 @pytest.mark.parametrize("store_url", STORES, indirect=True)
-def test_the_next_page_is_of_the_commit_of_the_first_on_every_database(rows: RealmStore, filled: Head, put: Put) -> None:
+def test_next_page_is_of_the_same_commit_on_every_database(rows: RealmStore, filled: Head, put: Put) -> None:
     page = read_page(filled, IndexListing(index="things"), limit=20)
     put(rows, b"59")
     put(rows, b"40", b"changed")
@@ -106,25 +106,25 @@ def test_the_next_page_is_of_the_commit_of_the_first_on_every_database(rows: Rea
     assert (rest.commit_id, rest.next_token) == (filled.id, None)
 
 
-def test_pages_of_an_inner_member_of_a_group_are_of_that_member(rows: RealmStore, filled: Head) -> None:
+def test_pages_of_an_inner_member_are_of_that_member(rows: RealmStore, filled: Head) -> None:
     inner, _ = write_group(rows, [{b"01": IndexValue(None), b"02": None}, {b"03": IndexValue(None)}])
 
     assert all_pages(read_commit(rows, inner), IndexListing(index="things", end=b"06"), 1) == [b"00", b"01", b"04"]
 
 
-def test_a_page_that_ends_with_the_listing_has_no_token(filled: Head) -> None:
+def test_page_that_ends_with_the_listing_has_no_token(filled: Head) -> None:
     assert read_page(filled, IndexListing(index="things"), limit=30).next_token is None
     assert read_page(filled, IndexListing(index="things"), limit=29).next_token is not None
     assert read_page(filled, IndexListing(index="never"), limit=1).entries == ()
 
 
 @pytest.mark.parametrize("limit", [0, -1])
-def test_a_page_without_room_is_refused(filled: Head, limit: int) -> None:
+def test_page_without_room_is_refused(filled: Head, limit: int) -> None:
     with pytest.raises(RefusedError, match="entries of a page"):
         read_page(filled, IndexListing(index="things"), limit=limit)
 
 
-def test_a_token_of_a_collected_commit_has_expired(rows: RealmStore, filled: Head, put: Put) -> None:
+def test_token_of_a_collected_commit_has_expired(rows: RealmStore, filled: Head, put: Put) -> None:
     token = read_page(filled, IndexListing(index="things"), limit=1).next_token
     put(rows)
     remove(rows, filled.id)
@@ -134,7 +134,7 @@ def test_a_token_of_a_collected_commit_has_expired(rows: RealmStore, filled: Hea
 
 
 @pytest.mark.parametrize("found", ["collected", "sweeping", "damaged"])
-def test_a_page_that_cannot_be_read_says_whether_its_commit_was_collected(rows: RealmStore, filled: Head, found: str) -> None:
+def test_unreadable_page_says_whether_its_commit_was_collected(rows: RealmStore, filled: Head, found: str) -> None:
     inner, _ = write_group(rows, [{b"01": IndexValue(None)}, {b"03": IndexValue(None)}])
     at = read_commit(rows, inner)
     remove(rows, filled.id, *([inner] if found == "collected" else []))
@@ -145,12 +145,12 @@ def test_a_page_that_cannot_be_read_says_whether_its_commit_was_collected(rows: 
     assert type(raised.value) is (CorruptionError if found == "damaged" else ExpiredError)
 
 
-def test_a_token_reads_back_as_it_was() -> None:
+def test_token_reads_back_as_it_was() -> None:
     for token in (TOKEN, PageToken(ObjectId(2**63 - 1), IndexListing(index="größe"), b"\0" * 500)):
         assert PageToken.from_text(token.as_text()) == token
 
 
-def test_a_token_is_written_as_the_page_on_formats_says() -> None:
+def test_token_is_written_as_the_page_on_formats_says() -> None:
     body = b"\x93\x4d\x95\xa6things\xc4\1a\xc4\1b\xc3\xa0\xc4\2aa"
     data = b"\2" + zlib.crc32(body).to_bytes(4, "big") + body
 
@@ -158,12 +158,12 @@ def test_a_token_is_written_as_the_page_on_formats_says() -> None:
 
 
 @given(st.text(max_size=30) | st.binary(max_size=60).map(lambda data: base64.urlsafe_b64encode(data).rstrip(b"=").decode()))
-def test_a_text_that_is_no_token_is_refused(text: str) -> None:
+def test_text_that_is_no_token_is_refused(text: str) -> None:
     with pytest.raises(RefusedError, match="is no page token"):
         PageToken.from_text(text)
 
 
-def test_a_token_with_any_character_altered_is_refused() -> None:
+def test_token_with_any_character_altered_is_refused() -> None:
     text = TOKEN.as_text()
     for place, letter in enumerate(text):
         for other in ("A", "B", "_", "", " "):

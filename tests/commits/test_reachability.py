@@ -35,7 +35,7 @@ def marks() -> Marks:
     return Marks()
 
 
-def test_everything_that_the_roots_lead_to_is_marked_and_nothing_else(rows: RealmStore, marks: Marks) -> None:
+def test_objects_are_marked_just_if_the_roots_lead_there(rows: RealmStore, marks: Marks) -> None:
     graph = {1: node(2, 3), 2: node(4), 3: node(4, 1), 4: node(), 5: node(4), 6: node()}
     rows.write_objects([(ObjectId(number), made) for number, made in graph.items()])
     mark_reachable(rows, [ObjectId(1), ObjectId(6)], marks.mark)
@@ -44,7 +44,7 @@ def test_everything_that_the_roots_lead_to_is_marked_and_nothing_else(rows: Real
     assert (marks[1], marks[2], marks[6]) == (None, 1, None)
 
 
-def test_a_long_chain_and_a_wide_fan_are_walked(rows: RealmStore, marks: Marks) -> None:
+def test_long_chain_and_a_wide_fan_are_walked(rows: RealmStore, marks: Marks) -> None:
     chain = [(ObjectId(number), node(number + 1)) for number in range(1, 1500)]
     fan = [(ObjectId(number), node()) for number in range(1501, 2000)]
     rows.write_objects([*chain, (ObjectId(1500), node(*range(1501, 2000))), *fan])
@@ -53,13 +53,13 @@ def test_a_long_chain_and_a_wide_fan_are_walked(rows: RealmStore, marks: Marks) 
     assert len(marks) == 1999
 
 
-def test_a_missing_object_on_the_way_stops_the_walk(rows: RealmStore, marks: Marks) -> None:
+def test_missing_object_on_the_way_stops_the_walk(rows: RealmStore, marks: Marks) -> None:
     rows.write_objects([(ObjectId(1), node(2))])
     with pytest.raises(CorruptionError, match=r"0000000000000002 .*not there"):
         mark_reachable(rows, [ObjectId(1)], marks.mark)
 
 
-def test_an_unknown_type_on_the_way_stops_the_walk(rows: RealmStore, marks: Marks) -> None:
+def test_unknown_type_on_the_way_stops_the_walk(rows: RealmStore, marks: Marks) -> None:
     rows.write_objects([(ObjectId(1), node(2)), (ObjectId(2), UnknownObject(name="from-the-future", body=b"\x80"))])
     with pytest.raises(CorruptionError, match="'from-the-future', which this release does not know"):
         mark_reachable(rows, [ObjectId(1)], marks.mark)

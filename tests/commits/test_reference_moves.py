@@ -75,20 +75,20 @@ def test_assigning_where_it_is_changes_nothing(rows: RealmStore, ids: list[Objec
     assert assign_reference(rows, "main", ids[4], expected=ids[4], among=[]) == before
 
 
-def test_a_commit_that_is_not_there_has_expired(rows: RealmStore, ids: list[ObjectId]) -> None:
+def test_commit_that_is_not_there_has_expired(rows: RealmStore, ids: list[ObjectId]) -> None:
     with pytest.raises(ExpiredError):
         assign_reference(rows, "main", ObjectId(5), expected=ids[4], among=[])
     with pytest.raises(ExpiredError):
         create_reference_at(rows, "other", ObjectId(5), among=["main"])
 
 
-def test_a_reference_is_created_in_the_history_of_another(rows: RealmStore, ids: list[ObjectId]) -> None:
+def test_reference_is_created_in_the_history_of_another(rows: RealmStore, ids: list[ObjectId]) -> None:
     assert create_reference_at(rows, "other", ids[0], among=["main"]).pointer == ids[0]
     with pytest.raises(SwapConflictError, match="there already"):
         create_reference_at(rows, "other", ids[1], among=["main"])
 
 
-def test_a_commit_of_no_named_reference_is_no_legal_target(rows: RealmStore, ids: list[ObjectId]) -> None:
+def test_commit_of_no_named_reference_is_no_legal_target(rows: RealmStore, ids: list[ObjectId]) -> None:
     ensure_reference(rows, "other")
     with pytest.raises(RefusedError, match="not in the kept history"):
         assign_reference(rows, "other", ids[1], expected=None, among=[])
@@ -96,7 +96,7 @@ def test_a_commit_of_no_named_reference_is_no_legal_target(rows: RealmStore, ids
     assert assign_reference(rows, "other", ids[1], expected=None, among=["main"]).pointer == ids[1]
 
 
-def test_while_a_sweep_is_on_only_a_living_head_is_legal(rows: RealmStore, ids: list[ObjectId]) -> None:
+def test_living_head_alone_is_a_target_during_a_sweep(rows: RealmStore, ids: list[ObjectId]) -> None:
     publish(rows, sweeping=True)
     with pytest.raises(UnavailableError, match="collection is sweeping"):
         assign_reference(rows, "main", ids[3], expected=ids[4], among=[])
@@ -106,7 +106,7 @@ def test_while_a_sweep_is_on_only_a_living_head_is_legal(rows: RealmStore, ids: 
     assert create_reference_at(rows, "other", ids[4], among=["main"]).pointer == ids[4]
 
 
-def test_while_a_sweep_is_on_the_head_of_a_tombstone_is_not_legal(rows: RealmStore, ids: list[ObjectId]) -> None:
+def test_head_of_a_tombstone_is_no_target_during_a_sweep(rows: RealmStore, ids: list[ObjectId]) -> None:
     create_reference_at(rows, "other", ids[2], among=["main"])
     rows.delete_reference(rows.find_row("other"))
     publish(rows, sweeping=True)
@@ -114,9 +114,7 @@ def test_while_a_sweep_is_on_the_head_of_a_tombstone_is_not_legal(rows: RealmSto
         create_reference_at(rows, "third", ids[2], among=["other"])
 
 
-def test_when_the_sweep_is_over_kept_commits_are_legal_again_and_older_ones_never(
-    rows: RealmStore, ids: list[ObjectId]
-) -> None:
+def test_kept_commits_are_targets_after_the_sweep_and_older_never(rows: RealmStore, ids: list[ObjectId]) -> None:
     publish(rows, sweeping=False, lines=cut_before(rows, ids, 2))
     with pytest.raises(RefusedError, match="not in the kept history"):
         create_reference_at(rows, "other", ids[1], among=["main"])
@@ -124,7 +122,7 @@ def test_when_the_sweep_is_over_kept_commits_are_legal_again_and_older_ones_neve
     assert create_reference_at(rows, "other", ids[2], among=["main"]).pointer == ids[2]
 
 
-def test_a_reference_made_after_the_cut_brings_nothing_older_back(rows: RealmStore, ids: list[ObjectId]) -> None:
+def test_reference_made_after_the_cut_brings_nothing_older_back(rows: RealmStore, ids: list[ObjectId]) -> None:
     publish(rows, sweeping=False, lines=cut_before(rows, ids, 2))
     create_reference_at(rows, "other", ids[3], among=["main"])
     with pytest.raises(RefusedError):
@@ -133,7 +131,7 @@ def test_a_reference_made_after_the_cut_brings_nothing_older_back(rows: RealmSto
     assert assign_reference(rows, "other", ids[2], expected=ids[3], among=[]).pointer == ids[2]
 
 
-def test_what_a_reference_left_is_legal_until_the_cut_off(rows: RealmStore, ids: list[ObjectId], clock: FakeClock) -> None:
+def test_commit_a_reference_left_is_a_target_until_the_cut_off(rows: RealmStore, ids: list[ObjectId], clock: FakeClock) -> None:
     assign_reference(rows, "main", ids[1], expected=ids[4], among=[])
     left = clock.now()
     publish(rows, sweeping=False, lines=cut_before(rows, ids, 1), reader_cutoff=left - 1)
@@ -144,25 +142,21 @@ def test_what_a_reference_left_is_legal_until_the_cut_off(rows: RealmStore, ids:
         create_reference_at(rows, "late", ids[4], among=["main"])
 
 
-def test_a_deleted_reference_can_be_made_again_where_it_was_until_the_cut_off(
-    rows: RealmStore, ids: list[ObjectId], clock: FakeClock
-) -> None:
+def test_deleted_reference_can_be_made_again_until_the_cut_off(rows: RealmStore, ids: list[ObjectId], clock: FakeClock) -> None:
     rows.delete_reference(rows.find_row("main"))
     publish(rows, sweeping=False, reader_cutoff=clock.now() - 1)
 
     assert create_reference_at(rows, "main", ids[4], among=[]).pointer == ids[4]
 
 
-def test_a_deleted_reference_protects_nothing_after_the_cut_off(
-    rows: RealmStore, ids: list[ObjectId], clock: FakeClock
-) -> None:
+def test_deleted_reference_protects_nothing_after_the_cut_off(rows: RealmStore, ids: list[ObjectId], clock: FakeClock) -> None:
     rows.delete_reference(rows.find_row("main"))
     publish(rows, sweeping=False, reader_cutoff=clock.now())
     with pytest.raises(RefusedError):
         create_reference_at(rows, "main", ids[4], among=[])
 
 
-def test_a_sweep_that_begins_after_the_flag_was_read_beats_the_assignment(
+def test_sweep_begun_after_the_flag_was_read_beats_the_assignment(
     faulty: RealmStore, faults: FaultyBackend, put: Put, clock: FakeClock
 ) -> None:
     ids = five(faulty, put, clock)
@@ -179,7 +173,7 @@ def test_a_sweep_that_begins_after_the_flag_was_read_beats_the_assignment(
 
 
 @pytest.mark.parametrize("at", [2, 3])
-def test_a_sweep_that_buries_the_new_name_after_the_flag_was_read_beats_the_creation(
+def test_sweep_that_buries_the_name_beats_the_creation(
     faulty: RealmStore, faults: FaultyBackend, put: Put, clock: FakeClock, at: int
 ) -> None:
     ids = five(faulty, put, clock)
@@ -196,7 +190,7 @@ def test_a_sweep_that_buries_the_new_name_after_the_flag_was_read_beats_the_crea
     assert faulty.find_reference("other", fresh=True) is None
 
 
-def test_an_unclear_assignment_happens_once(faulty: RealmStore, faults: FaultyBackend, put: Put, clock: FakeClock) -> None:
+def test_unclear_assignment_happens_once(faulty: RealmStore, faults: FaultyBackend, put: Put, clock: FakeClock) -> None:
     ids = five(faulty, put, clock)
     faults.fail("swap_reference", before=False)
     moved = assign_reference(faulty, "main", ids[1], expected=ids[4], among=[])
@@ -205,7 +199,7 @@ def test_an_unclear_assignment_happens_once(faulty: RealmStore, faults: FaultyBa
     assert faulty.find_row("main") == moved
 
 
-def test_an_assignment_without_a_clear_answer_says_so(
+def test_assignment_without_a_clear_answer_says_so(
     faulty: RealmStore, faults: FaultyBackend, put: Put, clock: FakeClock
 ) -> None:
     ids = five(faulty, put, clock)

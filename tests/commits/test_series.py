@@ -41,7 +41,7 @@ def test_each_sees_what_those_before_it_did(rows: RealmStore) -> None:
     assert messages(rows) == ["c", "b", "a"]
 
 
-def test_a_series_is_one_move_of_the_reference(rows: RealmStore) -> None:
+def test_series_is_one_move_of_the_reference(rows: RealmStore) -> None:
     before = rows.read_reference("main", fresh=True).version
     done = series(rows, put_part(b"a"), put_part(b"b"))
     after = rows.read_reference("main", fresh=True)
@@ -56,7 +56,7 @@ def test_one_that_changes_nothing_makes_no_commit(rows: RealmStore) -> None:
     assert messages(rows) == ["b", "a"]
 
 
-def test_a_series_that_changes_nothing_moves_nothing(rows: RealmStore, put: Put) -> None:
+def test_series_that_changes_nothing_moves_nothing(rows: RealmStore, put: Put) -> None:
     put(rows, b"a", b"1")
     version = rows.read_reference("main", fresh=True).version
 
@@ -74,7 +74,7 @@ def test_one_that_raises_takes_all_back(rows: RealmStore) -> None:
     assert read_head(rows, "main", fresh=True) is None
 
 
-def test_a_fence_takes_all_back(rows: RealmStore) -> None:
+def test_fence_takes_all_back(rows: RealmStore) -> None:
     runs = []
 
     def fence() -> None:
@@ -87,7 +87,7 @@ def test_a_fence_takes_all_back(rows: RealmStore) -> None:
     assert read_head(rows, "main", fresh=True) is None
 
 
-def test_one_that_was_beaten_is_made_again_on_the_new_head(rows: RealmStore, put: Put) -> None:
+def test_beaten_change_is_made_again_on_the_new_head(rows: RealmStore, put: Put) -> None:
     heads: list[Head | None] = []
 
     def parts(now: Head | None) -> list[SeriesPart[int]]:
@@ -112,12 +112,12 @@ def test_more_than_can_be_published_together_is_refused(clock: FakeClock) -> Non
         assert read_head(rows, "main", fresh=True) is None
 
 
-def test_a_series_is_not_begun_inside_a_change(rows: RealmStore) -> None:
+def test_series_is_not_begun_inside_a_change(rows: RealmStore) -> None:
     with pytest.raises(RefusedError, match="begun inside a change"):
         commit_change(rows, "main", lambda tx: series(rows, put_part(b"a")))
 
 
-def test_a_lost_answer_is_found_out(faults: FaultyBackend, faulty: RealmStore) -> None:
+def test_lost_answer_is_found_out(faults: FaultyBackend, faulty: RealmStore) -> None:
     faults.fail("swap_reference", before=False)
     done = series(faulty, put_part(b"a"), put_part(b"b"))
 

@@ -35,7 +35,7 @@ def rebuild(rows: RealmStore) -> Callable[[], None]:
 
 
 @both_ways
-def test_an_unclear_commit_happens_exactly_once(
+def test_unclear_commit_happens_exactly_once(
     faulty: RealmStore, faults: FaultyBackend, increment: Increment, count: Count, fault: dict[str, object]
 ) -> None:
     increment(faulty)
@@ -47,7 +47,7 @@ def test_an_unclear_commit_happens_exactly_once(
 
 
 @both_ways
-def test_it_is_found_out_under_two_hundred_commits_of_others(
+def test_unclear_commit_is_found_under_two_hundred_of_others(
     faulty: RealmStore, faults: FaultyBackend, increment: Increment, count: Count, fault: dict[str, object]
 ) -> None:
     faults.fail("swap_reference", **fault)
@@ -59,7 +59,7 @@ def test_it_is_found_out_under_two_hundred_commits_of_others(
 
 
 @both_ways
-def test_an_unclear_commit_is_found_in_what_a_moved_reference_left(
+def test_unclear_commit_is_found_in_what_a_moved_reference_left(
     faulty: RealmStore, faults: FaultyBackend, increment: Increment, fault: dict[str, object]
 ) -> None:
     first = increment(faulty).commit_id
@@ -76,7 +76,7 @@ def test_an_unclear_commit_is_found_in_what_a_moved_reference_left(
 
 
 @both_ways
-def test_an_unclear_commit_to_a_deleted_reference_is_still_found_out(
+def test_unclear_commit_to_a_deleted_reference_is_still_found_out(
     faulty: RealmStore, faults: FaultyBackend, increment: Increment, fault: dict[str, object]
 ) -> None:
     increment(faulty)
@@ -89,7 +89,7 @@ def test_an_unclear_commit_to_a_deleted_reference_is_still_found_out(
             increment(faulty)
 
 
-def test_a_reference_removed_and_made_anew_leaves_the_outcome_unknown(
+def test_reference_removed_and_made_anew_leaves_the_outcome_unknown(
     faulty: RealmStore, faults: FaultyBackend, increment: Increment
 ) -> None:
     increment(faulty)
@@ -101,7 +101,7 @@ def test_a_reference_removed_and_made_anew_leaves_the_outcome_unknown(
 
 
 @both_ways
-def test_a_database_away_until_the_time_out_leaves_the_outcome_unknown_and_deletes_nothing(
+def test_outage_until_the_time_out_leaves_the_outcome_unknown(
     faulty: RealmStore, faults: FaultyBackend, increment: Increment, count: Count, clock: FakeClock, fault: dict[str, object]
 ) -> None:
     increment(faulty)
@@ -116,9 +116,7 @@ def test_a_database_away_until_the_time_out_leaves_the_outcome_unknown_and_delet
     assert count(faulty) == (2 if fault is ANSWER_LOST else 1)
 
 
-def test_a_database_that_cannot_be_read_afterwards_does_not_make_it_not_applied(
-    faulty: RealmStore, faults: FaultyBackend, increment: Increment
-) -> None:
+def test_outage_of_reads_does_not_make_a_commit_undone(faulty: RealmStore, faults: FaultyBackend, increment: Increment) -> None:
     faults.fail("swap_reference", before=False)
     faults.fail("read_references", at=2, times=3)
 
@@ -138,7 +136,7 @@ class ClosingGate:
 
 
 @both_ways
-def test_a_gate_that_closes_before_the_outcome_is_known_leaves_only_looking(
+def test_gate_closed_before_the_outcome_leaves_only_looking(
     faulty: RealmStore, faults: FaultyBackend, increment: Increment, count: Count, fault: dict[str, object]
 ) -> None:
     gated = faulty.store.rows(faulty.realm, faulty.key, ClosingGate(writes=2))  # the objects and the first swap
@@ -179,7 +177,7 @@ def test_finding_out_undoes_no_update_of_what_the_commit_added(settings: Setting
         assert rows.read_versioned(added[0], Turn).value.whose == "theirs"
 
 
-def test_a_late_arrival_of_a_lost_swap_changes_nothing(
+def test_late_arrival_of_a_lost_swap_changes_nothing(
     faulty: RealmStore, faults: FaultyBackend, increment: Increment, count: Count
 ) -> None:
     increment(faulty)
@@ -194,7 +192,7 @@ def test_a_late_arrival_of_a_lost_swap_changes_nothing(
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_the_counter_is_the_number_of_acknowledged_commits_whatever_fails(
+def test_counter_is_the_number_of_acknowledged_commits_whatever_fails(
     faulty: RealmStore, faults: FaultyBackend, increment: Increment, count: Count, seed: int
 ) -> None:
     chance, acknowledged, unknown = random.Random(seed), 0, 0

@@ -24,7 +24,7 @@ def waits(losses: list[int], *, attempt_seconds: float = 0.0) -> list[float]:
 
 
 @pytest.mark.parametrize("attempt_seconds", [0.0, ATTEMPT])
-def test_nothing_waits_before_the_first_attempt(attempt_seconds: float) -> None:
+def test_first_attempt_waits_for_nothing(attempt_seconds: float) -> None:
     assert waits([0], attempt_seconds=attempt_seconds) == [0]
 
 
@@ -44,7 +44,7 @@ class TestFaults:
 
         assert 0 < shortest < longest <= 0.250
 
-    def test_a_limit_below_the_first_wait_leaves_the_first_wait(self) -> None:
+    def test_limit_below_the_first_wait_leaves_the_first_wait(self) -> None:
         narrow = Settings(commit_backoff_seconds=0.5, commit_backoff_limit_seconds=0.1)
 
         assert bounds_after_fault(narrow, 3) == (0.5, 0.5)
@@ -56,10 +56,10 @@ class TestBeaten:
 
         assert [lost for lost, wait in enumerate(slept, start=1) if wait >= 0.125] == [3, 9, 21, 45]
 
-    def test_within_a_burst_it_comes_back_within_an_attempt(self) -> None:
+    def test_wait_within_a_burst_lasts_at_most_an_attempt(self) -> None:
         assert max(waits([1, 2, 4, 5, 8, 10, 100], attempt_seconds=ATTEMPT)) <= ATTEMPT
 
-    def test_the_quickest_attempt_counts(self) -> None:
+    def test_quickest_attempt_counts(self) -> None:
         clock = FakeClock()
         pace = CommitBackoff(settings, clock)
         pace.pause(1, attempt_seconds=1e-6)
@@ -67,10 +67,10 @@ class TestBeaten:
 
         assert clock.monotonic() <= 2e-6
 
-    def test_a_slow_attempt_makes_no_wait_longer_than_the_limit(self) -> None:
+    def test_slow_attempt_makes_no_wait_longer_than_the_limit(self) -> None:
         assert max(bounds_after_beaten(settings, 1, 60.0)) == max(bounds_after_beaten(settings, 3, 60.0)) == 0.250
 
-    def test_a_fault_is_waited_out_though_attempts_were_quick_before(self) -> None:
+    def test_fault_is_waited_out_though_attempts_were_quick_before(self) -> None:
         clock = FakeClock()
         pace = CommitBackoff(settings, clock)
         pace.pause(1, attempt_seconds=1e-6)

@@ -80,7 +80,7 @@ def ruled(schema: dict[str, Any], rule: str, **others: str) -> dict[str, Any]:
         ({"type": "array", "items": ruled(TEXT, "self == oldSelf")}, "rule: Invalid value: "),
     ],
 )
-def test_a_schema_is_refused_at_the_place_that_is_wrong(schema: dict[str, Any], place: str) -> None:
+def test_schema_is_refused_at_the_place_that_is_wrong(schema: dict[str, Any], place: str) -> None:
     with pytest.raises(InvalidCrd) as refused:
         compiled(fields(x=schema))
 
@@ -105,7 +105,7 @@ def test_a_schema_is_refused_at_the_place_that_is_wrong(schema: dict[str, Any], 
         {"schema": {"openAPIV3Schema": {"type": "string"}}},
     ],
 )
-def test_a_version_is_refused_with_what_a_real_server_would_not_take(version: dict[str, Any]) -> None:
+def test_version_is_refused_where_a_real_server_refuses_it(version: dict[str, Any]) -> None:
     with pytest.raises(InvalidCrd):
         compiled(fields(), **version)
 
@@ -127,7 +127,7 @@ def test_unknown_fields_are_taken_away_and_named() -> None:
     assert body["spec"] == {"a": {"b": "x"}, "c": [{"d": "x"}, {}], "e": {"any": "x"}}
 
 
-def test_what_is_to_be_preserved_stays() -> None:
+def test_fields_to_be_preserved_stay() -> None:
     kind = compiled({"type": "object", "x-kubernetes-preserve-unknown-fields": True, "properties": {"a": fields(b=TEXT)}})
     body = {"spec": {"any": {"thing": 1}, "a": {"b": "x", "c": 1}}}
 
@@ -157,7 +157,7 @@ def test_two_bodies_do_not_share_a_default() -> None:
     assert other["spec"]["a"] == []
 
 
-def test_a_null_is_a_default_or_nothing_unless_it_may_be_one() -> None:
+def test_null_is_a_default_or_nothing_unless_allowed() -> None:
     kind = compiled(fields(a={**TEXT, "default": "x"}, b=TEXT, c={**TEXT, "nullable": True}))
     body: dict[str, Any] = {"spec": {"a": None, "b": None, "c": None}}
 
@@ -213,7 +213,7 @@ def test_a_null_is_a_default_or_nothing_unless_it_may_be_one() -> None:
         ({"type": "array", "items": TEXT, "x-kubernetes-list-type": "set"}, ["a", "b", "a"], 'Duplicate value: "a"'),
     ],
 )
-def test_a_value_is_refused_in_the_words_of_a_real_server(schema: dict[str, Any], value: Any, says: str) -> None:
+def test_value_is_refused_in_the_words_of_a_real_server(schema: dict[str, Any], value: Any, says: str) -> None:
     (line,) = told(compiled(fields(x=schema)), {"x": value})
 
     assert line.split(": ", 1)[1] == says
@@ -229,18 +229,18 @@ def test_a_value_is_refused_in_the_words_of_a_real_server(schema: dict[str, Any]
         ({"x-kubernetes-int-or-string": True}, 50),
     ],
 )
-def test_a_right_value_is_taken(schema: dict[str, Any], value: Any) -> None:
+def test_right_value_is_taken(schema: dict[str, Any], value: Any) -> None:
     assert told(compiled(fields(x=schema)), {"x": value}) == []
 
 
-def test_rules_are_left_unchecked_where_the_shape_is_wrong_and_that_is_said() -> None:
+def test_rules_on_a_wrong_shape_are_said_to_be_unchecked() -> None:
     kind = compiled(ruled(fields(a=TEXT, b=TEXT), "self.a == self.b"))
 
     assert told(kind, {"a": 1, "b": "x"})[-1].startswith("<nil>: Invalid value: null: some validation rules were not checked")
     assert told(compiled(fields(a=TEXT)), {"a": 1})[1:] == []
 
 
-def test_a_transition_is_judged_only_where_something_was_before() -> None:
+def test_transition_is_judged_only_where_something_was_before() -> None:
     kind = compiled(fields(a=ruled(TEXT, "self == oldSelf")))
 
     assert (
@@ -253,7 +253,7 @@ def test_a_transition_is_judged_only_where_something_was_before() -> None:
     assert told(kind, {"a": "y"}, {"a": "x"}) == ['spec.a: Invalid value: "y": no']
 
 
-def test_a_transition_within_a_list_follows_the_keys() -> None:
+def test_transition_within_a_list_follows_the_keys() -> None:
     item = fields(name=TEXT, a=ruled(TEXT, "self == oldSelf")) | {"required": ["name"]}
     kind = compiled(
         fields(x={"type": "array", "items": item, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]})
@@ -264,19 +264,19 @@ def test_a_transition_within_a_list_follows_the_keys() -> None:
     assert told(kind, {"x": [{"name": "two", "a": "1"}]}, before) == ['spec.x[0].a: Invalid value: "1": no']
 
 
-def test_a_rule_speaks_at_its_field_and_by_its_reason() -> None:
+def test_rule_speaks_at_its_field_and_by_its_reason() -> None:
     kind = compiled(ruled(fields(a=TEXT), "self.a != 'x'", fieldPath=".a", reason="FieldValueForbidden"))
 
     assert told(kind, {"a": "x"}) == ["spec.a: Forbidden: no"]
 
 
-def test_a_rule_may_compute_what_it_says() -> None:
+def test_rule_may_compute_what_it_says() -> None:
     kind = compiled(ruled(fields(a=TEXT), "self.a != 'x'", messageExpression="'not ' + self.a"))
 
     assert told(kind, {"a": "x"}) == ["spec: Invalid value: not x"]
 
 
-def test_a_rule_that_cannot_be_evaluated_refuses() -> None:
+def test_rule_that_cannot_be_evaluated_refuses() -> None:
     kind = compiled(ruled(fields(a=TEXT, b=TEXT), "self.a == self.b"))
 
     assert told(kind, {"a": "x"}) == ['spec: Invalid value: "object": no such key: b evaluating rule: no']
@@ -289,7 +289,7 @@ def test_names_that_cel_keeps_for_itself_are_written_escaped() -> None:
     assert told(kind, {"namespace": "x", "a-b.c/d__e": "x"}) == []
 
 
-def test_the_root_sees_name_and_kind_and_nothing_else_of_the_metadata() -> None:
+def test_root_sees_only_name_and_kind_of_the_metadata() -> None:
     rules = ["self.metadata.name == 'x'", "!has(self.metadata.generateName)"]
     schema = {"type": "object", "x-kubernetes-validations": [{"rule": rule, "message": "no"} for rule in rules]}
     kind = compiled({}, schema={"openAPIV3Schema": schema})
@@ -299,7 +299,7 @@ def test_the_root_sees_name_and_kind_and_nothing_else_of_the_metadata() -> None:
         compiled({}, schema={"openAPIV3Schema": ruled({"type": "object"}, "has(self.metadata.labels)")})
 
 
-def test_a_write_of_the_status_is_held_against_the_status_alone() -> None:
+def test_write_of_the_status_is_held_against_the_status_alone() -> None:
     schema = fields(spec=fields(a={**TEXT, "maxLength": 1}), status=fields(n={"type": "integer"}))
     kind = compiled({}, schema={"openAPIV3Schema": schema})
     body = {"spec": {"a": "too long"}, "status": {"n": "x"}}
@@ -331,24 +331,24 @@ def test_a_write_of_the_status_is_held_against_the_status_alone() -> None:
         ("int('0' + '030'.find('[0-9]+'))", 30),
     ],
 )
-def test_the_functions_of_kubernetes_are_there(text: str, result: object) -> None:
+def test_functions_of_kubernetes_are_there(text: str, result: object) -> None:
     assert Expression.compile(text, frozenset()).evaluate({}) == result
 
 
 @pytest.mark.parametrize(
     "text", ["1 + 'a'", "'a'.substring(2)", "[1].join()", "'a'.find('\\\\pL')", "{}.a", "9223372036854775807 + 1"]
 )
-def test_what_has_no_result_is_an_error(text: str) -> None:
+def test_rule_without_a_result_is_an_error(text: str) -> None:
     with pytest.raises(ExpressionError):
         Expression.compile(text, frozenset()).evaluate({})
 
 
 @pytest.mark.parametrize("text", ["quantity('1')", "isURL('x')", "authorizer.path('/')", "self.?a", "unknown", "f(1)"])
-def test_what_is_not_evaluated_here_is_refused_at_once(text: str) -> None:
+def test_rule_not_evaluated_here_is_refused_at_once(text: str) -> None:
     with pytest.raises(ExpressionError):
         Expression.compile(text, frozenset({"self"}))
 
 
-def test_a_pattern_ends_where_the_text_ends() -> None:
+def test_pattern_ends_where_the_text_ends() -> None:
     assert has_match("a", "^a$")
     assert not has_match("a\n", "^a$")

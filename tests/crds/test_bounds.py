@@ -22,14 +22,14 @@ def where(path: str) -> str:
 
 
 @pytest.mark.parametrize("bound", BOUNDS, ids=name_of)
-def test_what_keeps_the_bound_is_taken(bound: Bound) -> None:
+def test_value_within_the_bound_is_taken(bound: Bound) -> None:
     spec = placed(bound.kind, tuple(bound.path.split(".")), bound.kept)
 
     assert read_kind(bound.kind).refusals(spec) == []
 
 
 @pytest.mark.parametrize("bound", BOUNDS, ids=name_of)
-def test_what_breaks_the_bound_is_refused_with_its_reason(bound: Bound) -> None:
+def test_value_beyond_the_bound_is_refused_with_its_reason(bound: Bound) -> None:
     spec = placed(bound.kind, tuple(bound.path.split(".")), bound.broken)
 
     told = read_kind(bound.kind).refusals(spec)
@@ -58,11 +58,11 @@ def test_every_bound_has_such_a_pair() -> None:
         (None, ["spec"]),
     ],
 )
-def test_what_is_missing_in_a_catalog_is_named(spec: dict[str, object] | None, missing: list[str]) -> None:
+def test_field_missing_in_a_catalog_is_named(spec: dict[str, object] | None, missing: list[str]) -> None:
     told = read_kind("Catalog").refusals(spec)
 
     assert told[:-1] == [f"{field}: Required value" for field in missing]
 
 
-def test_a_realm_needs_nothing() -> None:
+def test_realm_needs_nothing() -> None:
     assert read_kind("Realm").refusals(None) == []

@@ -91,7 +91,7 @@ def is_narrower(spec: Any) -> bool:
 
 
 @pytest.mark.parametrize("kind", LEAST)
-def test_each_block_of_a_resource_has_the_fields_of_the_manifest(kind: str) -> None:
+def test_blocks_of_a_resource_have_the_manifests_fields(kind: str) -> None:
     blocks = [(path, schema) for path, schema in nodes(read_kind(kind).schema["properties"]["spec"]) if "properties" in schema]
     for path, schema in blocks:
         told = faults(kind, placed(kind, path, {"zzz": 1}) if path else {**LEAST[kind], "zzz": 1})
@@ -134,27 +134,27 @@ def test_each_choice_has_the_words_of_the_type(kind: str, type_: type, path: tup
         ("Catalog", placed("Catalog", ("imports",), [{"name": "first", "locations": ["s3://lake/"]}])),
     ],
 )
-def test_what_a_server_fills_in_is_what_headwater_takes_for_granted(kind: str, spec: dict[str, Any]) -> None:
+def test_defaults_of_a_server_are_those_of_headwater(kind: str, spec: dict[str, Any]) -> None:
     filled = read_kind(kind).made(spec)["spec"]
 
     assert read(kind, filled) == read(kind, spec)
     assert filled != spec
 
 
-def test_a_realm_without_a_spec_is_one_of_defaults(realms: Kind) -> None:
+def test_realm_without_a_spec_is_one_of_defaults(realms: Kind) -> None:
     assert read("Realm", None) == read("Realm", realms.made(None)["spec"]) == read("Realm", {})
 
 
 @settings(max_examples=400)
 @given(st.one_of(st.tuples(st.just("Realm"), REALM_SPECS, NAMES), st.tuples(st.just("Catalog"), CATALOG_SPECS, NAMES)))
-def test_what_a_server_lets_in_is_a_manifest(drawn: tuple[str, Any, str]) -> None:
+def test_resource_that_a_server_lets_in_is_a_manifest(drawn: tuple[str, Any, str]) -> None:
     if refusals(*drawn) == []:
         assert {path: message for path, message in faults(*drawn).items() if not is_wider(path, message)} == {}
 
 
 @settings(max_examples=400)
 @given(st.one_of(st.tuples(st.just("Realm"), REALM_SPECS, NAMES), st.tuples(st.just("Catalog"), CATALOG_SPECS, NAMES)))
-def test_a_manifest_is_let_in_by_a_server(drawn: tuple[str, Any, str]) -> None:
+def test_manifest_is_let_in_by_a_server(drawn: tuple[str, Any, str]) -> None:
     if faults(*drawn) == {} and not is_narrower(drawn[1]):
         assert refusals(*drawn) == []
 
@@ -186,21 +186,21 @@ def test_headwater_refuses_what_a_rule_cannot_see(kind: str, path: str, value: s
         ("Realm", "maintenance.schedule", "0\t3 * * 0"),
     ],
 )
-def test_a_server_wants_durations_and_schedules_in_their_plain_form(kind: str, path: str, value: str) -> None:
+def test_server_wants_durations_and_schedules_in_their_plain_form(kind: str, path: str, value: str) -> None:
     spec = placed(kind, tuple(path.split(".")), value)
 
     assert faults(kind, spec) == {}
     assert refusals(kind, spec) != []
 
 
-def test_the_unsafe_setting_lowers_the_floor_of_the_hold_in_files_alone() -> None:
+def test_unsafe_setting_lowers_the_holds_floor_in_files_alone() -> None:
     unsafe = Settings(unsafe_short_graces=True)
 
     assert read_manifest(body_of("Realm", {"purgeHold": "5s"}), settings=unsafe).spec.purge_hold_seconds == 5
     assert refusals("Realm", {"purgeHold": "5s"}) != []
 
 
-def test_the_floor_of_the_hold_is_that_of_the_settings() -> None:
+def test_floor_of_the_hold_is_that_of_the_settings() -> None:
     floor = Settings().purge_hold_floor_seconds
 
     assert refusals("Realm", {"purgeHold": f"{floor:.0f}s"}) == []

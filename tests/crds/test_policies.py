@@ -33,7 +33,7 @@ def deleted(*objects: dict[str, Any], spec: Any = None, operation: str = "DELETE
     return policies.check(operation, {**REALM, **resource}, None, old)
 
 
-def test_a_policy_denies_with_its_reason_and_message() -> None:
+def test_policy_denies_with_its_reason_and_message() -> None:
     said = "ValidatingAdmissionPolicy 'protection' with binding 'everywhere' denied request: it is protected"
 
     assert deleted(policy(), binding()) == Denial(403, "Forbidden", f'realms.headwater.dev "acme" is forbidden: {said}', said)
@@ -63,11 +63,11 @@ def test_a_policy_denies_with_its_reason_and_message() -> None:
         ),
     ],
 )
-def test_a_policy_keeps_out_of_everything_else(objects: list[dict[str, Any]], others: dict[str, Any]) -> None:
+def test_policy_keeps_out_of_everything_else(objects: list[dict[str, Any]], others: dict[str, Any]) -> None:
     assert deleted(*objects, **others) is None
 
 
-def test_a_validation_without_a_reason_is_invalid_and_tells_its_expression() -> None:
+def test_validation_without_a_reason_is_invalid_and_tells_its_expression() -> None:
     denial = deleted(policy(validations=[{"expression": "object != null"}]), binding())
 
     assert denial is not None
@@ -75,7 +75,7 @@ def test_a_validation_without_a_reason_is_invalid_and_tells_its_expression() -> 
     assert denial.cause.endswith("denied request: failed expression: object != null")
 
 
-def test_an_expression_without_a_result_denies_when_failures_do() -> None:
+def test_expression_without_a_result_denies_when_failures_do() -> None:
     denial = deleted(policy(), binding(), spec={})
 
     assert denial is not None
@@ -85,7 +85,7 @@ def test_an_expression_without_a_result_denies_when_failures_do() -> None:
     )
 
 
-def test_a_message_may_be_computed_and_has_another_in_reserve() -> None:
+def test_message_may_be_computed_and_has_another_in_reserve() -> None:
     def said(expression: str) -> str:
         denial = deleted(policy(validations=[{**PROTECTED, "messageExpression": expression}]), binding())
         return "" if denial is None else denial.cause.split("request: ")[1]
@@ -103,13 +103,13 @@ def test_variables_are_there_for_validations() -> None:
     assert deleted(policy(**spec), binding()) is not None
 
 
-def test_a_binding_may_be_for_some_namespaces() -> None:
+def test_binding_may_be_for_some_namespaces() -> None:
     chosen = {"key": "kubernetes.io/metadata.name", "operator": "In", "values": ["lakes"]}
 
     assert deleted(policy(), binding(matchResources={"namespaceSelector": {"matchExpressions": [chosen]}})) is not None
 
 
-def test_what_was_removed_is_silent() -> None:
+def test_removed_policy_is_silent() -> None:
     policies = Policies()
     policies.put(policy())
     policies.put(binding())
@@ -135,6 +135,6 @@ def test_what_was_removed_is_silent() -> None:
         binding(matchResources={"namespaceSelector": {"matchLabels": {"team": "lakes"}}}),
     ],
 )
-def test_what_is_not_evaluated_here_is_refused(obj: dict[str, Any]) -> None:
+def test_policy_not_evaluated_here_is_refused(obj: dict[str, Any]) -> None:
     with pytest.raises(InvalidCrd):
         Policies().put(obj)

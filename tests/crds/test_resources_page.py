@@ -22,7 +22,7 @@ def page() -> str:
     return str(runpy.run_path(str(ROOT / "docs" / "generate.py"))["resources_page"]())
 
 
-def test_the_page_says_what_the_definitions_say(page: str) -> None:
+def test_page_says_what_the_definitions_say(page: str) -> None:
     assert (ROOT / "docs" / "resources.md").read_text(encoding="utf-8") == page, "run `make docs`"
 
 
@@ -47,7 +47,7 @@ def test_each_annotation_is_on_the_page(page: str) -> None:
 
 
 @pytest.mark.parametrize("file", EXAMPLES, ids=lambda file: file.name)
-def test_an_example_is_let_in_and_read(file: Path) -> None:
+def test_example_is_let_in_and_read(file: Path) -> None:
     bodies: list[dict[str, Any]] = list(yaml.safe_load_all(file.read_text(encoding="utf-8")))
     for body in bodies:
         kind = read_kind(body["kind"])
@@ -57,7 +57,7 @@ def test_an_example_is_let_in_and_read(file: Path) -> None:
         assert read_manifest({**body, "metadata": {**body["metadata"], "namespace": "default"}}, settings=Settings())
 
 
-def test_the_examples_show_each_field() -> None:
+def test_examples_show_each_field() -> None:
     bodies = [body for file in EXAMPLES for body in yaml.safe_load_all(file.read_text(encoding="utf-8"))]
     shown = {kind: {name for body in bodies if body["kind"] == kind for name in body["spec"]} for kind in LEAST}
 

@@ -31,14 +31,14 @@ def rules() -> Iterator[tuple[str, str, str]]:
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=name_of)
-def test_what_keeps_the_rule_is_taken(sample: Sample) -> None:
+def test_resource_that_keeps_the_rule_is_taken(sample: Sample) -> None:
     kind = read_kind(sample.kind)
 
     assert [told for spec in sample.kept if (told := kind.refusals(spec, name=sample.name, before=sample.before))] == []
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=name_of)
-def test_what_breaks_the_rule_is_told_so(sample: Sample) -> None:
+def test_resource_that_breaks_the_rule_is_told_so(sample: Sample) -> None:
     kind = read_kind(sample.kind)
     silent = [
         (spec, told)
@@ -56,7 +56,7 @@ def test_every_rule_has_such_samples() -> None:
     assert bare == []
 
 
-def test_a_password_is_not_shown_in_what_is_refused() -> None:
+def test_password_is_not_shown_in_what_is_refused() -> None:
     specs = [sample.broken for sample in SAMPLES if "must not carry a password" in sample.says]
     told = [line for broken in specs for spec in broken for line in read_kind("Catalog").refusals(spec)]
 
@@ -72,7 +72,7 @@ def test_two_imports_of_one_name_are_refused(catalogs: Kind) -> None:
     assert told == ['spec.imports[1]: Duplicate value: {"name":"first"}']
 
 
-def test_a_fault_is_told_once(realms: Kind, catalogs: Kind) -> None:
+def test_fault_is_told_once(realms: Kind, catalogs: Kind) -> None:
     told = [
         *realms.refusals({"purgeHold": "soon"}),
         *realms.refusals({"maintenance": {"schedule": "weekly"}}),
@@ -83,19 +83,19 @@ def test_a_fault_is_told_once(realms: Kind, catalogs: Kind) -> None:
     assert len(told) == 4
 
 
-def test_the_state_of_a_realm_and_most_else_may_change(realms: Kind) -> None:
+def test_state_of_a_realm_and_most_else_may_change(realms: Kind) -> None:
     before = {"state": "Active", "purgeHold": "30d", "maintenance": {"schedule": "0 3 * * 0"}, "properties": {"a": "b"}}
     after = {"state": "Inactive", "deletionPolicy": "Purge", "deletionProtection": True, "driftPolicy": "Report"}
 
     assert realms.refusals(after, before=before) == []
 
 
-def test_the_locations_of_a_catalog_may_change(catalogs: Kind) -> None:
+def test_locations_of_a_catalog_may_change(catalogs: Kind) -> None:
     assert catalogs.refusals({**LEAST["Catalog"], "storage": {"baseLocation": "s3://other/"}}, before=LEAST["Catalog"]) == []
 
 
 @pytest.mark.parametrize("kind", LEAST)
-def test_what_a_schema_fills_in_is_in_order(kind: str) -> None:
+def test_defaults_of_a_schema_are_in_order(kind: str) -> None:
     bare = read_kind(kind).made(LEAST[kind])
     full = read_kind(kind).made(bare["spec"])
 

@@ -208,13 +208,13 @@ _MANY = settings(max_examples=150)
 
 @_MANY
 @given(REALM_STATUSES)
-def test_the_status_of_a_realm_fits(status: dict[str, Any]) -> None:
+def test_status_of_a_realm_fits(status: dict[str, Any]) -> None:
     assert misfits(read_kind("Realm"), status) == []
 
 
 @_MANY
 @given(CATALOG_STATUSES)
-def test_the_status_of_a_catalog_fits(status: dict[str, Any]) -> None:
+def test_status_of_a_catalog_fits(status: dict[str, Any]) -> None:
     assert misfits(read_kind("Catalog"), status) == []
 
 
@@ -244,7 +244,7 @@ def test_each_column_shows_a_field_that_is_there(kind: str) -> None:
             assert (column["type"] == "date") <= (fields[path].get("format") == "date-time"), name
 
 
-def test_the_columns_are_those_that_an_engineer_looks_for_first(realms: Kind, catalogs: Kind) -> None:
+def test_columns_are_those_that_an_engineer_looks_for_first(realms: Kind, catalogs: Kind) -> None:
     def shown(kind: Kind, *, is_wide: bool) -> list[str]:
         return [one["name"] for one in kind.served["additionalPrinterColumns"] if bool(one.get("priority")) == is_wide]
 
@@ -275,7 +275,7 @@ def test_every_field_is_described_in_a_sentence(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", LEAST)
-def test_nothing_is_without_a_bound(kind: str) -> None:
+def test_statuses_are_bounded_everywhere(kind: str) -> None:
     """What a server adds up before it takes rules, and what keeps a resource small."""
 
     def is_bounded(schema: Any) -> bool:

@@ -177,9 +177,7 @@ def test_merge_across_a_mend_finds_its_base(store: Store, lake: Catalog, poisone
     assert {str(entry.key) for entry in lake.entries("main").entries} == {"orders", "customers", "invoices"}
 
 
-def test_realm_state_of_a_clock_that_was_ahead_is_held_from_now(
-    store: Store, lake: Catalog, ahead: Store, clock: FakeClock
-) -> None:
+def test_realm_state_of_a_clock_ahead_is_held_from_now(store: Store, lake: Catalog, ahead: Store, clock: FakeClock) -> None:
     realms = RealmRegistry(store)
     RealmRegistry(ahead).move_realm(RealmRegistry(ahead).read_realm(REALM), RealmState.INACTIVE)
     store.cache.clear()
@@ -190,7 +188,7 @@ def test_realm_state_of_a_clock_that_was_ahead_is_held_from_now(
     assert realms.move_realm(realms.read_realm(REALM), RealmState.PURGING).state is RealmState.PURGING
 
 
-def test_hold_after_a_head_that_was_ahead_is_by_the_clock(store: Store, lake: Catalog, ahead: Store, clock: FakeClock) -> None:
+def test_hold_after_a_head_ahead_is_by_the_clock(store: Store, lake: Catalog, ahead: Store, clock: FakeClock) -> None:
     realms = RealmRegistry(store)
     RealmRegistry(ahead).update_realm(RealmRegistry(ahead).read_realm(REALM), properties={"a": "b"})
     store.cache.clear()
@@ -209,7 +207,7 @@ def test_system_realm_is_mended_and_collected(store: Store, lake: Catalog, ahead
     assert collect_realm(store, SYSTEM_REALM).dry_run is False
 
 
-def test_catalog_deleted_by_a_clock_that_was_ahead_goes_after_its_hold(
+def test_catalog_deleted_by_a_clock_ahead_goes_after_its_hold(
     store: Store, lake: Catalog, ahead: Store, clock: FakeClock
 ) -> None:
     Catalogs(rows_of(ahead)).delete_catalog("lake")
@@ -226,7 +224,7 @@ def test_catalog_deleted_by_a_clock_that_was_ahead_goes_after_its_hold(
     assert [one.held_until for one in catalogs.list_deleted()] == [None]
 
 
-def test_tombstone_by_a_clock_that_was_ahead_goes_after_the_grace(
+def test_tombstone_by_a_clock_ahead_goes_after_the_grace(
     store: Store, realm_rows: RealmStore, lake: Catalog, ahead: Store, clock: FakeClock
 ) -> None:
     lake.create_branch("dev", "main")
@@ -242,7 +240,7 @@ def test_tombstone_by_a_clock_that_was_ahead_goes_after_the_grace(
     assert realm_rows.find_row(name) is None
 
 
-def test_claim_by_a_clock_that_was_ahead_goes_after_the_grace(
+def test_claim_by_a_clock_ahead_goes_after_the_grace(
     store: Store, realm_rows: RealmStore, lake: Catalog, ahead: Store, clock: FakeClock
 ) -> None:
     wish = TableClaim(lake.definition.id, uuid4(), "s3://lake/never-made")
@@ -258,7 +256,7 @@ def test_claim_by_a_clock_that_was_ahead_goes_after_the_grace(
     assert collect_realm(store, REALM).claims_released == 1
 
 
-def test_nothing_is_mended_by_a_doubtful_clock(store: Store, poisoned: list[ObjectId], clock: FakeClock) -> None:
+def test_doubtful_clock_mends_nothing(store: Store, poisoned: list[ObjectId], clock: FakeClock) -> None:
     late = open_on(store.backend, store.settings, FakeClock(clock.now() + 40 * 86_400_000_000))
 
     assert all("not done" in result for result in mend(late))

@@ -17,7 +17,7 @@ from headwater.index import IndexContainer
 from headwater.store import ObjectId, RealmStore, Store, UnknownObject, id_text
 
 
-def test_a_lost_table_is_told_with_branch_and_key(store: Store, lake: Catalog, realm_rows: RealmStore) -> None:
+def test_lost_table_is_told_with_branch_and_key(store: Store, lake: Catalog, realm_rows: RealmStore) -> None:
     put(lake, 9, "orders", "customers")
     lose(realm_rows, table_of(lake, "customers"))
 
@@ -44,7 +44,7 @@ def test_two_lost_tables_are_two_findings(realm_rows: RealmStore, store: Store, 
     assert sorted(found.keys for found in check_store(store)) == [("a",), ("c",)]
 
 
-def test_a_key_in_a_stripe_is_told(settings: Settings, clock: FakeClock) -> None:
+def test_key_in_a_stripe_is_told(settings: Settings, clock: FakeClock) -> None:
     small = dataclasses.replace(settings, index_embedded_bytes=1024, index_stripe_bytes=1024)
     with open_store("memory://", settings=small, clock=clock) as store:
         make_realm(store)
@@ -74,7 +74,7 @@ def test_altered_bytes_that_no_head_reaches_are_found(store: Store, lake: Catalo
     assert (found.code, found.subject) == (FindingCode.OBJECT_DAMAGED, id_text(former))
 
 
-def test_a_damaged_commit_that_collections_stumble_over_is_told_twice(
+def test_damaged_commit_that_collections_stumble_over_is_told_twice(
     store: Store, realm_rows: RealmStore, commits: list[ObjectId]
 ) -> None:
     alter(store, realm_rows, commits[0])
@@ -82,7 +82,7 @@ def test_a_damaged_commit_that_collections_stumble_over_is_told_twice(
     assert set(findings(store)) == {FindingCode.OBJECT_DAMAGED, FindingCode.COLLECTION_REFUSED}
 
 
-def test_a_type_that_this_release_does_not_know_is_told_apart(store: Store, lake: Catalog, realm_rows: RealmStore) -> None:
+def test_type_that_this_release_does_not_know_is_told_apart(store: Store, lake: Catalog, realm_rows: RealmStore) -> None:
     put(lake, 1)
     realm_rows.write_objects([(table_of(lake), UnknownObject(name="later-table", body=b"\x80"))])
     store.cache.clear()
@@ -92,13 +92,13 @@ def test_a_type_that_this_release_does_not_know_is_told_apart(store: Store, lake
     assert "'later-table', which this release does not know" in found.message
 
 
-def test_an_unknown_type_that_no_head_reaches_is_no_finding(store: Store, realm_rows: RealmStore) -> None:
+def test_unknown_type_that_no_head_reaches_is_no_finding(store: Store, realm_rows: RealmStore) -> None:
     realm_rows.write_objects([(store.new_id(), UnknownObject(name="later-table", body=b"\x80"))])
 
     assert check_store(store) == []
 
 
-def test_a_wrong_number_of_entries_is_found(store: Store, lake: Catalog, realm_rows: RealmStore) -> None:
+def test_wrong_number_of_entries_is_found(store: Store, lake: Catalog, realm_rows: RealmStore) -> None:
     put(lake, 1)
     head = lake.resolve()
     assert head is not None
@@ -115,7 +115,7 @@ def test_a_wrong_number_of_entries_is_found(store: Store, lake: Catalog, realm_r
 
 
 @pytest.mark.parametrize("database", STORES)
-def test_a_lost_table_is_found_on_every_database(
+def test_lost_table_is_found_on_every_database(
     request: pytest.FixtureRequest, settings: Settings, clock: FakeClock, database: str
 ) -> None:
     with open_store(STORES[database](request), settings=settings, clock=clock) as store:

@@ -59,7 +59,7 @@ def test_sound_metadata_is_no_finding(store: Store, metadata: ObjectId) -> None:
     ("stripe", "a part of the metadata of orders"),
     ("iceberg-piece", "an element of schemas in the metadata of orders"),
 ])  # fmt: skip
-def test_a_lost_part_of_metadata_is_told_with_its_table(
+def test_lost_part_of_metadata_is_told_with_its_table(
     store: Store, realm_rows: RealmStore, parts: dict[str, ObjectId], type_name: str, words: str
 ) -> None:
     lose(realm_rows, parts[type_name])
@@ -68,13 +68,13 @@ def test_a_lost_part_of_metadata_is_told_with_its_table(
     assert (found.code, found.keys) == (FindingCode.OBJECT_UNREADABLE, (words,))
 
 
-def test_an_altered_piece_is_found(store: Store, realm_rows: RealmStore, parts: dict[str, ObjectId]) -> None:
+def test_altered_piece_is_found(store: Store, realm_rows: RealmStore, parts: dict[str, ObjectId]) -> None:
     alter(store, realm_rows, parts["iceberg-piece"])
 
     assert findings(store)[FindingCode.OBJECT_UNREADABLE].keys == ("an element of schemas in the metadata of orders",)
 
 
-def test_the_way_to_a_piece_is_told_by_table_and_list(store: Store, parts: dict[str, ObjectId]) -> None:
+def test_way_to_a_piece_is_told_by_table_and_list(store: Store, parts: dict[str, ObjectId]) -> None:
     told = explain(store, REALM, parts["iceberg-piece"])
 
     assert told.path[2] == f"iceberg-metadata {id_text(parts['iceberg-metadata'])}: a part of the metadata of orders"

@@ -77,7 +77,7 @@ def found_while(act: Act, settings: Settings, call: int) -> list[FsckFinding] | 
 
 
 @pytest.mark.parametrize("act", [commit_and_collect, branch_and_delete, purge_and_create])
-def test_what_others_do_meanwhile_is_no_damage(act: Act, settings: Settings) -> None:
+def test_work_of_others_meanwhile_is_no_damage(act: Act, settings: Settings) -> None:
     for call in itertools.count(1, 2):
         found = found_while(act, settings, call)
         if found is None:

@@ -16,7 +16,7 @@ def test_every_code_stands_on_the_page_with_its_weight() -> None:
     assert told == {code.value: weight.value for code, (weight, _) in FINDING_CODES.items()}
 
 
-def test_every_step_stands_on_the_page_with_whether_it_is_safe() -> None:
+def test_steps_stand_on_the_page_with_their_safety() -> None:
     told = dict(re.findall(r"^\| `(\w+)` \| (yes|no) \|", PAGE, re.MULTILINE))
     steps = [RepairStep(action=action, realm="", subject="", does="", loses="", because=()) for action in RepairAction]
 

@@ -46,7 +46,7 @@ def faults(head: Head, container: IndexContainer) -> str:
     return "; ".join(IndexChecker(head.rows).faults(container))
 
 
-def test_a_sound_index_has_no_faults(head: Head, sound: IndexContainer) -> None:
+def test_sound_index_has_no_faults(head: Head, sound: IndexContainer) -> None:
     assert faults(head, sound) == ""
 
 
@@ -76,14 +76,14 @@ def test_embedded_keys_out_of_order_are_found(head: Head, sound: IndexContainer)
     assert "the keys of its embedded part do not ascend" in faults(head, changed(sound, embedded=page.raw))
 
 
-def test_a_size_that_is_not_the_stripes_is_found(head: Head, sound: IndexContainer) -> None:
+def test_size_that_is_not_the_stripes_is_found(head: Head, sound: IndexContainer) -> None:
     child = sound.children[1]
     wrong = sound.children.updated({1: child._replace(size=child.size + 1)})
 
     assert f"{child.size + 1} are noted" in faults(head, changed(sound, spilled=wrong.page.raw))
 
 
-def test_a_stripe_that_is_not_there_is_a_fault_and_no_failure(head: Head, sound: IndexContainer) -> None:
+def test_missing_stripe_is_a_fault_and_no_failure(head: Head, sound: IndexContainer) -> None:
     child = sound.children[1]
     lost = sound.children.updated({1: child._replace(object_id=head.rows.new_id())})
 

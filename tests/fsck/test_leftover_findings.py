@@ -34,22 +34,20 @@ def sweep_of(rows: RealmStore, owner: str) -> None:
     rows.insert_object(COLLECTION_ID, CollectionRecord(sweeping=True, owner=owner))
 
 
-def test_a_sweep_whose_task_has_ended_is_found(store: Store, realm_rows: RealmStore, ended_task: ObjectId) -> None:
+def test_sweep_whose_task_has_ended_is_found(store: Store, realm_rows: RealmStore, ended_task: ObjectId) -> None:
     sweep_of(realm_rows, f"task {id_text(ended_task)}, attempt 1")
 
     assert set(findings(store)) == {FindingCode.SWEEP_ABANDONED}
 
 
-def test_a_sweep_that_another_task_will_go_on_with_is_no_finding(
-    store: Store, realm_rows: RealmStore, ended_task: ObjectId
-) -> None:
+def test_sweep_that_another_task_continues_is_no_finding(store: Store, realm_rows: RealmStore, ended_task: ObjectId) -> None:
     sweep_of(realm_rows, f"task {id_text(ended_task)}, attempt 1")
     TaskQueue(store).submit_task(COLLECT, realm=REALM)
 
     assert check_store(store) == []
 
 
-def test_a_pin_is_stale_once_its_task_has_ended(
+def test_pin_is_stale_once_its_task_has_ended(
     store: Store, lake: Catalog, realm_rows: RealmStore, ended_task: ObjectId
 ) -> None:
     waiting = TaskQueue(store).submit_task("export", realm=REALM)
@@ -62,7 +60,7 @@ def test_a_pin_is_stale_once_its_task_has_ended(
     assert not is_bad([found])
 
 
-def test_a_task_that_is_listed_and_not_there_is_found_once(store: Store, realm_rows: RealmStore) -> None:
+def test_task_that_is_listed_and_not_there_is_found_once(store: Store, realm_rows: RealmStore) -> None:
     submitted = TaskQueue(store).submit_task(COLLECT, realm=REALM)
     lose(store.system, submitted.id)
 
@@ -71,7 +69,7 @@ def test_a_task_that_is_listed_and_not_there_is_found_once(store: Store, realm_r
     }
 
 
-def test_an_entry_that_contradicts_its_task_is_a_left_over(store: Store, clock: FakeClock) -> None:
+def test_entry_that_contradicts_its_task_is_a_left_over(store: Store, clock: FakeClock) -> None:
     submitted = TaskQueue(store).submit_task(COLLECT, realm=REALM, due=clock.now() + 3_600_000_000)
     seen = TaskQueue(store).read_task(submitted.id)
     store.system.update_object(seen, msgspec.structs.replace(seen.value, due=clock.now()))
@@ -80,7 +78,7 @@ def test_an_entry_that_contradicts_its_task_is_a_left_over(store: Store, clock: 
     assert (found.code, is_bad([found])) == (FindingCode.TASK_ENTRY_STALE, False)
 
 
-def test_a_catalog_without_a_list_of_its_own_is_found(store: Store, lake: Catalog, realm_rows: RealmStore) -> None:
+def test_catalog_without_a_list_of_its_own_is_found(store: Store, lake: Catalog, realm_rows: RealmStore) -> None:
     lose_row(store, realm_rows, f"cat/{lake.definition.id}/grants")
 
     assert "no grants" in findings(store)[FindingCode.CATALOG_INCOMPLETE].message
@@ -98,7 +96,7 @@ def test_claims_of_content_that_nothing_keeps_are_left_over(
     assert f"2 claims belong to 1 contents that nothing keeps ({claim.content_id})" in found.message
 
 
-def test_a_table_with_the_uuid_of_another_is_found(store: Store, lake: Catalog, realm_rows: RealmStore) -> None:
+def test_table_with_the_uuid_of_another_is_found(store: Store, lake: Catalog, realm_rows: RealmStore) -> None:
     table_uuid = uuid.uuid4()
     TableClaims(realm_rows).take_claims([TableClaim(lake.definition.id, uuid.uuid4(), "s3://lake/first", table_uuid)])
     put(lake, 1, "second", table_uuid=str(table_uuid))
@@ -108,7 +106,7 @@ def test_a_table_with_the_uuid_of_another_is_found(store: Store, lake: Catalog, 
 
 
 @pytest.mark.parametrize("field", ["location", "properties"])
-def test_a_table_in_a_place_of_another_is_found(store: Store, lake: Catalog, realm_rows: RealmStore, field: str) -> None:
+def test_table_in_a_place_of_another_is_found(store: Store, lake: Catalog, realm_rows: RealmStore, field: str) -> None:
     """As where a release that claimed no paths let it in."""
     first = TableClaim(lake.definition.id, uuid.uuid4(), "s3://lake/first", paths=("s3://lake/apart",))
     TableClaims(realm_rows).take_claims([first])
@@ -125,7 +123,7 @@ def test_a_table_in_a_place_of_another_is_found(store: Store, lake: Catalog, rea
     )
 
 
-def test_a_table_in_its_own_places_is_no_finding(store: Store, lake: Catalog, realm_rows: RealmStore) -> None:
+def test_table_in_its_own_places_is_no_finding(store: Store, lake: Catalog, realm_rows: RealmStore) -> None:
     document = {"location": "s3://lake/one", "properties": {"write.data.path": "s3://lake/apart", "write.metadata.path": 7}}
     content = IcebergTable(metadata_location="s3://lake/one/v1.json")
     done = lake.commit(None, [Put(ContentKey.of("one"), content, metadata=split_metadata(msgspec.json.encode(document)))])
@@ -137,7 +135,7 @@ def test_a_table_in_its_own_places_is_no_finding(store: Store, lake: Catalog, re
     assert check_store(store) == []
 
 
-def test_a_purge_that_nobody_does_is_found(store: Store, lake: Catalog, clock: FakeClock) -> None:
+def test_purge_that_nobody_does_is_found(store: Store, lake: Catalog, clock: FakeClock) -> None:
     inactive = deactivate(store)
     clock.advance(HOUR)
     RealmRegistry(store).move_realm(inactive, RealmState.PURGING)
@@ -157,7 +155,7 @@ def test_rows_that_came_back_after_a_purge_are_found(store: Store, lake: Catalog
     assert set(findings(store)) == {FindingCode.ROWS_AFTER_PURGE}
 
 
-def test_a_lost_definition_of_a_realm_is_found_and_its_rows_are_not_called_leftovers(store: Store, lake: Catalog) -> None:
+def test_lost_definition_of_a_realm_makes_its_rows_no_leftovers(store: Store, lake: Catalog) -> None:
     realms = read_head(store.system, "realms")
     assert realms is not None
     lose(store.system, realms.index("by-id").get(REALM.encode()).object_id)  # type: ignore[union-attr, arg-type]
@@ -167,7 +165,7 @@ def test_a_lost_definition_of_a_realm_is_found_and_its_rows_are_not_called_lefto
     assert "a living realm" in found[FindingCode.ROWS_OF_NO_REALM].repair
 
 
-def test_a_load_that_nobody_does_is_found(store: Store) -> None:
+def test_load_that_nobody_does_is_found(store: Store) -> None:
     realms = RealmRegistry(store)
     loading = realms.move_realm(realms.create_realm(REALM), RealmState.LOADING)
     assert set(findings(store)) == {FindingCode.LOAD_ABANDONED}
@@ -176,7 +174,7 @@ def test_a_load_that_nobody_does_is_found(store: Store) -> None:
     assert check_store(store) == []
 
 
-def test_a_deleted_catalog_is_no_finding_at_any_time_of_its_end(
+def test_deleted_catalog_is_no_finding_at_any_time(
     store: Store, lake: Catalog, realm_rows: RealmStore, clock: FakeClock
 ) -> None:
     put(lake, 1)

@@ -31,7 +31,7 @@ def seconds_from_now(store: Store, time: int | None) -> float:
     return (time - store.clock.now()) / 1_000_000
 
 
-def test_the_way_is_told_from_the_branch_to_the_key(store: Store, lake: Catalog, commits: list[ObjectId]) -> None:
+def test_way_is_told_from_the_branch_to_the_key(store: Store, lake: Catalog, commits: list[ObjectId]) -> None:
     told = explain(store, REALM, table_of(lake))
 
     branch, commit, table = told.path
@@ -40,7 +40,7 @@ def test_the_way_is_told_from_the_branch_to_the_key(store: Store, lake: Catalog,
     assert table == f"iceberg-table {id_text(table_of(lake))}: key orders"
 
 
-def test_the_way_goes_through_lists_and_stripes(settings: Settings, clock: FakeClock) -> None:
+def test_way_goes_through_lists_and_stripes(settings: Settings, clock: FakeClock) -> None:
     small = dataclasses.replace(settings, index_embedded_bytes=1024, index_stripe_bytes=1024)
     with open_on(MemoryBackend(), small, clock) as store:
         make_realm(store)
@@ -53,7 +53,7 @@ def test_the_way_goes_through_lists_and_stripes(settings: Settings, clock: FakeC
     assert told.path[-1].endswith("key t007")
 
 
-def test_what_the_grace_keeps_goes_when_it_is_over(store: Store, lake: Catalog, commits: list[ObjectId]) -> None:
+def test_object_kept_by_the_grace_goes_when_it_is_over(store: Store, lake: Catalog, commits: list[ObjectId]) -> None:
     former = table_of(lake)
     put(lake, 4)
     told = explain(store, REALM, former)
@@ -61,7 +61,7 @@ def test_what_the_grace_keeps_goes_when_it_is_over(store: Store, lake: Catalog, 
     assert (told.why, seconds_from_now(store, told.goes)) == ("grace", pytest.approx(60 + 15, abs=1))
 
 
-def test_a_collection_at_that_time_deletes_it_and_none_before(
+def test_collection_at_that_time_deletes_it_and_none_before(
     store: Store, lake: Catalog, commits: list[ObjectId], clock: FakeClock
 ) -> None:
     former = table_of(lake)
@@ -76,7 +76,7 @@ def test_a_collection_at_that_time_deletes_it_and_none_before(
     assert store.backend.read_objects(rows_of(store).key, [(former, 0)]) == [None]
 
 
-def test_what_an_age_keeps_goes_when_it_is_that_old(store: Store, lake: Catalog, commits: list[ObjectId]) -> None:
+def test_object_kept_by_an_age_goes_when_that_old(store: Store, lake: Catalog, commits: list[ObjectId]) -> None:
     keep(store, commits=1, seconds=10 * HOUR)
     told = explain(store, REALM, commits[1])
 
@@ -85,7 +85,7 @@ def test_what_an_age_keeps_goes_when_it_is_that_old(store: Store, lake: Catalog,
     assert f"until {as_text(told.goes or 0)}" in told.sentence
 
 
-def test_what_a_number_of_commits_keeps_goes_after_so_many_more(store: Store, lake: Catalog, commits: list[ObjectId]) -> None:
+def test_object_kept_by_a_number_goes_after_so_many_commits(store: Store, lake: Catalog, commits: list[ObjectId]) -> None:
     keep(store, commits=5)
     told = explain(store, REALM, commits[1])
 
@@ -93,13 +93,13 @@ def test_what_a_number_of_commits_keeps_goes_after_so_many_more(store: Store, la
     assert "until 4 more commits are made there" in told.sentence
 
 
-def test_a_head_goes_at_no_time_that_could_be_told(store: Store, commits: list[ObjectId]) -> None:
+def test_head_goes_at_no_time_that_could_be_told(store: Store, commits: list[ObjectId]) -> None:
     told = explain(store, REALM, commits[2])
 
     assert (told.why, told.goes) == ("head", None)
 
 
-def test_what_another_branch_keeps_longer_is_told_by_that(store: Store, lake: Catalog, commits: list[ObjectId]) -> None:
+def test_object_kept_longer_by_another_branch_is_told_by_that(store: Store, lake: Catalog, commits: list[ObjectId]) -> None:
     lake.create_branch("dev")
     former = table_of(lake)
     put(lake, 4)
@@ -107,7 +107,7 @@ def test_what_another_branch_keeps_longer_is_told_by_that(store: Store, lake: Ca
     assert explain(store, REALM, former).path[0] == "branch dev of catalog lake"
 
 
-def test_a_pin_names_its_task(
+def test_pin_names_its_task(
     store: Store, lake: Catalog, realm_rows: RealmStore, commits: list[ObjectId], clock: FakeClock
 ) -> None:
     task = TaskQueue(store).submit_task("export", realm=REALM)
@@ -120,7 +120,7 @@ def test_a_pin_names_its_task(
     assert told.goes is None
 
 
-def test_an_unknown_type_that_nothing_leads_to_is_left_alone(store: Store, realm_rows: RealmStore, clock: FakeClock) -> None:
+def test_unknown_type_that_nothing_leads_to_is_left_alone(store: Store, realm_rows: RealmStore, clock: FakeClock) -> None:
     stranger = store.new_id()
     realm_rows.write_objects([(stranger, UnknownObject(name="later-thing", body=b"\x80"))])
     clock.advance(HOUR)

@@ -55,7 +55,7 @@ def lose_head(store: Store, clock: FakeClock, head: ObjectId) -> Sequence[Repair
     return [step for step in done if step.action is RepairAction.GO_BACK and step.subject.endswith("/main")]
 
 
-def test_what_was_left_before_the_grace_is_not_gone_back_to(
+def test_pointer_left_before_the_grace_is_not_gone_back_to(
     store: Store, backend: MemoryBackend, settings: Settings, clock: FakeClock, elsewhere: ObjectId
 ) -> None:
     clock.advance(10 * HOUR)
@@ -70,7 +70,7 @@ def test_what_was_left_before_the_grace_is_not_gone_back_to(
     assert "put elsewhere" in step.result
 
 
-def test_what_was_left_since_the_last_collection_is_gone_back_to(store: Store, clock: FakeClock, elsewhere: ObjectId) -> None:
+def test_pointer_left_since_the_last_collection_is_gone_back_to(store: Store, clock: FakeClock, elsewhere: ObjectId) -> None:
     collect_realm(store, REALM)
     [step] = lose_head(store, clock, elsewhere)
 

@@ -26,13 +26,11 @@ def mend(store: Store, realm: str = REALM) -> list[str]:
     return [step.result for step in repair_realm(store, realm, plan_repairs(check_store(store, realm=realm)))]
 
 
-def test_a_sound_store_needs_no_repair(store: Store, commits: list[ObjectId]) -> None:
+def test_sound_store_needs_no_repair(store: Store, commits: list[ObjectId]) -> None:
     assert plan(store) == []
 
 
-def test_a_lost_head_goes_back_to_the_newest_pointer_that_can_be_read_in_full(
-    store: Store, lake: Catalog, realm_rows: RealmStore
-) -> None:
+def test_lost_head_goes_back_to_the_newest_whole_pointer(store: Store, lake: Catalog, realm_rows: RealmStore) -> None:
     good = put(lake, 1)
     put(lake, 2)
     lost_table, head = table_of(lake), put(lake, 3)
@@ -46,7 +44,9 @@ def test_a_lost_head_goes_back_to_the_newest_pointer_that_can_be_read_in_full(
     assert lake.resolve("main").id == good  # type: ignore[union-attr]
 
 
-def test_what_a_repaired_reference_left_is_recorded(store: Store, realm_rows: RealmStore, commits: list[ObjectId]) -> None:
+def test_pointer_that_a_repaired_reference_left_is_recorded(
+    store: Store, realm_rows: RealmStore, commits: list[ObjectId]
+) -> None:
     lose(realm_rows, commits[2])
     [step] = plan(store)
     mend(store)
@@ -55,7 +55,7 @@ def test_what_a_repaired_reference_left_is_recorded(store: Store, realm_rows: Re
     assert [move.pointer for move in row.moves] == [commits[2]]
 
 
-def test_after_the_grace_a_repaired_store_is_sound_and_collected(
+def test_repaired_store_is_sound_and_collected_after_the_grace(
     store: Store, realm_rows: RealmStore, commits: list[ObjectId], clock: FakeClock
 ) -> None:
     lose(realm_rows, commits[2])
@@ -67,9 +67,7 @@ def test_after_the_grace_a_repaired_store_is_sound_and_collected(
     assert collect_realm(store, REALM).deleted > 0
 
 
-def test_a_repair_done_twice_does_nothing_the_second_time(
-    store: Store, realm_rows: RealmStore, commits: list[ObjectId]
-) -> None:
+def test_repair_done_twice_does_nothing_the_second_time(store: Store, realm_rows: RealmStore, commits: list[ObjectId]) -> None:
     lose(realm_rows, commits[2])
     steps = plan(store)
     list(repair_realm(store, REALM, steps))
@@ -77,7 +75,7 @@ def test_a_repair_done_twice_does_nothing_the_second_time(
     assert [step.result for step in repair_realm(store, REALM, steps)] == ["nothing to do: its head can be read"]
 
 
-def test_a_head_never_goes_back_while_a_sweep_is_on(store: Store, realm_rows: RealmStore, commits: list[ObjectId]) -> None:
+def test_head_never_goes_back_while_a_sweep_is_on(store: Store, realm_rows: RealmStore, commits: list[ObjectId]) -> None:
     lose(realm_rows, commits[2])
     realm_rows.insert_object(COLLECTION_ID, CollectionRecord(sweeping=True))
 
@@ -85,7 +83,7 @@ def test_a_head_never_goes_back_while_a_sweep_is_on(store: Store, realm_rows: Re
     assert "not done" in result and "sweeping" in result
 
 
-def test_a_head_never_goes_back_beyond_the_last_cut(
+def test_head_never_goes_back_beyond_the_last_cut(
     store: Store, lake: Catalog, realm_rows: RealmStore, commits: list[ObjectId], clock: FakeClock
 ) -> None:
     scope = open_scope(store, REALM)
@@ -100,7 +98,7 @@ def test_a_head_never_goes_back_beyond_the_last_cut(
     assert "older than what the last collection kept" in result
 
 
-def test_a_head_without_a_readable_pointer_is_left_to_a_person(
+def test_head_without_a_readable_pointer_is_left_to_a_person(
     store: Store, realm_rows: RealmStore, commits: list[ObjectId]
 ) -> None:
     for lost in commits:
@@ -109,7 +107,7 @@ def test_a_head_without_a_readable_pointer_is_left_to_a_person(
     assert {step.action for step in plan(store)} == {RepairAction.BY_HAND}
 
 
-def test_a_lost_list_of_catalogs_comes_back_with_all_that_it_lists(
+def test_lost_list_of_catalogs_comes_back_in_full(
     store: Store, lake: Catalog, realm_rows: RealmStore, commits: list[ObjectId]
 ) -> None:
     Catalogs(realm_rows).update_catalog(lake.definition, properties={"a": "b"})
@@ -120,7 +118,7 @@ def test_a_lost_list_of_catalogs_comes_back_with_all_that_it_lists(
     assert Catalogs(realm_rows).read_catalog("lake").properties == {}
 
 
-def test_an_incomplete_catalog_is_completed(store: Store, lake: Catalog, realm_rows: RealmStore) -> None:
+def test_incomplete_catalog_is_completed(store: Store, lake: Catalog, realm_rows: RealmStore) -> None:
     lose_row(store, realm_rows, f"cat/{lake.definition.id}/grants")
 
     assert mend(store) == ["it is complete"]
@@ -143,7 +141,7 @@ def test_lost_and_stale_tasks_are_settled(store: Store, lake: Catalog, clock: Fa
     assert tasks.submit_task(COLLECT, realm=REALM).created
 
 
-def test_the_flag_of_a_sweep_without_a_task_is_withdrawn(store: Store, realm_rows: RealmStore) -> None:
+def test_flag_of_a_sweep_without_a_task_is_withdrawn(store: Store, realm_rows: RealmStore) -> None:
     ended = TaskQueue(store).submit_task(COLLECT, realm=REALM)
     TaskQueue(store).cancel_task(ended.id)
     realm_rows.insert_object(COLLECTION_ID, CollectionRecord(sweeping=True, owner=f"task {id_text(ended.id)}, attempt 1"))
@@ -154,7 +152,7 @@ def test_the_flag_of_a_sweep_without_a_task_is_withdrawn(store: Store, realm_row
     assert check_store(store) == []
 
 
-def test_the_flag_stays_when_a_task_came_to_go_on_with_the_sweep(store: Store, realm_rows: RealmStore) -> None:
+def test_sweep_flag_stays_when_a_task_goes_on(store: Store, realm_rows: RealmStore) -> None:
     ended = TaskQueue(store).submit_task(COLLECT, realm=REALM)
     TaskQueue(store).cancel_task(ended.id)
     realm_rows.insert_object(COLLECTION_ID, CollectionRecord(sweeping=True, owner=f"task {id_text(ended.id)}, attempt 1"))
@@ -164,7 +162,7 @@ def test_the_flag_stays_when_a_task_came_to_go_on_with_the_sweep(store: Store, r
     assert [step.result for step in repair_realm(store, REALM, steps)] == ["nothing to do: no sweep is on that nobody owns"]
 
 
-def test_a_reference_is_mended_before_what_it_lists(
+def test_reference_is_mended_before_what_it_lists(
     store: Store, lake: Catalog, realm_rows: RealmStore, commits: list[ObjectId]
 ) -> None:
     lose(realm_rows, commits[2])
@@ -173,7 +171,7 @@ def test_a_reference_is_mended_before_what_it_lists(
     assert [step.action for step in plan(store)][:2] == [RepairAction.GO_BACK, RepairAction.COMPLETE_CATALOG]
 
 
-def test_a_plan_changes_nothing(store: Store, realm_rows: RealmStore, commits: list[ObjectId]) -> None:
+def test_plan_changes_nothing(store: Store, realm_rows: RealmStore, commits: list[ObjectId]) -> None:
     lose(realm_rows, commits[2])
     before = realm_rows.find_row(plan(store)[0].subject)
     plan(store)
@@ -182,7 +180,7 @@ def test_a_plan_changes_nothing(store: Store, realm_rows: RealmStore, commits: l
 
 
 @pytest.mark.parametrize("database", STORES)
-def test_a_lost_head_is_mended_on_every_database(
+def test_lost_head_is_mended_on_every_database(
     request: pytest.FixtureRequest, settings: Settings, clock: FakeClock, database: str
 ) -> None:
     with open_store(STORES[database](request), settings=settings, clock=clock) as store:

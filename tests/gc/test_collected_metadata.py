@@ -57,7 +57,9 @@ def versions(lake: Catalog, clock: FakeClock) -> int:
     return VERSIONS
 
 
-def test_what_the_newest_version_shares_stays(store: Store, lake: Catalog, realm_rows: RealmStore, versions: int) -> None:
+def test_metadata_shared_by_the_newest_version_stays(
+    store: Store, lake: Catalog, realm_rows: RealmStore, versions: int
+) -> None:
     before = types(realm_rows)
     collect_realm(store, REALM)
     store.cache.clear()
@@ -68,7 +70,7 @@ def test_what_the_newest_version_shares_stays(store: Store, lake: Catalog, realm
     assert after["stripe"] < before["stripe"]
 
 
-def test_what_a_tag_keeps_stays_with_all_its_pieces(
+def test_metadata_that_a_tag_keeps_stays_with_all_pieces(
     store: Store, lake: Catalog, realm_rows: RealmStore, clock: FakeClock
 ) -> None:
     put(lake, 0)
@@ -85,7 +87,7 @@ def test_what_a_tag_keeps_stays_with_all_its_pieces(
     assert types(realm_rows)["iceberg-piece"] == 2
 
 
-def test_the_next_version_stands_on_one_that_was_collected_around(
+def test_next_version_stands_on_one_that_was_collected_around(
     store: Store, lake: Catalog, realm_rows: RealmStore, clock: FakeClock, versions: int
 ) -> None:
     collect_realm(store, REALM)

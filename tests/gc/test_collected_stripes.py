@@ -56,7 +56,7 @@ def reached(rows: RealmStore, roots: list[ObjectId]) -> set[ObjectId]:
     return found
 
 
-def test_stripes_stay_as_long_as_a_kept_commit_holds_them_and_no_longer(store: Store, wide: Catalog) -> None:
+def test_stripes_stay_as_long_as_a_kept_commit_holds_them(store: Store, wide: Catalog) -> None:
     rows = rows_of(store)
     before = stripes(rows)
     kept = [entry.id for entry in wide.log(limit=3)]
@@ -77,7 +77,7 @@ def test_kept_commits_read_the_same_after_a_collection(store: Store, wide: Catal
     assert {len(entries) for entries in before} == {200}
 
 
-def test_a_page_past_a_collection_says_that_it_has_expired(store: Store, wide: Catalog) -> None:
+def test_page_past_a_collection_says_that_it_has_expired(store: Store, wide: Catalog) -> None:
     old = next(entry for entry in wide.log() if entry.seq == 20)
     token = wide.entries(old.hash, limit=50).next_token
     collect_realm(store, "acme")
@@ -85,7 +85,7 @@ def test_a_page_past_a_collection_says_that_it_has_expired(store: Store, wide: C
         wide.entries(page_token=token)
 
 
-def test_a_page_in_the_middle_of_a_sweep_says_that_it_has_expired(store: Store, wide: Catalog) -> None:
+def test_page_in_the_middle_of_a_sweep_has_expired(store: Store, wide: Catalog) -> None:
     """The stripe goes before its commit, and the sweep is broken off in between."""
     rows, head = rows_of(store), wide.resolve()
     assert head is not None
@@ -98,7 +98,7 @@ def test_a_page_in_the_middle_of_a_sweep_says_that_it_has_expired(store: Store, 
         wide.entries(page_token=token)
 
 
-def test_a_lost_stripe_is_found_by_fsck(store: Store, wide: Catalog) -> None:
+def test_lost_stripe_is_found_by_fsck(store: Store, wide: Catalog) -> None:
     rows, head = rows_of(store), wide.resolve()
     assert head is not None
     lost = min(reached(rows, [head.id]) & stripes(rows))

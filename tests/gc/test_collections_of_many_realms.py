@@ -69,7 +69,7 @@ def test_each_realm_is_collected(store: Store) -> None:
     assert crumbs(store) == [0, 0, 0]
 
 
-def test_a_set_tells_of_each_realm_what_a_collection_alone_does(store: Store) -> None:
+def test_set_tells_of_each_realm_what_a_collection_alone_does(store: Store) -> None:
     alone = collect_realm(store, "two", dry_run=True)
     together = collect_realms(store, REALMS, dry_run=True)["two"]
 
@@ -78,7 +78,7 @@ def test_a_set_tells_of_each_realm_what_a_collection_alone_does(store: Store) ->
     assert crumbs(store) == [10, 10, 10]
 
 
-def test_a_realm_that_cannot_be_collected_hinders_no_other(store: Store) -> None:
+def test_realm_that_cannot_be_collected_hinders_no_other(store: Store) -> None:
     RealmRegistry(store).create_realm("new")
     fates = collect_realms(store, ["one", "new", "two"])
 
@@ -86,7 +86,7 @@ def test_a_realm_that_cannot_be_collected_hinders_no_other(store: Store) -> None
     assert crumbs(store) == [0, 0, 10]
 
 
-def test_an_unordered_store_is_scanned_twice_for_however_many_realms(settings: Settings, clock: FakeClock) -> None:
+def test_unordered_store_is_scanned_twice_for_however_many_realms(settings: Settings, clock: FakeClock) -> None:
     faulty = FaultyBackend(UnorderedBackend())
     with open_on(faulty, settings, clock) as opened:
         for name in REALMS:
@@ -101,7 +101,7 @@ def test_an_unordered_store_is_scanned_twice_for_however_many_realms(settings: S
     assert faulty.calls.count("scan_objects") == 4  # a page and an empty one, to plan and to sweep
 
 
-def test_a_set_that_dies_in_its_sweep_is_gone_on_with(store: Store, clock: FakeClock) -> None:
+def test_set_that_dies_in_its_sweep_is_gone_on_with(store: Store, clock: FakeClock) -> None:
     faulty = FaultyBackend(store.backend)
     faulty.fail("delete_objects", at=5, fault=Killed())  # type: ignore[arg-type]  # raised as it is
     with pytest.raises(Killed):
@@ -113,7 +113,7 @@ def test_a_set_that_dies_in_its_sweep_is_gone_on_with(store: Store, clock: FakeC
     assert not any(found.value.sweeping for name in REALMS if (found := read_collection(RealmRegistry(store).open_realm(name))))
 
 
-def test_a_taken_over_set_stops(store: Store) -> None:
+def test_taken_over_set_stops(store: Store) -> None:
     def fence() -> None:
         raise FencedError("taken over")
 
@@ -129,7 +129,7 @@ def test_one_scan_of_a_store_is_on_at_a_time(store: Store, clock: FakeClock) -> 
             pass
 
 
-def test_the_turn_of_one_that_died_is_taken_over_after_a_lease(store: Store, clock: FakeClock) -> None:
+def test_turn_of_a_dead_collector_is_taken_after_a_lease(store: Store, clock: FakeClock) -> None:
     died = hold_scan_lock(store, "first", FenceWatch(lambda: None, clock))
     died.__enter__()
     began = clock.monotonic()

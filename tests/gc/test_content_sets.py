@@ -23,12 +23,12 @@ def contents() -> ContentIdSet:
     return made
 
 
-def test_what_was_added_is_in_it_and_counted_once(contents: ContentIdSet) -> None:
+def test_element_that_was_added_is_there_and_counted_once(contents: ContentIdSet) -> None:
     assert all(one in contents for one in ids(1))
     assert len(contents) == COUNT
 
 
-def test_what_was_not_added_is_not_in_it(contents: ContentIdSet) -> None:
+def test_element_that_was_not_added_is_not_there(contents: ContentIdSet) -> None:
     assert not any(one in contents for one in ids(2))
 
 
@@ -39,7 +39,7 @@ def test_ids_that_follow_one_another_are_told_apart() -> None:
     assert [UUID(int=number) in made for number in range(2000)] == [True, False] * 1000
 
 
-def test_it_is_the_same_after_it_was_persisted(contents: ContentIdSet) -> None:
+def test_set_is_the_same_after_it_was_persisted(contents: ContentIdSet) -> None:
     again = ContentIdSet.from_chunks(contents.chunks())
 
     assert all(one in again for one in ids(1))

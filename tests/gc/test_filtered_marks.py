@@ -60,7 +60,7 @@ def marked(store: Store, marks: LiveSet | None = None) -> LiveMarker:
 
 
 @pytest.mark.parametrize("store", ["memory", "sqlite", "postgresql", "mongodb"], indirect=True)
-def test_a_realm_beyond_the_memory_for_exact_marks_is_collected(store: Store, tight: Settings, clock: FakeClock) -> None:
+def test_realm_beyond_the_memory_for_exact_marks_is_collected(store: Store, tight: Settings, clock: FakeClock) -> None:
     done = collect_realm(store, "acme")
 
     assert done.deleted
@@ -68,7 +68,7 @@ def test_a_realm_beyond_the_memory_for_exact_marks_is_collected(store: Store, ti
     assert unreadable_heads(store.backend, tight, clock) == []
 
 
-def test_the_filter_deletes_what_exact_marks_would(store: Store, settings: Settings, clock: FakeClock) -> None:
+def test_filter_deletes_what_exact_marks_would(store: Store, settings: Settings, clock: FakeClock) -> None:
     exact = open_on(copied(store.backend), settings, clock)
 
     assert collect_realm(store, "acme").garbage == collect_realm(exact, "acme").garbage > 0
@@ -83,7 +83,7 @@ def test_everything_that_points_on_is_marked_exactly(store: Store) -> None:
     assert KeepReason.FILTER in marker.marks.reasons_of(sorted(reached(store)))
 
 
-def test_a_filter_that_claims_everything_ends_no_descent(store: Store) -> None:
+def test_filter_that_claims_everything_ends_no_descent(store: Store) -> None:
     liar = LiveSet(10)
     for number in range(100_000):
         liar.mark_leaf(ObjectId(number), KeepReason.HEAD)
@@ -94,7 +94,7 @@ def test_a_filter_that_claims_everything_ends_no_descent(store: Store) -> None:
     assert all(marked(store, liar).marks.is_exact(object_id) for object_id in inner)
 
 
-def test_what_ends_a_task_ends_its_marking(store: Store) -> None:
+def test_end_of_a_task_ends_its_marking(store: Store) -> None:
     marker = open_marker(open_scope(store, "acme"))
     looks: list[int] = []
 

@@ -53,23 +53,21 @@ def head_of(rows: RealmStore, name: str) -> ObjectId:
     return pointer
 
 
-def test_a_sound_store_has_no_findings(store: Store, old_commits: list[ObjectId]) -> None:
+def test_sound_store_has_no_findings(store: Store, old_commits: list[ObjectId]) -> None:
     assert check_store(store) == []
 
 
-def test_an_empty_store_has_no_findings(store: Store) -> None:
+def test_empty_store_has_no_findings(store: Store) -> None:
     assert check_store(store) == []
 
 
-def test_a_collected_store_has_no_findings(store: Store, old_commits: list[ObjectId]) -> None:
+def test_collected_store_has_no_findings(store: Store, old_commits: list[ObjectId]) -> None:
     collect_realm(store, "acme")
 
     assert check_store(store) == []
 
 
-def test_a_lost_head_is_found_with_the_pointer_to_go_back_to(
-    store: Store, realm_rows: RealmStore, old_commits: list[ObjectId]
-) -> None:
+def test_lost_head_is_found_with_its_repair_target(store: Store, realm_rows: RealmStore, old_commits: list[ObjectId]) -> None:
     lose(realm_rows, old_commits[2])
     [finding] = [finding for finding in check_store(store) if finding.code == "HEAD_UNREADABLE"]
 
@@ -77,7 +75,7 @@ def test_a_lost_head_is_found_with_the_pointer_to_go_back_to(
     assert id_text(old_commits[1]) in finding.repair
 
 
-def test_a_lost_object_is_found(store: Store, realm_rows: RealmStore, lake: Catalog, old_commits: list[ObjectId]) -> None:
+def test_lost_object_is_found(store: Store, realm_rows: RealmStore, lake: Catalog, old_commits: list[ObjectId]) -> None:
     head = lake.resolve()
     assert head is not None
     lose(realm_rows, next(iter(head.commit.points_to())))
@@ -85,13 +83,13 @@ def test_a_lost_object_is_found(store: Store, realm_rows: RealmStore, lake: Cata
     assert codes(store) == {"OBJECT_UNREADABLE"}
 
 
-def test_a_lost_list_of_catalogs_is_found(store: Store, realm_rows: RealmStore, old_commits: list[ObjectId]) -> None:
+def test_lost_list_of_catalogs_is_found(store: Store, realm_rows: RealmStore, old_commits: list[ObjectId]) -> None:
     lose(realm_rows, head_of(realm_rows, CATALOGS))
 
     assert codes(store) == {"LIST_UNREADABLE", "HEAD_UNREADABLE"}
 
 
-def test_a_name_that_never_got_its_row_is_found_after_the_grace(
+def test_name_without_its_row_is_found_after_the_grace(
     store: Store, realm_rows: RealmStore, lake: Catalog, old_commits: list[ObjectId], clock: FakeClock
 ) -> None:
     backend = FaultyBackend(store.backend)
@@ -104,13 +102,13 @@ def test_a_name_that_never_got_its_row_is_found_after_the_grace(
     assert codes(store) == {"NAME_WITHOUT_ROW"}
 
 
-def test_a_row_that_is_in_no_list_is_found(store: Store, realm_rows: RealmStore, old_commits: list[ObjectId]) -> None:
+def test_row_that_is_in_no_list_is_found(store: Store, realm_rows: RealmStore, old_commits: list[ObjectId]) -> None:
     realm_rows.create_reference("cat/0000000000000000/heads/lost")
 
     assert codes(store) == {"ROW_WITHOUT_NAME"}
 
 
-def test_a_row_from_the_future_is_found(
+def test_row_from_the_future_is_found(
     store: Store, realm_rows: RealmStore, old_commits: list[ObjectId], clock: FakeClock
 ) -> None:
     ahead = open_on(store.backend, store.settings, FakeClock(clock.now() + 3_600_000_000))
@@ -119,7 +117,7 @@ def test_a_row_from_the_future_is_found(
     assert codes(store) == {"TIME_AHEAD"}
 
 
-def test_a_catalog_without_its_default_branch_is_found(
+def test_catalog_without_its_default_branch_is_found(
     store: Store, realm_rows: RealmStore, lake: Catalog, old_commits: list[ObjectId]
 ) -> None:
     realm_rows.delete_reference(realm_rows.read_reference(f"cat/{lake.definition.id}/heads/main", fresh=True))
@@ -144,7 +142,7 @@ def test_one_fault_hides_no_other(store: Store, realm_rows: RealmStore, lake: Ca
     assert sorted(name.rpartition("/")[2] for name in unreadable) == ["dev", "main"]
 
 
-def test_a_lost_reference_of_a_realm_is_found(store: Store, realm_rows: RealmStore, old_commits: list[ObjectId]) -> None:
+def test_lost_reference_of_a_realm_is_found(store: Store, realm_rows: RealmStore, old_commits: list[ObjectId]) -> None:
     lose_reference(store, realm_rows, "claims")
 
     [finding] = check_store(store)
@@ -255,7 +253,7 @@ def test_explain_of_what_is_not_there_says_so(store: Store, old_commits: list[Ob
         explain(store, "acme", old_commits[0])
 
 
-def test_a_history_that_branches_share_is_read_once(settings: Settings, clock: FakeClock) -> None:
+def test_history_that_branches_share_is_read_once(settings: Settings, clock: FakeClock) -> None:
     backend = FaultyBackend(MemoryBackend())
     faulty = open_on(backend, settings, clock)
     make_realm(faulty, commits=100)

@@ -64,7 +64,7 @@ def killed_at(prepared: MemoryBackend, settings: Settings, start: int, *, before
 
 
 @pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
-def test_wherever_a_collection_dies_the_next_one_ends_right(
+def test_collection_that_dies_anywhere_is_ended_by_the_next(
     prepared: MemoryBackend, settings: Settings, clock: FakeClock, before: bool, sample: Sample
 ) -> None:
     undisturbed = Meeting(0, copied(prepared), FakeClock(clock.now()), settings, HeadwaterError())
@@ -85,7 +85,7 @@ def test_wherever_a_collection_dies_the_next_one_ends_right(
 
 
 @pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
-def test_wherever_the_database_fails_once_nothing_is_lost(
+def test_collection_loses_nothing_wherever_the_database_fails_once(
     prepared: MemoryBackend, settings: Settings, clock: FakeClock, before: bool, sample: Sample
 ) -> None:
     for call in sample.one_in(5, itertools.count(1)):
@@ -108,7 +108,7 @@ def test_wherever_the_database_fails_once_nothing_is_lost(
             break
 
 
-def test_a_fenced_collection_stops_before_its_next_step(prepared: MemoryBackend, settings: Settings, clock: FakeClock) -> None:
+def test_fenced_collection_stops_before_its_next_step(prepared: MemoryBackend, settings: Settings, clock: FakeClock) -> None:
     for step in itertools.count(1):
         backend = copied(prepared)
         faulty = FaultyBackend(backend)
@@ -150,7 +150,7 @@ def test_every_deletion_has_a_fence_before_it(prepared: MemoryBackend, settings:
         assert STEPS.isdisjoint(backend.calls[last_fence:deletion])
 
 
-def test_the_flag_is_left_to_the_successor(prepared: MemoryBackend, settings: Settings, clock: FakeClock) -> None:
+def test_flag_is_left_to_the_successor(prepared: MemoryBackend, settings: Settings, clock: FakeClock) -> None:
     """The first one is stopped in its sweep; a second one collects; the first one wakes up and finds that it is fenced."""
     backend = FaultyBackend(prepared)
     fence = Fence(backend, raises_at=10_000)
@@ -163,7 +163,7 @@ def test_the_flag_is_left_to_the_successor(prepared: MemoryBackend, settings: Se
     assert (record.value.owner, record.value.sweeping) == ("second", False)
 
 
-def test_an_interrupted_sweep_is_named_by_the_next(prepared: MemoryBackend, settings: Settings, clock: FakeClock) -> None:
+def test_interrupted_sweep_is_named_by_the_next(prepared: MemoryBackend, settings: Settings, clock: FakeClock) -> None:
     backend = FaultyBackend(prepared)
     backend.fail("delete_objects", fault=Killed())  # type: ignore[arg-type]
     with pytest.raises(Killed):

@@ -76,7 +76,7 @@ def go_on(backend: MemoryBackend, small: Settings, clock: FakeClock) -> Collecti
     return collect_realm(open_on(backend, small, clock), "acme", owner="second")
 
 
-def test_the_next_run_goes_on_by_the_same_cut_offs(backend: MemoryBackend, small: Settings, clock: FakeClock) -> None:
+def test_next_run_goes_on_by_the_same_cut_offs(backend: MemoryBackend, small: Settings, clock: FakeClock) -> None:
     record = interrupted(backend, small, clock, at=5)
     done = go_on(backend, small, clock)
 
@@ -85,7 +85,7 @@ def test_the_next_run_goes_on_by_the_same_cut_offs(backend: MemoryBackend, small
     assert done.resumed == 1
 
 
-def test_the_next_run_marks_nothing(backend: MemoryBackend, small: Settings, clock: FakeClock) -> None:
+def test_next_run_marks_nothing(backend: MemoryBackend, small: Settings, clock: FakeClock) -> None:
     interrupted(backend, small, clock, at=5)
     store = open_on(backend, small, clock)
     head = lake(store).resolve()
@@ -98,7 +98,7 @@ def test_the_next_run_marks_nothing(backend: MemoryBackend, small: Settings, clo
         go_on(backend, small, clock)
 
 
-def test_where_the_splits_stood_nothing_is_looked_at_again(backend: MemoryBackend, small: Settings, clock: FakeClock) -> None:
+def test_sweep_looks_at_nothing_again_before_its_splits(backend: MemoryBackend, small: Settings, clock: FakeClock) -> None:
     store = open_on(backend, small, clock)
     first = next(key for batch in rows_of(store).scan_objects() for key in batch if key.type == "test-swept")
     [row] = backend.read_objects(first.realm, [(first.id, 0)])
@@ -120,9 +120,7 @@ def test_deletions_of_all_attempts_are_counted_together(backend: MemoryBackend, 
     assert (done.deleted, done.deleted_types, done.scanned) == (whole.deleted, whole.deleted_types, whole.scanned)
 
 
-def test_what_became_garbage_meanwhile_waits_for_the_run_after(
-    backend: MemoryBackend, small: Settings, clock: FakeClock
-) -> None:
+def test_garbage_made_meanwhile_waits_for_the_run_after(backend: MemoryBackend, small: Settings, clock: FakeClock) -> None:
     interrupted(backend, small, clock, at=5)
     litter(rows_of(open_on(backend, small, clock)), 3)
     go_on(backend, small, clock)
@@ -132,9 +130,7 @@ def test_what_became_garbage_meanwhile_waits_for_the_run_after(
     assert left(open_on(backend, small, clock)) == 0
 
 
-def test_wherever_a_sweep_that_goes_on_dies_the_next_one_ends_it(
-    backend: MemoryBackend, small: Settings, clock: FakeClock
-) -> None:
+def test_sweep_that_dies_anywhere_is_ended_by_the_next(backend: MemoryBackend, small: Settings, clock: FakeClock) -> None:
     few = dataclasses.replace(small, delete_batch=7)
     interrupted(backend, few, clock, at=2)
     for call in itertools.count(1):
@@ -163,7 +159,7 @@ def test_marks_that_cannot_be_read_are_made_anew(backend: MemoryBackend, small: 
     assert (left(open_on(backend, small, clock)), done.resumed) == (0, 0)
 
 
-def test_the_marks_of_a_sweep_that_is_over_are_garbage(backend: MemoryBackend, small: Settings, clock: FakeClock) -> None:
+def test_marks_of_a_sweep_that_is_over_are_garbage(backend: MemoryBackend, small: Settings, clock: FakeClock) -> None:
     interrupted(backend, small, clock, at=5)
     go_on(backend, small, clock)
     done = go_on(backend, small, clock)
@@ -171,7 +167,7 @@ def test_the_marks_of_a_sweep_that_is_over_are_garbage(backend: MemoryBackend, s
     assert done.deleted_types["marks"][0] >= 1
 
 
-def test_who_was_overtaken_in_a_sweep_stops(backend: MemoryBackend, small: Settings, clock: FakeClock) -> None:
+def test_sweep_that_was_overtaken_stops(backend: MemoryBackend, small: Settings, clock: FakeClock) -> None:
     faulty = FaultyBackend(backend)
     faulty.intervene(
         "delete_objects", lambda: collect_realm(open_on(backend, small, clock), "acme", owner="second") and None, at=30
@@ -184,9 +180,7 @@ def test_who_was_overtaken_in_a_sweep_stops(backend: MemoryBackend, small: Setti
     assert (record.value.sweeping, record.value.sweep) == (False, None)
 
 
-def test_a_database_that_fails_in_a_sweep_leaves_it_to_the_next_attempt(
-    backend: MemoryBackend, small: Settings, clock: FakeClock
-) -> None:
+def test_sweep_that_fails_is_left_to_the_next_attempt(backend: MemoryBackend, small: Settings, clock: FakeClock) -> None:
     faulty = FaultyBackend(backend)
     faulty.fail("delete_objects", at=10)
     with pytest.raises(HeadwaterError, match="injected"):
@@ -195,7 +189,7 @@ def test_a_database_that_fails_in_a_sweep_leaves_it_to_the_next_attempt(
     assert go_on(backend, small, clock).resumed == 1
 
 
-def test_a_record_of_an_earlier_release_is_gone_on_with_by_marking(
+def test_record_of_an_earlier_release_is_continued_by_marking(
     backend: MemoryBackend, small: Settings, clock: FakeClock
 ) -> None:
     rows = rows_of(open_on(backend, small, clock))

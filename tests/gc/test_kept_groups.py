@@ -122,7 +122,7 @@ def test_threads_make_the_group_that_is_written_by_hand(river: River) -> None:
     assert [set(one.indexes) for one in members] == [set(), set(), {CONTENT, IDS}]
 
 
-def test_a_kept_inner_member_stays_readable_through_two_collections(river: River, clock: FakeClock) -> None:
+def test_kept_inner_member_stays_readable_through_two_collections(river: River, clock: FakeClock) -> None:
     for _ in range(2):
         collect_realm(river.store, "acme")
         clock.advance(HOUR)
@@ -133,7 +133,7 @@ def test_a_kept_inner_member_stays_readable_through_two_collections(river: River
         assert {finding.code for finding in check_store(river.store)} == {FindingCode.CONTENT_WRONG}
 
 
-def test_what_an_inner_member_is_read_from_goes_with_it(river: River, clock: FakeClock) -> None:
+def test_base_of_an_inner_member_goes_with_it(river: River, clock: FakeClock) -> None:
     collect_realm(river.store, "acme")
     clock.advance(HOUR)
     put(river.catalog, 2)
@@ -144,7 +144,7 @@ def test_what_an_inner_member_is_read_from_goes_with_it(river: River, clock: Fak
     assert river.content(river.last) == ["one", "orders", "two"]
 
 
-def test_what_is_kept_for_an_inner_member_alone_is_no_target(river: River) -> None:
+def test_commit_kept_for_an_inner_member_alone_is_no_target(river: River) -> None:
     collect_realm(river.store, "acme")
     for garbage in (river.base, river.outer):
         with pytest.raises(RefusedError, match="kept history"):
@@ -155,7 +155,7 @@ def test_what_is_kept_for_an_inner_member_alone_is_no_target(river: River) -> No
     assert river.catalog.create_branch("dev", at=river.inner).head == river.inner
 
 
-def test_a_longer_retention_brings_nothing_back_that_stayed_for_an_inner_member(river: River, clock: FakeClock) -> None:
+def test_longer_retention_brings_no_inner_members_base_back(river: River, clock: FakeClock) -> None:
     collect_realm(river.store, "acme")
     realms = RealmRegistry(river.store)
     realms.update_realm(realms.read_realm("acme"), retention=HistoryRetention(content_commits=100))
@@ -170,7 +170,7 @@ def test_a_longer_retention_brings_nothing_back_that_stayed_for_an_inner_member(
         river.catalog.create_branch("dev", at=river.base)
 
 
-def test_the_log_shows_only_what_is_readable_after_a_collection(river: River) -> None:
+def test_log_shows_only_what_is_readable_after_a_collection(river: River) -> None:
     collect_realm(river.store, "acme")
     river.store.cache.clear()
     found = [one.id for one in read_log(river.rows, river.reference)]
@@ -180,7 +180,7 @@ def test_the_log_shows_only_what_is_readable_after_a_collection(river: River) ->
     assert [entry.id for entry in river.catalog.log(oldest_first=True)] == found[::-1]
 
 
-def test_a_branch_put_on_an_inner_member_keeps_it_and_can_be_committed_to(river: River, clock: FakeClock) -> None:
+def test_branch_on_an_inner_member_keeps_it_and_takes_commits(river: River, clock: FakeClock) -> None:
     river.catalog.assign_branch("main", river.inner)
     clock.advance(HOUR)
     collect_realm(river.store, "acme")
@@ -190,7 +190,7 @@ def test_a_branch_put_on_an_inner_member_keeps_it_and_can_be_committed_to(river:
     assert river.content(above) == ["more", "one", "orders", "two"]
 
 
-def test_why_a_base_is_there_is_told_by_the_inner_member_that_needs_it(river: River) -> None:
+def test_base_is_explained_by_the_inner_member_that_needs_it(river: River) -> None:
     told = explain(river.store, "acme", river.base)
 
     assert told.is_kept
@@ -198,7 +198,7 @@ def test_why_a_base_is_there_is_told_by_the_inner_member_that_needs_it(river: Ri
 
 
 @pytest.mark.parametrize("lost", ["base", "outer"])
-def test_an_inner_head_that_lost_what_it_is_read_from_is_found_by_fsck(river: River, lost: str) -> None:
+def test_inner_head_that_lost_its_base_is_found_by_fsck(river: River, lost: str) -> None:
     river.catalog.assign_branch("main", river.inner)
     gone = getattr(river, lost)
     river.rows.delete_unchanged([key for batch in river.rows.scan_objects() for key in batch if key.id == gone])
@@ -207,7 +207,7 @@ def test_an_inner_head_that_lost_what_it_is_read_from_is_found_by_fsck(river: Ri
     assert [(one.code, one.subject) for one in check_store(river.store)] == [("OBJECT_UNREADABLE", river.reference)]
 
 
-def test_an_inner_member_of_which_a_broken_sweep_left_only_itself_has_expired(river: River, clock: FakeClock) -> None:
+def test_inner_member_left_alone_by_a_sweep_has_expired(river: River, clock: FakeClock) -> None:
     put(river.catalog, 2)
     put(river.catalog, 3)
     clock.advance(HOUR)

@@ -56,7 +56,7 @@ def widen(body: dict[str, Any], *inner: str) -> None:
             struct.update(INVENTED)
 
 
-def test_a_realm_keeps_fields_of_a_later_release(store: Store) -> None:
+def test_realm_keeps_fields_of_a_later_release(store: Store) -> None:
     realms = RealmRegistry(store)
     realms.create_realm("acme", maintenance=MaintenanceSchedule(suspend=True), manager=RealmManager(name="a", uid="1"))
     by_id = lambda: held_in(store.system, REALMS, "by-id", b"acme")  # noqa: E731
@@ -76,7 +76,7 @@ def test_a_realm_keeps_fields_of_a_later_release(store: Store) -> None:
     assert "manager" not in kept
 
 
-def test_a_task_keeps_fields_of_a_later_release(store: Store, clock: FakeClock) -> None:
+def test_task_keeps_fields_of_a_later_release(store: Store, clock: FakeClock) -> None:
     tasks = TaskQueue(store)
     task_id = tasks.submit_task("gc", realm="acme").id
     first = tasks.claim_task(task_id, "worker-1")
@@ -94,7 +94,7 @@ def test_a_task_keeps_fields_of_a_later_release(store: Store, clock: FakeClock) 
     assert ["invented" in attempt for attempt in kept["attempts"]] == [True, False]
 
 
-def test_a_catalog_keeps_fields_of_a_later_release(realm_rows: RealmStore, lake: Catalog) -> None:
+def test_catalog_keeps_fields_of_a_later_release(realm_rows: RealmStore, lake: Catalog) -> None:
     catalogs = Catalogs(realm_rows)
     by_name = lambda: held_in(realm_rows, CATALOGS, "by-name", b"lake")  # noqa: E731
     rewrite(realm_rows, by_name(), lambda body: widen(body, "manager"))
@@ -104,7 +104,7 @@ def test_a_catalog_keeps_fields_of_a_later_release(realm_rows: RealmStore, lake:
     assert body_of(realm_rows, by_name())["invented"] == INVENTED["invented"]
 
 
-def test_a_principal_keeps_fields_of_a_later_release(store: Store) -> None:
+def test_principal_keeps_fields_of_a_later_release(store: Store) -> None:
     realms = RealmRegistry(store)
     realms.create_realm("acme")
     bootstrap(realms, "acme", CredentialsHash(client_id="root", salt=b"", digest=b""))
@@ -115,7 +115,7 @@ def test_a_principal_keeps_fields_of_a_later_release(store: Store) -> None:
     assert body_of(rows_of(store), by_name())["invented"] == INVENTED["invented"]
 
 
-def test_a_table_keeps_fields_of_a_later_release_where_it_is_changed(realm_rows: RealmStore, lake: Catalog) -> None:
+def test_changed_table_keeps_fields_of_a_later_release(realm_rows: RealmStore, lake: Catalog) -> None:
     key = ContentKey.of("orders")
     lake.commit("main", [Put(key, IcebergTable(metadata_location="s3://lake/orders/v1.json"))])
     rewrite(realm_rows, table_of(lake), widen)
@@ -126,7 +126,7 @@ def test_a_table_keeps_fields_of_a_later_release_where_it_is_changed(realm_rows:
     assert body_of(realm_rows, table_of(lake))["invented"] == INVENTED["invented"]
 
 
-def test_the_record_of_a_collection_keeps_fields_of_a_later_release(store: Store, realm: Realm, realm_rows: RealmStore) -> None:
+def test_record_of_a_collection_keeps_fields_of_a_later_release(store: Store, realm: Realm, realm_rows: RealmStore) -> None:
     collect_realm(store, "acme")
     rewrite(realm_rows, COLLECTION_ID, widen)
     collect_realm(store, "acme")
@@ -135,7 +135,7 @@ def test_the_record_of_a_collection_keeps_fields_of_a_later_release(store: Store
 
 
 @pytest.mark.parametrize("held", ["table", "head", "record"])
-def test_nothing_is_deleted_where_a_later_release_may_point_to_more(
+def test_objects_that_may_point_to_more_stop_all_deletion(
     store: Store, realm_rows: RealmStore, lake: Catalog, old_commits: list[ObjectId], clock: FakeClock, held: str
 ) -> None:
     if held == "record":
@@ -162,7 +162,7 @@ def test_fsck_names_what_may_point_to_more(
     assert "use a release that knows all of this type" in found[0].repair
 
 
-def test_a_record_that_may_point_to_more_is_a_collection_refused(store: Store, realm_rows: RealmStore, lake: Catalog) -> None:
+def test_record_that_may_point_to_more_is_a_collection_refused(store: Store, realm_rows: RealmStore, lake: Catalog) -> None:
     collect_realm(store, "acme")
     rewrite(realm_rows, COLLECTION_ID, widen, pointing=1)
 
@@ -179,7 +179,7 @@ def test_fields_that_point_nowhere_keep_nobody_from_collecting(
     assert not check_store(store, realm="acme")
 
 
-def test_an_explanation_says_where_it_cannot_see(
+def test_explanation_says_where_it_cannot_see(
     store: Store, realm_rows: RealmStore, lake: Catalog, old_commits: list[ObjectId]
 ) -> None:
     stray = store.new_id()

@@ -46,7 +46,7 @@ def table(lake: Catalog, realm_rows: RealmStore, old_commits: list[ObjectId]) ->
     return found
 
 
-def test_a_left_over_part_is_deleted_and_the_object_stays(store: Store, realm_rows: RealmStore, table: ObjectId) -> None:
+def test_left_over_part_is_deleted_and_the_object_stays(store: Store, realm_rows: RealmStore, table: ObjectId) -> None:
     leave_part(realm_rows, table, 2)
     done = collect_realm(store, "acme")
 
@@ -54,7 +54,7 @@ def test_a_left_over_part_is_deleted_and_the_object_stays(store: Store, realm_ro
     assert [row_of(realm_rows, table, part) is not None for part in range(3)] == [True, True, False]
 
 
-def test_a_collection_without_left_over_parts_counts_none(store: Store, realm_rows: RealmStore, table: ObjectId) -> None:
+def test_collection_without_left_over_parts_counts_none(store: Store, realm_rows: RealmStore, table: ObjectId) -> None:
     done = collect_realm(store, "acme")
 
     assert (done.leftover_parts, row_of(realm_rows, table, 1) is None) == (0, False)
@@ -70,14 +70,14 @@ def test_left_over_parts_count_as_garbage_of_their_type(store: Store, realm_rows
     assert (done.leftover_parts, done.types[kind]["garbage"], done.deleted) == (3, 3, done.garbage)
 
 
-def test_a_dry_run_tells_of_left_over_parts_and_leaves_them(store: Store, realm_rows: RealmStore, table: ObjectId) -> None:
+def test_dry_run_tells_of_left_over_parts_and_leaves_them(store: Store, realm_rows: RealmStore, table: ObjectId) -> None:
     leave_part(realm_rows, table, 2)
     planned = collect_realm(store, "acme", dry_run=True)
 
     assert (planned.as_plain()["leftoverParts"], row_of(realm_rows, table, 2) is None) == (1, False)
 
 
-def test_a_part_younger_than_the_writers_grace_is_left_alone(
+def test_part_younger_than_the_writers_grace_is_left_alone(
     store: Store, realm_rows: RealmStore, table: ObjectId, clock: FakeClock
 ) -> None:
     leave_part(realm_rows, table, 2, created=clock.now())
@@ -87,7 +87,7 @@ def test_a_part_younger_than_the_writers_grace_is_left_alone(
     assert row_of(realm_rows, table, 2) is not None
 
 
-def test_a_part_that_is_written_anew_before_it_is_deleted_stays(
+def test_part_that_is_written_anew_before_it_is_deleted_stays(
     store: Store, realm_rows: RealmStore, table: ObjectId, clock: FakeClock
 ) -> None:
     leave_part(realm_rows, table, 2)
@@ -109,7 +109,7 @@ def _replace(store: Store, left: ObjectRow, clock: FakeClock) -> None:
     store.backend.write_objects([msgspec.structs.replace(row, parts=3, created=clock.now()) for row in (*rows, left) if row])
 
 
-def test_parts_of_an_object_that_nothing_keeps_are_no_left_overs(
+def test_parts_of_an_unneeded_object_are_no_leftovers(
     store: Store, realm_rows: RealmStore, lake: Catalog, old_commits: list[ObjectId], clock: FakeClock
 ) -> None:
     garbage = old_commits[0]
@@ -120,7 +120,7 @@ def test_parts_of_an_object_that_nothing_keeps_are_no_left_overs(
     assert (done.leftover_parts, [row_of(realm_rows, garbage, part) for part in range(3)]) == (0, [None] * 3)
 
 
-def test_a_left_over_part_under_a_fixed_id_is_deleted(store: Store, realm_rows: RealmStore, table: ObjectId) -> None:
+def test_left_over_part_under_a_fixed_id_is_deleted(store: Store, realm_rows: RealmStore, table: ObjectId) -> None:
     collect_realm(store, "acme")
     leave_part(realm_rows, fixed_id(2), 1, created=1)
     done = collect_realm(store, "acme")
@@ -135,20 +135,20 @@ def test_fsck_names_each_left_over_part(store: Store, realm_rows: RealmStore, ta
     assert (found.code, found.subject, "part 2" in found.message) == ("PART_LEFT_OVER", f"{table:016x}", True)
 
 
-def test_a_first_part_that_is_scanned_after_the_others_is_looked_up(realm_rows: RealmStore, table: ObjectId) -> None:
+def test_first_part_scanned_after_the_others_is_looked_up(realm_rows: RealmStore, table: ObjectId) -> None:
     leave_part(realm_rows, table, 2)
     further = [key for batch in realm_rows.scan_objects() for key in batch if key.id == table and key.part]
 
     assert [key.part for key in LeftoverParts(realm_rows).among(further, further)] == [2]
 
 
-def test_a_part_without_a_first_one_is_not_judged(realm_rows: RealmStore, table: ObjectId) -> None:
+def test_part_without_a_first_one_is_not_judged(realm_rows: RealmStore, table: ObjectId) -> None:
     key = ObjectKey(realm_rows.key, realm_rows.new_id(), 1, "note", realm_rows.clock.now(), None, 2, 10)
 
     assert not LeftoverParts(realm_rows).among([key], [key])
 
 
-def test_an_ordered_scan_looks_nothing_up(store: Store, realm_rows: RealmStore, table: ObjectId, clock: FakeClock) -> None:
+def test_ordered_scan_looks_nothing_up(store: Store, realm_rows: RealmStore, table: ObjectId, clock: FakeClock) -> None:
     backend = FaultyBackend(store.backend)
     rows = Store(backend, url="", settings=store.settings, clock=clock).rows(realm_rows.realm, realm_rows.key)  # type: ignore[arg-type]
     left_overs = LeftoverParts(rows)
@@ -159,7 +159,7 @@ def test_an_ordered_scan_looks_nothing_up(store: Store, realm_rows: RealmStore, 
     assert backend.calls == []
 
 
-def test_a_table_in_two_parts_can_be_changed_afterwards(
+def test_table_in_two_parts_can_be_changed_afterwards(
     store: Store, realm_rows: RealmStore, lake: Catalog, table: ObjectId, clock: FakeClock
 ) -> None:
     leave_part(realm_rows, table, 2)

@@ -41,7 +41,7 @@ def store(backend: MemoryBackend, settings: Settings, clock: FakeClock) -> Store
     return open_on(backend, settings, clock)
 
 
-def test_a_collection_deletes_nothing_and_names_the_list(
+def test_collection_deletes_nothing_and_names_the_list(
     store: Store, backend: MemoryBackend, settings: Settings, clock: FakeClock
 ) -> None:
     with pytest.raises(CorruptionError, match=r"/refs' of realm 'acme', which lists the branches .* 2 of them are"):
@@ -50,7 +50,7 @@ def test_a_collection_deletes_nothing_and_names_the_list(
     assert unreadable_heads(backend, settings, clock) == []
 
 
-def test_the_catalog_is_not_completed_with_an_empty_list(store: Store) -> None:
+def test_catalog_is_not_completed_with_an_empty_list(store: Store) -> None:
     with pytest.raises(CorruptionError, match="it was lost"):
         Catalogs(rows_of(store)).create_catalog("lake", base_location="s3://lake/")
 
@@ -64,7 +64,7 @@ def test_fsck_tells_it_and_a_repair_leaves_it_to_people(store: Store) -> None:
 
 
 @pytest.mark.parametrize("name", ["grants", "root", "claims"])
-def test_a_realm_that_lost_a_reference_of_its_own_is_not_collected(settings: Settings, clock: FakeClock, name: str) -> None:
+def test_realm_without_a_reference_of_its_own_is_not_collected(settings: Settings, clock: FakeClock, name: str) -> None:
     store = open_on(MemoryBackend(), settings, clock)
     make_realm(store)
     put(make_lake(store), 1)
@@ -79,7 +79,7 @@ def test_a_realm_that_lost_a_reference_of_its_own_is_not_collected(settings: Set
     assert record is None or not record.value.sweeping
 
 
-def test_a_catalog_whose_making_stopped_before_its_list_is_collected(settings: Settings, clock: FakeClock) -> None:
+def test_catalog_whose_making_stopped_before_its_list_is_collected(settings: Settings, clock: FakeClock) -> None:
     backend = MemoryBackend()
     make_realm(open_on(backend, settings, clock))
     faulty = FaultyBackend(backend)

@@ -47,7 +47,7 @@ def test_every_order_of_adding_makes_the_same_set(order: str) -> None:
     assert marks.reasons_of([ObjectId(place) for place in range(40_000)]) == [KeepReason.HEAD, None] * 20_000
 
 
-def test_the_first_reason_holds() -> None:
+def test_first_reason_holds() -> None:
     marks = LiveSet(LOTS)
     marks.mark(ObjectId(5), KeepReason.GRACE)
     marks.mark(ObjectId(5), KeepReason.HEAD)
@@ -55,26 +55,26 @@ def test_the_first_reason_holds() -> None:
     assert marks.reason_of(ObjectId(5)) is KeepReason.GRACE
 
 
-def test_a_batch_from_all_over_is_judged_as_one_by_one(many: LiveSet) -> None:
+def test_batch_from_all_over_is_judged_as_one_by_one(many: LiveSet) -> None:
     batch = [ObjectId(39_998), ObjectId(3), ObjectId(0), ObjectId(20_000), ObjectId(1 << 62)]
 
     assert many.reasons_of(batch) == [many.reason_of(object_id) for object_id in batch]
     assert [why is None for why in many.reasons_of(batch)] == [False, True, False, False, True]
 
 
-def test_a_batch_of_a_scan_is_judged_with_the_reason_of_each(many: LiveSet) -> None:
+def test_batch_of_a_scan_is_judged_with_reasons(many: LiveSet) -> None:
     expected = {object_id: REASONS[place % 4] for place, object_id in enumerate(shuffled(20_000))}
     batch = [ObjectId(place) for place in range(9_000, 10_000)]
 
     assert many.reasons_of(batch) == [expected.get(object_id) for object_id in batch]
 
 
-def test_nothing_is_judged_by_empty_marks() -> None:
+def test_empty_marks_judge_nothing() -> None:
     assert LiveSet(LOTS).reasons_of([ObjectId(1), ObjectId(2)]) == [None, None]
     assert LiveSet(LOTS).reasons_of([]) == []
 
 
-def test_leaves_beyond_the_budget_go_to_the_filter_and_none_is_denied() -> None:
+def test_leaves_beyond_the_budget_are_in_the_filter() -> None:
     marks = full(exact=1000, leaves=3000)
 
     assert marks.is_full
@@ -86,7 +86,7 @@ def test_leaves_beyond_the_budget_go_to_the_filter_and_none_is_denied() -> None:
     assert 2950 < len(marks) < 3050
 
 
-def test_what_points_to_something_is_exact_beyond_the_budget_also_where_the_filter_claims_it() -> None:
+def test_pointers_beyond_the_budget_are_exact_despite_the_filter() -> None:
     marks = full(exact=10, leaves=1000)
 
     assert marks.reason_of(ObjectId(1998)) is KeepReason.FILTER
@@ -94,7 +94,7 @@ def test_what_points_to_something_is_exact_beyond_the_budget_also_where_the_filt
     assert marks.reason_of(ObjectId(1998)) is KeepReason.GRACE
 
 
-def test_a_filter_sized_right_errs_as_seldom_as_it_says() -> None:
+def test_filter_sized_right_errs_as_seldom_as_it_says() -> None:
     marks = full(exact=1000, leaves=21_000, expected=21_000)
 
     wrong = sum(why is not None for why in marks.reasons_of([ObjectId(place * 2 + 1) for place in range(21_000)]))
@@ -103,11 +103,11 @@ def test_a_filter_sized_right_errs_as_seldom_as_it_says() -> None:
     assert not marks.is_overfull
 
 
-def test_a_filter_that_got_more_than_it_was_sized_for_is_over_full() -> None:
+def test_filter_that_got_too_much_is_over_full() -> None:
     assert full(exact=1000, leaves=4000).is_overfull
 
 
-def test_with_another_salt_a_filter_errs_in_others() -> None:
+def test_filter_with_another_salt_errs_in_others() -> None:
     odd = [ObjectId(place * 2 + 1) for place in range(20_000)]
     first, second = (
         full(exact=1, leaves=4000, salt=salt).reasons_of(odd) for salt in (1_763_000_000_000_000, 1_763_600_000_000_000)
@@ -119,7 +119,7 @@ def test_with_another_salt_a_filter_errs_in_others() -> None:
     assert both < 1.5 * wrong[0] * wrong[1] / len(odd)
 
 
-def test_a_filter_of_which_every_bit_is_set_still_tells_a_number() -> None:
+def test_filter_with_every_bit_set_still_tells_a_number() -> None:
     marks = full(exact=1, leaves=40_000)
 
     assert marks.is_overfull
@@ -145,7 +145,7 @@ def test_exact_marks_are_the_same_after_they_were_persisted() -> None:
     assert not again.mark(ObjectId(70_000), KeepReason.HEAD)
 
 
-def test_a_filter_is_the_same_after_it_was_persisted() -> None:
+def test_filter_is_the_same_after_it_was_persisted() -> None:
     marks = full(exact=1000, leaves=150_000, expected=150_000, salt=99)
     again = LiveSet.from_chunks(persisted(marks))
 

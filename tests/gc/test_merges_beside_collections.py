@@ -51,7 +51,7 @@ def transplant_dev(store: Store) -> MergeResult:
 
 
 @pytest.mark.parametrize("act", [merge_dev, transplant_dev])
-def test_what_is_merged_during_a_collection_stays(
+def test_merge_during_a_collection_stays(
     store: Store, backend: MemoryBackend, settings: Settings, clock: FakeClock, act: object, sample: Sample
 ) -> None:
     clock.advance(HOUR)
@@ -65,7 +65,7 @@ def test_what_is_merged_during_a_collection_stays(
         assert set(lake(meeting.open()).get_contents("main", [ORDERS, DRAFTS])) == {ORDERS, DRAFTS}
 
 
-def test_a_base_that_retention_has_cut_is_named_by_hand(store: Store, settings: Settings, clock: FakeClock) -> None:
+def test_base_that_retention_has_cut_is_named_by_hand(store: Store, settings: Settings, clock: FakeClock) -> None:
     for version in (4, 5):
         put(lake(store), version)
         put(lake(store), version, branch="dev", table="drafts")
@@ -80,7 +80,7 @@ def test_a_base_that_retention_has_cut_is_named_by_hand(store: Store, settings: 
     assert [str(one.key) for one in done.merged_keys] == ["drafts"]
 
 
-def test_a_commit_whose_parent_was_collected_is_not_transplanted(store: Store, clock: FakeClock) -> None:
+def test_commit_whose_parent_was_collected_is_not_transplanted(store: Store, clock: FakeClock) -> None:
     for version in (4, 5):
         put(lake(store), version, branch="dev", table="drafts")
     clock.advance(HOUR)

@@ -60,7 +60,7 @@ def head_of(store: Store, branch: str) -> ObjectId:
     return found.id
 
 
-def test_a_branch_that_was_put_on_another_keeps_the_history_that_it_got(store: Store, clock: FakeClock) -> None:
+def test_branch_put_on_another_keeps_the_history_it_got(store: Store, clock: FakeClock) -> None:
     lake(store).assign_branch("main", head_of(store, "dev"))
     lake(store).delete_branch("dev")
     collect_late(store, clock)
@@ -69,7 +69,7 @@ def test_a_branch_that_was_put_on_another_keeps_the_history_that_it_got(store: S
     assert count(store, "main") == 15
 
 
-def test_a_branch_made_of_another_keeps_the_history_that_it_got(store: Store, clock: FakeClock) -> None:
+def test_branch_made_of_another_keeps_the_history_that_it_got(store: Store, clock: FakeClock) -> None:
     lake(store).create_branch("next", "dev")
     lake(store).delete_branch("dev")
     grow(lake(store), clock, 2, "next")
@@ -79,7 +79,7 @@ def test_a_branch_made_of_another_keeps_the_history_that_it_got(store: Store, cl
     assert count(store, "next") == 17
 
 
-def test_such_history_begins_where_the_other_was_cut(store: Store, clock: FakeClock) -> None:
+def test_moved_history_begins_where_the_other_was_cut(store: Store, clock: FakeClock) -> None:
     grow(lake(store), clock, 20, "dev")
     collect_late(store, clock)
     lake(store).assign_branch("main", head_of(store, "dev"))

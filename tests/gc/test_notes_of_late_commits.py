@@ -26,7 +26,7 @@ def is_there(rows: RealmStore, commit: ObjectId) -> bool:
     return rows.without_cache().find_object(commit, Commit) is not None
 
 
-def test_what_a_late_commit_left_stays_for_the_grace(
+def test_commit_that_a_late_one_left_stays_for_the_grace(
     store: Store, lake: Catalog, realm_rows: RealmStore, clock: FakeClock
 ) -> None:
     left = put(lake, 1)
@@ -38,7 +38,7 @@ def test_what_a_late_commit_left_stays_for_the_grace(
     assert is_there(realm_rows, left)
 
 
-def test_what_had_been_let_go_before_its_note_keeps_no_collection_from_its_work(
+def test_commit_let_go_before_its_note_stops_no_collection(
     store: Store, lake: Catalog, realm_rows: RealmStore, old_commits: list[ObjectId]
 ) -> None:
     collect_realm(store, "acme")
@@ -48,7 +48,7 @@ def test_what_had_been_let_go_before_its_note_keeps_no_collection_from_its_work(
     assert not is_there(realm_rows, old_commits[0])
 
 
-def test_a_note_brings_nothing_back_that_a_collection_has_let_go(
+def test_note_brings_nothing_back_that_a_collection_has_let_go(
     store: Store, lake: Catalog, realm_rows: RealmStore, old_commits: list[ObjectId]
 ) -> None:
     collect_realm(store, "acme", dry_run=True)
@@ -62,7 +62,7 @@ def test_a_note_brings_nothing_back_that_a_collection_has_let_go(
         assign_reference(rows_of(store), branch_of(lake), old_commits[0], expected=old_commits[-1], among=())
 
 
-def test_a_late_commit_notes_what_it_left_while_a_collection_sweeps(
+def test_late_commit_notes_what_it_left_while_a_collection_sweeps(
     lake: Catalog, realm_rows: RealmStore, clock: FakeClock
 ) -> None:
     left = put(lake, 1)
@@ -73,7 +73,7 @@ def test_a_late_commit_notes_what_it_left_while_a_collection_sweeps(
     assert [move.pointer for move in realm_rows.read_reference(branch_of(lake), fresh=True).moves] == [left]
 
 
-def test_what_a_note_keeps_is_kept_by_every_collection_within_the_grace(
+def test_noted_commit_is_kept_by_every_collection_within_the_grace(
     store: Store, lake: Catalog, realm_rows: RealmStore, clock: FakeClock
 ) -> None:
     left = put(lake, 1)
@@ -91,7 +91,7 @@ def head_of(rows: RealmStore, lake: Catalog) -> ObjectId | None:
     return rows.read_reference(branch_of(lake), fresh=True).pointer
 
 
-def test_the_head_of_a_tombstone_that_was_collected_is_no_damage(
+def test_head_of_a_tombstone_that_was_collected_is_no_damage(
     store: Store, lake: Catalog, realm_rows: RealmStore, clock: FakeClock
 ) -> None:
     put(lake, 1)

@@ -19,7 +19,7 @@ def branch_of(lake: Catalog) -> str:
     return f"cat/{lake.definition.id}/heads/main"
 
 
-def test_a_pinned_commit_outlives_its_retention(store: Store, lake: Catalog, realm_rows: RealmStore, clock: FakeClock) -> None:
+def test_pinned_commit_outlives_its_retention(store: Store, lake: Catalog, realm_rows: RealmStore, clock: FakeClock) -> None:
     pinned = put(lake, 1)
     pin_commits(realm_rows, OWNER, {pinned: [branch_of(lake)]})
     for version in range(2, 5):
@@ -30,7 +30,7 @@ def test_a_pinned_commit_outlives_its_retention(store: Store, lake: Catalog, rea
     assert realm_rows.without_cache().find_object(pinned, Commit) is not None
 
 
-def test_a_commit_that_was_unpinned_goes_after_the_grace(
+def test_commit_that_was_unpinned_goes_after_the_grace(
     store: Store, lake: Catalog, realm_rows: RealmStore, clock: FakeClock
 ) -> None:
     pinned = put(lake, 1)
@@ -44,9 +44,7 @@ def test_a_commit_that_was_unpinned_goes_after_the_grace(
     assert read_pins(realm_rows) == []
 
 
-def test_what_is_garbage_already_cannot_be_pinned(
-    store: Store, lake: Catalog, realm_rows: RealmStore, old_commits: list[ObjectId]
-) -> None:
+def test_garbage_cannot_be_pinned(store: Store, lake: Catalog, realm_rows: RealmStore, old_commits: list[ObjectId]) -> None:
     collect_realm(store, "acme")
 
     with pytest.raises((ExpiredError, RefusedError)):
@@ -54,7 +52,7 @@ def test_what_is_garbage_already_cannot_be_pinned(
     assert read_pins(realm_rows) == []
 
 
-def test_during_a_sweep_only_a_head_can_be_pinned(lake: Catalog, realm_rows: RealmStore, clock: FakeClock) -> None:
+def test_head_alone_can_be_pinned_during_a_sweep(lake: Catalog, realm_rows: RealmStore, clock: FakeClock) -> None:
     old, new = put(lake, 1), put(lake, 2)
     assert read_collection(realm_rows) is None
     realm_rows.insert_object(COLLECTION_ID, CollectionRecord(sweeping=True))

@@ -27,13 +27,13 @@ def cut(store: Store, realm: Realm, lake: Catalog, old_commits: list[ObjectId], 
     return lake
 
 
-def test_a_log_has_what_was_kept_and_says_that_there_was_more(cut: Catalog) -> None:
+def test_log_has_the_kept_and_says_there_was_more(cut: Catalog) -> None:
     log = cut.log(where=LogFilter(key=ORDERS))
 
     assert ([entry.message for entry in log], log.end) == (["orders v4", "orders v3"], LogEnd.CUT)
 
 
-def test_a_way_back_beyond_the_cut_has_expired(cut: Catalog, old_commits: list[ObjectId]) -> None:
+def test_way_back_beyond_the_cut_has_expired(cut: Catalog, old_commits: list[ObjectId]) -> None:
     kept = cut.resolve("main~1")
     assert kept is not None and kept.id == old_commits[2]
     for text in ("main~2", "v3^1", f"main*{as_text(kept.commit.time - 1)}", f"main@{id_text(old_commits[1])}"):
@@ -41,11 +41,11 @@ def test_a_way_back_beyond_the_cut_has_expired(cut: Catalog, old_commits: list[O
             cut.resolve(text)
 
 
-def test_what_was_kept_is_compared(cut: Catalog) -> None:
+def test_kept_commits_are_compared(cut: Catalog) -> None:
     assert [(change.action, change.key) for change in cut.diff("v3", "main").changes] == [("CHANGED", ORDERS)]
 
 
-def test_the_history_of_a_key_ends_at_the_cut(cut: Catalog) -> None:
+def test_history_of_a_key_ends_at_the_cut(cut: Catalog) -> None:
     history = cut.history(ORDERS)
 
     assert [one.action for one in history] == [KeyAction.CHANGED, KeyAction.PUT]

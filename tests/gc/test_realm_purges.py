@@ -55,7 +55,7 @@ def write_late(store: Store, key: RealmKey) -> None:
     rows.write_objects([(rows.new_id(), Note(text="late"))])
 
 
-def test_a_purge_deletes_everything_and_says_so(store: Store, purging: Realm) -> None:
+def test_purge_deletes_everything_and_says_so(store: Store, purging: Realm) -> None:
     expected = rows_left(store, purging.key)
     done = purge_realm(store, "acme")
 
@@ -63,14 +63,14 @@ def test_a_purge_deletes_everything_and_says_so(store: Store, purging: Realm) ->
     assert RealmRegistry(store).read_realm("acme").state is RealmState.PURGED
 
 
-def test_a_purge_says_how_much_there_is_to_delete(store: Store, purging: Realm) -> None:
+def test_purge_says_how_much_there_is_to_delete(store: Store, purging: Realm) -> None:
     expected, told = rows_left(store, purging.key), []
     purge_realm(store, "acme", progress=lambda done, total, unit: told.append((done, total, unit)))
 
     assert told[-1] == (expected, expected, "rows")
 
 
-def test_a_purge_deletes_in_batches(store: Store, purging: Realm, clock: FakeClock) -> None:
+def test_purge_deletes_in_batches(store: Store, purging: Realm, clock: FakeClock) -> None:
     asked, told = rows_left(store, purging.key), [0]
     small = open_on(store.backend, dataclasses.replace(store.settings, delete_batch=3), clock)
     purge_realm(small, "acme", progress=lambda done, total, unit: told.append(done))
@@ -79,7 +79,7 @@ def test_a_purge_deletes_in_batches(store: Store, purging: Realm, clock: FakeClo
     assert (told[-1], len(told) >= asked / 3) == (asked, True)
 
 
-def test_a_purge_that_was_killed_between_two_batches_goes_on(store: Store, purging: Realm, clock: FakeClock) -> None:
+def test_purge_that_was_killed_between_two_batches_goes_on(store: Store, purging: Realm, clock: FakeClock) -> None:
     small = open_on(store.backend, dataclasses.replace(store.settings, delete_batch=5), clock)
     left = rows_left(store, purging.key)
 
@@ -98,7 +98,7 @@ def test_a_purge_that_was_killed_between_two_batches_goes_on(store: Store, purgi
     assert RealmRegistry(store).read_realm("acme").state is RealmState.PURGED
 
 
-def test_a_fenced_purge_deletes_nothing_more(store: Store, purging: Realm) -> None:
+def test_fenced_purge_deletes_nothing_more(store: Store, purging: Realm) -> None:
     before = rows_left(store, purging.key)
 
     def fence() -> None:
@@ -109,7 +109,7 @@ def test_a_fenced_purge_deletes_nothing_more(store: Store, purging: Realm) -> No
     assert rows_left(store, purging.key) == before
 
 
-def test_a_late_write_during_a_purge_is_deleted_too(store: Store, purging: Realm, clock: FakeClock) -> None:
+def test_late_write_during_a_purge_is_deleted_too(store: Store, purging: Realm, clock: FakeClock) -> None:
     backend, written = FaultyBackend(store.backend), list[int]()
 
     def write_once(done: int, total: int, unit: str) -> None:
@@ -124,9 +124,7 @@ def test_a_late_write_during_a_purge_is_deleted_too(store: Store, purging: Realm
     assert (done.rounds, rows_left(store, purging.key)) == (1, 0)
 
 
-def test_a_realm_that_is_written_to_without_end_is_not_said_to_be_purged(
-    store: Store, purging: Realm, clock: FakeClock
-) -> None:
+def test_realm_written_to_without_end_is_not_said_purged(store: Store, purging: Realm, clock: FakeClock) -> None:
     backend = FaultyBackend(store.backend)
     for at in range(1, 2000):
         backend.intervene("scan_references", lambda: write_late(store, purging.key), at=at)
@@ -136,7 +134,7 @@ def test_a_realm_that_is_written_to_without_end_is_not_said_to_be_purged(
     assert RealmRegistry(store).read_realm("acme").state is RealmState.PURGING
 
 
-def test_a_late_write_into_a_purged_realm_is_deleted_by_another_purge(store: Store, purging: Realm) -> None:
+def test_late_write_into_a_purged_realm_is_purged_again(store: Store, purging: Realm) -> None:
     purge_realm(store, "acme")
     write_late(store, purging.key)
     realms = RealmRegistry(store)
@@ -148,7 +146,7 @@ def test_a_late_write_into_a_purged_realm_is_deleted_by_another_purge(store: Sto
     assert realms.find_realm("acme") is None
 
 
-def test_a_late_write_never_lands_in_a_realm_created_again_under_the_id(
+def test_late_write_never_lands_in_a_realm_created_again(
     store: Store, clock: FakeClock, make_realm_again: Callable[[], RealmStore]
 ) -> None:
     make_realm(store)
@@ -177,7 +175,7 @@ def make_realm_again(store: Store) -> Callable[[], RealmStore]:
     return make
 
 
-def test_a_purge_of_the_old_realm_leaves_the_new_one_alone(
+def test_purge_of_the_old_realm_leaves_the_new_one_alone(
     store: Store, purging: Realm, make_realm_again: Callable[[], RealmStore]
 ) -> None:
     new = make_realm_again()
@@ -187,7 +185,7 @@ def test_a_purge_of_the_old_realm_leaves_the_new_one_alone(
     assert rows_left(store, new.key) == before
 
 
-def test_a_purge_of_a_key_that_no_realm_had_is_refused(store: Store, purging: Realm) -> None:
+def test_purge_of_a_key_that_no_realm_had_is_refused(store: Store, purging: Realm) -> None:
     with pytest.raises(RefusedError, match="created again"):
         purge_realm(store, "acme", key=purging.key + 1)
 
@@ -195,7 +193,7 @@ def test_a_purge_of_a_key_that_no_realm_had_is_refused(store: Store, purging: Re
 
 
 @pytest.mark.parametrize("state", [RealmState.ACTIVE, RealmState.INACTIVE])
-def test_a_realm_that_is_not_purging_is_left_alone(store: Store, lake: Catalog, realm: Realm, state: RealmState) -> None:
+def test_realm_that_is_not_purging_is_left_alone(store: Store, lake: Catalog, realm: Realm, state: RealmState) -> None:
     RealmRegistry(store).move_realm(realm, state)
     before = rows_left(store, realm.key)
 
@@ -215,7 +213,7 @@ def test_every_collection_deletes_what_came_late_under_purged_keys(
     assert (done.late_rows_deleted, rows_left(store, purging.key)) == (1, 0)
 
 
-def test_a_purged_key_is_forgotten_after_its_time(
+def test_purged_key_is_forgotten_after_its_time(
     store: Store, purging: Realm, make_realm_again: Callable[[], RealmStore], clock: FakeClock
 ) -> None:
     make_realm_again()
@@ -246,7 +244,7 @@ def claim_of(store: Store, realm: Realm, *, key: int | None = None) -> TaskLease
     return claim
 
 
-def test_a_worker_purges_on_any_database_and_keeps_a_record(any_purging: Store) -> None:
+def test_worker_purges_on_any_database_and_keeps_a_record(any_purging: Store) -> None:
     realm = RealmRegistry(any_purging).read_realm("acme")
     expected = rows_left(any_purging, realm.key)
     run_purge(any_purging, claim_of(any_purging, realm))
@@ -257,7 +255,7 @@ def test_a_worker_purges_on_any_database_and_keeps_a_record(any_purging: Store) 
 
 
 @pytest.mark.parametrize("is_keyed", [True, False])
-def test_a_stale_task_purges_no_active_realm(store: Store, lake: Catalog, realm: Realm, is_keyed: bool) -> None:
+def test_stale_task_purges_no_active_realm(store: Store, lake: Catalog, realm: Realm, is_keyed: bool) -> None:
     claim = claim_of(store, realm, key=None if is_keyed else 0)
     before = rows_left(store, realm.key)
 
@@ -266,7 +264,7 @@ def test_a_stale_task_purges_no_active_realm(store: Store, lake: Catalog, realm:
     assert rows_left(store, realm.key) == before
 
 
-def test_a_purge_keeps_its_limit(store: Store, purging: Realm, clock: FakeClock) -> None:
+def test_purge_keeps_its_limit(store: Store, purging: Realm, clock: FakeClock) -> None:
     slow = open_on(store.backend, dataclasses.replace(store.settings, delete_rows_per_second=10, delete_batch=20), clock)
     began = clock.monotonic()
     done = purge_realm(slow, "acme")

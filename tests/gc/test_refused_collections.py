@@ -38,7 +38,7 @@ def lose(rows: RealmStore, object_id: ObjectId) -> None:
     rows.store.cache.clear()
 
 
-def test_nothing_is_deleted_while_a_reference_dangles(
+def test_collection_deletes_nothing_while_a_reference_dangles(
     store: Store, realm_rows: RealmStore, old_commits: list[ObjectId]
 ) -> None:
     lose(realm_rows, old_commits[2])
@@ -49,7 +49,7 @@ def test_nothing_is_deleted_while_a_reference_dangles(
     assert keys_in(realm_rows) == before
 
 
-def test_nothing_is_deleted_while_a_kept_object_is_missing(
+def test_collection_deletes_nothing_while_a_kept_object_is_missing(
     store: Store, realm_rows: RealmStore, lake: Catalog, old_commits: list[ObjectId]
 ) -> None:
     head = lake.resolve()
@@ -62,7 +62,7 @@ def test_nothing_is_deleted_while_a_kept_object_is_missing(
     assert keys_in(realm_rows) == before
 
 
-def test_nothing_is_deleted_while_a_kept_object_is_of_an_unknown_type(
+def test_collection_deletes_nothing_beside_a_kept_object_of_unknown_type(
     store: Store, realm_rows: RealmStore, lake: Catalog, old_commits: list[ObjectId]
 ) -> None:
     head = lake.resolve()
@@ -76,7 +76,7 @@ def test_nothing_is_deleted_while_a_kept_object_is_of_an_unknown_type(
     assert keys_in(realm_rows) == before
 
 
-def test_nothing_is_deleted_while_a_row_lies_too_far_in_the_future(
+def test_collection_deletes_nothing_while_a_row_is_of_the_future(
     store: Store, realm_rows: RealmStore, old_commits: list[ObjectId], clock: FakeClock, settings: Settings
 ) -> None:
     ahead = Micros(clock.now() + round(settings.clock_bound_seconds * 1_000_000) + 1)
@@ -88,7 +88,7 @@ def test_nothing_is_deleted_while_a_row_lies_too_far_in_the_future(
     assert keys_in(realm_rows) == before
 
 
-def test_a_row_ahead_by_no_more_than_clocks_may_differ_stops_nothing(
+def test_row_ahead_within_the_clock_bound_stops_nothing(
     store: Store, realm_rows: RealmStore, old_commits: list[ObjectId], clock: FakeClock, settings: Settings
 ) -> None:
     rewrite(realm_rows, old_commits[0], created=Micros(clock.now() + round(settings.clock_bound_seconds * 1_000_000)))
@@ -97,7 +97,7 @@ def test_a_row_ahead_by_no_more_than_clocks_may_differ_stops_nothing(
 
 
 @pytest.mark.parametrize("call", ["scan_objects", "swap_reference"])
-def test_what_is_written_while_a_long_collection_runs_is_not_from_the_future(
+def test_writes_during_a_long_collection_are_not_of_the_future(
     store: Store, old_commits: list[ObjectId], clock: FakeClock, call: str
 ) -> None:
     def work_on() -> None:
@@ -110,7 +110,7 @@ def test_what_is_written_while_a_long_collection_runs_is_not_from_the_future(
     assert collect_realm(open_on(backend, store.settings, clock), "acme").deleted
 
 
-def test_nothing_is_deleted_while_a_commit_lies_too_far_in_the_future(settings: Settings, clock: FakeClock) -> None:
+def test_collection_deletes_nothing_while_a_commit_is_of_the_future(settings: Settings, clock: FakeClock) -> None:
     backend = MemoryBackend()
     make_realm(open_on(backend, settings, clock))
     old = put(make_lake(open_on(backend, settings, clock)), 1)
@@ -126,21 +126,21 @@ def test_nothing_is_deleted_while_a_commit_lies_too_far_in_the_future(settings: 
     assert old in [key.id for key in keys_in(rows)]
 
 
-def test_an_inactive_realm_is_collected(store: Store, old_commits: list[ObjectId]) -> None:
+def test_inactive_realm_is_collected(store: Store, old_commits: list[ObjectId]) -> None:
     realms = RealmRegistry(store)
     realms.move_realm(realms.read_realm("acme"), RealmState.INACTIVE)
 
     assert collect_realm(store, "acme").deleted
 
 
-def test_a_realm_on_its_way_in_or_out_is_not_collected(store: Store) -> None:
+def test_realm_on_its_way_in_or_out_is_not_collected(store: Store) -> None:
     RealmRegistry(store).create_realm("acme")
 
     with pytest.raises(RefusedError, match="CREATED"):
         collect_realm(store, "acme")
 
 
-def test_there_is_no_collection_of_no_realm(store: Store) -> None:
+def test_collection_of_no_realm_is_refused(store: Store) -> None:
     with pytest.raises(NotFoundError):
         collect_realm(store, "acme")
 
@@ -174,35 +174,35 @@ def test_deleted_counts_the_rows_that_are_gone(store: Store, realm_rows: RealmSt
     assert done.deleted == len(before - {key.id for key in keys_in(realm_rows)}) > 0
 
 
-def test_every_scanned_row_is_either_kept_for_a_reason_or_garbage(store: Store, old_commits: list[ObjectId]) -> None:
+def test_scanned_row_is_kept_for_a_reason_or_garbage(store: Store, old_commits: list[ObjectId]) -> None:
     done = collect_realm(store, "acme")
 
     assert done.scanned == sum(done.kept.values()) + done.garbage
     assert sum(sum(reasons.values()) for reasons in done.types.values()) == done.scanned
 
 
-def test_a_dry_run_changes_nothing(store: Store, realm_rows: RealmStore, old_commits: list[ObjectId]) -> None:
+def test_dry_run_changes_nothing(store: Store, realm_rows: RealmStore, old_commits: list[ObjectId]) -> None:
     rows, references = keys_in(realm_rows), list(realm_rows.scan_references())
     collect_realm(store, "acme", dry_run=True)
 
     assert (keys_in(realm_rows), list(realm_rows.scan_references())) == (rows, references)
 
 
-def test_a_dry_run_tells_what_a_collection_does(store: Store, old_commits: list[ObjectId]) -> None:
+def test_dry_run_tells_what_a_collection_does(store: Store, old_commits: list[ObjectId]) -> None:
     planned, done = collect_realm(store, "acme", dry_run=True), collect_realm(store, "acme")
 
     assert (planned.garbage, planned.garbage_bytes, planned.kept) == (done.deleted, done.deleted_bytes, done.kept)
     assert planned.deleted == 0
 
 
-def test_a_dry_run_leases_no_node(store: Store, old_commits: list[ObjectId]) -> None:
+def test_dry_run_leases_no_node(store: Store, old_commits: list[ObjectId]) -> None:
     backend = FaultyBackend(store.backend)
     collect_realm(open_on(backend, store.settings, store.clock), "acme", dry_run=True)
 
     assert {"write_objects", "insert_object", "update_object", "swap_reference"}.isdisjoint(backend.calls)
 
 
-def test_a_row_that_was_rewritten_after_the_scan_stays(
+def test_row_that_was_rewritten_after_the_scan_stays(
     store: Store, realm_rows: RealmStore, old_commits: list[ObjectId], clock: FakeClock
 ) -> None:
     backend = FaultyBackend(store.backend)

@@ -35,16 +35,14 @@ def deleted_branch(lake: Catalog, old_commits: list[ObjectId]) -> str:
     return "heads/dev"
 
 
-def test_a_tombstone_stays_for_the_grace_and_its_name_with_it(
-    store: Store, realm_rows: RealmStore, deleted_branch: str
-) -> None:
+def test_tombstone_stays_for_the_grace_and_its_name_with_it(store: Store, realm_rows: RealmStore, deleted_branch: str) -> None:
     done = collect_realm(store, "acme")
 
     assert done.tombstones_removed == 0
     assert names(realm_rows, deleted_branch) == row_names(realm_rows, deleted_branch) != []
 
 
-def test_after_the_grace_tombstone_and_name_are_gone(
+def test_tombstone_and_name_are_gone_after_the_grace(
     store: Store, realm_rows: RealmStore, deleted_branch: str, clock: FakeClock
 ) -> None:
     clock.advance(HOUR)
@@ -54,7 +52,7 @@ def test_after_the_grace_tombstone_and_name_are_gone(
     assert names(realm_rows, deleted_branch) == row_names(realm_rows, deleted_branch) == []
 
 
-def test_a_name_stays_when_the_collector_dies_between_tombstone_and_list(
+def test_name_stays_when_the_collector_dies_between_tombstone_and_list(
     store: Store, realm_rows: RealmStore, deleted_branch: str, clock: FakeClock
 ) -> None:
     clock.advance(HOUR)
@@ -67,7 +65,7 @@ def test_a_name_stays_when_the_collector_dies_between_tombstone_and_list(
     assert names(realm_rows, deleted_branch) != []
 
 
-def test_a_listed_name_without_a_row_is_buried_and_then_given_up(
+def test_listed_name_without_a_row_is_buried_and_released(
     store: Store, realm_rows: RealmStore, lake: Catalog, deleted_branch: str, clock: FakeClock
 ) -> None:
     [name] = row_names(realm_rows, deleted_branch)
@@ -81,7 +79,7 @@ def test_a_listed_name_without_a_row_is_buried_and_then_given_up(
     assert names(realm_rows, deleted_branch) == row_names(realm_rows, deleted_branch) == []
 
 
-def test_a_branch_made_again_during_a_collection_is_listed_afterwards(
+def test_branch_made_again_during_a_collection_is_listed_afterwards(
     settings: Settings, clock: FakeClock, sample: Sample
 ) -> None:
     backend = MemoryBackend()
@@ -103,7 +101,7 @@ def test_a_branch_made_again_during_a_collection_is_listed_afterwards(
         assert met.faults == []
 
 
-def test_a_deleted_catalog_goes_entirely_in_the_end(
+def test_deleted_catalog_goes_entirely_in_the_end(
     store: Store, realm_rows: RealmStore, deleted_branch: str, clock: FakeClock
 ) -> None:
     Catalogs(realm_rows).delete_catalog("lake")
@@ -124,7 +122,7 @@ def test_a_deleted_catalog_goes_entirely_in_the_end(
     }
 
 
-def test_the_definition_of_a_deleted_catalog_is_listed_until_its_last_reference_is_gone(
+def test_deleted_catalog_is_listed_until_its_last_reference_goes(
     store: Store, realm_rows: RealmStore, old_commits: list[ObjectId], clock: FakeClock
 ) -> None:
     Catalogs(realm_rows).delete_catalog("lake")
@@ -145,7 +143,7 @@ def content_id(lake: Catalog) -> UUID:
     return found.id
 
 
-def test_a_claim_of_living_content_stays(
+def test_claim_of_living_content_stays(
     store: Store, realm_rows: RealmStore, lake: Catalog, old_commits: list[ObjectId], clock: FakeClock
 ) -> None:
     TableClaims(realm_rows).take_claims([TableClaim(lake.definition.id, content_id(lake), "s3://lake/orders", uuid4())])
@@ -156,7 +154,7 @@ def test_a_claim_of_living_content_stays(
     assert TableClaims(realm_rows).find_location("s3://lake/orders") is not None
 
 
-def test_a_claim_of_no_content_is_released_after_the_grace(
+def test_claim_of_no_content_is_released_after_the_grace(
     store: Store, realm_rows: RealmStore, lake: Catalog, old_commits: list[ObjectId], clock: FakeClock
 ) -> None:
     TableClaims(realm_rows).take_claims([TableClaim(lake.definition.id, uuid4(), "s3://lake/lost", uuid4())])
@@ -167,7 +165,7 @@ def test_a_claim_of_no_content_is_released_after_the_grace(
     assert TableClaims(realm_rows).find_location("s3://lake/lost") is None
 
 
-def test_a_claim_taken_again_stays(
+def test_claim_taken_again_stays(
     store: Store, realm_rows: RealmStore, lake: Catalog, old_commits: list[ObjectId], clock: FakeClock
 ) -> None:
     claim = TableClaim(lake.definition.id, uuid4(), "s3://lake/slow", uuid4())
@@ -178,7 +176,7 @@ def test_a_claim_taken_again_stays(
     assert collect_realm(store, "acme").claims_released == 0
 
 
-def test_the_claims_of_a_deleted_catalog_are_released(
+def test_claims_of_a_deleted_catalog_are_released(
     store: Store, realm_rows: RealmStore, lake: Catalog, old_commits: list[ObjectId], clock: FakeClock
 ) -> None:
     TableClaims(realm_rows).take_claims([TableClaim(lake.definition.id, content_id(lake), "s3://lake/orders", uuid4())])

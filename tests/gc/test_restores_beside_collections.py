@@ -76,7 +76,7 @@ def check(met: Meeting) -> None:
 
 
 @pytest.mark.parametrize("act", ACTS if SOAK else ["restores a commit that is kept"])
-def test_what_comes_back_during_a_collection_is_whole(
+def test_restoration_during_a_collection_is_whole(
     act: str, prepared: tuple[MemoryBackend, dict[str, ObjectId]], settings: Settings, clock: FakeClock, sample: Sample
 ) -> None:
     backend, commits = prepared
@@ -85,7 +85,7 @@ def test_what_comes_back_during_a_collection_is_whole(
 
 
 @pytest.mark.parametrize("act", ACTS if SOAK else ["brings a branch back", "brings a catalog back whose hold is over"])
-def test_what_comes_back_after_a_long_sleep_is_whole(
+def test_restoration_after_a_long_sleep_is_whole(
     act: str, prepared: tuple[MemoryBackend, dict[str, ObjectId]], settings: Settings, clock: FakeClock
 ) -> None:
     backend, commits = prepared

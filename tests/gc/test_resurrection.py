@@ -142,7 +142,7 @@ def test_no_head_loses_anything_during_a_collection_when_another_process(
 
 
 @pytest.mark.parametrize("what", long_but_for(ASLEEP, ACTS))
-def test_no_head_loses_anything_when_a_process_slept_for_an_hour_and_wakes_during_a_collection_that(
+def test_head_loses_nothing_when_a_sleeper_wakes_during_a_collection(
     what: str, prepared: dict[str, ObjectId], backend: MemoryBackend, settings: Settings, clock: FakeClock
 ) -> None:
     act = ACTS[what](prepared)
@@ -164,7 +164,7 @@ def assert_sound(met: Meeting, act: Act) -> None:
     assert check_store(met.open()) == [], where
 
 
-def test_during_a_sweep_no_branch_is_put_on_an_old_commit(
+def test_branch_is_put_on_no_old_commit_during_a_sweep(
     prepared: dict[str, ObjectId], backend: MemoryBackend, settings: Settings, clock: FakeClock
 ) -> None:
     store, faulty = open_on(backend, settings, clock), FaultyBackend(backend)
@@ -179,7 +179,7 @@ def assert_sweeping(store: Store, old: ObjectId) -> None:
         branch_at("new", old, store)
 
 
-def test_during_a_sweep_a_branch_is_put_on_a_head(
+def test_branch_is_put_on_a_head_during_a_sweep(
     prepared: dict[str, ObjectId], backend: MemoryBackend, settings: Settings, clock: FakeClock
 ) -> None:
     store, faulty = open_on(backend, settings, clock), FaultyBackend(backend)
@@ -189,7 +189,7 @@ def test_during_a_sweep_a_branch_is_put_on_a_head(
     assert lake(store).branch("new").head == prepared["dev"]
 
 
-def test_a_commit_prepared_before_a_collection_is_prepared_again(
+def test_commit_prepared_before_a_collection_is_prepared_again(
     prepared: dict[str, ObjectId], backend: MemoryBackend, settings: Settings, clock: FakeClock
 ) -> None:
     faulty = FaultyBackend(backend)

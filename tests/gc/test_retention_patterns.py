@@ -51,31 +51,31 @@ def store(request: pytest.FixtureRequest, settings: Settings, clock: FakeClock) 
 
 
 @pytest.mark.parametrize("store", ["memory", "sqlite", "postgresql", "mongodb"], indirect=True)
-def test_a_pattern_decides_for_the_branches_that_it_covers(store: Store) -> None:
+def test_pattern_decides_for_the_branches_that_it_covers(store: Store) -> None:
     keep(store, ("lake/release-*", 5), ("*/scratch", 1))
 
     assert left_of(store, BRANCHES) == [2, 5, 5, 1]
 
 
-def test_the_first_pattern_that_covers_a_branch_decides_alone(store: Store) -> None:
+def test_first_pattern_that_covers_a_branch_decides_alone(store: Store) -> None:
     keep(store, ("lake/release-2", 1), ("lake/release-*", 4), ("lake/*", 3))
 
     assert left_of(store, BRANCHES) == [3, 4, 1, 3]
 
 
-def test_a_pattern_keeps_by_age_too(store: Store, clock: FakeClock) -> None:
+def test_pattern_keeps_by_age_too(store: Store, clock: FakeClock) -> None:
     keep(store, ("*/main", 1, 3.5 * HOUR))
 
     assert left_of(store, ["main"]) == [4]
 
 
-def test_a_pattern_of_another_catalog_covers_nothing(store: Store) -> None:
+def test_pattern_of_another_catalog_covers_nothing(store: Store) -> None:
     keep(store, ("pond/*", 6), ("LAKE/main", 6))
 
     assert left_of(store, BRANCHES) == [2, 2, 2, 2]
 
 
-def test_a_pattern_without_a_catalog_means_the_realms_own_references(store: Store, clock: FakeClock) -> None:
+def test_pattern_without_a_catalog_means_the_realms_own_references(store: Store, clock: FakeClock) -> None:
     rows = rows_of(store)
 
     def change(tx: Transaction) -> None:

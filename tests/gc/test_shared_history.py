@@ -71,7 +71,7 @@ def grow(catalog: Catalog, clock: FakeClock, chance: random.Random, steps: range
 
 
 @pytest.mark.parametrize("seed", [*range(7), 45, 101])
-def test_what_is_kept_and_cut_is_as_if_each_line_were_walked_alone(
+def test_shared_history_is_cut_as_if_walked_line_by_line(
     seed: int, settings: Settings, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(marking, "_LANDMARK", 2)
@@ -97,7 +97,7 @@ def test_what_is_kept_and_cut_is_as_if_each_line_were_walked_alone(
         collect_realm(store, "acme")
 
 
-def test_a_branch_costs_a_few_blocks_beyond_the_history_that_it_shares(settings: Settings, clock: FakeClock) -> None:
+def test_branch_costs_few_blocks_beyond_its_shared_history(settings: Settings, clock: FakeClock) -> None:
     backend = CountingBackend()
     store = open_on(backend, settings, clock)
     make_realm(store, commits=1000)
@@ -115,7 +115,7 @@ def test_a_branch_costs_a_few_blocks_beyond_the_history_that_it_shares(settings:
     assert reads[0] < len(marker.marks) + 11 * 3 * TAIL < reads[1]
 
 
-def test_what_did_not_change_is_not_marked_again(settings: Settings, clock: FakeClock) -> None:
+def test_unchanged_history_is_not_marked_again(settings: Settings, clock: FakeClock) -> None:
     backend = CountingBackend()
     store = open_on(backend, settings, clock)
     make_realm(store, commits=10)

@@ -38,14 +38,14 @@ def is_readable(store: Store, lake: Catalog, commit_id: ObjectId) -> bool:
         return False
 
 
-def test_a_commit_stays_for_the_grace_after_its_successor(store: Store, lake: Catalog, old_commits: list[ObjectId]) -> None:
+def test_commit_stays_for_the_grace_after_its_successor(store: Store, lake: Catalog, old_commits: list[ObjectId]) -> None:
     put(lake, 4)
     collect_realm(store, "acme")
 
     assert is_readable(store, lake, old_commits[2])
 
 
-def test_a_commit_goes_when_its_successor_is_older_than_the_grace(
+def test_commit_goes_when_its_successor_is_older_than_the_grace(
     store: Store, lake: Catalog, old_commits: list[ObjectId]
 ) -> None:
     collect_realm(store, "acme")
@@ -53,7 +53,7 @@ def test_a_commit_goes_when_its_successor_is_older_than_the_grace(
     assert [is_readable(store, lake, commit_id) for commit_id in old_commits] == [False, False, True]
 
 
-def test_a_commit_stays_for_the_time_that_a_commit_may_take_beyond_the_grace(
+def test_commit_stays_for_a_commits_time_beyond_the_grace(
     store: Store, lake: Catalog, old_commits: list[ObjectId], clock: FakeClock, settings: Settings
 ) -> None:
     put(lake, 4)
@@ -63,7 +63,7 @@ def test_a_commit_stays_for_the_time_that_a_commit_may_take_beyond_the_grace(
     assert is_readable(store, lake, old_commits[2])
 
 
-def test_a_second_collection_within_that_time_keeps_it_too(
+def test_second_collection_within_that_time_keeps_it_too(
     store: Store, lake: Catalog, old_commits: list[ObjectId], clock: FakeClock, settings: Settings
 ) -> None:
     put(lake, 4)
@@ -75,14 +75,14 @@ def test_a_second_collection_within_that_time_keeps_it_too(
     assert is_readable(store, lake, old_commits[2])
 
 
-def test_what_a_branch_was_moved_from_stays_for_the_grace(store: Store, lake: Catalog, old_commits: list[ObjectId]) -> None:
+def test_commit_that_a_branch_left_stays_for_the_grace(store: Store, lake: Catalog, old_commits: list[ObjectId]) -> None:
     lake.assign_branch("main", old_commits[0])
     collect_realm(store, "acme")
 
     assert is_readable(store, lake, old_commits[2])
 
 
-def test_what_a_branch_was_moved_from_goes_after_the_grace(
+def test_commit_that_a_branch_left_goes_after_the_grace(
     store: Store, lake: Catalog, old_commits: list[ObjectId], clock: FakeClock
 ) -> None:
     lake.assign_branch("main", old_commits[0])
@@ -92,7 +92,7 @@ def test_what_a_branch_was_moved_from_goes_after_the_grace(
     assert not is_readable(store, lake, old_commits[2])
 
 
-def test_a_deleted_branch_stays_readable_for_the_grace(
+def test_deleted_branch_stays_readable_for_the_grace(
     store: Store, lake: Catalog, old_commits: list[ObjectId], clock: FakeClock
 ) -> None:
     lake.create_branch("dev")
@@ -104,7 +104,7 @@ def test_a_deleted_branch_stays_readable_for_the_grace(
     assert is_readable(store, lake, lost)
 
 
-def test_a_deleted_branch_goes_after_the_grace(
+def test_deleted_branch_goes_after_the_grace(
     store: Store, lake: Catalog, old_commits: list[ObjectId], clock: FakeClock
 ) -> None:
     lake.create_branch("dev")
@@ -116,7 +116,7 @@ def test_a_deleted_branch_goes_after_the_grace(
     assert not is_readable(store, lake, lost)
 
 
-def test_a_branch_that_is_made_again_remembers_what_it_was(
+def test_branch_that_is_made_again_remembers_what_it_was(
     store: Store, lake: Catalog, old_commits: list[ObjectId], clock: FakeClock
 ) -> None:
     lake.create_branch("dev")
@@ -129,7 +129,7 @@ def test_a_branch_that_is_made_again_remembers_what_it_was(
     assert is_readable(store, lake, before)
 
 
-def test_an_old_commit_that_was_head_of_a_new_branch_stays_for_the_grace(store: Store, lake: Catalog, clock: FakeClock) -> None:
+def test_old_commit_that_headed_a_branch_stays_for_the_grace(store: Store, lake: Catalog, clock: FakeClock) -> None:
     kept = put(lake, 1)
     lake.create_branch("younger")
     clock.advance(HOUR)
@@ -184,7 +184,7 @@ def test_other_references_keep_their_own_number_of_commits(store: Store, clock: 
     assert len(list(read_log(rows, "principals"))) == 3
 
 
-def test_a_longer_retention_starts_at_the_last_cut(
+def test_longer_retention_starts_at_the_last_cut(
     store: Store, lake: Catalog, old_commits: list[ObjectId], clock: FakeClock
 ) -> None:
     collect_realm(store, "acme")
@@ -197,7 +197,7 @@ def test_a_longer_retention_starts_at_the_last_cut(
     assert [found.id for found in read_log(rows_of(store), lake.branch("main").head)][1:] == [old_commits[2]]
 
 
-def test_a_longer_grace_asks_for_nothing_that_a_shorter_one_let_go(settings: Settings, clock: FakeClock) -> None:
+def test_longer_grace_asks_for_nothing_let_go_before(settings: Settings, clock: FakeClock) -> None:
     backend = MemoryBackend()
     store = open_on(backend, settings, clock)
     make_realm(store)
@@ -214,7 +214,7 @@ def test_a_longer_grace_asks_for_nothing_that_a_shorter_one_let_go(settings: Set
 
 
 @pytest.mark.parametrize("more", [0, 3], ids=["as it was", "with new commits"])
-def test_a_branch_put_back_keeps_its_history(store: Store, clock: FakeClock, more: int) -> None:
+def test_branch_put_back_keeps_its_history(store: Store, clock: FakeClock, more: int) -> None:
     make_realm(store, commits=100, reference_commits=1)
     lake = make_lake(store)
     commits = [put(lake, version) for version in range(5)]
@@ -231,9 +231,7 @@ def test_a_branch_put_back_keeps_its_history(store: Store, clock: FakeClock, mor
     assert [entry.id for entry in lake.log(oldest_first=True)] == commits[:4] + later
 
 
-def test_history_that_others_cut_is_no_target_even_where_a_branch_leads_over_it(
-    store: Store, lake: Catalog, clock: FakeClock
-) -> None:
+def test_history_that_others_cut_is_no_target(store: Store, lake: Catalog, clock: FakeClock) -> None:
     put(lake, 1)
     lake.create_branch("dev")
     between = put(lake, 2, branch="dev")
@@ -252,7 +250,7 @@ def test_history_that_others_cut_is_no_target_even_where_a_branch_leads_over_it(
 @pytest.mark.parametrize(
     "leave", [Catalog.delete_branch, lambda lake, name: lake.assign_branch(name, lake.branch("main").head)]
 )
-def test_what_a_sleeper_left_stays_from_the_moment_when_it_really_left_it(
+def test_commit_that_a_sleeper_left_stays_from_then(
     store: Store, lake: Catalog, old_commits: list[ObjectId], clock: FakeClock, leave: Callable[[Catalog, str], object]
 ) -> None:
     lake.create_branch("dev")
@@ -266,7 +264,7 @@ def test_what_a_sleeper_left_stays_from_the_moment_when_it_really_left_it(
 
 
 @pytest.mark.parametrize("age", [0, 30])
-def test_the_time_of_creation_does_not_matter(
+def test_time_of_creation_does_not_matter(
     store: Store, lake: Catalog, old_commits: list[ObjectId], clock: FakeClock, age: float
 ) -> None:
     """HEAD for an hour, superseded half a minute ago at most."""

@@ -69,7 +69,7 @@ def littered(settings: Settings, clock: FakeClock) -> Store:
     return opened
 
 
-def test_a_worker_collects_on_any_database_and_keeps_a_record(any_store: Store, clock: FakeClock) -> None:
+def test_worker_collects_on_any_database_and_keeps_a_record(any_store: Store, clock: FakeClock) -> None:
     rows = rows_of(any_store)
     litter(rows, 10)
     clock.advance(HOUR)
@@ -81,7 +81,7 @@ def test_a_worker_collects_on_any_database_and_keeps_a_record(any_store: Store, 
     assert not unreadable_heads(any_store.backend, any_store.settings, clock)
 
 
-def test_splits_that_are_swept_side_by_side_delete_what_one_does(any_store: Store, clock: FakeClock) -> None:
+def test_splits_swept_side_by_side_delete_as_one(any_store: Store, clock: FakeClock) -> None:
     rows = rows_of(any_store)
     kept = litter(rows, 20)[::2]
     sweeper, result = sweeper_of(rows, kept)
@@ -108,7 +108,7 @@ def sweeper_of(
     return RealmSweep(rows, lambda: RowClassifier(rows, marks, now), pacing, result, phases, save), result
 
 
-def test_a_fault_in_one_split_stops_the_others(littered: Store) -> None:
+def test_fault_in_one_split_stops_the_others(littered: Store) -> None:
     rows, first, met = rows_of(littered), threading.Lock(), list[RealmSweep]()
 
     def fence() -> None:
@@ -127,7 +127,7 @@ def test_a_fault_in_one_split_stops_the_others(littered: Store) -> None:
 
 
 @pytest.mark.parametrize("splits", [1, 2, 5])
-def test_a_scan_is_cut_without_gap_or_overlap(splits: int) -> None:
+def test_scan_is_cut_without_gap_or_overlap(splits: int) -> None:
     landmarks, keys = (
         ScanLandmarks(),
         [ObjectKey(RealmKey(1), ObjectId(n), 0, "x", Micros(0), None, 1, 0) for n in range(100_000)],
@@ -143,7 +143,7 @@ def test_a_scan_is_cut_without_gap_or_overlap(splits: int) -> None:
     assert max(sizes) < 1.3 * 100_000 / splits
 
 
-def test_a_small_scan_is_not_cut(littered: Store) -> None:
+def test_small_scan_is_not_cut(littered: Store) -> None:
     landmarks = ScanLandmarks()
     landmarks.pass_by(dust(rows_of(littered)))
 
@@ -166,14 +166,14 @@ def test_scans_keep_their_limit(littered: Store, clock: FakeClock) -> None:
     assert clock.monotonic() - began == pytest.approx(done.scanned / 5)
 
 
-def test_who_waits_for_its_pace_looks_at_the_fence(clock: FakeClock) -> None:
+def test_sweep_that_waits_for_its_pace_looks_at_the_fence(clock: FakeClock) -> None:
     looks: list[float] = []
     RowRate(1, clock).wait_for(10, FenceWatch(lambda: looks.append(clock.monotonic()), clock))
 
     assert looks == [float(second) for second in range(10)]
 
 
-def test_what_is_of_an_unknown_type_stays(littered: Store) -> None:
+def test_object_of_an_unknown_type_stays(littered: Store) -> None:
     rows = rows_of(littered)
     strange = rows.new_id()
     rows.write_objects([(strange, UnknownObject(name="from-tomorrow", body=b"\x80"))])
@@ -184,7 +184,7 @@ def test_what_is_of_an_unknown_type_stays(littered: Store) -> None:
     assert rows.find_object(strange, StoredObject) is not None
 
 
-def test_a_row_that_changed_meanwhile_is_not_counted_as_deleted(littered: Store, clock: FakeClock) -> None:
+def test_row_that_changed_meanwhile_is_not_counted_as_deleted(littered: Store, clock: FakeClock) -> None:
     rows = rows_of(littered)
     first = dust(rows)[0]
     faulty = FaultyBackend(littered.backend)
@@ -195,7 +195,7 @@ def test_a_row_that_changed_meanwhile_is_not_counted_as_deleted(littered: Store,
     assert (done.garbage - done.deleted, [key.id for key in dust(rows)]) == (1, [first.id])
 
 
-def test_an_over_full_filter_deletes_nothing_and_the_next_run_is_sized_right(littered: Store, clock: FakeClock) -> None:
+def test_over_full_filter_deletes_nothing_and_is_sized_right_next(littered: Store, clock: FakeClock) -> None:
     tables = [
         Put(ContentKey.of(f"t{number}"), IcebergTable(metadata_location=f"s3://lake/t{number}")) for number in range(1500)
     ]
@@ -228,7 +228,7 @@ def read_head(rows: RealmStore) -> ObjectId:
     return pointer
 
 
-def test_a_cancelled_sweep_takes_its_flag_away(littered: Store, clock: FakeClock) -> None:
+def test_cancelled_sweep_takes_its_flag_away(littered: Store, clock: FakeClock) -> None:
     claim = claim_of(littered)
     assert stopped(
         littered, clock, claim, lambda: TaskQueue(littered).cancel_task(claim.id) and claim.heartbeat() and None
@@ -238,7 +238,7 @@ def test_a_cancelled_sweep_takes_its_flag_away(littered: Store, clock: FakeClock
     )
 
 
-def test_a_sweep_that_was_handed_back_is_gone_on_with(littered: Store, clock: FakeClock) -> None:
+def test_sweep_that_was_handed_back_is_gone_on_with(littered: Store, clock: FakeClock) -> None:
     claim = claim_of(littered)
     is_on, sweep = stopped(littered, clock, claim, lambda: claim.request_stop("the worker shuts down"))
     claim.hand_back("the worker shuts down")
@@ -259,7 +259,7 @@ def stopped(store: Store, clock: FakeClock, claim: TaskLease, stop: Callable[[],
     return record.value.sweeping, record.value.sweep
 
 
-def test_the_record_of_a_collection_that_fails_tells_how_far_it_came(littered: Store, clock: FakeClock) -> None:
+def test_record_of_a_failed_collection_tells_how_far_it_came(littered: Store, clock: FakeClock) -> None:
     faulty = FaultyBackend(littered.backend)
     faulty.fail("delete_objects", at=3)
     with pytest.raises(UnavailableError):

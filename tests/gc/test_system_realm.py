@@ -68,7 +68,7 @@ def test_forgotten_tasks_go(short_history: Store, clock: FakeClock) -> None:
     assert rows_by_type(short_history)["task"] == 3
 
 
-def test_the_definitions_of_realms_stay_and_their_history_goes(short_history: Store, clock: FakeClock) -> None:
+def test_definitions_of_realms_stay_and_their_history_goes(short_history: Store, clock: FakeClock) -> None:
     realm = make_realm(short_history)
     for number in range(5):
         realm = RealmRegistry(short_history).update_realm(realm, properties={"number": str(number)})
@@ -99,7 +99,7 @@ def test_collecting_the_system_realm_touches_no_other(store: Store, clock: FakeC
     assert [key for key in store.backend.scan_objects(ScanSplit(), None, 1000) if key.realm == realm.key] == before
 
 
-def test_a_collection_of_an_empty_store_does_nothing(store: Store) -> None:
+def test_collection_of_an_empty_store_does_nothing(store: Store) -> None:
     assert collect_realm(store, SYSTEM_REALM).deleted == 0
 
 
@@ -110,14 +110,14 @@ def test_runs_are_listed_newest_first(store: Store) -> None:
     assert [run.counts["number"] for run in list_runs(store)] == [3, 2, 1]
 
 
-def test_only_the_newest_runs_are_kept(short_history: Store) -> None:
+def test_runs_are_kept_only_if_newest(short_history: Store) -> None:
     for number in range(10):
         record_run(short_history, a_run(number))
 
     assert [run.counts["number"] for run in list_runs(short_history)] == [9, 8, 7]
 
 
-def test_the_rows_of_older_runs_are_collected(short_history: Store, clock: FakeClock) -> None:
+def test_rows_of_older_runs_are_collected(short_history: Store, clock: FakeClock) -> None:
     for number in range(10):
         record_run(short_history, a_run(number))
     clock.advance(HOUR)
@@ -135,5 +135,5 @@ def test_runs_are_found_by_kind_realm_and_number(store: Store) -> None:
     assert list_runs(store, kind="import") == []
 
 
-def test_a_fresh_store_has_no_runs(store: Store) -> None:
+def test_fresh_store_has_no_runs(store: Store) -> None:
     assert list_runs(store) == []

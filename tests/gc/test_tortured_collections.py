@@ -94,7 +94,7 @@ class Torture:
         lake(store).delete_branch(chance.choice(BRANCHES))
 
 
-def test_what_was_acknowledged_is_there_after_everything_happened_at_once(tmp_path: Path) -> None:
+def test_acknowledged_commit_is_there_after_everything_at_once(tmp_path: Path) -> None:
     seed = random.randrange(1_000_000)
     print(f"seed {seed}")  # noqa: T201 - shown when the test fails
     torture = Torture(f"sqlite:///{tmp_path}/store.db", seed)

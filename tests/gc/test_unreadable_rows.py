@@ -229,7 +229,7 @@ def test_lists_give_the_others_and_name_what_they_leave_out(whole: Store, damage
     assert str(named[3]).startswith("catalog 'broken' ")
 
 
-def test_who_needs_all_is_told_what_is_missing(whole: Store) -> None:
+def test_reader_of_everything_is_told_what_is_missing(whole: Store) -> None:
     rows, object_id = a_realm(whole)
     flip(rows, object_id)
 
@@ -237,7 +237,7 @@ def test_who_needs_all_is_told_what_is_missing(whole: Store) -> None:
         RealmRegistry(whole).list_realms().complete()
 
 
-def test_what_cannot_be_read_is_counted_by_kind(whole: Store) -> None:
+def test_unreadable_rows_are_counted_by_kind(whole: Store) -> None:
     for victim in (a_waiting_task, a_running_task):
         flip(*victim(whole))
 
@@ -270,7 +270,7 @@ def test_fsck_sets_aside_what_is_damaged(
 
 @pytest.mark.parametrize("damage", LATER, ids=lambda damage: damage.__name__)
 @pytest.mark.parametrize("victim", ASIDE, ids=lambda victim: victim.__name__)
-def test_fsck_leaves_a_later_releases_rows_until_it_is_told_otherwise(
+def test_fsck_leaves_a_later_releases_rows_until_told_otherwise(
     whole: Store, victim: Callable[[Store], tuple[RealmStore, ObjectId]], damage: Damage
 ) -> None:
     rows, object_id = victim(whole)
@@ -284,7 +284,7 @@ def test_fsck_leaves_a_later_releases_rows_until_it_is_told_otherwise(
     assert len(kept) == 1
 
 
-def test_nothing_is_set_aside_where_nobody_keeps_it(whole: Store) -> None:
+def test_rows_are_not_set_aside_where_nobody_keeps_them(whole: Store) -> None:
     flip(*a_waiting_task(whole))
     steps = plan_repairs(check_store(whole))
     [done] = [step for step in repair_realm(whole, SYSTEM_REALM, steps) if step.action is RepairAction.SET_ASIDE]
@@ -293,7 +293,7 @@ def test_nothing_is_set_aside_where_nobody_keeps_it(whole: Store) -> None:
     assert FindingCode.TASK_UNREADABLE in {one.code for one in check_store(whole)}
 
 
-def test_nothing_is_taken_off_a_list_when_the_file_cannot_be_written(whole: Store) -> None:
+def test_list_keeps_its_rows_when_the_file_cannot_be_written(whole: Store) -> None:
     def fail(name: str, content: bytes) -> str:
         raise HeadwaterError("the disk is full")
 
@@ -338,7 +338,7 @@ def test_odd_key_beside_an_unreadable_task_stops_no_look(whole: Store) -> None:
     assert len(TaskQueue(whole).list_tasks(kind="gc").unreadable) == 1
 
 
-def test_the_place_of_a_task_that_was_set_aside_is_free(whole: Store) -> None:
+def test_place_of_a_task_that_was_set_aside_is_free(whole: Store) -> None:
     rows, task_id = a_waiting_task(whole)
     flip(rows, task_id)
     with pytest.raises(CorruptionError, match=id_text(task_id)):
@@ -348,7 +348,7 @@ def test_the_place_of_a_task_that_was_set_aside_is_free(whole: Store) -> None:
     assert TaskQueue(whole).submit_task("gc", realm=BROKEN).created
 
 
-def test_the_id_of_a_realm_that_was_set_aside_is_told_with_its_rows(whole: Store) -> None:
+def test_realm_set_aside_is_told_with_its_rows(whole: Store) -> None:
     key = RealmRegistry(whole).read_realm("other").key
     flip(whole.system, held_in(whole.system, REALMS, "by-id", b"other"))
     mend(whole, {})
@@ -357,7 +357,7 @@ def test_the_id_of_a_realm_that_was_set_aside_is_told_with_its_rows(whole: Store
     assert [one.realm for one in found] == [f"(key {key})"]
 
 
-def test_a_turn_that_cannot_be_read_is_set_aside(whole: Store) -> None:
+def test_turn_that_cannot_be_read_is_set_aside(whole: Store) -> None:
     with hold_scan_lock(whole, "first", FenceWatch(lambda: None, whole.clock)):
         pass
     truncate(whole.system, SCAN_LOCK_ID)

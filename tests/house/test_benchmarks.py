@@ -22,34 +22,34 @@ def report(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     yield report
 
 
-def test_the_page_of_performance_shows_the_latest_results(report: ModuleType) -> None:
+def test_page_of_performance_shows_the_latest_results(report: ModuleType) -> None:
     from benchmarks.pages import page_with_tables
 
     page = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
     assert page == page_with_tables(page), "run `python -m benchmarks.pages`"
 
 
-def test_a_row_says_how_far_it_is_from_its_floor_and_its_target(report: ModuleType) -> None:
+def test_row_says_how_far_it_is_from_floor_and_target(report: ModuleType) -> None:
     row = report.Row("start", "sqlite", 90.0, "s", floor=30.0, target=report.at_most(60)).plain("kubernetes")
 
     assert (row["ratio"], row["target"], row["met"]) == (3.0, "<= 60", False)
 
 
 @pytest.mark.parametrize(("rate", "is_met"), [(69.9, False), (70.0, True)])
-def test_a_target_may_be_a_share_of_the_floors_speed(report: ModuleType, rate: float, is_met: bool) -> None:
+def test_target_may_be_a_share_of_the_floors_speed(report: ModuleType, rate: float, is_met: bool) -> None:
     row = report.Row("read", "sqlite", rate, "rows/s", floor=100.0, target=report.at_least_of_floor(0.7)).plain("store")
 
     assert (row["target"], row["met"]) == (">= 0.7 of floor", is_met)
 
 
-def test_a_share_of_a_floor_that_is_not_there_is_a_mistake(report: ModuleType) -> None:
+def test_share_of_a_missing_floor_is_a_mistake(report: ModuleType) -> None:
     row = report.Row("read", "sqlite", 1.0, "rows/s", target=report.at_least_of_floor(0.7))
 
     with pytest.raises(ValueError, match=r"the target is >= 0.7 of floor, but the row has no floor"):
         row.plain("store")
 
 
-def test_the_table_of_a_page_tells_what_the_figures_depend_on(
+def test_table_of_a_page_tells_what_the_figures_depend_on(
     report: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(report, "RESULTS", tmp_path)
@@ -61,7 +61,7 @@ def test_the_table_of_a_page_tells_what_the_figures_depend_on(
     assert table[-1] == "| read | postgresql | 50 | rows/s | 100 | 0.5 | >= 0.7 of floor | NO |"
 
 
-def test_a_quick_run_leaves_the_results_of_a_full_one_alone(
+def test_quick_run_leaves_the_results_of_a_full_one_alone(
     report: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(report, "RESULTS", tmp_path / "full")
@@ -75,7 +75,7 @@ def test_a_quick_run_leaves_the_results_of_a_full_one_alone(
     assert len(json.loads((tmp_path / "quick" / "suite.json").read_text())["rows"]) == 2
 
 
-def test_a_table_names_what_is_not_met(report: ModuleType) -> None:
+def test_table_names_what_is_not_met(report: ModuleType) -> None:
     rows = [report.Row("start", "sqlite", 90.0, "s", target=report.at_most(60))]
 
     assert report.show(rows).splitlines()[1].split() == ["start", "sqlite", "90", "s", "<=", "60", "NO"]
@@ -89,7 +89,7 @@ def pictures(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return pictures
 
 
-def test_the_pictures_show_the_latest_results(report: ModuleType) -> None:
+def test_pictures_show_the_latest_results(report: ModuleType) -> None:
     from benchmarks.pages import PICTURES, PREFIX
     from benchmarks.pages import pictures as drawn
 
@@ -98,7 +98,7 @@ def test_the_pictures_show_the_latest_results(report: ModuleType) -> None:
 
 
 @pytest.mark.parametrize("scale", ["linear", "log", "share"])
-def test_a_picture_names_every_line_and_stays_within_its_frame(pictures: ModuleType, scale: str) -> None:
+def test_picture_names_every_line_and_stays_within_its_frame(pictures: ModuleType, scale: str) -> None:
     series = [pictures.Series(name, [(0.5, 3.0), (0.9, 40.0), (0.999, 170.0)]) for name in ("ours & plain", "the <floor>")]
     curve = pictures.Curve("waits", "Waits", "share", "ms", series, x_scale=scale, y_scale="log")
     drawn = ElementTree.fromstring(pictures.picture(curve))
@@ -109,14 +109,14 @@ def test_a_picture_names_every_line_and_stays_within_its_frame(pictures: ModuleT
     assert all(0 < x < pictures.WIDTH and 0 < y < pictures.HEIGHT for x, y in dots)
 
 
-def test_labels_that_want_the_same_place_stand_apart_and_in_order(pictures: ModuleType) -> None:
+def test_labels_of_one_place_stand_apart_in_order(pictures: ModuleType) -> None:
     placed = pictures.spread([100, 100, 98, 390], 17, 60, 380)
 
     assert placed[2] < placed[0] < placed[1] < placed[3] <= 380
     assert min(placed[0] - placed[2], placed[1] - placed[0], placed[3] - placed[1]) >= 17
 
 
-def test_a_curve_comes_back_from_the_results_as_it_was(
+def test_curve_comes_back_from_the_results_as_it_was(
     report: ModuleType, pictures: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(report, "RESULTS", tmp_path)

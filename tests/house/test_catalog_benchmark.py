@@ -45,7 +45,7 @@ def test_every_part_of_the_suite_of_catalogs_gives_rows(suite: Any, store: Store
     assert all(row.value > 0 for row in found)
 
 
-def test_a_planted_catalog_is_found_by_key_and_by_id(suite: Any, store: Store) -> None:
+def test_planted_catalog_is_found_by_key_and_by_id(suite: Any, store: Store) -> None:
     keys = [ContentKey.from_index(key) for key in suite.tables.table_keys(50)]
     catalog = suite.catalog.planted(store, keys)
     entries = catalog.entries().entries

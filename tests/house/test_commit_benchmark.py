@@ -49,7 +49,7 @@ def test_tables_have_the_same_sorted_keys_in_each_run(suites: Any) -> None:
     assert len(keys) == 1000
 
 
-def test_a_built_catalog_holds_every_table_once_after_it_was_churned(suites: Any, rows: RealmStore) -> None:
+def test_built_catalog_holds_every_table_once_after_it_was_churned(suites: Any, rows: RealmStore) -> None:
     keys = suites.tables.table_keys(100)
     suites.tables.plant(rows, "main", suites.tables.make(keys))
     suites.tables.churn(rows, "main", keys, 200, at_once=50)
@@ -57,7 +57,7 @@ def test_a_built_catalog_holds_every_table_once_after_it_was_churned(suites: Any
     assert [key for key, _ in read_head(rows, "main").index("content").range()] == keys  # type: ignore[union-attr]
 
 
-def test_the_plain_loop_loses_no_commit(suites: Any, rows: RealmStore) -> None:
+def test_plain_loop_loses_no_commit(suites: Any, rows: RealmStore) -> None:
     rows.create_reference("main")
 
     def increment(index: Any, _: Any) -> None:
@@ -77,7 +77,7 @@ def test_the_plain_loop_loses_no_commit(suites: Any, rows: RealmStore) -> None:
     assert read_head(rows, "main").index("counters").get(b"counter") == IndexValue(None, bytes([20]))  # type: ignore[union-attr]
 
 
-def test_what_a_commit_writes_is_counted_beside_the_store(suites: Any, store: Store, rows: RealmStore) -> None:
+def test_writes_of_a_commit_are_counted_beside_the_store(suites: Any, store: Store, rows: RealmStore) -> None:
     keys = suites.tables.table_keys(10)
     suites.tables.plant(rows, "main", suites.tables.make(keys))
     counting, backend = suites.counting.counting_store(store)
@@ -89,7 +89,7 @@ def test_what_a_commit_writes_is_counted_beside_the_store(suites: Any, store: St
     assert len(rows.read_reference("main", fresh=True).recent) == 1
 
 
-def test_a_storm_counts_what_fails_by_its_name(suites: Any) -> None:
+def test_storm_counts_what_fails_by_its_name(suites: Any) -> None:
     def act(chance: random.Random) -> None:
         if chance.random() < 0.5:
             raise KeyError("no")
@@ -100,13 +100,13 @@ def test_a_storm_counts_what_fails_by_its_name(suites: Any) -> None:
     assert storm.done + storm.failures["KeyError"] == pytest.approx(len(storm.waits), abs=2)
 
 
-def test_a_storm_tells_how_its_unluckiest_writer_fared(suites: Any) -> None:
+def test_storm_tells_how_its_unluckiest_writer_fared(suites: Any) -> None:
     writers = [lambda: lambda _: time.sleep(0.05), lambda: lambda _: time.sleep(0.001)]
 
     assert suites.storms.storm(writers, 0.02).unluckiest == [0]
 
 
-def test_a_writer_in_the_background_that_fails_ends_the_run(suites: Any) -> None:
+def test_writer_in_the_background_that_fails_ends_the_run(suites: Any) -> None:
     def act(_: random.Random) -> None:
         raise KeyError("no")
 
@@ -114,7 +114,7 @@ def test_a_writer_in_the_background_that_fails_ends_the_run(suites: Any) -> None
         pass
 
 
-def test_every_part_of_the_suite_of_commits_gives_rows_and_curves(suites: Any, store: Store) -> None:
+def test_parts_of_the_commits_suite_give_rows_and_curves(suites: Any, store: Store) -> None:
     scale = suites.commits.Scale(
         small=20,
         large=40,
@@ -137,7 +137,7 @@ def test_every_part_of_the_suite_of_commits_gives_rows_and_curves(suites: Any, s
     assert [curve.name for curve in bench.curves] == ["waits-memory-threads"]
 
 
-def test_every_part_of_the_suite_of_indexes_gives_rows_and_curves(suites: Any) -> None:
+def test_parts_of_the_indexes_suite_give_rows_and_curves(suites: Any) -> None:
     index, curves = suites.index, []
     scale = index.Scale(
         sizes=(20, 40),

@@ -76,23 +76,23 @@ def put_by_hand(file: Path, value: bytes) -> None:
         connection.execute("INSERT INTO objs VALUES (77, ?, 0, 'commit', 0, NULL, 1, ?)", (ID, value))
 
 
-def test_an_id_is_41_bits_of_time_10_of_node_and_12_of_sequence() -> None:
+def test_id_is_41_bits_time_10_node_12_sequence() -> None:
     assert int(ID) == 1000 << 22 | 1 << 12 | 5
     assert id_time(ID) == 1_740_787_200_000_000 + 1000 * 1000
     assert id_text(ID) == "00000000fa001005"
 
 
-def test_the_fixed_ids_are_where_the_page_says() -> None:
+def test_fixed_ids_are_where_the_page_says() -> None:
     assert (fixed_id(0, 9), fixed_id(2)) == (9 << 12 | 1, 2 << 22 | 1)
 
 
-def test_a_plain_envelope_is_read(rows: RealmStore, file: Path) -> None:
+def test_plain_envelope_is_read(rows: RealmStore, file: Path) -> None:
     put_by_hand(file, envelope(msgspec.msgpack.encode(COMMIT), flags=0))
 
     assert rows.read_object(ID, Commit) == msgspec.convert(COMMIT, Commit)
 
 
-def test_a_compressed_envelope_is_read(rows: RealmStore, file: Path) -> None:
+def test_compressed_envelope_is_read(rows: RealmStore, file: Path) -> None:
     long = COMMIT | {"message": "by hand " * 100}
     put_by_hand(file, envelope(zlib.compress(msgspec.msgpack.encode(long)), flags=1))
 
@@ -105,7 +105,7 @@ def test_fields_of_a_newer_release_are_ignored(rows: RealmStore, file: Path) -> 
     assert rows.read_object(ID, Commit) == msgspec.convert(COMMIT, Commit)
 
 
-def test_an_object_is_written_as_the_page_says(rows: RealmStore, file: Path) -> None:
+def test_object_is_written_as_the_page_says(rows: RealmStore, file: Path) -> None:
     rows.write_objects([(ID, msgspec.convert(COMMIT, Commit))])
 
     with closing(sqlite3.connect(file)) as connection:
@@ -113,7 +113,7 @@ def test_an_object_is_written_as_the_page_says(rows: RealmStore, file: Path) -> 
     assert found == [(77, ID, 0, "commit", None, 1, envelope(msgspec.msgpack.encode(COMMIT), flags=0))]
 
 
-def test_the_changes_of_an_index_are_written_as_the_page_says() -> None:
+def test_changes_of_an_index_are_written_as_the_page_says() -> None:
     stored = stored_index(
         {b"sales": IndexValue(ID, b"xy"), b"sales.orders": IndexValue(None, b"")},
         IndexLimits(embedded_bytes=999, stripe_bytes=999),
@@ -126,7 +126,7 @@ def test_the_changes_of_an_index_are_written_as_the_page_says() -> None:
     assert stored.container == IndexContainer(2, header + ids + data + keys)
 
 
-def test_a_stripe_and_its_parent_are_written_as_the_page_says() -> None:
+def test_stripe_and_its_parent_are_written_as_the_page_says() -> None:
     keys = [b"key%02d" % at for at in range(17)]
     stored = stored_index({key: IndexValue(ID, b"xy") for key in keys}, IndexLimits(embedded_bytes=64, stripe_bytes=999))
     ((stripe_id, stripe),) = stored.objects
@@ -147,7 +147,7 @@ def test_a_stripe_and_its_parent_are_written_as_the_page_says() -> None:
     assert packed_keys(parent[10 + len(ids + data) :]) == (b"\0\0", b"")
 
 
-def test_a_removal_hides_what_lies_deeper() -> None:
+def test_removal_hides_what_lies_deeper() -> None:
     limits = IndexLimits(embedded_bytes=999, stripe_bytes=999)
     spilled = stored_index({b"a": IndexValue(ID), b"b": IndexValue(ID)}, IndexLimits(embedded_bytes=1, stripe_bytes=999))
     stripe_id, stripe = spilled.objects[0]
@@ -159,7 +159,7 @@ def test_a_removal_hides_what_lies_deeper() -> None:
     assert embedded == b"\2\0" + number(1) + number(3) + number(8) + number(0) + b"\xff" * 8 + number(0) * 2 + b"\0\1a"
 
 
-def test_a_reference_is_written_as_the_page_says(rows: RealmStore, file: Path) -> None:
+def test_reference_is_written_as_the_page_says(rows: RealmStore, file: Path) -> None:
     ensure_reference(rows, "catalogs")
     first = commit_change(rows, "catalogs", lambda tx: tx.index("by-name").put(b"a", IndexValue(None))).commit_id
     second = commit_change(rows, "catalogs", lambda tx: tx.index("by-name").put(b"b", IndexValue(None))).commit_id
@@ -171,7 +171,7 @@ def test_a_reference_is_written_as_the_page_says(rows: RealmStore, file: Path) -
     assert found == [("catalogs", second, first.to_bytes(8, "big"), b"", None)]
 
 
-def test_a_commit_tells_what_changed_and_what_holds(rows: RealmStore) -> None:
+def test_commit_tells_what_changed_and_what_holds(rows: RealmStore) -> None:
     ensure_reference(rows, "catalogs")
     commit_change(rows, "catalogs", lambda tx: tx.index("by-name").put(b"a", IndexValue(None, b"1")), message="one")
     commit_change(rows, "catalogs", lambda tx: tx.index("by-name").put(b"b", IndexValue(None, b"2")), message="two")
@@ -185,7 +185,7 @@ def test_a_commit_tells_what_changed_and_what_holds(rows: RealmStore) -> None:
     assert list(Index(container).range()) == [(b"a", (None, b"1")), (b"b", (None, b"2"))]
 
 
-def test_an_inner_member_of_a_group_is_read_as_the_page_says(rows: RealmStore, file: Path) -> None:
+def test_inner_member_is_read_as_the_page_says(rows: RealmStore, file: Path) -> None:
     ensure_reference(rows, "main")
     commit_change(rows, "main", lambda tx: tx.index("things").put(b"a", IndexValue(None, b"1")))
     base = commit_change(rows, "main", lambda tx: tx.index("things").put(b"b", IndexValue(None, b"2"))).commit_id
@@ -200,9 +200,9 @@ def test_an_inner_member_of_a_group_is_read_as_the_page_says(rows: RealmStore, f
     assert list(read_commit(rows, ID).index("things").range()) == [(b"b", (None, b"2")), (b"c", (None, b"3"))]
 
 
-def test_a_content_key_is_its_elements_joined_by_a_zero_byte() -> None:
+def test_content_key_is_its_elements_joined_by_a_zero_byte() -> None:
     assert ContentKey.of("sales", "größe").to_index() == "sales\0größe".encode()
 
 
-def test_the_system_realm_has_key_1() -> None:
+def test_system_realm_has_key_1() -> None:
     assert SYSTEM_KEY == 1

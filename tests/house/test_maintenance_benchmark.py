@@ -23,7 +23,7 @@ def suite(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return benchmarks
 
 
-def test_a_littered_realm_has_as_much_garbage_as_it_says(suite: Any, tmp_path: Path) -> None:
+def test_littered_realm_has_as_much_garbage_as_it_says(suite: Any, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/littered.db"
     with open_store(url, clock=suite.litter.ShiftedClock(-2 * 24 * 3600)) as behind:
         litter = suite.litter.littered(behind, 200, 0.25)
@@ -34,7 +34,7 @@ def test_a_littered_realm_has_as_much_garbage_as_it_says(suite: Any, tmp_path: P
     assert found.types["iceberg-table"] == {"head": litter.live, "garbage": 50}
 
 
-def test_a_shifted_clock_stays_as_far_from_the_machines(suite: Any) -> None:
+def test_shifted_clock_stays_as_far_from_the_machines(suite: Any) -> None:
     ahead = suite.litter.ShiftedClock(3600).now() - SystemClock().now()
 
     assert ahead == pytest.approx(3_600_000_000, abs=60_000_000)

@@ -30,7 +30,7 @@ def test_every_part_of_the_suite_of_metadata_gives_rows(suite: Any) -> None:
     assert all(row.value > 0 for row in found)
 
 
-def test_what_is_measured_is_a_sound_table(suite: Any) -> None:
+def test_measured_metadata_is_a_sound_table(suite: Any) -> None:
     facts = check_table(json.loads(suite.metadata.document(3, 8)))
 
     assert (facts.version, facts.snapshot_id) == (2, suite.metadata.snapshot(7)["snapshot-id"])

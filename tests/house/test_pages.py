@@ -46,25 +46,25 @@ def generator() -> dict[str, Any]:
     return runpy.run_path(str(FOLDER / "docs" / "generate.py"))
 
 
-def test_the_page_of_settings_says_what_the_code_says(generator: dict[str, Any]) -> None:
+def test_page_of_settings_says_what_the_code_says(generator: dict[str, Any]) -> None:
     page = (FOLDER / "docs" / "settings.md").read_text(encoding="utf-8")
 
     assert page == generator["settings_page"](), "run `make docs`"
 
 
-def test_the_page_of_the_command_line_says_what_the_code_says(generator: dict[str, Any]) -> None:
+def test_page_of_the_command_line_says_what_the_code_says(generator: dict[str, Any]) -> None:
     page = (FOLDER / "docs" / "cli.md").read_text(encoding="utf-8")
 
     assert page == generator["cli_page"](), "run `make docs`"
 
 
-def test_the_page_of_the_stores_says_what_the_code_says(generator: dict[str, Any]) -> None:
+def test_page_of_the_stores_says_what_the_code_says(generator: dict[str, Any]) -> None:
     page = (FOLDER / "docs" / "stores.md").read_text(encoding="utf-8")
 
     assert page == generator["stores_page"](page), "run `make docs`"
 
 
-def test_the_page_of_the_stores_has_every_option_of_every_kind_of_store() -> None:
+def test_page_of_the_stores_has_every_option_of_every_kind() -> None:
     page = (FOLDER / "docs" / "stores.md").read_text(encoding="utf-8")
     kinds = {point.name: point.load() for point in entry_points(group="headwater.backends")}
     tables = {name: page.partition(f"<!-- generated: options_{name} -->")[2].partition("<!-- end -->")[0] for name in kinds}
@@ -78,7 +78,7 @@ def test_the_page_of_the_stores_has_every_option_of_every_kind_of_store() -> Non
     ] == []
 
 
-def test_the_variable_of_each_setting_on_the_page_sets_it(generator: dict[str, Any]) -> None:
+def test_variable_of_each_setting_on_the_page_sets_it(generator: dict[str, Any]) -> None:
     texts = {"float": "7h", "int": "7", "bool": "true", "str": "json"}
     own = {"filter_fpp": "0.00002", "filter_refuse_fpp": "0.00002", "spark_conf": "spark.name=json"}
     fields = [field for field in dataclasses.fields(Settings) if str(field.type) in texts]

@@ -32,20 +32,20 @@ def parse(line: str) -> None:
 
 
 @pytest.mark.parametrize("line", COMMANDS)
-def test_a_command_in_the_readme_is_understood(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_command_in_the_readme_is_understood(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "manifests").mkdir()
     monkeypatch.chdir(tmp_path)
 
     parse(line)
 
 
-def test_the_manifests_in_the_readme_are_valid(tmp_path: Path) -> None:
+def test_manifests_in_the_readme_are_valid(tmp_path: Path) -> None:
     (tmp_path / "readme.yaml").write_text(re.findall(r"```yaml\n(.*?)```", README, re.DOTALL)[0], encoding="utf-8")
 
     assert [manifest.subject for manifest in load_manifests(tmp_path)] == ["Realm acme", "Catalog lake"]
 
 
-def test_the_make_words_in_the_readme_are_there() -> None:
+def test_make_words_in_the_readme_are_there() -> None:
     targets = re.findall(r"^([\w-]+):", (Path(__file__).parents[2] / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
 
     assert MAKE_WORDS and set(MAKE_WORDS) <= set(targets)

@@ -53,7 +53,7 @@ def floor(request: pytest.FixtureRequest, floors: ModuleType, tmp_path: Path) ->
         yield made
 
 
-def test_a_floor_writes_reads_and_deletes_rows(floors: ModuleType, floor: Any) -> None:
+def test_floor_writes_reads_and_deletes_rows(floors: ModuleType, floor: Any) -> None:
     rows = [floors.object_values(7, number) for number in range(1000)]
     floor.write(rows)
 
@@ -64,7 +64,7 @@ def test_a_floor_writes_reads_and_deletes_rows(floors: ModuleType, floor: Any) -
     assert floor.scan() == 0
 
 
-def test_a_floor_changes_only_what_was_seen(floors: ModuleType, floor: Any) -> None:
+def test_floor_changes_only_what_was_seen(floors: ModuleType, floor: Any) -> None:
     floor.insert(floors.object_values(7, 1, token="old"))
     floor.update(floors.object_values(7, 1, token="new"), "old")
     floor.create_reference(7, "main", (1, 1))
@@ -76,7 +76,7 @@ def test_a_floor_changes_only_what_was_seen(floors: ModuleType, floor: Any) -> N
         floor.swap(7, "main", (1, 1), (3, 3))
 
 
-def test_the_floor_on_sqlite_has_the_tables_of_a_store(floors: ModuleType, tmp_path: Path) -> None:
+def test_floor_on_sqlite_has_the_tables_of_a_store(floors: ModuleType, tmp_path: Path) -> None:
     floors.SqliteFloor(tmp_path / "floor.db").close()
     open_store(f"sqlite:///{tmp_path / 'store.db'}").close()
 
@@ -94,7 +94,7 @@ def sqlite_shape(path: Path) -> list[Any]:
         ]
 
 
-def test_the_floor_on_postgresql_has_the_tables_of_a_store(
+def test_floor_on_postgresql_has_the_tables_of_a_store(
     floors: ModuleType, postgresql_server: Any, request: pytest.FixtureRequest
 ) -> None:
     for schema in ("headwater_test_floor", "headwater_test_store"):
@@ -130,7 +130,7 @@ def test_benchmarks_refuse_a_folder_in_memory(monkeypatch: pytest.MonkeyPatch, t
         disk.require_disk(tmp_path / "work")
 
 
-def test_a_run_says_that_mongodb_is_left_out(
+def test_run_says_that_mongodb_is_left_out(
     places: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("HEADWATER_BENCH_MONGODB", raising=False)
@@ -142,7 +142,7 @@ def test_a_run_says_that_mongodb_is_left_out(
 
 
 @pytest.mark.long
-def test_a_quick_run_of_the_suite_measures_every_case(tmp_path: Path) -> None:
+def test_quick_run_of_the_suite_measures_every_case(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "benchmarks.store", "--quick", "--backends=memory,sqlite", f"--into={tmp_path}"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     rows = json.loads((tmp_path / "store.json").read_text())["rows"]

@@ -61,13 +61,13 @@ def test_every_codec_that_engines_write_is_read(codec: str) -> None:
     assert read_records(written(LONG, [{"a": 1}, {"a": 2}], codec)) == [{"a": 1}, {"a": 2}]
 
 
-def test_a_date_that_python_does_not_know_is_a_number() -> None:
+def test_date_that_python_does_not_know_is_a_number() -> None:
     assert read_records(avro_of(record_of({"type": "int", "logicalType": "date"}), block=b"\xfe\xff\xff\xff\x0f")) == [
         {"a": 2**31 - 1}
     ]
 
 
-def test_a_type_may_be_named_again_after_its_definition() -> None:
+def test_type_may_be_named_again_after_its_definition() -> None:
     fixed = {"type": "fixed", "name": "uuid_fixed", "size": 1}
     schema = {
         "type": "record",
@@ -102,12 +102,12 @@ def test_a_type_may_be_named_again_after_its_definition() -> None:
     ],
     ids=lambda schema: str(schema)[:60],
 )
-def test_a_schema_that_would_break_its_reader_is_refused(schema: object) -> None:
+def test_schema_that_would_break_its_reader_is_refused(schema: object) -> None:
     with pytest.raises(ValueError, match="broken Avro"):
         read_records(avro_of(schema, count=1 << 40))
 
 
 @pytest.mark.parametrize("codec", [b"bzip2", b"xz", b"zstandard", b"snappy", b"deflate", b"lz4", b"nope", b"\xff"])
-def test_what_cannot_be_unpacked_is_broken_whatever_the_codec(codec: bytes) -> None:
+def test_block_that_cannot_be_unpacked_is_broken_whatever_the_codec(codec: bytes) -> None:
     with pytest.raises(ValueError, match=r"^broken Avro$"):
         read_records(avro_of(LONG, codec=codec, block=b"garbagegarbage"))

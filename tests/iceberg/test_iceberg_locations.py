@@ -27,12 +27,12 @@ from headwater.iceberg import canonical_location, is_same_place, is_through_link
         ("/", "file:///"),
     ],
 )
-def test_a_location_has_one_spelling(location: str, spelled: str) -> None:
+def test_location_has_one_spelling(location: str, spelled: str) -> None:
     assert canonical_location(location) == spelled
 
 
 @pytest.mark.parametrize("location", ["", "data/lake", "s3:bucket", "s3://bucket/../other", "/data/./lake"])
-def test_what_could_mean_two_places_is_refused(location: str) -> None:
+def test_location_that_could_mean_two_places_is_refused(location: str) -> None:
     with pytest.raises(RefusedError):
         canonical_location(location)
 
@@ -44,17 +44,17 @@ def test_what_could_mean_two_places_is_refused(location: str) -> None:
         *["s3://b/x\ty", "s3://b/x\n", "s3://b/x\r/y", "s3://b/x ", "file:///lake/\x00", "/lake/\x7f", "s3://b/../x", ""],
     ],
 )
-def test_what_drivers_read_differently_is_no_plain_location(location: str) -> None:
+def test_location_that_drivers_read_differently_is_not_plain(location: str) -> None:
     with pytest.raises(RefusedError):
         plain_location(location)
 
 
 @pytest.mark.parametrize("location", ["s3://b/x", "s3://b", "/lake/a b", "file:/lake//x/", "s3://b/dt=2026%3A01/x", "gs://b/ü"])
-def test_a_plain_location_is_spelled_as_every_other(location: str) -> None:
+def test_plain_location_is_spelled_as_every_other(location: str) -> None:
     assert plain_location(location) == canonical_location(location)
 
 
-def test_a_link_below_a_folder_is_told_from_one_above(tmp_path: Path) -> None:
+def test_link_below_a_folder_is_told_from_one_above(tmp_path: Path) -> None:
     (tmp_path / "lake" / "orders").mkdir(parents=True)
     (tmp_path / "alias").symlink_to(tmp_path / "lake")
     (tmp_path / "lake" / "away").symlink_to(tmp_path)
@@ -73,7 +73,7 @@ def test_hosts_are_compared_without_their_case() -> None:
     assert not is_same_place("hdfs://node/X", "hdfs://node/x")
 
 
-def test_the_same_objects_by_another_client_are_the_same_place() -> None:
+def test_same_objects_by_another_client_are_the_same_place() -> None:
     assert is_same_place("s3a://bucket/t/", "s3://bucket/t")
     assert not is_same_place("s3://bucket/t", "gs://bucket/t")
 
@@ -84,6 +84,6 @@ def test_within_goes_by_whole_segments() -> None:
     assert not is_within("s3://b/lakes/t", "s3://b/lake")
 
 
-def test_a_text_that_is_no_location_lies_nowhere() -> None:
+def test_text_that_is_no_location_lies_nowhere() -> None:
     assert not is_within("s3://b/lake/../other", "s3://b/lake")
     assert not is_same_place("orders", "orders")

@@ -50,5 +50,5 @@ def test_other_files_are_no_metadata(name: str) -> None:
     assert parse_metadata_name(name) is None
 
 
-def test_the_stem_has_neither_codec_nor_suffix() -> None:
+def test_stem_has_neither_codec_nor_suffix() -> None:
     assert parse_metadata_name("v7.gz.metadata.json") == MetadataName("v7", NameScheme.HADOOP, 7)

@@ -33,7 +33,7 @@ def read(file: Path, *columns: str) -> list[FileInfo]:
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])
 @pytest.mark.parametrize("time", [NOON.isoformat(), "2026-01-02T12:00:00Z", str(NOON_MICROS)])
-def test_a_csv_with_a_header_is_read(tmp_path: Path, pack: Callable[[bytes], bytes], time: str) -> None:
+def test_csv_with_a_header_is_read(tmp_path: Path, pack: Callable[[bytes], bytes], time: str) -> None:
     file = tmp_path / "list.csv"
     file.write_bytes(pack(f"Size,Path,mtime,etag\n100,s3a://lake/sales/orders/metadata/v1.metadata.json,{time},x\n".encode()))
 
@@ -42,13 +42,13 @@ def test_a_csv_with_a_header_is_read(tmp_path: Path, pack: Callable[[bytes], byt
     assert (found.path.partition("://")[2], found.size, found.mtime) == (ORDERS.path[5:], 100, NOON_MICROS)
 
 
-def test_a_list_may_be_silent_about_times(tmp_path: Path) -> None:
+def test_list_may_be_silent_about_times(tmp_path: Path) -> None:
     (tmp_path / "list.csv").write_text("path,size\n/lake/a,1\n\n")
 
     assert read(tmp_path / "list.csv") == [FileInfo("file:///lake/a", 1, 0)]
 
 
-def test_a_parquet_list_is_read(tmp_path: Path) -> None:
+def test_parquet_list_is_read(tmp_path: Path) -> None:
     table = pa.table({"path": [ORDERS.path], "size": [100], "mtime": [NOON], "owner": ["x"]})
     pyarrow.parquet.write_table(table, tmp_path / "list")
 
@@ -77,7 +77,7 @@ def test_lists_of_s3_inventory_are_read_by_their_manifest(tmp_path: Path) -> Non
     ]
 
 
-def test_a_parquet_list_of_s3_inventory_is_read(tmp_path: Path) -> None:
+def test_parquet_list_of_s3_inventory_is_read(tmp_path: Path) -> None:
     row = {"bucket": ["lake"], "key": ["a%20b"], "size": [7], "last_modified_date": [NOON], "is_latest": [True]}
     pyarrow.parquet.write_table(pa.table(row), tmp_path / "list.parquet")
 
@@ -98,20 +98,20 @@ def test_a_parquet_list_of_s3_inventory_is_read(tmp_path: Path) -> None:
         (b"path,size\n\xff,1\n", "no text"),
     ],
 )
-def test_a_list_that_is_none_is_refused_with_its_place(tmp_path: Path, content: bytes, fault: str) -> None:
+def test_list_that_is_none_is_refused_with_its_place(tmp_path: Path, content: bytes, fault: str) -> None:
     (tmp_path / "list.csv").write_bytes(content)
 
     with pytest.raises(RefusedError, match=fault):
         read(tmp_path / "list.csv")
 
 
-def test_a_list_that_is_not_there_is_missing(tmp_path: Path) -> None:
+def test_list_that_is_not_there_is_missing(tmp_path: Path) -> None:
     with pytest.raises(NotFoundError, match="nowhere"):
         read(tmp_path / "nowhere.csv")
 
 
 @pytest.mark.parametrize("manifest", [b"{}", b"[]", json.dumps({"files": [], "fileFormat": "ORC"}).encode()])
-def test_a_manifest_that_cannot_be_followed_is_refused(tmp_path: Path, manifest: bytes) -> None:
+def test_manifest_that_cannot_be_followed_is_refused(tmp_path: Path, manifest: bytes) -> None:
     (tmp_path / "manifest.json").write_bytes(manifest)
 
     with pytest.raises(RefusedError):
@@ -119,7 +119,7 @@ def test_a_manifest_that_cannot_be_followed_is_refused(tmp_path: Path, manifest:
 
 
 @pytest.mark.parametrize("location", ["", "sales/orders"])
-def test_a_survey_by_inventory_says_what_one_by_listing_says(tmp_path: Path, make_table: MakeTable, location: str) -> None:
+def test_survey_by_inventory_says_what_one_by_listing_says(tmp_path: Path, make_table: MakeTable, location: str) -> None:
     make_table("sales/orders", {"v1.metadata.json": {}, "v2.metadata.json": {}, "version-hint.text": b"2"})
     make_table("web/eu/views", {"v1.metadata.json": b"broken"})
     (tmp_path / "web" / "gone" / "data").mkdir(parents=True)
@@ -138,7 +138,7 @@ def test_a_survey_by_inventory_says_what_one_by_listing_says(tmp_path: Path, mak
     assert len(by_listing) == (1 if location else 3)
 
 
-def test_a_file_that_is_listed_twice_is_one_file(tmp_path: Path, make_table: MakeTable) -> None:
+def test_file_that_is_listed_twice_is_one_file(tmp_path: Path, make_table: MakeTable) -> None:
     metadata = make_table("sales/orders", {"v1.metadata.json": {}}) / "metadata" / "v1.metadata.json"
     line = f"{metadata.as_uri()},{metadata.stat().st_size},"
     (tmp_path / "list.csv").write_text("\n".join(["path,size,mtime", line + "1750000000000000", line + "1", line]))

@@ -119,7 +119,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("case", CHOSEN.values(), ids=CHOSEN.keys())
-def test_the_latest_is_chosen_by_a_named_rule(case: Case) -> None:
+def test_latest_is_chosen_by_a_named_rule(case: Case) -> None:
     choice = case.choose()
 
     assert (choice.file.name, choice.rule) == (case.latest, case.rule)
@@ -127,14 +127,14 @@ def test_the_latest_is_chosen_by_a_named_rule(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", REFUSED.values(), ids=REFUSED.keys())
-def test_what_cannot_be_told_is_refused(case: Case) -> None:
+def test_latest_that_cannot_be_told_is_refused(case: Case) -> None:
     with pytest.raises(RejectedTable) as refusal:
         case.choose()
 
     assert refusal.value.code == case.latest
 
 
-def test_a_gap_between_numbers_without_a_hint_is_no_matter() -> None:
+def test_gap_between_numbers_without_a_hint_is_no_matter() -> None:
     assert Case([v(1), v(5)], v(5)).choose().file.name == v(5)
 
 
@@ -148,13 +148,13 @@ def test_evidence_names_a_lower_number_that_was_written_last() -> None:
     assert any("v1.metadata.json was written later" in line for line in evidence)
 
 
-def test_a_lineage_is_the_file_names_of_the_log() -> None:
+def test_lineage_is_the_file_names_of_the_log() -> None:
     document = {"table-uuid": A, "metadata-log": [{"metadata-file": "s3://x/metadata/v1.metadata.json"}, "rubbish", {}]}
 
     assert lineage_of(document) == MetadataLineage(A, frozenset({"v1.metadata.json"}))
 
 
-def test_a_lineage_of_a_view_has_its_uuid() -> None:
+def test_lineage_of_a_view_has_its_uuid() -> None:
     assert lineage_of({"view-uuid": A.upper(), "last-updated-ms": "soon"}) == MetadataLineage(A, frozenset())
 
 
@@ -209,12 +209,12 @@ BESIDE = {
 
 
 @pytest.mark.parametrize("beside", BESIDE.values(), ids=BESIDE.keys())
-def test_strangers_are_those_that_neither_times_nor_the_log_give_to_the_table(beside: Beside) -> None:
+def test_stranger_is_given_by_neither_times_nor_the_log(beside: Beside) -> None:
     assert beside.strangers() == beside.expected
 
 
 @pytest.mark.parametrize(("own", "other", "is_alone"), [(A, A, True), (A, None, True), (None, A, True), (A, B, False)])
-def test_a_stranger_of_another_table_is_refused(own: str | None, other: str | None, is_alone: bool) -> None:
+def test_stranger_of_another_table_is_refused(own: str | None, other: str | None, is_alone: bool) -> None:
     latest, stranger = FileInfo(f"{DIRECTORY}/{m(2)}", 1), FileInfo(f"{DIRECTORY}/{m(0)}", 1)
     choice = MetadataChoice(latest, ChoiceRule.HIGHEST_NUMBER, ())
 

@@ -22,13 +22,13 @@ def verdict_on(document: Document) -> tuple[str, str]:
 
 
 @each_fixture
-def test_a_document_is_judged_by_the_specification(fixture: Fixture) -> None:
+def test_document_is_judged_by_the_specification(fixture: Fixture) -> None:
     verdict, message = verdict_on(fixture.document)
 
     assert (verdict, fixture.says in message) == (fixture.verdict, True), message
 
 
-def test_what_pyiceberg_makes_of_each_is_as_noted() -> None:
+def test_document_is_to_pyiceberg_what_is_noted() -> None:
     wrong = [fixture.name for fixture in FIXTURES if is_read_by_pyiceberg(fixture.document) is not fixture.pyiceberg]
 
     assert not wrong
@@ -44,13 +44,13 @@ def test_no_name_stands_twice() -> None:
     assert len({fixture.name for fixture in FIXTURES}) == len(FIXTURES)
 
 
-def test_a_sound_table_tells_what_holds_in_it() -> None:
+def test_sound_table_tells_what_holds_in_it() -> None:
     facts = check_table(table(3))
 
     assert facts == (3, table(3)["table-uuid"], 0, 0, 1, 22)
 
 
-def test_a_sound_view_tells_what_holds_in_it() -> None:
+def test_sound_view_tells_what_holds_in_it() -> None:
     facts = check_view(view())
 
     assert facts == (1, view()["view-uuid"], 2, 0, (1, 2))
@@ -61,7 +61,7 @@ def test_table_field_is_left_alone_in_a_view(value: object) -> None:
     assert check_view(changed(view(), {"last-updated-ms": value})) == check_view(view())
 
 
-def test_the_draft_is_read_as_far_as_it_tells() -> None:
+def test_draft_is_read_as_far_as_it_tells() -> None:
     facts = check_table(changed(table(2), {"format-version": 4, "current-schema-id": "?"}))
 
     assert (facts.version, facts.schema_id, facts.snapshot_id) == (4, 0, 22)
@@ -77,7 +77,7 @@ def test_plain_tables_may_be_maintained(version: int) -> None:
     ({"encryption-keys": [{"key-id": "k", "encrypted-key-metadata": "x"}]}, "encrypted"),
     ({"snapshots": [{"snapshot-id": 5, "key-id": "k"}]}, "snapshot 5 is encrypted"),
 ])  # fmt: skip
-def test_what_cannot_be_followed_is_refused_for_maintenance(changes: Document, says: str) -> None:
+def test_document_that_cannot_be_followed_is_refused_for_maintenance(changes: Document, says: str) -> None:
     reason = is_maintainable(changed(table(3), dict(changes)))
 
     assert reason is not None
@@ -96,7 +96,7 @@ def is_read_by_pyiceberg(document: Document) -> bool:
 
 
 @pytest.mark.parametrize("numbers", [(0, 4), (4, 7)])
-def test_the_first_format_tells_its_current_schema_by_the_schema_alone(numbers: tuple[int, int]) -> None:
+def test_first_format_tells_its_current_schema_by_the_schema_alone(numbers: tuple[int, int]) -> None:
     old, now = schema(column(1, "id", "long"), number=numbers[0]), schema(*COLUMNS, number=numbers[1])
 
     facts = check_table(changed(table(1), {"schemas": [old, now], "schema": now}))
@@ -104,21 +104,21 @@ def test_the_first_format_tells_its_current_schema_by_the_schema_alone(numbers: 
     assert facts.schema_id == numbers[1]
 
 
-def test_a_schema_without_a_number_is_found_by_what_it_holds() -> None:
+def test_schema_without_a_number_is_found_by_what_it_holds() -> None:
     old, now = schema(column(1, "id", "long"), number=0), schema(*COLUMNS, number=4)
     single = {name: value for name, value in now.items() if name != "schema-id"}
 
     assert check_table(changed(table(1), {"schemas": [old, now], "schema": single})).schema_id == 4
 
 
-def test_the_first_format_tells_its_current_spec_by_the_spec_alone() -> None:
+def test_first_format_tells_its_current_spec_by_the_spec_alone() -> None:
     fields = table(1)["partition-spec"]
     specs = [{"spec-id": 3, "fields": []}, {"spec-id": 5, "fields": fields}]
 
     assert check_table(changed(table(1), {"partition-specs": specs})).spec_id == 5
 
 
-def test_a_schema_that_is_none_of_the_schemas_is_told() -> None:
+def test_schema_that_is_none_of_the_schemas_is_told() -> None:
     old = schema(column(1, "id", "long"), number=3)
 
     with pytest.raises(FaultError, match="current-schema-id is missing"):

@@ -26,11 +26,11 @@ def test_gzip_is_told_by_the_content() -> None:
     assert decode_metadata(b'{"a": 1}', path="v1.gz.metadata.json") == {"a": 1}
 
 
-def test_a_byte_order_mark_does_no_harm() -> None:
+def test_byte_order_mark_does_no_harm() -> None:
     assert decode_metadata(b'\xef\xbb\xbf{"a": 1}', path="v1.metadata.json") == {"a": 1}
 
 
-def test_a_document_may_be_nested_two_hundred_times() -> None:
+def test_document_may_be_nested_two_hundred_times() -> None:
     assert decode_metadata(b'{"a":' + b"[" * 199 + b"]" * 199 + b"}", path="v1.metadata.json")
 
 
@@ -49,11 +49,11 @@ def test_a_document_may_be_nested_two_hundred_times() -> None:
         (b"BZh91 bzip2", QuarantineCode.UNKNOWN_CODEC),
     ],
 )
-def test_a_broken_file_has_its_reason(data: bytes, code: QuarantineCode) -> None:
+def test_broken_file_has_its_reason(data: bytes, code: QuarantineCode) -> None:
     assert code_of(data) is code
 
 
-def test_a_small_file_that_unpacks_to_a_huge_one_is_not_unpacked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_small_file_that_unpacks_to_a_huge_one_stays_packed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(documents, "MAX_BYTES", 1000)
 
     assert code_of(gzip.compress(b" " * 100_000)) is QuarantineCode.TOO_LARGE
@@ -63,7 +63,7 @@ def test_gzip_of_very_many_members_is_not_followed() -> None:
     assert code_of(gzip.compress(b"", mtime=0) * 10_001) is QuarantineCode.CORRUPT
 
 
-def test_as_many_members_as_other_tools_make_are_read() -> None:
+def test_gzip_members_as_many_as_other_tools_make_are_read() -> None:
     packed = b"".join(gzip.compress(part, mtime=0) for part in (b'{"a": [', *[b"1," * 3000] * 2000, b"1]}"))
 
     assert len(decode_metadata(packed, path="v1.metadata.json")["a"]) == 6_000_001

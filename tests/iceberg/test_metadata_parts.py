@@ -29,7 +29,7 @@ def there_and_back(text: bytes) -> Any:
 
 @given(documents, st.sampled_from([None, 2]))
 @settings(max_examples=30)
-def test_what_was_taken_apart_has_equal_values_together(document: dict[str, Any], indent: int | None) -> None:
+def test_parts_have_equal_values_together(document: dict[str, Any], indent: int | None) -> None:
     assert there_and_back(json.dumps(document, indent=indent).encode()) == document
 
 
@@ -67,17 +67,17 @@ def test_white_space_makes_no_difference() -> None:
     )
 
 
-def test_the_last_of_equal_names_counts() -> None:
+def test_last_of_equal_names_counts() -> None:
     assert there_and_back(b'{"a": 1, "a": [2]}') == {"a": [2]}
 
 
-def test_a_byte_order_mark_is_passed_over() -> None:
+def test_byte_order_mark_is_passed_over() -> None:
     assert there_and_back(b'\xef\xbb\xbf{"a": 1}') == {"a": 1}
 
 
 @pytest.mark.parametrize(
     "text", [b"", b"[1]", b'{"a": 1', b'{"a": 1} x', b'{"a": "\xff"}', b'{"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}"]
 )
-def test_what_is_no_object_is_refused(text: bytes) -> None:
+def test_document_that_is_no_object_is_refused(text: bytes) -> None:
     with pytest.raises(RefusedError, match="cannot be taken apart"):
         split_metadata(text)

@@ -30,7 +30,7 @@ def code_of(document: Document, **options: Any) -> QuarantineCode:
     return unfit.value.code
 
 
-def test_a_sound_table_gives_what_a_catalog_needs(document: Document) -> None:
+def test_sound_table_gives_what_a_catalog_needs(document: Document) -> None:
     found = validated(document)
 
     assert (found.key, found.uuid, found.format_version) == (("sales", "orders"), document["table-uuid"], 2)
@@ -38,7 +38,7 @@ def test_a_sound_table_gives_what_a_catalog_needs(document: Document) -> None:
     assert found.metadata_location == f"{DIRECTORY}/metadata/v2.metadata.json"
 
 
-def test_a_sound_view_gives_what_a_catalog_needs() -> None:
+def test_sound_view_gives_what_a_catalog_needs() -> None:
     found = validated(view())
 
     assert (found.kind, found.uuid, found.version_id, found.schema_id, found.versions) == (
@@ -51,7 +51,7 @@ def test_a_sound_view_gives_what_a_catalog_needs() -> None:
     assert (found.snapshot_id, found.log) == (None, ())
 
 
-def test_the_draft_is_taken_as_it_is(document: Document) -> None:
+def test_draft_is_taken_as_it_is(document: Document) -> None:
     found = validated(
         document | {"format-version": 4, "snapshots": [{"root": "metadata/root.avro", "manifest-list": "metadata/a.avro"}]}
     )
@@ -59,20 +59,20 @@ def test_the_draft_is_taken_as_it_is(document: Document) -> None:
     assert (found.format_version, found.uuid, found.snapshot_id) == (4, document["table-uuid"], 22)
 
 
-def test_the_draft_may_be_without_a_location(document: Document) -> None:
+def test_draft_may_be_without_a_location(document: Document) -> None:
     del document["location"]
 
     assert validated(document | {"format-version": 4}).format_version == 4
 
 
 @pytest.mark.parametrize("path", ["../other/root.avro", "/etc/root.avro", "file:root.avro", "s3://other/root.avro"])
-def test_a_path_of_the_draft_stays_within_the_table(document: Document, path: str) -> None:
+def test_path_of_the_draft_stays_within_the_table(document: Document, path: str) -> None:
     changed = document | {"format-version": 4, "snapshots": [{"manifest-list": path}]}
 
     assert code_of(changed) is QuarantineCode.OUTSIDE_ALLOWED
 
 
-def test_the_log_is_kept_in_one_spelling(document: Document) -> None:
+def test_log_is_kept_in_one_spelling(document: Document) -> None:
     document["metadata-log"] = [{"metadata-file": "S3://lake/sales/orders/metadata/v1.metadata.json", "timestamp-ms": 1}]
 
     assert validated(document).log == ("s3://lake/sales/orders/metadata/v1.metadata.json",)
@@ -83,14 +83,14 @@ def test_the_log_is_kept_in_one_spelling(document: Document) -> None:
     ({"schemas": ["x"]}, QuarantineCode.INVALID),
     ({"current-schema-id": 7}, QuarantineCode.INCONSISTENT),
 ])  # fmt: skip
-def test_a_fault_becomes_a_code_with_advice(document: Document, changes: Document, code: QuarantineCode) -> None:
+def test_fault_becomes_a_code_with_advice(document: Document, changes: Document, code: QuarantineCode) -> None:
     assert code_of(document | changes) is code
 
 
 @pytest.mark.parametrize(
     "location", ["s3://elsewhere/sales/orders", "s3://lake/sales", "orders", "s3://lake/sales/../sales/orders"]
 )
-def test_a_table_recorded_elsewhere_is_not_registered(document: Document, location: str) -> None:
+def test_table_recorded_elsewhere_is_not_registered(document: Document, location: str) -> None:
     assert code_of(document | {"location": location}) is QuarantineCode.LOCATION_MISMATCH
 
 
@@ -111,7 +111,7 @@ def test_files_outside_of_what_the_catalog_allows_are_refused(document: Document
     assert validated(document | changes, allowed=("s3://lake", "s3://other"))
 
 
-def test_a_location_outside_of_what_the_catalog_allows_is_refused(document: Document) -> None:
+def test_location_outside_of_what_the_catalog_allows_is_refused(document: Document) -> None:
     assert code_of(document, allowed=("s3://lake/web",)) is QuarantineCode.OUTSIDE_ALLOWED
 
 
@@ -134,7 +134,7 @@ def test_no_shape_of_a_document_breaks_the_validation(document: Document, data: 
         validated(changed)
 
 
-def test_the_paths_that_a_table_writes_to_are_told(document: Document) -> None:
+def test_paths_that_a_table_writes_to_are_told(document: Document) -> None:
     names = ("write.data.path", "write.metadata.path", "write.object-storage.path", "write.folder-storage.path")
     properties = {name: f"s3://lake/{name}" for name in names} | {"write.other.path": "s3://lake/other"}
 
@@ -149,7 +149,7 @@ def test_the_paths_that_a_table_writes_to_are_told(document: Document) -> None:
         ("s3://lake/apart/x", ()),
     ],
 )
-def test_the_folders_of_files_elsewhere_are_told(document: Document, place: str, folders: tuple[str, ...]) -> None:
+def test_folders_of_files_elsewhere_are_told(document: Document, place: str, folders: tuple[str, ...]) -> None:
     files = {
         "snapshots": [SNAPSHOT | {"manifest-list": f"{place}/x.avro"}],
         "refs": {},
@@ -160,7 +160,7 @@ def test_the_folders_of_files_elsewhere_are_told(document: Document, place: str,
     assert validated(document | files).elsewhere == folders
 
 
-def test_a_file_in_the_place_of_a_bucket_is_told_as_it_is(document: Document) -> None:
+def test_file_in_the_place_of_a_bucket_is_told_so(document: Document) -> None:
     snapshots = [SNAPSHOT | {"manifest-list": "s3://lake"}]
 
     assert validated(document | {"snapshots": snapshots, "refs": {}}).elsewhere == ("s3://lake",)

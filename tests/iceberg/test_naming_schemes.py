@@ -26,7 +26,7 @@ def test_every_naming_scheme_is_read_right(outcomes: dict[str, SurveyOutcome], c
         assert (outcome.metadata_location.rpartition("/")[2], str(outcome.rule)) == (case.expected, case.rule)
 
 
-def test_nothing_else_is_found(outcomes: dict[str, SurveyOutcome]) -> None:
+def test_schemes_find_nothing_else(outcomes: dict[str, SurveyOutcome]) -> None:
     assert sorted(outcomes) == sorted(case.name for case in CASES)
 
 

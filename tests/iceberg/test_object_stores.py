@@ -51,7 +51,7 @@ def sound(document: dict[str, Any], location: str) -> bytes:
     return text.encode()
 
 
-def test_tables_in_a_bucket_are_found_by_either_name_of_it(put: Put, document: dict[str, Any]) -> None:
+def test_tables_in_a_bucket_are_found_by_either_name(put: Put, document: dict[str, Any]) -> None:
     put("one/sales/orders/metadata/v1.metadata.json", sound(document, "s3a://lake/one/sales/orders"))
     put("one/sales/broken/metadata/v1.metadata.json", b"{")
     put("one/web/views/metadata/v1.gz.metadata.json", gzip.compress(sound(document, "s3://lake/one/web/views")))
@@ -68,7 +68,7 @@ def test_tables_in_a_bucket_are_found_by_either_name_of_it(put: Put, document: d
     assert found["web.views"].code is QuarantineCode.DUPLICATE_UUID
 
 
-def test_names_that_a_url_would_encode_are_read_in_a_bucket(put: Put, document: dict[str, Any]) -> None:
+def test_names_that_urls_encode_are_read_in_a_bucket(put: Put, document: dict[str, Any]) -> None:
     for name in ("with space", "50%20", "a#b?c", "<é>"):
         put(f"odd/{name}/metadata/v1.metadata.json", sound(document, f"s3://lake/odd/{name}"))
 
@@ -78,7 +78,7 @@ def test_names_that_a_url_would_encode_are_read_in_a_bucket(put: Put, document: 
     assert {outcome.code for outcome in outcomes if isinstance(outcome, QuarantinedTable)} == {QuarantineCode.DUPLICATE_UUID}
 
 
-def test_a_bucket_that_is_not_there_is_told_with_what_to_do(put: Put) -> None:
+def test_missing_bucket_is_told_with_what_to_do(put: Put) -> None:
     with pytest.raises(NotFoundError, match="there is no folder s3://none/t: correct the import's locations"):
         list(survey_in_process(SurveyScope(locations=["s3://none/t"], allowed=["s3://none"]).checked()))
 
@@ -95,7 +95,7 @@ def test_files_in_a_bucket_are_verified(put: Put, document: dict[str, Any]) -> N
     assert "2 of its files are missing" in outcome.message
 
 
-def test_an_inventory_in_a_bucket_is_read(put: Put, document: dict[str, Any]) -> None:
+def test_inventory_in_a_bucket_is_read(put: Put, document: dict[str, Any]) -> None:
     put("three/t/metadata/v1.metadata.json", sound(document, "s3://lake/three/t"))
     put(
         "lists/list.csv",
@@ -111,7 +111,7 @@ def test_an_inventory_in_a_bucket_is_read(put: Put, document: dict[str, Any]) ->
     assert gone.code is QuarantineCode.VANISHED
 
 
-def test_a_bucket_is_divided_by_its_folders(put: Put) -> None:
+def test_bucket_is_divided_by_its_folders(put: Put) -> None:
     put("four/a/x", b"")
     put("four/b/c/x", b"")
     put("four/x", b"")
@@ -119,19 +119,19 @@ def test_a_bucket_is_divided_by_its_folders(put: Put) -> None:
     assert divide_location("s3://lake/four") == ["s3://lake/four/a", "s3://lake/four/b"]
 
 
-def test_what_is_not_in_a_bucket_is_missing(put: Put) -> None:
+def test_file_that_is_not_in_a_bucket_is_missing(put: Put) -> None:
     with pytest.raises(NotFoundError, match="nowhere"):
         divide_location("s3://lake/nowhere")
     assert not STORAGE.has_file("s3://lake/nowhere/x")
     assert list(STORAGE.list_files("s3://lake/nowhere")) == []
 
 
-def test_a_bucket_that_is_not_there_is_told(put: Put) -> None:
+def test_bucket_that_is_not_there_is_told(put: Put) -> None:
     with pytest.raises((NotFoundError, UnavailableError), match="no-such-bucket"):
         divide_location("s3://no-such-bucket/x")
 
 
-def test_a_scheme_that_nothing_reaches_is_refused() -> None:
+def test_scheme_that_nothing_reaches_is_refused() -> None:
     with pytest.raises(RefusedError, match="nosuch"):
         divide_location("nosuch://bucket/x")
 
@@ -154,7 +154,7 @@ def test_looking_for_a_driver_does_not_load_pyarrow(tmp_path: Path) -> None:
         ("/sales//x.avro", QuarantineCode.BAD_LOCATION),
     ],
 )
-def test_a_name_that_leads_to_no_object_is_told_from_a_store_that_is_away(put: Put, path: str, code: QuarantineCode) -> None:
+def test_name_of_no_object_is_told_from_an_outage(put: Put, path: str, code: QuarantineCode) -> None:
     put("sales/x.avro", b"")
 
     with pytest.raises(RejectedTable) as unfit:

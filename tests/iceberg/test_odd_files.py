@@ -65,9 +65,7 @@ def test_metadata_that_is_no_file_costs_its_table_alone(
 
 
 @pytest.mark.parametrize("target", ["v9.metadata.json", "v1.metadata.json/below", "x" * 300, "nothing"])
-def test_a_link_to_nowhere_is_never_passed_over_for_the_version_before_it(
-    make_table: Callable[..., Path], tmp_path: Path, target: str
-) -> None:
+def test_link_to_nowhere_is_never_passed_over(make_table: Callable[..., Path], tmp_path: Path, target: str) -> None:
     (make_table("odd", {"v1.metadata.json": {}}) / "metadata" / "v9.metadata.json").symlink_to(target)
 
     odd = survey(tmp_path)["odd"]
@@ -77,7 +75,7 @@ def test_a_link_to_nowhere_is_never_passed_over_for_the_version_before_it(
 
 
 @pytest.mark.parametrize("name", ["x" * 300, "a\0b", "file/below", "loop", "loop/below"])
-def test_a_path_that_leads_nowhere_is_not_there(tmp_path: Path, name: str) -> None:
+def test_path_that_leads_nowhere_is_not_there(tmp_path: Path, name: str) -> None:
     (tmp_path / "file").touch()
     (tmp_path / "loop").symlink_to("loop")
     location = f"{tmp_path.as_uri()}/{name}"
@@ -87,18 +85,18 @@ def test_a_path_that_leads_nowhere_is_not_there(tmp_path: Path, name: str) -> No
     assert (unfit.value.code, STORAGE.has_file(location)) == (QuarantineCode.VANISHED, False)
 
 
-def test_a_folder_is_no_file_of_a_table(tmp_path: Path) -> None:
+def test_folder_is_no_file_of_a_table(tmp_path: Path) -> None:
     assert not STORAGE.has_file(tmp_path.as_uri())
 
 
-def test_a_storage_that_fails_is_told_from_a_path_that_leads_nowhere(tmp_path: Path) -> None:
+def test_storage_that_fails_is_told_from_a_dead_path(tmp_path: Path) -> None:
     (tmp_path / "disk").symlink_to("/proc/self/mem")  # whose first bytes nobody can read
 
     with pytest.raises(UnavailableError, match="Input/output error"):
         STORAGE.read_file(FileInfo(f"{tmp_path.as_uri()}/disk", 0))
 
 
-def test_a_missing_hadoop_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_missing_hadoop_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
 
     with pytest.raises(RefusedError, match=r"no file system for hdfs://namenode/lake: .*, so install it") as refused:
@@ -106,7 +104,7 @@ def test_a_missing_hadoop_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch, t
     assert "\n" not in str(refused.value)
 
 
-def test_a_name_that_chains_drivers_is_refused(tmp_path: Path) -> None:
+def test_name_that_chains_drivers_is_refused(tmp_path: Path) -> None:
     """fsspec opens what stands behind the colons."""
     with pytest.raises(RefusedError, match="contains '::'"):
         open_file_system(f"memory://lake/x::file://{tmp_path}/secret")

@@ -34,15 +34,15 @@ QUARANTINED = QuarantinedTable(directory="s3://lake/web", key=("web",), code=Qua
 
 @pytest.mark.parametrize("outcome", [FOUND, QUARANTINED])
 @pytest.mark.parametrize("squeezed", [True, False])
-def test_an_outcome_comes_out_as_it_was_packed(outcome: SurveyOutcome, squeezed: bool) -> None:
+def test_outcome_comes_out_as_it_was_packed(outcome: SurveyOutcome, squeezed: bool) -> None:
     assert unpack_outcome(pack_outcome(outcome, squeezed=squeezed)) == outcome
 
 
-def test_a_squeezed_outcome_is_small() -> None:
+def test_squeezed_outcome_is_small() -> None:
     assert len(pack_outcome(FOUND)) < len(pack_outcome(FOUND, squeezed=False)) / 5
 
 
-def test_a_spill_holds_what_was_packed_either_way() -> None:
+def test_spill_holds_what_was_packed_either_way() -> None:
     spill = OutcomeSpill()
     spill.append_outcome(FOUND)
     spill.append_packed(pack_outcome(FOUND))

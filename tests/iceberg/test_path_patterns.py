@@ -28,7 +28,7 @@ def key(pattern: str, path: str) -> tuple[str, ...] | None:
         ("a+b/{table}", "a+b/t", ("t",)),
     ],
 )
-def test_a_pattern_takes_keys_out_of_paths(pattern: str, path: str, expected: tuple[str, ...] | None) -> None:
+def test_pattern_takes_keys_out_of_paths(pattern: str, path: str, expected: tuple[str, ...] | None) -> None:
     assert key(pattern, path) == expected
 
 
@@ -51,7 +51,7 @@ def test_a_pattern_takes_keys_out_of_paths(pattern: str, path: str, expected: tu
         ("{a/}/{b/}/**/{table}", "at most 2"),
     ],
 )
-def test_a_pattern_without_sense_is_refused_with_its_fault(pattern: str, fault: str) -> None:
+def test_pattern_without_sense_is_refused_with_its_fault(pattern: str, fault: str) -> None:
     with pytest.raises(RefusedError) as refused:
         parse_pattern(pattern)
 

@@ -38,7 +38,7 @@ def code_of(outcome: SurveyOutcome) -> QuarantineCode:
     return outcome.code
 
 
-def test_a_table_is_found_with_its_evidence(tmp_path: Path, make_table: MakeTable) -> None:
+def test_table_is_found_with_its_evidence(tmp_path: Path, make_table: MakeTable) -> None:
     directory = make_table("sales/orders", {"v1.metadata.json": {}, "v2.metadata.json": {}, "version-hint.text": b"2"})
 
     found = survey(tmp_path)["sales.orders"]
@@ -48,7 +48,7 @@ def test_a_table_is_found_with_its_evidence(tmp_path: Path, make_table: MakeTabl
     assert found.rule is ChoiceRule.VERSION_HINT
 
 
-def test_a_broken_newest_file_is_never_passed_over_for_the_one_before(tmp_path: Path, make_table: MakeTable) -> None:
+def test_broken_newest_file_is_never_passed_over(tmp_path: Path, make_table: MakeTable) -> None:
     make_table("sales/orders", {"v1.metadata.json": {}, "v2.metadata.json": b'{"format-version": 2, "ta'})
 
     outcome = survey(tmp_path)["sales.orders"]
@@ -58,9 +58,7 @@ def test_a_broken_newest_file_is_never_passed_over_for_the_one_before(tmp_path: 
 
 
 @pytest.mark.parametrize("mtime", [1_700_000_000, 0])
-def test_a_table_that_was_dropped_is_never_taken_for_the_one_created_after_it(
-    tmp_path: Path, make_table: MakeTable, mtime: int
-) -> None:
+def test_dropped_table_is_never_taken_for_the_one_after_it(tmp_path: Path, make_table: MakeTable, mtime: int) -> None:
     dropped = {f"0000{number}-{uuid4()}.metadata.json": {} for number in range(3)}
     table = make_table("t", {**dropped, f"00000-{uuid4()}.metadata.json": {"table-uuid": str(uuid4())}})
     for file in (table / "metadata").iterdir():
@@ -72,7 +70,7 @@ def test_a_table_that_was_dropped_is_never_taken_for_the_one_created_after_it(
     assert outcome.code is QuarantineCode.TWO_TABLES
 
 
-def test_what_lost_a_race_stops_no_table(tmp_path: Path, make_table: MakeTable) -> None:
+def test_file_that_lost_a_race_stops_no_table(tmp_path: Path, make_table: MakeTable) -> None:
     names = [f"0000{number}-{uuid4()}.metadata.json" for number in (0, 1, 1, 2)]
     log = [{"timestamp-ms": 1, "metadata-file": f"s3://lake/metadata/{name}"} for name in names[:2]]
     table = make_table("t", {names[0]: {}, names[1]: {}, names[2]: b"{", names[3]: {"metadata-log": log}})
@@ -92,7 +90,7 @@ def test_one_broken_table_does_not_stop_the_others(tmp_path: Path, make_table: M
     assert isinstance(survey(tmp_path)["b.sound"], AcceptedTable)
 
 
-def test_a_packed_file_is_read_whatever_its_name(tmp_path: Path, make_table: MakeTable) -> None:
+def test_packed_file_is_read_whatever_its_name(tmp_path: Path, make_table: MakeTable) -> None:
     directory = make_table("t", {"v1.metadata.json": {}})
     plain = directory / "metadata" / "v1.metadata.json"
     plain.write_bytes(gzip.compress(plain.read_bytes()))
@@ -100,14 +98,14 @@ def test_a_packed_file_is_read_whatever_its_name(tmp_path: Path, make_table: Mak
     assert isinstance(survey(tmp_path)["t"], AcceptedTable)
 
 
-def test_what_a_dropped_table_left_is_reported(tmp_path: Path) -> None:
+def test_leftovers_of_a_dropped_table_are_reported(tmp_path: Path) -> None:
     (tmp_path / "sales" / "gone" / "data").mkdir(parents=True)
     (tmp_path / "sales" / "gone" / "data" / "a.parquet").touch()
 
     assert code_of(survey(tmp_path)["sales.gone"]) is QuarantineCode.NO_METADATA
 
 
-def test_a_delta_table_with_iceberg_metadata_is_left_alone(tmp_path: Path, make_table: MakeTable) -> None:
+def test_delta_table_with_iceberg_metadata_is_left_alone(tmp_path: Path, make_table: MakeTable) -> None:
     log = make_table("t", {"v1.metadata.json": {}}) / "_delta_log"
     log.mkdir()
     (log / "00000000000000000000.json").touch()
@@ -122,7 +120,7 @@ def test_two_tables_with_one_uuid_are_both_left_alone(tmp_path: Path, make_table
     assert {code_of(outcome) for outcome in survey(tmp_path).values()} == {QuarantineCode.DUPLICATE_UUID}
 
 
-def test_a_table_within_a_table_leaves_both_alone(tmp_path: Path, make_table: MakeTable) -> None:
+def test_table_within_a_table_leaves_both_alone(tmp_path: Path, make_table: MakeTable) -> None:
     make_table("outer", {"v1.metadata.json": {}})
     make_table("outer/inner", {"v1.metadata.json": {"table-uuid": OTHER}})
 
@@ -146,7 +144,7 @@ def test_paths_are_mapped_to_keys_before_they_are_selected(tmp_path: Path, make_
     assert list(found) == ["lake.raw.sales.orders"]
 
 
-def test_a_path_that_does_not_fit_is_quarantined(tmp_path: Path, make_table: MakeTable) -> None:
+def test_path_that_does_not_fit_is_quarantined(tmp_path: Path, make_table: MakeTable) -> None:
     make_table("sales.db/orders", {"v1.metadata.json": {}})
     make_table("stray", {"v1.metadata.json": {}})
 
@@ -156,7 +154,7 @@ def test_a_path_that_does_not_fit_is_quarantined(tmp_path: Path, make_table: Mak
     assert isinstance(found["sales.orders"], AcceptedTable)
 
 
-def test_a_table_is_found_with_its_document(tmp_path: Path, make_table: MakeTable) -> None:
+def test_table_is_found_with_its_document(tmp_path: Path, make_table: MakeTable) -> None:
     table = make_table("t", {"v1.metadata.json": {"custom": 2**70}})
     text = (table / "metadata" / "v1.metadata.json").read_bytes()
     (table / "metadata" / "v1.metadata.json").write_bytes(gzip.compress(text))
@@ -167,7 +165,7 @@ def test_a_table_is_found_with_its_document(tmp_path: Path, make_table: MakeTabl
     assert found.document == text
 
 
-def test_a_survey_can_be_read_more_than_once(tmp_path: Path, make_table: MakeTable) -> None:
+def test_survey_can_be_read_more_than_once(tmp_path: Path, make_table: MakeTable) -> None:
     make_table("a", {"v1.metadata.json": {}})
     make_table("b", {"v1.metadata.json": {}})
 
@@ -190,30 +188,30 @@ def test_outcomes_are_sorted_by_directory_over_all_folders(tmp_path: Path, make_
     assert directories == sorted(directories)
 
 
-def test_only_selected_tables_are_looked_at(tmp_path: Path, make_table: MakeTable) -> None:
+def test_tables_are_looked_at_only_if_selected(tmp_path: Path, make_table: MakeTable) -> None:
     make_table("sales/orders", {"v1.metadata.json": {}})
     make_table("web/views", {"v1.metadata.json": b"broken"})
 
     assert list(survey(tmp_path, exclude=("web.*",))) == ["sales.orders"]
 
 
-def test_a_location_that_is_not_there_is_missing(tmp_path: Path) -> None:
+def test_location_that_is_not_there_is_missing(tmp_path: Path) -> None:
     with pytest.raises(NotFoundError, match="nowhere"):
         survey(tmp_path / "nowhere")
 
 
 @pytest.mark.parametrize("locations", [[], ["lake"], ["/"], ["s3://lake/a", "s3a://lake/a/b"], ["/a/b", "file:///a"]])
-def test_a_scope_without_sense_is_refused(locations: list[str]) -> None:
+def test_scope_without_sense_is_refused(locations: list[str]) -> None:
     with pytest.raises(RefusedError):
         SurveyScope(locations=locations, allowed=[]).checked()
 
 
-def test_an_empty_pattern_is_refused(tmp_path: Path) -> None:
+def test_empty_pattern_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RefusedError, match="chooses no table"):
         SurveyScope(locations=[str(tmp_path)], allowed=[], include=[""]).checked()
 
 
-def test_a_storage_without_a_driver_is_refused_by_name() -> None:
+def test_storage_without_a_driver_is_refused_by_name() -> None:
     with pytest.raises(RefusedError, match="nosuch"):
         survey_in_process(SurveyScope(locations=["nosuch://bucket/lake"], allowed=[]).checked())
 
@@ -229,7 +227,7 @@ def test_progress_counts_tables(tmp_path: Path, make_table: MakeTable) -> None:
     assert seen[-1] == (1, 1, "tables")
 
 
-def test_a_file_that_goes_away_while_it_is_read_is_quarantined(tmp_path: Path, make_table: MakeTable) -> None:
+def test_file_that_goes_away_while_it_is_read_is_quarantined(tmp_path: Path, make_table: MakeTable) -> None:
     newest = make_table("a/t", {"v1.metadata.json": {}}) / "metadata" / "v1.metadata.json"
 
     def vanish(done: int, total: int, unit: str) -> None:
@@ -258,7 +256,7 @@ def guarded(tmp_path: Path) -> str:
 
 
 @pytest.mark.parametrize("folder", ["sales/deep/secret", "sales/secret", "secret"])
-def test_a_folder_that_may_not_be_listed_stops_no_other(guarded: str, make_table: MakeTable, folder: str) -> None:
+def test_folder_that_may_not_be_listed_stops_no_other(guarded: str, make_table: MakeTable, folder: str) -> None:
     make_table(folder, {"v1.metadata.json": {}})
     make_table("sales/orders", {"v1.metadata.json": {"location": f"{guarded}/sales/orders"}})
 
@@ -275,13 +273,13 @@ def test_a_folder_that_may_not_be_listed_stops_no_other(guarded: str, make_table
     ]
 
 
-def test_a_folder_that_may_not_be_listed_is_left_out_by_excluding_it(guarded: str, make_table: MakeTable) -> None:
+def test_folder_that_may_not_be_listed_can_be_excluded(guarded: str, make_table: MakeTable) -> None:
     make_table("sales/secret", {"v1.metadata.json": {}})
 
     assert list(survey_in_process(SurveyScope(locations=[guarded], allowed=[guarded], exclude=["*.secret"]).checked())) == []
 
 
-def test_a_link_to_itself_stops_nothing(tmp_path: Path, make_table: MakeTable) -> None:
+def test_link_to_itself_stops_nothing(tmp_path: Path, make_table: MakeTable) -> None:
     metadata = make_table("sales/orders", {"v1.metadata.json": {}}) / "metadata"
     for link in (metadata / "v0.metadata.json", metadata / "version-hint.text", tmp_path / "sales" / "v2.metadata.json"):
         link.symlink_to(link.name)
@@ -300,7 +298,7 @@ def test_other_links_to_nowhere_are_no_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("folder", [b"caf\xe9", b"sales/caf\xe9", b"sales/deep/caf\xe9"])
-def test_a_name_that_is_no_text_stops_nothing(tmp_path: Path, make_table: MakeTable, folder: bytes) -> None:
+def test_name_that_is_no_text_stops_nothing(tmp_path: Path, make_table: MakeTable, folder: bytes) -> None:
     make_table("sales/orders", {"v1.metadata.json": {}})
     strange = tmp_path / os.fsdecode(folder) / "metadata"
     strange.mkdir(parents=True)
@@ -345,7 +343,7 @@ def test_data_without_metadata_is_not_called_garbage(tmp_path: Path) -> None:
     assert "delete" not in outcome.message  # type: ignore[union-attr]
 
 
-def test_metadata_that_a_table_writes_elsewhere_is_told_from_a_moved_table(tmp_path: Path, make_table: MakeTable) -> None:
+def test_metadata_written_elsewhere_is_told_from_a_moved_table(tmp_path: Path, make_table: MakeTable) -> None:
     place = (tmp_path / "meta" / "t" / "metadata").as_uri()
     properties = {"properties": {"write.metadata.path": place}}
     make_table("meta/t", {"v1.metadata.json": {"location": (tmp_path / "t").as_uri(), **properties}})

@@ -32,7 +32,7 @@ tables = st.lists(
 
 
 @given(tables)
-def test_who_shares_no_trait_changes_no_verdict(sketches: list[TableIdentity]) -> None:
+def test_table_that_shares_no_trait_changes_no_verdict(sketches: list[TableIdentity]) -> None:
     traits = {table: exclusive_keys(table, [LAKE]) for table in sketches}
     owners = Counter(trait for alone, _ in traits.values() for trait in alone)
     tables = Counter(trait for alone, shared in traits.values() for trait in (*alone, *shared))
@@ -42,7 +42,7 @@ def test_who_shares_no_trait_changes_no_verdict(sketches: list[TableIdentity]) -
     assert find_conflicts(involved) == find_conflicts(sketches)
 
 
-def test_a_sound_lake_has_no_table_that_shares_a_trait() -> None:
+def test_sound_lake_has_no_table_that_shares_a_trait() -> None:
     traits = [exclusive_keys(sketch(f"ns{number % 2}/t{number}", uuid=str(number)), [LAKE]) for number in range(9)]
 
     alone = [trait for own, _ in traits for trait in own]
@@ -70,18 +70,18 @@ def test_neither_of_two_that_contradict_each_other_is_right(
     assert len(codes(one, other, sketch("clear"))) == 2
 
 
-def test_a_table_cannot_be_the_namespace_of_another() -> None:
+def test_table_cannot_be_the_namespace_of_another() -> None:
     assert codes(sketch("x", key="sales"), sketch("y", key="sales.orders")) == {"y": QuarantineCode.KEY_TAKEN}
 
 
-def test_a_table_that_stays_out_is_in_nobodys_way() -> None:
+def test_table_that_stays_out_is_in_nobodys_way() -> None:
     assert codes(sketch("a", key="s"), sketch("b", key="s"), sketch("c", key="s.t")) == {
         "a": QuarantineCode.DUPLICATE_KEY,
         "b": QuarantineCode.DUPLICATE_KEY,
     }
 
 
-def test_a_verdict_on_many_names_the_first_and_their_number() -> None:
+def test_verdict_on_many_names_the_first_and_their_number() -> None:
     verdicts = find_conflicts(sketch(f"t{number}", uuid="1") for number in range(9))
 
     message = verdicts[f"{LAKE}/t8"].message
@@ -96,5 +96,5 @@ def test_tables_deep_within_each_other_name_their_neighbours() -> None:
     assert verdicts[f"{LAKE}/a/b/c"].message.startswith(f"{LAKE}/a/b and {LAKE}/a/b/c lie")
 
 
-def test_a_neighbour_with_a_longer_name_is_not_within() -> None:
+def test_neighbour_with_a_longer_name_is_not_within() -> None:
     assert codes(sketch("a", key="x"), sketch("ab", key="y")) == {}

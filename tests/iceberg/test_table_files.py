@@ -14,13 +14,13 @@ def grouped(*paths: str) -> dict[str, TableFiles]:
     }
 
 
-def test_a_key_is_the_path_below_the_location_as_it_is() -> None:
+def test_key_is_the_path_below_the_location_as_it_is() -> None:
     tables = grouped("sales.db/eu/orders/metadata/v1.metadata.json")
 
     assert tables["sales.db/eu/orders"].key == ("sales.db", "eu", "orders")
 
 
-def test_a_location_that_is_the_table_gives_it_its_own_name() -> None:
+def test_location_that_is_the_table_gives_it_its_own_name() -> None:
     (table,) = group_tables("s3://lake/orders", [FileInfo("s3://lake/orders/metadata/v1.metadata.json", 1)])
 
     assert (table.directory, table.key) == ("s3://lake/orders", ("orders",))
@@ -52,14 +52,14 @@ def test_data_folders_inside_of_a_table_are_its_own() -> None:
     assert list(tables) == ["s/t"]
 
 
-def test_a_namespace_may_be_called_data() -> None:
+def test_namespace_may_be_called_data() -> None:
     tables = grouped("data/t/metadata/v1.metadata.json", "data/t/data/a.parquet", "data/gone/data/a.parquet")
 
     assert list(tables) == ["data/gone", "data/t"]
     assert tables["data/t"].leftovers == 1
 
 
-def test_the_order_of_a_listing_does_not_matter() -> None:
+def test_order_of_a_listing_does_not_matter() -> None:
     paths = [
         "b/metadata/v2.metadata.json",
         "b/metadata/version-hint.text",

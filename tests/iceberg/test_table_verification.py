@@ -80,7 +80,7 @@ def fault_of(outcome: SurveyOutcome) -> tuple[QuarantineCode, str]:
 
 
 @pytest.mark.parametrize(("level", "files"), [("manifests", 5), ("files", 8)])
-def test_a_whole_table_is_found_with_what_was_verified(lake: Lake, level: str, files: int) -> None:
+def test_whole_table_is_found_with_what_was_verified(lake: Lake, level: str, files: int) -> None:
     found = lake.survey(level)
 
     assert isinstance(found, AcceptedTable), found
@@ -97,7 +97,7 @@ def test_a_whole_table_is_found_with_what_was_verified(lake: Lake, level: str, f
         ("data/shared.parquet", "files", 0, "is not among", "from a backup"),
     ],
 )
-def test_what_is_missing_is_named_with_the_snapshots_that_are_whole(
+def test_missing_files_are_named_with_the_snapshots_that_are_whole(
     lake: Lake, missing: str, level: str, whole: int, current: str, advice: str
 ) -> None:
     (lake.table / missing).unlink()
@@ -110,7 +110,7 @@ def test_what_is_missing_is_named_with_the_snapshots_that_are_whole(
     assert advice in message
 
 
-def test_only_the_level_that_was_asked_for_is_looked_at(lake: Lake) -> None:
+def test_level_that_was_asked_for_alone_is_looked_at(lake: Lake) -> None:
     (lake.data / "new.parquet").unlink()
     assert isinstance(lake.survey("manifests"), AcceptedTable)
 
@@ -132,7 +132,7 @@ def test_many_missing_files_are_counted_and_some_named(lake: Lake) -> None:
 
 @pytest.mark.parametrize("content", [b"", b"no Avro", b"Obj\x01 and then nothing"])
 @pytest.mark.parametrize("name", ["snap-new", "new"])
-def test_what_cannot_be_read_is_told_from_what_is_missing(lake: Lake, name: str, content: bytes) -> None:
+def test_unreadable_file_is_told_from_a_missing_one(lake: Lake, name: str, content: bytes) -> None:
     (lake.metadata / f"{name}.avro").write_bytes(content)
 
     code, message = fault_of(lake.survey("manifests"))
@@ -141,7 +141,7 @@ def test_what_cannot_be_read_is_told_from_what_is_missing(lake: Lake, name: str,
     assert f"{name}.avro" in message
 
 
-def test_a_manifest_cut_off_in_the_middle_is_not_read(lake: Lake) -> None:
+def test_manifest_cut_off_in_the_middle_is_not_read(lake: Lake) -> None:
     whole = (lake.metadata / "new.avro").read_bytes()
     (lake.metadata / "new.avro").write_bytes(whole[:-12])
 
@@ -179,7 +179,7 @@ def test_manifests_in_the_metadata_of_version_1_are_read(lake: Lake) -> None:
     assert fault_of(lake.survey())[0] is QuarantineCode.MISSING_FILES
 
 
-def test_a_file_outside_of_what_is_allowed_is_refused_before_it_is_read(lake: Lake, tmp_path: Path) -> None:
+def test_file_outside_of_what_is_allowed_is_not_read(lake: Lake, tmp_path: Path) -> None:
     stranger = tmp_path / "elsewhere" / "secret.avro"
     rows = [{"manifest_path": stranger.as_uri()}]
     lake._avro(lake.metadata / "snap-new.avro", LIST, rows)
@@ -201,7 +201,7 @@ def test_files_elsewhere_that_are_allowed_are_asked_for(lake: Lake, tmp_path: Pa
     assert isinstance(lake.survey("files", str(tmp_path)), AcceptedTable)
 
 
-def test_an_encrypted_table_is_found_and_said_not_to_be_verified(lake: Lake) -> None:
+def test_encrypted_table_is_found_and_said_not_to_be_verified(lake: Lake) -> None:
     snapshots = [one | {"key-id": "k1"} for one in lake.document["snapshots"]]
     keys = [{"key-id": "k1", "encrypted-key-metadata": "AA=="}]
     schemas = [{"type": "struct", "schema-id": number, "fields": []} for number in (0, 1)]
@@ -235,7 +235,7 @@ def listed(manifest: Path, **said: int | None) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("said", [{}, {"manifest_length": 0}, {"added_files_count": None}, {"deleted_files_count": -1}])
-def test_a_manifest_that_is_as_its_list_says_is_whole(lake: Lake, said: dict[str, int | None]) -> None:
+def test_manifest_that_is_as_its_list_says_is_whole(lake: Lake, said: dict[str, int | None]) -> None:
     lake._avro(lake.metadata / "snap-new.avro", FULL_LIST, [listed(lake.metadata / "new.avro", **said)])
 
     assert isinstance(lake.survey(), AcceptedTable)
@@ -250,7 +250,7 @@ def test_a_manifest_that_is_as_its_list_says_is_whole(lake: Lake, said: dict[str
     ],
 )
 @pytest.mark.parametrize("level", ["manifests", "files"])
-def test_a_manifest_that_is_not_as_its_list_says_is_broken(lake: Lake, said: dict[str, int], fault: str, level: str) -> None:
+def test_manifest_that_is_not_as_its_list_says_is_broken(lake: Lake, said: dict[str, int], fault: str, level: str) -> None:
     lake._avro(lake.metadata / "snap-new.avro", FULL_LIST, [listed(lake.metadata / "new.avro", **said)])
 
     code, message = fault_of(lake.survey(level))
@@ -259,7 +259,7 @@ def test_a_manifest_that_is_not_as_its_list_says_is_broken(lake: Lake, said: dic
     assert fault in message
 
 
-def test_a_manifest_cut_off_behind_its_header_is_broken(lake: Lake) -> None:
+def test_manifest_cut_off_behind_its_header_is_broken(lake: Lake) -> None:
     manifest = lake.metadata / "new.avro"
     lake._avro(lake.metadata / "snap-new.avro", FULL_LIST, [listed(manifest)])
     whole = manifest.read_bytes()
@@ -300,20 +300,20 @@ def test_every_spelling_of_a_location_leads_there(lake: Lake, tmp_path: Path, pr
         ("a\0b", QuarantineCode.MISSING_FILES),
     ],
 )
-def test_a_manifest_list_that_is_no_file_is_told(lake: Lake, path: str, code: QuarantineCode) -> None:
+def test_manifest_list_that_is_no_file_is_told(lake: Lake, path: str, code: QuarantineCode) -> None:
     lake.document["snapshots"][0]["manifest-list"] = f"{lake.table.as_uri()}/{path}"
     lake.write()
 
     assert fault_of(lake.survey("manifests"))[0] is code
 
 
-def test_a_location_that_nothing_here_reaches_costs_its_table_alone(lake: Lake) -> None:
+def test_location_that_nothing_here_reaches_costs_its_table_alone(lake: Lake) -> None:
     lake._avro(lake.metadata / "snap-new.avro", LIST, [{"manifest_path": "nowhere://lake/new.avro"}])
 
     assert fault_of(lake.survey("manifests", str(lake.root), "nowhere://lake"))[0] is QuarantineCode.BAD_LOCATION
 
 
-def test_a_manifest_whose_schema_holds_itself_is_broken(lake: Lake) -> None:
+def test_manifest_whose_schema_holds_itself_is_broken(lake: Lake) -> None:
     whole = (lake.metadata / "new.avro").read_bytes()
     kind = b'"type": "int"'
     assert kind in whole
@@ -327,7 +327,7 @@ def test_a_manifest_whose_schema_holds_itself_is_broken(lake: Lake) -> None:
     assert "broken Avro" in message
 
 
-def test_what_contradicts_its_list_is_not_called_unreadable(lake: Lake) -> None:
+def test_file_that_contradicts_its_list_is_not_called_unreadable(lake: Lake) -> None:
     longer = {**LIST, "fields": [*LIST["fields"], {"name": "manifest_length", "type": "long"}]}  # type: ignore[misc]
     row = {"manifest_path": (lake.metadata / "new.avro").as_uri(), "manifest_length": 7}
     lake._avro(lake.metadata / "snap-new.avro", longer, [row])

@@ -36,7 +36,7 @@ def invalid(tmp_path: Path, make_table: MakeTable) -> Path:
     return tmp_path
 
 
-def test_a_fault_that_is_tolerated_becomes_evidence(inconsistent: Path) -> None:
+def test_fault_that_is_tolerated_becomes_evidence(inconsistent: Path) -> None:
     found = survey(inconsistent, "Inconsistent")
 
     assert isinstance(found, AcceptedTable), found
@@ -44,21 +44,21 @@ def test_a_fault_that_is_tolerated_becomes_evidence(inconsistent: Path) -> None:
     assert any("tolerated" in sentence and "last-column-id" in sentence for sentence in found.evidence)
 
 
-def test_only_what_is_named_is_tolerated(inconsistent: Path) -> None:
+def test_faults_are_tolerated_only_if_named(inconsistent: Path) -> None:
     outcome = survey(inconsistent, "Invalid", "BadManifest")
 
     assert isinstance(outcome, QuarantinedTable)
     assert outcome.code is QuarantineCode.INCONSISTENT
 
 
-def test_a_shape_that_is_tolerated_is_not_verified_further(invalid: Path) -> None:
+def test_shape_that_is_tolerated_is_not_verified_further(invalid: Path) -> None:
     found = survey(invalid, "Invalid", verify="files")
 
     assert isinstance(found, AcceptedTable), found
     assert "not verified below its metadata: its shape is only tolerated" in found.evidence
 
 
-def test_a_uuid_that_is_none_is_never_tolerated(tmp_path: Path, make_table: MakeTable) -> None:
+def test_uuid_that_is_none_is_never_tolerated(tmp_path: Path, make_table: MakeTable) -> None:
     make_table("t", {"v1.metadata.json": {"table-uuid": "none"}})
 
     assert isinstance(survey(tmp_path, "Invalid"), QuarantinedTable)

@@ -56,7 +56,7 @@ def listed(scope: SurveyScope, tmp_path: Path) -> TableFiles:
     return table
 
 
-def test_a_version_that_comes_while_the_table_is_read_is_taken(
+def test_version_that_comes_while_the_table_is_read_is_taken(
     scope: SurveyScope, tmp_path: Path, make: Callable[[int], Path]
 ) -> None:
     make(1)
@@ -67,7 +67,7 @@ def test_a_version_that_comes_while_the_table_is_read_is_taken(
     assert outcome.metadata_location.endswith("v2.metadata.json")
 
 
-def test_a_file_that_a_writer_replaces_is_not_missed(scope: SurveyScope, tmp_path: Path, make: Callable[[int], Path]) -> None:
+def test_file_that_a_writer_replaces_is_not_missed(scope: SurveyScope, tmp_path: Path, make: Callable[[int], Path]) -> None:
     first = make(1)
 
     def replace() -> None:
@@ -80,7 +80,7 @@ def test_a_file_that_a_writer_replaces_is_not_missed(scope: SurveyScope, tmp_pat
     assert outcome.metadata_location.endswith("v2.metadata.json")
 
 
-def test_a_table_that_is_always_written_to_is_quarantined(
+def test_table_that_is_always_written_to_is_quarantined(
     scope: SurveyScope, tmp_path: Path, make: Callable[[int], Path]
 ) -> None:
     make(1)
@@ -93,7 +93,7 @@ def test_a_table_that_is_always_written_to_is_quarantined(
 
 
 @pytest.mark.parametrize(("ahead", "times"), [(-1, 1), (1, 0)])
-def test_only_a_table_that_was_written_lately_is_listed_again(
+def test_table_is_listed_again_only_if_written_lately(
     scope: SurveyScope, tmp_path: Path, make: Callable[[int], Path], ahead: int, times: int
 ) -> None:
     settled = make(1).stat().st_mtime_ns // 1000 + ahead

@@ -44,7 +44,7 @@ def keys(year: int, numbers: range) -> list[bytes]:
 
 
 @pytest.mark.parametrize("limits", [TINY, IndexLimits(embedded_bytes=2048, stripe_bytes=2048)], ids=["lists", "stripes"])
-def test_keys_below_all_others_are_found_after_the_first_stripes_were_dropped(limits: IndexLimits) -> None:
+def test_keys_below_all_others_are_found_without_first_stripes(limits: IndexLimits) -> None:
     held = Held(limits)
     held.apply({key: value(b"1") for key in keys(2024, range(900))})
     held.apply(dict.fromkeys(keys(2024, range(300))))
@@ -52,7 +52,7 @@ def test_keys_below_all_others_are_found_after_the_first_stripes_were_dropped(li
     held.check()
 
 
-def test_a_list_whose_first_stripe_was_dropped_keeps_its_bound_when_it_is_merged() -> None:
+def test_list_without_its_first_stripe_keeps_its_bound() -> None:
     held = Held()
     held.apply({b"%06d" % number: value(b"1") for number in range(3000)})
     first, second, third = held.index._container.children.bounds[1:4]

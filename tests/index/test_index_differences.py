@@ -55,7 +55,7 @@ def test_every_difference_of_any_two_versions_is_told_in_order(
 
 
 @pytest.mark.parametrize("limits", [TINY, MANY])
-def test_a_range_has_the_differences_within_it(shelf: Shelf, limits: IndexLimits) -> None:
+def test_range_has_the_differences_within_it(shelf: Shelf, limits: IndexLimits) -> None:
     made = versions(shelf, limits, 1500, 7)
     before, after = reopened(shelf, made[0]), reopened(shelf, made[-1])
     bounds = [None, b"", b"000000", b"000400", b"000401", b"000400+", b"001499", b"9"]
@@ -84,7 +84,7 @@ def test_edits_that_are_not_stored_are_compared(shelf: Shelf) -> None:
     assert [found.key for found in index_differences(above, editor)] == [b"000008"]
 
 
-def test_an_index_does_not_differ_from_itself_and_reads_no_stripe(shelf: Shelf) -> None:
+def test_index_does_not_differ_from_itself_and_reads_no_stripe(shelf: Shelf) -> None:
     stored = filled(shelf, 2500, MANY)
     shelf.asked.clear()
 

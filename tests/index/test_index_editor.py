@@ -21,7 +21,7 @@ def spilled(shelf: Shelf) -> Index:
 
 
 @pytest.mark.parametrize("size", [0, KEY_BYTES + 1])
-def test_a_key_of_an_impossible_size_is_refused(size: int) -> None:
+def test_key_of_an_impossible_size_is_refused(size: int) -> None:
     editor = IndexEditor(Index())
     with pytest.raises(RefusedError, match=f"{size} bytes: 1 to 500"):
         editor.put(b"k" * size, IndexValue(None))
@@ -45,7 +45,7 @@ def test_putting_a_key_and_removing_it_is_no_change(spilled: Index) -> None:
     assert (editor.changes(), len(editor)) == ([], 1000)
 
 
-def test_put_tells_whether_the_key_was_absent_and_remove_whether_it_was_there(spilled: Index) -> None:
+def test_put_and_remove_tell_whether_the_key_was_there(spilled: Index) -> None:
     editor = IndexEditor(spilled)
     puts = [editor.put(key, IndexValue(None)) for key in (b"000500", b"new", b"new")]
     removals = [editor.remove(key) for key in (b"000500", b"new", b"new", b"never")]
@@ -53,13 +53,13 @@ def test_put_tells_whether_the_key_was_absent_and_remove_whether_it_was_there(sp
     assert (puts, removals) == ([False, True, False], [True, True, False, False])
 
 
-def test_the_base_of_an_editor_never_changes(spilled: Index) -> None:
+def test_base_of_an_editor_never_changes(spilled: Index) -> None:
     IndexEditor(spilled).remove(b"000500")
 
     assert b"000500" in spilled
 
 
-def test_a_range_being_read_is_not_disturbed_by_edits(spilled: Index) -> None:
+def test_range_being_read_is_not_disturbed_by_edits(spilled: Index) -> None:
     editor = IndexEditor(spilled)
     editor.put(b"0005005", IndexValue(None))
     reading = editor.keys(b"000500", b"000502")
@@ -70,7 +70,7 @@ def test_a_range_being_read_is_not_disturbed_by_edits(spilled: Index) -> None:
     assert list(reading) == [b"0005005", b"000501"]
 
 
-def test_nothing_is_looked_up_twice(shelf: Shelf, spilled: Index) -> None:
+def test_keys_are_looked_up_once(shelf: Shelf, spilled: Index) -> None:
     editor = IndexEditor(spilled)
     editor.get(b"000500")
     shelf.asked.clear()
@@ -82,7 +82,7 @@ def test_nothing_is_looked_up_twice(shelf: Shelf, spilled: Index) -> None:
     assert shelf.asked == []
 
 
-def test_keys_that_were_asked_for_together_are_put_without_another_read(shelf: Shelf, spilled: Index) -> None:
+def test_keys_asked_for_together_are_put_without_another_read(shelf: Shelf, spilled: Index) -> None:
     editor = IndexEditor(spilled)
     editor.get_many(numbered(1000))
     shelf.asked.clear()
@@ -92,7 +92,7 @@ def test_keys_that_were_asked_for_together_are_put_without_another_read(shelf: S
     assert shelf.asked == []
 
 
-def test_an_editor_absorbs_another_without_reading(shelf: Shelf, spilled: Index) -> None:
+def test_editor_absorbs_another_without_reading(shelf: Shelf, spilled: Index) -> None:
     lower = IndexEditor(spilled)
     upper = IndexEditor(lower)
     upper.put(b"new", IndexValue(None))
@@ -103,7 +103,7 @@ def test_an_editor_absorbs_another_without_reading(shelf: Shelf, spilled: Index)
     assert (shelf.asked, len(lower), lower.changes()) == ([], 1000, [(b"000500", None), (b"new", IndexValue(None))])
 
 
-def test_an_editor_on_an_editor_stores_the_edits_of_both(shelf: Shelf, spilled: Index) -> None:
+def test_editor_on_an_editor_stores_the_edits_of_both(shelf: Shelf, spilled: Index) -> None:
     lower = IndexEditor(spilled)
     lower.remove(b"000500")
     lower.put(b"new", IndexValue(None, b"1"))
@@ -125,7 +125,7 @@ def test_storing_again_tells_the_same(shelf: Shelf, spilled: Index) -> None:
     assert first == second
 
 
-def test_an_editor_without_changes_stores_what_was_there(shelf: Shelf) -> None:
+def test_editor_without_changes_stores_what_was_there(shelf: Shelf) -> None:
     before = filled(shelf, 100, ROOMY)
 
     assert commit(shelf, reopened(shelf, before), {}, ROOMY) == (before.container, [])

@@ -114,9 +114,7 @@ def test_changes_are_what_differs_from_the_base(made: tuple[Index, Content], cha
 
 
 @given(indexes(), edits, edits)
-def test_what_was_absorbed_reads_as_if_it_had_been_edited_at_once(
-    made: tuple[Index, Content], first: Changes, second: Changes
-) -> None:
+def test_absorbed_edits_read_as_if_made_at_once(made: tuple[Index, Content], first: Changes, second: Changes) -> None:
     index, content = made
     lower, at_once = edited(index, first), edited(edited(index, first)._base, first | second)
     lower.absorb(edited(lower, second))
@@ -127,5 +125,5 @@ def test_what_was_absorbed_reads_as_if_it_had_been_edited_at_once(
 
 
 @pytest.mark.parametrize(("prefix", "after"), [(b"a", b"b"), (b"a\xff", b"b"), (b"\xff\xff", None), (b"", None)])
-def test_the_end_of_a_prefix_is_the_smallest_key_beyond(prefix: bytes, after: bytes | None) -> None:
+def test_end_of_a_prefix_is_the_smallest_key_beyond(prefix: bytes, after: bytes | None) -> None:
     assert after_prefix(prefix) == after

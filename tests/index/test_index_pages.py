@@ -42,7 +42,7 @@ def after(content: dict[bytes, IndexValue], changes: dict[bytes, IndexValue | No
     return {key: value for key, value in (content | changes).items() if value is not None}
 
 
-def test_a_page_of_plain_keys_is_as_documented() -> None:
+def test_page_of_plain_keys_is_as_documented() -> None:
     expected = bytes.fromhex(
         "02 00 00000003 00000011"  # format 2, plain keys, three entries, 17 bytes of keys
         "00000008 00000000 0123456789ab0001 0123456789ab0203 0123456789ab0405"  # ids: 8 bytes each, which share none
@@ -53,7 +53,7 @@ def test_a_page_of_plain_keys_is_as_documented() -> None:
     assert content_of(EntryPage(expected)) == sorted(ENTRIES.items())
 
 
-def test_a_page_of_packed_keys_is_as_documented() -> None:
+def test_page_of_packed_keys_is_as_documented() -> None:
     raw = page_of(ENTRIES, packed=True).raw
     columns = bytes.fromhex(
         "00000008 00000006 0123456789ab 0001 0203 0405"  # ids: 8 bytes each, of which all share the first 6
@@ -84,14 +84,14 @@ def test_lengths_beyond_255_take_two_bytes() -> None:
     assert zlib.decompress(raw[38 : 38 + first], -15) == bytes.fromhex("0000 012b 012c 0001")
 
 
-def test_a_removal_has_all_bits_of_its_id_set() -> None:
+def test_removal_has_all_bits_of_its_id_set() -> None:
     page = EntryPage(EMPTY).changed([(b"gone", None)], keeps_removals=True)
 
     assert page.raw[18:26] == b"\xff" * 8
     assert content_of(page) == [(b"gone", None)]
 
 
-def test_an_empty_page_has_empty_columns() -> None:
+def test_empty_page_has_empty_columns() -> None:
     assert bytes.fromhex("02 00 00000000 00000000") + bytes(16) == EMPTY
 
 
@@ -103,7 +103,7 @@ def test_every_sixteenth_packed_key_shares_nothing() -> None:
 
 
 @given(entries, edits, st.booleans())
-def test_a_changed_page_is_the_page_of_what_it_holds_then(content: dict[bytes, IndexValue], changes: Any, packed: bool) -> None:
+def test_changed_page_is_the_page_of_what_it_holds_then(content: dict[bytes, IndexValue], changes: Any, packed: bool) -> None:
     changed = page_of(content, packed=packed).changed(sorted(changes.items()))
 
     assert changed.raw == page_of(after(content, changes), packed=packed).raw
@@ -117,7 +117,7 @@ def test_removals_are_kept_where_something_lies_deeper(content: dict[bytes, Inde
 
 
 @given(entries, keys, st.booleans())
-def test_a_key_is_found_where_it_is_or_would_be(content: dict[bytes, IndexValue], key: bytes, packed: bool) -> None:
+def test_key_is_found_where_it_is_or_would_be(content: dict[bytes, IndexValue], key: bytes, packed: bool) -> None:
     page = page_of(content, packed=packed)
     ordered = sorted({*content, key})
     at = page.position(key)
@@ -127,7 +127,7 @@ def test_a_key_is_found_where_it_is_or_would_be(content: dict[bytes, IndexValue]
 
 
 @given(st.dictionaries(keys, values, min_size=1, max_size=6), st.booleans())
-def test_a_page_cut_anywhere_is_unreadable(content: dict[bytes, IndexValue], packed: bool) -> None:
+def test_page_cut_anywhere_is_unreadable(content: dict[bytes, IndexValue], packed: bool) -> None:
     raw = page_of(content, packed=packed).raw
     for length in range(len(raw)):
         with pytest.raises(CorruptionError):
@@ -135,9 +135,7 @@ def test_a_page_cut_anywhere_is_unreadable(content: dict[bytes, IndexValue], pac
 
 
 @given(st.dictionaries(keys, values, min_size=1, max_size=10), st.booleans(), st.data())
-def test_a_page_with_another_byte_is_read_or_unreadable_but_no_other_error(
-    content: dict[bytes, IndexValue], packed: bool, draw: Any
-) -> None:
+def test_page_with_another_byte_reads_or_is_unreadable(content: dict[bytes, IndexValue], packed: bool, draw: Any) -> None:
     """What it holds then nobody can tell: that is for the checksum of the envelope around it."""
     raw = bytearray(page_of(content, packed=packed).raw)
     raw[draw.draw(st.integers(0, len(raw) - 1))] ^= draw.draw(st.integers(1, 255))
@@ -149,7 +147,7 @@ def test_a_page_with_another_byte_is_read_or_unreadable_but_no_other_error(
 
 
 @pytest.mark.parametrize("packed", [False, True])
-def test_any_byte_is_legal_in_a_key_up_to_its_limit(packed: bool) -> None:
+def test_key_may_have_any_byte_up_to_its_limit(packed: bool) -> None:
     content = {bytes([byte]) * KEY_BYTES: IndexValue(None, bytes([byte])) for byte in range(256)}
 
     assert dict(content_of(page_of(content, packed=packed))) == content

@@ -33,13 +33,13 @@ def kinds(stored: StoredIndex) -> list[str]:
     return [value.type_name for _, value in stored.objects]
 
 
-def test_an_index_within_its_limit_lies_in_the_commit_alone(shelf: Shelf) -> None:
+def test_index_within_its_limit_lies_in_the_commit_alone(shelf: Shelf) -> None:
     stored = filled(shelf, 10, ROOMY)
 
     assert (stored.container.levels, stored.container.spilled, stored.objects) == (0, b"", [])
 
 
-def test_what_is_beyond_the_limit_moves_into_stripes(shelf: Shelf) -> None:
+def test_entries_beyond_the_limit_move_into_stripes(shelf: Shelf) -> None:
     stored = filled(shelf, 100, ROOMY)
 
     assert set(kinds(stored)) == {"stripe"}
@@ -60,7 +60,7 @@ def test_many_stripes_get_lists(shelf: Shelf) -> None:
     assert list(reopened(shelf, stored).range()) == sorted(numbered(2000).items())
 
 
-def test_only_the_fullest_range_moves_and_the_rest_stays_embedded(shelf: Shelf) -> None:
+def test_fullest_range_alone_moves_and_the_rest_stays_embedded(shelf: Shelf) -> None:
     before = filled(shelf, 100, ROOMY)
     hot: dict[bytes, IndexValue | None] = {b"000003": IndexValue(None, b"hot")}
     crowd: dict[bytes, IndexValue | None] = {b"000090/%d" % number: IndexValue(None) for number in range(60)}
@@ -70,20 +70,20 @@ def test_only_the_fullest_range_moves_and_the_rest_stays_embedded(shelf: Shelf) 
     assert reopened(shelf, after).get(b"000003") == IndexValue(None, b"hot")
 
 
-def test_a_change_that_fits_writes_nothing_but_the_commit(shelf: Shelf) -> None:
+def test_change_that_fits_writes_nothing_but_the_commit(shelf: Shelf) -> None:
     after = put(shelf, filled(shelf, 2000, MANY), {b"000200": IndexValue(None, b"new")}, MANY)
 
     assert after.objects == []
 
 
-def test_a_spill_into_lists_leaves_their_stripes_alone(shelf: Shelf) -> None:
+def test_spill_into_lists_leaves_their_stripes_alone(shelf: Shelf) -> None:
     before = filled(shelf, 2000, MANY)
     after = put(shelf, before, {b"%06d" % number: IndexValue(None) for number in range(0, 2000, 25)}, MANY)
 
     assert set(kinds(after)) == {"stripe-list"}
 
 
-def test_a_spill_reads_each_level_in_one_go(shelf: Shelf) -> None:
+def test_spill_reads_each_level_in_one_go(shelf: Shelf) -> None:
     index = reopened(shelf, filled(shelf, 2000, MANY))
     editor = IndexEditor(index)
     editor.get_many([key + b"/new" for key in numbered(2000)])
@@ -95,14 +95,14 @@ def test_a_spill_reads_each_level_in_one_go(shelf: Shelf) -> None:
     assert [{shelf.rows[object_id][0] for object_id in asked} for asked in shelf.asked] == [{"stripe-list"}, {"stripe"}]
 
 
-def test_an_entry_too_large_to_stay_embedded_moves_at_once(shelf: Shelf) -> None:
+def test_entry_too_large_to_stay_embedded_moves_at_once(shelf: Shelf) -> None:
     stored = filled(shelf, 10, IndexLimits(embedded_bytes=2000, stripe_bytes=2000))
     after = put(shelf, stored, {b"large": IndexValue(None, bytes(1001))}, IndexLimits(embedded_bytes=2000, stripe_bytes=2000))
 
     assert (stored.container.levels, after.container.levels) == (0, 1)
 
 
-def test_an_entry_larger_than_a_stripe_gets_one_of_its_own(shelf: Shelf) -> None:
+def test_entry_larger_than_a_stripe_gets_one_of_its_own(shelf: Shelf) -> None:
     large = Random(1).randbytes(5000)
     after = put(shelf, filled(shelf, 100, ROOMY), {b"000050/large": IndexValue(None, large)}, ROOMY)
     counts = {len(stripe.entries) > ROOMY.stripe_bytes: stripe.page.count for stripe in stripes_below(shelf, after.container)}
@@ -111,7 +111,7 @@ def test_an_entry_larger_than_a_stripe_gets_one_of_its_own(shelf: Shelf) -> None
     assert reopened(shelf, after).get(b"000050/large") == IndexValue(None, large)
 
 
-def test_a_changed_value_leaves_the_packed_keys_of_its_stripe_as_they_are(shelf: Shelf) -> None:
+def test_changed_value_leaves_the_packed_keys_of_its_stripe(shelf: Shelf) -> None:
     limits = IndexLimits(embedded_bytes=256, stripe_bytes=4096)
     before = filled(shelf, 200, limits)
     after = put(shelf, before, {b"%06d" % number: IndexValue(ObjectId(7), b"%d" % number) for number in range(20)}, limits)
@@ -152,13 +152,13 @@ def test_stripes_that_lost_all_entries_are_dropped(shelf: Shelf) -> None:
     assert next(reopened(shelf, after).keys()) == b"000500"
 
 
-def test_an_index_without_entries_has_no_stripes(shelf: Shelf) -> None:
+def test_index_without_entries_has_no_stripes(shelf: Shelf) -> None:
     after = put(shelf, filled(shelf, 2000, MANY), dict.fromkeys(numbered(2000)), MANY)
 
     assert (after.container, after.objects) == (filled(shelf, 0, ROOMY).container, [])
 
 
-def test_an_index_that_was_emptied_can_be_filled_again(shelf: Shelf) -> None:
+def test_index_that_was_emptied_can_be_filled_again(shelf: Shelf) -> None:
     stored = filled(shelf, 1000, TINY)
     for _ in range(2):
         stored = put(shelf, stored, dict.fromkeys(numbered(1000)), TINY)
@@ -182,7 +182,7 @@ def test_keys_that_come_in_order_fill_their_lists(shelf: Shelf) -> None:
     assert len(stripes_below(shelf, stored.container)) / len(stored.container.children) > 30
 
 
-def test_a_removal_that_waits_in_a_list_hides_the_entry_in_its_stripe(shelf: Shelf) -> None:
+def test_removal_in_a_list_hides_the_entry_in_its_stripe(shelf: Shelf) -> None:
     gone = dict.fromkeys(list(numbered(2000))[::25])
     after = put(shelf, filled(shelf, 2000, MANY), gone, MANY)
     index = reopened(shelf, after)
@@ -199,7 +199,7 @@ def test_length_is_known_without_reading_a_stripe(shelf: Shelf) -> None:
     assert (len(index), shelf.asked) == (1000, [])
 
 
-def test_what_an_index_points_to_is_its_children_and_what_they_point_to(shelf: Shelf) -> None:
+def test_index_points_to_its_children_and_to_their_targets(shelf: Shelf) -> None:
     before = filled(shelf, 2000, MANY)
     stored = put(shelf, before, {b"000007": IndexValue(ObjectId(99_999)), b"000008": None}, MANY)
     waiting, found = list(stored.container.points_to()), set[ObjectId]()

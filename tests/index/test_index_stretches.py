@@ -11,7 +11,7 @@ from headwater.index import IndexLimits
 
 
 @pytest.mark.parametrize("limits", [ROOMY, MANY])
-def test_the_stretches_between_bounds_are_the_whole_index(limits: IndexLimits) -> None:
+def test_stretches_between_bounds_are_the_whole_index(limits: IndexLimits) -> None:
     shelf = Shelf()
     index = reopened(shelf, filled(shelf, 2000, limits))
     bounds: list[bytes | None] = [None, *index.bounds(), None]
@@ -36,7 +36,7 @@ def test_no_stripe_is_read_for_the_bounds() -> None:
     assert {shelf.rows[object_id][0] for ids in shelf.asked for object_id in ids} == {"stripe-list"}
 
 
-def test_what_has_not_spilled_is_not_divided() -> None:
+def test_index_that_has_not_spilled_is_not_divided() -> None:
     shelf = Shelf()
 
     assert reopened(shelf, filled(shelf, 3, ROOMY)).bounds() == []

@@ -53,9 +53,7 @@ def test_all_that_one_index_holds_is_told(shelf: Shelf, limits: IndexLimits, cou
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize(("limits", "count"), [(TINY, 120), (MANY, 1500)])
-def test_visits_to_many_versions_tell_all_that_any_holds_and_nothing_else(
-    shelf: Shelf, limits: IndexLimits, count: int, seed: int
-) -> None:
+def test_visits_to_many_versions_tell_just_what_any_holds(shelf: Shelf, limits: IndexLimits, count: int, seed: int) -> None:
     chance = random.Random(seed)
     versions = [filled(shelf, count, limits)]
     for number in range(12):
@@ -67,7 +65,7 @@ def test_visits_to_many_versions_tell_all_that_any_holds_and_nothing_else(
     assert set().union(*(visitor.told(one) for one in visited)) == set().union(*(held(shelf, one) for one in visited))
 
 
-def test_a_second_visit_reads_only_that_of_which_something_is_hidden(shelf: Shelf) -> None:
+def test_second_visit_reads_only_that_of_which_something_is_hidden(shelf: Shelf) -> None:
     stored, visitor = filled(shelf, 1500, MANY), Visitor(shelf)
     visitor.told(stored)
     first = sum(map(len, shelf.asked))
@@ -77,7 +75,7 @@ def test_a_second_visit_reads_only_that_of_which_something_is_hidden(shelf: Shel
     assert sum(map(len, shelf.asked)) == first - len(visitor.met)
 
 
-def test_a_part_that_is_missing_ends_the_visit(shelf: Shelf) -> None:
+def test_part_that_is_missing_ends_the_visit(shelf: Shelf) -> None:
     stored = filled(shelf, 120, TINY)
     shelf.rows.clear()
 

@@ -33,21 +33,21 @@ def assert_stored_alike(one: StoredIndex, other: StoredIndex) -> None:
 
 
 @given(entries, st.sampled_from([TINY, ROOMY, MANY]))
-def test_a_new_index_is_stored_as_an_editor_stores_it(content: dict[bytes, IndexValue], limits: IndexLimits) -> None:
+def test_new_index_is_stored_as_an_editor_stores_it(content: dict[bytes, IndexValue], limits: IndexLimits) -> None:
     made = new(content).stored(Shelf().new_ids, limits)
 
     assert_stored_alike(made, commit(Shelf(), Index(), content, limits))
 
 
 @pytest.mark.parametrize("limits", [TINY, MANY])
-def test_a_new_index_with_lists_of_stripes_is_stored_as_an_editor_stores_it(limits: IndexLimits) -> None:
+def test_new_index_with_lists_is_stored_as_an_editor_does(limits: IndexLimits) -> None:
     made = new(numbered(3000)).stored(Shelf().new_ids, limits)
 
     assert made.container.levels == 2
     assert_stored_alike(made, commit(Shelf(), Index(), numbered(3000), limits))
 
 
-def test_a_new_index_holds_what_it_was_made_of() -> None:
+def test_new_index_holds_what_it_was_made_of() -> None:
     shelf = Shelf()
     made = new(numbered(300)).stored(shelf.new_ids, TINY)
     shelf.put(made.objects)
@@ -56,6 +56,6 @@ def test_a_new_index_holds_what_it_was_made_of() -> None:
 
 
 @pytest.mark.parametrize("size", [0, KEY_BYTES + 1])
-def test_a_new_index_refuses_a_key_of_an_impossible_size(size: int) -> None:
+def test_new_index_refuses_a_key_of_an_impossible_size(size: int) -> None:
     with pytest.raises(RefusedError, match=f"{size} bytes: 1 to 500"):
         NewIndex({b"a": b"", b"k" * size: b""}, {})

@@ -180,7 +180,7 @@ def world(request: pytest.FixtureRequest, settings: Settings, clock: FakeClock, 
     return World(rows, task, clock.now(), settings, tmp_path, run)
 
 
-def test_who_is_taken_over_before_a_write_ends_with_that_step(world: World) -> None:
+def test_work_taken_over_before_a_write_ends_with_that_step(world: World) -> None:
     writes = [number for number, call in enumerate(world.calls()) if call in WRITES]
     assert len(writes) > 3
 
@@ -190,6 +190,6 @@ def test_who_is_taken_over_before_a_write_ends_with_that_step(world: World) -> N
         assert len(late) <= STEP, f"taken over before call {number}, it still did {late}"
 
 
-def test_who_is_stopped_anywhere_hands_its_task_back_and_the_next_attempt_ends_it(world: World) -> None:
+def test_work_that_is_stopped_anywhere_is_ended_by_the_next(world: World) -> None:
     for call in range(0, len(world.calls()), 3):
         assert stopped(world, call) is TaskState.SUCCEEDED, call

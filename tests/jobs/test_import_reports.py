@@ -41,7 +41,7 @@ def run_of(store: Store, task: int, attempt: int = 1) -> Run:
     return Run(kind="import", realm="acme", started=now, finished=now, task=ObjectId(task), attempt=attempt)
 
 
-def test_a_report_has_all_its_rows_in_order(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_report_has_all_its_rows_in_order(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reports_module, "_PIECE_BYTES", 500)
     rows = [row(number) for number in range(100)]
 
@@ -50,7 +50,7 @@ def test_a_report_has_all_its_rows_in_order(store: Store, monkeypatch: pytest.Mo
     assert read(store, 1000, 1) == rows
 
 
-def test_a_report_without_rows_is_there(store: Store) -> None:
+def test_report_without_rows_is_there(store: Store) -> None:
     keep(store, 1000, 1, [])
 
     assert read(store, 1000, 1) == []
@@ -58,7 +58,7 @@ def test_a_report_without_rows_is_there(store: Store) -> None:
         read(store, 1000, 2)
 
 
-def test_a_later_attempt_takes_the_place_of_an_earlier_one(store: Store) -> None:
+def test_later_attempt_takes_the_place_of_an_earlier_one(store: Store) -> None:
     keep(store, 1000, 1, [row(1)])
     keep(store, 1000, 2, [row(2)])
 
@@ -67,7 +67,7 @@ def test_a_later_attempt_takes_the_place_of_an_earlier_one(store: Store) -> None
         read(store, 1000, 1)
 
 
-def test_a_fenced_attempt_keeps_no_rows(store: Store) -> None:
+def test_fenced_attempt_keeps_no_rows(store: Store) -> None:
     def fence() -> None:
         raise FencedError("taken over")
 
@@ -78,7 +78,7 @@ def test_a_fenced_attempt_keeps_no_rows(store: Store) -> None:
         read(store, 1000, 1)
 
 
-def test_a_report_outlives_collections_while_its_run_is_recorded(store: Store, clock: FakeClock) -> None:
+def test_report_outlives_collections_while_its_run_is_recorded(store: Store, clock: FakeClock) -> None:
     keep(store, 1000, 1, [row(1)])
     record_run(store, run_of(store, 1000))
     clock.advance(2 * WEEK)
@@ -90,9 +90,7 @@ def test_a_report_outlives_collections_while_its_run_is_recorded(store: Store, c
 
 
 @pytest.mark.parametrize(("age", "is_kept"), [(HOUR, True), (WEEK + HOUR, False)])
-def test_a_report_leaves_when_its_run_has_left_and_it_is_old(
-    store_url: str, clock: FakeClock, age: float, is_kept: bool
-) -> None:
+def test_report_leaves_when_old_and_without_its_run(store_url: str, clock: FakeClock, age: float, is_kept: bool) -> None:
     with open_store(store_url, settings=Settings(runs_kept=2), clock=clock) as store:
         keep(store, 1000, 1, [row(1)])
         record_run(store, run_of(store, 1000))
@@ -114,7 +112,7 @@ def lake(store: Store) -> Catalog:
     return make_lake(store)
 
 
-def test_an_import_leaves_a_report_beside_its_run(store: Store, lake: Catalog) -> None:
+def test_import_leaves_a_report_beside_its_run(store: Store, lake: Catalog) -> None:
     broken = iceberg.QuarantinedTable(
         directory="s3://lake/x", key=("x",), code=iceberg.QuarantineCode.CORRUPT, message="s3://lake/x is broken"
     )
@@ -126,7 +124,7 @@ def test_an_import_leaves_a_report_beside_its_run(store: Store, lake: Catalog) -
     assert [(one.key, one.code) for one in read_report(store, run.task, run.attempt)] == [(("x",), "Corrupt")]
 
 
-def test_a_survey_that_is_not_read_to_its_end_is_ended(store: Store, lake: Catalog) -> None:
+def test_survey_that_is_not_read_to_its_end_is_ended(store: Store, lake: Catalog) -> None:
     ended: list[str] = []
 
     def survey() -> Iterable[iceberg.SurveyOutcome]:

@@ -48,9 +48,7 @@ def purged(store: Store, clock: FakeClock) -> Realm:
 
 
 @pytest.mark.parametrize("is_recreated", [False, True])
-def test_a_purge_that_was_killed_before_its_end_succeeds_also_when_the_entry_is_gone(
-    store: Store, purged: Realm, is_recreated: bool
-) -> None:
+def test_purge_killed_before_its_end_succeeds_without_its_entry(store: Store, purged: Realm, is_recreated: bool) -> None:
     claim = claim_of(store, "purge", purged)
     RealmRegistry(store).remove_realm(purged)
     if is_recreated:
@@ -59,7 +57,7 @@ def test_a_purge_that_was_killed_before_its_end_succeeds_also_when_the_entry_is_
     assert run_purge(store, claim)["rowsDeleted"] == 0
 
 
-def test_a_purge_of_a_realm_that_never_was_is_refused(store: Store, purged: Realm) -> None:
+def test_purge_of_a_realm_that_never_was_is_refused(store: Store, purged: Realm) -> None:
     claim = claim_of(store, "purge", purged)
     RealmRegistry(store).remove_realm(purged)
     RealmRegistry(store).forget_purged_keys([purged.key])
@@ -68,7 +66,7 @@ def test_a_purge_of_a_realm_that_never_was_is_refused(store: Store, purged: Real
         run_purge(store, claim)
 
 
-def test_a_collection_whose_realm_falls_asleep_is_tried_again(store: Store) -> None:
+def test_collection_whose_realm_falls_asleep_is_tried_again(store: Store) -> None:
     claim = claim_of(store, "gc", make_realm(store))
     check = claim.check_stop
 
@@ -81,7 +79,7 @@ def test_a_collection_whose_realm_falls_asleep_is_tried_again(store: Store) -> N
         run_collection(store, claim)
 
 
-def test_an_import_whose_realm_falls_asleep_is_tried_again(store: Store, clock: FakeClock) -> None:
+def test_import_whose_realm_falls_asleep_is_tried_again(store: Store, clock: FakeClock) -> None:
     realm = make_realm(store)
     claim = claim_of(store, "import", realm, **arguments_of(make_catalog(store)))
 
@@ -94,7 +92,7 @@ def test_an_import_whose_realm_falls_asleep_is_tried_again(store: Store, clock: 
         run_import(store, claim, survey=HandmadeSurvey(survey))
 
 
-def test_an_import_never_fills_a_later_catalog_of_the_name(store: Store) -> None:
+def test_import_never_fills_a_later_catalog_of_the_name(store: Store) -> None:
     realm = make_realm(store)
     claim = claim_of(store, "import", realm, **arguments_of(make_catalog(store)))
 

@@ -40,7 +40,7 @@ def work(store: Store, task_id: ObjectId) -> Task:
     return TaskQueue(store).read_task(task_id).value
 
 
-def test_an_import_waits_for_a_realm_that_sleeps(store: Store, asked: ObjectId) -> None:
+def test_import_waits_for_a_realm_that_sleeps(store: Store, asked: ObjectId) -> None:
     task = work(store, asked)
 
     assert (task.state, task.failures, task.attempts[-1].outcome) == (TaskState.WAITING, 0, AttemptEnd.PUT_OFF)
@@ -48,7 +48,7 @@ def test_an_import_waits_for_a_realm_that_sleeps(store: Store, asked: ObjectId) 
     assert list_runs(store) == []
 
 
-def test_an_import_is_done_once_its_realm_is_awake(store: Store, asked: ObjectId, clock: FakeClock) -> None:
+def test_import_is_done_once_its_realm_is_awake(store: Store, asked: ObjectId, clock: FakeClock) -> None:
     work(store, asked)
     RealmRegistry(store).move_realm(RealmRegistry(store).read_realm("acme"), RealmState.ACTIVE)
     clock.advance(60)
@@ -56,7 +56,7 @@ def test_an_import_is_done_once_its_realm_is_awake(store: Store, asked: ObjectId
     assert work(store, asked).state is TaskState.SUCCEEDED
 
 
-def test_an_import_of_a_realm_that_goes_is_given_up(store: Store, asked: ObjectId, clock: FakeClock) -> None:
+def test_import_of_a_realm_that_goes_is_given_up(store: Store, asked: ObjectId, clock: FakeClock) -> None:
     clock.advance(86_400)
     RealmRegistry(store).move_realm(RealmRegistry(store).read_realm("acme"), RealmState.PURGING)
 

@@ -46,12 +46,12 @@ def broken_work(store: Store, before: Callable[[], object]) -> None:
     run_recorded(store, claim, work)
 
 
-def test_a_realm_that_is_purged_meanwhile_is_not_damaged(served: Store, clock: FakeClock) -> None:
+def test_realm_that_is_purged_meanwhile_is_not_damaged(served: Store, clock: FakeClock) -> None:
     with pytest.raises(RefusedError, match="purged meanwhile: reference 'root' dangles"):
         broken_work(served, lambda: purging(served, clock))
 
 
-def test_a_realm_that_was_made_anew_meanwhile_is_not_damaged(served: Store, clock: FakeClock) -> None:
+def test_realm_that_was_made_anew_meanwhile_is_not_damaged(served: Store, clock: FakeClock) -> None:
     def anew() -> None:
         realms = RealmRegistry(served)
         realm = realms.move_realm(purging(served, clock), RealmState.PURGED)
@@ -64,6 +64,6 @@ def test_a_realm_that_was_made_anew_meanwhile_is_not_damaged(served: Store, cloc
         broken_work(served, anew)
 
 
-def test_a_realm_that_stands_is_damaged(served: Store) -> None:
+def test_realm_that_stands_is_damaged(served: Store) -> None:
     with pytest.raises(CorruptionError, match="dangles"):
         broken_work(served, lambda: None)

@@ -10,7 +10,7 @@ from headwater.catalogs import Catalogs
 from headwater.realms import RealmState
 
 
-def test_a_realm_that_is_applied_becomes_ready(story: Story) -> None:
+def test_realm_that_is_applied_becomes_ready(story: Story) -> None:
     assert story.apply_realm() == f"realm.headwater.dev/{story.name} created\n"
     waited = story.kubectl("wait", "--for=condition=Ready", f"realm/{story.name}", "--timeout=20s")
 
@@ -18,14 +18,14 @@ def test_a_realm_that_is_applied_becomes_ready(story: Story) -> None:
     assert story.realm().state is RealmState.ACTIVE
 
 
-def test_a_realm_and_its_catalog_come_in_one_file(story: Story) -> None:
+def test_realm_and_its_catalog_come_in_one_file(story: Story) -> None:
     story.namespace.apply(realm_body(story.name), catalog_body("lake", story.name))
     story.kubectl("wait", "--for=condition=Ready", f"realm/{story.name}", "catalog/lake", "--timeout=20s")
 
     assert Catalogs(story.realms.open_realm(story.name)).read_catalog("lake").base_location == f"s3://{story.name}/lake/"
 
 
-def test_a_catalog_waits_for_its_realm_and_goes_on_by_itself(story: Story) -> None:
+def test_catalog_waits_for_its_realm_and_goes_on_by_itself(story: Story) -> None:
     story.namespace.apply(catalog_body("lake", story.name))
     waits = story.wait("Catalog", "Ready", "False", name="lake")
     story.apply_realm()
@@ -80,7 +80,7 @@ def test_no_event_shows_a_secret(story: Story) -> None:
     assert data["clientSecret"] not in shown
 
 
-def test_what_is_applied_again_unchanged_writes_nothing(story: Story) -> None:
+def test_manifest_applied_again_unchanged_writes_nothing(story: Story) -> None:
     story.make_realm()
     before = story.resource()["metadata"]["resourceVersion"]
 
@@ -91,7 +91,7 @@ def test_what_is_applied_again_unchanged_writes_nothing(story: Story) -> None:
     assert after["status"] == story.resource()["status"]
 
 
-def test_an_edited_property_reaches_the_store(story: Story) -> None:
+def test_edited_property_reaches_the_store(story: Story) -> None:
     story.make_realm(properties={"owner": "finance"})
     story.kubectl("patch", "realm", story.name, "--type=merge", "-p", '{"spec": {"properties": {"owner": "sales"}}}')
     story.wait("Realm", "Ready")
@@ -100,7 +100,7 @@ def test_an_edited_property_reaches_the_store(story: Story) -> None:
     assert story.resource()["status"]["observedGeneration"] == 2
 
 
-def test_a_realm_is_made_inactive_and_active_again(story: Story) -> None:
+def test_realm_is_made_inactive_and_active_again(story: Story) -> None:
     story.make_realm()
     story.kubectl("patch", "realm", story.name, "--type=merge", "-p", '{"spec": {"state": "Inactive"}}')
     story.namespace.wait_until("Realm", story.name, lambda body: body["status"]["state"] == "INACTIVE")
@@ -111,7 +111,7 @@ def test_a_realm_is_made_inactive_and_active_again(story: Story) -> None:
     assert (rested, story.realm().state) == (RealmState.INACTIVE, RealmState.ACTIVE)
 
 
-def test_a_property_of_a_catalog_is_edited(story: Story) -> None:
+def test_property_of_a_catalog_is_edited(story: Story) -> None:
     story.namespace.apply(realm_body(story.name), catalog_body("lake", story.name))
     story.wait("Catalog", "Ready", name="lake")
     story.namespace.apply(catalog_body("lake", story.name, properties={"tier": "gold"}))
@@ -137,7 +137,7 @@ def test_diff_is_clean_after_apply_and_tells_what_would_change(story: Story) -> 
     assert "-  state: Active\n+  state: Inactive" in changed.stdout
 
 
-def test_a_dry_run_makes_nothing(story: Story) -> None:
+def test_dry_run_makes_nothing(story: Story) -> None:
     done = story.kubectl("apply", "--dry-run=server", "-f", "-", text=json.dumps(realm_body(story.name)))
 
     assert done == f"realm.headwater.dev/{story.name} created (server dry run)\n"
@@ -145,7 +145,7 @@ def test_a_dry_run_makes_nothing(story: Story) -> None:
     assert story.find_realm() is None
 
 
-def test_a_realm_is_applied_server_side(story: Story) -> None:
+def test_realm_is_applied_server_side(story: Story) -> None:
     body = json.dumps(realm_body(story.name, properties={"owner": "finance"}))
     done = story.kubectl("apply", "--server-side", "-f", "-", text=body)
     story.wait("Realm", "Ready")
@@ -155,7 +155,7 @@ def test_a_realm_is_applied_server_side(story: Story) -> None:
     assert story.kubectl("apply", "--server-side", "-f", "-", text=body) == done
 
 
-def test_a_realm_has_the_id_that_its_manifest_gives(story: Story) -> None:
+def test_realm_has_the_id_that_its_manifest_gives(story: Story) -> None:
     story.namespace.apply(realm_body("acme", realmId=f"{story.name}_Acme"), catalog_body("lake", "acme"))
     story.wait("Catalog", "Ready", name="lake")
 

@@ -49,7 +49,7 @@ def calls(assets: Path, name: str) -> list[list[str]]:
     return [json.loads(line) for line in (assets / f"{name}.calls").read_text(encoding="utf-8").splitlines()]
 
 
-def test_the_api_server_is_reached_by_tls_and_a_token(cluster: Cluster) -> None:
+def test_api_server_is_reached_by_tls_and_a_token(cluster: Cluster) -> None:
     cluster.make_namespace("assets")
 
     config = yaml.safe_load(cluster.kubeconfig.read_text(encoding="utf-8"))
@@ -58,7 +58,7 @@ def test_the_api_server_is_reached_by_tls_and_a_token(cluster: Cluster) -> None:
     assert cluster.api.get_resource("/api/v1/namespaces/assets-1")["metadata"]["name"] == "assets-1"
 
 
-def test_the_api_server_keeps_its_data_in_the_etcd_that_was_started(cluster: Cluster, assets: Path) -> None:
+def test_api_server_keeps_its_data_in_our_etcd(cluster: Cluster, assets: Path) -> None:
     (etcd,), (apiserver,) = calls(assets, "etcd"), calls(assets, "kube-apiserver")
 
     listens = next(argument for argument in etcd if argument.startswith("--listen-client-urls="))
@@ -66,7 +66,7 @@ def test_the_api_server_keeps_its_data_in_the_etcd_that_was_started(cluster: Clu
     assert {"--authorization-mode=RBAC", "--disable-admission-plugins=ServiceAccount"} <= set(apiserver)
 
 
-def test_the_controllers_of_the_folder_are_started(cluster: Cluster, assets: Path) -> None:
+def test_controllers_of_the_folder_are_started(cluster: Cluster, assets: Path) -> None:
     written = assets / f"{MANAGER}.calls"
     wait_for(lambda: written.exists() and written.read_text(encoding="utf-8").endswith("\n"))
     (manager,) = calls(assets, MANAGER)
@@ -76,7 +76,7 @@ def test_the_controllers_of_the_folder_are_started(cluster: Cluster, assets: Pat
     assert cluster.server.has_controllers
 
 
-def test_a_folder_without_controllers_is_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_folder_without_controllers_is_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUBEBUILDER_ASSETS", str(make_assets(tmp_path, *STAND_INS)))
 
     with start_cluster(tmp_path, is_bare=True) as started:
@@ -89,7 +89,7 @@ def test_kubectl_is_the_one_of_that_folder(cluster: Cluster, assets: Path) -> No
     assert ["get", "crd", "realms.headwater.dev"] in calls(assets, "kubectl")
 
 
-def test_the_resources_are_known_and_the_policy_is_in_force(cluster: Cluster) -> None:
+def test_resources_are_known_and_the_policy_is_in_force(cluster: Cluster) -> None:
     known = cluster.kubectl("api-resources", "--api-group=headwater.dev", "-o", "name").stdout.split()
     policies = cluster.kubectl("get", "validatingadmissionpolicies", "-o", "name").stdout.split()
 
@@ -97,11 +97,11 @@ def test_the_resources_are_known_and_the_policy_is_in_force(cluster: Cluster) ->
     assert len(policies) == 1
 
 
-def test_tests_that_need_a_server_that_can_be_told_to_fail_know_that_this_one_cannot(cluster: Cluster) -> None:
+def test_tests_that_need_a_failing_server_know_this_one_cannot(cluster: Cluster) -> None:
     assert cluster.server.control is None
 
 
-def test_a_folder_without_the_programs_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_folder_without_the_programs_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUBEBUILDER_ASSETS", str(tmp_path))
 
     with pytest.raises(AssertionError, match="has no kube-apiserver, etcd, kubectl"), start_cluster(tmp_path):

@@ -62,18 +62,18 @@ def nobody_home(cluster: Any) -> Namespace:
 
 
 @pytest.mark.parametrize(("spec", "words"), [row[1:] for row in REALMS], ids=[row[0] for row in REALMS])
-def test_a_realm_is_refused_with(nobody_home: Namespace, spec: dict[str, Any], words: str) -> None:
+def test_realm_is_refused_with(nobody_home: Namespace, spec: dict[str, Any], words: str) -> None:
     assert words in refused(nobody_home, realm_body("acme", **spec))
 
 
 @pytest.mark.parametrize(("spec", "words"), [row[1:] for row in CATALOGS], ids=[row[0] for row in CATALOGS])
-def test_a_catalog_is_refused_with(nobody_home: Namespace, spec: dict[str, Any], words: str) -> None:
+def test_catalog_is_refused_with(nobody_home: Namespace, spec: dict[str, Any], words: str) -> None:
     given = {name: value for name, value in (catalog_body("lake", "acme")["spec"] | spec).items() if value is not None}
 
     assert words in refused(nobody_home, catalog_body("lake", "acme") | {"spec": given})
 
 
-def test_a_name_that_is_no_id_needs_one(nobody_home: Namespace) -> None:
+def test_name_that_is_no_id_needs_one(nobody_home: Namespace) -> None:
     said = refused(nobody_home, realm_body("acme.eu"))
 
     assert "spec.realmId: Required value: the name of this resource is no realm id" in said
@@ -86,7 +86,7 @@ def test_several_faults_are_told_at_once(nobody_home: Namespace) -> None:
     assert "* spec.driftPolicy:" in said
 
 
-def test_a_realm_cannot_change_its_id(namespace: Namespace) -> None:
+def test_realm_cannot_change_its_id(namespace: Namespace) -> None:
     namespace.apply(realm_body("acme"))
     done = namespace.kubectl("patch", "realm", "acme", "--type=merge", "-p", '{"spec": {"realmId": "other"}}', check=False)
 
@@ -94,7 +94,7 @@ def test_a_realm_cannot_change_its_id(namespace: Namespace) -> None:
     assert "spec.realmId: Forbidden: the realm id cannot change" in done.stderr
 
 
-def test_a_catalog_cannot_move_to_another_realm(namespace: Namespace) -> None:
+def test_catalog_cannot_move_to_another_realm(namespace: Namespace) -> None:
     namespace.apply(catalog_body("lake", "acme"))
     done = namespace.kubectl("patch", "catalog", "lake", "--type=merge", "-p", '{"spec": {"realm": "other"}}', check=False)
 

@@ -16,14 +16,14 @@ def are_accepted(story: Story, credentials: Credentials) -> bool:
     return verify_secret(root.credentials, credentials)
 
 
-def test_the_secret_of_a_new_realm_opens_it(story: Story) -> None:
+def test_secret_of_a_new_realm_opens_it(story: Story) -> None:
     story.make_realm()
 
     assert story.resource()["status"]["credentialsSecret"] == f"{story.name}-root-credentials"
     assert are_accepted(story, kept_credentials(story.namespace, story.name))
 
 
-def test_the_secret_is_found_by_labels_and_belongs_to_nobody(story: Story) -> None:
+def test_secret_is_found_by_labels_and_belongs_to_nobody(story: Story) -> None:
     story.make_realm()
 
     found = story.kubectl("get", "secrets", "-l", f"headwater.dev/realm={story.name}", "-o", "name").split()
@@ -34,7 +34,7 @@ def test_the_secret_is_found_by_labels_and_belongs_to_nobody(story: Story) -> No
     assert "ownerReferences" not in secret["metadata"]
 
 
-def test_an_annotation_rotates_the_credentials_once(story: Story) -> None:
+def test_annotation_rotates_the_credentials_once(story: Story) -> None:
     story.make_realm()
     former = kept_credentials(story.namespace, story.name)
     story.kubectl("annotate", "realm", story.name, "headwater.dev/rotate-credentials=2026-11")
@@ -53,7 +53,7 @@ def test_an_annotation_rotates_the_credentials_once(story: Story) -> None:
     assert story.namespace.read("Secret", f"{story.name}-root-credentials")["metadata"] == secret["metadata"]
 
 
-def test_a_secret_that_somebody_deleted_is_missed(story: Story) -> None:
+def test_secret_that_somebody_deleted_is_missed(story: Story) -> None:
     story.make_realm()
     story.kubectl("delete", "secret", f"{story.name}-root-credentials")
 

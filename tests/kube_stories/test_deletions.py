@@ -25,7 +25,7 @@ def test_retain_leaves_the_realm_as_it_is_to_nobody(story: Story) -> None:
     assert story.namespace.find("Secret", f"{story.name}-root-credentials") is not None
 
 
-def test_what_was_retained_is_taken_back_when_it_is_applied_again(story: Story) -> None:
+def test_retained_realm_is_taken_back_when_applied_again(story: Story) -> None:
     story.make_realm()
     key = story.realm().key
     story.kubectl("delete", "realm", story.name, "--timeout=20s")
@@ -37,7 +37,7 @@ def test_what_was_retained_is_taken_back_when_it_is_applied_again(story: Story) 
     assert story.realm().key == key
 
 
-def test_a_purge_waits_until_it_is_confirmed(story: Story) -> None:
+def test_purge_waits_until_it_is_confirmed(story: Story) -> None:
     story.make_realm(deletionPolicy="Purge")
     delete(story)
 
@@ -46,7 +46,7 @@ def test_a_purge_waits_until_it_is_confirmed(story: Story) -> None:
     assert story.realm().state is RealmState.ACTIVE
 
 
-def test_a_purge_that_is_confirmed_late_is_done_to_its_end(story: Story) -> None:
+def test_purge_that_is_confirmed_late_is_done_to_its_end(story: Story) -> None:
     story.make_realm(deletionPolicy="Purge")
     delete(story)
     story.wait("Realm", "Deleting", "True", reason="PurgeUnconfirmed")
@@ -57,14 +57,14 @@ def test_a_purge_that_is_confirmed_late_is_done_to_its_end(story: Story) -> None
     assert story.namespace.find("Secret", f"{story.name}-root-credentials") is None
 
 
-def test_a_purge_with_the_wrong_word_waits(story: Story) -> None:
+def test_purge_with_the_wrong_word_waits(story: Story) -> None:
     story.make_realm({CONFIRM: "another"}, deletionPolicy="Purge")
     delete(story)
 
     assert "another" in story.wait("Realm", "Deleting", "True", reason="PurgeUnconfirmed")["message"]
 
 
-def test_a_purge_is_held_and_called_off_by_retain(story: Story) -> None:
+def test_purge_is_held_and_called_off_by_retain(story: Story) -> None:
     story.make_realm({CONFIRM: story.name}, deletionPolicy="Purge", purgeHold="1h")
     delete(story)
     story.wait("Realm", "Purging", "False", reason="PurgeHold")
@@ -76,7 +76,7 @@ def test_a_purge_is_held_and_called_off_by_retain(story: Story) -> None:
     assert story.realm().state is RealmState.ACTIVE
 
 
-def test_the_hold_is_told_with_its_end(story: Story) -> None:
+def test_hold_is_told_with_its_end(story: Story) -> None:
     story.make_realm({CONFIRM: story.name}, deletionPolicy="Purge", purgeHold="1h")
     delete(story)
 
@@ -84,7 +84,7 @@ def test_the_hold_is_told_with_its_end(story: Story) -> None:
     assert found["status"]["state"] == "INACTIVE"
 
 
-def test_a_purged_realm_takes_its_catalogs_with_it(story: Story) -> None:
+def test_purged_realm_takes_its_catalogs_with_it(story: Story) -> None:
     story.namespace.apply(
         realm_body(story.name, {CONFIRM: story.name}, deletionPolicy="Purge"), catalog_body("lake", story.name)
     )
@@ -97,7 +97,7 @@ def test_a_purged_realm_takes_its_catalogs_with_it(story: Story) -> None:
     assert found["message"]
 
 
-def test_a_catalog_whose_realm_is_gone_can_be_deleted(story: Story) -> None:
+def test_catalog_whose_realm_is_gone_can_be_deleted(story: Story) -> None:
     story.namespace.apply(realm_body(story.name), catalog_body("lake", story.name))
     story.wait("Catalog", "Ready", name="lake")
     story.kubectl("delete", "realm", story.name, "--timeout=20s")
@@ -113,7 +113,7 @@ def test_retain_leaves_a_catalog_in_its_realm(story: Story) -> None:
     assert Catalogs(story.realms.open_realm(story.name)).read_catalog("lake").manager is None
 
 
-def test_a_confirmed_catalog_goes(story: Story) -> None:
+def test_confirmed_catalog_goes(story: Story) -> None:
     story.namespace.apply(realm_body(story.name), catalog_body("lake", story.name, deletionPolicy="Purge"))
     story.wait("Catalog", "Ready", name="lake")
     delete(story, "catalog", "lake")
@@ -126,7 +126,7 @@ def test_a_confirmed_catalog_goes(story: Story) -> None:
 
 
 @pytest.mark.parametrize("kind", ["realm", "catalog"])
-def test_what_is_protected_cannot_be_deleted(story: Story, kind: str) -> None:
+def test_protected_resource_cannot_be_deleted(story: Story, kind: str) -> None:
     protected = {"deletionProtection": True}
     story.namespace.apply(realm_body(story.name, **protected), catalog_body("lake", story.name, **protected))
     name = story.name if kind == "realm" else "lake"
@@ -137,7 +137,7 @@ def test_what_is_protected_cannot_be_deleted(story: Story, kind: str) -> None:
     assert "deletionTimestamp" not in story.namespace.read(kind.capitalize(), name)["metadata"]
 
 
-def test_what_is_protected_no_more_can_be_deleted(story: Story) -> None:
+def test_resource_protected_no_more_can_be_deleted(story: Story) -> None:
     story.make_realm(deletionProtection=True)
     story.apply_realm(deletionProtection=False)
 

@@ -90,7 +90,7 @@ def left_behind(cluster: Cluster) -> list[str]:
     return [name for name in names if "headwater" in name] + stays
 
 
-def test_a_context_that_is_not_confirmed_is_refused(run_demo: RunDemo, bare_cluster: Cluster) -> None:
+def test_context_that_is_not_confirmed_is_refused(run_demo: RunDemo, bare_cluster: Cluster) -> None:
     done = run_demo(confirmed="production")
 
     assert done.returncode == 1
@@ -100,7 +100,7 @@ def test_a_context_that_is_not_confirmed_is_refused(run_demo: RunDemo, bare_clus
 
 @pytest.mark.long
 @pytest.mark.parametrize("bare_cluster", [True, False], ids=["with controllers", "without"], indirect=True)
-def test_the_demo_shows_the_examples_and_leaves_nothing_behind(run_demo: RunDemo, bare_cluster: Cluster) -> None:
+def test_demo_shows_the_examples_and_leaves_nothing_behind(run_demo: RunDemo, bare_cluster: Cluster) -> None:
     done = run_demo("--local", confirmed="tests")
 
     assert done.returncode == 0, done.stdout + done.stderr
@@ -116,7 +116,7 @@ def test_the_demo_shows_the_examples_and_leaves_nothing_behind(run_demo: RunDemo
     ids=["helm", "helm without controllers", "kubectl without controllers"],
     indirect=["bare_cluster"],
 )
-def test_the_demo_installs_the_chart_and_takes_it_away_again(
+def test_demo_installs_the_chart_and_takes_it_away_again(
     run_demo: RunDemo, bare_cluster: Cluster, pods: Installation, options: list[str]
 ) -> None:
     with ThreadPoolExecutor(1) as others:
@@ -130,7 +130,7 @@ def test_the_demo_installs_the_chart_and_takes_it_away_again(
 
 
 @pytest.mark.long
-def test_a_namespace_that_no_demo_made_is_left_alone(run_demo: RunDemo, bare_cluster: Cluster) -> None:
+def test_namespace_that_no_demo_made_is_left_alone(run_demo: RunDemo, bare_cluster: Cluster) -> None:
     bare_cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "headwater-demo"}})
     done = run_demo("--local", confirmed="tests")
     kept = bare_cluster.api.find_resource(NAMESPACE)

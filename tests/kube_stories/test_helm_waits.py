@@ -31,7 +31,7 @@ def install(story: Story, folder: Path, *bodies: dict[str, Any]) -> subprocess.C
     return helm(story, folder, "install", "tenants", str(chart), "--wait", "--timeout", f"{PATIENCE}s")
 
 
-def test_a_release_is_there_once_its_resources_are_ready(story: Story, tmp_path: Path) -> None:
+def test_release_is_there_once_its_resources_are_ready(story: Story, tmp_path: Path) -> None:
     done = install(story, tmp_path, catalog_body("lake", story.name), realm_body(story.name))
 
     assert done.returncode == 0, done.stderr
@@ -39,7 +39,7 @@ def test_a_release_is_there_once_its_resources_are_ready(story: Story, tmp_path:
     assert story.namespace.condition("Catalog", "lake", "Ready")["status"] == "True"
 
 
-def test_a_release_with_a_refused_spec_fails_at_once(story: Story, tmp_path: Path) -> None:
+def test_release_with_a_refused_spec_fails_at_once(story: Story, tmp_path: Path) -> None:
     done = install(story, tmp_path, realm_body(story.name, {"headwater.dev/unheard-of": "yes"}))
 
     assert done.returncode != 0

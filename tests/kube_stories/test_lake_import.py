@@ -60,7 +60,7 @@ def of_import(body: dict[str, Any]) -> dict[str, Any]:
     return dict(one)
 
 
-def test_a_lake_is_imported_though_its_worker_is_killed_in_the_middle(
+def test_lake_is_imported_though_its_worker_is_killed(
     *,
     installation: Installation,
     namespace: Namespace,

@@ -27,7 +27,7 @@ def last_maintenance(body: dict[str, Any]) -> Any:
     return body["status"].get("maintenance", {}).get("lastSuccessTime")
 
 
-def test_a_realm_knows_when_it_is_maintained_next(story: Story) -> None:
+def test_realm_knows_when_it_is_maintained_next(story: Story) -> None:
     story.make_realm(maintenance={"schedule": "0 3 * * 0", "timeZone": "Europe/Berlin"})
 
     (task,) = collections(story)
@@ -65,14 +65,14 @@ def test_suspended_maintenance_has_no_next_time(story: Story) -> None:
     assert [task.state for task in collections(story) if task.is_active] == []
 
 
-def test_maintenance_that_is_not_suspended_any_more_has_a_next_time(story: Story) -> None:
+def test_maintenance_no_longer_suspended_has_a_next_time(story: Story) -> None:
     story.make_realm(maintenance={"suspend": True})
     story.apply_realm(maintenance={"suspend": False})
 
     story.namespace.wait_until("Realm", story.name, lambda body: body["status"]["maintenance"].get("nextTime"))
 
 
-def test_an_import_of_a_catalog_runs_and_tells_its_end(story: Story) -> None:
+def test_import_of_a_catalog_runs_and_tells_its_end(story: Story) -> None:
     imports = [{"name": "initial", "locations": [f"file:///nowhere/{story.name}/"]}]
     story.namespace.apply(realm_body(story.name), catalog_body("lake", story.name, imports=imports))
 

@@ -18,7 +18,7 @@ def other(running: Installation) -> Namespace:
     return running.cluster.make_namespace("other")
 
 
-def test_a_second_resource_for_the_same_realm_is_refused(story: Story, other: Namespace) -> None:
+def test_second_resource_for_the_same_realm_is_refused(story: Story, other: Namespace) -> None:
     story.make_realm(properties={"owner": "finance"})
     other.apply(realm_body(story.name, properties={"owner": "sales"}))
 
@@ -27,7 +27,7 @@ def test_a_second_resource_for_the_same_realm_is_refused(story: Story, other: Na
     assert story.realm().properties == {"owner": "finance"}
 
 
-def test_a_second_resource_cannot_adopt_what_another_namespace_has_not_given_away(story: Story, other: Namespace) -> None:
+def test_second_resource_cannot_adopt_what_was_not_given_away(story: Story, other: Namespace) -> None:
     story.make_realm()
     other.apply(realm_body(story.name, {"headwater.dev/adopt": story.name}))
 
@@ -36,7 +36,7 @@ def test_a_second_resource_cannot_adopt_what_another_namespace_has_not_given_awa
     assert story.realm().manager.namespace == story.namespace.name  # type: ignore[union-attr]
 
 
-def test_a_second_resource_adopts_a_realm_that_was_given_away_and_the_first_is_told(story: Story, other: Namespace) -> None:
+def test_second_resource_adopts_a_realm_that_was_given_away(story: Story, other: Namespace) -> None:
     story.make_realm()
     other.apply(realm_body(story.name, {"headwater.dev/adopt": story.name}))
     story.kubectl("annotate", "realm", story.name, f"headwater.dev/release-to={other.name}/{story.name}")
@@ -57,7 +57,7 @@ def test_deleting_a_refused_resource_harms_nobody(story: Story, other: Namespace
     assert story.namespace.find("Secret", f"{story.name}-root-credentials") is not None
 
 
-def test_a_realm_that_a_person_made_is_adopted_when_asked(story: Story) -> None:
+def test_realm_that_a_person_made_is_adopted_when_asked(story: Story) -> None:
     story.realms.create_realm(story.name, manager=RealmManager(cluster="", namespace="", name="by-hand", uid=""))
     bootstrap(story.realms, story.name, hash_credentials(new_credentials()))
     story.apply_realm()
@@ -68,7 +68,7 @@ def test_a_realm_that_a_person_made_is_adopted_when_asked(story: Story) -> None:
     assert story.realm().state is RealmState.ACTIVE
 
 
-def test_a_realm_that_was_changed_behind_the_operators_back_is_corrected(story: Story) -> None:
+def test_realm_that_was_changed_behind_the_operators_back_is_corrected(story: Story) -> None:
     story.make_realm()
     story.realms.move_realm(story.realm(), RealmState.INACTIVE)
 

@@ -52,7 +52,7 @@ def redis(tmp_path: Path) -> Iterator[Redis]:
     made.stop()
 
 
-def test_an_operator_that_is_killed_at_any_time_is_replaced_and_nothing_is_half_done(
+def test_operator_that_is_killed_is_replaced_with_nothing_half_done(
     own: Story, operator: Callable[..., Operator], store: Store
 ) -> None:
     dice = random.Random(dice_seed := random.randrange(10_000))
@@ -76,7 +76,7 @@ def test_an_operator_that_is_killed_at_any_time_is_replaced_and_nothing_is_half_
         ], dice_seed
 
 
-def test_an_operator_that_is_started_again_writes_nothing(own: Story, operator: Callable[..., Operator]) -> None:
+def test_operator_that_is_started_again_writes_nothing(own: Story, operator: Callable[..., Operator]) -> None:
     first = operator()
     names = [f"realm-{number}" for number in range(5)]
     own.namespace.apply(*map(realm_body, names))
@@ -91,13 +91,13 @@ def test_an_operator_that_is_started_again_writes_nothing(own: Story, operator: 
     assert {name: own.namespace.read("Realm", name) for name in names} == before
 
 
-def test_an_operator_that_is_asked_to_end_does_so_in_order(operator: Callable[..., Operator]) -> None:
+def test_operator_that_is_asked_to_end_does_so_in_order(operator: Callable[..., Operator]) -> None:
     started = operator()
 
     assert started.stop() == 0
 
 
-def test_a_standby_goes_on_when_the_leader_ends(own: Story, operator: Callable[..., Operator]) -> None:
+def test_standby_goes_on_when_the_leader_ends(own: Story, operator: Callable[..., Operator]) -> None:
     leader = operator()
     standby = operator(wait=False)
     wait_for(standby.alive, why=standby.last_words)
@@ -110,7 +110,7 @@ def test_a_standby_goes_on_when_the_leader_ends(own: Story, operator: Callable[.
     assert standby.is_leader()
 
 
-def test_a_leader_that_slept_too_long_ends_before_it_does_anything(own: Story, operator: Callable[..., Operator]) -> None:
+def test_leader_that_slept_too_long_ends_before_it_does_anything(own: Story, operator: Callable[..., Operator]) -> None:
     leader = operator()
     own.make_realm()
     standby = operator(wait=False)
@@ -127,7 +127,7 @@ def test_a_leader_that_slept_too_long_ends_before_it_does_anything(own: Story, o
     assert own.realm().properties == {"owner": "sales"}
 
 
-def test_what_was_deleted_while_no_operator_ran_is_done_afterwards(own: Story, operator: Callable[..., Operator]) -> None:
+def test_deletion_while_no_operator_ran_is_done_afterwards(own: Story, operator: Callable[..., Operator]) -> None:
     first = operator()
     own.make_realm()
     first.stop()
@@ -139,14 +139,14 @@ def test_what_was_deleted_while_no_operator_ran_is_done_afterwards(own: Story, o
     assert own.realm().manager is None
 
 
-def test_a_protected_realm_cannot_be_deleted_while_no_operator_runs(own: Story) -> None:
+def test_protected_realm_cannot_be_deleted_while_no_operator_runs(own: Story) -> None:
     own.apply_realm(deletionProtection=True)
 
     assert "is protected from deletion" in own.kubectl("delete", "realm", own.name, "--wait=false", check=False)
     assert own.namespace.find("Realm", own.name) is not None
 
 
-def test_a_purge_outlives_its_operator_and_its_worker(
+def test_purge_outlives_its_operator_and_its_worker(
     own: Story, operator: Callable[..., Operator], worker: Callable[..., Worker]
 ) -> None:
     first = operator(OPERATOR_LEADER_ELECTION="false")
@@ -162,7 +162,7 @@ def test_a_purge_outlives_its_operator_and_its_worker(
     assert own.find_realm() is None
 
 
-def test_a_store_that_cannot_be_written_is_told_and_waited_for(
+def test_store_that_cannot_be_written_is_told_and_waited_for(
     own: Story, operator: Callable[..., Operator], tmp_path: Path
 ) -> None:
     operator()
@@ -184,7 +184,7 @@ def test_a_store_that_cannot_be_written_is_told_and_waited_for(
     assert own.realm().properties == {"owner": "sales"}
 
 
-def test_an_api_server_that_does_not_answer_for_a_while_is_waited_for(own: Story, operator: Callable[..., Operator]) -> None:
+def test_api_server_that_does_not_answer_is_waited_for(own: Story, operator: Callable[..., Operator]) -> None:
     started = operator(OPERATOR_LEASE_DURATION="15s", OPERATOR_LEASE_RENEW_DEADLINE="10s")
     own.make_realm()
     with own.namespace.cluster.is_silent():
@@ -195,7 +195,7 @@ def test_an_api_server_that_does_not_answer_for_a_while_is_waited_for(own: Story
     assert started.is_running
 
 
-def test_a_collection_waits_for_a_broker_that_is_away(
+def test_collection_waits_for_a_broker_that_is_away(
     own: Story, operator: Callable[..., Operator], worker: Callable[..., Worker], redis: Redis
 ) -> None:
     redis.start()

@@ -27,7 +27,7 @@ def test_requests_are_remembered_as_what_they_asked_for(client: Client) -> None:
     assert (patched["verb"], patched["subresource"], patched["name"], patched["manager"]) == ("patch", "status", "a", "me")
 
 
-def test_a_request_that_changed_nothing_wrote_nothing(client: Client) -> None:
+def test_request_that_changed_nothing_wrote_nothing(client: Client) -> None:
     client.make()
     client.patch(client.widgets + "/a", {"spec": {"size": 1}})
 
@@ -42,7 +42,7 @@ def test_requests_can_be_asked_for_from_a_number_on(client: Client) -> None:
     assert len(requests(client, f"since={first['number']}")) == 1
 
 
-def test_requests_are_counted_by_verb_and_resource_until_that_is_cleared(client: Client) -> None:
+def test_requests_are_counted_by_verb_and_resource_until_cleared(client: Client) -> None:
     client.ask("DELETE", "/_control/requests")
     client.make("a")
     client.make("b")
@@ -61,22 +61,20 @@ def test_requests_are_counted_by_verb_and_resource_until_that_is_cleared(client:
         ("409", 409, "Conflict"),
     ],
 )
-def test_a_request_can_be_made_to_fail_once_before_it_takes_effect(
-    client: Client, action: str, status: int, reason: str
-) -> None:
+def test_request_can_be_made_to_fail_before_its_effect(client: Client, action: str, status: int, reason: str) -> None:
     client.fail(action=action, verb="create", resource="widgets")
 
     assert client.make(status=status).reason == reason
     assert client.make().status == 201
 
 
-def test_a_client_is_told_how_long_to_wait(client: Client) -> None:
+def test_client_is_told_how_long_to_wait(client: Client) -> None:
     client.fail(action="429", verb="create", retry_after=7)
 
     assert client.make(status=429).headers["Retry-After"] == "7"
 
 
-def test_a_request_can_fail_after_it_took_effect(client: Client) -> None:
+def test_request_can_fail_after_it_took_effect(client: Client) -> None:
     client.fail(action="500-after", verb="create")
     client.make(status=500)
 
@@ -84,7 +82,7 @@ def test_a_request_can_fail_after_it_took_effect(client: Client) -> None:
 
 
 @pytest.mark.parametrize(("action", "found"), [("drop-before", 404), ("drop-after", 200)])
-def test_a_connection_can_be_dropped_before_and_after(client: Client, action: str, found: int) -> None:
+def test_connection_can_be_dropped_before_and_after(client: Client, action: str, found: int) -> None:
     client.fail(action=action, verb="create")
 
     with pytest.raises((http.client.RemoteDisconnected, ConnectionResetError)):
@@ -94,7 +92,7 @@ def test_a_connection_can_be_dropped_before_and_after(client: Client, action: st
     assert client.get(client.widgets + "/a").status == found
 
 
-def test_a_request_can_be_made_to_wait(client: Client) -> None:
+def test_request_can_be_made_to_wait(client: Client) -> None:
     client.fail(action="delay", seconds=0.3, verb="create")
     start = time.monotonic()
 
@@ -103,7 +101,7 @@ def test_a_request_can_be_made_to_wait(client: Client) -> None:
     assert time.monotonic() - start >= 0.3
 
 
-def test_a_failure_befalls_whom_it_is_meant_for(client: Client) -> None:
+def test_failure_befalls_whom_it_is_meant_for(client: Client) -> None:
     client.fail(action="500", verb="patch", resource="widgets", subresource="status", name="b", times=-1)
     for name in ("a", "b"):
         client.make(name)
@@ -113,23 +111,23 @@ def test_a_failure_befalls_whom_it_is_meant_for(client: Client) -> None:
     assert done == [200, 200, 500, 500]
 
 
-def test_a_failure_can_wait_for_its_turn(client: Client) -> None:
+def test_failure_can_wait_for_its_turn(client: Client) -> None:
     client.fail(action="500", verb="create", skip=1)
 
     assert [client.make("a").status, client.make("b", status=500).status, client.make("b").status] == [201, 500, 201]
 
 
-def test_a_watch_can_be_refused(client: Client) -> None:
+def test_watch_can_be_refused(client: Client) -> None:
     client.fail(action="410", verb="watch")
 
     assert client.watch(client.widgets).status == 410
 
 
-def test_an_unknown_failure_is_refused(client: Client) -> None:
+def test_unknown_failure_is_refused(client: Client) -> None:
     assert client.post("/_control/faults", [{"action": "burn"}]).status == 400
 
 
-def test_a_server_forgets_what_is_beyond_its_memory(small_memory: Client) -> None:
+def test_server_forgets_what_is_beyond_its_memory(small_memory: Client) -> None:
     path = small_memory.core + "/configmaps"
     version = small_memory.get(path).metadata["resourceVersion"]
     for number in range(12):
@@ -141,7 +139,7 @@ def test_a_server_forgets_what_is_beyond_its_memory(small_memory: Client) -> Non
     assert len(small_memory.get("/_control/requests").body["requests"]) == 10
 
 
-def test_a_server_ends_with_whoever_started_it() -> None:
+def test_server_ends_with_whoever_started_it() -> None:
     tests = str(Path(__file__).parents[1])
     script = (
         "import subprocess, sys\n"
@@ -172,7 +170,7 @@ def is_alive(pid: int) -> bool:
         return False
 
 
-def test_a_server_ends_at_sigterm(tmp_path: Path) -> None:
+def test_server_ends_at_sigterm(tmp_path: Path) -> None:
     process, _url = start()
     process.send_signal(signal.SIGTERM)
 

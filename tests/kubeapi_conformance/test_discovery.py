@@ -10,7 +10,7 @@ POLICIES = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
 BINDINGS = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings"
 
 
-def test_a_defined_kind_is_established_and_served_at_once(client: Client) -> None:
+def test_defined_kind_is_established_and_served_at_once(client: Client) -> None:
     made = client.post(CRDS, definition("news", "News"))
     served = client.get(f"/apis/probes.dev/v1/namespaces/{client.namespace}/news")
     conditions = client.get(CRDS + "/news.probes.dev").body["status"]["conditions"]
@@ -22,7 +22,7 @@ def test_a_defined_kind_is_established_and_served_at_once(client: Client) -> Non
     }
 
 
-def test_a_changed_definition_holds_at_once(client: Client) -> None:
+def test_changed_definition_holds_at_once(client: Client) -> None:
     crd = definition("olds", "Old")
     client.post(CRDS, crd)
     client.patch(
@@ -43,7 +43,7 @@ def test_a_changed_definition_holds_at_once(client: Client) -> None:
         ({"spec.versions": []}, "spec.versions"),
     ],
 )
-def test_a_wrong_definition_is_refused(client: Client, change: dict[str, object], field: str) -> None:
+def test_wrong_definition_is_refused(client: Client, change: dict[str, object], field: str) -> None:
     crd = definition("wrongs", "Wrong")
     for path, value in change.items():
         *above, last = path.split(".")
@@ -62,7 +62,7 @@ def test_core_resources_are_of_version_v1(client: Client) -> None:
 
 
 @pytest.mark.parametrize("path", ["/readyz", "/healthz", "/livez", "/readyz/ping"])
-def test_the_server_says_that_it_is_well(client: Client, path: str) -> None:
+def test_server_says_that_it_is_well(client: Client, path: str) -> None:
     assert client.get(path).raw == b"ok"
 
 
@@ -80,7 +80,7 @@ def test_everybody_may_do_everything(client: Client) -> None:
     assert client.post("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", question).body["status"] == {"allowed": True}
 
 
-def test_a_policy_holds_while_it_is_bound(client: Client) -> None:
+def test_policy_holds_while_it_is_bound(client: Client) -> None:
     rule = {"apiGroups": ["example.dev"], "apiVersions": ["*"], "operations": ["DELETE"], "resources": ["widgets"]}
     policy = {
         "metadata": {"name": "keep"},
@@ -102,11 +102,11 @@ def test_a_policy_holds_while_it_is_bound(client: Client) -> None:
     assert client.delete(client.widgets + "/a").status == 200
 
 
-def test_a_policy_that_cannot_be_evaluated_is_refused(client: Client) -> None:
+def test_policy_that_cannot_be_evaluated_is_refused(client: Client) -> None:
     policy = {"metadata": {"name": "odd"}, "spec": {"matchConstraints": {}, "validations": [{"expression": "object.("}]}}
 
     assert client.post(POLICIES, policy).status == 422
 
 
-def test_a_method_that_is_not_there_is_not_allowed(client: Client) -> None:
+def test_method_that_is_not_there_is_not_allowed(client: Client) -> None:
     assert client.ask("POST", client.widgets + "/a").status == 405

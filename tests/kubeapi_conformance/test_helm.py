@@ -41,7 +41,7 @@ def helm(url: str, client: Client, home: Path, *arguments: object) -> str:
     return done.stdout
 
 
-def test_a_release_is_installed_upgraded_and_taken_away(widgets: str, client: Client, chart: Path, tmp_path: Path) -> None:
+def test_release_is_installed_upgraded_and_taken_away(widgets: str, client: Client, chart: Path, tmp_path: Path) -> None:
     words = []
     for arguments in (("install", "r", chart), ("upgrade", "r", chart, "--set", "word=two")):
         helm(widgets, client, tmp_path, *arguments)

@@ -114,9 +114,7 @@ def numbered() -> list[tuple[int, str]]:
 @pytest.mark.parametrize(
     ("number", "command"), numbered(), ids=lambda value: value if isinstance(value, str) else f"{value:02}"
 )
-def test_kubectl_prints_what_it_printed_when_it_talked_to_a_real_server(
-    number: int, command: str, outcomes: list[Said]
-) -> None:
+def test_kubectl_prints_what_it_printed_for_a_real_server(number: int, command: str, outcomes: list[Said]) -> None:
     there, here = recorded()[number], outcomes[number]
 
     assert (plain(here.printed), here.code) == (plain(there.printed), there.code)

@@ -22,14 +22,14 @@ def names(client: Client, query: str, path: str = "") -> list[str]:
     return [item["metadata"]["name"] for item in answer.body["items"]]
 
 
-def test_a_list_says_what_it_is_and_of_which_version(three: Client) -> None:
+def test_list_says_what_it_is_and_of_which_version(three: Client) -> None:
     body = three.get(three.widgets).body
 
     assert (body["kind"], body["apiVersion"]) == ("WidgetList", "example.dev/v1alpha1")
     assert int(body["metadata"]["resourceVersion"]) >= int(body["items"][-1]["metadata"]["resourceVersion"])
 
 
-def test_a_list_is_in_the_order_of_its_paths(client: Client) -> None:
+def test_list_is_in_the_order_of_its_paths(client: Client) -> None:
     for name in ("order", "order-two"):
         client.post("/api/v1/namespaces", {"metadata": {"name": name}})
         client.post(f"/api/v1/namespaces/{name}/configmaps", {"metadata": {"name": "c", "labels": {"order": "x"}}})
@@ -39,7 +39,7 @@ def test_a_list_is_in_the_order_of_its_paths(client: Client) -> None:
     assert [page["items"][0]["metadata"]["namespace"] for page in (first, rest)] == ["order-two", "order"]  # "-" before "/"
 
 
-def test_items_of_built_in_kinds_do_not_say_what_they_are(client: Client) -> None:
+def test_items_of_built_in_kinds_do_not_name_themselves(client: Client) -> None:
     client.post(client.core + "/configmaps", {"metadata": {"name": "c"}})
 
     (item,) = client.get(client.core + "/configmaps").body["items"]
@@ -68,7 +68,7 @@ def test_fields_select(three: Client, selector: str, found: list[str]) -> None:
     assert names(three, f"fieldSelector={selector}") == found
 
 
-def test_a_selector_that_is_none_is_refused(three: Client) -> None:
+def test_selector_that_is_none_is_refused(three: Client) -> None:
     assert three.get(three.widgets + "?labelSelector=a=b=c").status == 400
 
 
@@ -84,7 +84,7 @@ def test_events_are_selected_by_what_they_are_about(client: Client) -> None:
     assert found == ["e2"]
 
 
-def test_a_defined_field_selects(client: Client) -> None:
+def test_defined_field_selects(client: Client) -> None:
     crd = definition("gadgets", "Gadget")
     crd["spec"]["versions"][0]["selectableFields"] = [{"jsonPath": ".spec.size"}]
     client.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", crd)
@@ -108,7 +108,7 @@ def test_pages_are_of_one_version_though_things_change_meanwhile(three: Client) 
     assert second.metadata["resourceVersion"] == first.metadata["resourceVersion"]
 
 
-def test_a_page_of_a_version_that_is_forgotten_is_gone(three: Client) -> None:
+def test_page_of_a_version_that_is_forgotten_is_gone(three: Client) -> None:
     token = three.get(three.widgets + "?limit=1").metadata["continue"]
     three.post("/_control/compact", {})
 
@@ -128,13 +128,13 @@ def test_all_namespaces_are_listed_at_once(three: Client) -> None:
         assert found >= {(three.namespace, "a"), (other.namespace, "z")}
 
 
-def test_a_version_that_is_not_there_yet_is_waited_for_in_vain(three: Client) -> None:
+def test_version_of_the_future_is_waited_for_in_vain(three: Client) -> None:
     answer = three.get(three.widgets + "?resourceVersion=99999999")
 
     assert (answer.status, answer.reason) == (504, "Timeout")
 
 
-def test_a_table_shows_the_columns_of_the_definition(three: Client) -> None:
+def test_table_shows_the_columns_of_the_definition(three: Client) -> None:
     table = three.get(three.widgets, accept=TABLE).body
 
     assert [column["name"] for column in table["columnDefinitions"]] == ["Name", "State", "Ready", "Next", "Age"]
@@ -148,5 +148,5 @@ def test_metadata_can_be_had_alone(three: Client) -> None:
     assert shown.keys() == {"apiVersion", "kind", "metadata"}
 
 
-def test_what_cannot_be_given_is_refused(three: Client) -> None:
+def test_list_that_cannot_be_given_is_refused(three: Client) -> None:
     assert three.get(three.widgets, accept="text/html").status == 406

@@ -43,7 +43,7 @@ def answered(story: Story) -> dict[str, Answer]:
 
 
 @pytest.mark.parametrize("step", LINES_BY_STEP)
-def test_a_recorded_step_is_answered_as_a_real_server_did(step: str, found: Found) -> None:
+def test_recorded_step_is_answered_as_a_real_server_did(step: str, found: Found) -> None:
     lines = [line for line in LINES_BY_STEP[step] if line.id not in LINES]
     wrong = [
         f"{line.id} {line.request['method']} {line.request['path']}: {difference}"
@@ -55,7 +55,7 @@ def test_a_recorded_step_is_answered_as_a_real_server_did(step: str, found: Foun
     assert not wrong, "\n".join(wrong)
 
 
-def test_a_place_that_is_known_to_differ_still_does(found: Found) -> None:
+def test_place_that_is_known_to_differ_still_does(found: Found) -> None:
     differing = {
         known_place(line, difference)
         for lines in LINES_BY_STEP.values()
@@ -67,11 +67,11 @@ def test_a_place_that_is_known_to_differ_still_does(found: Found) -> None:
     assert [place for place in PLACES if place not in differing] == []
 
 
-def test_a_line_that_is_known_to_differ_still_does(found: Found) -> None:
+def test_line_that_is_known_to_differ_still_does(found: Found) -> None:
     assert [line for line in LINES if not found[line]] == []
 
 
-def test_what_is_left_out_was_refused_for_want_of_rights() -> None:
+def test_request_left_out_was_refused_for_want_of_rights() -> None:
     lines = {line.id: line for file in FILES for line in read_lines(file)}
 
     assert [left for left in LEFT_OUT if not is_about_rights(lines[left].response)] == []

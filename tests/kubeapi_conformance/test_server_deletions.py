@@ -22,7 +22,7 @@ def held(client: Client, **metadata: object) -> Reply:
     return client.make("f", finalizers=["example.dev/f"], **metadata)
 
 
-def test_a_finalizer_holds_an_object_until_it_is_taken_away(client: Client) -> None:
+def test_finalizer_holds_an_object_until_it_is_taken_away(client: Client) -> None:
     held(client)
     marked = client.delete(client.widgets + "/f")
     seen = client.get(client.widgets + "/f")
@@ -33,7 +33,7 @@ def test_a_finalizer_holds_an_object_until_it_is_taken_away(client: Client) -> N
     assert client.get(client.widgets + "/f").status == 404
 
 
-def test_a_deletion_cannot_be_taken_back(client: Client) -> None:
+def test_deletion_cannot_be_taken_back(client: Client) -> None:
     held(client)
     marked = client.delete(client.widgets + "/f").metadata["deletionTimestamp"]
 
@@ -42,21 +42,21 @@ def test_a_deletion_cannot_be_taken_back(client: Client) -> None:
     assert changed.metadata["deletionTimestamp"] == marked
 
 
-def test_an_object_that_goes_takes_no_new_finalizer(client: Client) -> None:
+def test_object_that_goes_takes_no_new_finalizer(client: Client) -> None:
     held(client)
     client.delete(client.widgets + "/f")
 
     assert client.patch(client.widgets + "/f", {"metadata": {"finalizers": ["example.dev/f", "example.dev/g"]}}).status == 422
 
 
-def test_a_status_can_be_written_while_an_object_goes(client: Client) -> None:
+def test_status_can_be_written_while_an_object_goes(client: Client) -> None:
     held(client)
     client.delete(client.widgets + "/f")
 
     assert client.patch(client.widgets + "/f/status", {"status": {"state": "GOING"}}).body["status"] == {"state": "GOING"}
 
 
-def test_a_precondition_that_does_not_hold_keeps_the_object(client: Client) -> None:
+def test_precondition_that_does_not_hold_keeps_the_object(client: Client) -> None:
     made = client.make()
     for wrong in ({"uid": "other"}, {"resourceVersion": "1"}):
         assert client.delete(client.widgets + "/a", {"preconditions": wrong}).status == 409
@@ -64,7 +64,7 @@ def test_a_precondition_that_does_not_hold_keeps_the_object(client: Client) -> N
     assert client.delete(client.widgets + "/a", {"preconditions": {"uid": made.metadata["uid"]}}).status == 200
 
 
-def test_a_dry_run_deletes_nothing(client: Client) -> None:
+def test_dry_run_deletes_nothing(client: Client) -> None:
     client.make()
     client.delete(client.widgets + "/a?dryRun=All")
     client.delete(client.widgets + "/a", {"dryRun": ["All"]})
@@ -72,7 +72,7 @@ def test_a_dry_run_deletes_nothing(client: Client) -> None:
     assert client.get(client.widgets + "/a").status == 200
 
 
-def test_a_selection_can_be_deleted_at_once(client: Client) -> None:
+def test_selection_can_be_deleted_at_once(client: Client) -> None:
     client.make("a", labels={"x": "y"})
     client.make("b")
 
@@ -81,7 +81,7 @@ def test_a_selection_can_be_deleted_at_once(client: Client) -> None:
     assert [item["metadata"]["name"] for item in client.get(client.widgets).body["items"]] == ["b"]
 
 
-def test_what_belongs_to_an_object_goes_with_it(client: Client) -> None:
+def test_dependents_of_an_object_go_with_it(client: Client) -> None:
     owner = client.make().metadata["uid"]
     reference = {"apiVersion": "example.dev/v1alpha1", "kind": "Widget", "name": "a", "uid": owner}
     client.post(client.core + "/configmaps", {"metadata": {"name": "c", "ownerReferences": [reference]}})
@@ -91,7 +91,7 @@ def test_what_belongs_to_an_object_goes_with_it(client: Client) -> None:
     wait_until_gone(client, client.core + "/configmaps/c")
 
 
-def test_a_namespace_takes_along_all_that_is_in_it(client: Client) -> None:
+def test_namespace_takes_along_all_that_is_in_it(client: Client) -> None:
     client.post("/api/v1/namespaces", {"metadata": {"name": "short"}})
     client.post("/api/v1/namespaces/short/configmaps", {"metadata": {"name": "c"}})
 
@@ -102,7 +102,7 @@ def test_a_namespace_takes_along_all_that_is_in_it(client: Client) -> None:
     assert client.get("/api/v1/namespaces/short/configmaps/c").status == 404
 
 
-def test_a_namespace_waits_for_what_is_held_in_it_and_takes_nothing_new(client: Client) -> None:
+def test_namespace_waits_for_what_is_held_and_takes_nothing_new(client: Client) -> None:
     client.post("/api/v1/namespaces", {"metadata": {"name": "slow"}})
     path = "/api/v1/namespaces/slow/configmaps"
     client.post(path, {"metadata": {"name": "c", "finalizers": ["example.dev/f"]}})
@@ -116,7 +116,7 @@ def test_a_namespace_waits_for_what_is_held_in_it_and_takes_nothing_new(client: 
     wait_until_gone(client, "/api/v1/namespaces/slow")
 
 
-def test_without_controllers_a_namespace_is_on_its_way_out_for_ever(bare: Client) -> None:
+def test_namespace_without_controllers_is_on_its_way_out_for_ever(bare: Client) -> None:
     bare.post(bare.core + "/configmaps", {"metadata": {"name": "c"}})
     bare.delete(f"/api/v1/namespaces/{bare.namespace}")
     refused = bare.post(bare.core + "/configmaps", {"metadata": {"name": "d"}})
@@ -127,7 +127,7 @@ def test_without_controllers_a_namespace_is_on_its_way_out_for_ever(bare: Client
 
 
 @pytest.mark.parametrize(("policy", "left"), [("Foreground", 404), ("Orphan", 200), ("Background", 404)])
-def test_what_belongs_to_an_object_goes_as_its_deletion_says(client: Client, policy: str, left: int) -> None:
+def test_dependents_of_an_object_go_as_its_deletion_says(client: Client, policy: str, left: int) -> None:
     owner = client.post(client.core + "/configmaps", {"metadata": {"name": "owner"}}).metadata["uid"]
     reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner}
     client.post(client.core + "/configmaps", {"metadata": {"name": "c", "ownerReferences": [reference]}})
@@ -137,7 +137,7 @@ def test_what_belongs_to_an_object_goes_as_its_deletion_says(client: Client, pol
     assert client.get(client.core + "/configmaps/c").status == left
 
 
-def test_a_definition_takes_along_all_objects_of_its_kind(client: Client) -> None:
+def test_definition_takes_along_all_objects_of_its_kind(client: Client) -> None:
     client.post(CRDS, definition("shorts", "Short"))
     path = f"/apis/probes.dev/v1/namespaces/{client.namespace}/shorts"
     client.post(

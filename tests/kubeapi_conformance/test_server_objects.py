@@ -6,7 +6,7 @@ import pytest
 from probe_client import APPLY, JSON, Client
 
 
-def test_a_created_object_gets_all_that_a_server_gives(client: Client) -> None:
+def test_created_object_gets_all_that_a_server_gives(client: Client) -> None:
     metadata = client.make().metadata
 
     assert metadata["namespace"] == client.namespace
@@ -14,26 +14,26 @@ def test_a_created_object_gets_all_that_a_server_gives(client: Client) -> None:
     assert metadata.keys() >= {"uid", "resourceVersion", "creationTimestamp", "managedFields"}
 
 
-def test_nothing_of_a_status_is_taken_at_creation(client: Client) -> None:
+def test_status_is_not_taken_at_creation(client: Client) -> None:
     body = {"apiVersion": "example.dev/v1alpha1", "kind": "Widget", "metadata": {"name": "a"}, "spec": {"id": "abc"}}
 
     assert "status" not in client.post(client.widgets, body | {"status": {"state": "X"}}).body
 
 
-def test_a_generated_name_starts_as_asked(client: Client) -> None:
+def test_generated_name_starts_as_asked(client: Client) -> None:
     made = client.make("", generateName="gen-")
 
     assert made.metadata["name"].startswith("gen-")
     assert len(made.metadata["name"]) == len("gen-") + 5
 
 
-def test_a_second_object_of_the_same_name_is_refused(client: Client) -> None:
+def test_second_object_of_the_same_name_is_refused(client: Client) -> None:
     client.make()
 
     assert client.make(status=409).reason == "AlreadyExists"
 
 
-def test_a_dry_run_leaves_nothing(client: Client) -> None:
+def test_dry_run_leaves_nothing(client: Client) -> None:
     before = client.get(client.widgets).metadata["resourceVersion"]
 
     client.make(path=client.widgets + "?dryRun=All")
@@ -52,7 +52,7 @@ def test_unknown_fields_are_treated_as_asked(client: Client, strictness: str, st
     assert "nope" not in made.body.get("spec", {})
 
 
-def test_a_field_that_stands_twice_is_refused_where_that_matters(client: Client) -> None:
+def test_field_that_stands_twice_is_refused_where_that_matters(client: Client) -> None:
     raw = b'{"apiVersion": "example.dev/v1alpha1", "kind": "Widget", "metadata": {"name": "a"}, "spec": {"id": "a", "id": "b"}}'
 
     answer = client.ask("POST", client.widgets + "?fieldValidation=Strict", raw, {"Content-Type": "application/json"})
@@ -61,7 +61,7 @@ def test_a_field_that_stands_twice_is_refused_where_that_matters(client: Client)
     assert 'duplicate field "id"' in answer.body["message"]
 
 
-def test_the_generation_counts_changes_of_what_is_wanted_only(client: Client) -> None:
+def test_generation_counts_changes_of_what_is_wanted_only(client: Client) -> None:
     client.make()
     client.patch(client.widgets + "/a", {"metadata": {"labels": {"a": "b"}}})
     client.patch(client.widgets + "/a/status", {"status": {"state": "X"}})
@@ -71,7 +71,7 @@ def test_the_generation_counts_changes_of_what_is_wanted_only(client: Client) ->
     assert changed.metadata["generation"] == 2
 
 
-def test_a_change_of_nothing_is_no_change(client: Client) -> None:
+def test_change_of_nothing_is_no_change(client: Client) -> None:
     made = client.make()
 
     same = client.patch(client.widgets + "/a", {"spec": {"size": 1}})
@@ -79,7 +79,7 @@ def test_a_change_of_nothing_is_no_change(client: Client) -> None:
     assert same.metadata["resourceVersion"] == made.metadata["resourceVersion"]
 
 
-def test_the_status_door_lets_nothing_else_in(client: Client) -> None:
+def test_status_door_lets_nothing_else_in(client: Client) -> None:
     client.make()
     patch = {"status": {"state": "X"}, "spec": {"size": 9}, "metadata": {"labels": {"a": "b"}}}
 
@@ -90,7 +90,7 @@ def test_the_status_door_lets_nothing_else_in(client: Client) -> None:
     assert "labels" not in changed.metadata
 
 
-def test_the_main_door_keeps_the_status(client: Client) -> None:
+def test_main_door_keeps_the_status(client: Client) -> None:
     client.make()
     kept = client.patch(client.widgets + "/a/status", {"status": {"state": "X"}}).body
 
@@ -100,7 +100,7 @@ def test_the_main_door_keeps_the_status(client: Client) -> None:
     assert changed.body["spec"]["size"] == 3
 
 
-def test_a_status_can_be_replaced(client: Client) -> None:
+def test_status_can_be_replaced(client: Client) -> None:
     made = client.make().body
 
     changed = client.put(client.widgets + "/a/status", made | {"status": {"state": "X"}, "spec": {"id": "abc", "size": 7}})
@@ -109,7 +109,7 @@ def test_a_status_can_be_replaced(client: Client) -> None:
 
 
 @pytest.mark.parametrize("method", ["PUT", "PATCH"])
-def test_a_write_on_an_old_version_is_refused(client: Client, method: str) -> None:
+def test_write_on_an_old_version_is_refused(client: Client, method: str) -> None:
     old = client.make().body
     client.patch(client.widgets + "/a", {"spec": {"size": 2}})
 
@@ -119,7 +119,7 @@ def test_a_write_on_an_old_version_is_refused(client: Client, method: str) -> No
 
 
 @pytest.mark.parametrize("path", ["{widgets}", "/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"])
-def test_a_put_with_the_uid_of_what_is_gone_is_a_conflict(client: Client, path: str) -> None:
+def test_put_with_a_gone_objects_uid_is_a_conflict(client: Client, path: str) -> None:
     path = path.format(widgets=client.widgets, namespace=client.namespace)
     made = client.make(path=path).body if "widgets" in path else client.post(path, {"metadata": {"name": "a"}}).body
     client.delete(path + "/a")
@@ -130,7 +130,7 @@ def test_a_put_with_the_uid_of_what_is_gone_is_a_conflict(client: Client, path: 
     assert f"UID in precondition: {made['metadata']['uid']}, UID in object meta: " in answer.body["message"]
 
 
-def test_of_two_who_take_a_lease_one_wins(client: Client) -> None:
+def test_lease_that_two_take_goes_to_one(client: Client) -> None:
     leases = f"/apis/coordination.k8s.io/v1/namespaces/{client.namespace}/leases"
     lease = client.post(leases, {"metadata": {"name": "l"}, "spec": {"holderIdentity": "a", "leaseDurationSeconds": 15}}).body
 
@@ -140,7 +140,7 @@ def test_of_two_who_take_a_lease_one_wins(client: Client) -> None:
     assert client.get(leases + "/l").body["spec"]["holderIdentity"] == "b"
 
 
-def test_a_json_patch_whose_test_fails_changes_nothing(client: Client) -> None:
+def test_json_patch_whose_test_fails_changes_nothing(client: Client) -> None:
     version = client.make().metadata["resourceVersion"]
     steps = [{"op": "test", "path": "/metadata/resourceVersion", "value": "1"}, {"op": "add", "path": "/spec/size", "value": 5}]
 
@@ -150,7 +150,7 @@ def test_a_json_patch_whose_test_fails_changes_nothing(client: Client) -> None:
     assert client.get(client.widgets + "/a").metadata["resourceVersion"] == version
 
 
-def test_a_json_patch_whose_test_holds_is_done(client: Client) -> None:
+def test_json_patch_whose_test_holds_is_done(client: Client) -> None:
     version = client.make().metadata["resourceVersion"]
     steps = [
         {"op": "test", "path": "/metadata/resourceVersion", "value": version},
@@ -160,7 +160,7 @@ def test_a_json_patch_whose_test_holds_is_done(client: Client) -> None:
     assert client.patch(client.widgets + "/a", steps, JSON).metadata["finalizers"] == ["example.dev/f"]
 
 
-def test_a_secret_takes_text_and_gives_base64(client: Client) -> None:
+def test_secret_takes_text_and_gives_base64(client: Client) -> None:
     made = client.post(client.core + "/secrets", {"metadata": {"name": "s"}, "stringData": {"k": "v"}})
 
     assert made.body["data"] == {"k": "dg=="}
@@ -168,23 +168,23 @@ def test_a_secret_takes_text_and_gives_base64(client: Client) -> None:
     assert "stringData" not in made.body
 
 
-def test_a_secret_of_no_base64_is_refused(client: Client) -> None:
+def test_secret_of_no_base64_is_refused(client: Client) -> None:
     assert client.post(client.core + "/secrets", {"metadata": {"name": "s"}, "data": {"k": "?"}}).status == 400
 
 
-def test_an_immutable_secret_stays_as_it_is(client: Client) -> None:
+def test_immutable_secret_stays_as_it_is(client: Client) -> None:
     client.post(client.core + "/secrets", {"metadata": {"name": "s"}, "data": {"k": "dg=="}, "immutable": True})
 
     assert client.patch(client.core + "/secrets/s", {"data": {"k": "dGg="}}).status == 422
 
 
-def test_an_event_of_another_namespace_is_refused(client: Client) -> None:
+def test_event_of_another_namespace_is_refused(client: Client) -> None:
     event = {"metadata": {"name": "e"}, "involvedObject": {"kind": "Widget", "name": "a", "namespace": "other"}}
 
     assert client.post(client.core + "/events", event).status == 422
 
 
-def test_an_event_is_the_same_in_both_of_its_groups(client: Client) -> None:
+def test_event_is_the_same_in_both_of_its_groups(client: Client) -> None:
     involved = {"kind": "Widget", "name": "a", "namespace": client.namespace}
     client.post(client.core + "/events", {"metadata": {"name": "e"}, "involvedObject": involved, "message": "m", "reason": "R"})
 
@@ -193,17 +193,17 @@ def test_an_event_is_the_same_in_both_of_its_groups(client: Client) -> None:
     assert (shown["regarding"], shown["note"], shown["apiVersion"]) == (involved, "m", "events.k8s.io/v1")
 
 
-def test_nothing_is_made_in_a_namespace_that_is_not_there(client: Client) -> None:
+def test_namespace_that_is_not_there_takes_nothing(client: Client) -> None:
     answer = client.post("/api/v1/namespaces/nowhere/configmaps", {"metadata": {"name": "c"}})
 
     assert (answer.status, answer.body["message"]) == (404, 'namespaces "nowhere" not found')
 
 
-def test_a_namespaced_resource_cannot_be_made_without_a_namespace(client: Client) -> None:
+def test_namespaced_resource_cannot_be_made_without_a_namespace(client: Client) -> None:
     assert client.post("/apis/example.dev/v1alpha1/widgets", {}).status == 404
 
 
-def test_a_namespace_in_the_body_must_be_that_of_the_path(client: Client) -> None:
+def test_namespace_in_the_body_must_be_that_of_the_path(client: Client) -> None:
     assert client.make(status=400, namespace="other").reason == "BadRequest"
 
 
@@ -215,11 +215,11 @@ def test_labels_have_a_form(client: Client) -> None:
     assert client.make(status=422, labels={"a": "no spaces"}).body["details"]["causes"][0]["field"] == "metadata.labels"
 
 
-def test_a_body_beyond_three_megabytes_is_refused(client: Client) -> None:
+def test_body_beyond_three_megabytes_is_refused(client: Client) -> None:
     assert client.make(status=413, annotations={"a": "x" * 3_200_000}).reason == "RequestEntityTooLarge"
 
 
-def test_a_strategic_patch_merges_what_has_a_key(client: Client) -> None:
+def test_strategic_patch_merges_what_has_a_key(client: Client) -> None:
     containers = [{"name": "a", "image": "1"}, {"name": "b", "image": "1"}]
     client.post(client.core + "/pods", {"metadata": {"name": "p"}, "spec": {"containers": containers}})
     patch = {"spec": {"containers": [{"name": "b", "image": "2"}, {"name": "a", "$patch": "delete"}]}}
@@ -229,7 +229,7 @@ def test_a_strategic_patch_merges_what_has_a_key(client: Client) -> None:
     assert [(one["name"], one["image"]) for one in changed.body["spec"]["containers"]] == [("b", "2")]
 
 
-def test_an_unknown_kind_of_patch_is_refused_with_those_that_are_known(client: Client) -> None:
+def test_unknown_kind_of_patch_is_refused_with_the_known(client: Client) -> None:
     client.make()
 
     answer = client.patch(client.widgets + "/a", {}, "text/plain")
@@ -238,7 +238,7 @@ def test_an_unknown_kind_of_patch_is_refused_with_those_that_are_known(client: C
     assert APPLY in answer.body["message"]
 
 
-def test_a_patch_with_unknown_fields_is_refused_where_that_is_asked(client: Client) -> None:
+def test_patch_with_unknown_fields_is_refused_where_that_is_asked(client: Client) -> None:
     client.make()
 
     answer = client.patch(client.widgets + "/a?fieldValidation=Strict", {"spec": {"nope": 1}})

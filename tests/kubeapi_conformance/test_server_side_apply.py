@@ -15,7 +15,7 @@ def owners(body: dict[str, Any]) -> dict[str, Any]:
     return {entry["manager"]: entry["fieldsV1"] for entry in body["metadata"]["managedFields"]}
 
 
-def test_what_is_applied_is_made_and_owned(client: Client) -> None:
+def test_applied_object_is_made_and_owned(client: Client) -> None:
     made = client.apply(client.widgets + "/a", {"spec": {"id": "abc", "size": 2}})
 
     assert made.status == 201
@@ -23,7 +23,7 @@ def test_what_is_applied_is_made_and_owned(client: Client) -> None:
     assert made.body["spec"]["limit"] == 10
 
 
-def test_the_same_applied_again_is_no_change(client: Client) -> None:
+def test_same_applied_again_is_no_change(client: Client) -> None:
     made = client.apply(client.widgets + "/a", {"spec": {"id": "abc"}})
 
     again = client.apply(client.widgets + "/a", {"spec": {"id": "abc"}})
@@ -31,7 +31,7 @@ def test_the_same_applied_again_is_no_change(client: Client) -> None:
     assert (again.status, again.metadata) == (200, made.metadata)
 
 
-def test_what_is_no_longer_applied_goes(client: Client) -> None:
+def test_field_that_is_no_longer_applied_goes(client: Client) -> None:
     client.apply(
         client.widgets + "/a", {"spec": {"id": "abc", "extra": {"a": "1", "b": "2"}}, "metadata": {"labels": {"x": "y"}}}
     )
@@ -42,7 +42,7 @@ def test_what_is_no_longer_applied_goes(client: Client) -> None:
     assert "labels" not in left.metadata
 
 
-def test_what_another_manager_applies_too_stays(client: Client) -> None:
+def test_field_that_another_manager_applies_too_stays(client: Client) -> None:
     client.apply(client.widgets + "/a", {"spec": {"id": "abc", "size": 2}}, "one")
     client.apply(client.widgets + "/a", {"spec": {"id": "abc", "size": 2}}, "two")
 
@@ -51,7 +51,7 @@ def test_what_another_manager_applies_too_stays(client: Client) -> None:
     assert left.body["spec"]["size"] == 2
 
 
-def test_a_field_of_another_manager_is_a_conflict_until_it_is_forced(client: Client) -> None:
+def test_field_of_another_manager_is_a_conflict_until_forced(client: Client) -> None:
     client.apply(client.widgets + "/a", {"spec": {"id": "abc", "size": 2}}, "one")
     wanted = {"spec": {"id": "abc", "size": 3}}
 
@@ -74,7 +74,7 @@ def test_conflicts_name_every_field_and_who_has_it(client: Client) -> None:
     )
 
 
-def test_whoever_writes_a_field_has_it(client: Client) -> None:
+def test_field_belongs_to_whoever_writes_it(client: Client) -> None:
     client.apply(client.widgets + "/a", {"spec": {"id": "abc", "size": 2}}, "one")
 
     changed = client.patch(client.widgets + "/a?fieldManager=two", {"spec": {"size": 3}})
@@ -82,7 +82,7 @@ def test_whoever_writes_a_field_has_it(client: Client) -> None:
     assert owners(changed.body) == {"one": {"f:spec": {"f:id": {}}}, "two": {"f:spec": {"f:size": {}}}}
 
 
-def test_a_status_is_applied_through_its_own_door(client: Client) -> None:
+def test_status_is_applied_through_its_own_door(client: Client) -> None:
     client.make()
 
     applied = client.apply(client.widgets + "/a/status", {"status": {"state": "X"}, "spec": {"size": 9}})
@@ -111,7 +111,7 @@ def test_finalizers_of_two_managers_stand_side_by_side(client: Client) -> None:
     assert left.metadata["finalizers"] == ["example.dev/theirs"]
 
 
-def test_a_list_without_keys_is_owned_as_a_whole(client: Client) -> None:
+def test_list_without_keys_is_owned_as_a_whole(client: Client) -> None:
     client.make()
     path = "/apis/apps/v1/namespaces/" + client.namespace + "/deployments/d?fieldManager="
     body = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"}}
@@ -122,14 +122,14 @@ def test_a_list_without_keys_is_owned_as_a_whole(client: Client) -> None:
     assert (beaten.status, beaten.body["details"]["causes"][0]["field"]) == (409, ".spec.args")
 
 
-def test_what_no_schema_declares_cannot_be_applied(client: Client) -> None:
+def test_field_that_no_schema_declares_cannot_be_applied(client: Client) -> None:
     refused = client.apply(client.widgets + "/a", {"spec": {"id": "abc", "nope": 1}})
 
     assert refused.status == 500
     assert ".spec.nope: field not declared in schema" in refused.body["message"]
 
 
-def test_a_dry_run_of_an_apply_shows_what_would_come(client: Client) -> None:
+def test_dry_run_of_an_apply_shows_what_would_come(client: Client) -> None:
     client.make()
 
     shown = client.apply(client.widgets + "/a?dryRun=All&x=", {"spec": {"id": "abc", "size": 5}}, "me")
@@ -144,7 +144,7 @@ def test_a_dry_run_of_an_apply_shows_what_would_come(client: Client) -> None:
     assert client.get(client.widgets + "/a").body["spec"]["size"] == 1
 
 
-def test_an_apply_on_an_old_version_is_refused(client: Client) -> None:
+def test_apply_on_an_old_version_is_refused(client: Client) -> None:
     client.make()
 
     refused = client.apply(client.widgets + "/a", {"metadata": {"resourceVersion": "1"}, "spec": {"id": "abc"}}, force=True)

@@ -22,7 +22,7 @@ def operator(server: str) -> Iterator[Client]:
     made._connection.close()
 
 
-def test_a_request_as_it_was_recorded_is_known(operator: Client, server: str) -> None:
+def test_request_as_it_was_recorded_is_known(operator: Client, server: str) -> None:
     before = unrecorded_shapes(server)
     operator.get(f"{WATCH}&timeoutSeconds=1", accept="*/*")
 
@@ -39,7 +39,7 @@ def test_a_request_as_it_was_recorded_is_known(operator: Client, server: str) ->
     ],
     ids=["type of a value", "parameter", "media type", "path"],
 )
-def test_a_shape_that_no_recording_has_is_named(operator: Client, server: str, path: str, accept: str, said: str) -> None:
+def test_shape_that_no_recording_has_is_named(operator: Client, server: str, path: str, accept: str, said: str) -> None:
     operator.get(path, accept=accept)
 
     with pytest.raises(AssertionError, match="no recording has these shapes") as refused:
@@ -47,7 +47,7 @@ def test_a_shape_that_no_recording_has_is_named(operator: Client, server: str, p
     assert said in str(refused.value)
 
 
-def test_what_is_sent_counts_by_its_keys() -> None:
+def test_body_counts_by_its_keys() -> None:
     shapes = [
         shape_of("PATCH", "/api/v1/namespaces/a/pods/b/status", (), accept="*/*", media="m", body=body)
         for body in ({"b": 1, "a": 2}, [{"op": "remove", "path": "/metadata/finalizers/12"}])
@@ -57,7 +57,7 @@ def test_what_is_sent_counts_by_its_keys() -> None:
     assert shapes == [f"{start} {{a, b}}", f"{start} {{remove /metadata/finalizers/N}}"]
 
 
-def test_the_namespace_and_the_selector_of_a_list_make_no_difference() -> None:
+def test_namespace_and_the_selector_of_a_list_make_no_difference() -> None:
     query = [("limit", "1"), ("labelSelector", "a=b")]
     narrow = shape_of("GET", "/apis/headwater.dev/v1alpha1/namespaces/a/catalogs", query, accept="*/*")
     wide = shape_of("GET", REALMS, query[:1], accept="*/*")
@@ -65,9 +65,9 @@ def test_the_namespace_and_the_selector_of_a_list_make_no_difference() -> None:
     assert general(narrow) == general(wide)
 
 
-def test_what_was_recorded_as_refused_is_unknown() -> None:
+def test_request_recorded_as_refused_is_unknown() -> None:
     assert not [shape for shape in recorded_shapes() if "decimal" in shape]
 
 
-def test_a_shape_that_was_recorded_needs_no_reason() -> None:
+def test_shape_that_was_recorded_needs_no_reason() -> None:
     assert recorded_shapes().isdisjoint(NOT_RECORDED)

@@ -101,14 +101,14 @@ def bookmark_or_own(event: dict[str, object]) -> object:
 
 
 @pytest.mark.parametrize("step", [step for step in STEPS if step.id not in OTHERWISE], ids=lambda step: step.id)
-def test_a_recorded_request_is_answered_as_a_real_server_did(step: Step, answers: dict[str, Played]) -> None:
+def test_recorded_request_is_answered_as_a_real_server_did(step: Step, answers: dict[str, Played]) -> None:
     found = list(compare(step, answers[step.id]))
 
     assert not found, "\n".join(found)
 
 
 @pytest.mark.parametrize("name", OTHERWISE)
-def test_a_step_that_is_told_to_be_answered_otherwise_is(name: str, answers: dict[str, Played]) -> None:
+def test_step_that_is_told_to_be_answered_otherwise_is(name: str, answers: dict[str, Played]) -> None:
     step = next(step for step in STEPS if step.id == name)
 
     assert list(compare(step, answers[name]))

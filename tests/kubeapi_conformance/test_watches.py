@@ -9,7 +9,7 @@ def now(client: Client) -> str:
     return str(client.get(client.widgets).metadata["resourceVersion"])
 
 
-def test_a_watch_tells_what_happens_from_a_version_on(client: Client) -> None:
+def test_watch_tells_what_happens_from_a_version_on(client: Client) -> None:
     client.make("old")
     watch = client.watch(client.widgets, resourceVersion=now(client))
 
@@ -25,7 +25,7 @@ def test_a_watch_tells_what_happens_from_a_version_on(client: Client) -> None:
     ]
 
 
-def test_a_watch_tells_again_what_happened_since_its_version(client: Client) -> None:
+def test_watch_tells_again_what_happened_since_its_version(client: Client) -> None:
     version = now(client)
     client.make("a")
     client.patch(client.widgets + "/a", {"spec": {"size": 2}})
@@ -33,14 +33,14 @@ def test_a_watch_tells_again_what_happened_since_its_version(client: Client) -> 
     assert client.watch(client.widgets, resourceVersion=version).types(2) == ["ADDED", "MODIFIED"]
 
 
-def test_a_watch_without_a_version_begins_with_all_there_is(client: Client) -> None:
+def test_watch_without_a_version_begins_with_all_there_is(client: Client) -> None:
     client.make("a")
     client.make("b")
 
     assert client.watch(client.widgets).types(2) == ["ADDED", "ADDED"]
 
 
-def test_a_watch_can_begin_with_all_there_is_and_say_where_that_ends(client: Client) -> None:
+def test_watch_can_begin_with_everything_and_say_where_it_ends(client: Client) -> None:
     client.make("a")
 
     events = client.watch(
@@ -51,7 +51,7 @@ def test_a_watch_can_begin_with_all_there_is_and_say_where_that_ends(client: Cli
     assert events[1]["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
 
 
-def test_a_watch_of_a_forgotten_version_ends_with_an_error(client: Client) -> None:
+def test_watch_of_a_forgotten_version_ends_with_an_error(client: Client) -> None:
     version = now(client)
     client.post("/_control/compact", {})
 
@@ -60,7 +60,7 @@ def test_a_watch_of_a_forgotten_version_ends_with_an_error(client: Client) -> No
     assert (event["type"], event["object"]["code"], event["object"]["reason"]) == ("ERROR", 410, "Expired")
 
 
-def test_a_running_watch_does_not_mind_what_is_forgotten(client: Client) -> None:
+def test_running_watch_does_not_mind_what_is_forgotten(client: Client) -> None:
     watch = client.watch(client.widgets, resourceVersion=now(client))
     client.post("/_control/compact", {})
 
@@ -69,7 +69,7 @@ def test_a_running_watch_does_not_mind_what_is_forgotten(client: Client) -> None
     assert watch.types(1) == ["ADDED"]
 
 
-def test_a_watch_sees_objects_come_into_its_selection_and_leave_it(client: Client) -> None:
+def test_watch_sees_objects_come_into_its_selection_and_leave_it(client: Client) -> None:
     watch = client.watch(client.widgets, resourceVersion=now(client), labelSelector="a=b")
 
     client.make("a")
@@ -83,7 +83,7 @@ def test_a_watch_sees_objects_come_into_its_selection_and_leave_it(client: Clien
     assert events[2]["object"]["metadata"]["resourceVersion"] == left.metadata["resourceVersion"]
 
 
-def test_a_watch_of_one_namespace_is_silent_about_others(client: Client) -> None:
+def test_watch_of_one_namespace_is_silent_about_others(client: Client) -> None:
     watch = client.watch(client.widgets, resourceVersion=now(client))
 
     with Client(f"http://{client._netloc}") as other:
@@ -93,7 +93,7 @@ def test_a_watch_of_one_namespace_is_silent_about_others(client: Client) -> None
     assert watch.take(1)[0]["object"]["metadata"]["name"] == "a"
 
 
-def test_a_watch_ends_after_its_time(client: Client) -> None:
+def test_watch_ends_after_its_time(client: Client) -> None:
     assert list(client.watch(client.widgets, resourceVersion=now(client), timeoutSeconds=1)) == []
 
 
@@ -105,7 +105,7 @@ def test_watches_can_be_cut(client: Client) -> None:
     assert list(watch) == []
 
 
-def test_a_watch_of_a_table_shows_a_row_for_each_event(client: Client) -> None:
+def test_watch_of_a_table_shows_a_row_for_each_event(client: Client) -> None:
     watch = client.watch(
         client.widgets, "application/json;as=Table;v=v1;g=meta.k8s.io,application/json", resourceVersion=now(client)
     )
@@ -118,7 +118,7 @@ def test_a_watch_of_a_table_shows_a_row_for_each_event(client: Client) -> None:
     assert (bool(first["object"]["columnDefinitions"]), second["object"]["columnDefinitions"]) == (True, None)
 
 
-def test_a_watch_ends_when_its_kind_is_served_no_more(client: Client) -> None:
+def test_watch_ends_when_its_kind_is_served_no_more(client: Client) -> None:
     crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
     client.post(crds, definition("watcheds", "Watched"))
     watch = client.watch(f"/apis/probes.dev/v1/namespaces/{client.namespace}/watcheds", timeoutSeconds=60)
@@ -128,7 +128,7 @@ def test_a_watch_ends_when_its_kind_is_served_no_more(client: Client) -> None:
     assert list(watch) == []
 
 
-def test_a_quiet_watch_is_bookmarked(quick_bookmarks: Client) -> None:
+def test_quiet_watch_is_bookmarked(quick_bookmarks: Client) -> None:
     watch = quick_bookmarks.watch(quick_bookmarks.core + "/configmaps", allowWatchBookmarks="true")
 
     first, second = watch.take(2)

@@ -95,7 +95,7 @@ CRON_EXAMPLE = 'write minute, hour, day of month, month and day of week, for exa
         ("? [a]\n: b", "x.yaml:6: spec: the name of a field must be a text"),
     ],
 )
-def test_a_fault_of_a_realm_is_refused(realm_faults: Faults, spec: str, wanted: str) -> None:
+def test_fault_of_a_realm_is_refused(realm_faults: Faults, spec: str, wanted: str) -> None:
     assert realm_faults(spec) == [wanted]
 
 
@@ -158,7 +158,7 @@ NO_URL = "is not a location; write a URL such as s3://bucket/folder/, or ./folde
         ),
     ],
 )
-def test_a_fault_of_a_catalog_is_refused(catalog_faults: Faults, spec: str, wanted: str) -> None:
+def test_fault_of_a_catalog_is_refused(catalog_faults: Faults, spec: str, wanted: str) -> None:
     assert catalog_faults(spec) == [wanted]
 
 
@@ -177,26 +177,26 @@ def test_a_fault_of_a_catalog_is_refused(catalog_faults: Faults, spec: str, want
         ("https://lake/?token=1", "is not a location: it must not have a query or a fragment"),
     ],
 )
-def test_a_malformed_location_is_refused(catalog_faults: Faults, location: str, wanted: str) -> None:
+def test_malformed_location_is_refused(catalog_faults: Faults, location: str, wanted: str) -> None:
     faults = catalog_faults(f"realm: acme\nstorage:\n  baseLocation: '{location}'")
 
     assert faults == [f'x.yaml:13: spec.storage.baseLocation: "{location}" {wanted}']
 
 
-def test_a_path_that_maps_nothing_to_a_table_is_refused_at_its_line(catalog_faults: Faults) -> None:
+def test_path_that_maps_nothing_to_a_table_is_refused(catalog_faults: Faults) -> None:
     [fault] = catalog_faults(PLACE + "imports:\n- {name: a, locations: ['s3://a/'], path: '{namespace}'}")
 
     assert fault.startswith("x.yaml:14: spec.imports[0].path: ")
     assert "{namespace}.db/{table}" in fault
 
 
-def test_a_location_that_is_too_long_for_a_claim_is_refused(catalog_faults: Faults) -> None:
+def test_location_that_is_too_long_for_a_claim_is_refused(catalog_faults: Faults) -> None:
     [fault] = catalog_faults(f"realm: acme\nstorage: {{baseLocation: 's3://{'a' * 600}'}}")
 
     assert "has 605 bytes; 500 are allowed" in fault
 
 
-def test_a_password_in_a_location_is_refused_and_not_repeated(catalog_faults: Faults) -> None:
+def test_password_in_a_location_is_refused_and_not_repeated(catalog_faults: Faults) -> None:
     [fault] = catalog_faults("realm: acme\nstorage: {baseLocation: 'sftp://me:hunter2@host/lake'}")
 
     assert "must not carry a password" in fault
@@ -222,7 +222,7 @@ def test_a_password_in_a_location_is_refused_and_not_repeated(catalog_faults: Fa
         ("a: @", "x.yaml:1: not YAML: found character '@' that cannot start any token"),
     ],
 )
-def test_what_is_no_manifest_is_refused(faults_of: Faults, text: str, wanted: str) -> None:
+def test_document_that_is_no_manifest_is_refused(faults_of: Faults, text: str, wanted: str) -> None:
     assert wanted in faults_of(text)
 
 
@@ -253,7 +253,7 @@ REALM = "apiVersion: headwater.dev/v1alpha1\nkind: {kind}\nmetadata:\n  name: ac
         ),
     ],
 )
-def test_an_annotation_that_means_nothing_is_refused(faults_of: Faults, annotation: str, wanted: str) -> None:
+def test_annotation_that_means_nothing_is_refused(faults_of: Faults, annotation: str, wanted: str) -> None:
     assert faults_of(REALM.format(kind="Realm", annotations=annotation)) == [f"x.yaml:5: metadata.annotations.{wanted}"]
 
 
@@ -276,7 +276,7 @@ def test_all_faults_of_all_files_are_told_at_once(write: Write, tmp_path: Path) 
     assert isinstance(refused.value, RefusedError)
 
 
-def test_the_same_realm_id_twice_is_refused(faults_of: Faults) -> None:
+def test_same_realm_id_twice_is_refused(faults_of: Faults) -> None:
     second = REALM.format(kind="Realm", annotations="").replace("acme", "second") + "spec: {realmId: acme}"
 
     [fault] = faults_of(REALM.format(kind="Realm", annotations="") + "---\n" + second)
@@ -285,13 +285,13 @@ def test_the_same_realm_id_twice_is_refused(faults_of: Faults) -> None:
     assert fault.endswith("x.yaml:4 already; each may be given once")
 
 
-def test_the_same_resource_twice_is_refused(faults_of: Faults) -> None:
+def test_same_resource_twice_is_refused(faults_of: Faults) -> None:
     one = REALM.format(kind="Realm", annotations="")
 
     assert "Realm default/acme is in " in faults_of(f"{one}---\n{one}")[0]
 
 
-def test_the_same_catalog_name_twice_in_a_realm_is_refused(faults_of: Faults) -> None:
+def test_same_catalog_name_twice_in_a_realm_is_refused(faults_of: Faults) -> None:
     realm = REALM.format(kind="Realm", annotations="")
     spec = "spec: {name: lake, realm: acme, storage: {baseLocation: 's3://a/'}}\n"
     first = REALM.format(kind="Catalog", annotations="") + spec
@@ -302,7 +302,7 @@ def test_the_same_catalog_name_twice_in_a_realm_is_refused(faults_of: Faults) ->
     assert fault.endswith("x.yaml:12 already; each may be given once")
 
 
-def test_the_realm_id_of_a_resource_cannot_change(write: Write) -> None:
+def test_realm_id_of_a_resource_cannot_change(write: Write) -> None:
     file = write(REALM.format(kind="Realm", annotations="") + "spec: {realmId: new}")
 
     with pytest.raises(

@@ -28,7 +28,7 @@ spec: {realm: acme, storage: {baseLocation: "s3://lake/"}}
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
-def test_a_realm_needs_no_more_than_a_name(write: Write) -> None:
+def test_realm_needs_no_more_than_a_name(write: Write) -> None:
     [manifest] = load_manifests(write(REALM))
 
     assert isinstance(manifest, RealmManifest)
@@ -80,7 +80,7 @@ def test_every_field_of_a_realm_is_read(write: Write) -> None:
     )
 
 
-def test_a_catalog_needs_no_more_than_a_realm_and_a_place(write: Write) -> None:
+def test_catalog_needs_no_more_than_a_realm_and_a_place(write: Write) -> None:
     manifest = load_manifests(write(f"{REALM}---\n{CATALOG}"))[1]
 
     assert isinstance(manifest, CatalogManifest)
@@ -118,7 +118,7 @@ def test_json_is_read_as_well(write: Write) -> None:
     assert manifest.subject == "Realm acme"
 
 
-def test_a_catalog_may_stand_before_its_realm_and_in_another_file(write: Write, tmp_path: Path) -> None:
+def test_catalog_may_stand_before_its_realm_and_in_another_file(write: Write, tmp_path: Path) -> None:
     write(CATALOG, "a.yaml")
     write(REALM, "b.yml")
     write("not: ours", "notes.txt")
@@ -127,7 +127,7 @@ def test_a_catalog_may_stand_before_its_realm_and_in_another_file(write: Write, 
     assert [manifest.subject for manifest in load_manifests(tmp_path)] == ["Catalog lake", "Realm acme"]
 
 
-def test_a_file_that_is_named_twice_is_read_once(write: Write, tmp_path: Path) -> None:
+def test_file_that_is_named_twice_is_read_once(write: Write, tmp_path: Path) -> None:
     assert len(load_manifests([write(REALM), tmp_path, tmp_path / "." / "x.yaml"])) == 1
 
 
@@ -136,19 +136,19 @@ def test_empty_documents_and_an_empty_folder_are_nothing(write: Write, tmp_path:
     assert len(load_manifests(write(f"---\n# nothing\n---\n{REALM}---\n"))) == 1
 
 
-def test_a_path_that_is_not_there_is_missing(tmp_path: Path) -> None:
+def test_path_that_is_not_there_is_missing(tmp_path: Path) -> None:
     with pytest.raises(NotFoundError, match="there is no such file or folder"):
         load_manifests(tmp_path / "nowhere")
 
 
-def test_a_location_beside_the_manifest_becomes_absolute(write: Write, tmp_path: Path) -> None:
+def test_location_beside_the_manifest_becomes_absolute(write: Write, tmp_path: Path) -> None:
     manifest = load_manifests(write(f"{REALM}---\n" + CATALOG.replace("s3://lake/", "./warehouse/")))[1]
 
     assert isinstance(manifest, CatalogManifest)
     assert manifest.spec.base_location == f"file://{tmp_path}/warehouse/"
 
 
-def test_a_catalog_may_name_a_realm_that_the_store_knows(write: Write) -> None:
+def test_catalog_may_name_a_realm_that_the_store_knows(write: Write) -> None:
     file = write(CATALOG)
 
     by_resource = load_manifests(file, known_realms={RealmId("other"): ResourceName("default", "acme")})
@@ -158,20 +158,20 @@ def test_a_catalog_may_name_a_realm_that_the_store_knows(write: Write) -> None:
     assert ids == ["other", "acme"]
 
 
-def test_a_short_hold_is_accepted_where_the_unsafe_setting_is_on(write: Write) -> None:
+def test_short_hold_is_accepted_where_the_unsafe_setting_is_on(write: Write) -> None:
     [manifest] = load_manifests(write(REALM + "spec: {purgeHold: 5s}"), settings=Settings(unsafe_short_graces=True))
 
     assert isinstance(manifest, RealmManifest)
     assert manifest.spec.purge_hold_seconds == 5.0
 
 
-def test_the_quickstart_is_valid_with_the_settings_of_the_demo() -> None:
+def test_quickstart_is_valid_with_the_settings_of_the_demo() -> None:
     manifests = load_manifests(EXAMPLES / "quickstart", settings=Settings(unsafe_short_graces=True))
 
     assert [manifest.subject for manifest in manifests] == ["Realm acme", "Catalog lake", "Realm sandbox"]
 
 
-def test_the_quickstart_is_refused_with_the_settings_of_production() -> None:
+def test_quickstart_is_refused_with_the_settings_of_production() -> None:
     with pytest.raises(ManifestError) as refused:
         load_manifests(EXAMPLES / "quickstart")
 

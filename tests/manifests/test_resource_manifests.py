@@ -24,7 +24,7 @@ def faults(value: dict[str, Any]) -> str:
     return str(caught.value)
 
 
-def test_a_resource_reads_as_its_file_does() -> None:
+def test_resource_reads_as_its_file_does() -> None:
     spec = {"realmId": "acme", "purgeHold": "2d", "retention": {"content": {"commits": 7}}, "deletionProtection": True}
     manifest = read_manifest(body("Realm", spec), settings=Settings())
 
@@ -34,14 +34,14 @@ def test_a_resource_reads_as_its_file_does() -> None:
     assert (manifest.spec.retention.content_commits, manifest.spec.deletion_protection) == (7, True)
 
 
-def test_a_catalog_belongs_to_the_realm_that_its_reader_names() -> None:
+def test_catalog_belongs_to_the_realm_that_its_reader_names() -> None:
     manifest = read_manifest(body("Catalog", LAKE), settings=Settings(), realm_id=RealmId("acme-prod"))
 
     assert isinstance(manifest, CatalogManifest)
     assert (manifest.spec.realm, manifest.spec.realm_id, manifest.spec.name) == ("acme", "acme-prod", "x")
 
 
-def test_a_resource_with_a_deletion_time_is_a_deletion() -> None:
+def test_resource_with_a_deletion_time_is_a_deletion() -> None:
     manifest = read_manifest(body("Realm", {}, deletionTimestamp="2026-11-22T10:00:00Z"), settings=Settings())
 
     assert manifest.metadata.is_deletion
@@ -76,9 +76,7 @@ def test_annotations_of_others_are_not_read() -> None:
         ("Catalog", [], {}, "spec: expected a mapping, not a list"),
     ],
 )
-def test_a_fault_names_its_field_and_what_would_be_right(
-    kind: str, spec: Any, annotations: dict[str, str], wanted: str
-) -> None:
+def test_fault_names_its_field_and_what_would_be_right(kind: str, spec: Any, annotations: dict[str, str], wanted: str) -> None:
     assert wanted in faults(body(kind, spec, annotations=annotations))
 
 
@@ -94,14 +92,14 @@ GONE = {"deletionTimestamp": "2026-11-22T10:00:00Z"}
         ("Catalog", {"realm": "acme", "storage": {"baseLocation": "./x"}, "imports": [{}]}, {"headwater.dev/nonsense": "x"}),
     ],
 )
-def test_whatever_else_is_wrong_a_resource_can_be_deleted(kind: str, spec: dict[str, Any], annotations: dict[str, str]) -> None:
+def test_resource_can_be_deleted_whatever_else_is_wrong(kind: str, spec: dict[str, Any], annotations: dict[str, str]) -> None:
     manifest = read_manifest(body(kind, spec, annotations=annotations, **GONE), settings=Settings())
 
     assert manifest.metadata.is_deletion
     assert manifest.spec.deletion_policy == "Retain"
 
 
-def test_what_a_deletion_follows_is_read_from_a_resource_that_is_wrong() -> None:
+def test_deletion_policy_is_read_from_a_resource_that_is_wrong() -> None:
     spec = {"deletionPolicy": "Purge", "deletionProtection": True, "purgeHold": "2d", "nonsense": 1}
     given = {"headwater.dev/confirm-purge": "x", "headwater.dev/run-now": "gc"}
     manifest = read_manifest(body("Realm", spec, annotations=given, **GONE), settings=Settings())
@@ -112,5 +110,5 @@ def test_what_a_deletion_follows_is_read_from_a_resource_that_is_wrong() -> None
     assert manifest.metadata.annotations == {"headwater.dev/delete": "true", "headwater.dev/confirm-purge": "x"}
 
 
-def test_a_purge_whose_hold_cannot_be_read_is_no_manifest() -> None:
+def test_purge_whose_hold_cannot_be_read_is_no_manifest() -> None:
     assert "spec.purgeHold" in faults(body("Realm", {"deletionPolicy": "Purge", "purgeHold": "soon"}, **GONE))

@@ -32,13 +32,13 @@ def test_every_status_has_the_health_that_kstatus_gives_it(one: Any) -> None:
 
 
 @pytest.mark.parametrize("status", [None, {}, {"observedGeneration": -1}, {"observedGeneration": 1}])
-def test_a_resource_that_nobody_has_looked_at_is_progressing(status: dict[str, Any] | None) -> None:
+def test_resource_that_nobody_has_looked_at_is_progressing(status: dict[str, Any] | None) -> None:
     health, message = argocd_health(body() if status is None else body(status=status))
 
     assert (health, "operator has not" in message) == ("Progressing", True)
 
 
-def test_a_change_that_nobody_has_looked_at_is_progressing(desk: Desk) -> None:
+def test_change_that_nobody_has_looked_at_is_progressing(desk: Desk) -> None:
     desk.apply(make_realm())
     desk.work()
     assert argocd_health(desk.namespace.read("Realm", "acme")) == ("Healthy", "")
@@ -48,7 +48,7 @@ def test_a_change_that_nobody_has_looked_at_is_progressing(desk: Desk) -> None:
     assert argocd_health(desk.namespace.read("Realm", "acme"))[0] == "Progressing"
 
 
-def test_what_a_person_has_to_change_is_degraded_with_the_reason(desk: Desk) -> None:
+def test_fault_for_a_person_is_degraded_with_the_reason(desk: Desk) -> None:
     desk.apply(make_realm(annotations={"headwater.dev/unheard-of": "yes"}))
     desk.work()
 
@@ -59,9 +59,7 @@ def test_what_a_person_has_to_change_is_degraded_with_the_reason(desk: Desk) -> 
     assert "unknown annotation" in message
 
 
-def test_the_charts_checks_are_merged_into_those_of_argo_cd_by_the_documented_commands(
-    namespace: Namespace, tmp_path: Path
-) -> None:
+def test_chart_checks_are_merged_into_argocds_by_documented_commands(namespace: Namespace, tmp_path: Path) -> None:
     names = [f"resource.customizations.health.headwater.dev_{kind}" for kind in ("Realm", "Catalog")]
     data = dict.fromkeys(names, 'return {status = "Healthy"}\n')
     ours = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "headwater-argocd-health"}, "data": data}

@@ -43,7 +43,7 @@ def with_import(**others: Any) -> CatalogDescription:
     return catalog_seen(imports=(import_seen(**others),))
 
 
-def test_a_catalog_as_declared_is_ready_and_has_nothing_to_say() -> None:
+def test_catalog_as_declared_is_ready_and_has_nothing_to_say() -> None:
     shown = status()
 
     assert [(one["type"], one["status"], one["reason"]) for one in shown["conditions"]] == [
@@ -65,7 +65,7 @@ def test_a_catalog_as_declared_is_ready_and_has_nothing_to_say() -> None:
     }
 
 
-def test_nothing_changes_when_nothing_happened() -> None:
+def test_status_does_not_change_when_nothing_happened() -> None:
     first = status()
 
     assert status(catalog(status=first), now=later(240)) == first
@@ -73,7 +73,7 @@ def test_nothing_changes_when_nothing_happened() -> None:
 
 
 @pytest.mark.parametrize("reason", ["RealmMissing", "RealmNotActive", "RealmDeleting"])
-def test_a_catalog_waits_for_its_realm(reason: str) -> None:
+def test_catalog_waits_for_its_realm(reason: str) -> None:
     shown = status(outcome=wait(reason), seen=None)
 
     assert condition(shown, "Ready") == ("False", reason)
@@ -81,7 +81,7 @@ def test_a_catalog_waits_for_its_realm(reason: str) -> None:
     assert (shown["state"], shown["message"]) == ("PENDING", "it waits")
 
 
-def test_a_realm_that_was_not_looked_for_leaves_what_was_seen_last() -> None:
+def test_realm_not_looked_for_leaves_what_was_seen_last() -> None:
     first = status()
 
     shown = status(catalog(status=first), wait("RealmMissing"), UNSEEN, realm=None)
@@ -91,7 +91,7 @@ def test_a_realm_that_was_not_looked_for_leaves_what_was_seen_last() -> None:
     assert (shown["state"], shown["tables"], shown["realmId"]) == ("ACTIVE", 7, "acme")
 
 
-def test_a_catalog_in_a_realm_of_another_manager_is_not_shown() -> None:
+def test_catalog_in_a_realm_of_another_manager_is_not_shown() -> None:
     foreign = ReconcileOutcome(subject="it", refused=(RefuseManifest("RealmManagedByAnother", "it is in a realm of another"),))
 
     shown = status(catalog(status=status()), foreign)
@@ -101,7 +101,7 @@ def test_a_catalog_in_a_realm_of_another_manager_is_not_shown() -> None:
     assert shown.keys() == {"observedGeneration", "state", "realmId", "message", "conditions"}
 
 
-def test_a_catalog_of_another_manager_is_in_a_realm_of_its_own() -> None:
+def test_catalog_of_another_manager_has_its_own_realm() -> None:
     shown = status(
         outcome=ReconcileOutcome(subject="it", refused=(RefuseManifest("ManagedByAnother", "it belongs to another"),))
     )
@@ -110,7 +110,7 @@ def test_a_catalog_of_another_manager_is_in_a_realm_of_its_own() -> None:
     assert condition(shown, "RealmReady") == ("True", "RealmActive")
 
 
-def test_a_store_that_does_not_answer_leaves_what_was_seen_last() -> None:
+def test_store_that_does_not_answer_leaves_what_was_seen_last() -> None:
     first = status(seen=with_import(last=ended(outcome=REPORT)))
 
     shown = status(catalog(status=first), UnavailableError("no route"), UNSEEN)
@@ -123,14 +123,14 @@ def test_a_store_that_does_not_answer_leaves_what_was_seen_last() -> None:
     }
 
 
-def test_a_catalog_that_was_never_seen_is_pending() -> None:
+def test_catalog_that_was_never_seen_is_pending() -> None:
     shown = status(outcome=UnavailableError("no route"), seen=UNSEEN)
 
     assert shown["state"] == "PENDING"
     assert condition(shown, "RealmReady") == ("Unknown", "StoreUnavailable")
 
 
-def test_a_location_that_belongs_to_another_is_not_accepted() -> None:
+def test_location_that_belongs_to_another_is_not_accepted() -> None:
     shown = status(
         outcome=ReconcileOutcome(subject="it", error=RefusedError("s3://lake/ overlaps with catalog pond")), seen=None
     )
@@ -139,7 +139,7 @@ def test_a_location_that_belongs_to_another_is_not_accepted() -> None:
     assert condition(shown, "Ready") == ("False", "Refused")
 
 
-def test_a_deleted_catalog_says_what_its_end_waits_for() -> None:
+def test_deleted_catalog_says_what_its_end_waits_for() -> None:
     shown = status(catalog(deletionTimestamp=NOW_TEXT), wait("PurgeUnconfirmed"))
 
     assert condition(shown, "Deleting") == ("True", "PurgeUnconfirmed")
@@ -149,7 +149,7 @@ def test_a_deleted_catalog_says_what_its_end_waits_for() -> None:
 # Imports
 
 
-def test_an_import_that_runs_counts() -> None:
+def test_import_that_runs_counts() -> None:
     active = task(
         kind="import",
         subject="lake/initial",
@@ -174,7 +174,7 @@ def test_an_import_that_runs_counts() -> None:
     }
 
 
-def test_an_import_that_has_run_says_how_many_tables_are_there_and_how_many_are_broken() -> None:
+def test_import_that_has_run_counts_good_and_broken_tables() -> None:
     shown = status(seen=with_import(last=ended(outcome=REPORT)))
 
     assert shown["imports"] == [
@@ -199,7 +199,7 @@ def test_an_import_that_has_run_says_how_many_tables_are_there_and_how_many_are_
     assert shown["message"] == ""
 
 
-def test_the_counts_of_an_import_outlive_a_later_failure() -> None:
+def test_counts_of_an_import_outlive_a_later_failure() -> None:
     done, failed = ended(outcome=REPORT, id="1"), ended(TaskState.FAILED, id="2", failures=5)
 
     (shown,) = status(seen=with_import(last=failed, succeeded=done))["imports"]
@@ -207,7 +207,7 @@ def test_the_counts_of_an_import_outlive_a_later_failure() -> None:
     assert (shown["lastResult"], shown["task"], shown["run"], shown["quarantined"]) == ("Failed", "2", "1", 2)
 
 
-def test_the_ten_most_frequent_reasons_are_shown_and_the_others_counted_together() -> None:
+def test_reasons_are_ten_most_frequent_and_the_rest_counted() -> None:
     codes = {f"Code{letter}": number for number, letter in enumerate("ABCDEFGHIJKL", start=1)}
     outcome = {"quarantined": {"total": sum(codes.values()), "codes": codes, "shown": []}}
 
@@ -218,7 +218,7 @@ def test_the_ten_most_frequent_reasons_are_shown_and_the_others_counted_together
     assert "commit" not in shown
 
 
-def test_an_import_that_waits_says_when_it_is_due() -> None:
+def test_import_that_waits_says_when_it_is_due() -> None:
     active = task(kind="import", subject="lake/initial")
 
     (shown,) = status(seen=with_import(mode="sync", active=active, last=ended(), next=active.due))["imports"]
@@ -242,7 +242,7 @@ def test_imports_are_as_healthy_as_their_tasks(one: ImportDescription, standing:
     assert condition(status(seen=catalog_seen(imports=(one,))), "ImportsHealthy") == standing
 
 
-def test_the_worst_import_is_told_and_the_others_are_counted() -> None:
+def test_worst_import_is_told_and_the_others_are_counted() -> None:
     imports = (
         import_seen(name="slow", active=task(id="1", failures=1, error="boom")),
         import_seen(name="dead", last=ended(TaskState.FAILED, id="2", kind="import", failures=1, error="bad")),
@@ -262,7 +262,7 @@ def test_twenty_imports_are_shown() -> None:
 # Maintenance of the realm
 
 
-def test_the_maintenance_of_its_realm_is_told() -> None:
+def test_maintenance_of_its_realm_is_told() -> None:
     times = {"lastTime": "2026-05-01T00:00:00Z", "nextTime": "2026-06-01T00:00:00Z", "suspended": False}
 
     shown = status(realm=realm(status={"maintenance": times}))
@@ -272,7 +272,7 @@ def test_the_maintenance_of_its_realm_is_told() -> None:
     assert "nextMaintenanceTime" not in status(catalog(status=shown), realm=realm(status={"maintenance": {}}))
 
 
-def test_a_plan_is_shown_to_who_asked() -> None:
+def test_plan_is_shown_to_who_asked() -> None:
     asking = catalog(annotations={"headwater.dev/plan": '{"token": "t1"}'})
 
     assert status(asking, plan=PlanMade("t1", PlanPreview(steps=("create it",))))["plan"]["steps"] == ["create it"]

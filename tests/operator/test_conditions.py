@@ -32,7 +32,7 @@ def first(wanted: list[Condition], *, generation: int = 1) -> list[dict[str, Any
     return merge_conditions([], wanted, generation=generation, now=NOW)
 
 
-def test_a_condition_has_all_that_the_api_asks_for() -> None:
+def test_condition_has_all_that_the_api_asks_for() -> None:
     assert first([READY], generation=3) == [
         {
             "type": "Ready",
@@ -52,13 +52,13 @@ def test_conditions_stand_in_the_order_of_the_catalogue() -> None:
     assert [one["type"] for one in first(wanted)] == names
 
 
-def test_the_time_changes_with_the_status() -> None:
+def test_time_changes_with_the_status() -> None:
     (after,) = merge_conditions(first([WAITING]), [READY], generation=1, now=later(60))
 
     assert after["lastTransitionTime"] == as_text(later(60))
 
 
-def test_the_time_stays_when_reason_message_or_generation_change() -> None:
+def test_time_stays_when_reason_message_or_generation_change() -> None:
     other = Condition("Ready", "False", "PurgeHold", "it is held")
 
     (after,) = merge_conditions(first([WAITING]), [other], generation=2, now=later(60))
@@ -66,27 +66,27 @@ def test_the_time_stays_when_reason_message_or_generation_change() -> None:
     assert (after["reason"], after["observedGeneration"], after["lastTransitionTime"]) == ("PurgeHold", 2, NOW_TEXT)
 
 
-def test_a_condition_that_does_not_apply_any_more_leaves() -> None:
+def test_condition_that_does_not_apply_any_more_leaves() -> None:
     former = first([READY, Condition("Purging", "False", "PurgeHold")])
 
     assert [one["type"] for one in merge_conditions(former, [READY], generation=1, now=NOW)] == ["Ready"]
 
 
 @pytest.mark.parametrize("time", [None, "", "yesterday", 7])
-def test_a_time_that_is_none_is_not_kept(time: object) -> None:
+def test_time_that_is_none_is_not_kept(time: object) -> None:
     former = [{"type": "Ready", "status": "True", "lastTransitionTime": time}]
 
     assert merge_conditions(former, [READY], generation=1, now=NOW)[0]["lastTransitionTime"] == NOW_TEXT
 
 
-def test_a_condition_can_be_said_again_as_it_was() -> None:
+def test_condition_can_be_said_again_as_it_was() -> None:
     assert kept_conditions(first([WAITING]), "Ready") == WAITING
     assert kept_conditions(first([WAITING]), "Drifted") is None
     assert kept_conditions([{"type": "Ready", "status": "Perhaps"}], "Ready") is None
 
 
 @given(former=conditions, wanted=conditions)
-def test_what_was_merged_is_not_changed_by_merging_it_again(former: list[Condition], wanted: list[Condition]) -> None:
+def test_merged_conditions_do_not_change_by_merging_again(former: list[Condition], wanted: list[Condition]) -> None:
     once = merge_conditions(merge_conditions([], former, generation=1, now=NOW), wanted, generation=2, now=later(60))
     again = [said for one in once if (said := kept_conditions(once, one["type"])) is not None]
 
@@ -95,7 +95,7 @@ def test_what_was_merged_is_not_changed_by_merging_it_again(former: list[Conditi
 
 
 @given(text=st.text(max_size=3000), limit=st.integers(min_value=10, max_value=1024))
-def test_a_text_is_cut_to_its_limit_and_once_only(text: str, limit: int) -> None:
+def test_text_is_cut_to_its_limit_and_once_only(text: str, limit: int) -> None:
     short = cut_message(text, limit)
 
     assert len(short) <= limit
@@ -103,9 +103,9 @@ def test_a_text_is_cut_to_its_limit_and_once_only(text: str, limit: int) -> None
     assert short == text.strip() or short.endswith("…")
 
 
-def test_a_text_is_cut_where_a_sentence_ends() -> None:
+def test_text_is_cut_where_a_sentence_ends() -> None:
     assert cut_message("One is done. Two is done. Three is not done yet.", 30) == "One is done. Two is done. …"
 
 
-def test_a_text_without_sentences_is_cut_where_it_must_be() -> None:
+def test_text_without_sentences_is_cut_where_it_must_be() -> None:
     assert cut_message("x" * 50, 10) == "xxxxxxxx …"

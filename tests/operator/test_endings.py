@@ -82,7 +82,7 @@ def a_catalog_of_another(desk: Desk) -> None:
     ],
     ids=lambda prepare: prepare.__name__,
 )
-def test_a_catalog_that_made_nothing_is_let_go(desk: Desk, prepare: Callable[[Desk], None], policy: str) -> None:
+def test_catalog_that_made_nothing_is_let_go(desk: Desk, prepare: Callable[[Desk], None], policy: str) -> None:
     prepare(desk)
     desk.work()
     desk.apply(make_catalog(deletionPolicy=policy))
@@ -95,7 +95,7 @@ def test_a_catalog_that_made_nothing_is_let_go(desk: Desk, prepare: Callable[[De
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_a_catalog_whose_spec_was_refused_is_let_go(desk: Desk, policy: str) -> None:
+def test_catalog_whose_spec_was_refused_is_let_go(desk: Desk, policy: str) -> None:
     desk.apply(make_realm(), make_catalog(deletionPolicy=policy, annotations=INVALID))
     desk.work()
     assert desk.reason("Catalog", "sales") == ("False", "SpecInvalid")
@@ -106,7 +106,7 @@ def test_a_catalog_whose_spec_was_refused_is_let_go(desk: Desk, policy: str) -> 
     assert desk.namespace.find("Catalog", "sales") is None
 
 
-def test_a_catalog_of_another_is_left_alone_by_a_purge_and_that_is_told(desk: Desk) -> None:
+def test_catalog_of_another_is_left_alone_by_a_purge(desk: Desk) -> None:
     a_catalog_of_another(desk)
     desk.work()
     desk.apply(make_catalog(deletionPolicy="Purge", annotations={"headwater.dev/confirm-purge": "acme/sales"}))
@@ -120,7 +120,7 @@ def test_a_catalog_of_another_is_left_alone_by_a_purge_and_that_is_told(desk: De
     assert Catalogs(RealmRegistry(desk.store).open_realm(RealmId("acme"))).find_catalog("sales") is not None
 
 
-def test_a_catalog_that_is_its_own_waits_for_its_confirmation(desk: Desk) -> None:
+def test_catalog_that_is_its_own_waits_for_its_confirmation(desk: Desk) -> None:
     desk.apply(make_realm(), make_catalog(deletionPolicy="Purge"))
     desk.work()
     desk.apply(make_realm(state="Inactive"))
@@ -142,7 +142,7 @@ def faulty_desk(faults: FaultyBackend, memory_store: Store, make_desk: Callable[
     return make_desk(Store(faults, url=memory_store.url, settings=memory_store.settings, clock=memory_store.clock))
 
 
-def test_a_catalog_without_a_realm_goes_while_the_store_is_away(faulty_desk: Desk, faults: FaultyBackend) -> None:
+def test_catalog_without_a_realm_goes_while_the_store_is_away(faulty_desk: Desk, faults: FaultyBackend) -> None:
     faulty_desk.apply(make_catalog(deletionPolicy="Purge"))
     faulty_desk.work()
     faults.fail(times=10_000)
@@ -153,7 +153,7 @@ def test_a_catalog_without_a_realm_goes_while_the_store_is_away(faulty_desk: Des
     assert faulty_desk.namespace.find("Catalog", "sales") is None
 
 
-def test_a_catalog_that_may_have_been_made_stays_until_the_store_is_back(faulty_desk: Desk, faults: FaultyBackend) -> None:
+def test_catalog_that_may_exist_stays_until_the_store_returns(faulty_desk: Desk, faults: FaultyBackend) -> None:
     faulty_desk.apply(make_realm())
     faulty_desk.work()
     faults.fail(times=10_000)
@@ -176,7 +176,7 @@ def strict_desk(memory_store: Store, make_desk: Callable[..., Desk]) -> Desk:
     return make_desk(Store(memory_store.backend, url=memory_store.url, settings=strict, clock=memory_store.clock))
 
 
-def test_a_realm_whose_spec_was_refused_is_let_go(strict_desk: Desk) -> None:
+def test_realm_whose_spec_was_refused_is_let_go(strict_desk: Desk) -> None:
     strict_desk.apply(make_realm(deletionPolicy="Purge", purgeHold="2m"))
     strict_desk.work()
     assert strict_desk.reason("Realm", "acme") == ("False", "SpecInvalid")
@@ -187,7 +187,7 @@ def test_a_realm_whose_spec_was_refused_is_let_go(strict_desk: Desk) -> None:
     assert strict_desk.namespace.find("Realm", "acme") is None
 
 
-def test_a_realm_that_was_made_before_its_spec_was_refused_stays(strict_desk: Desk) -> None:
+def test_realm_that_was_made_before_its_spec_was_refused_stays(strict_desk: Desk) -> None:
     strict_desk.apply(make_realm(deletionPolicy="Purge"))
     strict_desk.work()
     strict_desk.apply(make_realm(deletionPolicy="Purge", purgeHold="2m"))

@@ -40,7 +40,7 @@ def step(reason: str) -> PlannedStep:
 # Which
 
 
-def test_a_creation_is_one_event_that_tells_all_of_it() -> None:
+def test_creation_is_one_event_that_tells_all_of_it() -> None:
     steps = [step("RealmCreated"), step("RealmBootstrapped"), step("Recorded"), step("TaskRequested")]
 
     assert events_for(realm(), {}, status(), steps) == [
@@ -48,11 +48,11 @@ def test_a_creation_is_one_event_that_tells_all_of_it() -> None:
     ]
 
 
-def test_a_pass_that_changed_nothing_tells_nothing() -> None:
+def test_pass_that_changed_nothing_tells_nothing() -> None:
     assert events_for(realm(), status(), status(now=later(60)), []) == []
 
 
-def test_what_the_operator_only_noted_is_no_event() -> None:
+def test_note_of_the_operator_alone_is_no_event() -> None:
     assert events_for(realm(), status(), status(), [step("Recorded")]) == []
 
 
@@ -67,11 +67,11 @@ def test_what_the_operator_only_noted_is_no_event() -> None:
         (["CatalogCreated", "TaskRequested"], "CatalogCreated"),
     ],
 )
-def test_the_most_important_step_gives_the_event_its_name(steps: list[str], named: str) -> None:
+def test_most_important_step_gives_the_event_its_name(steps: list[str], named: str) -> None:
     assert words(events_for(realm(generation=2), status(), status(), [step(one) for one in steps])) == [named]
 
 
-def test_what_stands_in_the_way_is_told_once() -> None:
+def test_obstacle_is_told_once() -> None:
     refused = status(ReconcileOutcome(subject="it", refused=(RefuseManifest("ManagedByAnother", "it is another's"),)))
 
     assert events_for(realm(), {}, refused, []) == [Event("Warning", "ManagedByAnother", "it is another's")]
@@ -82,19 +82,19 @@ def test_one_wait_that_follows_another_is_told() -> None:
     assert words(events_for(realm(), waiting("PurgeUnconfirmed"), waiting("PurgeHold"), [])) == ["PurgeHold"]
 
 
-def test_that_all_is_well_again_is_told_after_something_that_was_told() -> None:
+def test_recovery_is_told_after_a_fault_that_was_told() -> None:
     assert words(events_for(realm(), waiting("Loading"), status(), [])) == ["Reconciled"]
     assert words(events_for(realm(), waiting("Loading"), status(), [step("RealmUpdated")])) == ["RealmUpdated"]
 
 
-def test_a_store_that_is_away_and_comes_back_is_told_by_conditions_alone() -> None:
+def test_store_that_comes_back_is_told_by_conditions_alone() -> None:
     away = status(UnavailableError("no route"), status(), seen=UNSEEN)
 
     assert events_for(realm(), status(), away, []) == []
     assert events_for(realm(), away, status(before=away), []) == []
 
 
-def test_a_secret_that_went_is_a_warning() -> None:
+def test_secret_that_went_is_a_warning() -> None:
     without = status(secret=SecretSeen("acme-root-credentials", False))
 
     assert [(event.type, event.reason) for event in events_for(realm(), status(), without, [])] == [
@@ -125,11 +125,11 @@ def test_drift_that_was_corrected_is_one_warning() -> None:
         (realm(deletionTimestamp=NOW_TEXT), status()),
     ],
 )
-def test_a_change_that_was_declared_is_no_drift(resource: CachedResource, before: dict[str, Any]) -> None:
+def test_change_that_was_declared_is_no_drift(resource: CachedResource, before: dict[str, Any]) -> None:
     assert not is_drift_corrected(resource, before, [step("RealmUpdated")])
 
 
-def test_a_collection_that_ended_is_told_with_its_counts() -> None:
+def test_collection_that_ended_is_told_with_its_counts() -> None:
     last = ended(outcome={"deleted": 12, "deletedBytes": 3456})
     after = status(seen=realm_seen(last_collection=last, last_success=last.finished))
 
@@ -149,7 +149,7 @@ def with_imports(**last: TaskDescription | None) -> dict[str, Any]:
     return catalog_status(catalog(), OK, seen, now=later(0))
 
 
-def test_an_import_that_ended_is_told_once_with_its_counts() -> None:
+def test_import_that_ended_is_told_once_with_its_counts() -> None:
     before, after = with_imports(initial=None), with_imports(initial=ended(outcome=IMPORTED))
 
     assert events_for(catalog(), before, after, []) == [
@@ -159,7 +159,7 @@ def test_an_import_that_ended_is_told_once_with_its_counts() -> None:
     assert events_for(catalog(), after, after, []) == []
 
 
-def test_the_first_run_of_an_import_is_told_with_its_counts() -> None:
+def test_first_run_of_an_import_is_told_with_its_counts() -> None:
     before, after = with_imports(initial=None), with_imports(initial=ended(outcome={"imported": 8}))
     noted = PlannedStep("ImportDone", "recorded that import initial of catalog lake is done", "initial")
 
@@ -169,7 +169,7 @@ def test_the_first_run_of_an_import_is_told_with_its_counts() -> None:
     ]
 
 
-def test_a_first_run_that_was_faster_than_the_first_status_is_told_with_its_counts() -> None:
+def test_first_run_faster_than_the_status_is_told_with_counts() -> None:
     noted = PlannedStep("ImportDone", "recorded that import initial of catalog lake is done", "initial")
 
     told = events_for(catalog(), {}, with_imports(initial=ended(outcome={"imported": 8})), [noted])
@@ -188,7 +188,7 @@ def test_imports_that_ended_at_the_same_time_are_all_told() -> None:
     assert told == ["import initial has run: 8 tables", "import daily has run: 2 tables"]
 
 
-def test_tables_that_are_still_quarantined_after_the_next_run_are_not_told_again() -> None:
+def test_tables_still_quarantined_are_not_told_again() -> None:
     def shown(task_id: str, finished: int) -> dict[str, Any]:
         outcome = {"imported": 9, "quarantined": {"total": 2, "codes": {"Corrupt": 2}, "shown": []}}
         last = ended(id=task_id, finished=later(finished), outcome=outcome)
@@ -205,13 +205,13 @@ def test_work_that_ended_before_anybody_looked_is_not_told() -> None:
     assert events_for(catalog(), {}, catalog_status(catalog(), OK, imported, now=later(0)), []) == []
 
 
-def test_a_catalog_that_is_kept_is_told_as_detached() -> None:
+def test_catalog_that_is_kept_is_told_as_detached() -> None:
     gone = catalog(deletionTimestamp=NOW_TEXT)
 
     assert words(events_for(gone, {}, {}, [step("CatalogUpdated")])) == ["Detached"]
 
 
-def test_a_message_of_an_event_is_bounded() -> None:
+def test_message_of_an_event_is_bounded() -> None:
     (event,) = events_for(realm(), {}, {}, [PlannedStep("RealmCreated", "x" * 5000)])
 
     assert len(event.message) <= 1024
@@ -270,7 +270,7 @@ def poster(api: Events, clock: FakeClock, told: list[str]) -> EventPoster:
 HELD = Event("Normal", "PurgeHold", "it is held")
 
 
-def test_an_event_is_posted_beside_its_resource(poster: EventPoster, api: Events) -> None:
+def test_event_is_posted_beside_its_resource(poster: EventPoster, api: Events) -> None:
     poster.post(catalog(), [HELD])
 
     ((path, posted),) = api.kept.items()
@@ -294,7 +294,7 @@ def test_an_event_is_posted_beside_its_resource(poster: EventPoster, api: Events
     assert (posted["reportingComponent"], posted["reportingInstance"]) == ("headwater-operator", "pod-1")
 
 
-def test_a_repetition_counts_up(poster: EventPoster, api: Events, clock: FakeClock, told: list[str]) -> None:
+def test_repetition_counts_up(poster: EventPoster, api: Events, clock: FakeClock, told: list[str]) -> None:
     poster.post(realm(), [HELD])
     clock.advance(60)
     poster.post(realm(resourceVersion="9"), [HELD])
@@ -311,7 +311,7 @@ def test_other_words_and_other_objects_are_other_events(poster: EventPoster, api
     assert len(api.kept) == 3
 
 
-def test_an_event_that_left_in_between_is_posted_anew(poster: EventPoster, api: Events) -> None:
+def test_event_that_left_in_between_is_posted_anew(poster: EventPoster, api: Events) -> None:
     api.faults = [SwapConflictError("there is one"), NotFoundError("there is none")]
 
     poster.post(realm(), [HELD])
@@ -320,7 +320,7 @@ def test_an_event_that_left_in_between_is_posted_anew(poster: EventPoster, api: 
 
 
 @pytest.mark.parametrize("fault", [UnavailableError("away"), RefusedError("forbidden")])
-def test_an_event_that_cannot_be_posted_is_left(poster: EventPoster, api: Events, told: list[str], fault: Exception) -> None:
+def test_event_that_cannot_be_posted_is_left(poster: EventPoster, api: Events, told: list[str], fault: Exception) -> None:
     api.faults = [fault]
 
     poster.post(realm(), [HELD, Event("Normal", "Purging", "it goes on")])
@@ -329,7 +329,7 @@ def test_an_event_that_cannot_be_posted_is_left(poster: EventPoster, api: Events
     assert len(api.kept) == 1
 
 
-def test_who_may_not_write_any_more_is_told_so(poster: EventPoster, api: Events) -> None:
+def test_operator_that_may_not_write_any_more_is_told_so(poster: EventPoster, api: Events) -> None:
     api.faults = [FencedError("the lead is lost")]
 
     with pytest.raises(FencedError):

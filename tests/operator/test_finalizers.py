@@ -42,7 +42,7 @@ def finalizers(namespace: Namespace) -> list[str]:
 
 
 @pytest.mark.parametrize("others", [[], ["a.example/x"], ["a.example/x", "b.example/y"]])
-def test_it_comes_after_those_of_others(namespace: Namespace, api: KubeApi, others: list[str]) -> None:
+def test_finalizer_comes_after_those_of_others(namespace: Namespace, api: KubeApi, others: list[str]) -> None:
     resource = make(namespace, *others)
 
     body = add_finalizer(api, resource)
@@ -52,7 +52,7 @@ def test_it_comes_after_those_of_others(namespace: Namespace, api: KubeApi, othe
 
 
 @pytest.mark.parametrize("others", [["a.example/x"], ["a.example/x", "b.example/y"]])
-def test_it_goes_alone(namespace: Namespace, api: KubeApi, others: list[str]) -> None:
+def test_finalizer_goes_alone(namespace: Namespace, api: KubeApi, others: list[str]) -> None:
     resource = make(namespace, others[0], FINALIZER, *others[1:])
 
     remove_finalizer(api, resource)
@@ -60,7 +60,7 @@ def test_it_goes_alone(namespace: Namespace, api: KubeApi, others: list[str]) ->
     assert finalizers(namespace) == others
 
 
-def test_the_last_one_lets_a_deleted_resource_go(namespace: Namespace, api: KubeApi) -> None:
+def test_last_one_lets_a_deleted_resource_go(namespace: Namespace, api: KubeApi) -> None:
     make(namespace, FINALIZER)
     namespace.cluster.api.delete_resource(namespace.path("Realm", "acme"))
     resource = CachedResource.from_body(namespace.read("Realm", "acme"))
@@ -70,7 +70,7 @@ def test_the_last_one_lets_a_deleted_resource_go(namespace: Namespace, api: Kube
     assert namespace.find("Realm", "acme") is None
 
 
-def test_who_was_beaten_reads_again_and_keeps_what_others_did(namespace: Namespace, api: KubeApi) -> None:
+def test_writer_that_was_beaten_reads_again_and_keeps_others_changes(namespace: Namespace, api: KubeApi) -> None:
     seen = make(namespace)
     touch(namespace, finalizers=["a.example/x"])
 
@@ -100,7 +100,7 @@ def test_none_is_added_to_what_is_being_deleted(namespace: Namespace, api: KubeA
     assert finalizers(namespace) == ["a.example/x"]
 
 
-def test_a_resource_that_was_made_again_is_not_touched(namespace: Namespace, api: KubeApi) -> None:
+def test_resource_that_was_made_again_is_not_touched(namespace: Namespace, api: KubeApi) -> None:
     seen = make(namespace)
     namespace.cluster.api.delete_resource(namespace.path("Realm", "acme"))
     make(namespace, FINALIZER)
@@ -110,7 +110,7 @@ def test_a_resource_that_was_made_again_is_not_touched(namespace: Namespace, api
     assert finalizers(namespace) == [FINALIZER]
 
 
-def test_a_resource_that_is_gone_is_fine(namespace: Namespace, api: KubeApi) -> None:
+def test_resource_that_is_gone_is_fine(namespace: Namespace, api: KubeApi) -> None:
     seen = make(namespace)
     namespace.cluster.api.delete_resource(namespace.path("Realm", "acme"))
 
@@ -118,7 +118,7 @@ def test_a_resource_that_is_gone_is_fine(namespace: Namespace, api: KubeApi) -> 
     assert remove_finalizer(api, seen) is None
 
 
-def test_a_quarrel_ends_after_some_tries(namespace: Namespace, api: KubeApi, http: FaultyConnection) -> None:
+def test_quarrel_ends_after_some_tries(namespace: Namespace, api: KubeApi, http: FaultyConnection) -> None:
     seen = make(namespace)
 
     class Meddler(KubeApi):
@@ -135,7 +135,7 @@ def test_a_quarrel_ends_after_some_tries(namespace: Namespace, api: KubeApi, htt
 
 
 @pytest.mark.parametrize("fault", [HttpFault("500", True), HttpFault("cut", True), HttpFault("409")], ids=str)
-def test_an_answer_that_was_lost_does_no_harm(
+def test_answer_that_was_lost_does_no_harm(
     namespace: Namespace, api: KubeApi, http: FaultyConnection, fault: HttpFault
 ) -> None:
     seen = make(namespace, "a.example/x")

@@ -60,9 +60,7 @@ def secret_of(desk: Desk) -> dict[str, str]:
 # What a resource says of others
 
 
-def test_a_wrong_resource_shows_nothing_of_a_realm_that_is_not_its_own(
-    ready: Desk, other: Namespace, make_desk: Callable[..., Desk]
-) -> None:
+def test_wrong_resource_shows_nothing_of_anothers_realm(ready: Desk, other: Namespace, make_desk: Callable[..., Desk]) -> None:
     rival = make_desk()
     rival.namespace = other
     rival.apply(make_realm("rival", annotations=WRONG, realmId="acme"))
@@ -74,7 +72,7 @@ def test_a_wrong_resource_shows_nothing_of_a_realm_that_is_not_its_own(
     assert not rival.status("Realm", "rival").get("tasks")
 
 
-def test_a_wrong_resource_shows_nothing_of_a_catalog_that_is_not_its_own(
+def test_wrong_resource_shows_nothing_of_anothers_catalog(
     ready: Desk, other: Namespace, make_desk: Callable[..., Desk]
 ) -> None:
     rival = make_desk()
@@ -87,7 +85,7 @@ def test_a_wrong_resource_shows_nothing_of_a_catalog_that_is_not_its_own(
     assert not OF_A_CATALOG & rival.status("Catalog", "sales").keys()
 
 
-def test_a_wrong_resource_still_shows_its_own(ready: Desk) -> None:
+def test_wrong_resource_still_shows_its_own(ready: Desk) -> None:
     ready.annotate("Realm", "acme", unheard_of="yes")
     ready.annotate("Catalog", "sales", unheard_of="yes")
 
@@ -102,7 +100,7 @@ def test_a_wrong_resource_still_shows_its_own(ready: Desk) -> None:
 # What comes and goes
 
 
-def test_a_realm_that_was_let_go_is_in_no_metric_any_more(ready: Desk) -> None:
+def test_realm_let_go_is_in_no_metric_any_more(ready: Desk) -> None:
     assert 'realm="acme"' in metrics_of(ready)
     ready.delete("Realm", "acme")
 
@@ -112,7 +110,7 @@ def test_a_realm_that_was_let_go_is_in_no_metric_any_more(ready: Desk) -> None:
     assert 'realm="acme"' not in metrics_of(ready)
 
 
-def test_a_realm_that_another_resource_took_over_stays_in_the_metrics(ready: Desk) -> None:
+def test_realm_that_another_resource_took_over_stays_in_the_metrics(ready: Desk) -> None:
     ready.apply(make_realm("rival", annotations={"headwater.dev/adopt": "acme"}, realmId="acme"))
     ready.go_on(600, step=60)
     ready.delete("Realm", "acme")
@@ -123,9 +121,7 @@ def test_a_realm_that_another_resource_took_over_stays_in_the_metrics(ready: Des
     assert 'realm="acme"' in metrics_of(ready)
 
 
-def test_a_resource_that_is_made_again_while_it_is_being_forgotten_is_looked_after(
-    ready: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_resource_made_again_while_forgotten_is_looked_after(ready: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     key, drop = ResourceKey("Catalog", ready.namespace.name, "sales"), ready.queue.drop
     made: list[Any] = []
 
@@ -146,9 +142,7 @@ def test_a_resource_that_is_made_again_while_it_is_being_forgotten_is_looked_aft
     assert ready.is_ready("Catalog", "sales")
 
 
-def test_a_path_that_is_not_found_for_a_moment_does_not_make_its_resource_gone(
-    ready: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_path_not_found_for_a_moment_keeps_its_resource(ready: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     request = ready.http.request
     failed: list[str] = []
 
@@ -173,7 +167,7 @@ def test_a_path_that_is_not_found_for_a_moment_does_not_make_its_resource_gone(
     assert ready.status("Realm", "acme")["state"] == "INACTIVE"
 
 
-def test_conditions_of_others_do_not_stand_in_the_way_of_a_deletion(ready: Desk) -> None:
+def test_conditions_of_others_do_not_hinder_a_deletion(ready: Desk) -> None:
     blessing = {"type": "Blessed", "status": "True", "reason": "ByThePriest", "message": ""}
     body = {
         "apiVersion": API,
@@ -195,7 +189,7 @@ def test_conditions_of_others_do_not_stand_in_the_way_of_a_deletion(ready: Desk)
 
 
 @pytest.mark.parametrize("text", QUESTIONS.values(), ids=QUESTIONS)
-def test_a_question_that_nobody_means_is_answered(ready: Desk, text: str) -> None:
+def test_question_that_nobody_means_is_answered(ready: Desk, text: str) -> None:
     ready.annotate("Realm", "acme", plan=text)
 
     ready.work()
@@ -204,7 +198,7 @@ def test_a_question_that_nobody_means_is_answered(ready: Desk, text: str) -> Non
     assert 'outcome="error"' not in metrics_of(ready)
 
 
-def test_a_word_that_is_a_novel_is_refused(ready: Desk) -> None:
+def test_word_that_is_a_novel_is_refused(ready: Desk) -> None:
     ready.annotate("Realm", "acme", run_now="gc:" + "word" * 10_000)
 
     ready.work()
@@ -212,7 +206,7 @@ def test_a_word_that_is_a_novel_is_refused(ready: Desk) -> None:
     assert ready.reason("Realm", "acme", "Accepted") == ("False", "SpecInvalid")
 
 
-def test_a_realm_with_the_longest_name_has_a_secret(desk: Desk) -> None:
+def test_realm_with_the_longest_name_has_a_secret(desk: Desk) -> None:
     name = "a" * 253
     desk.apply(make_realm(name, realmId="long"))
 
@@ -232,7 +226,7 @@ def test_names_of_secrets_are_valid_and_differ() -> None:
 # Credentials
 
 
-def test_a_word_that_rotated_before_makes_no_credentials_and_tells_of_none(ready: Desk) -> None:
+def test_word_that_rotated_before_makes_no_credentials(ready: Desk) -> None:
     ready.annotate("Realm", "acme", rotate_credentials="now")
     ready.work()
     first = secret_of(ready)
@@ -269,7 +263,7 @@ except KeyError:
         ("headwater_workers.celery_app", "configure_worker_logs"),
     ],
 )
-def test_the_log_of_a_bug_shows_no_values_of_variables(module: str, configure: str) -> None:
+def test_log_of_a_bug_shows_no_values_of_variables(module: str, configure: str) -> None:
     command = [sys.executable, "-c", TELL_OF_A_BUG.format(module=module, configure=configure)]
     said = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stderr
 

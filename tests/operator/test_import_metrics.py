@@ -43,7 +43,7 @@ def shown(metrics: OperatorMetrics, name: str) -> dict[tuple[str, ...], float]:
     }
 
 
-def test_a_run_is_counted_once_however_often_it_is_seen(metrics: OperatorMetrics) -> None:
+def test_run_is_counted_once_however_often_it_is_seen(metrics: OperatorMetrics) -> None:
     for _ in range(3):
         metrics.set_catalog(LAKE, "acme", imported("1"))
     metrics.set_catalog(LAKE, "acme", imported("2", imported=0, updated=1, unchanged=2))
@@ -56,7 +56,7 @@ def test_a_run_is_counted_once_however_often_it_is_seen(metrics: OperatorMetrics
     }
 
 
-def test_a_run_that_ended_before_this_process_led_was_counted_by_another(metrics: OperatorMetrics) -> None:
+def test_run_from_before_this_leader_was_counted_by_another(metrics: OperatorMetrics) -> None:
     metrics.lead_from(NOW)
     metrics.set_catalog(LAKE, "acme", imported(finished=-1))
 
@@ -64,14 +64,14 @@ def test_a_run_that_ended_before_this_process_led_was_counted_by_another(metrics
     assert shown(metrics, "quarantined_tables") == {("acme",): 2}
 
 
-def test_what_the_catalogs_of_a_realm_have_left_alone_adds_up(metrics: OperatorMetrics) -> None:
+def test_tables_left_alone_add_up_over_a_realms_catalogs(metrics: OperatorMetrics) -> None:
     metrics.set_catalog(LAKE, "acme", imported(left=2))
     metrics.set_catalog(SALES, "acme", imported(left=5))
 
     assert shown(metrics, "quarantined_tables") == {("acme",): 7}
 
 
-def test_the_success_that_is_longest_ago_is_told_and_outlives_a_failure(metrics: OperatorMetrics) -> None:
+def test_success_longest_ago_is_told_and_outlives_a_failure(metrics: OperatorMetrics) -> None:
     metrics.set_catalog(SALES, "acme", imported(finished=-50))
     metrics.set_catalog(LAKE, "acme", imported(finished=-90))
     failed: dict[str, Any] = {"last": ended(TaskState.FAILED, id="9"), "succeeded": imported(finished=-90).imports[0].succeeded}
@@ -87,7 +87,7 @@ def test_realms_beyond_the_limit_share_a_label_for_imports(metrics: OperatorMetr
     assert shown(metrics, "tables") == {("a", "imported"): 3, ("b", "imported"): 3, (OTHERS, "imported"): 6}
 
 
-def test_a_catalog_that_is_gone_or_imports_no_more_is_forgotten(metrics: OperatorMetrics) -> None:
+def test_catalog_that_is_gone_or_imports_no_more_is_forgotten(metrics: OperatorMetrics) -> None:
     metrics.set_catalog(LAKE, "acme", imported())
     metrics.set_catalog(SALES, "other", imported())
     metrics.delete_catalog(LAKE)
@@ -96,7 +96,7 @@ def test_a_catalog_that_is_gone_or_imports_no_more_is_forgotten(metrics: Operato
     assert shown(metrics, "quarantined_tables") == {}
 
 
-def test_a_catalog_in_another_realm_than_before_counts_there(metrics: OperatorMetrics) -> None:
+def test_catalog_in_another_realm_than_before_counts_there(metrics: OperatorMetrics) -> None:
     metrics.set_catalog(LAKE, "acme", imported())
     metrics.set_catalog(LAKE, "later", imported())
 

@@ -32,9 +32,7 @@ def installation(namespace: Namespace, tmp_path: Path) -> Iterator[Installation]
 
 
 @pytest.mark.long
-def test_operators_that_are_killed_at_random_times_leave_everything_as_declared(
-    installation: Installation, namespace: Namespace
-) -> None:
+def test_operators_killed_at_random_leave_everything_as_declared(installation: Installation, namespace: Namespace) -> None:
     seed = random.randrange(2**32)
     print(f"seed {seed}")  # noqa: T201 - shown when the test fails
     chance = random.Random(seed)

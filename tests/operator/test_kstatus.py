@@ -39,7 +39,7 @@ def test_every_reason_to_be_unready_says_whether_waiting_helps() -> None:
     assert [one.name for one in REASONS.values() if one not in unready and JUDGEMENTS.keys() & set(one.conditions)] == []
 
 
-def test_a_person_is_waited_for_by_what_is_stalled() -> None:
+def test_person_is_waited_for_by_what_is_stalled() -> None:
     assert {one.name for one in REASONS.values() if "Stalled" in one.conditions} == {
         "DeletionProtected",
         "DriftReported",
@@ -55,7 +55,7 @@ def test_a_person_is_waited_for_by_what_is_stalled() -> None:
     }
 
 
-def test_what_stalls_says_what_a_person_does() -> None:
+def test_stalled_resource_says_what_a_person_does() -> None:
     assert [one.name for one in REASONS.values() if "Stalled" in one.conditions and not one.action] == []
 
 
@@ -75,7 +75,7 @@ def test_every_status_is_judged_by_its_reason(one: Any) -> None:
 
 
 @given(one=either)
-def test_the_conditions_of_kstatus_are_true_or_absent_and_say_what_ready_says(one: Any) -> None:
+def test_kstatus_conditions_say_what_ready_says(one: Any) -> None:
     found = conditions_of(status_of(*one, now=later(0)))
     ready, repeated = found["Ready"], [found[name] for name in JUDGEMENTS if name in found]
 
@@ -102,7 +102,7 @@ def test_the_conditions_of_kstatus_are_true_or_absent_and_say_what_ready_says(on
         (ReconcileOutcome(subject="it", waits=(WaitUntil("Purged", "it was purged by hand"),)), "Failed"),
     ],
 )
-def test_a_realm_is_judged_by_what_a_pass_came_to(outcome: Any, judgement: str) -> None:
+def test_realm_is_judged_by_what_a_pass_came_to(outcome: Any, judgement: str) -> None:
     made = body(generation=3)
     brought = {"outcome": outcome, "seen": realm_seen(), "secret": SecretSeen("acme-root-credentials", True), "plan": None}
 
@@ -112,7 +112,7 @@ def test_a_realm_is_judged_by_what_a_pass_came_to(outcome: Any, judgement: str) 
     assert kstatus({**made, "status": status}) == judgement
 
 
-def test_a_store_that_is_away_is_waited_for() -> None:
+def test_store_that_is_away_is_waited_for() -> None:
     brought = {"outcome": UnavailableError("no route"), "seen": UNSEEN, "secret": UNSEEN, "plan": None}
 
     assert kstatus({**body(), "status": status_of(body(), brought, now=later(0))}) == "InProgress"
@@ -121,14 +121,14 @@ def test_a_store_that_is_away_is_waited_for() -> None:
 # In a cluster
 
 
-def test_a_resource_that_nobody_has_looked_at_yet_is_in_progress(desk: Desk) -> None:
+def test_resource_that_nobody_has_looked_at_yet_is_in_progress(desk: Desk) -> None:
     desk.apply(make_realm(), make_catalog())
 
     assert [judged(desk, "Realm", "acme"), judged(desk, "Catalog", "sales")] == ["InProgress", "InProgress"]
     assert desk.status("Realm", "acme")["observedGeneration"] == -1
 
 
-def test_a_resource_is_current_once_it_is_ready_and_in_progress_when_it_is_changed(desk: Desk) -> None:
+def test_resource_is_current_when_ready_and_in_progress_when_changed(desk: Desk) -> None:
     desk.apply(make_realm(), make_catalog())
     desk.work()
     assert [judged(desk, "Realm", "acme"), judged(desk, "Catalog", "sales")] == ["Current", "Current"]
@@ -138,7 +138,7 @@ def test_a_resource_is_current_once_it_is_ready_and_in_progress_when_it_is_chang
     assert judged(desk, "Realm", "acme") == "InProgress"
 
 
-def test_a_catalog_whose_realm_is_about_to_come_is_in_progress(desk: Desk) -> None:
+def test_catalog_whose_realm_is_about_to_come_is_in_progress(desk: Desk) -> None:
     desk.apply(make_catalog())
     desk.work()
 
@@ -146,7 +146,7 @@ def test_a_catalog_whose_realm_is_about_to_come_is_in_progress(desk: Desk) -> No
     assert desk.reason("Catalog", "sales", "Reconciling") == ("True", "RealmMissing")
 
 
-def test_a_refused_spec_has_failed_after_the_first_look(desk: Desk) -> None:
+def test_refused_spec_has_failed_after_the_first_look(desk: Desk) -> None:
     desk.apply(make_realm("tight", annotations={"headwater.dev/unheard-of": "yes"}))
 
     desk.work()
@@ -156,7 +156,7 @@ def test_a_refused_spec_has_failed_after_the_first_look(desk: Desk) -> None:
     assert desk.status("Realm", "tight")["observedGeneration"] == 1
 
 
-def test_a_step_that_is_refused_has_failed_after_the_first_look(desk: Desk) -> None:
+def test_step_that_is_refused_has_failed_after_the_first_look(desk: Desk) -> None:
     desk.put_in_the_way()
     desk.apply(make_realm())
 
@@ -166,7 +166,7 @@ def test_a_step_that_is_refused_has_failed_after_the_first_look(desk: Desk) -> N
     assert desk.reason("Realm", "acme", "Stalled") == ("True", "Refused")
 
 
-def test_a_spec_that_is_put_right_is_not_stalled_any_more(desk: Desk) -> None:
+def test_spec_that_is_put_right_is_not_stalled_any_more(desk: Desk) -> None:
     desk.apply(make_realm(annotations={"headwater.dev/unheard-of": "yes"}))
     desk.work()
     assert judged(desk, "Realm", "acme") == "Failed"
@@ -178,7 +178,7 @@ def test_a_spec_that_is_put_right_is_not_stalled_any_more(desk: Desk) -> None:
     assert desk.reason("Realm", "acme", "Stalled") == ("", "")
 
 
-def test_a_refusal_is_told_by_one_event(desk: Desk) -> None:
+def test_refusal_is_told_by_one_event(desk: Desk) -> None:
     desk.apply(make_realm(annotations={"headwater.dev/unheard-of": "yes"}))
     desk.work()
 

@@ -69,7 +69,7 @@ def test_each_kind_has_its_path(arguments: tuple[Any, ...], path: str) -> None:
     assert resource_path(*arguments) == path
 
 
-def test_an_unknown_kind_is_refused() -> None:
+def test_unknown_kind_is_refused() -> None:
     with pytest.raises(RefusedError, match="Widget"):
         resource_path("Widget", "default", "a")
 
@@ -90,7 +90,7 @@ def test_an_unknown_kind_is_refused() -> None:
         (503, "ServiceUnavailable", ApiUnavailableError),
     ],
 )
-def test_an_answer_becomes_the_error_that_says_what_to_do_next(
+def test_answer_becomes_the_error_that_says_what_to_do_next(
     api: KubeApi, server: Answering, code: int, reason: str, error: type[HeadwaterError]
 ) -> None:
     raised = raised_by(api, status(code, reason, "the server's words"), server)
@@ -99,32 +99,32 @@ def test_an_answer_becomes_the_error_that_says_what_to_do_next(
     assert str(raised) == f"PATCH {PATH}: the server's words ({code})"
 
 
-def test_a_json_patch_whose_test_failed_has_lost_a_race(api: KubeApi, server: Answering) -> None:
+def test_json_patch_whose_test_failed_has_lost_a_race(api: KubeApi, server: Answering) -> None:
     refusal = (422, {"kind": "Status", "message": "the server rejected our request", "reason": "Invalid", "details": {}})
 
     assert type(raised_by(api, refusal, server, kind="json")) is SwapConflictError
 
 
-def test_a_json_patch_that_breaks_the_schema_is_refused(api: KubeApi, server: Answering) -> None:
+def test_json_patch_that_breaks_the_schema_is_refused(api: KubeApi, server: Answering) -> None:
     refusal = status(422, "Invalid", "spec.id: Required value", causes=[{"field": "spec.id"}])
 
     assert type(raised_by(api, refusal, server, kind="json")) is RefusedError
 
 
-def test_a_server_that_is_busy_says_when_to_come_back(api: KubeApi, server: Answering) -> None:
+def test_server_that_is_busy_says_when_to_come_back(api: KubeApi, server: Answering) -> None:
     raised = raised_by(api, (*status(429, "TooManyRequests", "busy"), {"Retry-After": "7"}), server)
 
     assert isinstance(raised, ApiUnavailableError)
     assert (raised.code, raised.retry_after) == (429, 7.0)
 
 
-def test_the_time_to_come_back_may_stand_in_the_body(api: KubeApi, server: Answering) -> None:
+def test_time_to_come_back_may_stand_in_the_body(api: KubeApi, server: Answering) -> None:
     raised = raised_by(api, status(429, "TooManyRequests", "busy", retryAfterSeconds=3), server)
 
     assert isinstance(raised, ApiUnavailableError) and raised.retry_after == 3.0
 
 
-def test_a_read_waits_a_little_for_a_busy_server(server: Answering) -> None:
+def test_read_waits_a_little_for_a_busy_server(server: Answering) -> None:
     waits: list[float] = []
     server.script((*status(429, "TooManyRequests", "busy"), {"Retry-After": "1"}), (200, {"kind": "Realm"}))
     connection = plain_connection(server.url)
@@ -134,7 +134,7 @@ def test_a_read_waits_a_little_for_a_busy_server(server: Answering) -> None:
     assert (found, waits) == ({"kind": "Realm"}, [1.0])
 
 
-def test_a_read_does_not_wait_for_ever(server: Answering) -> None:
+def test_read_does_not_wait_for_ever(server: Answering) -> None:
     waits: list[float] = []
     server.script((*status(429, "TooManyRequests", "busy"), {"Retry-After": "1"}))
     connection = plain_connection(server.url)
@@ -145,7 +145,7 @@ def test_a_read_does_not_wait_for_ever(server: Answering) -> None:
     assert waits == [1.0, 1.0]
 
 
-def test_a_write_is_sent_once_whatever_happens(api: KubeApi, server: Answering) -> None:
+def test_write_is_sent_once_whatever_happens(api: KubeApi, server: Answering) -> None:
     raised_by(api, (*status(429, "TooManyRequests", "busy"), {"Retry-After": "0"}), server)
     server.script(None)
     with pytest.raises(ApiUnavailableError, match="no answer"):
@@ -154,21 +154,21 @@ def test_a_write_is_sent_once_whatever_happens(api: KubeApi, server: Answering) 
     assert [asked.method for asked in server.asked] == ["PATCH", "POST"]
 
 
-def test_a_read_outlives_a_connection_that_had_gone_stale(api: KubeApi, server: Answering) -> None:
+def test_read_outlives_a_connection_that_had_gone_stale(api: KubeApi, server: Answering) -> None:
     server.script((200, {"kind": "Realm"}), None, (200, {"kind": "Realm"}))
     api.get_resource(PATH)
 
     assert api.get_resource(PATH) == {"kind": "Realm"}
 
 
-def test_nobody_listening_is_unavailable(server: Answering) -> None:
+def test_server_without_a_listener_is_unavailable(server: Answering) -> None:
     connection = plain_connection("http://127.0.0.1:1")
     with pytest.raises(ApiUnavailableError, match=f"GET {PATH}: no answer"):
         KubeApi(connection).get_resource(PATH)
     connection.close()
 
 
-def test_a_server_that_does_not_answer_in_time_is_unavailable(server: Answering) -> None:
+def test_server_that_does_not_answer_in_time_is_unavailable(server: Answering) -> None:
     late = threading.Event()
     server.answer = lambda asked: (late.wait(10), (200, {}))[1]
     connection = plain_connection(server.url)
@@ -184,7 +184,7 @@ def test_finding_nothing_is_no_error(api: KubeApi, server: Answering) -> None:
     assert api.find_resource(PATH) is None
 
 
-def test_a_collection_is_read_page_by_page(api: KubeApi, server: Answering) -> None:
+def test_collection_is_read_page_by_page(api: KubeApi, server: Answering) -> None:
     server.script(
         (200, {"items": [{"n": 1}, {"n": 2}], "metadata": {"continue": "more"}}), (200, {"items": [{"n": 3}], "metadata": {}})
     )
@@ -195,7 +195,7 @@ def test_a_collection_is_read_page_by_page(api: KubeApi, server: Answering) -> N
     assert {asked.parameters["labelSelector"] for asked in server.asked} == {"a=b"}
 
 
-def test_a_collection_that_changed_too_much_between_pages_is_read_again(api: KubeApi, server: Answering) -> None:
+def test_collection_that_changed_too_much_between_pages_is_read_again(api: KubeApi, server: Answering) -> None:
     server.script(
         (200, {"items": [{"n": 1}], "metadata": {"continue": "more"}}),
         status(410, "Expired", "too old"),
@@ -229,7 +229,7 @@ def test_watch_is_open_before_it_says_anything(api: KubeApi, server: Answering) 
     assert [asked.parameters for asked in server.asked] == [{"watch": "true", "timeoutSeconds": "600"}]
 
 
-def test_an_apply_names_its_manager_and_takes_fields_from_others(api: KubeApi, server: Answering) -> None:
+def test_apply_names_its_manager_and_takes_fields_from_others(api: KubeApi, server: Answering) -> None:
     api.patch_resource(f"{PATH}/status", {"status": {}}, kind="apply", dry_run=True)
 
     (asked,) = server.asked
@@ -237,7 +237,7 @@ def test_an_apply_names_its_manager_and_takes_fields_from_others(api: KubeApi, s
     assert asked.headers["Content-Type"] == "application/apply-patch+yaml"
 
 
-def test_deleting_names_the_very_resource_and_does_not_mind_its_absence(api: KubeApi, server: Answering) -> None:
+def test_deletion_names_the_resource_and_minds_no_absence(api: KubeApi, server: Answering) -> None:
     server.script(status(404, "NotFound", "not found"))
     api.delete_resource(PATH, uid="one", propagation="Background")
 
@@ -260,7 +260,7 @@ def test_each_request_is_told_with_verb_code_and_seconds(server: Answering) -> N
     assert told == [("list", 200), ("create", 200), ("delete", 0)]
 
 
-def test_a_fence_stops_writes_and_lets_reads_pass(server: Answering) -> None:
+def test_fence_stops_writes_and_lets_reads_pass(server: Answering) -> None:
     def fence() -> None:
         raise FencedError("another leads")
 
@@ -279,7 +279,7 @@ def test_a_fence_stops_writes_and_lets_reads_pass(server: Answering) -> None:
     assert [asked.method for asked in server.asked] == ["GET"]
 
 
-def test_the_fence_is_asked_after_the_wait_for_a_token(server: Answering) -> None:
+def test_fence_is_asked_after_the_wait_for_a_token(server: Answering) -> None:
     order: list[str] = []
 
     class Bucket:
@@ -304,7 +304,7 @@ def test_threads_share_connections(api: KubeApi, server: Answering) -> None:
 
 
 @pytest.mark.parametrize("place", ["data", "stringData"])
-def test_an_error_about_a_secret_does_not_quote_it(api: KubeApi, server: Answering, place: str) -> None:
+def test_error_about_a_secret_does_not_quote_it(api: KubeApi, server: Answering, place: str) -> None:
     value = base64.b64encode(b"hush-hush").decode()
     server.answer = lambda asked: status(422, "Invalid", f"Invalid value: {json.dumps(asked.body)} (hush-hush)")
     body = {"kind": "Secret", place: {"clientSecret": value if place == "data" else "hush-hush"}}
@@ -315,7 +315,7 @@ def test_an_error_about_a_secret_does_not_quote_it(api: KubeApi, server: Answeri
     assert "(hidden)" in str(refused.value)
 
 
-def test_a_page_of_a_proxy_is_not_quoted(api: KubeApi, server: Answering) -> None:
+def test_page_of_a_proxy_is_not_quoted(api: KubeApi, server: Answering) -> None:
     raised = raised_by(api, (502, b"<html>bad gateway, token=abc</html>"), server)
 
     assert str(raised) == f"PATCH {PATH}: Bad Gateway (502)"
@@ -335,7 +335,7 @@ def kubeconfig(folder: Path, server: str, user: dict[str, Any], **cluster: Any) 
     return str(file)
 
 
-def test_a_token_of_the_kubeconfig_is_sent(server: Answering, tmp_path: Path) -> None:
+def test_token_of_the_kubeconfig_is_sent(server: Answering, tmp_path: Path) -> None:
     connection = kubeconfig_connection(kubeconfig(tmp_path, server.url, {"token": "abc"}))
     KubeApi(connection).get_resource(PATH)
     connection.close()
@@ -343,7 +343,7 @@ def test_a_token_of_the_kubeconfig_is_sent(server: Answering, tmp_path: Path) ->
     assert server.asked[0].headers["Authorization"] == "Bearer abc"
 
 
-def test_an_exec_plugin_is_asked_again_when_its_token_is_refused(server: Answering, tmp_path: Path) -> None:
+def test_exec_plugin_is_asked_again_when_its_token_is_refused(server: Answering, tmp_path: Path) -> None:
     plugin, count = tmp_path / "plugin", tmp_path / "count"
     plugin.write_text(
         f"#!{sys.executable}\nimport json, pathlib\n"
@@ -378,7 +378,7 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return names
 
 
-def test_a_client_certificate_of_the_kubeconfig_is_shown(certificates: dict[str, str], tmp_path: Path) -> None:
+def test_client_certificate_of_the_kubeconfig_is_shown(certificates: dict[str, str], tmp_path: Path) -> None:
     user = {"client-certificate": certificates["certificate"], "client-key": certificates["key"]}
     with answering(**certificates, clients=certificates["certificate"]) as server:
         file = kubeconfig(tmp_path, server.url, user, **{"certificate-authority": certificates["certificate"]})
@@ -389,7 +389,7 @@ def test_a_client_certificate_of_the_kubeconfig_is_shown(certificates: dict[str,
     assert found == {}
 
 
-def test_a_server_that_the_authority_does_not_vouch_for_is_not_talked_to(certificates: dict[str, str], tmp_path: Path) -> None:
+def test_server_without_the_authoritys_word_is_not_talked_to(certificates: dict[str, str], tmp_path: Path) -> None:
     with answering(**certificates) as server:
         connection = kubeconfig_connection(kubeconfig(tmp_path, server.url, {"token": "abc"}))
         with pytest.raises(ApiUnavailableError, match="certificate"):
@@ -399,7 +399,7 @@ def test_a_server_that_the_authority_does_not_vouch_for_is_not_talked_to(certifi
         assert server.asked == []
 
 
-def test_a_pod_reads_its_token_again_when_the_old_one_is_refused(certificates: dict[str, str], tmp_path: Path) -> None:
+def test_pod_reads_its_token_again_after_a_refusal(certificates: dict[str, str], tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text("old")
     with answering(**certificates) as server:
@@ -423,7 +423,7 @@ def test_no_cluster_at_all_is_said_in_a_sentence(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["token: [secret-token", "users: [{token: secret-token}]\nkind: Config\n", "- secret-token"])
-def test_a_broken_kubeconfig_is_not_quoted(tmp_path: Path, text: str) -> None:
+def test_broken_kubeconfig_is_not_quoted(tmp_path: Path, text: str) -> None:
     file = tmp_path / "kubeconfig"
     file.write_text(text)
     with pytest.raises(RefusedError) as refused:
@@ -432,7 +432,7 @@ def test_a_broken_kubeconfig_is_not_quoted(tmp_path: Path, text: str) -> None:
     assert "secret-token" not in str(refused.value)
 
 
-def test_an_unknown_context_is_refused_without_quoting_tokens(tmp_path: Path) -> None:
+def test_unknown_context_is_refused_without_quoting_tokens(tmp_path: Path) -> None:
     file = kubeconfig(tmp_path, "http://127.0.0.1:1", {"token": "secret-token"})
     with pytest.raises(RefusedError, match="elsewhere") as refused:
         kubeconfig_connection(file, "elsewhere")

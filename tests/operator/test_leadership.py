@@ -76,7 +76,7 @@ def make_contender(connection: KubeConnection) -> Iterator[Callable[..., Contend
 Make = Callable[..., Contender]
 
 
-def test_the_first_one_makes_the_lease_at_once(make_contender: Make, server: LeaseServer) -> None:
+def test_first_one_makes_the_lease_at_once(make_contender: Make, server: LeaseServer) -> None:
     make_contender("a").begin().wait(seconds=TIMING.duration / 2)
 
     assert server.lease is not None
@@ -85,7 +85,7 @@ def test_the_first_one_makes_the_lease_at_once(make_contender: Make, server: Lea
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", spec["renewTime"])
 
 
-def test_a_lease_that_is_renewed_is_left_to_its_holder(make_contender: Make, server: LeaseServer) -> None:
+def test_lease_that_is_renewed_is_left_to_its_holder(make_contender: Make, server: LeaseServer) -> None:
     make_contender("a").begin().wait()
     other = make_contender("b").begin()
     until = server.version + 20
@@ -94,7 +94,7 @@ def test_a_lease_that_is_renewed_is_left_to_its_holder(make_contender: Make, ser
     assert (other.lead.is_held, server.history) == (False, ["a"])
 
 
-def test_a_lease_that_is_given_back_is_taken_at_the_next_look(make_contender: Make, server: LeaseServer) -> None:
+def test_lease_given_back_is_taken_at_the_next_look(make_contender: Make, server: LeaseServer) -> None:
     first = make_contender("a", LeaseTiming(duration=60, renew_deadline=30)).begin().wait()
     other = make_contender("b", LeaseTiming(duration=60, renew_deadline=30, retry=0.05)).begin()
     first.end()
@@ -105,7 +105,7 @@ def test_a_lease_that_is_given_back_is_taken_at_the_next_look(make_contender: Ma
     assert server.lease["spec"]["leaseTransitions"] == 1
 
 
-def test_a_lease_that_stands_still_is_taken_over_and_not_before(make_contender: Make, server: LeaseServer) -> None:
+def test_lease_that_stands_still_is_taken_over_and_not_before(make_contender: Make, server: LeaseServer) -> None:
     server.write(holderIdentity="gone", renewTime="2099-01-01T00:00:00.000000Z", leaseDurationSeconds=1)
     began = time.monotonic()
     make_contender("b", LeaseTiming(duration=1.0, renew_deadline=0.6, renew=0.1, retry=0.02)).begin().wait()
@@ -126,7 +126,7 @@ def test_times_in_the_lease_do_not_matter(make_contender: Make, server: LeaseSer
     assert (other.lead.is_held, server.history) == (False, ["a"])
 
 
-def test_a_holder_that_counts_on_more_time_gets_it(make_contender: Make, server: LeaseServer) -> None:
+def test_holder_that_counts_on_more_time_gets_it(make_contender: Make, server: LeaseServer) -> None:
     server.write(holderIdentity="gone", leaseDurationSeconds=2)
     began = time.monotonic()
     make_contender("b").begin().wait()
@@ -134,16 +134,16 @@ def test_a_holder_that_counts_on_more_time_gets_it(make_contender: Make, server:
     assert time.monotonic() - began >= 2.0
 
 
-def test_nobody_passes_the_fence_before_it_leads(make_contender: Make) -> None:
+def test_fence_lets_nobody_pass_before_leading(make_contender: Make) -> None:
     with pytest.raises(FencedError, match="does not hold"):
         make_contender("a").lead.fence()
 
 
-def test_the_leader_passes_the_fence(make_contender: Make) -> None:
+def test_leader_passes_the_fence(make_contender: Make) -> None:
     make_contender("a").begin().wait().lead.fence()
 
 
-def test_who_could_not_renew_in_time_is_fenced_before_another_takes_over(make_contender: Make, server: LeaseServer) -> None:
+def test_leader_that_could_not_renew_is_fenced_before_a_takeover(make_contender: Make, server: LeaseServer) -> None:
     first = make_contender("a").begin().wait()
     server.is_away = True
     wait_for(lambda: not first.lead.is_held, every=0.01)
@@ -155,7 +155,7 @@ def test_who_could_not_renew_in_time_is_fenced_before_another_takes_over(make_co
     assert len(first.losses) == 1
 
 
-def test_a_loss_is_told_once(make_contender: Make, server: LeaseServer) -> None:
+def test_loss_is_told_once(make_contender: Make, server: LeaseServer) -> None:
     first = make_contender("a").begin().wait()
     server.is_away = True
     wait_for(lambda: not first.lead.is_held, every=0.01)
@@ -167,7 +167,7 @@ def test_a_loss_is_told_once(make_contender: Make, server: LeaseServer) -> None:
     assert len(first.losses) == 1
 
 
-def test_a_fenced_leader_does_not_come_back_when_the_server_does(make_contender: Make, server: LeaseServer) -> None:
+def test_fenced_leader_does_not_come_back_when_the_server_does(make_contender: Make, server: LeaseServer) -> None:
     first = make_contender("a").begin().wait()
     server.is_away = True
     wait_for(lambda: not first.lead.is_held, every=0.01)
@@ -186,7 +186,7 @@ def test_a_fenced_leader_does_not_come_back_when_the_server_does(make_contender:
         status(401, "Unauthorized", "?"),
     ],
 )
-def test_a_server_in_trouble_for_a_moment_does_not_end_a_lead(
+def test_server_in_trouble_for_a_moment_ends_no_lead(
     make_contender: Make, server: LeaseServer, trouble: tuple[Any, ...]
 ) -> None:
     first = make_contender("a").begin().wait()
@@ -198,13 +198,13 @@ def test_a_server_in_trouble_for_a_moment_does_not_end_a_lead(
     assert (first.lead.is_held, first.losses, server.history) == (True, [], ["a"])
 
 
-def test_a_server_in_trouble_at_the_start_is_waited_for(make_contender: Make, server: LeaseServer) -> None:
+def test_server_in_trouble_at_the_start_is_waited_for(make_contender: Make, server: LeaseServer) -> None:
     server.trouble += [status(500, "InternalError", "oops")] * 4
 
     make_contender("a").begin().wait(seconds=5)
 
 
-def test_a_renewal_without_an_answer_is_no_loss(make_contender: Make, server: LeaseServer) -> None:
+def test_renewal_without_an_answer_is_no_loss(make_contender: Make, server: LeaseServer) -> None:
     first = make_contender("a").begin().wait()
     server.swallow = 1
     wait_for(lambda: not server.swallow)
@@ -214,14 +214,14 @@ def test_a_renewal_without_an_answer_is_no_loss(make_contender: Make, server: Le
     assert (first.lead.is_held, first.losses) == (True, [])
 
 
-def test_who_took_the_lease_and_was_not_told_finds_out(make_contender: Make, server: LeaseServer) -> None:
+def test_leader_that_was_not_told_finds_out(make_contender: Make, server: LeaseServer) -> None:
     server.swallow = 1
     make_contender("a").begin().wait(seconds=5)
 
     assert server.history == ["a"]
 
 
-def test_a_note_on_the_lease_by_somebody_else_is_no_loss_and_stays(make_contender: Make, server: LeaseServer) -> None:
+def test_note_on_the_lease_by_another_is_no_loss(make_contender: Make, server: LeaseServer) -> None:
     first = make_contender("a").begin().wait()
     server.write(note="kept")
     until = server.version + 3
@@ -231,7 +231,7 @@ def test_a_note_on_the_lease_by_somebody_else_is_no_loss_and_stays(make_contende
     assert server.lease is not None and server.lease["spec"]["note"] == "kept"
 
 
-def test_a_lease_that_another_has_taken_is_lost_at_once(make_contender: Make, server: LeaseServer) -> None:
+def test_lease_that_another_has_taken_is_lost_at_once(make_contender: Make, server: LeaseServer) -> None:
     first = make_contender("a").begin().wait()
     server.write(holderIdentity="b")
     wait_for(lambda: first.losses)
@@ -241,7 +241,7 @@ def test_a_lease_that_another_has_taken_is_lost_at_once(make_contender: Make, se
         first.lead.fence()
 
 
-def test_a_lease_that_is_deleted_is_lost(make_contender: Make, server: LeaseServer) -> None:
+def test_lease_that_is_deleted_is_lost(make_contender: Make, server: LeaseServer) -> None:
     first = make_contender("a").begin().wait()
     server.delete()
     wait_for(lambda: first.losses)
@@ -249,7 +249,7 @@ def test_a_lease_that_is_deleted_is_lost(make_contender: Make, server: LeaseServ
     assert first.losses == ["somebody deleted it"]
 
 
-def test_who_saw_the_lease_before_it_was_deleted_waits_as_if_it_stood_still(make_contender: Make, server: LeaseServer) -> None:
+def test_observer_of_a_deleted_lease_waits_as_if_it_stood(make_contender: Make, server: LeaseServer) -> None:
     server.write(holderIdentity="a")
     other = make_contender("b").begin()
     wait_for(lambda: other.lead.seen_seconds_ago < 1)
@@ -260,7 +260,7 @@ def test_who_saw_the_lease_before_it_was_deleted_waits_as_if_it_stood_still(make
     assert time.monotonic() - deleted >= TIMING.duration
 
 
-def test_who_stops_waiting_takes_nothing(make_contender: Make, server: LeaseServer) -> None:
+def test_waiter_that_stops_takes_nothing(make_contender: Make, server: LeaseServer) -> None:
     server.write(holderIdentity="a")
     other = make_contender("b").begin()
     other.stop.set()
@@ -275,7 +275,7 @@ def test_giving_back_without_having_led_writes_nothing(make_contender: Make, ser
     assert server.version == 0
 
 
-def test_nobody_passes_the_fence_after_giving_back(make_contender: Make) -> None:
+def test_fence_lets_nobody_pass_after_giving_back(make_contender: Make) -> None:
     first = make_contender("a").begin().wait()
     first.end()
 
@@ -284,7 +284,7 @@ def test_nobody_passes_the_fence_after_giving_back(make_contender: Make) -> None
     assert first.losses == []
 
 
-def test_a_server_that_is_away_does_not_hold_up_the_end(make_contender: Make, server: LeaseServer) -> None:
+def test_server_that_is_away_does_not_hold_up_the_end(make_contender: Make, server: LeaseServer) -> None:
     first = make_contender("a").begin().wait()
     server.is_away = True
     first.end()
@@ -293,7 +293,7 @@ def test_a_server_that_is_away_does_not_hold_up_the_end(make_contender: Make, se
 
 
 @pytest.mark.long
-def test_of_many_who_take_it_at_the_same_moment_one_has_it(connection: KubeConnection, server: LeaseServer) -> None:
+def test_lease_that_many_take_at_once_goes_to_one(connection: KubeConnection, server: LeaseServer) -> None:
     seed = random.SystemRandom().randrange(2**32)
     chance = random.Random(seed)
     timing = LeaseTiming(duration=0.4, renew_deadline=0.25, renew=0.05, retry=0.01)

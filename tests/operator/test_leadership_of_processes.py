@@ -107,7 +107,7 @@ def test_one_acts_at_a_time_whatever_happens_to_it(contest: Contest) -> None:
     assert contest.transitions() == 15, f"seed {seed}"
 
 
-def test_a_leader_that_was_stopped_and_wakes_ends_before_its_next_act(contest: Contest) -> None:
+def test_leader_that_wakes_too_late_ends_before_acting(contest: Contest) -> None:
     first = contest.start()
     contest.wait_for_another("")
     contest.start()
@@ -120,7 +120,7 @@ def test_a_leader_that_was_stopped_and_wakes_ends_before_its_next_act(contest: C
     assert contest.turns() == [first, second]
 
 
-def test_a_leader_that_was_stopped_for_long_ends_also_when_nobody_took_over(contest: Contest) -> None:
+def test_leader_stopped_for_long_ends_even_without_a_successor(contest: Contest) -> None:
     first = contest.start()
     contest.wait_for_another("")
     process = contest.processes[first]
@@ -149,7 +149,7 @@ def seconds_to_lead(operator: Operator, *, within: float) -> float:
     return time.monotonic() - began
 
 
-def test_an_operator_that_ends_hands_over_within_three_seconds(installation: Installation) -> None:
+def test_operator_that_ends_hands_over_within_three_seconds(installation: Installation) -> None:
     first, second = pair(installation)
     first.popen.terminate()
     seconds = seconds_to_lead(second, within=3)
@@ -158,14 +158,14 @@ def test_an_operator_that_ends_hands_over_within_three_seconds(installation: Ins
     assert first.popen.wait(20) == 0
 
 
-def test_an_operator_that_is_killed_is_replaced_within_twenty_seconds(installation: Installation) -> None:
+def test_operator_that_is_killed_is_replaced_within_twenty_seconds(installation: Installation) -> None:
     first, second = pair(installation)
     first.kill()
 
     assert seconds_to_lead(second, within=20) < 20
 
 
-def test_an_operator_that_was_stopped_and_wakes_ends_at_once(installation: Installation) -> None:
+def test_operator_that_was_stopped_and_wakes_ends_at_once(installation: Installation) -> None:
     first, second = pair(installation)
     first.pause()
     seconds_to_lead(second, within=20)
@@ -176,7 +176,7 @@ def test_an_operator_that_was_stopped_and_wakes_ends_at_once(installation: Insta
     assert is_leading(second)
 
 
-def test_an_operator_that_stands_by_looks_after_nothing(installation: Installation, namespace: Namespace) -> None:
+def test_operator_that_stands_by_looks_after_nothing(installation: Installation, namespace: Namespace) -> None:
     first, second = pair(installation)
     namespace.apply({"apiVersion": "headwater.dev/v1alpha1", "kind": "Realm", "metadata": {"name": "acme"}, "spec": {}})
     namespace.wait_for_condition("Realm", "acme", "Ready")
@@ -185,7 +185,7 @@ def test_an_operator_that_stands_by_looks_after_nothing(installation: Installati
     assert "acme" not in second.said
 
 
-def test_only_the_leader_lists_and_watches(controlled_cluster: Cluster, installation: Installation) -> None:
+def test_leader_alone_lists_and_watches(controlled_cluster: Cluster, installation: Installation) -> None:
     made = last_request(controlled_cluster)
     first = installation.start_operator()
     wait_for(lambda: is_leading(first) and asked_by_kopf(controlled_cluster, since=made) >= WATCHED)
@@ -222,9 +222,7 @@ def _requests(cluster: Cluster, since: int) -> dict[str, Any]:
         return dict(json.load(answer))
 
 
-def test_an_operator_ends_in_time_while_the_api_server_does_not_answer(
-    controlled_cluster: Cluster, installation: Installation
-) -> None:
+def test_operator_ends_in_time_without_an_api_server(controlled_cluster: Cluster, installation: Installation) -> None:
     first = installation.start_operator()
     wait_for(lambda: is_leading(first))
     fault = {"action": "delay", "seconds": 30, "times": -1, "namespace": installation.home}

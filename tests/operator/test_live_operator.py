@@ -88,7 +88,7 @@ def reason(server: QuickServer, kind: str, name: str) -> str:
 
 
 @pytest.mark.long
-def test_a_misbehaving_api_server_delays_everything_and_harms_nothing(server: QuickServer, live_store: Store) -> None:
+def test_misbehaving_api_server_delays_everything_and_harms_nothing(server: QuickServer, live_store: Store) -> None:
     seed = random.randrange(2**32)
     print(f"seed {seed}")  # noqa: T201 - shown when the test fails
     chance = random.Random(seed)
@@ -114,7 +114,7 @@ def test_a_misbehaving_api_server_delays_everything_and_harms_nothing(server: Qu
     assert sorted(secret["metadata"]["name"] for secret in secrets) == [f"{name}-root-credentials" for name in realms]
 
 
-def test_a_store_that_another_process_holds_is_waited_for(server: QuickServer, live_store: Store, tmp_path: Path) -> None:
+def test_store_that_another_process_holds_is_waited_for(server: QuickServer, live_store: Store, tmp_path: Path) -> None:
     server.make(make_realm())
     with live(server, live_store):
         wait_for(lambda: ready(server, "Realm") == {"acme"})

@@ -71,7 +71,7 @@ def fail(controlled_cluster: Cluster, namespace: Namespace) -> Iterator[Fail]:
     ask("DELETE")
 
 
-def test_what_is_wrong_in_both_kinds_of_settings_is_told_at_once(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_faults_in_both_kinds_of_settings_are_told_at_once(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HEADWATER_RUNS_KEPT", "many")
     monkeypatch.setenv("HEADWATER_OPERATOR_PORT", "high")
     code, _, complaint = run("run")
@@ -92,7 +92,7 @@ def test_no_cluster_to_talk_to_is_told_in_one_line(
     assert re.fullmatch(r"headwater-operator: no cluster to talk to: [^\n]+\n", complaint)
 
 
-def test_an_unknown_word_is_told_as_usage(run: Run) -> None:
+def test_unknown_word_is_told_as_usage(run: Run) -> None:
     code, _, complaint = run("walk")
 
     assert (code, "walk" in complaint) == (2, True)
@@ -102,14 +102,14 @@ def test_each_exit_code_is_documented_once() -> None:
     assert list(EXIT_CODES) == [0, 1, 2, 3, 4, 5, 6, 7, 8, 130]
 
 
-def test_the_check_finds_all_in_order(run: Run, environment: pytest.MonkeyPatch) -> None:
+def test_check_finds_all_in_order(run: Run, environment: pytest.MonkeyPatch) -> None:
     code, printed, _ = run("check")
 
     assert code == 0, printed
     assert [line.split()[0] for line in printed.splitlines()] == ["ok"] * 7
 
 
-def test_the_check_changes_nothing(run: Run, environment: pytest.MonkeyPatch, namespace: Namespace, tmp_path: Path) -> None:
+def test_check_changes_nothing(run: Run, environment: pytest.MonkeyPatch, namespace: Namespace, tmp_path: Path) -> None:
     code, printed, _ = run("check")
 
     assert namespace.find("Lease", "headwater-operator") is None
@@ -117,7 +117,7 @@ def test_the_check_changes_nothing(run: Run, environment: pytest.MonkeyPatch, na
     assert (code, printed.splitlines()[-1].endswith("; the operator creates it")) == (0, True), printed
 
 
-def test_the_check_counts_the_realms_of_a_store(run: Run, environment: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_check_counts_the_realms_of_a_store(run: Run, environment: pytest.MonkeyPatch, tmp_path: Path) -> None:
     with open_store(f"sqlite:///{tmp_path}/store.db") as store:
         RealmRegistry(store).create_realm("acme")
     _, printed, _ = run("check")
@@ -125,7 +125,7 @@ def test_the_check_counts_the_realms_of_a_store(run: Run, environment: pytest.Mo
     assert printed.splitlines()[-1].endswith("store.db answers, with 1 realm")
 
 
-def test_a_store_that_cannot_be_opened_is_one_finding(run: Run, environment: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_store_that_cannot_be_opened_is_one_finding(run: Run, environment: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "store.db").write_text("this is no database, and was written by somebody else\n" * 50)
     code, printed, _ = run("check")
 
@@ -136,7 +136,7 @@ def test_a_store_that_cannot_be_opened_is_one_finding(run: Run, environment: pyt
 @pytest.mark.parametrize(
     ("module", "words"), [("headwater_operator.process", ["run"]), ("headwater_operator.self_check", ["check"])]
 )
-def test_a_module_of_ours_that_is_missing_is_a_bug(
+def test_module_of_ours_that_is_missing_is_a_bug(
     run: Run, monkeypatch: pytest.MonkeyPatch, module: str, words: list[str]
 ) -> None:
     monkeypatch.setenv("HEADWATER_STORE", "memory://")
@@ -146,7 +146,7 @@ def test_a_module_of_ours_that_is_missing_is_a_bug(
     assert (code, complaint.splitlines()[-1].startswith("headwater-operator: a bug: ModuleNotFoundError: ")) == (1, True)
 
 
-def test_a_module_of_the_plugin_that_is_missing_is_a_bug(
+def test_module_of_the_plugin_that_is_missing_is_a_bug(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "headwater_operator.plugin", None)
@@ -184,7 +184,7 @@ def permissive(asked: Asked, *, refused: tuple[str, str] = ("", "")) -> tuple[in
     return 200, {"kind": "APIResourceList", "resources": [{"name": name} for name in names]}
 
 
-def test_the_check_asks_for_every_right_that_the_operator_uses(run: Run, server: Answering) -> None:
+def test_check_asks_for_every_right_that_the_operator_uses(run: Run, server: Answering) -> None:
     server.answer = permissive
     run("check")
     asked = {
@@ -195,7 +195,7 @@ def test_the_check_asks_for_every_right_that_the_operator_uses(run: Run, server:
     assert asked == {(one.group, one.resource, one.verb) for one in (*PERMISSIONS, *LEASE_PERMISSIONS)}
 
 
-def test_a_missing_right_is_named_and_the_rest_is_looked_at(run: Run, server: Answering) -> None:
+def test_missing_right_is_named_and_the_rest_is_looked_at(run: Run, server: Answering) -> None:
     server.answer = lambda asked: permissive(asked, refused=("create", "secrets"))
     code, printed, _ = run("check")
 
@@ -204,7 +204,7 @@ def test_a_missing_right_is_named_and_the_rest_is_looked_at(run: Run, server: An
     assert [line.split()[0] for line in printed.splitlines()] == ["ok", "ok", "FAILED", "ok", "ok", "ok", "ok"]
 
 
-def test_the_check_watches_as_the_operator_does(run: Run, server: Answering) -> None:
+def test_check_watches_as_the_operator_does(run: Run, server: Answering) -> None:
     server.answer = permissive
     run("check")
 
@@ -214,7 +214,7 @@ def test_the_check_watches_as_the_operator_does(run: Run, server: Answering) -> 
     assert [asked.parameters for asked in watches] == [wanted] * 2
 
 
-def test_a_watch_that_is_refused_is_named_with_the_servers_words(run: Run, server: Answering) -> None:
+def test_watch_that_is_refused_is_named_with_the_servers_words(run: Run, server: Answering) -> None:
     words = 'strconv.ParseInt: parsing "600.0": invalid syntax'
     server.answer = lambda asked: (
         status(400, "BadRequest", words) if "watch" in asked.parameters and asked.path.endswith("realms") else permissive(asked)
@@ -231,7 +231,7 @@ def test_a_watch_that_is_refused_is_named_with_the_servers_words(run: Run, serve
 TOO_OLD = {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old resource version: 1 (2)"}
 
 
-def test_a_watch_whose_list_is_too_old_already_is_unavailable(run: Run, server: Answering) -> None:
+def test_watch_whose_list_is_too_old_already_is_unavailable(run: Run, server: Answering) -> None:
     server.answer = lambda asked: (
         (410, TOO_OLD) if "watch" in asked.parameters and asked.path.endswith("realms") else permissive(asked)
     )
@@ -241,7 +241,7 @@ def test_a_watch_whose_list_is_too_old_already_is_unavailable(run: Run, server: 
     assert "watch of /apis/headwater.dev/v1alpha1/realms: it ended as soon as it was opened: " in printed
 
 
-def test_a_watch_that_may_not_be_opened_is_refused(run: Run, environment: pytest.MonkeyPatch, fail: Fail) -> None:
+def test_watch_that_may_not_be_opened_is_refused(run: Run, environment: pytest.MonkeyPatch, fail: Fail) -> None:
     fail(action="403", verb="watch", resource="catalogs", times=-1)
     code, printed, _ = run("check")
 
@@ -250,7 +250,7 @@ def test_a_watch_that_may_not_be_opened_is_refused(run: Run, environment: pytest
     assert "catalogs: forbidden: injected by a test (403)" in printed
 
 
-def test_a_watch_that_does_not_answer_is_unavailable(run: Run, environment: pytest.MonkeyPatch, fail: Fail) -> None:
+def test_watch_that_does_not_answer_is_unavailable(run: Run, environment: pytest.MonkeyPatch, fail: Fail) -> None:
     environment.setenv("HEADWATER_OPERATOR_CONNECT_TIMEOUT", "500ms")
     environment.setenv("HEADWATER_OPERATOR_REQUEST_TIMEOUT", "1s")
     fail(action="delay", seconds=60, verb="watch", resource="realms", times=-1)
@@ -270,7 +270,7 @@ def test_missing_resource_definitions_are_named(run: Run, server: Answering) -> 
     assert "does not serve realms.headwater.dev, catalogs.headwater.dev" in printed
 
 
-def test_an_api_server_that_is_away_is_unavailable(run: Run, server: Answering) -> None:
+def test_api_server_that_is_away_is_unavailable(run: Run, server: Answering) -> None:
     server.answer = lambda asked: None
     code, printed, _ = run("check")
 
@@ -278,7 +278,7 @@ def test_an_api_server_that_is_away_is_unavailable(run: Run, server: Answering) 
     assert printed.splitlines()[-1].startswith("ok      store")
 
 
-def test_a_store_that_is_refused_ends_the_process_before_it_leads(
+def test_store_that_is_refused_ends_the_process_before_it_leads(
     run: Run, server: Answering, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HEADWATER_STORE", "oracle://u:secret-word@db/x")
@@ -287,7 +287,7 @@ def test_a_store_that_is_refused_ends_the_process_before_it_leads(
     assert (code, "secret-word" in complaint, server.asked) == (5, False, [])
 
 
-def test_the_process_ends_well_when_it_is_asked_to(installation: Installation) -> None:
+def test_process_ends_well_when_it_is_asked_to(installation: Installation) -> None:
     operator = installation.start_operator()
 
     assert operator.stop() == 0
@@ -295,14 +295,14 @@ def test_the_process_ends_well_when_it_is_asked_to(installation: Installation) -
 
 
 @pytest.mark.long
-def test_who_stands_by_ends_well_too(installation: Installation) -> None:
+def test_standby_ends_well_too(installation: Installation) -> None:
     installation.start_operator()
 
     assert installation.start_operator().stop() == 0
 
 
 @pytest.mark.long
-def test_without_election_there_is_no_lease(installation: Installation, namespace: Namespace) -> None:
+def test_lease_is_not_there_without_election(installation: Installation, namespace: Namespace) -> None:
     operator = installation.start_operator(OPERATOR_LEADER_ELECTION="false")
 
     assert operator.metric("headwater_operator_leader") == 1
@@ -342,7 +342,7 @@ def bare_server(tmp_path: Path) -> Iterator[Emulated]:
 
 
 @pytest.mark.long
-def test_without_our_resources_the_process_ends_and_says_what_to_do(bare_server: Emulated, tmp_path: Path) -> None:
+def test_process_without_our_resources_ends_and_says_what_to_do(bare_server: Emulated, tmp_path: Path) -> None:
     environment = {"KUBECONFIG": str(bare_server.kubeconfig), "HEADWATER_STORE": "memory://", "PATH": "/usr/bin:/bin"}
     operator = start_operator(environment, tmp_path / "log")
     try:
@@ -356,7 +356,7 @@ def test_without_our_resources_the_process_ends_and_says_what_to_do(bare_server:
 
 
 @pytest.mark.long
-def test_a_second_signal_ends_a_process_that_takes_its_time(installation: Installation) -> None:
+def test_second_signal_ends_a_process_that_takes_its_time(installation: Installation) -> None:
     operator: Operator = installation.start_operator()
     operator.pause()
     operator.popen.terminate()
@@ -367,7 +367,7 @@ def test_a_second_signal_ends_a_process_that_takes_its_time(installation: Instal
 
 
 @pytest.mark.long
-def test_a_port_that_is_taken_ends_the_process_with_a_reason(installation: Installation) -> None:
+def test_port_that_is_taken_ends_the_process_with_a_reason(installation: Installation) -> None:
     first = installation.start_operator()
     second = installation.start_operator(wait=False, OPERATOR_PORT=str(first.port))
     wait_for(lambda: not second.is_running)

@@ -83,7 +83,7 @@ def tell_everything(metrics: OperatorMetrics) -> None:
     metrics.set_catalog(ResourceKey("Catalog", "default", "lake"), "acme", imported)
 
 
-def test_every_metric_is_in_the_catalogue_and_as_it_says_there(
+def test_metrics_are_in_the_catalogue_as_it_says(
     metrics: OperatorMetrics, store: Store, clock: FakeClock, make_due_task: Callable[[], None]
 ) -> None:
     tell_everything(metrics)
@@ -104,7 +104,7 @@ def test_every_metric_is_in_the_catalogue_and_as_it_says_there(
         assert all(one == set(entry.labels) for one in labels), name
 
 
-def test_the_names_in_the_catalogue_are_unique_and_say_what_they_are() -> None:
+def test_names_in_the_catalogue_are_unique_and_telling() -> None:
     names = [entry.name for entry in CATALOGUE]
 
     assert len(set(names)) == len(names)
@@ -113,7 +113,7 @@ def test_the_names_in_the_catalogue_are_unique_and_say_what_they_are() -> None:
     assert [entry.name for entry in CATALOGUE if not entry.help.endswith(".")] == []
 
 
-def test_who_stands_by_tells_nothing_that_the_leader_tells(metrics: OperatorMetrics) -> None:
+def test_standby_tells_nothing_that_the_leader_tells(metrics: OperatorMetrics) -> None:
     tell_everything(metrics)
     metrics.set_store_figures(StoreFigures(is_up=True, realms={"ACTIVE": 3}))
     metrics.sources.is_leading = lambda: False
@@ -125,13 +125,13 @@ def test_who_stands_by_tells_nothing_that_the_leader_tells(metrics: OperatorMetr
     ] == []
 
 
-def test_a_request_without_an_answer_is_counted_as_such(metrics: OperatorMetrics) -> None:
+def test_request_without_an_answer_is_counted_as_such(metrics: OperatorMetrics) -> None:
     metrics.api_request("get", 0, 1.0)
 
     assert samples(metrics)['headwater_operator_api_requests_total{code="none",verb="get"}'] == 1
 
 
-def test_a_collection_is_counted_once_however_often_it_is_seen(metrics: OperatorMetrics) -> None:
+def test_collection_is_counted_once_however_often_it_is_seen(metrics: OperatorMetrics) -> None:
     for _ in range(3):
         metrics.set_realm(collected(task="1"))
     metrics.set_realm(collected(task="2", deleted=1, deletedBytes=7))
@@ -140,21 +140,21 @@ def test_a_collection_is_counted_once_however_often_it_is_seen(metrics: Operator
     assert of_realms(metrics, "maintenance_bytes_reclaimed_total") == {"acme": 1007}
 
 
-def test_a_collection_that_ended_before_this_process_led_was_counted_by_another(metrics: OperatorMetrics) -> None:
+def test_collection_from_before_this_leader_was_counted_by_another(metrics: OperatorMetrics) -> None:
     metrics.lead_from(Micros(6 * SECOND))
     metrics.set_realm(collected(finished=5))
 
     assert of_realms(metrics, "maintenance_objects_deleted_total") == {"acme": 0}
 
 
-def test_the_last_success_outlives_a_later_failure(metrics: OperatorMetrics) -> None:
+def test_last_success_outlives_a_later_failure(metrics: OperatorMetrics) -> None:
     metrics.set_realm(collected(finished=5))
     metrics.set_realm(make_realm(last_collection=make_task(id="2", state=TaskState.FAILED)))
 
     assert of_realms(metrics, "maintenance_last_success_timestamp_seconds") == {"acme": 5}
 
 
-def test_a_suspended_realm_has_no_next_collection(metrics: OperatorMetrics) -> None:
+def test_suspended_realm_has_no_next_collection(metrics: OperatorMetrics) -> None:
     metrics.set_realm(make_realm(next_collection=Micros(9 * SECOND)))
     metrics.set_realm(make_realm(is_suspended=True))
 
@@ -170,7 +170,7 @@ def test_a_suspended_realm_has_no_next_collection(metrics: OperatorMetrics) -> N
         (None, {}),
     ],
 )
-def test_a_purge_tells_what_it_has_left(
+def test_purge_tells_what_it_has_left(
     metrics: OperatorMetrics, task: TaskDescription | None, remaining: dict[str, float]
 ) -> None:
     metrics.set_realm(make_realm(purge=task))
@@ -193,7 +193,7 @@ def test_rows_of_purges_that_share_a_label_add_up(metrics: OperatorMetrics) -> N
     assert of_realms(metrics, "purge_rows_remaining") == {"a": 5, "b": 5, OTHERS: 10}
 
 
-def test_a_realm_that_is_gone_makes_room_for_a_new_one_and_counters_only_grow(metrics: OperatorMetrics) -> None:
+def test_realm_that_is_gone_makes_room_while_counters_grow(metrics: OperatorMetrics) -> None:
     for name in ["a", "b", "c"]:
         metrics.set_realm(collected(name))
     metrics.delete_realm("a")
@@ -204,7 +204,7 @@ def test_a_realm_that_is_gone_makes_room_for_a_new_one_and_counters_only_grow(me
     assert of_realms(metrics, "maintenance_objects_deleted_total") == {"b": 10, "d": 10, OTHERS: 10}
 
 
-def test_a_realm_called_as_the_shared_label_is_one_of_the_others(metrics: OperatorMetrics) -> None:
+def test_realm_named_as_the_shared_label_is_among_others(metrics: OperatorMetrics) -> None:
     metrics.set_realm(collected(OTHERS))
 
     assert of_realms(metrics, "maintenance_objects_deleted_total") == {OTHERS: 10}
@@ -221,7 +221,7 @@ def make_due_task(store: Store) -> Callable[[], None]:
     return make
 
 
-def test_the_leader_reads_all_figures(store: Store, clock: FakeClock, make_due_task: Callable[[], None]) -> None:
+def test_leader_reads_all_figures(store: Store, clock: FakeClock, make_due_task: Callable[[], None]) -> None:
     make_due_task()
     clock.advance(30)
     figures = FiguresReader(store, clock, 15, lambda: True, lambda figures: None).read_figures()
@@ -246,5 +246,5 @@ def test_failed_attempts_and_durations_of_tasks_are_told_by_kind(
     assert (found['headwater_task_seconds{kind="gc"}'], found['headwater_task_longest_seconds{kind="gc"}']) == (7, 7)
 
 
-def test_who_stands_by_reads_only_whether_the_store_answers(store: Store, clock: FakeClock) -> None:
+def test_standby_reads_only_whether_the_store_answers(store: Store, clock: FakeClock) -> None:
     assert FiguresReader(store, clock, 15, lambda: False, lambda figures: None).read_figures() == StoreFigures(is_up=True)

@@ -30,11 +30,11 @@ DEFAULTS = {
 
 
 @pytest.mark.parametrize("name", DEFAULTS)
-def test_a_default_is_as_documented(name: str) -> None:
+def test_default_is_as_documented(name: str) -> None:
     assert getattr(OperatorSettings(), name) == DEFAULTS[name]
 
 
-def test_the_defaults_have_no_faults() -> None:
+def test_defaults_have_no_faults() -> None:
     assert OperatorSettings().faults() == []
 
 
@@ -54,7 +54,7 @@ def test_variables_are_named_without_the_unit_and_read_by_type() -> None:
     assert (read.leader_election, read.label_selector) == (False, "a=b")
 
 
-def test_a_pod_says_who_and_where_it_is_and_is_reached_from_outside() -> None:
+def test_pod_says_who_it_is_and_how_it_is_reached() -> None:
     read = OperatorSettings.from_environment(
         {"POD_NAME": "operator-1", "POD_NAMESPACE": "headwater", "KUBERNETES_SERVICE_HOST": "10.0.0.1"}
     )
@@ -62,11 +62,11 @@ def test_a_pod_says_who_and_where_it_is_and_is_reached_from_outside() -> None:
     assert (read.identity, read.namespace, read.address) == ("operator-1", "headwater", "*")
 
 
-def test_outside_of_a_cluster_health_is_served_on_this_machine_only() -> None:
+def test_health_outside_of_a_cluster_is_served_locally_only() -> None:
     assert OperatorSettings.from_environment({}).address == "127.0.0.1"
 
 
-def test_a_setting_wins_over_what_the_pod_says_and_an_override_over_both() -> None:
+def test_setting_wins_over_the_pod_and_loses_to_an_override() -> None:
     environment = {"POD_NAME": "pod", "POD_NAMESPACE": "pod", "HEADWATER_OPERATOR_IDENTITY": "me"}
     read = OperatorSettings.from_environment(environment | {"HEADWATER_OPERATOR_NAMESPACE": "here"}, port=1, identity=None)
 
@@ -89,7 +89,7 @@ def test_all_faults_are_reported_at_once() -> None:
     assert [name for name in (*environment, "a_b") if name not in str(refused.value)] == []
 
 
-def test_a_cluster_has_a_name_only_where_somebody_chose_one() -> None:
+def test_cluster_has_a_name_only_where_somebody_chose_one() -> None:
     unnamed, empty, named = (
         OperatorSettings.from_environment(environment)
         for environment in ({}, {"HEADWATER_OPERATOR_CLUSTER": ""}, {"HEADWATER_OPERATOR_CLUSTER": "kubernetes"})
@@ -99,7 +99,7 @@ def test_a_cluster_has_a_name_only_where_somebody_chose_one() -> None:
     assert [one.is_cluster_named for one in (unnamed, empty, named)] == [False, False, True]
 
 
-def test_who_gives_up_does_so_before_another_takes_over() -> None:
+def test_leader_gives_up_before_another_takes_over() -> None:
     settings = OperatorSettings(lease_duration_seconds=10, lease_renew_deadline_seconds=10)
 
     assert settings.faults() == [

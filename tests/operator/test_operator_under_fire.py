@@ -140,7 +140,7 @@ def test_each_request_to_the_api_server_may_fail(stage: Stage, story: str, fault
 
 
 @pytest.mark.parametrize("story", STORIES)
-def test_the_operator_may_die_between_any_two_steps(stage: Stage, story: str, sample: Sample) -> None:
+def test_operator_may_die_between_any_two_steps(stage: Stage, story: str, sample: Sample) -> None:
     begin, until, assert_end = STORIES[story]
 
     def try_at(at: int) -> bool:

@@ -61,30 +61,30 @@ def wrong(findings: dict[str, str]) -> dict[str, str]:
     return {what: why for what, why in findings.items() if why}
 
 
-def test_who_stands_by_is_alive_and_ready(vitals: ProcessHealth) -> None:
+def test_standby_is_alive_and_ready(vitals: ProcessHealth) -> None:
     assert (wrong(vitals.alive()), wrong(vitals.ready())) == ({}, {})
 
 
-def test_who_stands_by_is_ready_only_while_it_sees_the_lease(vitals: ProcessHealth, lead: Standby) -> None:
+def test_standby_is_ready_only_while_it_sees_the_lease(vitals: ProcessHealth, lead: Standby) -> None:
     lead.seen_seconds_ago = 31
 
     assert wrong(vitals.ready()) == {"Lease": "the Lease was not read for 31s"}
     assert wrong(vitals.alive()) == {}
 
 
-def test_who_never_saw_the_lease_says_so(vitals: ProcessHealth, lead: Standby) -> None:
+def test_standby_that_never_saw_the_lease_says_so(vitals: ProcessHealth, lead: Standby) -> None:
     lead.seen_seconds_ago = float("inf")
 
     assert wrong(vitals.ready()) == {"Lease": "the Lease was not read yet"}
 
 
-def test_who_never_met_the_store_does_not_replace_one_who_has(vitals: ProcessHealth) -> None:
+def test_operator_that_never_met_the_store_replaces_no_other(vitals: ProcessHealth) -> None:
     vitals.has_met_store = False
 
     assert wrong(vitals.ready()) == {"store": "the store has not answered yet"}
 
 
-def test_a_leader_is_ready_when_everything_was_listed(vitals: ProcessHealth, watches: Watches) -> None:
+def test_leader_is_ready_when_everything_was_listed(vitals: ProcessHealth, watches: Watches) -> None:
     before = wrong(vitals.ready())
     watches.is_listed = True
 
@@ -92,22 +92,20 @@ def test_a_leader_is_ready_when_everything_was_listed(vitals: ProcessHealth, wat
     assert wrong(vitals.ready()) == {}
 
 
-def test_who_stops_is_not_ready_and_alive(vitals: ProcessHealth, watches: Watches) -> None:
+def test_operator_that_stops_is_alive_and_not_ready(vitals: ProcessHealth, watches: Watches) -> None:
     watches.is_listed, vitals.is_stopping = True, True
 
     assert wrong(vitals.ready()) == {"process": "it is stopping"}
     assert wrong(vitals.alive()) == {}
 
 
-def test_a_leader_whose_watch_is_silent_is_not_alive(vitals: ProcessHealth, watches: Watches) -> None:
+def test_leader_whose_watch_is_silent_is_not_alive(vitals: ProcessHealth, watches: Watches) -> None:
     watches.heard = {"Realm": 5.0, "Catalog": 181.0}
 
     assert wrong(vitals.alive()) == {"watch of Catalog resources": "nothing was heard of it for 3m1s"}
 
 
-def test_a_watch_that_was_never_heard_of_has_time_from_the_start(
-    vitals: ProcessHealth, watches: Watches, clock: FakeClock
-) -> None:
+def test_watch_never_heard_of_has_time_from_the_start(vitals: ProcessHealth, watches: Watches, clock: FakeClock) -> None:
     watches.heard = {"Realm": 5.0}
     clock.advance(180)
     before = wrong(vitals.alive())
@@ -117,7 +115,7 @@ def test_a_watch_that_was_never_heard_of_has_time_from_the_start(
     assert list(wrong(vitals.alive())) == ["watch of Catalog resources"]
 
 
-def test_a_reconcile_that_hangs_is_told_with_its_resource(lead: Standby, clock: FakeClock) -> None:
+def test_reconcile_that_hangs_is_told_with_its_resource(lead: Standby, clock: FakeClock) -> None:
     lead.is_held = True
     begun, goes_on = threading.Event(), threading.Event()
 
@@ -139,7 +137,7 @@ def test_a_reconcile_that_hangs_is_told_with_its_resource(lead: Standby, clock: 
     assert wrong(vitals.alive()) == {}
 
 
-def test_a_look_that_fails_is_not_told_as_hanging(clock: FakeClock) -> None:
+def test_look_that_fails_is_not_told_as_hanging(clock: FakeClock) -> None:
     def fail(key: ResourceKey) -> None:
         raise RuntimeError("no")
 
@@ -176,14 +174,14 @@ def ask(server: ProbeServer, path: str) -> tuple[int, str]:
 Serve = Callable[[Health], ProbeServer]
 
 
-def test_a_process_that_starts_is_alive_and_not_ready(serve: Serve) -> None:
+def test_process_that_starts_is_alive_and_not_ready(serve: Serve) -> None:
     server = serve(Health())
 
     assert ask(server, "/healthz") == (200, "ok\n")
     assert ask(server, "/readyz") == (503, "start: the process is starting\n")
 
 
-def test_a_probe_says_each_thing_that_it_asked(serve: Serve) -> None:
+def test_probe_says_each_thing_that_it_asked(serve: Serve) -> None:
     server = serve(Health(ready=lambda: {"Lease": "", "store": "it does not answer"}))
 
     assert ask(server, "/readyz") == (503, "Lease: ok\nstore: it does not answer\n")
@@ -193,7 +191,7 @@ def test_metrics_are_served_as_text(serve: Serve) -> None:
     assert ask(serve(Health()), "/metrics") == (200, "a_metric 1\n")
 
 
-def test_a_port_that_is_taken_is_told(serve: Serve) -> None:
+def test_port_that_is_taken_is_told(serve: Serve) -> None:
     taken = serve(Health()).port
     other = ProbeServer("127.0.0.1", taken, health=Health(), render=bytes, content_type="text/plain")
 
@@ -201,7 +199,7 @@ def test_a_port_that_is_taken_is_told(serve: Serve) -> None:
         other.start()
 
 
-def test_the_server_is_gone_after_its_end(serve: Serve) -> None:
+def test_server_is_gone_after_its_end(serve: Serve) -> None:
     server = serve(Health())
     server.stop()
 

@@ -64,7 +64,7 @@ def after(former: dict[str, Any], **others: Any) -> CachedResource:
 # All is well
 
 
-def test_a_realm_as_declared_is_ready_and_has_nothing_to_say() -> None:
+def test_realm_as_declared_is_ready_and_has_nothing_to_say() -> None:
     shown = status()
 
     assert [(one["type"], one["status"], one["reason"]) for one in shown["conditions"]] == [
@@ -78,18 +78,18 @@ def test_a_realm_as_declared_is_ready_and_has_nothing_to_say() -> None:
     assert (shown["message"], shown["state"], shown["observedGeneration"]) == ("", "ACTIVE", 1)
 
 
-def test_it_shows_whose_rows_they_are_and_how_much_there_is() -> None:
+def test_status_shows_whose_rows_they_are_and_how_many() -> None:
     shown = status(realm(name="blue", spec={"realmId": "acme"}))
 
     assert (shown["realmId"], shown["realmKey"], shown["catalogs"], shown["tables"]) == ("acme", "024850f600111000", 1, 7)
     assert shown["credentialsSecret"] == "acme-root-credentials"
 
 
-def test_a_realm_without_an_id_of_its_own_has_that_of_its_resource() -> None:
+def test_realm_without_an_id_has_that_of_its_resource() -> None:
     assert status(CachedResource.from_body({"kind": "Realm", "metadata": {"name": "blue"}}))["realmId"] == "blue"
 
 
-def test_waiting_for_ready_ends_for_a_realm_that_shall_be_inactive() -> None:
+def test_wait_for_ready_ends_for_a_realm_to_be_inactive() -> None:
     shown = status(realm(spec={"state": "Inactive"}), seen=realm_seen(state=RealmState.INACTIVE, tasks=()))
 
     assert condition(shown, "Ready") == ("True", "Reconciled")
@@ -100,7 +100,7 @@ def test_every_condition_is_about_the_generation_that_was_looked_at() -> None:
     assert {one["observedGeneration"] for one in status(realm(generation=7))["conditions"]} == {7}
 
 
-def test_nothing_changes_when_nothing_happened() -> None:
+def test_status_does_not_change_when_nothing_happened() -> None:
     first = status()
 
     assert status(after(first), now=later(240)) == first
@@ -111,14 +111,14 @@ def test_nothing_changes_when_nothing_happened() -> None:
 
 
 @pytest.mark.parametrize("state", [RealmState.CREATED, RealmState.INITIALIZING, RealmState.INACTIVE])
-def test_a_realm_on_its_way_is_not_ready(state: RealmState) -> None:
+def test_realm_on_its_way_is_not_ready(state: RealmState) -> None:
     shown = status(seen=realm_seen(state=state))
 
     assert condition(shown, "Ready") == ("False", "Progressing")
     assert shown["message"] == f"realm acme is {state}, and not yet ACTIVE"
 
 
-def test_a_realm_that_is_not_there_has_no_state() -> None:
+def test_realm_that_is_not_there_has_no_state() -> None:
     shown = status(seen=None)
 
     assert condition(shown, "Ready") == ("False", "Progressing")
@@ -127,14 +127,14 @@ def test_a_realm_that_is_not_there_has_no_state() -> None:
 
 
 @pytest.mark.parametrize("reason", ["Loading", "Purging", "Purged"])
-def test_what_is_waited_for_stands_in_ready(reason: str) -> None:
+def test_wait_stands_in_ready(reason: str) -> None:
     shown = status(outcome=wait(reason))
 
     assert condition(shown, "Ready") == ("False", reason)
     assert shown["message"] == "it waits"
 
 
-def test_what_is_refused_comes_before_what_is_waited_for() -> None:
+def test_refusal_comes_before_a_wait() -> None:
     both = ReconcileOutcome(
         subject="it",
         waits=(WaitUntil("Loading", "it waits"),),
@@ -144,7 +144,7 @@ def test_what_is_refused_comes_before_what_is_waited_for() -> None:
     assert condition(status(outcome=both), "Ready") == ("False", "DeletionProtected")
 
 
-def test_a_realm_of_another_manager_is_not_shown() -> None:
+def test_realm_of_another_manager_is_not_shown() -> None:
     shown = status(after(status()), ReconcileOutcome(subject="it", refused=(FOREIGN,)))
 
     assert condition(shown, "Accepted") == ("False", "ManagedByAnother")
@@ -154,7 +154,7 @@ def test_a_realm_of_another_manager_is_not_shown() -> None:
     assert {one["type"] for one in shown["conditions"]} == {"Ready", "Stalled", "Accepted", "StoreReachable"}
 
 
-def test_a_manifest_with_faults_is_not_accepted() -> None:
+def test_manifest_with_faults_is_not_accepted() -> None:
     faults = ManifestError([ManifestFault("", 0, "spec.purgeHold", "is too short"), ManifestFault("", 0, "", "is odd")])
 
     shown = status(outcome=faults, seen=UNSEEN)
@@ -164,7 +164,7 @@ def test_a_manifest_with_faults_is_not_accepted() -> None:
     assert shown["message"] == "is odd; spec.purgeHold: is too short"
 
 
-def test_drift_that_is_only_reported_leaves_a_realm_in_the_declared_state_ready() -> None:
+def test_drift_only_reported_leaves_a_realm_ready() -> None:
     drifted = ReconcileOutcome(subject="it", reports=(ReportDrift("Drifted", "properties is {}"),))
 
     shown = status(outcome=drifted)
@@ -174,7 +174,7 @@ def test_drift_that_is_only_reported_leaves_a_realm_in_the_declared_state_ready(
     assert shown["message"] == "properties is {}"
 
 
-def test_drift_that_is_only_reported_is_not_ready_in_another_state() -> None:
+def test_drift_only_reported_is_not_ready_in_another_state() -> None:
     drifted = ReconcileOutcome(subject="it", reports=(ReportDrift("Drifted", "state is INACTIVE"),))
 
     shown = status(outcome=drifted, seen=realm_seen(state=RealmState.INACTIVE))
@@ -186,7 +186,7 @@ def test_drift_that_is_only_reported_is_not_ready_in_another_state() -> None:
 
 
 @pytest.mark.parametrize("outcome", [failed(UnavailableError("no route")), UnavailableError("no route"), OK])
-def test_a_store_that_does_not_answer_leaves_what_was_seen_last(outcome: ReconcileOutcome | Exception) -> None:
+def test_store_that_does_not_answer_leaves_what_was_seen_last(outcome: ReconcileOutcome | Exception) -> None:
     first = status(seen=realm_seen(last_collection=ended(), last_success=later(-60)))
 
     shown = status(after(first), outcome, UNSEEN, now=later(60), secret=UNSEEN)
@@ -201,14 +201,14 @@ def test_a_store_that_does_not_answer_leaves_what_was_seen_last(outcome: Reconci
         assert condition(shown, kept) == condition(first, kept)
 
 
-def test_a_store_that_never_answered_leaves_acceptance_open() -> None:
+def test_store_that_never_answered_leaves_acceptance_open() -> None:
     shown = status(outcome=UnavailableError("no route"), seen=UNSEEN, secret=UNSEEN)
 
     assert condition(shown, "Accepted") == ("Unknown", "StoreUnavailable")
     assert {one["type"] for one in shown["conditions"]} == {"Ready", "Reconciling", "Accepted", "StoreReachable"}
 
 
-def test_a_store_that_refuses_everybody_is_no_fault_of_the_resource() -> None:
+def test_store_that_refuses_everybody_is_no_fault_of_the_resource() -> None:
     shown = status(outcome=RefusedError("the password is wrong"), seen=UNSEEN, secret=UNSEEN)
 
     assert condition(shown, "StoreReachable") == ("False", "StoreUnavailable")
@@ -216,7 +216,7 @@ def test_a_store_that_refuses_everybody_is_no_fault_of_the_resource() -> None:
     assert "the password is wrong" in shown["message"]
 
 
-def test_a_new_spec_is_not_accepted_as_long_as_the_store_does_not_answer() -> None:
+def test_spec_is_not_accepted_while_the_store_is_away() -> None:
     shown = status(after(status(), generation=2), UnavailableError("no route"), UNSEEN)
 
     assert condition(shown, "Accepted") == ("Unknown", "StoreUnavailable")
@@ -234,7 +234,7 @@ def test_a_new_spec_is_not_accepted_as_long_as_the_store_does_not_answer() -> No
         (HeadwaterError("of no kind"), ("Unknown", "InternalError")),
     ],
 )
-def test_an_error_in_a_step_is_told_although_the_store_answers(error: HeadwaterError, standing: tuple[str, str]) -> None:
+def test_error_in_a_step_is_told_although_the_store_answers(error: HeadwaterError, standing: tuple[str, str]) -> None:
     shown = status(outcome=failed(error))
 
     assert condition(shown, "Ready") == standing
@@ -242,11 +242,11 @@ def test_an_error_in_a_step_is_told_although_the_store_answers(error: HeadwaterE
     assert shown["message"] == str(error)
 
 
-def test_what_is_refused_for_good_is_not_accepted() -> None:
+def test_refusal_for_good_is_not_accepted() -> None:
     assert condition(status(outcome=failed(RefusedError("no"))), "Accepted") == ("False", "Refused")
 
 
-def test_of_a_bug_only_the_kind_is_told() -> None:
+def test_bug_is_told_by_its_kind_alone() -> None:
     shown = status(outcome=ValueError("password=hunter2"), seen=UNSEEN)
 
     assert condition(shown, "Ready") == ("Unknown", "InternalError")
@@ -254,7 +254,7 @@ def test_of_a_bug_only_the_kind_is_told() -> None:
     assert "ValueError" in shown["message"]
 
 
-def test_a_long_message_is_cut_for_a_glance_and_bounded_in_a_condition() -> None:
+def test_long_message_is_cut_for_a_glance() -> None:
     shown = status(outcome=failed(RefusedError("It is refused, and this is why.\n" * 100)))
 
     assert len(shown["message"]) <= 256
@@ -264,7 +264,7 @@ def test_a_long_message_is_cut_for_a_glance_and_bounded_in_a_condition() -> None
 # Deletion
 
 
-def test_a_purge_that_nobody_confirmed_is_waited_for() -> None:
+def test_purge_that_nobody_confirmed_is_waited_for() -> None:
     shown = status(realm(**PURGE), wait("PurgeUnconfirmed"))
 
     for type_, standing in (("Ready", "False"), ("Deleting", "True"), ("Purging", "False")):
@@ -272,7 +272,7 @@ def test_a_purge_that_nobody_confirmed_is_waited_for() -> None:
     assert (shown["message"], shown["state"]) == ("it waits", "ACTIVE")
 
 
-def test_the_end_of_the_hold_is_told() -> None:
+def test_end_of_the_hold_is_told() -> None:
     seen = realm_seen(state=RealmState.INACTIVE, tasks=(), hold_until=later(3600))
 
     shown = status(realm(**PURGE), ReconcileOutcome(subject="it", waits=(HOLD,)), seen)
@@ -282,14 +282,14 @@ def test_the_end_of_the_hold_is_told() -> None:
     assert shown["message"].endswith(f"(until {as_text(later(3600))})")
 
 
-def test_a_hold_is_shown_only_where_a_purge_is_to_come() -> None:
+def test_hold_is_shown_only_where_a_purge_is_to_come() -> None:
     inactive = realm_seen(state=RealmState.INACTIVE, hold_until=later(3600))
 
     assert "purge" not in status(realm(spec={"state": "Inactive"}), seen=inactive)
     assert "purge" not in status(realm(deletionTimestamp=NOW_TEXT), seen=inactive)
 
 
-def test_a_purge_counts() -> None:
+def test_purge_counts() -> None:
     purge = task(kind="purge", state=TaskState.RUNNING, attempt=1, due=later(-5), done=600, total=1000, unit="rows")
     seen = realm_seen(state=RealmState.PURGING, tasks=(purge,), purge=purge, catalogs=None, tables=None)
 
@@ -301,7 +301,7 @@ def test_a_purge_counts() -> None:
 
 
 @pytest.mark.parametrize("total", [None, 0, 100])
-def test_what_remains_of_a_purge_is_left_out_where_nobody_knows(total: int | None) -> None:
+def test_remains_of_a_purge_are_left_out_where_unknown(total: int | None) -> None:
     purge = task(kind="purge", state=TaskState.RUNNING, attempt=1, due=later(-5), done=600, total=total, unit="rows")
 
     shown = status(realm(**PURGE), wait("Purging"), realm_seen(state=RealmState.PURGING, tasks=(purge,), purge=purge))
@@ -309,7 +309,7 @@ def test_what_remains_of_a_purge_is_left_out_where_nobody_knows(total: int | Non
     assert shown["purge"] == {"rowsDeleted": 600}
 
 
-def test_a_purge_that_has_ended_leaves_nothing() -> None:
+def test_purge_that_has_ended_leaves_nothing() -> None:
     purge = ended(kind="purge", outcome={"rowsDeleted": 1200})
 
     shown = status(realm(**PURGE), seen=realm_seen(state=RealmState.PURGED, tasks=(), purge=purge))
@@ -319,7 +319,7 @@ def test_a_purge_that_has_ended_leaves_nothing() -> None:
 
 
 @pytest.mark.parametrize(("state", "reason"), [(TaskState.FAILED, "TaskDeadLettered"), (TaskState.CANCELLED, "TaskCancelled")])
-def test_a_purge_that_nobody_carries_out_any_more_is_what_the_end_waits_for(state: TaskState, reason: str) -> None:
+def test_end_waits_for_a_purge_that_nobody_carries_out(state: TaskState, reason: str) -> None:
     purge = ended(state, kind="purge", failures=5, error="disk full")
     seen = realm_seen(state=RealmState.PURGING, tasks=(), purge=purge)
     stuck = ReconcileOutcome(
@@ -334,14 +334,14 @@ def test_a_purge_that_nobody_carries_out_any_more_is_what_the_end_waits_for(stat
     assert shown["message"] == "it is stuck"
 
 
-def test_a_deletion_under_retain_does_not_speak_of_purging() -> None:
+def test_deletion_under_retain_does_not_speak_of_purging() -> None:
     shown = status(realm(deletionTimestamp=NOW_TEXT))
 
     assert condition(shown, "Purging") == ("", "")
     assert condition(shown, "Deleting") == ("True", "Progressing")
 
 
-def test_a_purge_keeps_its_condition_while_the_store_is_away() -> None:
+def test_purge_keeps_its_condition_while_the_store_is_away() -> None:
     seen = realm_seen(state=RealmState.PURGING, tasks=())
     first = status(realm(**PURGE), wait("Purging"), seen)
 
@@ -354,7 +354,7 @@ def test_a_purge_keeps_its_condition_while_the_store_is_away() -> None:
 # Maintenance
 
 
-def test_the_last_and_the_next_collection_are_told() -> None:
+def test_last_and_the_next_collection_are_told() -> None:
     last = ended(outcome={"deleted": 12, "deletedBytes": 3456})
 
     shown = status(seen=realm_seen(last_collection=last, last_success=last.finished))
@@ -371,7 +371,7 @@ def test_the_last_and_the_next_collection_are_told() -> None:
     }
 
 
-def test_the_last_success_is_remembered_over_a_failure() -> None:
+def test_last_success_is_remembered_over_a_failure() -> None:
     first = status(seen=realm_seen(last_collection=ended(), last_success=later(-60)))
     last = ended(TaskState.FAILED, failures=5, error="boom")
 
@@ -386,13 +386,13 @@ def test_the_last_success_is_remembered_over_a_failure() -> None:
     }
 
 
-def test_the_record_of_a_collection_outlives_its_task() -> None:
+def test_record_of_a_collection_outlives_its_task() -> None:
     first = status(seen=realm_seen(last_collection=ended(outcome={"deleted": 1}), last_success=later(-60)))
 
     assert status(after(first), seen=realm_seen(last_collection=None))["maintenance"] == first["maintenance"]
 
 
-def test_a_later_realm_of_the_same_id_inherits_no_record() -> None:
+def test_later_realm_of_the_same_id_inherits_no_record() -> None:
     first = status(seen=realm_seen(last_collection=ended(), last_success=later(-60)))
 
     shown = status(after(first), seen=realm_seen(key=77))
@@ -400,7 +400,7 @@ def test_a_later_realm_of_the_same_id_inherits_no_record() -> None:
     assert shown["maintenance"] == {"suspended": False, "nextTime": as_text(later(86_400))}
 
 
-def test_a_collection_that_runs_is_not_the_next_one() -> None:
+def test_collection_that_runs_is_not_the_next_one() -> None:
     running = task(state=TaskState.RUNNING, attempt=1, due=later(-10))
 
     shown = status(seen=realm_seen(tasks=(running,), next_collection=running.due))
@@ -428,7 +428,7 @@ def test_maintenance_is_as_healthy_as_its_tasks(tasks: tuple[Any, ...], reason: 
     assert condition(status(seen=realm_seen(tasks=tasks)), "MaintenanceHealthy") == (standing, reason)
 
 
-def test_a_task_that_nobody_takes_is_told_in_words_that_do_not_change() -> None:
+def test_task_that_nobody_takes_is_told_in_steady_words() -> None:
     seen = realm_seen(tasks=(task(due=later(-HOUR // 1_000_000)),))
 
     first = status(seen=seen)
@@ -437,7 +437,7 @@ def test_a_task_that_nobody_takes_is_told_in_words_that_do_not_change() -> None:
     assert status(after(first), seen=seen, now=later(600)) == first
 
 
-def test_a_dead_letter_says_what_to_do() -> None:
+def test_dead_letter_says_what_to_do() -> None:
     dead = ended(TaskState.FAILED, failures=5, error="disk full\nmore")
 
     shown = status(seen=realm_seen(tasks=(), last_collection=dead, next_collection=None))
@@ -457,7 +457,7 @@ def test_a_dead_letter_says_what_to_do() -> None:
         realm_seen(last_collection=ended(TaskState.FAILED, failures=5), tasks=(), state=RealmState.INACTIVE),
     ],
 )
-def test_a_collection_that_is_followed_by_another_or_by_none_is_no_dead_letter(seen: RealmDescription) -> None:
+def test_collection_with_or_without_a_successor_is_no_dead_letter(seen: RealmDescription) -> None:
     assert condition(status(seen=seen), "MaintenanceHealthy")[0] == "True"
 
 
@@ -511,7 +511,7 @@ def test_tasks_that_run_come_first_and_ten_are_shown() -> None:
         ({"due": later(-300)}, f"due since {as_text(later(-300))}, and no worker took it"),
     ],
 )
-def test_a_task_says_what_is_the_matter_with_it(others: dict[str, Any], message: str) -> None:
+def test_task_says_what_is_the_matter_with_it(others: dict[str, Any], message: str) -> None:
     (shown,) = status(seen=realm_seen(tasks=(task(**others),)))["tasks"]
 
     assert shown["message"] == message
@@ -520,7 +520,7 @@ def test_a_task_says_what_is_the_matter_with_it(others: dict[str, Any], message:
 # Credentials
 
 
-def test_a_secret_that_is_gone_is_told_and_does_not_make_the_realm_unready() -> None:
+def test_secret_that_is_gone_leaves_the_realm_ready() -> None:
     shown = status(after(status()), secret=SecretSeen("acme-root-credentials", False))
 
     assert condition(shown, "CredentialsAvailable") == ("False", "SecretMissing")
@@ -529,13 +529,13 @@ def test_a_secret_that_is_gone_is_told_and_does_not_make_the_realm_unready() -> 
     assert "credentialsSecret" not in shown
 
 
-def test_a_secret_that_was_not_looked_for_is_as_before() -> None:
+def test_secret_that_was_not_looked_for_is_as_before() -> None:
     first = status()
 
     assert status(after(first), secret=UNSEEN) == first
 
 
-def test_a_rotation_that_waits_is_told() -> None:
+def test_rotation_that_waits_is_told() -> None:
     waiting = ReconcileOutcome(subject="it", reports=(ReportDrift("RotationWaits", "rotated once it is ACTIVE"),))
 
     shown = status(realm(spec={"state": "Inactive"}), waiting, realm_seen(state=RealmState.INACTIVE))
@@ -544,7 +544,7 @@ def test_a_rotation_that_waits_is_told() -> None:
 
 
 @pytest.mark.parametrize("state", [RealmState.CREATED, RealmState.INITIALIZING, RealmState.PURGING])
-def test_credentials_are_nothing_to_speak_of_before_and_after_a_realms_life(state: RealmState) -> None:
+def test_credentials_are_not_mentioned_outside_of_a_realms_life(state: RealmState) -> None:
     assert condition(status(seen=realm_seen(state=state)), "CredentialsAvailable") == ("", "")
 
 
@@ -555,7 +555,7 @@ def asking(token: str, **others: Any) -> CachedResource:
     return realm(annotations={"headwater.dev/plan": f'{{"token": "{token}"}}'}, **others)
 
 
-def test_a_plan_is_asked_for_until_it_is_made() -> None:
+def test_plan_is_asked_for_until_it_is_made() -> None:
     preview = PlanPreview(steps=("create realm acme",), waits=(HOLD,), refused=(FOREIGN,))
     assert asked_plan(realm()) is None
     assert asked_plan(asking("t1")) == "t1"
@@ -574,7 +574,7 @@ def test_a_plan_is_asked_for_until_it_is_made() -> None:
     assert asked_plan(asking("t2", status=made)) == "t2"
 
 
-def test_a_plan_that_was_made_stays_as_long_as_it_is_asked_for() -> None:
+def test_plan_stays_as_long_as_it_is_asked_for() -> None:
     made = status(asking("t1"), plan=PlanMade("t1", PlanPreview()))
 
     assert status(asking("t1", status=made), now=later(60)) == made
@@ -583,21 +583,21 @@ def test_a_plan_that_was_made_stays_as_long_as_it_is_asked_for() -> None:
     assert "plan" not in status(after(made))
 
 
-def test_any_other_text_asks_for_a_plan_too() -> None:
+def test_plan_is_made_for_any_other_text_too() -> None:
     odd = [asked_plan(realm(annotations={"headwater.dev/plan": text})) for text in ("now", "[]", '{"token": 7}')]
 
     assert len(set(odd)) == 3
     assert None not in odd
 
 
-def test_a_plan_that_nobody_asked_for_is_not_shown() -> None:
+def test_plan_that_nobody_asked_for_is_not_shown() -> None:
     assert "plan" not in status(plan=PlanMade("t1", PlanPreview()))
 
 
 # Writing
 
 
-def test_a_condition_of_somebody_else_is_no_reason_to_write() -> None:
+def test_condition_of_somebody_else_is_no_reason_to_write() -> None:
     shown = status()
     others = {**shown, "conditions": [*shown["conditions"], {"type": "Audited", "status": "True"}], "note": "theirs"}
 
@@ -605,13 +605,13 @@ def test_a_condition_of_somebody_else_is_no_reason_to_write() -> None:
 
 
 @pytest.mark.parametrize("name", ["state", "conditions", "tasks", "maintenance", "message"])
-def test_what_is_missing_or_changed_is_a_reason_to_write(name: str) -> None:
+def test_field_missing_or_changed_is_a_reason_to_write(name: str) -> None:
     shown = status()
 
     assert not is_written(after({key: value for key, value in shown.items() if key != name}), shown)
 
 
-def test_what_shall_not_be_there_any_more_is_a_reason_to_write() -> None:
+def test_field_to_be_gone_is_a_reason_to_write() -> None:
     shown = status()
 
     assert not is_written(after({**shown, "purge": {"rowsDeleted": 1}}), shown)

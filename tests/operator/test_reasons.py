@@ -33,7 +33,7 @@ def test_every_notice_of_the_planners_may_stand_in_a_condition(word: str) -> Non
     assert reason_named(word).conditions
 
 
-def test_a_word_that_nobody_explained_is_an_error() -> None:
+def test_word_that_nobody_explained_is_an_error() -> None:
     with pytest.raises(KeyError):
         reason_named("Whatever")
 
@@ -57,7 +57,7 @@ def test_every_reason_stands_somewhere() -> None:
     assert silent == ["Recorded"]
 
 
-def test_what_warns_says_what_to_do() -> None:
+def test_warning_says_what_to_do() -> None:
     assert [reason.name for reason in REASONS.values() if reason.event == "Warning" and not reason.action] == []
 
 

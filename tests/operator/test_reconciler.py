@@ -61,12 +61,12 @@ def purgeable(desk: Desk) -> Desk:
 # Making and keeping
 
 
-def test_a_realm_and_its_catalog_are_made(ready: Desk) -> None:
+def test_realm_and_its_catalog_are_made(ready: Desk) -> None:
     assert state_of(ready) is RealmState.ACTIVE
     assert find_catalog(ready) is not None
 
 
-def test_a_realm_remembers_the_resource_that_manages_it(ready: Desk) -> None:
+def test_realm_remembers_the_resource_that_manages_it(ready: Desk) -> None:
     realm = find_realm(ready)
 
     assert realm is not None and realm.manager is not None
@@ -75,7 +75,7 @@ def test_a_realm_remembers_the_resource_that_manages_it(ready: Desk) -> None:
     assert realm.manager.uid == uid
 
 
-def test_nothing_is_written_at_rest(ready: Desk) -> None:
+def test_resources_at_rest_are_not_written(ready: Desk) -> None:
     ready.worked.clear()
     ready.http.fail(None)
 
@@ -85,7 +85,7 @@ def test_nothing_is_written_at_rest(ready: Desk) -> None:
     assert ready.http.writes == []
 
 
-def test_a_new_operator_writes_nothing_about_what_is_as_declared(ready: Desk, make_desk: Callable[..., Desk]) -> None:
+def test_new_operator_writes_nothing_about_what_is_as_declared(ready: Desk, make_desk: Callable[..., Desk]) -> None:
     other = make_desk()
 
     other.work()
@@ -94,7 +94,7 @@ def test_a_new_operator_writes_nothing_about_what_is_as_declared(ready: Desk, ma
     assert other.http.writes == []
 
 
-def test_a_realm_counts_its_catalogs_as_they_come_and_go(ready: Desk) -> None:
+def test_realm_counts_its_catalogs_as_they_come_and_go(ready: Desk) -> None:
     assert ready.status("Realm", "acme")["catalogs"] == 1
     ready.apply(make_catalog("returns"))
     ready.go_on(3)
@@ -107,7 +107,7 @@ def test_a_realm_counts_its_catalogs_as_they_come_and_go(ready: Desk) -> None:
     assert ready.status("Realm", "acme")["catalogs"] == 1
 
 
-def test_a_changed_spec_changes_the_realm(ready: Desk) -> None:
+def test_changed_spec_changes_the_realm(ready: Desk) -> None:
     ready.apply(make_realm(properties={"team": "sales"}, state="Inactive"))
 
     ready.work()
@@ -118,7 +118,7 @@ def test_a_changed_spec_changes_the_realm(ready: Desk) -> None:
     assert ready.status("Realm", "acme")["observedGeneration"] == 2
 
 
-def test_a_realm_id_may_differ_from_the_name_of_its_resource(desk: Desk) -> None:
+def test_realm_id_may_differ_from_the_name_of_its_resource(desk: Desk) -> None:
     desk.apply(make_realm("acme", realmId="ACME_Corp"), make_catalog())
 
     desk.work()
@@ -127,7 +127,7 @@ def test_a_realm_id_may_differ_from_the_name_of_its_resource(desk: Desk) -> None
     assert find_catalog(desk, realm_id="ACME_Corp") is not None
 
 
-def test_the_finalizers_of_others_are_left_alone(desk: Desk) -> None:
+def test_finalizers_of_others_are_left_alone(desk: Desk) -> None:
     desk.apply({**make_realm(), "metadata": {"name": "acme", "finalizers": ["example.com/theirs"]}})
     desk.work()
     assert desk.namespace.read("Realm", "acme")["metadata"]["finalizers"] == ["example.com/theirs", "headwater.dev/operator"]
@@ -138,7 +138,7 @@ def test_the_finalizers_of_others_are_left_alone(desk: Desk) -> None:
     assert desk.namespace.read("Realm", "acme")["metadata"]["finalizers"] == ["example.com/theirs"]
 
 
-def test_a_pass_is_told_to_the_metrics(ready: Desk) -> None:
+def test_pass_is_told_to_the_metrics(ready: Desk) -> None:
     text = ready.metrics.render().decode()
 
     assert 'headwater_operator_reconcile_total{kind="Realm",outcome="changed"} 1.0' in text
@@ -160,7 +160,7 @@ def test_secrets_are_in_no_log_line(desk: Desk, capsys: pytest.CaptureFixture[st
 # A Catalog and its Realm
 
 
-def test_a_catalog_before_its_realm_says_so_and_goes_on_by_itself(desk: Desk) -> None:
+def test_catalog_before_its_realm_says_so_and_goes_on(desk: Desk) -> None:
     desk.apply(make_catalog())
     desk.work()
     assert desk.reason("Catalog", "sales", "RealmReady") == ("False", "RealmMissing")
@@ -171,7 +171,7 @@ def test_a_catalog_before_its_realm_says_so_and_goes_on_by_itself(desk: Desk) ->
     assert desk.is_ready("Catalog", "sales")
 
 
-def test_a_catalog_hears_that_its_realm_is_active_again(ready: Desk) -> None:
+def test_catalog_hears_that_its_realm_is_active_again(ready: Desk) -> None:
     ready.apply(make_realm(state="Inactive"))
     ready.work()
     assert ready.reason("Catalog", "sales", "RealmReady") == ("False", "RealmNotActive")
@@ -182,7 +182,7 @@ def test_a_catalog_hears_that_its_realm_is_active_again(ready: Desk) -> None:
     assert ready.is_ready("Catalog", "sales")
 
 
-def test_a_catalog_outlives_its_realm_resource_and_says_so(ready: Desk) -> None:
+def test_catalog_outlives_its_realm_resource_and_says_so(ready: Desk) -> None:
     ready.delete("Realm", "acme")
 
     ready.work()
@@ -193,7 +193,7 @@ def test_a_catalog_outlives_its_realm_resource_and_says_so(ready: Desk) -> None:
     assert find_catalog(ready) is not None
 
 
-def test_a_catalog_whose_realm_resource_went_first_can_be_deleted(ready: Desk) -> None:
+def test_catalog_whose_realm_resource_went_first_can_be_deleted(ready: Desk) -> None:
     ready.delete("Realm", "acme")
     ready.work()
 
@@ -205,7 +205,7 @@ def test_a_catalog_whose_realm_resource_went_first_can_be_deleted(ready: Desk) -
     assert kept is not None and kept.manager is None
 
 
-def test_a_catalog_whose_realm_resource_went_first_goes_with_its_content_where_that_is_confirmed(desk: Desk) -> None:
+def test_catalog_that_outlived_its_realm_resource_goes_where_confirmed(desk: Desk) -> None:
     desk.apply(make_realm(), make_catalog(deletionPolicy="Purge"))
     desk.work()
     desk.delete("Realm", "acme")
@@ -219,7 +219,7 @@ def test_a_catalog_whose_realm_resource_went_first_goes_with_its_content_where_t
     assert find_catalog(desk) is None
 
 
-def test_a_catalog_sees_that_its_realm_is_being_deleted(purgeable: Desk) -> None:
+def test_catalog_sees_that_its_realm_is_being_deleted(purgeable: Desk) -> None:
     purgeable.apply(make_catalog())
     purgeable.work()
 
@@ -230,7 +230,7 @@ def test_a_catalog_sees_that_its_realm_is_being_deleted(purgeable: Desk) -> None
     assert purgeable.reason("Catalog", "sales", "RealmReady") == ("False", "RealmDeleting")
 
 
-def test_a_catalog_is_looked_after_again_when_its_realm_is_made_again(ready: Desk) -> None:
+def test_catalog_is_looked_after_once_its_realm_is_back(ready: Desk) -> None:
     ready.delete("Realm", "acme")
     ready.work()
 
@@ -241,7 +241,7 @@ def test_a_catalog_is_looked_after_again_when_its_realm_is_made_again(ready: Des
     assert ready.is_ready("Catalog", "sales")
 
 
-def test_a_catalog_under_retain_is_let_go_from_a_realm_that_sleeps_and_has_no_resource(ready: Desk) -> None:
+def test_catalog_under_retain_is_let_go_from_a_sleeping_realm(ready: Desk) -> None:
     ready.apply(make_realm(state="Inactive"))
     ready.work()
     ready.delete("Realm", "acme")
@@ -254,7 +254,7 @@ def test_a_catalog_under_retain_is_let_go_from_a_realm_that_sleeps_and_has_no_re
     assert state_of(ready) is RealmState.INACTIVE
 
 
-def test_a_deleted_catalog_waits_while_its_realm_may_become_active_again(ready: Desk) -> None:
+def test_deleted_catalog_waits_while_its_realm_may_become_active_again(ready: Desk) -> None:
     ready.apply(make_realm(state="Inactive"))
     ready.work()
     ready.delete("Catalog", "sales")
@@ -267,7 +267,7 @@ def test_a_deleted_catalog_waits_while_its_realm_may_become_active_again(ready: 
     assert ready.namespace.find("Catalog", "sales") is None
 
 
-def test_a_catalog_that_never_had_a_realm_is_let_go(desk: Desk) -> None:
+def test_catalog_that_never_had_a_realm_is_let_go(desk: Desk) -> None:
     desk.apply(make_catalog())
     desk.work()
 
@@ -280,7 +280,7 @@ def test_a_catalog_that_never_had_a_realm_is_let_go(desk: Desk) -> None:
 # Deletion
 
 
-def test_a_realm_under_retain_stays_with_its_credentials_and_without_a_manager(ready: Desk) -> None:
+def test_realm_under_retain_stays_with_credentials_and_no_manager(ready: Desk) -> None:
     ready.delete("Realm", "acme")
     ready.work()
 
@@ -290,7 +290,7 @@ def test_a_realm_under_retain_stays_with_its_credentials_and_without_a_manager(r
     assert ready.namespace.find("Secret", "acme-root-credentials") is not None
 
 
-def test_a_purge_waits_for_its_confirmation_however_long_that_takes(purgeable: Desk) -> None:
+def test_purge_waits_for_its_confirmation_however_long_that_takes(purgeable: Desk) -> None:
     purgeable.delete("Realm", "acme")
 
     purgeable.go_on(DAY, step=600)
@@ -299,7 +299,7 @@ def test_a_purge_waits_for_its_confirmation_however_long_that_takes(purgeable: D
     assert state_of(purgeable) is RealmState.ACTIVE
 
 
-def test_a_confirmed_purge_takes_the_realm_its_entry_and_its_secret(purgeable: Desk) -> None:
+def test_confirmed_purge_takes_the_realm_its_entry_and_its_secret(purgeable: Desk) -> None:
     purgeable.delete("Realm", "acme")
     purgeable.work()
     purgeable.annotate("Realm", "acme", confirm_purge="acme")
@@ -313,7 +313,7 @@ def test_a_confirmed_purge_takes_the_realm_its_entry_and_its_secret(purgeable: D
     assert purgeable.namespace.find("Secret", "acme-root-credentials") is None
 
 
-def test_the_end_of_the_hold_is_not_slept_through(purgeable: Desk) -> None:
+def test_end_of_the_hold_is_not_slept_through(purgeable: Desk) -> None:
     purgeable.annotate("Realm", "acme", confirm_purge="acme")
     purgeable.delete("Realm", "acme")
     purgeable.work()
@@ -323,7 +323,7 @@ def test_the_end_of_the_hold_is_not_slept_through(purgeable: Desk) -> None:
     assert state_of(purgeable) is RealmState.PURGING
 
 
-def test_a_purge_is_called_off_by_retain(purgeable: Desk) -> None:
+def test_purge_is_called_off_by_retain(purgeable: Desk) -> None:
     purgeable.delete("Realm", "acme")
     purgeable.work()
 
@@ -334,7 +334,7 @@ def test_a_purge_is_called_off_by_retain(purgeable: Desk) -> None:
     assert state_of(purgeable) is RealmState.ACTIVE
 
 
-def test_a_resource_that_is_wrong_can_be_deleted(ready: Desk) -> None:
+def test_resource_that_is_wrong_can_be_deleted(ready: Desk) -> None:
     ready.annotate("Realm", "acme", delete="true")
     ready.work()
     assert ready.reason("Realm", "acme", "Accepted") == ("False", "SpecInvalid")
@@ -345,7 +345,7 @@ def test_a_resource_that_is_wrong_can_be_deleted(ready: Desk) -> None:
     assert ready.namespace.find("Realm", "acme") is None
 
 
-def test_a_resource_whose_finalizer_was_taken_away_by_hand_leaves_word_of_it(ready: Desk) -> None:
+def test_resource_whose_finalizer_was_taken_leaves_word_of_it(ready: Desk) -> None:
     ready.delete("Catalog", "sales")
     ready.namespace.cluster.api.patch_resource(
         ready.namespace.path("Catalog", "sales"), {"metadata": {"finalizers": None}}, kind="merge", manager="a-person"
@@ -356,7 +356,7 @@ def test_a_resource_whose_finalizer_was_taken_away_by_hand_leaves_word_of_it(rea
     assert [reason for reason, _ in ready.namespace.events("sales", kind="Catalog")][-1] == "ReleasedByHand"
 
 
-def test_a_resource_that_was_made_again_under_its_name_is_another_one(ready: Desk) -> None:
+def test_resource_made_again_under_its_name_is_another_one(ready: Desk) -> None:
     ready.delete("Catalog", "sales")
     ready.work()
     ready.apply(make_catalog(properties={"tier": "gold"}))
@@ -371,7 +371,7 @@ def test_a_resource_that_was_made_again_under_its_name_is_another_one(ready: Des
 # Whose realm it is
 
 
-def test_of_two_resources_that_claim_one_realm_the_second_is_refused(ready: Desk) -> None:
+def test_second_resource_that_claims_a_realm_is_refused(ready: Desk) -> None:
     ready.apply(make_realm("rival", realmId="acme"))
 
     ready.work()
@@ -380,7 +380,7 @@ def test_of_two_resources_that_claim_one_realm_the_second_is_refused(ready: Desk
     assert ready.is_ready("Realm", "acme")
 
 
-def test_a_refused_resource_can_be_deleted_and_leaves_the_realm_to_the_other(ready: Desk) -> None:
+def test_refused_resource_is_deleted_and_leaves_the_realm(ready: Desk) -> None:
     ready.apply(make_realm("rival", realmId="acme"))
     ready.work()
     ready.delete("Realm", "rival")
@@ -391,7 +391,7 @@ def test_a_refused_resource_can_be_deleted_and_leaves_the_realm_to_the_other(rea
     assert realm is not None and realm.manager is not None and realm.manager.name == "acme"
 
 
-def test_a_refused_resource_goes_whatever_its_policy_and_says_that_nothing_was_deleted(ready: Desk) -> None:
+def test_refused_resource_goes_and_says_that_nothing_was_deleted(ready: Desk) -> None:
     ready.apply(
         make_realm("rival", realmId="acme", deletionPolicy="Purge", annotations={"headwater.dev/confirm-purge": "acme"})
     )
@@ -404,7 +404,7 @@ def test_a_refused_resource_goes_whatever_its_policy_and_says_that_nothing_was_d
     assert [reason for reason, _ in ready.namespace.events("rival")][-1] == "ManagedByAnother"
 
 
-def test_a_realm_is_adopted_once_when_asked_for(ready: Desk) -> None:
+def test_realm_is_adopted_once_when_asked_for(ready: Desk) -> None:
     ready.apply(make_realm("rival", annotations={"headwater.dev/adopt": "acme"}, realmId="acme"))
 
     ready.work()
@@ -415,7 +415,7 @@ def test_a_realm_is_adopted_once_when_asked_for(ready: Desk) -> None:
     assert ready.reason("Realm", "acme", "Accepted") == ("False", "ManagedByAnother")
 
 
-def test_a_catalog_of_a_realm_that_another_took_over_is_refused_and_may_go(ready: Desk) -> None:
+def test_catalog_of_a_realm_taken_over_may_go(ready: Desk) -> None:
     ready.apply(make_realm("rival", annotations={"headwater.dev/adopt": "acme"}, realmId="acme"))
     ready.work()
     ready.go_on(400, step=60)
@@ -442,7 +442,7 @@ def test_drift_is_seen_within_one_resync_and_corrected(ready: Desk) -> None:
     assert 'drift_total{action="corrected",kind="Realm"} 1.0' in ready.metrics.render().decode()
 
 
-def test_drift_is_seen_within_one_resync_and_reported_where_it_shall_stay(desk: Desk) -> None:
+def test_drift_is_seen_within_a_resync_and_may_stay(desk: Desk) -> None:
     desk.apply(make_realm(driftPolicy="Report"))
     desk.work()
     change_realm(desk, properties={"by": "hand"})
@@ -456,7 +456,7 @@ def test_drift_is_seen_within_one_resync_and_reported_where_it_shall_stay(desk: 
     assert 'drift_total{action="reported",kind="Realm"} 1.0' in desk.metrics.render().decode()
 
 
-def test_a_collection_is_run_now_once(ready: Desk) -> None:
+def test_collection_is_run_now_once(ready: Desk) -> None:
     ready.annotate("Realm", "acme", run_now="gc")
     ready.work()
     assert ready.work_off() == 1
@@ -466,7 +466,7 @@ def test_a_collection_is_run_now_once(ready: Desk) -> None:
     assert ready.status("Realm", "acme")["maintenance"]["lastResult"] == "Succeeded"
 
 
-def test_what_a_worker_did_is_seen_within_seconds(ready: Desk) -> None:
+def test_work_of_a_worker_is_seen_within_seconds(ready: Desk) -> None:
     ready.annotate("Realm", "acme", run_now="gc")
     ready.work()
     ready.work_off()
@@ -476,7 +476,7 @@ def test_what_a_worker_did_is_seen_within_seconds(ready: Desk) -> None:
     assert ready.status("Realm", "acme")["maintenance"]["lastResult"] == "Succeeded"
 
 
-def test_a_catalog_shows_the_maintenance_of_its_realm(ready: Desk) -> None:
+def test_catalog_shows_the_maintenance_of_its_realm(ready: Desk) -> None:
     ready.annotate("Realm", "acme", run_now="gc")
     ready.work()
     ready.work_off()
@@ -486,7 +486,7 @@ def test_a_catalog_shows_the_maintenance_of_its_realm(ready: Desk) -> None:
     assert shown["lastMaintenanceTime"] == ready.status("Realm", "acme")["maintenance"]["lastTime"]
 
 
-def test_a_lost_secret_is_told_and_a_rotation_makes_a_new_one(ready: Desk) -> None:
+def test_lost_secret_is_told_and_rotated_anew(ready: Desk) -> None:
     ready.delete("Secret", "acme-root-credentials")
     ready.go_on(330, step=30)
     assert ready.reason("Realm", "acme", "CredentialsAvailable") == ("False", "SecretMissing")
@@ -499,7 +499,7 @@ def test_a_lost_secret_is_told_and_a_rotation_makes_a_new_one(ready: Desk) -> No
     assert secret["metadata"]["annotations"]["headwater.dev/rotation"] == "once-more"
 
 
-def test_a_plan_is_made_once_for_each_token_and_goes_with_the_annotation(ready: Desk) -> None:
+def test_plan_is_made_once_for_each_token(ready: Desk) -> None:
     spec = {**make_realm()["spec"], "state": "Inactive"}
     ready.annotate("Realm", "acme", plan=json.dumps({"token": "t1", "spec": spec}))
     ready.work()
@@ -517,7 +517,7 @@ def test_a_plan_is_made_once_for_each_token_and_goes_with_the_annotation(ready: 
     assert "plan" not in ready.status("Realm", "acme")
 
 
-def test_a_plan_of_a_catalog_with_a_wrong_spec_says_what_is_wrong(ready: Desk) -> None:
+def test_plan_of_a_wrong_catalog_says_what_is_wrong(ready: Desk) -> None:
     ready.annotate("Catalog", "sales", plan=json.dumps({"token": "t1", "spec": {"realm": "acme"}}))
 
     ready.work()
@@ -526,7 +526,7 @@ def test_a_plan_of_a_catalog_with_a_wrong_spec_says_what_is_wrong(ready: Desk) -
     assert ready.is_ready("Catalog", "sales")
 
 
-def test_a_question_that_nobody_can_read_is_answered_so(ready: Desk) -> None:
+def test_question_that_nobody_can_read_is_answered_so(ready: Desk) -> None:
     ready.annotate("Realm", "acme", plan="what now?")
 
     ready.work()
@@ -548,7 +548,7 @@ def faulty_desk(faults: FaultyBackend, memory_store: Store, make_desk: Callable[
     return make_desk(Store(faults, url=memory_store.url, settings=memory_store.settings, clock=memory_store.clock))
 
 
-def test_a_store_that_does_not_answer_is_told_and_asked_again(faulty_desk: Desk, faults: FaultyBackend) -> None:
+def test_store_that_does_not_answer_is_told_and_asked_again(faulty_desk: Desk, faults: FaultyBackend) -> None:
     faulty_desk.apply(make_realm())
     faulty_desk.work()
     faults.fail(times=10_000)
@@ -563,7 +563,7 @@ def test_a_store_that_does_not_answer_is_told_and_asked_again(faulty_desk: Desk,
     assert faulty_desk.is_ready("Realm", "acme")
 
 
-def test_a_store_that_refuses_everybody_is_asked_again_as_one_that_is_away(faulty_desk: Desk, faults: FaultyBackend) -> None:
+def test_store_that_refuses_everybody_is_asked_again(faulty_desk: Desk, faults: FaultyBackend) -> None:
     faulty_desk.apply(make_realm())
     faulty_desk.work()
     faults.fail(times=10_000, fault=RefusedError("the password is wrong"))
@@ -576,7 +576,7 @@ def test_a_store_that_refuses_everybody_is_asked_again_as_one_that_is_away(fault
     assert faulty_desk.is_ready("Realm", "acme")
 
 
-def test_a_store_that_is_away_is_not_hammered(faulty_desk: Desk, faults: FaultyBackend) -> None:
+def test_store_that_is_away_is_not_hammered(faulty_desk: Desk, faults: FaultyBackend) -> None:
     faults.fail(times=10_000)
     faulty_desk.apply(make_realm())
 
@@ -585,7 +585,7 @@ def test_a_store_that_is_away_is_not_hammered(faulty_desk: Desk, faults: FaultyB
     assert len([key for key in faulty_desk.worked if key.kind == "Realm"]) < 60
 
 
-def test_a_bug_is_a_condition_that_shows_no_values(faulty_desk: Desk, faults: FaultyBackend) -> None:
+def test_bug_is_a_condition_that_shows_no_values(faulty_desk: Desk, faults: FaultyBackend) -> None:
     faulty_desk.apply(make_realm())
     faulty_desk.work()
     faults.fail(times=10_000, fault=ZeroDivisionError("password=swordfish"))
@@ -599,7 +599,7 @@ def test_a_bug_is_a_condition_that_shows_no_values(faulty_desk: Desk, faults: Fa
     assert faulty_desk.is_ready("Realm", "acme")
 
 
-def test_who_may_not_act_any_more_stops_at_once(ready: Desk, make_desk: Callable[..., Desk]) -> None:
+def test_reconciler_that_may_not_act_any_more_stops(ready: Desk, make_desk: Callable[..., Desk]) -> None:
     def lost() -> None:
         raise FencedError("not any more")
 
@@ -616,7 +616,7 @@ def test_who_may_not_act_any_more_stops_at_once(ready: Desk, make_desk: Callable
 # Others who write
 
 
-def test_a_status_that_somebody_changed_is_put_right(ready: Desk) -> None:
+def test_status_that_somebody_changed_is_put_right(ready: Desk) -> None:
     path = f"{ready.namespace.path('Realm', 'acme')}/status"
     ready.namespace.cluster.api.patch_resource(
         path, {"status": {"message": "mine", "state": "PURGED"}}, kind="merge", manager="else"
@@ -628,7 +628,7 @@ def test_a_status_that_somebody_changed_is_put_right(ready: Desk) -> None:
     assert ready.status("Realm", "acme")["state"] == "ACTIVE"
 
 
-def test_two_who_insist_on_a_status_do_not_keep_each_other_busy(ready: Desk) -> None:
+def test_writers_that_insist_on_a_status_do_not_keep_busy(ready: Desk) -> None:
     path = f"{ready.namespace.path('Realm', 'acme')}/status"
     ready.http.fail(None)
 
@@ -642,7 +642,7 @@ def test_two_who_insist_on_a_status_do_not_keep_each_other_busy(ready: Desk) -> 
     assert 3 <= len(ready.http.writes) <= 12
 
 
-def test_a_condition_of_somebody_else_stays(ready: Desk) -> None:
+def test_condition_of_somebody_else_stays(ready: Desk) -> None:
     theirs = {
         "type": "Audited",
         "status": "True",
@@ -664,7 +664,7 @@ def test_a_condition_of_somebody_else_stays(ready: Desk) -> None:
     assert ready.http.writes == []
 
 
-def test_what_is_gone_is_forgotten(ready: Desk) -> None:
+def test_resource_that_is_gone_is_forgotten(ready: Desk) -> None:
     ready.delete("Catalog", "sales")
     ready.work()
     ready.worked.clear()

@@ -59,7 +59,7 @@ def test_resource_that_a_list_lacks_has_left(progress: WatchProgress) -> None:
     assert progress.end_list(progress.begin_list(REALMS), {}) == {}
 
 
-def test_resource_that_came_while_a_list_was_read_has_not_left(progress: WatchProgress) -> None:
+def test_resource_that_came_during_a_list_has_not_left(progress: WatchProgress) -> None:
     begun = progress.begin_list(REALMS)
     progress.note_event("ADDED", body())
 
@@ -94,7 +94,7 @@ def test_change_is_a_sign_of_life(progress: WatchProgress, clock: FakeClock) -> 
     assert progress.ages() == {"Realm": 7}
 
 
-def test_list_that_the_watch_keeps_up_with_is_a_sign_of_life(progress: WatchProgress, clock: FakeClock) -> None:
+def test_list_that_the_watch_keeps_up_with_shows_life(progress: WatchProgress, clock: FakeClock) -> None:
     progress.note_event("ADDED", body())
     clock.advance(50)
     begun = progress.begin_list(REALMS)

@@ -16,7 +16,7 @@ from headwater_operator.runtime.workqueue import RequeuePace, seconds_until_next
 PACE = RequeuePace(resync_seconds=300, crowd=10)
 
 
-def test_what_rests_is_looked_at_at_the_resync() -> None:
+def test_resting_resource_is_looked_at_at_the_resync() -> None:
     assert seconds_until_next_look(OK, [], now=NOW, pace=PACE) == 300
 
 
@@ -25,24 +25,24 @@ def test_resyncs_are_jittered_by_a_tenth(chance: float, seconds: float) -> None:
     assert seconds_until_next_look(OK, [], now=NOW, pace=RequeuePace(300, 10, chance)) == pytest.approx(seconds)
 
 
-def test_what_waits_for_a_time_is_looked_at_right_after_it() -> None:
+def test_timed_wait_is_looked_at_right_after_it() -> None:
     waiting = ReconcileOutcome(subject="it", waits=(WaitUntil("PurgeHold", "held", later(60)),))
 
     assert seconds_until_next_look(waiting, [], now=NOW, pace=PACE) == 61
 
 
-def test_a_task_that_comes_due_is_looked_at_right_after_that() -> None:
+def test_task_that_comes_due_is_looked_at_right_after_that() -> None:
     assert seconds_until_next_look(OK, [task(due=later(30))], now=NOW, pace=PACE) == 31
 
 
 @pytest.mark.parametrize("state", [TaskState.WAITING, TaskState.RUNNING])
-def test_a_task_that_is_due_or_runs_is_looked_at_every_few_seconds(state: TaskState) -> None:
+def test_task_that_is_due_is_looked_at_every_few_seconds(state: TaskState) -> None:
     busy = task(state=state, due=NOW, started=NOW if state is TaskState.RUNNING else None)
 
     assert seconds_until_next_look(OK, [busy], now=NOW, pace=PACE) == 5
 
 
-def test_a_task_that_lasts_is_looked_at_less_and_less_often() -> None:
+def test_task_that_lasts_is_looked_at_less_and_less_often() -> None:
     lasting = task(state=TaskState.RUNNING, due=later(-2000), started=later(-1000))
 
     assert seconds_until_next_look(OK, [lasting], now=NOW, pace=PACE) == 100
@@ -52,7 +52,7 @@ def test_many_resources_with_work_share_a_bounded_number_of_looks() -> None:
     assert seconds_until_next_look(OK, [task(due=NOW)], now=NOW, pace=RequeuePace(300, crowd=4000)) == 40
 
 
-def test_nothing_is_looked_at_later_than_at_the_resync() -> None:
+def test_resync_is_the_latest_look() -> None:
     old = task(state=TaskState.RUNNING, due=later(-90_000), started=later(-90_000))
 
     assert seconds_until_next_look(OK, [old], now=NOW, pace=PACE) == 300
@@ -87,7 +87,7 @@ def waits(reason: str) -> ReconcileOutcome:
         (ReconcileOutcome(subject="it", error=RefusedError("no")), ALONE, "Retain", False),
     ],
 )
-def test_a_catalog_goes_when_nothing_is_left_to_do(
+def test_catalog_goes_when_nothing_is_left_to_do(
     outcome: ReconcileOutcome | Exception, belonging: Belonging, policy: str, goes: bool
 ) -> None:
     deleted = catalog(deletionTimestamp="2026-05-28T20:26:40Z", spec={"deletionPolicy": policy})
@@ -99,5 +99,5 @@ def test_a_catalog_goes_when_nothing_is_left_to_do(
     ("outcome", "goes"),
     [(OK, True), (waits("PurgeHold"), False), (refused("ManagedByAnother"), True), (refused("DeletionProtected"), False)],
 )
-def test_a_realm_goes_when_nothing_is_left_to_do(outcome: ReconcileOutcome, goes: bool) -> None:
+def test_realm_goes_when_nothing_is_left_to_do(outcome: ReconcileOutcome, goes: bool) -> None:
     assert may_go(realm(deletionTimestamp="2026-05-28T20:26:40Z"), outcome) is goes

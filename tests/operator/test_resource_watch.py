@@ -56,9 +56,7 @@ def watch(server: QuickServer, watches: Callable[..., RunningWatch]) -> RunningW
 # What they bring
 
 
-def test_what_is_there_is_in_the_cache_and_in_the_queue_when_everything_is_listed(
-    server: QuickServer, watches: Callable[..., RunningWatch]
-) -> None:
+def test_cache_and_queue_have_everything_when_all_is_listed(server: QuickServer, watches: Callable[..., RunningWatch]) -> None:
     server.make(make_realm(), make_catalog(), make_catalog("returns"))
 
     watch = watches()
@@ -68,9 +66,7 @@ def test_what_is_there_is_in_the_cache_and_in_the_queue_when_everything_is_liste
     assert watch.taken() == {"acme", "sales", "returns"}
 
 
-def test_of_a_list_what_is_not_as_declared_comes_before_the_others(
-    server: QuickServer, watches: Callable[..., RunningWatch]
-) -> None:
+def test_undeclared_states_of_a_list_come_first(server: QuickServer, watches: Callable[..., RunningWatch]) -> None:
     server.make(*(make_catalog(f"settled-{number}") for number in range(20)), make_catalog("zealous"))
     ready = {
         "type": "Ready",
@@ -93,7 +89,7 @@ def test_of_a_list_what_is_not_as_declared_comes_before_the_others(
     assert (at_once, len(watch.taken())) == ({"zealous"}, 20)
 
 
-def test_what_comes_changes_and_goes_is_seen(server: QuickServer, watch: RunningWatch) -> None:
+def test_resource_that_comes_changes_and_goes_is_seen(server: QuickServer, watch: RunningWatch) -> None:
     server.make(make_realm())
     watch.wait_for_names("Realm", "acme")
     assert watch.taken() == {"acme"}
@@ -109,7 +105,7 @@ def test_what_comes_changes_and_goes_is_seen(server: QuickServer, watch: Running
     assert watch.taken() == {"acme"}
 
 
-def test_only_the_namespaces_that_are_named_are_watched(server: QuickServer, watches: Callable[..., RunningWatch]) -> None:
+def test_namespaces_are_watched_only_if_named(server: QuickServer, watches: Callable[..., RunningWatch]) -> None:
     for name in ("ours", "other"):
         server.api.create_resource("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     server.make(make_realm("one"), namespace="ours")
@@ -124,7 +120,7 @@ def test_only_the_namespaces_that_are_named_are_watched(server: QuickServer, wat
     assert watch.cache.find_resource(ResourceKey("Realm", "other", "three")) is None
 
 
-def test_a_label_selector_is_left_to_the_server(server: QuickServer, watches: Callable[..., RunningWatch]) -> None:
+def test_label_selector_is_left_to_the_server(server: QuickServer, watches: Callable[..., RunningWatch]) -> None:
     labelled = make_realm("one")
     labelled["metadata"]["labels"] = {"lake": "north"}
     server.make(labelled, make_realm("two"))
@@ -148,7 +144,7 @@ def test_every_list_and_watch_is_taken_by_the_server(server: QuickServer, watch:
 # What they never do
 
 
-def test_the_watch_writes_nothing_whatever_it_sees(server: QuickServer, watch: RunningWatch) -> None:
+def test_watch_writes_nothing_whatever_it_sees(server: QuickServer, watch: RunningWatch) -> None:
     """kopf adds and removes the finalizer that it is told of as its handlers need it; ours is none of its business."""
     held = make_realm()
     held["metadata"]["finalizers"] = [FINALIZER]
@@ -167,7 +163,7 @@ def test_the_watch_writes_nothing_whatever_it_sees(server: QuickServer, watch: R
     assert "annotations" not in body["metadata"]
 
 
-def test_the_watch_asks_for_no_more_than_discovery_and_our_resources(server: QuickServer, watch: RunningWatch) -> None:
+def test_watch_asks_for_no_more_than_discovery_and_our_resources(server: QuickServer, watch: RunningWatch) -> None:
     watch.stop()
 
     asked = {one["path"] for one in server.requests(user_agent="kopf")}
@@ -201,7 +197,7 @@ def test_watch_that_brings_less_than_a_list_shows_ages(server: QuickServer, watc
     assert watch.watch.ages()["Catalog"] < 3
 
 
-def test_a_watch_that_is_cut_goes_on_where_it_was(server: QuickServer, watch: RunningWatch) -> None:
+def test_watch_that_is_cut_goes_on_where_it_was(server: QuickServer, watch: RunningWatch) -> None:
     server.make(make_realm("one"))
     watch.wait_for_names("Realm", "one")
     server.control("POST", "watches/cut")
@@ -213,7 +209,7 @@ def test_a_watch_that_is_cut_goes_on_where_it_was(server: QuickServer, watch: Ru
 
 
 @pytest.mark.parametrize("says", ["in the stream", "as the answer"])
-def test_what_left_while_a_watch_was_away_too_long_is_forgotten(server: QuickServer, watch: RunningWatch, says: str) -> None:
+def test_resource_that_left_while_a_watch_was_away_is_forgotten(server: QuickServer, watch: RunningWatch, says: str) -> None:
     server.make(make_realm("one"), make_realm("two"))
     watch.wait_for_names("Realm", "one", "two")
     watch.taken()
@@ -260,7 +256,7 @@ def test_lists_that_fail_are_asked_for_again(server: QuickServer, watches: Calla
     assert watch.cache.counts() == {"Realm": 1}
 
 
-def test_a_server_that_is_silent_for_a_while_loses_nothing(server: QuickServer, watch: RunningWatch) -> None:
+def test_server_that_is_silent_for_a_while_loses_nothing(server: QuickServer, watch: RunningWatch) -> None:
     server.emulated.pause()
     wait_for(lambda: max(watch.watch.ages().values()) > 0.6)
     server.emulated.resume()
@@ -269,7 +265,7 @@ def test_a_server_that_is_silent_for_a_while_loses_nothing(server: QuickServer, 
     watch.wait_for_names("Realm", "acme")
 
 
-def test_a_kind_that_is_served_no_more_ends_the_feed(server: QuickServer, watch: RunningWatch) -> None:
+def test_kind_that_is_served_no_more_ends_the_feed(server: QuickServer, watch: RunningWatch) -> None:
     server.api.delete_resource(resource_path("CustomResourceDefinition", None, "realms.headwater.dev"))
     server.control("POST", "watches/cut")
 
@@ -288,7 +284,7 @@ def test_kinds_that_were_never_there_are_refused_by_name(server: QuickServer, wa
     assert "catalogs.headwater.dev" in str(watch.fault)
 
 
-def test_a_watch_that_was_stopped_before_it_began_ends_at_once(server: QuickServer) -> None:
+def test_watch_that_was_stopped_before_it_began_ends_at_once(server: QuickServer) -> None:
     watch = RunningWatch.make()
     watch.watch.stop()
     watch.start()

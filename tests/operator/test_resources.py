@@ -31,7 +31,7 @@ def realm_with_status(number: int) -> dict[str, Any]:
     return body(name=f"realm-{number}", spec=spec, status=status, annotations=applied)
 
 
-def test_a_key_reads_as_people_say_it() -> None:
+def test_key_reads_as_people_say_it() -> None:
     assert str(ACME) == "Realm default/acme"
 
 
@@ -42,20 +42,20 @@ def test_keys_are_ordered_and_found_again() -> None:
     assert {ACME: 1}[ResourceKey("Realm", "default", "acme")] == 1
 
 
-def test_what_kubectl_notes_for_itself_is_not_kept() -> None:
+def test_annotation_that_kubectl_notes_for_itself_is_not_kept() -> None:
     last = "kubectl.kubernetes.io/last-applied-configuration"
 
     assert realm(annotations={last: "{}", "team": "blue"}).annotations == {"team": "blue"}
 
 
-def test_a_resource_without_metadata_of_its_own_is_read() -> None:
+def test_resource_without_metadata_of_its_own_is_read() -> None:
     bare = CachedResource.from_body({"kind": "Realm", "metadata": {"name": "acme"}})
 
     assert (bare.spec, bare.status, bare.labels, bare.annotations, bare.finalizers) == ({}, {}, {}, {}, ())
     assert not bare.is_deleted
 
 
-def test_a_value_that_was_read_is_ones_own() -> None:
+def test_value_that_was_read_is_ones_own() -> None:
     seen = realm(spec={"properties": {"team": "blue"}})
 
     seen.spec["properties"]["team"] = "red"
@@ -63,7 +63,7 @@ def test_a_value_that_was_read_is_ones_own() -> None:
     assert seen.spec["properties"] == {"team": "blue"}
 
 
-def test_a_resource_is_told_as_a_manifest_with_the_time_of_its_deletion() -> None:
+def test_resource_is_told_as_a_manifest_with_its_deletion_time() -> None:
     seen = realm(deletionTimestamp="2026-05-28T20:26:40Z", annotations={"headwater.dev/run-now": "gc"}, managedFields=[{}])
 
     assert seen.body() == {
@@ -80,7 +80,7 @@ def test_a_resource_is_told_as_a_manifest_with_the_time_of_its_deletion() -> Non
     }
 
 
-def test_a_thousand_resources_take_less_than_four_mebibytes(cache: ResourceCache) -> None:
+def test_thousand_resources_take_less_than_four_mebibytes(cache: ResourceCache) -> None:
     tracemalloc.start()
     try:
         for number in range(1000):
@@ -92,12 +92,12 @@ def test_a_thousand_resources_take_less_than_four_mebibytes(cache: ResourceCache
     assert taken < 4 * 1024**2, f"{taken / 1000:.0f} bytes each"
 
 
-def test_a_first_sight_is_new(cache: ResourceCache) -> None:
+def test_first_sight_is_new(cache: ResourceCache) -> None:
     assert cache.update_resource(None, body()) is ResourceChange.NEW
 
 
 @pytest.mark.parametrize("event", [None, "ADDED", "MODIFIED"])
-def test_the_same_sight_again_is_nothing(cache: ResourceCache, event: str | None) -> None:
+def test_same_sight_again_is_nothing(cache: ResourceCache, event: str | None) -> None:
     cache.update_resource(None, body())
 
     assert not cache.update_resource(event, body())
@@ -127,14 +127,14 @@ def test_managed_fields_and_what_kubectl_notes_are_no_change(cache: ResourceCach
     assert not cache.update_resource("MODIFIED", body(resourceVersion="2", managedFields=[{}], annotations=noted))
 
 
-def test_a_status_of_ones_own_comes_back_as_nothing_new(cache: ResourceCache) -> None:
+def test_status_of_ones_own_comes_back_as_nothing_new(cache: ResourceCache) -> None:
     cache.update_resource(None, body())
     cache.expect(ACME, {"state": "ACTIVE", "tables": 3})
 
     assert not cache.update_resource("MODIFIED", body(resourceVersion="2", status={"tables": 3, "state": "ACTIVE"}))
 
 
-def test_a_status_that_others_changed_is_told(cache: ResourceCache) -> None:
+def test_status_that_others_changed_is_told(cache: ResourceCache) -> None:
     cache.update_resource(None, body())
     cache.expect(ACME, {"state": "ACTIVE"})
     cache.update_resource("MODIFIED", body(resourceVersion="2", status={"state": "ACTIVE"}))
@@ -142,7 +142,7 @@ def test_a_status_that_others_changed_is_told(cache: ResourceCache) -> None:
     assert cache.update_resource("MODIFIED", body(resourceVersion="3", status={"state": "LOST"})) is ResourceChange.STATUS
 
 
-def test_an_answer_to_ones_own_write_is_what_is_held(cache: ResourceCache) -> None:
+def test_answer_to_ones_own_write_is_what_is_held(cache: ResourceCache) -> None:
     cache.update_resource(None, body())
 
     assert not cache.learn(body(resourceVersion="2", status={"state": "ACTIVE"}))
@@ -150,14 +150,14 @@ def test_an_answer_to_ones_own_write_is_what_is_held(cache: ResourceCache) -> No
     assert cache.find_resource(ACME) == CachedResource.from_body(body(resourceVersion="2", status={"state": "ACTIVE"}))
 
 
-def test_what_came_along_in_an_answer_is_told(cache: ResourceCache) -> None:
+def test_resource_that_came_in_an_answer_is_told(cache: ResourceCache) -> None:
     cache.update_resource(None, body())
     answer = body(resourceVersion="3", status={"state": "ACTIVE"}, annotations={"headwater.dev/run-now": "gc"})
 
     assert cache.learn(answer) is ResourceChange.METADATA
 
 
-def test_an_event_that_an_answer_has_overtaken_is_nothing(cache: ResourceCache) -> None:
+def test_event_that_an_answer_has_overtaken_is_nothing(cache: ResourceCache) -> None:
     cache.update_resource(None, body())
     cache.learn(body(resourceVersion="10", status={"state": "ACTIVE"}))
 
@@ -166,7 +166,7 @@ def test_an_event_that_an_answer_has_overtaken_is_nothing(cache: ResourceCache) 
     assert held.resource_version == "10"
 
 
-def test_an_answer_that_an_event_has_overtaken_is_nothing(cache: ResourceCache) -> None:
+def test_answer_that_an_event_has_overtaken_is_nothing(cache: ResourceCache) -> None:
     cache.update_resource(None, body(resourceVersion="10"))
 
     assert not cache.learn(body(resourceVersion="9", annotations={"team": "blue"}))
@@ -174,7 +174,7 @@ def test_an_answer_that_an_event_has_overtaken_is_nothing(cache: ResourceCache) 
     assert held.annotations == {}
 
 
-def test_a_list_is_taken_as_it_is_also_when_its_versions_went_back(cache: ResourceCache) -> None:
+def test_list_is_taken_even_when_its_versions_went_back(cache: ResourceCache) -> None:
     cache.update_resource(None, body(resourceVersion="10"))
 
     assert cache.update_resource(None, body(resourceVersion="9", generation=7)) is ResourceChange.SPEC
@@ -186,13 +186,13 @@ def test_versions_that_are_no_numbers_are_never_older(cache: ResourceCache) -> N
     assert cache.update_resource("MODIFIED", body(resourceVersion="a", labels={"team": "blue"})) is ResourceChange.METADATA
 
 
-def test_a_resource_that_was_made_again_is_new(cache: ResourceCache) -> None:
+def test_resource_that_was_made_again_is_new(cache: ResourceCache) -> None:
     cache.update_resource(None, body())
 
     assert cache.update_resource("ADDED", body(uid="another", resourceVersion="5")) is ResourceChange.NEW
 
 
-def test_a_deleted_resource_leaves(cache: ResourceCache) -> None:
+def test_deleted_resource_leaves(cache: ResourceCache) -> None:
     cache.update_resource(None, body())
 
     assert cache.update_resource("DELETED", body()) is ResourceChange.GONE
@@ -200,14 +200,14 @@ def test_a_deleted_resource_leaves(cache: ResourceCache) -> None:
     assert not cache.update_resource("DELETED", body())
 
 
-def test_late_word_of_an_earlier_deletion_does_not_take_the_new_one_away(cache: ResourceCache) -> None:
+def test_late_word_of_a_deletion_keeps_the_new_resource(cache: ResourceCache) -> None:
     cache.update_resource("ADDED", body(uid="new"))
 
     assert not cache.update_resource("DELETED", body(uid="old"))
     assert cache.find_resource(ACME) is not None
 
 
-def test_an_answer_about_a_resource_that_left_does_not_bring_it_back(cache: ResourceCache) -> None:
+def test_answer_about_a_gone_resource_does_not_bring_it_back(cache: ResourceCache) -> None:
     cache.update_resource(None, body())
     cache.update_resource("DELETED", body())
 
@@ -215,7 +215,7 @@ def test_an_answer_about_a_resource_that_left_does_not_bring_it_back(cache: Reso
     assert cache.find_resource(ACME) is None
 
 
-def test_a_list_of_all_takes_away_what_is_not_in_it(cache: ResourceCache) -> None:
+def test_list_of_all_takes_away_what_is_not_in_it(cache: ResourceCache) -> None:
     for name in ("acme", "same", "old"):
         cache.update_resource(None, body(name=name))
     cache.update_resource(None, body("Catalog", "lake"))
@@ -231,7 +231,7 @@ def test_a_list_of_all_takes_away_what_is_not_in_it(cache: ResourceCache) -> Non
     assert [key.name for key in cache.keys("Catalog")] == ["lake"]
 
 
-def test_what_turned_out_to_be_gone_is_forgotten(cache: ResourceCache) -> None:
+def test_resource_that_turned_out_to_be_gone_is_forgotten(cache: ResourceCache) -> None:
     cache.update_resource(None, body("Catalog", "lake"))
 
     cache.remove_resource(ResourceKey("Catalog", "default", "lake"))
@@ -240,7 +240,7 @@ def test_what_turned_out_to_be_gone_is_forgotten(cache: ResourceCache) -> None:
     assert (cache.keys(), cache.catalogs_of("default", "acme")) == ([], [])
 
 
-def test_catalogs_are_found_by_their_realm_whether_it_is_there_or_not(cache: ResourceCache) -> None:
+def test_catalogs_are_found_by_their_realm_even_if_missing(cache: ResourceCache) -> None:
     for name in ("pond", "lake"):
         cache.update_resource(None, body("Catalog", name))
     cache.update_resource(None, body("Catalog", "other", spec={"realm": "umbrella"}))
@@ -250,7 +250,7 @@ def test_catalogs_are_found_by_their_realm_whether_it_is_there_or_not(cache: Res
     assert cache.catalogs_of("default", "nobody") == []
 
 
-def test_a_catalog_that_names_another_realm_moves(cache: ResourceCache) -> None:
+def test_catalog_that_names_another_realm_moves(cache: ResourceCache) -> None:
     cache.update_resource(None, body("Catalog", "lake"))
     cache.update_resource("MODIFIED", body("Catalog", "lake", spec={"realm": "umbrella"}, generation=2, resourceVersion="2"))
 
@@ -258,7 +258,7 @@ def test_a_catalog_that_names_another_realm_moves(cache: ResourceCache) -> None:
     assert [key.name for key in cache.catalogs_of("default", "umbrella")] == ["lake"]
 
 
-def test_the_realm_of_a_catalog_is_the_one_of_its_namespace(cache: ResourceCache) -> None:
+def test_realm_of_a_catalog_is_the_one_of_its_namespace(cache: ResourceCache) -> None:
     cache.update_resource(None, body())
 
     assert cache.realm_of(catalog()) == realm()

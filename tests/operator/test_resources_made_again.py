@@ -61,7 +61,7 @@ def lose(desk: Desk) -> None:
     desk.work()
 
 
-def test_what_was_pruned_and_applied_again_is_ready(ready: Desk) -> None:
+def test_resource_pruned_and_applied_again_is_ready(ready: Desk) -> None:
     before = catalog_of(ready)
     prune(ready)
     assert realm_of(ready).manager is None
@@ -74,7 +74,7 @@ def test_what_was_pruned_and_applied_again_is_ready(ready: Desk) -> None:
     assert catalog_of(ready).id == before.id
 
 
-def test_what_is_restored_with_its_cluster_is_ready(ready: Desk) -> None:
+def test_resource_restored_with_its_cluster_is_ready(ready: Desk) -> None:
     lose(ready)
     ready.apply(make_catalog(), make_realm())
     ready.work()
@@ -84,7 +84,7 @@ def test_what_is_restored_with_its_cluster_is_ready(ready: Desk) -> None:
     assert "RealmAdopted" in [reason for reason, _ in ready.namespace.events("acme")]
 
 
-def test_without_a_name_of_the_cluster_a_live_realm_is_left_alone(nameless: Desk) -> None:
+def test_nameless_cluster_leaves_a_live_realm_alone(nameless: Desk) -> None:
     before = realm_of(nameless), catalog_of(nameless)
     lose(nameless)
     nameless.apply(make_catalog(), make_realm())
@@ -96,7 +96,7 @@ def test_without_a_name_of_the_cluster_a_live_realm_is_left_alone(nameless: Desk
     assert (realm_of(nameless), catalog_of(nameless)) == before
 
 
-def test_without_a_name_of_the_cluster_one_annotation_brings_all_back(nameless: Desk) -> None:
+def test_nameless_cluster_takes_all_back_by_one_annotation(nameless: Desk) -> None:
     lose(nameless)
     nameless.apply(make_catalog(), make_realm(annotations={"headwater.dev/adopt": "acme"}))
     nameless.work()
@@ -105,7 +105,7 @@ def test_without_a_name_of_the_cluster_one_annotation_brings_all_back(nameless: 
     assert nameless.is_ready("Catalog", "sales")
 
 
-def test_without_a_name_of_the_cluster_what_was_pruned_comes_back(nameless: Desk) -> None:
+def test_nameless_cluster_takes_back_what_was_pruned(nameless: Desk) -> None:
     prune(nameless)
     nameless.apply(make_realm(), make_catalog())
     nameless.work()
@@ -114,7 +114,7 @@ def test_without_a_name_of_the_cluster_what_was_pruned_comes_back(nameless: Desk
     assert nameless.is_ready("Catalog", "sales")
 
 
-def test_a_refused_catalog_of_a_nameless_cluster_goes_without_harm(nameless: Desk) -> None:
+def test_refused_catalog_of_a_nameless_cluster_goes_without_harm(nameless: Desk) -> None:
     before = catalog_of(nameless)
     lose(nameless)
     nameless.apply(make_catalog(), make_realm())
@@ -128,7 +128,7 @@ def test_a_refused_catalog_of_a_nameless_cluster_goes_without_harm(nameless: Des
     assert catalog_of(nameless) == before
 
 
-def test_a_copy_of_a_cluster_that_was_succeeded_leaves_realm_and_catalogs_alone(ready: Desk) -> None:
+def test_copy_of_a_succeeded_cluster_leaves_everything_alone(ready: Desk) -> None:
     realms, realm = RealmRegistry(ready.store), realm_of(ready)
     assert realm.manager is not None
     successor = RealmManager(cluster="tests", namespace=realm.manager.namespace, name="acme", uid="made-later")
@@ -141,7 +141,7 @@ def test_a_copy_of_a_cluster_that_was_succeeded_leaves_realm_and_catalogs_alone(
     assert realm_of(ready).manager == successor
 
 
-def test_a_catalog_that_one_resource_left_waits_for_it(ready: Desk) -> None:
+def test_catalog_that_one_resource_left_waits_for_it(ready: Desk) -> None:
     ready.delete("Catalog", "sales")
     ready.work()
     ready.apply(make_rival())
@@ -153,7 +153,7 @@ def test_a_catalog_that_one_resource_left_waits_for_it(ready: Desk) -> None:
     assert ready.is_ready("Catalog", "sales")
 
 
-def test_a_catalog_that_one_resource_left_passes_to_another_that_asks(ready: Desk) -> None:
+def test_catalog_that_one_resource_left_passes_to_another_that_asks(ready: Desk) -> None:
     ready.delete("Catalog", "sales")
     ready.work()
     ready.apply(make_rival({"headwater.dev/adopt": "acme/sales"}))

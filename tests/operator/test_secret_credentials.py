@@ -47,7 +47,7 @@ def make_secret(namespace: Namespace, *, ours: bool = True, realm_id: str = "acm
     namespace.cluster.api.create_resource(namespace.path("Secret"), body)
 
 
-def test_what_is_written_is_kept_with_all_that_tells_whose_it_is(namespace: Namespace, sink: SecretCredentials) -> None:
+def test_secret_is_kept_with_all_that_tells_whose_it_is(namespace: Namespace, sink: SecretCredentials) -> None:
     assert sink.write_credentials(ACME, FIRST) == FIRST
 
     assert data(namespace) == {"realm": "acme", "clientId": "id-1", "clientSecret": "swordfish-1"}
@@ -58,7 +58,7 @@ def test_what_is_written_is_kept_with_all_that_tells_whose_it_is(namespace: Name
     assert "ownerReferences" not in secret["metadata"]
 
 
-def test_what_was_written_first_stays(namespace: Namespace, sink: SecretCredentials) -> None:
+def test_secret_that_was_written_first_stays(namespace: Namespace, sink: SecretCredentials) -> None:
     sink.write_credentials(ACME, FIRST)
 
     assert sink.write_credentials(ACME, SECOND) == FIRST
@@ -67,7 +67,7 @@ def test_what_was_written_first_stays(namespace: Namespace, sink: SecretCredenti
 
 @pytest.mark.parametrize("fault", FAULTS, ids=str)
 @pytest.mark.parametrize("at", [1, 2])
-def test_a_write_that_was_broken_off_is_taken_up(
+def test_write_that_was_broken_off_is_taken_up(
     namespace: Namespace, sink: SecretCredentials, http: FaultyConnection, fault: HttpFault, at: int
 ) -> None:
     sink.write_credentials(ACME, FIRST)
@@ -81,7 +81,7 @@ def test_a_write_that_was_broken_off_is_taken_up(
 
 
 @pytest.mark.parametrize(("ours", "realm_id"), [(False, "acme"), (True, "other")])
-def test_a_secret_of_something_else_is_refused_by_name_and_left_alone(
+def test_secret_of_something_else_is_refused_and_left_alone(
     namespace: Namespace, sink: SecretCredentials, ours: bool, realm_id: str
 ) -> None:
     make_secret(namespace, ours=ours, realm_id=realm_id, clientId="theirs", clientSecret="theirs")
@@ -96,7 +96,7 @@ def test_a_secret_of_something_else_is_refused_by_name_and_left_alone(
 
 
 @pytest.mark.parametrize("texts", [{}, {"clientId": "x"}, {"clientId": "x", "clientSecret": ""}])
-def test_a_secret_without_credentials_is_not_guessed_at(
+def test_secret_without_credentials_is_not_guessed_at(
     namespace: Namespace, sink: SecretCredentials, texts: dict[str, str]
 ) -> None:
     make_secret(namespace, **texts)
@@ -106,7 +106,7 @@ def test_a_secret_without_credentials_is_not_guessed_at(
         sink.write_credentials(ACME, FIRST)
 
 
-def test_a_rotation_replaces_them_once_for_each_token(namespace: Namespace, sink: SecretCredentials) -> None:
+def test_rotation_replaces_them_once_for_each_token(namespace: Namespace, sink: SecretCredentials) -> None:
     sink.write_credentials(ACME, FIRST)
 
     assert sink.rotate_credentials(ACME, SECOND, "t1") == SECOND
@@ -115,20 +115,20 @@ def test_a_rotation_replaces_them_once_for_each_token(namespace: Namespace, sink
     assert sink.rotate_credentials(ACME, FIRST, "t2") == FIRST
 
 
-def test_a_rotation_makes_a_secret_that_was_lost(namespace: Namespace, sink: SecretCredentials) -> None:
+def test_rotation_makes_a_secret_that_was_lost(namespace: Namespace, sink: SecretCredentials) -> None:
     assert sink.rotate_credentials(ACME, SECOND, "t1") == SECOND
     assert sink.rotate_credentials(ACME, FIRST, "t1") == SECOND
     assert sink.exists(ACME)
 
 
-def test_a_rotation_fills_a_secret_of_ours_that_holds_none(namespace: Namespace, sink: SecretCredentials) -> None:
+def test_rotation_fills_a_secret_of_ours_that_holds_none(namespace: Namespace, sink: SecretCredentials) -> None:
     make_secret(namespace, clientId="half")
 
     assert sink.rotate_credentials(ACME, SECOND, "t1") == SECOND
     assert data(namespace)["clientSecret"] == "swordfish-2"
 
 
-def test_a_rotation_leaves_what_others_added_to_the_secret(namespace: Namespace, sink: SecretCredentials) -> None:
+def test_rotation_leaves_what_others_added_to_the_secret(namespace: Namespace, sink: SecretCredentials) -> None:
     sink.write_credentials(ACME, FIRST)
     more = {"metadata": {"labels": {"theirs": "yes"}}, "stringData": {"theirs": "too"}}
     namespace.cluster.api.patch_resource(namespace.path("Secret", NAME), more, kind="merge", manager="else")
@@ -141,7 +141,7 @@ def test_a_rotation_leaves_what_others_added_to_the_secret(namespace: Namespace,
 
 @pytest.mark.parametrize("fault", FAULTS, ids=str)
 @pytest.mark.parametrize("at", [1, 2, 3])
-def test_a_rotation_that_was_broken_off_is_taken_up(
+def test_rotation_that_was_broken_off_is_taken_up(
     namespace: Namespace, sink: SecretCredentials, http: FaultyConnection, fault: HttpFault, at: int
 ) -> None:
     sink.write_credentials(ACME, FIRST)
@@ -164,7 +164,7 @@ def test_removing_takes_the_secret_and_none_is_fine(namespace: Namespace, sink: 
     assert not sink.exists(ACME)
 
 
-def test_a_secret_that_was_made_again_since_stays(namespace: Namespace, sink: SecretCredentials) -> None:
+def test_secret_that_was_made_again_since_stays(namespace: Namespace, sink: SecretCredentials) -> None:
     sink.write_credentials(ACME, FIRST)
     asked = 0
 
@@ -181,7 +181,7 @@ def test_a_secret_that_was_made_again_since_stays(namespace: Namespace, sink: Se
     assert data(namespace)["clientId"] == "id-2"
 
 
-def test_its_place_is_told_as_kubectl_names_it(namespace: Namespace, sink: SecretCredentials) -> None:
+def test_secret_is_told_as_kubectl_names_it(namespace: Namespace, sink: SecretCredentials) -> None:
     assert sink.place(ACME) == f"Secret {namespace.name}/{NAME}"
 
 

@@ -30,7 +30,7 @@ def kinds() -> dict[str, CompiledKind]:
 
 
 @given(one=either, other=either)
-def test_a_status_fed_back_gives_itself_whatever_stood_there_before(one: Any, other: Any) -> None:
+def test_status_fed_back_gives_itself_whatever_stood_there_before(one: Any, other: Any) -> None:
     made, brought = one
     before = status_of(*other, now=later(-60)) if other[0]["kind"] == made["kind"] else {}
     first = status_of({**made, "status": before}, brought, now=later(0))
@@ -43,7 +43,7 @@ def test_a_status_fed_back_gives_itself_whatever_stood_there_before(one: Any, ot
 
 
 @given(one=either, other=either)
-def test_a_time_changes_only_with_the_status_of_its_condition(one: Any, other: Any) -> None:
+def test_time_changes_only_with_the_status_of_its_condition(one: Any, other: Any) -> None:
     made, brought = one
     first = status_of(made, brought, now=later(0))
     made_later, brought_later = other if other[0]["kind"] == made["kind"] else one
@@ -80,7 +80,7 @@ def test_every_status_fits_the_definition_of_its_kind(kinds: dict[str, CompiledK
 
 
 @given(one=either)
-def test_a_ready_resource_is_one_that_nothing_stands_against(one: Any) -> None:
+def test_ready_resource_is_one_that_nothing_stands_against(one: Any) -> None:
     made, brought = one
     status = status_of(made, brought, now=later(0))
     outcome = brought["outcome"]

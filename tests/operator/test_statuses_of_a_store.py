@@ -59,7 +59,7 @@ def look_after(store: Store, tmp_path: Path) -> Pass:
     return pass_over
 
 
-def test_a_new_realm_is_ready_after_one_pass_and_still_after_the_next(look_after: Pass, clock: FakeClock) -> None:
+def test_new_realm_is_ready_after_one_pass_and_stays(look_after: Pass, clock: FakeClock) -> None:
     realm = body()
 
     first, told = look_after(realm)
@@ -97,7 +97,7 @@ def test_drift_that_shall_be_reported_is_told_and_stays(look_after: Pass, store:
     assert look_after(realm) == (after, [])
 
 
-def test_a_deletion_waits_for_its_confirmation_then_for_its_hold_then_for_a_worker(look_after: Pass, clock: FakeClock) -> None:
+def test_deletion_waits_for_confirmation_then_hold_then_worker(look_after: Pass, clock: FakeClock) -> None:
     realm = body(spec={"deletionPolicy": "Purge"})
     look_after(realm)
 
@@ -121,7 +121,7 @@ def test_a_deletion_waits_for_its_confirmation_then_for_its_hold_then_for_a_work
     assert told == ["TaskOverdue"]
 
 
-def test_a_catalog_waits_for_its_realm_and_goes_on(look_after: Pass) -> None:
+def test_catalog_waits_for_its_realm_and_goes_on(look_after: Pass) -> None:
     catalog = body("Catalog", "lake", spec={"imports": [{"name": "initial", "locations": ["s3://old/"]}]})
 
     waiting, told = look_after(catalog)
@@ -134,7 +134,7 @@ def test_a_catalog_waits_for_its_realm_and_goes_on(look_after: Pass) -> None:
     assert look_after(catalog) == (ready, [])
 
 
-def test_a_realm_that_belongs_to_another_resource_is_not_told_of(look_after: Pass) -> None:
+def test_realm_that_belongs_to_another_resource_is_not_told_of(look_after: Pass) -> None:
     look_after(body())
 
     shown, told = look_after(body(name="rival", spec={"realmId": "acme"}))

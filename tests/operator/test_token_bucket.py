@@ -27,14 +27,14 @@ def bucket(clock: FakeClock, waits: list[float]) -> TokenBucket:
     return TokenBucket(10, 5, monotonic=clock.monotonic, wait=wait)
 
 
-def test_a_burst_passes_at_once(bucket: TokenBucket, waits: list[float]) -> None:
+def test_burst_passes_at_once(bucket: TokenBucket, waits: list[float]) -> None:
     for _ in range(5):
         bucket.reserve_token()
 
     assert waits == []
 
 
-def test_after_the_burst_tokens_come_at_the_rate(bucket: TokenBucket, clock: FakeClock) -> None:
+def test_tokens_come_at_the_rate_after_the_burst(bucket: TokenBucket, clock: FakeClock) -> None:
     for _ in range(55):
         bucket.reserve_token()
 
@@ -51,7 +51,7 @@ def test_quiet_time_fills_the_stock_no_further_than_the_burst(
     assert waits == [pytest.approx(0.1)]
 
 
-def test_a_closed_bucket_lets_nobody_through(bucket: TokenBucket) -> None:
+def test_closed_bucket_lets_nobody_through(bucket: TokenBucket) -> None:
     bucket.close()
 
     with pytest.raises(UnavailableError, match="stopping"):

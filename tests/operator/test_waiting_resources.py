@@ -57,7 +57,7 @@ def manager_of(desk: Desk, realm_id: str = "acme") -> tuple[str, str]:
 # The store
 
 
-def test_everything_is_looked_at_as_soon_as_the_store_is_back(faulty_desk: Desk, faults: FaultyBackend) -> None:
+def test_resources_are_looked_at_once_the_store_is_back(faulty_desk: Desk, faults: FaultyBackend) -> None:
     faults.fail(times=10_000)
     faulty_desk.go_on(900, step=5)
     assert {faulty_desk.reason("Realm", name) for name in REALMS} == {("Unknown", "StoreUnavailable")}
@@ -68,7 +68,7 @@ def test_everything_is_looked_at_as_soon_as_the_store_is_back(faulty_desk: Desk,
     assert all(faulty_desk.is_ready("Realm", name) for name in REALMS)
 
 
-def test_a_store_that_is_away_is_asked_by_one_alone_every_few_seconds(faulty_desk: Desk, faults: FaultyBackend) -> None:
+def test_store_that_is_away_is_asked_by_one_alone(faulty_desk: Desk, faults: FaultyBackend) -> None:
     faulty_desk.go_on(300, step=60)
     faults.fail(times=10_000)
     faulty_desk.go_on(330, step=5)
@@ -79,7 +79,7 @@ def test_a_store_that_is_away_is_asked_by_one_alone_every_few_seconds(faulty_des
     assert passes(faulty_desk, kind="Store") == [STORE] * round(600 / ASK_SECONDS)
 
 
-def test_a_store_that_holds_damage_is_not_away(faulty_desk: Desk, faults: FaultyBackend) -> None:
+def test_store_that_holds_damage_is_not_away(faulty_desk: Desk, faults: FaultyBackend) -> None:
     faults.fail(times=10_000, fault=CorruptionError("a row is damaged"))
     faulty_desk.go_on(400, step=20)
 
@@ -87,7 +87,7 @@ def test_a_store_that_holds_damage_is_not_away(faulty_desk: Desk, faults: Faulty
     assert STORE not in faulty_desk.worked
 
 
-def test_a_store_that_answers_is_not_asked(faulty_desk: Desk) -> None:
+def test_store_that_answers_is_not_asked(faulty_desk: Desk) -> None:
     faulty_desk.go_on(900, step=30)
 
     assert STORE not in faulty_desk.worked
@@ -114,7 +114,7 @@ def taken(queue: WorkQueue[ResourceKey]) -> ResourceKey | None:
     return key
 
 
-def test_a_resource_that_fails_alone_goes_by_its_own_pauses(outage: StoreOutage, queue: WorkQueue[ResourceKey]) -> None:
+def test_resource_that_fails_alone_goes_by_its_own_pauses(outage: StoreOutage, queue: WorkQueue[ResourceKey]) -> None:
     outage.record_outage(ACME, is_away=True, began=0.0)
     assert ready_keys(queue) == [STORE]
 
@@ -123,7 +123,7 @@ def test_a_resource_that_fails_alone_goes_by_its_own_pauses(outage: StoreOutage,
     assert ready_keys(queue) == []
 
 
-def test_a_look_that_began_before_the_store_was_back_is_repeated_at_once(
+def test_look_from_before_the_stores_return_is_repeated(
     outage: StoreOutage, queue: WorkQueue[ResourceKey], faults: FaultyBackend, clock: FakeClock
 ) -> None:
     began = clock.monotonic()
@@ -144,7 +144,7 @@ def test_a_look_that_began_before_the_store_was_back_is_repeated_at_once(
 # What another one has
 
 
-def test_a_realm_that_is_released_to_another_namespace_is_taken_at_once(desk: Desk, rival: Desk) -> None:
+def test_realm_released_to_another_namespace_is_taken_at_once(desk: Desk, rival: Desk) -> None:
     desk.apply(make_realm())
     rival.apply(make_realm("taker", realmId="acme", annotations={"headwater.dev/adopt": "acme"}))
     desk.go_on(60)
@@ -157,7 +157,7 @@ def test_a_realm_that_is_released_to_another_namespace_is_taken_at_once(desk: De
     assert rival.is_ready("Realm", "taker")
 
 
-def test_a_realm_that_lost_its_realm_says_so_at_once(desk: Desk) -> None:
+def test_realm_that_lost_its_realm_says_so_at_once(desk: Desk) -> None:
     desk.apply(make_realm())
     desk.work()
 
@@ -168,7 +168,7 @@ def test_a_realm_that_lost_its_realm_says_so_at_once(desk: Desk) -> None:
     assert desk.reason("Realm", "acme") == ("False", "ManagedByAnother")
 
 
-def test_a_catalog_that_another_one_leaves_behind_is_adopted_at_once(desk: Desk) -> None:
+def test_catalog_that_another_one_leaves_behind_is_adopted_at_once(desk: Desk) -> None:
     second = make_catalog("second", annotations={"headwater.dev/adopt": "acme/sales"})
     second["spec"]["name"] = "sales"
     desk.apply(make_realm(), make_catalog())
@@ -183,7 +183,7 @@ def test_a_catalog_that_another_one_leaves_behind_is_adopted_at_once(desk: Desk)
     assert desk.is_ready("Catalog", "second")
 
 
-def test_a_change_during_the_look_of_one_that_is_kept_off_is_not_missed() -> None:
+def test_change_during_the_look_of_one_kept_off_counts() -> None:
     contention = Contention()
     with contention.record_look() as since:
         assert contention.change(ACME, "acme") == []
@@ -205,7 +205,7 @@ def test_changes_are_forgotten_with_the_looks_that_began_before_them() -> None:
     assert not contention._changed
 
 
-def test_two_that_keep_each_other_off_are_not_looked_at_all_the_time(desk: Desk) -> None:
+def test_two_that_keep_each_other_off_do_not_spin(desk: Desk) -> None:
     desk.apply(make_realm(), make_realm("rival", realmId="acme"))
     desk.work()
     desk.worked.clear()
@@ -226,7 +226,7 @@ def test_many_that_are_kept_off_are_looked_at_less_often() -> None:
     assert contention.seconds_between_looks == 2000
 
 
-def test_a_realm_that_is_released_by_the_command_line_is_taken_within_seconds(desk: Desk, rival: Desk) -> None:
+def test_realm_released_by_the_command_line_is_taken_soon(desk: Desk, rival: Desk) -> None:
     desk.apply(make_realm())
     rival.apply(make_realm("taker", realmId="acme", annotations={"headwater.dev/adopt": "acme"}))
     desk.work()
@@ -250,7 +250,7 @@ def hindered(desk: Desk) -> Desk:
     return desk
 
 
-def test_a_secret_that_gets_out_of_the_way_is_noticed_within_seconds(hindered: Desk) -> None:
+def test_secret_out_of_the_way_is_noticed_within_seconds(hindered: Desk) -> None:
     hindered.go_on(400, step=10)
     hindered.delete("Secret", "acme-root-credentials")
 
@@ -259,7 +259,7 @@ def test_a_secret_that_gets_out_of_the_way_is_noticed_within_seconds(hindered: D
     assert hindered.is_ready("Realm", "acme")
 
 
-def test_a_secret_in_the_way_is_told_of_once(hindered: Desk, capsys: pytest.CaptureFixture[str]) -> None:
+def test_secret_in_the_way_is_told_of_once(hindered: Desk, capsys: pytest.CaptureFixture[str]) -> None:
     capsys.readouterr()
     hindered.http.fail(None)
 

@@ -43,7 +43,7 @@ def server() -> Iterator[Answering]:
         yield started
 
 
-def test_a_token_that_is_refused_is_replaced_by_one_that_the_plugin_gives(server: Answering, tmp_path: Path) -> None:
+def test_token_that_is_refused_is_replaced_by_the_plugins(server: Answering, tmp_path: Path) -> None:
     plugin = tmp_path / "plugin"
     plugin.write_text(PLUGIN.format(python=sys.executable, calls=str(tmp_path / "calls")))
     plugin.chmod(plugin.stat().st_mode | stat.S_IEXEC)

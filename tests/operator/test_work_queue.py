@@ -34,7 +34,7 @@ def take_all(queue: WorkQueue[str]) -> list[str]:
     return taken
 
 
-def test_a_key_that_is_added_twice_is_handed_out_once(queue: WorkQueue[str]) -> None:
+def test_key_that_is_added_twice_is_handed_out_once(queue: WorkQueue[str]) -> None:
     queue.enqueue("a")
     queue.enqueue("a")
 
@@ -51,7 +51,7 @@ def test_keys_come_in_the_order_in_which_they_became_ready(queue: WorkQueue[str]
     assert take_all(queue) == ["now", "early", "late", "last"]
 
 
-def test_a_delayed_key_waits_for_its_time(queue: WorkQueue[str], clock: FakeClock) -> None:
+def test_delayed_key_waits_for_its_time(queue: WorkQueue[str], clock: FakeClock) -> None:
     queue.enqueue_after("a", 5)
 
     assert queue.take_key(timeout=0) is None
@@ -60,7 +60,7 @@ def test_a_delayed_key_waits_for_its_time(queue: WorkQueue[str], clock: FakeCloc
 
 
 @pytest.mark.parametrize("waits", [(5, 60), (60, 5)])
-def test_the_earlier_of_two_times_counts(queue: WorkQueue[str], clock: FakeClock, waits: tuple[float, float]) -> None:
+def test_earlier_of_two_times_counts(queue: WorkQueue[str], clock: FakeClock, waits: tuple[float, float]) -> None:
     for wait in waits:
         queue.enqueue_after("a", wait)
 
@@ -70,7 +70,7 @@ def test_the_earlier_of_two_times_counts(queue: WorkQueue[str], clock: FakeClock
     assert take_all(queue) == []
 
 
-def test_a_retry_and_a_delay_together_mean_the_earlier_one(queue: WorkQueue[str], clock: FakeClock) -> None:
+def test_retry_and_a_delay_together_mean_the_earlier_one(queue: WorkQueue[str], clock: FakeClock) -> None:
     queue.retry("a")
     queue.enqueue_after("a", 300)
 
@@ -78,7 +78,7 @@ def test_a_retry_and_a_delay_together_mean_the_earlier_one(queue: WorkQueue[str]
     assert take_all(queue) == ["a"]
 
 
-def test_a_key_that_is_added_during_the_work_on_it_is_done_again_afterwards(queue: WorkQueue[str]) -> None:
+def test_key_added_during_its_work_is_done_again(queue: WorkQueue[str]) -> None:
     queue.enqueue("a")
     assert queue.take_key(timeout=0) == "a"
     queue.enqueue("a")
@@ -88,7 +88,7 @@ def test_a_key_that_is_added_during_the_work_on_it_is_done_again_afterwards(queu
     assert queue.take_key(timeout=0) == "a"
 
 
-def test_a_delay_that_is_asked_for_during_the_work_gives_way_to_news(queue: WorkQueue[str]) -> None:
+def test_delay_asked_for_during_the_work_gives_way_to_news(queue: WorkQueue[str]) -> None:
     queue.enqueue("a")
     assert queue.take_key(timeout=0) == "a"
     queue.enqueue_after("a", 300)
@@ -116,7 +116,7 @@ def test_waits_between_retries_are_jittered_over_their_whole_range(clock: FakeCl
     assert min(waits) < 10 < 50 < max(waits) <= 60
 
 
-def test_a_success_makes_the_next_failure_the_first_one(queue: WorkQueue[str]) -> None:
+def test_success_makes_the_next_failure_the_first_one(queue: WorkQueue[str]) -> None:
     for _ in range(10):
         queue.retry("a")
     queue.forget_failures("a")
@@ -124,11 +124,11 @@ def test_a_success_makes_the_next_failure_the_first_one(queue: WorkQueue[str]) -
     assert queue.retry("a") <= 1
 
 
-def test_a_server_that_names_a_wait_gets_at_least_that(queue: WorkQueue[str]) -> None:
+def test_server_that_names_a_wait_gets_at_least_that(queue: WorkQueue[str]) -> None:
     assert queue.retry("a", least_seconds=7) == 7
 
 
-def test_a_dropped_key_is_not_handed_out(queue: WorkQueue[str], clock: FakeClock) -> None:
+def test_dropped_key_is_not_handed_out(queue: WorkQueue[str], clock: FakeClock) -> None:
     queue.enqueue_after("a", 5)
     queue.drop("a")
     clock.advance(5)
@@ -136,7 +136,7 @@ def test_a_dropped_key_is_not_handed_out(queue: WorkQueue[str], clock: FakeClock
     assert queue.take_key(timeout=0) is None
 
 
-def test_the_queue_says_how_much_waits_and_for_how_long(queue: WorkQueue[str], clock: FakeClock) -> None:
+def test_queue_says_how_much_waits_and_for_how_long(queue: WorkQueue[str], clock: FakeClock) -> None:
     queue.enqueue("a")
     queue.enqueue("b")
     queue.enqueue_after("c", 60)
@@ -147,7 +147,7 @@ def test_the_queue_says_how_much_waits_and_for_how_long(queue: WorkQueue[str], c
     assert (queue.depth, queue.delayed, queue.in_work, queue.oldest_seconds) == (1, 1, 1, 5)
 
 
-def test_an_empty_queue_has_no_age(queue: WorkQueue[str]) -> None:
+def test_empty_queue_has_no_age(queue: WorkQueue[str]) -> None:
     queue.enqueue_after("a", 60)
 
     assert (queue.depth, queue.oldest_seconds) == (0, 0)
@@ -166,7 +166,7 @@ def test_closing_wakes_everybody_who_waits() -> None:
     assert got == [None, None, None]
 
 
-def test_a_waiting_thread_gets_a_key_that_comes_earlier_than_the_one_it_waits_for() -> None:
+def test_waiting_thread_gets_an_earlier_key_first() -> None:
     queue = WorkQueue[str](SystemClock())
     queue.enqueue_after("later", 3600)
     got: list[str | None] = []
@@ -178,7 +178,7 @@ def test_a_waiting_thread_gets_a_key_that_comes_earlier_than_the_one_it_waits_fo
     assert got == ["now"]
 
 
-def test_many_threads_never_work_on_one_key_at_a_time_and_lose_none() -> None:
+def test_threads_never_share_a_key_and_lose_none() -> None:
     queue = WorkQueue[int](SystemClock(), backoff=RetryBackoff(0.0001, 0.001))
     busy: set[int] = set()
     faults: list[int] = []

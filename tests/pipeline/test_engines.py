@@ -26,7 +26,7 @@ def test_java_home_goes_before_the_path(java: Path) -> None:
     assert not find_engine(Settings(), environment={"JAVA_HOME": "/nowhere", "PATH": str(java)}).is_spark
 
 
-def test_without_java_the_process_does_it(tmp_path: Path) -> None:
+def test_process_does_it_without_java(tmp_path: Path) -> None:
     assert str(find_engine(Settings(), environment={"PATH": str(tmp_path)})) == "process (Java is missing)"
 
 

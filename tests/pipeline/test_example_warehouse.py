@@ -30,13 +30,13 @@ def test_eleven_of_its_twelve_tables_are_sound(outcomes: list[SurveyOutcome]) ->
     assert len([outcome for outcome in outcomes if isinstance(outcome, AcceptedTable)]) == 11
 
 
-def test_the_other_two_folders_are_quarantined_for_their_reasons(outcomes: list[SurveyOutcome]) -> None:
+def test_other_two_folders_are_quarantined_for_their_reasons(outcomes: list[SurveyOutcome]) -> None:
     codes = {".".join(row.key): str(row.code) for row in outcomes if isinstance(row, QuarantinedTable)}
 
     assert codes == {"finance.ledger": "Corrupt", "finance.budget_2023": "NoMetadata"}
 
 
-def test_what_was_imported_can_be_opened_by_pyiceberg(outcomes: list[SurveyOutcome]) -> None:
+def test_imported_tables_can_be_opened_by_pyiceberg(outcomes: list[SurveyOutcome]) -> None:
     from pyiceberg.table import StaticTable
 
     found = next(outcome for outcome in outcomes if isinstance(outcome, AcceptedTable))
@@ -46,7 +46,7 @@ def test_what_was_imported_can_be_opened_by_pyiceberg(outcomes: list[SurveyOutco
     assert snapshot.snapshot_id == found.snapshot_id
 
 
-def test_a_catalog_takes_it_in_by_its_own_specification(warehouse: Path, rows: RealmStore) -> None:
+def test_catalog_takes_it_in_by_its_own_specification(warehouse: Path, rows: RealmStore) -> None:
     for name in (CATALOGS, CLAIMS):
         ensure_reference(rows, name)
     definition = Catalogs(rows).create_catalog("lake", base_location=warehouse.as_uri())
@@ -57,7 +57,7 @@ def test_a_catalog_takes_it_in_by_its_own_specification(warehouse: Path, rows: R
     assert (report.imported, report.namespaces, report.codes()) == (7, 2, {"Corrupt": 1, "NoMetadata": 1})
 
 
-def test_it_is_made_anew_only_where_it_was_made_before(tmp_path: Path) -> None:
+def test_warehouse_is_made_anew_only_where_made_before(tmp_path: Path) -> None:
     (tmp_path / "precious").touch()
 
     assert make(tmp_path).returncode == 5

@@ -12,21 +12,21 @@ def make(root: Path, *folders: str) -> None:
         (root / folder).mkdir(parents=True)
 
 
-def test_a_folder_of_tables_is_listed_table_by_table(tmp_path: Path) -> None:
+def test_folder_of_tables_is_listed_table_by_table(tmp_path: Path) -> None:
     make(tmp_path, "sales/orders/metadata", "sales/lines/metadata")
 
     assert narrower(f"file://{tmp_path}/sales") == [f"file://{tmp_path}/sales/lines", f"file://{tmp_path}/sales/orders"]
 
 
 @pytest.mark.parametrize("inside", ["metadata", "data", "_delta_log"])
-def test_a_folder_that_is_or_was_a_table_is_listed_as_one(inside: str, tmp_path: Path) -> None:
+def test_folder_that_was_ever_a_table_is_listed_as_one(inside: str, tmp_path: Path) -> None:
     make(tmp_path, f"orders/{inside}/part=1", "orders/nested/metadata")
 
     assert narrower(f"file://{tmp_path}/orders") == [f"file://{tmp_path}/orders"]
     assert narrower(f"file://{tmp_path}/orders/{inside}") == [f"file://{tmp_path}/orders/{inside}"]
 
 
-def test_a_folder_without_folders_or_that_went_away_is_left_to_who_lists_it(tmp_path: Path) -> None:
+def test_folder_without_folders_is_left_to_who_lists_it(tmp_path: Path) -> None:
     make(tmp_path, "empty")
 
     assert narrower(f"file://{tmp_path}/empty") == [f"file://{tmp_path}/empty"]

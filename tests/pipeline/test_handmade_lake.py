@@ -11,7 +11,7 @@ def word_of(outcome: SurveyOutcome) -> str:
     return str(outcome.rule if isinstance(outcome, AcceptedTable) else outcome.code)
 
 
-def test_each_table_of_a_warehouse_made_by_hand_is_judged_as_expected(lake: Lake) -> None:
+def test_table_of_a_handmade_warehouse_is_judged_as_expected(lake: Lake) -> None:
     outcomes = survey_in_process(SurveyScope(locations=lake.locations, allowed=lake.locations).checked())
 
     assert {".".join(outcome.key): word_of(outcome) for outcome in outcomes} == lake.expected

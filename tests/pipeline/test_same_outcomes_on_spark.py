@@ -28,7 +28,7 @@ def spark() -> Iterator[Any]:
         yield started
 
 
-def test_spark_and_the_process_say_the_same_in_the_same_order(spark: Any, warehouse: Path, lake: Lake) -> None:
+def test_spark_and_the_process_say_the_same_in_order(spark: Any, warehouse: Path, lake: Lake) -> None:
     locations = [str(warehouse), *lake.locations]
     scope = SurveyScope(locations=locations, allowed=locations, exclude=["web.*"]).checked()
     seen: list[tuple[int, int, str]] = []
@@ -42,12 +42,12 @@ def test_spark_and_the_process_say_the_same_in_the_same_order(spark: Any, wareho
     assert max(done for done, _, unit in seen if "examine" in unit) > 0
 
 
-def test_an_executor_says_that_a_location_is_not_there(spark: Any, tmp_path: Path) -> None:
+def test_executor_says_that_a_location_is_not_there(spark: Any, tmp_path: Path) -> None:
     with pytest.raises(NotFoundError, match="nowhere"):
         survey_in(spark, SurveyScope(locations=[str(tmp_path / "nowhere")], allowed=[]).checked())
 
 
-def test_an_inventory_says_the_same_on_spark(spark: Any, lake: Lake, tmp_path: Path) -> None:
+def test_inventory_says_the_same_on_spark(spark: Any, lake: Lake, tmp_path: Path) -> None:
     listing = tmp_path / "inventory.csv"
     files = [path for path in lake.root.rglob("*") if path.is_file()]
     lines = [f'"{path.as_uri()}",{path.stat().st_size},{path.stat().st_mtime_ns // 1000}' for path in files]

@@ -23,7 +23,7 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return file
 
 
-def test_an_archive_is_all_that_a_bare_python_needs_to_survey(archive: Path, tmp_path: Path) -> None:
+def test_archive_is_all_that_a_bare_python_needs_to_survey(archive: Path, tmp_path: Path) -> None:
     with tarfile.open(archive) as packed:
         packed.extractall(tmp_path, filter="data")
     code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import headwater.iceberg as found; print(found.__file__)"
@@ -33,7 +33,7 @@ def test_an_archive_is_all_that_a_bare_python_needs_to_survey(archive: Path, tmp
     assert said.stdout.startswith(str(tmp_path))
 
 
-def test_an_archive_says_for_which_python_it_is_and_what_it_holds(archive: Path) -> None:
+def test_archive_says_its_python_and_what_it_holds(archive: Path) -> None:
     with tarfile.open(archive) as packed:
         file = packed.extractfile(MANIFEST)
         assert file is not None
@@ -44,7 +44,7 @@ def test_an_archive_says_for_which_python_it_is_and_what_it_holds(archive: Path)
     assert not {"pyspark", "py4j", *LARGE} & manifest["distributions"].keys()
 
 
-def test_an_archive_names_the_types_of_objects_and_the_backends(archive: Path) -> None:
+def test_archive_names_the_types_of_objects_and_the_backends(archive: Path) -> None:
     with tarfile.open(archive) as packed:
         names = [name for name in packed.getnames() if name.endswith("entry_points.txt") and name.startswith("headwater-")]
 
@@ -57,16 +57,14 @@ def test_equal_environments_give_equal_bytes(archive: Path, tmp_path: Path) -> N
     assert (tmp_path / "again.tar.gz").read_bytes() == archive.read_bytes()
 
 
-def test_what_nothing_requires_cannot_be_left_out(tmp_path: Path) -> None:
+def test_package_that_nothing_requires_cannot_be_left_out(tmp_path: Path) -> None:
     with pytest.raises(RefusedError, match="pyarow"):
         pack_environment(tmp_path / "never.tar.gz", without=["pyarow"])
 
     assert not (tmp_path / "never.tar.gz").exists()
 
 
-def test_an_archive_that_cannot_be_written_is_refused_by_the_command(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_archive_that_cannot_be_written_is_refused_by_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(
             ["spark-archive", str(tmp_path / "nowhere" / "x.tar.gz"), *(word for name in LARGE for word in ("--without", name))]

@@ -53,7 +53,7 @@ def bare_python() -> str:
     return python
 
 
-def test_executors_without_headwater_take_it_from_an_archive_and_one_that_is_killed_is_replaced(
+def test_executors_take_headwater_from_an_archive_even_after_a_kill(
     cluster: Cluster, scope: SurveyScope, bare_python: str, tmp_path: Path
 ) -> None:
     pack_environment(tmp_path / "headwater.tar.gz", without=NOT_NEEDED)

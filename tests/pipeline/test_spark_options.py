@@ -24,7 +24,7 @@ def test_settings_say_how_a_session_is_made() -> None:
     assert conf["spark.executorEnv.PYTHONPATH"] == "headwater-archive"
 
 
-def test_what_is_set_by_hand_goes_before_our_own_and_is_added_to_lists() -> None:
+def test_option_set_by_hand_goes_before_our_own() -> None:
     own = {
         "spark.ui.enabled": "true",
         "spark.jars.packages": "c:d:2",
@@ -40,7 +40,7 @@ def test_what_is_set_by_hand_goes_before_our_own_and_is_added_to_lists() -> None
     assert conf["spark.executorEnv.PYTHONPATH"] == "headwater-archive:/lib"
 
 
-def test_only_a_local_session_is_kept_on_loopback() -> None:
+def test_session_is_kept_on_loopback_only_if_local() -> None:
     assert SparkOptions("local[2]").complete()["spark.driver.host"] == "127.0.0.1"
     assert "spark.driver.host" not in SparkOptions("spark://here:7077").complete()
 
@@ -54,7 +54,7 @@ def test_only_a_local_session_is_kept_on_loopback() -> None:
         ("headwater.errors.NoSuchError: x", UnavailableError, "the Spark job failed: Job aborted"),
     ],
 )
-def test_an_error_of_an_executor_is_raised_as_what_it_was(line: str, kind: type[HeadwaterError], message: str) -> None:
+def test_error_of_an_executor_is_raised_as_what_it_was(line: str, kind: type[HeadwaterError], message: str) -> None:
     found = spark_errors(RuntimeError(f"Job aborted\nTraceback (most recent call last):\n  File x\n{line}\n\n\tat org.apache"))
 
     assert (type(found), str(found)) == (kind, message)

@@ -40,7 +40,7 @@ def no_java_left() -> Iterator[None]:
     assert [child.name() for child in children if "java" in child.name()] == []
 
 
-def test_a_job_whose_java_dies_can_be_tried_again_and_who_loses_its_task_stops_it(scope: SurveyScope) -> None:
+def test_job_is_retried_without_java_and_stopped_without_its_task(scope: SurveyScope) -> None:
     def kill(done: int, total: int, unit: str) -> None:
         for child in psutil.Process().children(recursive=True):
             if "java" in child.name():

@@ -35,7 +35,7 @@ def test_each_call_asks_with_a_new_word(plugin: Plugin, lakes: Lakes) -> None:
     assert first.startswith("gc:") and word_of(lakes.read()) not in ("", first)
 
 
-def test_what_was_reclaimed_is_told_at_the_end(plugin: Plugin, lakes: Lakes) -> None:
+def test_reclaimed_bytes_are_told_at_the_end(plugin: Plugin, lakes: Lakes) -> None:
     lakes.make_realm()
     steps = iter(
         [
@@ -55,7 +55,7 @@ def test_what_was_reclaimed_is_told_at_the_end(plugin: Plugin, lakes: Lakes) -> 
     assert said.splitlines()[-1] == "realm/acme: succeeded, 31 objects deleted, 2.0 KiB reclaimed"
 
 
-def test_a_collection_that_failed_ends_with_8(plugin: Plugin, lakes: Lakes) -> None:
+def test_collection_that_failed_ends_with_8(plugin: Plugin, lakes: Lakes) -> None:
     lakes.make_realm()
 
     def fail(found: Body) -> bool:
@@ -67,7 +67,7 @@ def test_a_collection_that_failed_ends_with_8(plugin: Plugin, lakes: Lakes) -> N
         assert plugin("gc", "acme", "--wait").exit_code == 8
 
 
-def test_an_earlier_collection_does_not_count(plugin: Plugin, lakes: Lakes) -> None:
+def test_earlier_collection_does_not_count(plugin: Plugin, lakes: Lakes) -> None:
     lakes.make_realm(status=realm_status(maintenance=ended(task_id="0000000000000007")))
 
     said = plugin.refused(4, "gc", "acme", "--wait", "--timeout", "1s")
@@ -75,7 +75,7 @@ def test_an_earlier_collection_does_not_count(plugin: Plugin, lakes: Lakes) -> N
 
 
 @pytest.mark.parametrize("state", ["INACTIVE", "PURGING", "INITIALIZING"])
-def test_a_realm_that_is_not_active_is_not_asked(plugin: Plugin, lakes: Lakes, state: str) -> None:
+def test_realm_that_is_not_active_is_not_asked(plugin: Plugin, lakes: Lakes, state: str) -> None:
     lakes.make_realm(status=realm_status(state=state))
 
     assert f"realm/acme is {state}" in plugin.refused(5, "gc", "acme")

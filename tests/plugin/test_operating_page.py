@@ -31,7 +31,7 @@ def generator() -> dict[str, Any]:
     return runpy.run_path(str(FOLDER / "docs" / "generate.py"))
 
 
-def test_the_tables_say_what_the_code_says(generator: dict[str, Any]) -> None:
+def test_tables_say_what_the_code_says(generator: dict[str, Any]) -> None:
     assert generator["operating_page"](PAGE) == PAGE, "run `make docs`"
 
 

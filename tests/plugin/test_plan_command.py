@@ -42,7 +42,7 @@ def answering(lakes: Lakes) -> Callable[..., Answer]:
     return make
 
 
-def test_the_operators_plan_is_printed(plugin: Plugin, lakes: Lakes, answering: Callable[..., Answer]) -> None:
+def test_operators_plan_is_printed(plugin: Plugin, lakes: Lakes, answering: Callable[..., Answer]) -> None:
     lakes.make_realm()
     with lakes.watched(answering(steps=["would switch realm acme to INACTIVE"], reports=["it drifted"])):
         said = plugin.ok("plan", "acme")
@@ -50,21 +50,19 @@ def test_the_operators_plan_is_printed(plugin: Plugin, lakes: Lakes, answering: 
     assert said == "realm/acme:\n  would do: would switch realm acme to INACTIVE\n  would report: it drifted\n"
 
 
-def test_an_empty_plan_is_one_sentence(plugin: Plugin, lakes: Lakes, answering: Callable[..., Answer]) -> None:
+def test_empty_plan_is_one_sentence(plugin: Plugin, lakes: Lakes, answering: Callable[..., Answer]) -> None:
     lakes.make_realm()
     with lakes.watched(answering()):
         assert plugin.ok("plan", "acme") == "realm/acme: nothing to do\n"
 
 
-def test_a_plan_that_would_be_refused_ends_with_8(plugin: Plugin, lakes: Lakes, answering: Callable[..., Answer]) -> None:
+def test_plan_that_would_be_refused_ends_with_8(plugin: Plugin, lakes: Lakes, answering: Callable[..., Answer]) -> None:
     lakes.make_realm()
     with lakes.watched(answering(refused=["realm acme is managed by another"])):
         assert plugin("plan", "acme").exit_code == 8
 
 
-def test_only_the_annotation_is_written_and_it_does_not_stay(
-    plugin: Plugin, lakes: Lakes, answering: Callable[..., Answer]
-) -> None:
+def test_annotation_alone_is_written_and_does_not_stay(plugin: Plugin, lakes: Lakes, answering: Callable[..., Answer]) -> None:
     before = lakes.make_realm(held=True)
     with lakes.watched(answering()):
         plugin.ok("plan", "acme")
@@ -74,20 +72,20 @@ def test_only_the_annotation_is_written_and_it_does_not_stay(
     assert (after["metadata"]["generation"], after["metadata"]["finalizers"]) == (1, [FINALIZER])
 
 
-def test_without_an_operator_this_is_said_and_nothing_stays(plugin: Plugin, lakes: Lakes) -> None:
+def test_missing_operator_is_said_and_nothing_stays(plugin: Plugin, lakes: Lakes) -> None:
     lakes.make_realm()
 
     assert "no operator answered within 1 s" in plugin.refused(4, "plan", "acme", "--timeout", "1s")
     assert question_of(lakes.read()) is None
 
 
-def test_an_answer_to_another_question_does_not_count(plugin: Plugin, lakes: Lakes) -> None:
+def test_answer_to_another_question_does_not_count(plugin: Plugin, lakes: Lakes) -> None:
     lakes.make_realm(status=realm_status(plan={"token": "another", "steps": ["something old"]}))
 
     assert "no operator answered" in plugin.refused(4, "plan", "acme", "--timeout", "1s")
 
 
-def test_a_question_that_another_has_replaced_is_a_conflict(plugin: Plugin, lakes: Lakes) -> None:
+def test_question_that_another_has_replaced_is_a_conflict(plugin: Plugin, lakes: Lakes) -> None:
     lakes.make_realm()
 
     def replace(found: Body) -> bool:
@@ -101,7 +99,7 @@ def test_a_question_that_another_has_replaced_is_a_conflict(plugin: Plugin, lake
     assert question_of(lakes.read()) == {"token": "theirs"}
 
 
-def test_a_file_is_planned_as_the_server_would_store_it(
+def test_file_is_planned_as_the_server_would_store_it(
     plugin: Plugin, lakes: Lakes, answering: Callable[..., Answer], written: Callable[[str], str]
 ) -> None:
     """With its defaults, without the fields that `kubectl apply` would take away, and without being applied."""
@@ -115,7 +113,7 @@ def test_a_file_is_planned_as_the_server_would_store_it(
     assert lakes.read()["spec"]["driftPolicy"] == "Report"
 
 
-def test_a_file_for_a_server_side_applied_resource_is_planned_so(
+def test_file_for_a_server_side_applied_resource_is_planned_so(
     plugin: Plugin, lakes: Lakes, answering: Callable[..., Answer], written: Callable[[str], str]
 ) -> None:
     text = yaml.safe_dump(realm_body(driftPolicy="Report"))
@@ -127,7 +125,7 @@ def test_a_file_for_a_server_side_applied_resource_is_planned_so(
     assert (asked[0]["spec"]["state"], asked[0]["spec"]["driftPolicy"]) == ("Inactive", "Correct")
 
 
-def test_a_file_that_the_server_refuses_is_refused(plugin: Plugin, lakes: Lakes, written: Callable[[str], str]) -> None:
+def test_file_that_the_server_refuses_is_refused(plugin: Plugin, lakes: Lakes, written: Callable[[str], str]) -> None:
     lakes.make_realm()
 
     said = plugin.refused(5, "plan", "acme", "-f", written(yaml.safe_dump(realm_body(state="Asleep"))))
@@ -135,13 +133,13 @@ def test_a_file_that_the_server_refuses_is_refused(plugin: Plugin, lakes: Lakes,
     assert question_of(lakes.read()) is None
 
 
-def test_a_file_about_something_else_ends_with_3(plugin: Plugin, lakes: Lakes, written: Callable[[str], str]) -> None:
+def test_file_about_something_else_ends_with_3(plugin: Plugin, lakes: Lakes, written: Callable[[str], str]) -> None:
     lakes.make_realm()
 
     assert "has no Realm 'acme'" in plugin.refused(3, "plan", "acme", "-f", written(yaml.safe_dump(realm_body("beta"))))
 
 
-def test_a_catalog_is_planned_by_its_kind(plugin: Plugin, lakes: Lakes) -> None:
+def test_catalog_is_planned_by_its_kind(plugin: Plugin, lakes: Lakes) -> None:
     lakes.make_catalog()
 
     assert "catalog/lake: no operator answered" in plugin.refused(4, "plan", "catalog/lake", "--timeout", "0s")

@@ -23,7 +23,7 @@ def is_asked_for(found: Body) -> bool:
     return confirmed and found["spec"]["deletionPolicy"] == "Purge" and "deletionTimestamp" in found["metadata"]
 
 
-def test_what_goes_is_shown_and_nothing_is_done_without_a_word(plugin: Plugin, lakes: Lakes) -> None:
+def test_purge_shows_what_goes_and_waits_for_a_word(plugin: Plugin, lakes: Lakes) -> None:
     lakes.make_realm(held=True)
     lakes.make_catalog()
 
@@ -38,7 +38,7 @@ def test_what_goes_is_shown_and_nothing_is_done_without_a_word(plugin: Plugin, l
     assert "deletionTimestamp" not in lakes.read()["metadata"]
 
 
-def test_with_the_realms_id_it_is_confirmed_and_deleted(plugin: Plugin, lakes: Lakes) -> None:
+def test_purge_is_confirmed_by_the_realms_id(plugin: Plugin, lakes: Lakes) -> None:
     lakes.make_realm(held=True)
     plugin.ok("purge", "acme", "--confirm", "acme")
 
@@ -52,14 +52,14 @@ def test_another_word_does_nothing(plugin: Plugin, lakes: Lakes) -> None:
     assert lakes.read() == before
 
 
-def test_the_id_counts_and_not_the_name(plugin: Plugin, lakes: Lakes) -> None:
+def test_id_counts_and_not_the_name(plugin: Plugin, lakes: Lakes) -> None:
     lakes.make_realm(held=True, status=realm_status("Acme_1"), realmId="Acme_1")
 
     assert "the realm's id is 'Acme_1'" in plugin.refused(5, "purge", "acme", "--confirm", "acme")
 
 
 @pytest.mark.parametrize(("typed", "code", "is_asked"), [("acme", 0, True), ("yes", 5, False)])
-def test_a_person_types_the_realms_id(lakes: Lakes, typed: str, code: int, is_asked: bool) -> None:
+def test_person_types_the_realms_id(lakes: Lakes, typed: str, code: int, is_asked: bool) -> None:
     lakes.make_realm(held=True)
     cluster, (ours, theirs) = lakes.namespace.cluster, pty.openpty()
     program = str(Path(sys.executable).with_name("kubectl-headwater"))
@@ -72,7 +72,7 @@ def test_a_person_types_the_realms_id(lakes: Lakes, typed: str, code: int, is_as
     assert (done.returncode, is_asked_for(lakes.read())) == (code, is_asked), done.stderr
 
 
-def test_a_protected_realm_is_refused_with_what_to_do(plugin: Plugin, lakes: Lakes) -> None:
+def test_protected_realm_is_refused_with_what_to_do(plugin: Plugin, lakes: Lakes) -> None:
     before = lakes.make_realm(held=True, deletionProtection=True)
 
     said = plugin.refused(5, "purge", "acme", "--confirm", "acme")
@@ -80,7 +80,7 @@ def test_a_protected_realm_is_refused_with_what_to_do(plugin: Plugin, lakes: Lak
     assert lakes.read() == before
 
 
-def test_a_purge_that_is_broken_off_goes_on_with_the_same_command(plugin: Plugin, lakes: Lakes) -> None:
+def test_purge_broken_off_goes_on_with_the_same_command(plugin: Plugin, lakes: Lakes) -> None:
     lakes.make_realm(held=True)
     plugin.ok("purge", "acme", "--confirm", "acme")
     plugin.ok("purge", "acme", "--confirm", "acme")
@@ -88,7 +88,7 @@ def test_a_purge_that_is_broken_off_goes_on_with_the_same_command(plugin: Plugin
     assert is_asked_for(lakes.read())
 
 
-def test_it_is_followed_until_the_realm_is_gone(plugin: Plugin, lakes: Lakes) -> None:
+def test_purge_is_followed_until_the_realm_is_gone(plugin: Plugin, lakes: Lakes) -> None:
     lakes.make_realm(held=True)
     steps = iter(
         [
@@ -121,7 +121,7 @@ def test_following_ends_when_somebody_calls_it_off(plugin: Plugin, lakes: Lakes)
         assert "was called off" in plugin.refused(5, "purge", "acme", "--confirm", "acme", "--wait")
 
 
-def test_it_is_called_off_by_keeping_the_realm(plugin: Plugin, lakes: Lakes) -> None:
+def test_purge_is_called_off_by_keeping_the_realm(plugin: Plugin, lakes: Lakes) -> None:
     lakes.make_realm(held=True)
     plugin.ok("purge", "acme", "--confirm", "acme")
 
@@ -131,7 +131,7 @@ def test_it_is_called_off_by_keeping_the_realm(plugin: Plugin, lakes: Lakes) -> 
 
 
 @pytest.mark.parametrize("state", ["PURGING", "PURGED"])
-def test_it_cannot_be_called_off_once_rows_go(plugin: Plugin, lakes: Lakes, state: str) -> None:
+def test_purge_cannot_be_called_off_once_rows_go(plugin: Plugin, lakes: Lakes, state: str) -> None:
     before = lakes.make_realm(status=realm_status(state=state), deletionPolicy="Purge")
 
     assert "cannot be called off any more" in plugin.refused(5, "purge", "acme", "--cancel")

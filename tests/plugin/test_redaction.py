@@ -34,7 +34,7 @@ def cleaned(value: Any) -> Any:
         ),
     ],
 )
-def test_a_name_that_sounds_secret_is_known(name: str) -> None:
+def test_name_that_sounds_secret_is_known(name: str) -> None:
     assert sounds_secret(name)
 
 
@@ -42,7 +42,7 @@ def test_a_name_that_sounds_secret_is_known(name: str) -> None:
     "name",
     ["owner", "realmKey", "realmId", "credentialsSecret", "topologyKey", "baseLocation", "schedule", "name", "key", "message"],
 )
-def test_a_harmless_name_is_left(name: str) -> None:
+def test_harmless_name_is_left(name: str) -> None:
     assert not sounds_secret(name)
 
 
@@ -92,7 +92,7 @@ def test_kubectls_copy_of_a_manifest_is_left_out() -> None:
         ("-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIB\n-----END RSA PRIVATE KEY-----", "MIIEpAIB"),
     ],
 )
-def test_a_secret_in_a_text_goes(text: str, secret: str) -> None:
+def test_secret_in_a_text_goes(text: str, secret: str) -> None:
     assert secret not in Redactor().text(text)
 
 
@@ -108,29 +108,29 @@ def test_a_secret_in_a_text_goes(text: str, secret: str) -> None:
         "the Secret acme-root-credentials is not there",
     ],
 )
-def test_what_a_helper_needs_to_read_stays(text: str) -> None:
+def test_facts_that_a_helper_needs_stay(text: str) -> None:
     assert Redactor().text(text) == text
 
 
-def test_a_secret_known_from_one_place_is_taken_out_of_all() -> None:
+def test_secret_known_from_one_place_is_taken_out_of_all() -> None:
     bundle = {"spec": {"properties": {"password": "swordfish"}}, "events": ["refused swordfish"], "names": {"swordfish": 1}}
 
     assert "swordfish" not in str(cleaned(bundle))
 
 
 @pytest.mark.parametrize("spelling", [lambda s: base64.b64encode(s.encode()).decode(), lambda s: quote(s, safe="")])
-def test_a_known_secret_is_found_in_other_spellings(spelling: Any) -> None:
+def test_known_secret_is_found_in_other_spellings(spelling: Any) -> None:
     secret = "sword/fish & chips"
 
     assert spelling(secret) not in str(cleaned({"password": secret, "message": f"sent {spelling(secret)}"}))
 
 
-def test_a_short_or_common_word_is_not_hunted_everywhere() -> None:
+def test_short_or_common_word_is_not_hunted_everywhere() -> None:
     assert cleaned({"token": "default", "namespace": "default"}) == {"token": REDACTED, "namespace": "default"}
 
 
 @given(st.text(min_size=8, alphabet=st.characters(min_codepoint=33, max_codepoint=126)))
-def test_whatever_stands_under_a_secret_name_is_nowhere_else(secret: str) -> None:
+def test_secrets_stand_nowhere_else(secret: str) -> None:
     bundle = {"properties": {"password": secret}, "message": f"it was {secret} all along"}
     plain = secret.strip("\\\"'")
 

@@ -37,7 +37,7 @@ def finalizers(lakes: Lakes, kind: str = "Realm", name: str = "acme") -> list[st
     return list(lakes.read(kind, name)["metadata"].get("finalizers", []))
 
 
-def test_a_deletion_that_nobody_carries_out_ends(plugin: Plugin, lakes: Lakes) -> None:
+def test_deletion_that_nobody_carries_out_ends(plugin: Plugin, lakes: Lakes) -> None:
     lakes.make_realm(held=True)
     lakes.namespace.kubectl("delete", "realm", "acme", "--wait=false")
     plugin.ok("release", "acme", "--yes", "--operator-namespace", lakes.name)
@@ -45,7 +45,7 @@ def test_a_deletion_that_nobody_carries_out_ends(plugin: Plugin, lakes: Lakes) -
     assert lakes.namespace.find("Realm", "acme") is None
 
 
-def test_what_is_left_behind_is_told(plugin: Plugin, lakes: Lakes) -> None:
+def test_resources_left_behind_are_told(plugin: Plugin, lakes: Lakes) -> None:
     lakes.make_realm(held=True)
 
     said = plugin("release", "acme", "--yes", "--operator-namespace", lakes.name).stderr
@@ -53,14 +53,14 @@ def test_what_is_left_behind_is_told(plugin: Plugin, lakes: Lakes) -> None:
     assert "headwater realm purge" in said
 
 
-def test_nothing_is_done_without_a_yes(plugin: Plugin, lakes: Lakes) -> None:
+def test_release_waits_for_a_yes(plugin: Plugin, lakes: Lakes) -> None:
     lakes.make_realm(held=True)
 
     assert "say --yes to go ahead" in plugin.refused(5, "release", "acme", "--operator-namespace", lakes.name)
     assert finalizers(lakes) == [FINALIZER]
 
 
-def test_an_operator_that_lives_is_named_and_nothing_is_done(plugin: Plugin, lakes: Lakes) -> None:
+def test_operator_that_lives_is_named_and_nothing_is_done(plugin: Plugin, lakes: Lakes) -> None:
     lakes.make_realm(held=True)
     lakes.make_lease("operator-7d4b9c_3f2a", seconds=15)
     with renewed(lakes):
@@ -70,7 +70,7 @@ def test_an_operator_that_lives_is_named_and_nothing_is_done(plugin: Plugin, lak
     assert finalizers(lakes) == [FINALIZER]
 
 
-def test_a_lease_that_stands_still_is_of_a_dead_operator(plugin: Plugin, lakes: Lakes) -> None:
+def test_lease_that_stands_still_is_of_a_dead_operator(plugin: Plugin, lakes: Lakes) -> None:
     lakes.make_realm(held=True)
     lakes.make_lease("operator-7d4b9c_3f2a", seconds=1)
     plugin.ok("release", "acme", "--yes", "--operator-namespace", lakes.name)
@@ -78,7 +78,7 @@ def test_a_lease_that_stands_still_is_of_a_dead_operator(plugin: Plugin, lakes: 
     assert finalizers(lakes) == []
 
 
-def test_a_lease_that_was_given_back_is_nobodys(plugin: Plugin, lakes: Lakes) -> None:
+def test_lease_that_was_given_back_is_nobodys(plugin: Plugin, lakes: Lakes) -> None:
     lakes.make_realm(held=True)
     lakes.make_lease("", seconds=3600)
     plugin.ok("release", "acme", "--yes", "--operator-namespace", lakes.name)
@@ -104,14 +104,14 @@ def test_all_of_a_namespace_is_released_at_once(plugin: Plugin, lakes: Lakes) ->
     assert (finalizers(lakes), finalizers(lakes, "Catalog", "lake")) == ([], [])
 
 
-def test_what_no_operator_holds_is_left(plugin: Plugin, lakes: Lakes) -> None:
+def test_resource_that_no_operator_holds_is_left(plugin: Plugin, lakes: Lakes) -> None:
     before = lakes.make_realm()
 
     assert "there is nothing to release" in plugin.ok("release", "acme")
     assert lakes.read() == before
 
 
-def test_without_a_lease_an_operator_that_runs_is_known_by_its_pod(plugin: Plugin, lakes: Lakes) -> None:
+def test_operator_without_a_lease_is_known_by_its_pod(plugin: Plugin, lakes: Lakes) -> None:
     lakes.make_realm(held=True)
     labels = {"app.kubernetes.io/part-of": "headwater", "app.kubernetes.io/component": "operator"}
     container = {"name": "operator", "image": "headwater-operator:0.1.0"}

@@ -143,11 +143,11 @@ def test_no_byte_of_a_planted_secret_is_in_a_bundle(bundle: dict[str, str], wher
         ("index.md", "leases: GET https://(redacted)@api/: forbidden (403)"),
     ],
 )
-def test_what_helps_stays_in_it(bundle: dict[str, str], file: str, text: str) -> None:
+def test_report_keeps_what_helps(bundle: dict[str, str], file: str, text: str) -> None:
     assert text in bundle[file]
 
 
-def test_the_index_lists_every_file(bundle: dict[str, str]) -> None:
+def test_index_lists_every_file(bundle: dict[str, str]) -> None:
     assert [name for name in bundle if name != "index.md" and f"- {name}\n" not in bundle["index.md"]] == []
 
 
@@ -163,7 +163,7 @@ def members(file: Path) -> dict[str, bytes]:
         return {name.partition("/")[2]: tar.extractfile(name).read() for name in tar.getnames()}  # type: ignore[union-attr]
 
 
-def test_a_bundle_of_a_cluster_holds_its_resources_and_no_secret(plugin: Plugin, lakes: Lakes, tmp_path: Path) -> None:
+def test_bundle_of_a_cluster_holds_its_resources_and_no_secret(plugin: Plugin, lakes: Lakes, tmp_path: Path) -> None:
     realm, catalog = planted()
     catalog["spec"]["storage"]["baseLocation"] = "s3://lake/tables"  # with a password the API server itself refuses it
     lakes.namespace.apply(realm, catalog)
@@ -181,13 +181,13 @@ def test_a_bundle_of_a_cluster_holds_its_resources_and_no_secret(plugin: Plugin,
     assert [where for where, value in SECRETS.items() if value.encode() in content] == []
 
 
-def test_a_bundle_is_readable_for_its_owner_only(plugin: Plugin, tmp_path: Path) -> None:
+def test_bundle_is_readable_for_its_owner_only(plugin: Plugin, tmp_path: Path) -> None:
     plugin.ok("report", "-o", tmp_path / "report.tar.gz", "--only-namespace")
 
     assert stat.S_IMODE((tmp_path / "report.tar.gz").stat().st_mode) == 0o600
 
 
-def test_a_file_that_is_there_is_not_written_over(plugin: Plugin, tmp_path: Path) -> None:
+def test_file_that_is_there_is_not_written_over(plugin: Plugin, tmp_path: Path) -> None:
     (tmp_path / "report.tar.gz").write_text("mine")
 
     assert "is there already" in plugin.refused(5, "report", "-o", tmp_path / "report.tar.gz", "--only-namespace")

@@ -13,21 +13,21 @@ from plugin_calls import Lakes, Plugin
 NOT_READY = [condition("Ready", "False", "PurgeUnconfirmed", "nobody confirmed")]
 
 
-def test_a_realm_that_is_well_ends_with_0(plugin: Plugin, lakes: Lakes) -> None:
+def test_realm_that_is_well_ends_with_0(plugin: Plugin, lakes: Lakes) -> None:
     lakes.make_realm()
     lakes.make_catalog()
 
     assert plugin.ok("status", "acme").startswith(f"Realm {lakes.name}/acme: ACTIVE\n")
 
 
-def test_a_bad_condition_ends_with_8(plugin: Plugin, lakes: Lakes) -> None:
+def test_bad_condition_ends_with_8(plugin: Plugin, lakes: Lakes) -> None:
     lakes.make_realm(status=realm_status(conditions=NOT_READY))
 
     result = plugin("status", "acme")
     assert (result.exit_code, "Ready is False (PurgeUnconfirmed): nobody confirmed" in result.stdout) == (8, True)
 
 
-def test_only_catalogs_of_the_realm_are_on_its_page(plugin: Plugin, lakes: Lakes) -> None:
+def test_page_has_only_catalogs_of_the_realm(plugin: Plugin, lakes: Lakes) -> None:
     lakes.make_realm()
     lakes.make_catalog("lake")
     lakes.make_catalog("pond", realm="other")
@@ -47,7 +47,7 @@ def test_events_about_the_realm_are_on_its_page(plugin: Plugin, lakes: Lakes) ->
     assert [event["message"] for event in plugin.data("status", "acme")["events"]] == ["realm acme is created"]
 
 
-def test_without_a_name_all_realms_are_a_table(plugin: Plugin, lakes: Lakes) -> None:
+def test_table_has_all_realms_without_a_name(plugin: Plugin, lakes: Lakes) -> None:
     lakes.make_realm("acme")
     lakes.make_realm("beta", status=realm_status("beta", conditions=NOT_READY, message="nobody confirmed"))
 
@@ -62,11 +62,11 @@ def test_all_namespaces_are_told_apart(plugin: Plugin, lakes: Lakes) -> None:
     assert any(line.split()[:2] == [lakes.name, "acme"] for line in plugin("status", "-A").stdout.splitlines())
 
 
-def test_a_realm_that_is_not_there_ends_with_3(plugin: Plugin, lakes: Lakes) -> None:
+def test_realm_that_is_not_there_ends_with_3(plugin: Plugin, lakes: Lakes) -> None:
     assert plugin.refused(3, "status", "acme") == f"kubectl headwater: there is no Realm 'acme' in namespace '{lakes.name}'\n"
 
 
-def test_a_realm_id_leads_to_its_realm(plugin: Plugin, lakes: Lakes) -> None:
+def test_realm_id_leads_to_its_realm(plugin: Plugin, lakes: Lakes) -> None:
     lakes.make_realm("acme", status=realm_status("Acme_1"), realmId="Acme_1")
 
     assert "the realm of that id is that of the Realm 'acme'" in plugin.refused(3, "status", "Acme_1")
@@ -78,7 +78,7 @@ def test_yaml_is_printed_on_request(plugin: Plugin, lakes: Lakes) -> None:
     assert plugin.ok("status", "acme", "-o", "yaml").startswith("name: acme\n")
 
 
-def test_an_api_server_that_is_away_ends_with_4(plugin: Plugin, tmp_path: Path) -> None:
+def test_api_server_that_is_away_ends_with_4(plugin: Plugin, tmp_path: Path) -> None:
     text = plugin.namespace.cluster.kubeconfig.read_text(encoding="utf-8").replace(
         plugin.namespace.cluster.url, "http://127.0.0.1:9"
     )
@@ -88,7 +88,7 @@ def test_an_api_server_that_is_away_ends_with_4(plugin: Plugin, tmp_path: Path) 
     assert said.count("\n") == 1
 
 
-def test_a_catalog_is_no_argument_of_status(plugin: Plugin) -> None:
+def test_catalog_is_no_argument_of_status(plugin: Plugin) -> None:
     assert "is not of the form NAME or realm/NAME" in plugin.refused(2, "status", "catalog/lake")
 
 
@@ -103,7 +103,7 @@ def test_kubectl_finds_the_plugin(lakes: Lakes) -> None:
     assert done.stdout.startswith(f"Realm {lakes.name}/acme: ACTIVE\n")
 
 
-def test_a_reader_that_has_gone_is_no_failure(lakes: Lakes) -> None:
+def test_reader_that_has_gone_is_no_failure(lakes: Lakes) -> None:
     lakes.make_realm()
     program = str(Path(sys.executable).with_name("kubectl-headwater"))
     ours, theirs = os.pipe()
@@ -116,7 +116,7 @@ def test_a_reader_that_has_gone_is_no_failure(lakes: Lakes) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_the_plugin_starts_without_what_only_the_operator_needs() -> None:
+def test_plugin_starts_without_what_only_the_operator_needs() -> None:
     heavy = {"kopf", "aiohttp", "prometheus_client", "headwater.reconcile"}
     code = f"import sys, headwater_operator.plugin; print({heavy} & set(sys.modules))"
 

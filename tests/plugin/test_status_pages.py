@@ -42,13 +42,13 @@ def line(found: list[str], start: str) -> str:
     return one
 
 
-def test_a_realm_that_is_well_has_no_findings() -> None:
+def test_realm_that_is_well_has_no_findings() -> None:
     assert findings(realm()) == []
 
 
 @pytest.mark.parametrize("kind", ["Ready", "Accepted", "StoreReachable", "MaintenanceHealthy", "CredentialsAvailable"])
 @pytest.mark.parametrize("status", ["False", "Unknown"])
-def test_a_condition_that_is_not_true_is_a_finding(kind: str, status: str) -> None:
+def test_condition_that_is_not_true_is_a_finding(kind: str, status: str) -> None:
     conditions = [condition(kind, status, "SecretMissing", "it is not there")]
 
     assert findings(realm(conditions=conditions)) == [f"{kind} is {status} (SecretMissing): it is not there"]
@@ -60,17 +60,17 @@ def test_drift_is_a_finding_when_it_is_true() -> None:
     ]
 
 
-def test_where_a_deletion_stands_is_no_finding_by_itself() -> None:
+def test_deletion_under_way_is_no_finding_by_itself() -> None:
     conditions = [condition("Deleting", "True", "PurgeHold"), condition("Purging", "False", "PurgeHold")]
 
     assert findings(realm(conditions=conditions)) == []
 
 
-def test_a_resource_without_a_status_was_not_looked_at() -> None:
+def test_resource_without_a_status_was_not_looked_at() -> None:
     assert findings(with_identity(realm_body())) == ["no operator has looked at it yet"]
 
 
-def test_a_change_that_was_not_acted_on_yet_is_a_finding() -> None:
+def test_change_that_was_not_acted_on_yet_is_a_finding() -> None:
     found = realm()
     found["metadata"]["generation"] = 2
 
@@ -85,7 +85,7 @@ def test_findings_of_catalogs_stand_on_the_page_of_their_realm() -> None:
     ]
 
 
-def test_what_happens_next_is_in_the_order_of_time() -> None:
+def test_events_to_come_are_in_the_order_of_time() -> None:
     sync = catalog(imports=[import_status("nightly", nextTime=time_text(hours=9))])
     retry = {"id": "9", "kind": "purge", "subject": "", "state": "WAITING", "attempt": 2, "due": time_text(minutes=5)}
 
@@ -96,17 +96,17 @@ def test_what_happens_next_is_in_the_order_of_time() -> None:
     ]
 
 
-def test_a_suspended_collection_is_not_announced() -> None:
+def test_suspended_collection_is_not_announced() -> None:
     assert next_things(realm(maintenance={"nextTime": time_text(days=3), "suspended": True}), [], NOW) == []
 
 
-def test_a_waiting_collection_is_announced_once() -> None:
+def test_waiting_collection_is_announced_once() -> None:
     waiting = {"id": "9", "kind": "gc", "subject": "", "state": "WAITING", "attempt": 0, "due": time_text(days=3)}
 
     assert [thing["what"] for thing in next_things(realm(tasks=[waiting]), [], NOW)] == ["collection of garbage"]
 
 
-def test_the_end_of_the_hold_is_announced() -> None:
+def test_end_of_the_hold_is_announced() -> None:
     held = realm(state="INACTIVE", purge={"holdUntil": time_text(hours=20)}, maintenance={})
 
     assert next_things(held, [], NOW) == [
@@ -114,27 +114,27 @@ def test_the_end_of_the_hold_is_announced() -> None:
     ]
 
 
-def test_what_is_past_is_not_next() -> None:
+def test_past_times_are_not_next() -> None:
     assert next_things(realm(maintenance={"nextTime": time_text(days=-3)}), [], NOW) == []
 
 
-def test_the_page_begins_with_what_the_realm_is() -> None:
+def test_page_begins_with_what_the_realm_is() -> None:
     assert lines(realm())[:2] == ["Realm lakes/acme: ACTIVE", "  realm id:         acme (key 033f1a6b2c400001)"]
 
 
-def test_the_page_tells_the_last_maintenance() -> None:
+def test_page_tells_the_last_maintenance() -> None:
     assert line(lines(realm()), "last maintenance") == (
         "last maintenance: Succeeded 4d ago; 1204 objects deleted, 3.2 MiB reclaimed"
     )
 
 
-def test_a_failed_maintenance_is_told_with_the_last_success() -> None:
+def test_failed_maintenance_is_told_with_the_last_success() -> None:
     failed = {"lastResult": "Failed", "lastTime": time_text(hours=-50), "lastSuccessTime": time_text(days=-11)}
 
     assert line(lines(realm(maintenance=failed)), "last maintenance") == "last maintenance: Failed 2d ago; last success 11d ago"
 
 
-def test_a_running_task_shows_how_far_it_is() -> None:
+def test_running_task_shows_how_far_it_is() -> None:
     task = {"id": "9", "kind": "gc", "subject": "", "state": "RUNNING", "attempt": 1, "started": time_text(seconds=-90)}
 
     assert (
@@ -143,13 +143,13 @@ def test_a_running_task_shows_how_far_it_is() -> None:
     )
 
 
-def test_the_imports_of_a_catalog_are_in_its_line() -> None:
+def test_imports_of_a_catalog_are_in_its_line() -> None:
     assert (
         line(lines(realm(), catalog()), "lake") == "lake ACTIVE True 14 initial Succeeded 9d ago, 13 imported, 1 quarantined -"
     )
 
 
-def test_what_an_import_left_alone_is_shown_with_the_reasons() -> None:
+def test_tables_that_an_import_left_are_shown_with_reasons() -> None:
     codes = [{"code": "Corrupt", "tables": 2}, {"code": "NoMetadata", "tables": 1}]
     repeated = catalog(imports=[import_status(imported=0, updated=2, unchanged=9, quarantined=3, quarantineCodes=codes)])
 
@@ -157,25 +157,25 @@ def test_what_an_import_left_alone_is_shown_with_the_reasons() -> None:
     assert "9d ago, 2 updated, 9 unchanged, 3 quarantined (Corrupt, NoMetadata)" in shown
 
 
-def test_an_import_that_failed_does_not_show_the_counts_of_the_run_before() -> None:
+def test_failed_import_does_not_show_the_counts_before() -> None:
     failed = catalog(imports=[import_status(lastResult="Failed", imported=13, quarantined=1)])
 
     assert line(lines(realm(), failed), "lake") == "lake ACTIVE True 14 initial Failed 9d ago -"
 
 
-def test_a_running_import_shows_how_far_it_is() -> None:
+def test_running_import_shows_how_far_it_is() -> None:
     running = catalog(imports=[import_status(state="RUNNING", done=5, total=14, unit="tables")])
 
     assert line(lines(realm(), running), "lake") == "lake ACTIVE True 14 initial RUNNING 5 of 14 tables -"
 
 
-def test_a_purge_shows_how_many_rows_are_left() -> None:
+def test_purge_shows_how_many_rows_are_left() -> None:
     purging = realm(state="PURGING", purge={"rowsDeleted": 900, "rowsRemaining": 100})
 
     assert line(lines(purging), "purge") == "purge: 900 rows deleted, 100 remaining"
 
 
-def test_only_the_last_events_are_shown_newest_last() -> None:
+def test_events_are_shown_newest_last_and_only_the_last() -> None:
     events = tuple(
         {
             "metadata": {"name": f"e{number}"},
@@ -192,7 +192,7 @@ def test_only_the_last_events_are_shown_newest_last() -> None:
     assert (len(shown), shown[-1].split()) == (10, ["0s", "Normal", "RealmUpdated", "realm/acme", "1", "number", "0"])
 
 
-def test_a_table_of_realms_has_one_line_each() -> None:
+def test_table_of_realms_has_one_line_each() -> None:
     rows = [realm_row(realm()), realm_row(with_identity(realm_body("beta")))]
     found = [text.split() for text in row_lines(rows, NOW, with_namespace=False)]
 

@@ -45,17 +45,17 @@ def merged(there: Any, patch: Any) -> Any:
         ({"m": [1, 2]}, {"m": [2]}, {"m": [1, 2]}, {"m": [2]}),
     ],
 )
-def test_a_field_goes_only_if_the_last_file_had_it(last: Body, wished: Body, live: Body, patch: Body) -> None:
+def test_field_goes_only_if_the_last_file_had_it(last: Body, wished: Body, live: Body, patch: Body) -> None:
     assert three_way_patch(last, wished, live) == patch
 
 
 @given(last=specs, wished=specs)
-def test_what_was_applied_as_it_stands_becomes_what_is_wished(last: Body, wished: Body) -> None:
+def test_applied_object_as_it_stands_becomes_what_is_wished(last: Body, wished: Body) -> None:
     assert merged(last, three_way_patch(last, wished, last)) == wished
 
 
 @given(last=specs, wished=specs, live=specs)
-def test_whatever_stands_there_what_is_wished_holds_afterwards(last: Body, wished: Body, live: Body) -> None:
+def test_wish_holds_afterwards_whatever_stands_there(last: Body, wished: Body, live: Body) -> None:
     after = merged(live, three_way_patch(last, wished, live))
 
     assert three_way_patch({}, wished, after) == {}

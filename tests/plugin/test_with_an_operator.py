@@ -38,13 +38,11 @@ def state_of(running: Installation) -> RealmState | None:
 
 
 @pytest.mark.usefixtures("running")
-def test_a_realm_that_is_as_declared_has_an_empty_plan(asked: Plugin) -> None:
+def test_realm_that_is_as_declared_has_an_empty_plan(asked: Plugin) -> None:
     assert asked.ok("plan", "acme") == "realm/acme: nothing to do\n"
 
 
-def test_a_file_is_planned_and_nothing_of_it_is_done(
-    running: Installation, asked: Plugin, written: Callable[[str], str]
-) -> None:
+def test_file_is_planned_and_nothing_of_it_is_done(running: Installation, asked: Plugin, written: Callable[[str], str]) -> None:
     file = written(yaml.safe_dump(realm_body(state="Inactive")))
 
     assert "would do: move realm acme to INACTIVE" in asked.ok("plan", "acme", "-f", file)
@@ -52,19 +50,19 @@ def test_a_file_is_planned_and_nothing_of_it_is_done(
 
 
 @pytest.mark.usefixtures("running")
-def test_a_catalog_without_its_realm_would_wait(asked: Plugin, namespace: Namespace) -> None:
+def test_catalog_without_its_realm_would_wait(asked: Plugin, namespace: Namespace) -> None:
     namespace.apply(catalog_body("pond", "missing"))
 
     assert "would wait: " in asked.ok("plan", "catalog/pond")
 
 
-def test_a_collection_is_asked_for_and_followed(running: Installation, asked: Plugin) -> None:
+def test_collection_is_asked_for_and_followed(running: Installation, asked: Plugin) -> None:
     running.start_worker()
 
     assert asked.ok("gc", "acme", "--wait", "--timeout", "60s").splitlines()[-1].startswith("realm/acme: succeeded, ")
 
 
-def test_a_purge_is_followed_to_its_end(running: Installation, asked: Plugin) -> None:
+def test_purge_is_followed_to_its_end(running: Installation, asked: Plugin) -> None:
     running.start_worker()
     said = asked.ok("purge", "acme", "--confirm", "acme", "--wait", "--timeout", "90s")
 
@@ -72,7 +70,7 @@ def test_a_purge_is_followed_to_its_end(running: Installation, asked: Plugin) ->
     assert state_of(running) is None
 
 
-def test_a_purge_that_is_called_off_leaves_the_realm(running: Installation, asked: Plugin, namespace: Namespace) -> None:
+def test_purge_that_is_called_off_leaves_the_realm(running: Installation, asked: Plugin, namespace: Namespace) -> None:
     namespace.kubectl("patch", "realm", "acme", "--type=merge", "-p", '{"spec":{"purgeHold":"1h"}}')
     namespace.wait_for_condition("Realm", "acme", "Ready")
     asked.ok("purge", "acme", "--confirm", "acme")
@@ -84,13 +82,13 @@ def test_a_purge_that_is_called_off_leaves_the_realm(running: Installation, aske
 
 
 @pytest.mark.usefixtures("running")
-def test_an_operator_that_lives_keeps_its_resources(asked: Plugin, namespace: Namespace) -> None:
+def test_operator_that_lives_keeps_its_resources(asked: Plugin, namespace: Namespace) -> None:
     said = asked.refused(5, "release", "acme", "--yes", "--operator-namespace", namespace.name)
 
     assert "the operator lives (" in said
 
 
-def test_what_a_killed_operator_left_can_be_released(running: Installation, asked: Plugin, namespace: Namespace) -> None:
+def test_remains_of_a_killed_operator_can_be_released(running: Installation, asked: Plugin, namespace: Namespace) -> None:
     running.started[0].kill()
     namespace.kubectl("delete", "realm", "acme", "--wait=false")
     asked.ok("release", "acme", "--yes", "--operator-namespace", namespace.name)

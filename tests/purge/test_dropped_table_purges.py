@@ -42,7 +42,7 @@ def test_all_files_of_a_purged_table_are_deleted(
     assert check_store(store) == []
 
 
-def test_a_purge_keeps_a_record(shop: HeadwaterCatalog, store: Store, pass_time: Callable[[], None], work: Work) -> None:
+def test_purge_keeps_a_record(shop: HeadwaterCatalog, store: Store, pass_time: Callable[[], None], work: Work) -> None:
     shop.purge_table("sales.orders")
     pass_time()
     work()
@@ -62,7 +62,7 @@ def test_files_stay_while_history_holds_the_table(shop: HeadwaterCatalog, work: 
     assert files() == before
 
 
-def test_a_put_off_purge_looks_again_after_an_hour(shop: HeadwaterCatalog, clock: FakeClock, work: Work) -> None:
+def test_put_off_purge_looks_again_after_an_hour(shop: HeadwaterCatalog, clock: FakeClock, work: Work) -> None:
     shop.purge_table("sales.orders")
 
     assert work().due - clock.now() == 3600 * 1_000_000
@@ -105,7 +105,7 @@ def test_files_stay_while_a_task_has_pinned_a_commit(
     assert files() == set()
 
 
-def test_a_table_that_was_restored_keeps_its_files(
+def test_table_that_was_restored_keeps_its_files(
     shop: HeadwaterCatalog, lake: Catalog, clock: FakeClock, work: Work, files: Files
 ) -> None:
     before, head = files(), lake.branch("main").head
@@ -121,7 +121,7 @@ def test_a_table_that_was_restored_keeps_its_files(
     assert shop.load_table("sales.orders").scan().to_arrow().num_rows == 2
 
 
-def test_a_table_that_is_registered_again_keeps_its_files(
+def test_table_that_is_registered_again_keeps_its_files(
     shop: HeadwaterCatalog, pass_time: Callable[[], None], work: Work, files: Files
 ) -> None:
     before, metadata = files(), shop.load_table("sales.orders").metadata_location
@@ -135,7 +135,7 @@ def test_a_table_that_is_registered_again_keeps_its_files(
     assert files() == before
 
 
-def test_a_table_that_is_registered_again_at_once_keeps_its_files(
+def test_table_that_is_registered_again_at_once_keeps_its_files(
     shop: HeadwaterCatalog, pass_time: Callable[[], None], work: Work, files: Files
 ) -> None:
     """It gets its content id back."""
@@ -171,7 +171,7 @@ def test_branches_that_purge_the_same_table_share_a_task(
     assert files() == set()
 
 
-def test_what_lies_in_the_location_beside_the_table_is_left_and_counted(
+def test_files_beside_the_table_are_left_and_counted(
     shop: HeadwaterCatalog, pass_time: Callable[[], None], work: Work, files: Files, place: Path
 ) -> None:
     (place / "data" / "stray.parquet").touch()
@@ -211,7 +211,7 @@ def scattered(shop: HeadwaterCatalog, rows: pa.Table, tmp_path: Path) -> Path:
     return Path(table.location().removeprefix("file://"))
 
 
-def test_a_purge_outlives_its_catalog(
+def test_purge_outlives_its_catalog(
     shop: HeadwaterCatalog, scattered: Path, store: Store, clock: FakeClock, work: Work
 ) -> None:
     shop.purge_table("sales.lines")
@@ -242,7 +242,7 @@ def test_metadata_in_a_place_of_an_import_is_followed(
     assert [drop.allowed for drop in PurgeRequest.from_task(task.value).drops] == [(outside,)]
 
 
-def test_a_table_that_was_purged_restored_and_purged_again_is_purged_once(
+def test_table_purged_restored_and_purged_again_is_purged_once(
     shop: HeadwaterCatalog, lake: Catalog, rows: pa.Table, pass_time: Callable[[], None], work: Work, files: Files
 ) -> None:
     """With what was written in between."""
@@ -258,7 +258,7 @@ def test_a_table_that_was_purged_restored_and_purged_again_is_purged_once(
     assert files() == set()
 
 
-def test_a_purge_in_a_realm_that_sleeps_waits(
+def test_purge_in_a_realm_that_sleeps_waits(
     shop: HeadwaterCatalog, store: Store, pass_time: Callable[[], None], work: Work, files: Files
 ) -> None:
     before = files()

@@ -59,7 +59,7 @@ def test_files_of_a_folder_are_listed_and_deleted(table: str) -> None:
     assert names(beside) == {"data/b.parquet"}
 
 
-def test_a_file_that_is_gone_is_as_good_as_deleted(table: str) -> None:
+def test_file_that_is_gone_is_as_good_as_deleted(table: str) -> None:
     folder = LakeFolder(table)
     paths = [one.path for one in folder.list_files()]
     folder.delete_files(paths)
@@ -68,7 +68,7 @@ def test_a_file_that_is_gone_is_as_good_as_deleted(table: str) -> None:
     assert names(folder) == set()
 
 
-def test_a_folder_that_is_no_file_is_not_deleted(tmp_path: Path) -> None:
+def test_folder_that_is_no_file_is_not_deleted(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
 
     with pytest.raises(UnavailableError, match="cannot delete"):

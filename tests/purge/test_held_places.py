@@ -38,7 +38,7 @@ def held(wish: PurgeRequest, realm_rows: RealmStore, pass_time: Callable[[], Non
     return lock_locations(realm_rows, wish, fence=lambda: None)
 
 
-def test_a_place_that_is_held_stays_so_over_collections(
+def test_place_that_is_held_stays_so_over_collections(
     held: LocationLock, pass_time: Callable[[], None], realm_rows: RealmStore, place: Path
 ) -> None:
     held.renew()
@@ -49,7 +49,7 @@ def test_a_place_that_is_held_stays_so_over_collections(
     assert owner is not None and owner.catalog_id == PURGING
 
 
-def test_nothing_more_is_deleted_in_a_place_that_was_lost(
+def test_lost_place_has_nothing_more_deleted(
     held: LocationLock, pass_time: Callable[[], None], realm_rows: RealmStore, place: Path
 ) -> None:
     """Its process stood still for so long that a collection released the claim."""
@@ -61,7 +61,7 @@ def test_nothing_more_is_deleted_in_a_place_that_was_lost(
         held.renew()
 
 
-def test_a_look_that_comes_too_early_claims_nothing(wish: PurgeRequest, realm_rows: RealmStore, place: Path) -> None:
+def test_look_that_comes_too_early_claims_nothing(wish: PurgeRequest, realm_rows: RealmStore, place: Path) -> None:
     with pytest.raises(TaskNotReadyError, match="commits that are kept may hold content"):
         lock_locations(realm_rows, wish, fence=lambda: None)
 

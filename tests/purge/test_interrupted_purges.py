@@ -96,7 +96,7 @@ def attempts(world: World) -> Iterator[tuple[int, FaultyBackend, Store, TaskLeas
                 return
 
 
-def test_a_purge_that_dies_anywhere_is_ended_by_the_next_attempt(world: World) -> None:
+def test_purge_that_dies_anywhere_is_ended_by_the_next_attempt(world: World) -> None:
     units = set()
     for call, faulty, store, claim in attempts(world):
         faulty.intervene("*", world.die, at=call)
@@ -119,7 +119,7 @@ def test_a_purge_that_dies_anywhere_is_ended_by_the_next_attempt(world: World) -
     assert units == {"", "data files", *OF_A_BATCH}
 
 
-def test_a_purge_that_lost_its_task_deletes_no_more_than_the_batch_under_way(world: World) -> None:
+def test_purge_that_lost_its_task_ends_with_its_batch(world: World) -> None:
     met = 0
     for call, faulty, store, claim in attempts(world):
         seen: list[set[Path]] = []

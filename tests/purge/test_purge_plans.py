@@ -31,7 +31,7 @@ def test_batches_are_bounded_and_never_of_two_turns(plan: TableDeletionPlan, tmp
     assert planned(plan, tmp_path, e=0, a=1, b=0, c=0, d=2) == [(0, ["b", "c"]), (0, ["e"]), (1, ["a"]), (2, ["d"])]
 
 
-def test_a_file_that_is_reached_twice_goes_in_the_later_turn(plan: TableDeletionPlan, tmp_path: Path) -> None:
+def test_file_that_is_reached_twice_goes_in_the_later_turn(plan: TableDeletionPlan, tmp_path: Path) -> None:
     planned(plan, tmp_path, a=2)
     planned(plan, tmp_path, a=0)
     planned(plan, tmp_path, a=1)
@@ -54,6 +54,6 @@ def test_files_elsewhere_are_counted_once_and_never_planned(plan: TableDeletionP
     assert (plan.planned, plan.outside) == (0, 3)
 
 
-def test_what_is_not_there_is_planned_and_in_no_batch(plan: TableDeletionPlan, tmp_path: Path) -> None:
+def test_missing_file_is_planned_and_in_no_batch(plan: TableDeletionPlan, tmp_path: Path) -> None:
     assert planned(plan, tmp_path, a=0, missing=0) == [(0, ["a"])]
     assert list(plan.not_listed()) == [(tmp_path / "missing").as_uri()]

@@ -41,7 +41,7 @@ def asked(number: int, *, reachable_only: bool = False, allowed: tuple[str, ...]
 ID = uuid4()
 
 
-def test_a_task_says_what_is_purged_and_looks_when_the_graces_are_over(
+def test_task_says_what_is_purged_and_waits_for_the_graces(
     shop: HeadwaterCatalog, lake: Catalog, store: Store, clock: FakeClock
 ) -> None:
     content = lake.get_content("main", ContentKey.of("sales", "orders"))
@@ -53,9 +53,7 @@ def test_a_task_says_what_is_purged_and_looks_when_the_graces_are_over(
     assert task.due - clock.now() == 60 * 1_000_000
 
 
-def test_a_table_whose_place_is_anothers_is_not_dropped_and_its_task_is_cancelled(
-    shop: HeadwaterCatalog, lake: Catalog, store: Store, place: Path
-) -> None:
+def test_table_in_anothers_place_is_not_dropped(shop: HeadwaterCatalog, lake: Catalog, store: Store, place: Path) -> None:
     claims, key = TableClaims(RealmRegistry(store).open_realm("acme")), ContentKey.of("sales", "orders")
     content = lake.get_content("main", key)
     assert content is not None and content.id is not None
@@ -69,7 +67,7 @@ def test_a_table_whose_place_is_anothers_is_not_dropped_and_its_task_is_cancelle
     assert [task.state for task in purges(store)] == [TaskState.CANCELLED]
 
 
-def test_a_branch_does_not_purge_what_is_being_purged(
+def test_branch_does_not_purge_what_is_being_purged(
     shop: HeadwaterCatalog, open_shop: Callable[..., HeadwaterCatalog], lake: Catalog, store: Store, clock: FakeClock
 ) -> None:
     lake.create_branch("dev", "main")
@@ -83,7 +81,7 @@ def test_a_branch_does_not_purge_what_is_being_purged(
     assert open_shop("dev").table_exists("sales.orders")
 
 
-def test_drops_of_many_branches_are_refused_before_they_are_too_many_for_a_task(lake: Catalog, store: Store) -> None:
+def test_drops_of_too_many_branches_for_a_task_are_refused(lake: Catalog, store: Store) -> None:
     with pytest.raises(RefusedError, match=r"drops of content .* more than a task carries"):
         for number in range(100):
             request_table_purge(store, wish(number), realm="acme", realm_key=0)
@@ -92,7 +90,7 @@ def test_drops_of_many_branches_are_refused_before_they_are_too_many_for_a_task(
     assert len(active.arguments["drops"]) > 10
 
 
-def test_the_same_drop_is_carried_once(lake: Catalog, store: Store) -> None:
+def test_same_drop_is_carried_once(lake: Catalog, store: Store) -> None:
     for number in (1, 2, 1):
         request_table_purge(store, wish(number), realm="acme", realm_key=0)
 
@@ -100,7 +98,7 @@ def test_the_same_drop_is_carried_once(lake: Catalog, store: Store) -> None:
     assert [drop["branch"] for drop in active.arguments["drops"]] == ["branch2", "branch1"]
 
 
-def test_an_amended_task_is_not_what_was_asked_for(lake: Catalog, store: Store) -> None:
+def test_amended_task_is_not_what_was_asked_for(lake: Catalog, store: Store) -> None:
     """Even where the same was asked for in the same microsecond."""
     first, second = (replace(wish(1), drops=(replace(wish(1).drops[0], request=one),)) for one in ("a", "b"))
     made, joined = (request_table_purge(store, one, realm="acme", realm_key=0) for one in (first, second))
@@ -112,7 +110,7 @@ def test_an_amended_task_is_not_what_was_asked_for(lake: Catalog, store: Store) 
 
 
 @pytest.mark.parametrize("is_lax", [(True, False), (False, True)])
-def test_a_version_that_one_branch_wants_whole_is_purged_whole(is_lax: tuple[bool, bool]) -> None:
+def test_version_that_one_branch_wants_whole_is_purged_whole(is_lax: tuple[bool, bool]) -> None:
     first, second = (asked(number, reachable_only=lax) for number, lax in enumerate(is_lax))
     again = asked(1, reachable_only=not is_lax[1])
     assert {drop.branch: drop.reachable_only for drop in second.joined(first).versions()} == {
@@ -124,14 +122,14 @@ def test_a_version_that_one_branch_wants_whole_is_purged_whole(is_lax: tuple[boo
     assert not once.reachable_only
 
 
-def test_one_version_of_two_branches_is_purged_as_the_stricter_wants() -> None:
+def test_version_of_two_branches_is_purged_as_the_stricter_wants() -> None:
     (main,), (dev,) = asked(1, reachable_only=True, allowed=("file:///a",)).drops, asked(1, allowed=("file:///b",)).drops
     (version,) = replace(wish(1), drops=(replace(main, branch="main"), replace(dev, branch="dev"))).versions()
 
     assert (version.reachable_only, version.allowed) == (False, ("file:///a", "file:///b"))
 
 
-def test_a_task_of_an_earlier_release_that_left_things_for_good_still_does() -> None:
+def test_task_of_an_earlier_release_still_leaves_things_for_good() -> None:
     arguments = replace(wish(1), reachable_only=True).arguments()
     for drop in arguments["drops"]:
         del drop["reachable_only"], drop["allowed"], drop["request"]

@@ -40,7 +40,7 @@ def states(store: Store, key: str) -> list[TaskState]:
     return [task.state for task in tasks if task.arguments["drops"][0]["key"] == key]
 
 
-def test_a_purge_that_was_beaten_leaves_the_task_to_the_other(
+def test_purge_that_was_beaten_leaves_the_task_to_the_other(
     store: Store, lake: Catalog, open_shop: Callable[..., HeadwaterCatalog], rows: pa.Table
 ) -> None:
     """Whichever of them asked first, and wherever the other came in between."""

@@ -48,7 +48,7 @@ def change_metadata(purged: Path) -> Callable[..., None]:
 
 
 @pytest.mark.parametrize("pattern", ["snap-*.avro", "*-m0.avro"])
-def test_a_missing_manifest_or_list_leaves_all_files(pattern: str, purged: Path, work: Work, files: Files) -> None:
+def test_missing_manifest_or_list_leaves_all_files(pattern: str, purged: Path, work: Work, files: Files) -> None:
     missing = next((purged / "metadata").glob(pattern))
     missing.unlink()
     before = files()
@@ -60,7 +60,7 @@ def test_a_missing_manifest_or_list_leaves_all_files(pattern: str, purged: Path,
     assert files() == before
 
 
-def test_a_broken_manifest_leaves_all_files_until_it_is_restored(purged: Path, store: Store, work: Work, files: Files) -> None:
+def test_broken_manifest_leaves_all_files_until_it_is_restored(purged: Path, store: Store, work: Work, files: Files) -> None:
     manifest = next((purged / "metadata").glob("*-m0.avro"))
     data = manifest.read_bytes()
     manifest.write_bytes(data[:100])
@@ -76,7 +76,7 @@ def test_a_broken_manifest_leaves_all_files_until_it_is_restored(purged: Path, s
     assert files() == set()
 
 
-def test_a_missing_metadata_file_leaves_all_files(purged: Path, store: Store, work: Work, files: Files) -> None:
+def test_missing_metadata_file_leaves_all_files(purged: Path, store: Store, work: Work, files: Files) -> None:
     max((purged / "metadata").glob("*.json")).unlink()
     before = files()
 
@@ -144,9 +144,7 @@ def test_files_that_another_realm_has_claimed_are_left(purged: Path, store: Stor
     assert files() == before
 
 
-def test_nobody_registers_files_that_are_being_purged(
-    shop: HeadwaterCatalog, purged: Path, store: Store, lake: Catalog
-) -> None:
+def test_files_being_purged_are_registered_by_nobody(shop: HeadwaterCatalog, purged: Path, store: Store, lake: Catalog) -> None:
     TableClaims(RealmRegistry(store).open_realm("acme")).take_claims([TableClaim(PURGING, uuid4(), purged.as_uri())])
 
     with pytest.raises(ValueError, match="being purged"):
@@ -154,13 +152,13 @@ def test_nobody_registers_files_that_are_being_purged(
     assert check_store(store) == []
 
 
-def test_a_purge_that_is_over_lets_go_of_the_place(shop: HeadwaterCatalog, purged: Path, work: Work, store: Store) -> None:
+def test_purge_that_is_over_lets_go_of_the_place(shop: HeadwaterCatalog, purged: Path, work: Work, store: Store) -> None:
     work()
 
     assert TableClaims(RealmRegistry(store).open_realm("acme")).find_location(purged.as_uri()) is None
 
 
-def test_a_purge_whose_table_was_never_dropped_is_given_up(
+def test_purge_whose_table_was_never_dropped_is_given_up(
     shop: HeadwaterCatalog, lake: Catalog, store: Store, clock: FakeClock, work: Work, files: Files
 ) -> None:
     """Its client died in between; until its claim would be too old, it may only be slow."""
@@ -192,7 +190,7 @@ def test_a_purge_whose_table_was_never_dropped_is_given_up(
 
 
 @pytest.mark.parametrize("pattern", ["snap-*.avro", "*-m0.avro"])
-def test_a_table_whose_files_cannot_all_be_told_is_not_dropped(pattern: str, shop: HeadwaterCatalog, place: Path) -> None:
+def test_table_whose_files_cannot_all_be_told_is_not_dropped(pattern: str, shop: HeadwaterCatalog, place: Path) -> None:
     next((place / "metadata").glob(pattern)).unlink()
 
     with pytest.raises(ValueError, match="was not dropped: 1 manifests or lists"):
@@ -200,7 +198,7 @@ def test_a_table_whose_files_cannot_all_be_told_is_not_dropped(pattern: str, sho
     assert shop.table_exists("sales.orders")
 
 
-def test_what_can_be_reached_is_purged_where_that_is_asked_for(
+def test_files_that_can_be_reached_are_purged_on_request(
     shop: HeadwaterCatalog, place: Path, pass_time: Callable[[], None], work: Work, files: Files
 ) -> None:
     next((place / "metadata").glob("*-m0.avro")).unlink()
@@ -215,7 +213,7 @@ def test_what_can_be_reached_is_purged_where_that_is_asked_for(
     assert "files that only they name were not deleted and will not be" in note
 
 
-def test_what_one_branch_gives_up_is_still_missed_for_another(
+def test_table_given_up_by_one_branch_is_missed_for_another(
     shop: HeadwaterCatalog,
     open_shop: Callable[..., HeadwaterCatalog],
     lake: Catalog,
@@ -236,9 +234,7 @@ def test_what_one_branch_gives_up_is_still_missed_for_another(
     assert (work().state, files()) == (TaskState.FAILED, before)
 
 
-def test_a_purge_that_failed_is_tried_again_for_what_can_be_reached(
-    purged: Path, store: Store, work: Work, files: Files
-) -> None:
+def test_failed_purge_is_retried_for_what_can_be_reached(purged: Path, store: Store, work: Work, files: Files) -> None:
     next((purged / "metadata").glob("snap-*.avro")).unlink()
     assert work().state is TaskState.FAILED
 

@@ -69,7 +69,7 @@ def document(version: int = 2, **changes: Any) -> dict[str, Any]:
     return table(version) | {"snapshots": [], "metadata-log": []} | changes
 
 
-def test_files_of_all_snapshots_are_reached_also_those_that_later_ones_deleted(metadata: Metadata) -> None:
+def test_files_of_all_snapshots_are_reached_even_if_deleted_later(metadata: Metadata) -> None:
     metadata.manifest("m1", a=1, b=1)
     metadata.manifest("m2", a=0, b=2, deletes=1)
     lists = [metadata.list("old", "m1"), metadata.list("new", "m1", "m2")]
@@ -97,7 +97,7 @@ def test_statistics_are_reached(metadata: Metadata) -> None:
     assert found == {"a.puffin": CONTENT, "b.parquet": CONTENT, "root": LAST_TURN}
 
 
-def test_earlier_metadata_is_followed_beyond_the_log_and_what_leads_on_goes_later(metadata: Metadata) -> None:
+def test_earlier_metadata_beyond_the_log_is_followed_and_goes_later(metadata: Metadata) -> None:
     metadata.json("v1")
     metadata.json("v2", "v1")
     metadata.json("v3", "gone", "v2")
@@ -114,7 +114,7 @@ def test_earlier_metadata_that_leads_in_a_circle_is_followed_once(metadata: Meta
     assert set(metadata.reached(document(**{"metadata-log": log}))) == {"v1", "v2", "root"}
 
 
-def test_what_is_missing_is_told_all_at_once_before_and_passed_over_after_a_purge_began(metadata: Metadata) -> None:
+def test_missing_files_are_told_before_and_passed_over_after(metadata: Metadata) -> None:
     snapshots = [{"manifest-list": metadata.uri("no-list")}, {"manifest-list": metadata.list("list", "no-manifest")}]
     with pytest.raises(RefusedError, match=r"^2 manifests or lists of .*/no-list is not there; .*/no-manifest is not there"):
         metadata.reached(document(snapshots=snapshots))
@@ -124,7 +124,7 @@ def test_what_is_missing_is_told_all_at_once_before_and_passed_over_after_a_purg
     }  # fmt: skip
 
 
-def test_nothing_is_read_outside_and_nobody_tells_what_is_there(metadata: Metadata, tmp_path: Path) -> None:
+def test_places_outside_are_neither_read_nor_told(metadata: Metadata, tmp_path: Path) -> None:
     outside = tmp_path / "others" / "secrets.avro"
     outside.parent.mkdir()
     texts = []
@@ -152,7 +152,7 @@ def test_manifests_are_followed_where_the_catalog_allows_them(metadata: Metadata
     assert [one.location.rpartition("/")[2] for one in found] == ["list", "m1", "a", "root"]
 
 
-def test_a_manifest_of_other_records_is_no_manifest(metadata: Metadata) -> None:
+def test_manifest_of_other_records_is_no_manifest(metadata: Metadata) -> None:
     metadata.list("m1", "elsewhere")
     snapshots = [{"manifest-list": metadata.list("list", "m1")}]
 
@@ -160,7 +160,7 @@ def test_a_manifest_of_other_records_is_no_manifest(metadata: Metadata) -> None:
         metadata.reached(document(snapshots=snapshots), was_begun=True)
 
 
-def test_nothing_is_said_of_what_is_in_a_file_that_is_no_manifest(metadata: Metadata) -> None:
+def test_contents_of_a_file_that_is_no_manifest_stay_untold(metadata: Metadata) -> None:
     schema = {"type": "record", "name": "r", "fields": [{"name": "hunter2", "type": "string"}]}
     texts = [b"hunter2", b"Obj\x01hunter2", Path(metadata._avro("other", schema, [{"hunter2": "hunter2"}])[7:]).read_bytes()]
     for text in texts:

@@ -41,7 +41,7 @@ def fault_of_bootstrap(settings: Settings, *, purged_before: int) -> HeadwaterEr
     return None
 
 
-def test_wherever_the_purge_begins_the_bootstrap_is_refused_or_beaten(settings: Settings) -> None:
+def test_bootstrap_is_refused_or_beaten_wherever_the_purge_begins(settings: Settings) -> None:
     refused = 0
     for call in itertools.count(1):
         fault = fault_of_bootstrap(settings, purged_before=call)

@@ -24,7 +24,7 @@ def store_url(request: pytest.FixtureRequest) -> str:
     return STORES[request.param](request)
 
 
-def test_a_rotation_keeps_the_former_credentials_and_a_reset_refuses_them(
+def test_rotation_keeps_the_former_credentials_and_a_reset_refuses_them(
     realms: RealmRegistry, credentials: Credentials, credentials_hash: CredentialsHash
 ) -> None:
     realms.create_realm("acme")

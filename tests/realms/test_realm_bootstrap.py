@@ -30,9 +30,7 @@ from headwater.store.backends.memory import MemoryBackend
 MakeStore = Callable[[Backend], Store]
 
 
-def test_a_bootstrapped_realm_is_active_and_has_its_references(
-    realms: RealmRegistry, credentials_hash: CredentialsHash
-) -> None:
+def test_bootstrapped_realm_is_active_and_has_its_references(realms: RealmRegistry, credentials_hash: CredentialsHash) -> None:
     realms.create_realm("acme")
 
     realm = bootstrap(realms, "acme", credentials_hash)
@@ -42,7 +40,7 @@ def test_a_bootstrapped_realm_is_active_and_has_its_references(
     assert all(rows.find_reference(name, fresh=True) for name in REALM_REFERENCES)
 
 
-def test_the_root_principal_keeps_the_hash_and_not_the_secret(
+def test_root_principal_keeps_the_hash_and_not_the_secret(
     realms: RealmRegistry, credentials: Credentials, credentials_hash: CredentialsHash
 ) -> None:
     realms.create_realm("acme")
@@ -64,7 +62,7 @@ def test_service_admin_is_given_to_root_and_manages_access(realms: RealmRegistry
     assert sorted(key[16:].decode() for key, _ in grants.range()) == ["PRINCIPAL_ROLE_USAGE", "SERVICE_MANAGE_ACCESS"]
 
 
-def test_a_second_bootstrap_changes_nothing(realms: RealmRegistry, credentials_hash: CredentialsHash) -> None:
+def test_second_bootstrap_changes_nothing(realms: RealmRegistry, credentials_hash: CredentialsHash) -> None:
     realms.create_realm("acme")
     realm = bootstrap(realms, "acme", credentials_hash)
 
@@ -73,7 +71,7 @@ def test_a_second_bootstrap_changes_nothing(realms: RealmRegistry, credentials_h
 
 
 @pytest.mark.parametrize("state", [RealmState.LOADING, RealmState.PURGING, RealmState.PURGED])
-def test_a_realm_that_is_not_fresh_is_refused_with_its_reason(
+def test_realm_that_is_not_fresh_is_refused_with_its_reason(
     realms: RealmRegistry, make_realm: Callable[..., Realm], credentials_hash: CredentialsHash, state: RealmState
 ) -> None:
     make_realm(state=state)
@@ -100,7 +98,7 @@ def roots(realms: RealmRegistry) -> list[str]:
 
 
 @pytest.mark.parametrize("before", [True, False], ids=["call lost", "answer lost"])
-def test_a_bootstrap_interrupted_at_any_step_ends_in_the_same_realm_with_one_set_of_credentials(
+def test_bootstrap_interrupted_anywhere_ends_with_one_set_of_credentials(
     make_store: MakeStore, credentials_hash: CredentialsHash, before: bool
 ) -> None:
     for step in itertools.count(1):
@@ -121,7 +119,7 @@ def test_a_bootstrap_interrupted_at_any_step_ends_in_the_same_realm_with_one_set
                 return
 
 
-def test_a_bootstrap_killed_at_every_step_and_begun_anew_by_other_processes_keeps_one_set_of_credentials(
+def test_bootstrap_killed_at_every_step_keeps_one_set_of_credentials(
     make_store: MakeStore,
 ) -> None:
     database = MemoryBackend()
@@ -141,7 +139,7 @@ def test_a_bootstrap_killed_at_every_step_and_begun_anew_by_other_processes_keep
     assert len(roots(RealmRegistry(make_store(database)))) == 1
 
 
-def test_of_two_bootstraps_at_once_both_end_in_the_same_realm(realms: RealmRegistry) -> None:
+def test_bootstraps_at_once_both_end_in_the_same_realm(realms: RealmRegistry) -> None:
     realms.create_realm("acme")
     ended: list[Realm] = []
 
@@ -158,7 +156,7 @@ def test_of_two_bootstraps_at_once_both_end_in_the_same_realm(realms: RealmRegis
     assert len(roots(realms)) == 1
 
 
-def test_the_references_of_a_realm_are_made_in_one_round_trip(make_store: MakeStore, credentials_hash: CredentialsHash) -> None:
+def test_references_of_a_realm_are_made_in_one_round_trip(make_store: MakeStore, credentials_hash: CredentialsHash) -> None:
     faults = FaultyBackend(MemoryBackend())
     realms = RealmRegistry(make_store(faults))
     realms.create_realm("acme")

@@ -20,7 +20,7 @@ class Row(StoredObject):
     text: str = ""
 
 
-def test_a_new_realm_is_created_and_nothing_else(realms: RealmRegistry) -> None:
+def test_new_realm_is_created_and_nothing_else(realms: RealmRegistry) -> None:
     realm = realms.create_realm("acme", properties={"team": "lake"})
 
     assert realm.state is RealmState.CREATED
@@ -29,7 +29,7 @@ def test_a_new_realm_is_created_and_nothing_else(realms: RealmRegistry) -> None:
     assert realms.read_realm("acme") == realm
 
 
-def test_a_second_realm_of_the_same_id_is_beaten(realms: RealmRegistry) -> None:
+def test_second_realm_of_the_same_id_is_beaten(realms: RealmRegistry) -> None:
     realms.create_realm("acme")
 
     with pytest.raises(SwapConflictError, match="there is a realm 'acme' already; it is CREATED"):
@@ -37,18 +37,18 @@ def test_a_second_realm_of_the_same_id_is_beaten(realms: RealmRegistry) -> None:
 
 
 @pytest.mark.parametrize("realm_id", ["", "a b", "é", "a/b", "x" * 129, "a\n"])
-def test_a_malformed_id_is_refused(realms: RealmRegistry, realm_id: str) -> None:
+def test_malformed_id_is_refused(realms: RealmRegistry, realm_id: str) -> None:
     with pytest.raises(RefusedError, match="is not a realm id"):
         realms.create_realm(realm_id)
 
 
 @pytest.mark.parametrize("realm_id", ["::system::", "::mine", "a::b"])
-def test_a_reserved_id_is_refused_with_its_own_sentence(realms: RealmRegistry, realm_id: str) -> None:
+def test_reserved_id_is_refused_with_its_own_sentence(realms: RealmRegistry, realm_id: str) -> None:
     with pytest.raises(RefusedError, match="is reserved"):
         realms.create_realm(realm_id)
 
 
-def test_a_store_without_realms_lists_none(realms: RealmRegistry) -> None:
+def test_store_without_realms_lists_none(realms: RealmRegistry) -> None:
     assert realms.list_realms() == []
     assert realms.find_realm("acme") is None
     assert realms.purged_keys() == {}
@@ -71,12 +71,12 @@ def test_realms_are_listed_by_id(realms: RealmRegistry) -> None:
     assert [realm.id for realm in realms.list_realms()] == ["a", "b", "c"]
 
 
-def test_a_missing_realm_is_named(realms: RealmRegistry) -> None:
+def test_missing_realm_is_named(realms: RealmRegistry) -> None:
     with pytest.raises(NotFoundError, match="there is no realm 'acme'"):
         realms.read_realm("acme")
 
 
-def test_an_update_keeps_key_and_creation_time(realms: RealmRegistry, clock: FakeClock) -> None:
+def test_update_keeps_key_and_creation_time(realms: RealmRegistry, clock: FakeClock) -> None:
     realm = realms.create_realm("acme")
     clock.advance(5)
 
@@ -86,7 +86,7 @@ def test_an_update_keeps_key_and_creation_time(realms: RealmRegistry, clock: Fak
     assert updated.updated > realm.updated
 
 
-def test_an_update_that_changes_nothing_makes_no_commit(realms: RealmRegistry) -> None:
+def test_update_that_changes_nothing_makes_no_commit(realms: RealmRegistry) -> None:
     realm = realms.create_realm("acme", properties={"a": "b"})
     before = read_head(realms.store.system, "realms", fresh=True)
 
@@ -94,7 +94,7 @@ def test_an_update_that_changes_nothing_makes_no_commit(realms: RealmRegistry) -
     assert read_head(realms.store.system, "realms", fresh=True).id == before.id
 
 
-def test_an_update_of_something_else_is_beaten(realms: RealmRegistry) -> None:
+def test_update_of_something_else_is_beaten(realms: RealmRegistry) -> None:
     seen = realms.create_realm("acme")
     realms.update_realm(seen, properties={"a": "b"})
 
@@ -102,14 +102,14 @@ def test_an_update_of_something_else_is_beaten(realms: RealmRegistry) -> None:
         realms.update_realm(seen, drift_policy="Report")
 
 
-def test_an_update_cannot_give_a_realm_another_key(realms: RealmRegistry) -> None:
+def test_update_cannot_give_a_realm_another_key(realms: RealmRegistry) -> None:
     realm = realms.create_realm("acme")
 
     with pytest.raises(RefusedError, match="no field key"):
         realms.update_realm(realm, key=7)  # type: ignore[call-arg]
 
 
-def test_of_concurrent_moves_one_wins(realms: RealmRegistry, make_realm: Callable[..., Realm]) -> None:
+def test_concurrent_moves_have_one_winner(realms: RealmRegistry, make_realm: Callable[..., Realm]) -> None:
     seen = make_realm(state=RealmState.INITIALIZING)
     outcomes: list[str] = []
 
@@ -132,12 +132,12 @@ def test_of_concurrent_moves_one_wins(realms: RealmRegistry, make_realm: Callabl
 
 
 @pytest.mark.parametrize("state", [state for state in RealmState if state is not RealmState.PURGED])
-def test_only_a_purged_realm_is_deleted(realms: RealmRegistry, make_realm: Callable[..., Realm], state: RealmState) -> None:
+def test_purged_realms_alone_are_deleted(realms: RealmRegistry, make_realm: Callable[..., Realm], state: RealmState) -> None:
     with pytest.raises(RefusedError, match="only a PURGED realm"):
         realms.remove_realm(make_realm(state=state))
 
 
-def test_a_deleted_realm_leaves_its_key_among_the_purged(realms: RealmRegistry, make_realm: Callable[..., Realm]) -> None:
+def test_deleted_realm_leaves_its_key_among_the_purged(realms: RealmRegistry, make_realm: Callable[..., Realm]) -> None:
     realm = make_realm(state=RealmState.PURGED)
 
     realms.remove_realm(realm)
@@ -146,7 +146,7 @@ def test_a_deleted_realm_leaves_its_key_among_the_purged(realms: RealmRegistry, 
     assert list(realms.purged_keys()) == [realm.key]
 
 
-def test_a_realm_with_a_row_left_is_not_deleted(realms: RealmRegistry, make_realm: Callable[..., Realm]) -> None:
+def test_realm_with_a_row_left_is_not_deleted(realms: RealmRegistry, make_realm: Callable[..., Realm]) -> None:
     realm = make_realm(state=RealmState.PURGED)
     late = realms.store.rows(realm.id, realm.key)
     late.write_objects([(late.new_id(), Row())])
@@ -157,7 +157,7 @@ def test_a_realm_with_a_row_left_is_not_deleted(realms: RealmRegistry, make_real
     assert realms.read_realm("acme") == realm
 
 
-def test_a_forgotten_purged_key_is_gone(realms: RealmRegistry, make_realm: Callable[..., Realm]) -> None:
+def test_forgotten_purged_key_is_gone(realms: RealmRegistry, make_realm: Callable[..., Realm]) -> None:
     realm = make_realm(state=RealmState.PURGED)
     realms.remove_realm(realm)
 
@@ -165,14 +165,14 @@ def test_a_forgotten_purged_key_is_gone(realms: RealmRegistry, make_realm: Calla
     assert realms.purged_keys() == {}
 
 
-def test_a_realm_created_again_has_another_key(realms: RealmRegistry, make_realm: Callable[..., Realm]) -> None:
+def test_realm_created_again_has_another_key(realms: RealmRegistry, make_realm: Callable[..., Realm]) -> None:
     earlier = make_realm(state=RealmState.PURGED)
     realms.remove_realm(earlier)
 
     assert realms.create_realm("acme").key != earlier.key
 
 
-def test_a_fenced_move_changes_nothing(realms: RealmRegistry, make_realm: Callable[..., Realm]) -> None:
+def test_fenced_move_changes_nothing(realms: RealmRegistry, make_realm: Callable[..., Realm]) -> None:
     realm = make_realm()
 
     def fence() -> None:

@@ -33,13 +33,13 @@ def purge(realms: RealmRegistry, clock: FakeClock) -> None:
     realms.remove_realm(realms.move_realm(realm, RealmState.PURGED))
 
 
-def test_a_user_writes_into_an_active_realm(realms: RealmRegistry, served: Realm) -> None:
+def test_user_writes_into_an_active_realm(realms: RealmRegistry, served: Realm) -> None:
     rows = realms.open_realm("acme")
 
     assert rows.find_reference(write(rows).name)
 
 
-def test_a_user_reads_an_inactive_realm_and_cannot_write(realms: RealmRegistry, served: Realm) -> None:
+def test_user_reads_an_inactive_realm_and_cannot_write(realms: RealmRegistry, served: Realm) -> None:
     realms.move_realm(served, RealmState.INACTIVE)
     rows = realms.open_realm("acme")
 
@@ -48,7 +48,7 @@ def test_a_user_reads_an_inactive_realm_and_cannot_write(realms: RealmRegistry, 
         write(rows)
 
 
-def test_a_handle_notices_within_its_ttl_that_the_realm_went_inactive(
+def test_handle_notices_within_its_ttl_that_the_realm_went_inactive(
     realms: RealmRegistry, served: Realm, clock: FakeClock
 ) -> None:
     rows = realms.open_realm("acme")
@@ -59,9 +59,7 @@ def test_a_handle_notices_within_its_ttl_that_the_realm_went_inactive(
         write(rows)
 
 
-def test_a_handle_looks_again_at_the_edge_of_its_ttl_and_not_before(
-    realms: RealmRegistry, served: Realm, clock: FakeClock
-) -> None:
+def test_handle_looks_again_at_the_edge_of_its_ttl(realms: RealmRegistry, served: Realm, clock: FakeClock) -> None:
     rows = realms.open_realm("acme")
     realms.move_realm(served, RealmState.INACTIVE)
     clock.advance(TTL_SECONDS - 0.001)
@@ -72,9 +70,7 @@ def test_a_handle_looks_again_at_the_edge_of_its_ttl_and_not_before(
         write(rows)
 
 
-def test_a_handle_from_before_a_purge_reads_that_nothing_is_there(
-    realms: RealmRegistry, served: Realm, clock: FakeClock
-) -> None:
+def test_handle_from_before_a_purge_reads_that_nothing_is_there(realms: RealmRegistry, served: Realm, clock: FakeClock) -> None:
     late = realms.open_realm("acme")
     assert late.find_reference("root") is not None
     purge(realms, clock)
@@ -82,7 +78,7 @@ def test_a_handle_from_before_a_purge_reads_that_nothing_is_there(
     assert late.find_reference("root") is None
 
 
-def test_a_handle_serves_a_realm_that_was_activated_again(realms: RealmRegistry, served: Realm, clock: FakeClock) -> None:
+def test_handle_serves_a_realm_that_was_activated_again(realms: RealmRegistry, served: Realm, clock: FakeClock) -> None:
     rows = realms.open_realm("acme")
     inactive = realms.move_realm(served, RealmState.INACTIVE)
     clock.advance(TTL_SECONDS)
@@ -94,7 +90,7 @@ def test_a_handle_serves_a_realm_that_was_activated_again(realms: RealmRegistry,
     assert rows.find_reference(write(rows).name)
 
 
-def test_a_handle_from_before_a_purge_writes_nothing_into_the_realm_created_again(
+def test_handle_from_before_a_purge_writes_nothing_after_it(
     realms: RealmRegistry, served: Realm, clock: FakeClock, credentials_hash: CredentialsHash
 ) -> None:
     late = realms.open_realm("acme")
@@ -107,7 +103,7 @@ def test_a_handle_from_before_a_purge_writes_nothing_into_the_realm_created_agai
     assert late.is_empty()
 
 
-def test_a_commit_prepared_before_a_purge_lands_nowhere(realms: RealmRegistry, served: Realm, clock: FakeClock) -> None:
+def test_commit_prepared_before_a_purge_lands_nowhere(realms: RealmRegistry, served: Realm, clock: FakeClock) -> None:
     late = realms.open_realm("acme")
     purge(realms, clock)
 
@@ -116,7 +112,7 @@ def test_a_commit_prepared_before_a_purge_lands_nowhere(realms: RealmRegistry, s
     assert late.is_empty()
 
 
-def test_a_handle_on_a_deleted_realm_says_so(realms: RealmRegistry, served: Realm, clock: FakeClock) -> None:
+def test_handle_on_a_deleted_realm_says_so(realms: RealmRegistry, served: Realm, clock: FakeClock) -> None:
     late = realms.open_realm("acme")
     purge(realms, clock)
 
@@ -124,12 +120,12 @@ def test_a_handle_on_a_deleted_realm_says_so(realms: RealmRegistry, served: Real
         write(late)
 
 
-def test_a_maintenance_handle_is_refused_in_another_state(realms: RealmRegistry, served: Realm) -> None:
+def test_maintenance_handle_is_refused_in_another_state(realms: RealmRegistry, served: Realm) -> None:
     with pytest.raises(RefusedError, match="is ACTIVE: this handle writes only while it is PURGING"):
         realms.open_realm_for("acme", RealmState.PURGING)
 
 
-def test_a_maintenance_handle_looks_before_every_write(realms: RealmRegistry, make_realm: Callable[..., Realm]) -> None:
+def test_maintenance_handle_looks_before_every_write(realms: RealmRegistry, make_realm: Callable[..., Realm]) -> None:
     realm = make_realm(state=RealmState.INITIALIZING)
     rows = realms.open_realm_for("acme", RealmState.INITIALIZING)
     rows.create_reference("one")

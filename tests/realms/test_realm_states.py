@@ -32,7 +32,7 @@ PAIRS = [pair for pair in product(RealmState, RealmState) if pair[0] is not pair
 
 
 @pytest.mark.parametrize(("source", "to"), [pair for pair in PAIRS if pair in LEGAL_PAIRS])
-def test_a_legal_move_is_stored(
+def test_legal_move_is_stored(
     realms: RealmRegistry, make_realm: Callable[..., Realm], clock: FakeClock, source: RealmState, to: RealmState
 ) -> None:
     realm = make_realm(state=source)
@@ -46,7 +46,7 @@ def test_a_legal_move_is_stored(
 
 
 @pytest.mark.parametrize(("source", "to"), [pair for pair in PAIRS if pair not in LEGAL_PAIRS])
-def test_an_illegal_move_is_refused_and_changes_nothing(
+def test_illegal_move_is_refused_and_changes_nothing(
     realms: RealmRegistry, make_realm: Callable[..., Realm], source: RealmState, to: RealmState
 ) -> None:
     realm = make_realm(state=source)
@@ -57,23 +57,23 @@ def test_an_illegal_move_is_refused_and_changes_nothing(
     assert realms.read_realm("acme") == realm
 
 
-def test_a_refused_move_names_the_legal_ones(realms: RealmRegistry, make_realm: Callable[..., Realm]) -> None:
+def test_refused_move_names_the_legal_ones(realms: RealmRegistry, make_realm: Callable[..., Realm]) -> None:
     with pytest.raises(RefusedError, match="from INACTIVE it can go to ACTIVE or PURGING"):
         realms.move_realm(make_realm(state=RealmState.INACTIVE), RealmState.CREATED)
 
 
-def test_a_purged_realm_can_only_be_deleted(realms: RealmRegistry, make_realm: Callable[..., Realm]) -> None:
+def test_purged_realm_can_only_be_deleted(realms: RealmRegistry, make_realm: Callable[..., Realm]) -> None:
     with pytest.raises(RefusedError, match="a PURGED realm can only be deleted"):
         realms.move_realm(make_realm(state=RealmState.PURGED), RealmState.ACTIVE)
 
 
-def test_a_move_to_the_present_state_changes_nothing(realms: RealmRegistry, make_realm: Callable[..., Realm]) -> None:
+def test_move_to_the_present_state_changes_nothing(realms: RealmRegistry, make_realm: Callable[..., Realm]) -> None:
     realm = make_realm()
 
     assert realms.move_realm(realm, RealmState.ACTIVE) == realm
 
 
-def test_a_purge_waits_for_the_hold(realms: RealmRegistry, make_realm: Callable[..., Realm], clock: FakeClock) -> None:
+def test_purge_waits_for_the_hold(realms: RealmRegistry, make_realm: Callable[..., Realm], clock: FakeClock) -> None:
     realm = make_realm(state=RealmState.INACTIVE)
     clock.advance(24 * 3600 - 60)
 
@@ -84,7 +84,7 @@ def test_a_purge_waits_for_the_hold(realms: RealmRegistry, make_realm: Callable[
     assert realms.move_realm(realm, RealmState.PURGING).state is RealmState.PURGING
 
 
-def test_the_hold_of_a_realm_wins_over_the_setting(
+def test_hold_of_a_realm_wins_over_the_setting(
     realms: RealmRegistry, make_realm: Callable[..., Realm], clock: FakeClock
 ) -> None:
     realm = realms.update_realm(make_realm(state=RealmState.INACTIVE), purge_hold_seconds=600.0)
@@ -93,7 +93,7 @@ def test_the_hold_of_a_realm_wins_over_the_setting(
     assert realms.move_realm(realm, RealmState.PURGING).state is RealmState.PURGING
 
 
-def test_no_hold_is_shorter_than_a_writer_can_believe_in_the_realm(
+def test_hold_is_as_long_as_writers_believe_in_the_realm(
     realms: RealmRegistry, make_realm: Callable[..., Realm], clock: FakeClock
 ) -> None:
     realm = realms.update_realm(make_realm(state=RealmState.INACTIVE), purge_hold_seconds=1.0)
@@ -103,7 +103,7 @@ def test_no_hold_is_shorter_than_a_writer_can_believe_in_the_realm(
         realms.move_realm(realm, RealmState.PURGING)
 
 
-def test_a_protected_realm_is_not_purged(realms: RealmRegistry, make_realm: Callable[..., Realm]) -> None:
+def test_protected_realm_is_not_purged(realms: RealmRegistry, make_realm: Callable[..., Realm]) -> None:
     realm = realms.update_realm(make_realm(state=RealmState.CREATED), deletion_protection=True)
 
     with pytest.raises(RefusedError, match="deletionProtection"):

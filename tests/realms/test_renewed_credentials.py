@@ -66,7 +66,7 @@ def fake(client_id: str) -> CredentialsHash:
     return CredentialsHash(client_id=client_id, salt=b"", digest=b"")
 
 
-def test_after_a_rotation_the_new_credentials_and_the_former_ones_log_in(
+def test_credentials_new_and_former_log_in_after_a_rotation(
     acme: RealmRegistry, credentials: Credentials, others: Credentials, others_hash: CredentialsHash
 ) -> None:
     rotate_root(acme, "acme", others_hash)
@@ -75,7 +75,7 @@ def test_after_a_rotation_the_new_credentials_and_the_former_ones_log_in(
     assert logs_in(acme, credentials)
 
 
-def test_the_next_rotation_ends_the_credentials_before_the_former_ones(
+def test_next_rotation_ends_the_credentials_before_the_former_ones(
     acme: RealmRegistry, credentials: Credentials, others: Credentials, others_hash: CredentialsHash
 ) -> None:
     rotate_root(acme, "acme", others_hash)
@@ -97,7 +97,7 @@ def test_former_credentials_hold_for_their_overlap_and_not_longer(
     assert not logs_in(acme, credentials)
 
 
-def test_a_reset_refuses_all_former_credentials_at_once(
+def test_reset_refuses_all_former_credentials_at_once(
     acme: RealmRegistry, credentials: Credentials, others: Credentials, others_hash: CredentialsHash
 ) -> None:
     rotate_root(acme, "acme", fake("second"))
@@ -108,7 +108,7 @@ def test_a_reset_refuses_all_former_credentials_at_once(
     assert not logs_in(acme, credentials)
 
 
-def test_a_former_secret_does_not_log_in_as_the_new_client(
+def test_former_secret_does_not_log_in_as_the_new_client(
     acme: RealmRegistry, credentials: Credentials, others: Credentials, others_hash: CredentialsHash
 ) -> None:
     rotate_root(acme, "acme", others_hash)
@@ -117,14 +117,14 @@ def test_a_former_secret_does_not_log_in_as_the_new_client(
     assert not logs_in(acme, Credentials("nobody", credentials.client_secret))
 
 
-def test_nobody_logs_in_to_an_inactive_realm(acme: RealmRegistry, credentials: Credentials) -> None:
+def test_inactive_realm_lets_nobody_log_in(acme: RealmRegistry, credentials: Credentials) -> None:
     acme.move_realm(acme.read_realm("acme"), RealmState.INACTIVE)
 
     with pytest.raises(RefusedError, match="INACTIVE"):
         log_in(acme, "acme", credentials)
 
 
-def test_who_renews_what_another_has_renewed_is_beaten(acme: RealmRegistry, credentials: Credentials) -> None:
+def test_renewal_of_what_another_has_renewed_is_beaten(acme: RealmRegistry, credentials: Credentials) -> None:
     rotate_root(acme, "acme", fake("second"), replaces=credentials.client_id)
 
     with pytest.raises(SwapConflictError, match="has the credentials of client second"):
@@ -139,9 +139,7 @@ def test_root_stays_the_principal_that_its_grants_name(acme: RealmRegistry) -> N
 
 
 @pytest.mark.parametrize("before", [True, False], ids=["call lost", "answer lost"])
-def test_a_rotation_interrupted_at_any_step_ends_with_one_set_and_the_former_one(
-    make_store: Callable[[Backend], Store], before: bool
-) -> None:
+def test_rotation_interrupted_anywhere_ends_with_one_new_set(make_store: Callable[[Backend], Store], before: bool) -> None:
     for step in itertools.count(1):
         backend = FaultyBackend(MemoryBackend())
         with make_store(backend) as store:
@@ -173,7 +171,7 @@ def renew_until_done(realms: RealmRegistry) -> None:
     raise AssertionError("the rotation does not converge")
 
 
-def test_what_a_later_release_says_of_a_hash_stays_with_it(acme: RealmRegistry, others_hash: CredentialsHash) -> None:
+def test_fields_of_a_later_release_stay_with_their_hash(acme: RealmRegistry, others_hash: CredentialsHash) -> None:
     rows = acme.open_realm("acme")
     rewrite(rows, root_id(rows), lambda body: body["credentials"].update(INVENTED))
     rotate_root(acme, "acme", others_hash)

@@ -9,21 +9,21 @@ def test_new_credentials_are_never_the_same() -> None:
     assert new_credentials() != new_credentials()
 
 
-def test_the_text_form_hides_the_secret(credentials: Credentials) -> None:
+def test_text_form_hides_the_secret(credentials: Credentials) -> None:
     assert credentials.client_secret not in repr(credentials)
 
 
-def test_a_hash_verifies_the_credentials_that_it_was_made_from(
+def test_hash_verifies_the_credentials_that_it_was_made_from(
     credentials: Credentials, credentials_hash: CredentialsHash
 ) -> None:
     assert verify_secret(credentials_hash, credentials)
 
 
-def test_a_hash_refuses_another_secret(credentials: Credentials, credentials_hash: CredentialsHash) -> None:
+def test_hash_refuses_another_secret(credentials: Credentials, credentials_hash: CredentialsHash) -> None:
     assert not verify_secret(credentials_hash, Credentials(credentials.client_id, "guess"))
 
 
-def test_a_hash_refuses_another_client(credentials: Credentials, credentials_hash: CredentialsHash) -> None:
+def test_hash_refuses_another_client(credentials: Credentials, credentials_hash: CredentialsHash) -> None:
     assert not verify_secret(credentials_hash, Credentials("somebody", credentials.client_secret))
 
 

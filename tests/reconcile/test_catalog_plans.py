@@ -106,30 +106,30 @@ def in_state(state: RealmState) -> Realm:
         (in_state(RealmState.PURGING), ["WaitUntil RealmNotActive"]),
     ],
 )
-def test_a_catalog_waits_until_its_realm_is_active(make_catalog: MakeCatalog, realm: Realm | None, wanted: list[str]) -> None:
+def test_catalog_waits_until_its_realm_is_active(make_catalog: MakeCatalog, realm: Realm | None, wanted: list[str]) -> None:
     assert kinds(plan(make_catalog(), None, realm=realm)) == wanted
 
 
-def test_a_missing_catalog_is_created_with_its_manager(make_catalog: MakeCatalog) -> None:
+def test_missing_catalog_is_created_with_its_manager(make_catalog: MakeCatalog) -> None:
     manifest = make_catalog(imports=(ONCE,))
 
     assert plan(manifest, None) == [CreateCatalog(CatalogFields(**manifest.spec.fields(), manager=ME))]
 
 
-def test_a_catalog_whose_making_was_broken_off_is_completed(make_catalog: MakeCatalog) -> None:
+def test_catalog_whose_making_was_broken_off_is_completed(make_catalog: MakeCatalog) -> None:
     manifest = make_catalog()
 
     assert plan(manifest, catalog(manifest, unfinished=True)) == [CompleteCatalog()]
 
 
-def test_a_catalog_made_by_hand_is_completed_and_taken(make_catalog: MakeCatalog) -> None:
+def test_catalog_made_by_hand_is_completed_and_taken(make_catalog: MakeCatalog) -> None:
     manifest = make_catalog()
 
     assert plan(manifest, catalog(manifest, manager=None)) == [CompleteCatalog(), UpdateCatalog(CatalogChanges(manager=ME))]
 
 
 @pytest.mark.parametrize("fields", [{"base_location": "s3://person/lake/"}, {"default_branch": "trunk"}])
-def test_a_catalog_made_by_hand_elsewhere_is_changed_only_when_asked(make_catalog: MakeCatalog, fields: dict[str, str]) -> None:
+def test_catalog_made_by_hand_elsewhere_is_changed_only_when_asked(make_catalog: MakeCatalog, fields: dict[str, str]) -> None:
     seen = catalog(make_catalog(), manager=None, **fields)
 
     [refusal] = plan(make_catalog(), seen)
@@ -140,7 +140,7 @@ def test_a_catalog_made_by_hand_elsewhere_is_changed_only_when_asked(make_catalo
     assert kinds(plan(make_catalog({ADOPT: "acme/lake"}), seen)) == ["CompleteCatalog", "UpdateCatalog"]
 
 
-def test_a_refusal_shows_no_credentials_of_either_location(make_catalog: MakeCatalog) -> None:
+def test_refusal_shows_no_credentials_of_either_location(make_catalog: MakeCatalog) -> None:
     seen = catalog(make_catalog(), manager=None, base_location="s3://key:made@by-hand@lake/")
     manifest = make_catalog(base_location="s3://key:declared@lake/")
 
@@ -152,19 +152,19 @@ def test_a_refusal_shows_no_credentials_of_either_location(make_catalog: MakeCat
 
 
 @pytest.mark.parametrize("written", ["s3://lake", "s3://lake//"])
-def test_a_location_that_is_written_otherwise_is_the_same(make_catalog: MakeCatalog, written: str) -> None:
+def test_location_that_is_written_otherwise_is_the_same(make_catalog: MakeCatalog, written: str) -> None:
     seen = catalog(make_catalog(), manager=None, base_location=written)
 
     assert kinds(plan(make_catalog(), seen)) == ["CompleteCatalog", "UpdateCatalog"]
 
 
-def test_a_catalog_that_is_as_it_should_be_needs_nothing(make_catalog: MakeCatalog) -> None:
+def test_catalog_that_is_as_it_should_be_needs_nothing(make_catalog: MakeCatalog) -> None:
     manifest = make_catalog(imports=(ONCE,))
 
     assert plan(manifest, catalog(manifest, imported={"initial": ONCE.digest()})) == []
 
 
-def test_a_drifted_field_of_a_catalog_is_corrected(make_catalog: MakeCatalog) -> None:
+def test_drifted_field_of_a_catalog_is_corrected(make_catalog: MakeCatalog) -> None:
     manifest = make_catalog(properties={"a": "b"})
 
     assert plan(manifest, catalog(manifest, properties={})) == [UpdateCatalog(CatalogChanges(properties={"a": "b"}))]
@@ -174,14 +174,14 @@ def test_a_drifted_field_of_a_catalog_is_corrected(make_catalog: MakeCatalog) ->
 
 
 @pytest.mark.parametrize("uid", ["", "made-again"])
-def test_the_same_resource_may_go_on_under_another_uid(make_catalog: MakeCatalog, uid: str) -> None:
+def test_same_resource_may_go_on_under_another_uid(make_catalog: MakeCatalog, uid: str) -> None:
     manifest = make_catalog()
     manager = CatalogManager(cluster="here", namespace="default", name="lake", uid=uid)
 
     assert not any(isinstance(step, RefuseManifest) for step in plan(manifest, catalog(manifest, manager=manager)))
 
 
-def test_a_catalog_of_another_resource_is_refused(make_catalog: MakeCatalog) -> None:
+def test_catalog_of_another_resource_is_refused(make_catalog: MakeCatalog) -> None:
     manifest = make_catalog()
 
     [refusal] = plan(manifest, catalog(manifest, manager=CatalogManager(cluster="there", name="lake")))
@@ -190,7 +190,7 @@ def test_a_catalog_of_another_resource_is_refused(make_catalog: MakeCatalog) -> 
     assert refusal.message.startswith("catalog acme/lake is managed by there/lake; ")
 
 
-def test_a_resource_takes_back_what_it_let_go(make_catalog: MakeCatalog) -> None:
+def test_resource_takes_back_what_it_let_go(make_catalog: MakeCatalog) -> None:
     manifest = make_catalog()
     before = CatalogManager(cluster="here", namespace="default", name="lake", uid="before")
 
@@ -208,7 +208,7 @@ def test_a_resource_takes_back_what_it_let_go(make_catalog: MakeCatalog) -> None
         ({ADOPT: "acme/lake"}, OTHER, ["RefuseManifest ManagedByAnother"]),
     ],
 )
-def test_what_another_let_go_is_adopted_only_when_asked(
+def test_catalog_that_another_let_go_is_adopted_when_asked(
     make_catalog: MakeCatalog, annotations: dict[str, str], manager: CatalogManager | None, wanted: list[str]
 ) -> None:
     manifest = make_catalog(annotations)
@@ -225,7 +225,7 @@ def test_what_another_let_go_is_adopted_only_when_asked(
         (RealmManager(cluster="there", namespace="default", name="acme"), True, True),
     ],
 )
-def test_a_catalog_goes_only_into_a_realm_of_the_resource_that_it_names(
+def test_catalog_goes_only_into_a_realm_of_its_resource(
     make_catalog: MakeCatalog, manager: RealmManager | None, may_be_unmanaged: bool, is_refused: bool
 ) -> None:
     realm = Realm(id=RealmId("acme"), key=RealmKey(1), state=RealmState.ACTIVE, manager=manager)
@@ -239,13 +239,13 @@ def test_a_catalog_goes_only_into_a_realm_of_the_resource_that_it_names(
     ("acted", "wanted"),
     [({}, "WaitUntil RealmMissing"), ({"headwater.dev/succeeded-uids": "0 1"}, "RefuseManifest RealmManagedByAnother")],
 )
-def test_a_catalog_waits_until_its_realm_is_taken_back(make_catalog: MakeCatalog, acted: dict[str, str], wanted: str) -> None:
+def test_catalog_waits_until_its_realm_is_taken_back(make_catalog: MakeCatalog, acted: dict[str, str], wanted: str) -> None:
     realm = msgspec.structs.replace(REALM, manager=msgspec.structs.replace(OWNER, uid="2"), acted=acted)
 
     assert kinds(plan(make_catalog(), None, realm=realm, realm_owner=msgspec.structs.replace(OWNER, uid="1"))) == [wanted]
 
 
-def test_a_cluster_without_a_name_leaves_the_catalogs_of_a_live_realm_alone(make_catalog: MakeCatalog) -> None:
+def test_nameless_cluster_leaves_catalogs_of_a_live_realm(make_catalog: MakeCatalog) -> None:
     owner, realm = with_uid(OWNER, "1"), msgspec.structs.replace(REALM, manager=with_uid(OWNER, "2"))
     manifest = make_catalog()
     seen = catalog(manifest, manager=with_uid(ME, "theirs"))
@@ -257,7 +257,7 @@ def test_a_cluster_without_a_name_leaves_the_catalogs_of_a_live_realm_alone(make
 
 @pytest.mark.parametrize(("annotations", "spec"), [({DELETE: "true"}, {}), (GOING, {"deletion_policy": "Purge"})])
 @pytest.mark.parametrize("realm", [msgspec.structs.replace(REALM, manager=None), REALM])
-def test_a_cluster_without_a_name_does_not_delete_what_another_uid_has(
+def test_nameless_cluster_does_not_delete_what_another_uid_has(
     make_catalog: MakeCatalog, annotations: dict[str, str], spec: dict[str, Any], realm: Realm
 ) -> None:
     manifest = make_catalog(annotations, **spec)
@@ -268,7 +268,7 @@ def test_a_cluster_without_a_name_does_not_delete_what_another_uid_has(
     assert [kind for kind in kinds(steps) if kind != "RefuseManifest ManagedByAnother"] == []
 
 
-def test_who_has_the_realm_takes_its_catalogs_back_under_another_uid(make_catalog: MakeCatalog) -> None:
+def test_owner_of_the_realm_takes_catalogs_of_another_uid_back(make_catalog: MakeCatalog) -> None:
     owner, me = with_uid(OWNER, "2"), with_uid(ME, "mine")
     manifest = make_catalog()
     seen = catalog(manifest, manager=with_uid(ME, "before"))
@@ -285,7 +285,7 @@ def test_who_has_the_realm_takes_its_catalogs_back_under_another_uid(make_catalo
     assert steps == [UpdateCatalog(CatalogChanges(manager=me))]
 
 
-def test_a_cluster_without_a_name_takes_back_a_catalog_that_was_let_go(make_catalog: MakeCatalog) -> None:
+def test_nameless_cluster_takes_back_a_catalog_let_go(make_catalog: MakeCatalog) -> None:
     manifest = make_catalog()
 
     steps = plan(manifest, catalog(manifest, manager=None, former=with_uid(ME, "before")), is_cluster_named=False)
@@ -296,7 +296,7 @@ def test_a_cluster_without_a_name_takes_back_a_catalog_that_was_let_go(make_cata
 # Imports
 
 
-def test_an_import_is_asked_for_once(make_catalog: MakeCatalog) -> None:
+def test_import_is_asked_for_once(make_catalog: MakeCatalog) -> None:
     manifest = make_catalog(imports=(ONCE,))
     seen = catalog(manifest)
 
@@ -305,7 +305,7 @@ def test_an_import_is_asked_for_once(make_catalog: MakeCatalog) -> None:
     assert plan(manifest, seen, task(ONCE, seen, TaskState.RUNNING)) == []
 
 
-def test_an_import_that_succeeded_is_recorded_in_the_catalog(make_catalog: MakeCatalog) -> None:
+def test_import_that_succeeded_is_recorded_in_the_catalog(make_catalog: MakeCatalog) -> None:
     manifest = make_catalog(imports=(ONCE,))
     seen = catalog(manifest)
 
@@ -313,9 +313,7 @@ def test_an_import_that_succeeded_is_recorded_in_the_catalog(make_catalog: MakeC
 
 
 @pytest.mark.parametrize(("state", "reason"), [(TaskState.FAILED, "TaskDeadLettered"), (TaskState.CANCELLED, "TaskCancelled")])
-def test_an_import_that_ended_badly_is_reported_and_not_asked_for_again(
-    make_catalog: MakeCatalog, state: TaskState, reason: str
-) -> None:
+def test_import_that_ended_badly_is_reported_and_not_repeated(make_catalog: MakeCatalog, state: TaskState, reason: str) -> None:
     manifest = make_catalog(imports=(ONCE,))
     seen = catalog(manifest)
 
@@ -323,7 +321,7 @@ def test_an_import_that_ended_badly_is_reported_and_not_asked_for_again(
 
 
 @pytest.mark.parametrize("state", [TaskState.SUCCEEDED, TaskState.FAILED, TaskState.CANCELLED])
-def test_an_import_that_was_changed_since_is_asked_for_anew(make_catalog: MakeCatalog, state: TaskState) -> None:
+def test_import_that_was_changed_since_is_asked_for_anew(make_catalog: MakeCatalog, state: TaskState) -> None:
     changed = ImportSpec(name="initial", locations=("s3://elsewhere/",))
     manifest = make_catalog(imports=(changed,))
     seen = catalog(manifest, imported={"initial": ONCE.digest()})
@@ -331,7 +329,7 @@ def test_an_import_that_was_changed_since_is_asked_for_anew(make_catalog: MakeCa
     assert plan(manifest, seen, task(ONCE, seen, state)) == [submit(changed, seen)]
 
 
-def test_a_waiting_import_of_an_earlier_version_gives_way_to_the_new_one(make_catalog: MakeCatalog) -> None:
+def test_waiting_import_of_an_earlier_version_gives_way(make_catalog: MakeCatalog) -> None:
     changed = ImportSpec(name="initial", locations=("s3://elsewhere/",))
     manifest = make_catalog(imports=(changed,))
     seen = catalog(manifest)
@@ -343,14 +341,14 @@ def test_a_waiting_import_of_an_earlier_version_gives_way_to_the_new_one(make_ca
     ]
 
 
-def test_what_an_earlier_catalog_of_the_name_imported_does_not_count(make_catalog: MakeCatalog) -> None:
+def test_import_of_an_earlier_namesake_does_not_count(make_catalog: MakeCatalog) -> None:
     manifest = make_catalog(imports=(ONCE,))
     earlier, seen = catalog(manifest, id="00000000000000bb"), catalog(manifest)
 
     assert plan(manifest, seen, task(ONCE, earlier, TaskState.SUCCEEDED)) == [submit(ONCE, seen)]
 
 
-def test_an_import_that_is_no_longer_wanted_is_cancelled(make_catalog: MakeCatalog) -> None:
+def test_import_that_is_no_longer_wanted_is_cancelled(make_catalog: MakeCatalog) -> None:
     seen = catalog(make_catalog(imports=(ONCE,)))
 
     steps = plan(make_catalog(), seen, task(ONCE, seen, TaskState.WAITING))
@@ -358,7 +356,7 @@ def test_an_import_that_is_no_longer_wanted_is_cancelled(make_catalog: MakeCatal
     assert steps == [CancelTask(ObjectId(7), "import", "lake/initial"), UpdateCatalog(CatalogChanges(imports=()))]
 
 
-def test_a_repeated_import_runs_at_once_and_then_by_its_schedule_in_the_zone_of_the_realm(make_catalog: MakeCatalog) -> None:
+def test_repeated_import_runs_at_once_then_by_its_schedule(make_catalog: MakeCatalog) -> None:
     manifest = make_catalog(imports=(SYNC,))
     seen, done = catalog(manifest), catalog(manifest, imported={"initial": SYNC.digest()})
     last = task(SYNC, seen, TaskState.SUCCEEDED)
@@ -386,7 +384,7 @@ def test_deleting_a_catalog_follows_its_policy(
     assert plan(manifest, catalog(manifest)) == wanted
 
 
-def test_the_deletion_of_a_catalog_waits_for_its_confirmation(make_catalog: MakeCatalog) -> None:
+def test_deletion_of_a_catalog_waits_for_its_confirmation(make_catalog: MakeCatalog) -> None:
     manifest = make_catalog({DELETE: "true", CONFIRM_PURGE: "lake"}, deletion_policy="Purge")
 
     [wait] = plan(manifest, catalog(manifest))
@@ -395,13 +393,13 @@ def test_the_deletion_of_a_catalog_waits_for_its_confirmation(make_catalog: Make
     assert "annotate headwater.dev/confirm-purge: acme/lake, and not lake, to have" in wait.message
 
 
-def test_a_protected_catalog_is_not_deleted(make_catalog: MakeCatalog) -> None:
+def test_protected_catalog_is_not_deleted(make_catalog: MakeCatalog) -> None:
     manifest = make_catalog(GOING, deletion_policy="Purge", deletion_protection=True)
 
     assert kinds(plan(manifest, catalog(manifest))) == ["RefuseManifest DeletionProtected"]
 
 
-def test_a_protection_that_was_taken_from_the_manifest_is_taken_from_the_catalog_before_its_end(
+def test_protection_taken_from_the_manifest_leaves_the_catalog_first(
     make_catalog: MakeCatalog,
 ) -> None:
     manifest = make_catalog(GOING, deletion_policy="Purge", imports=(ONCE,))
@@ -415,11 +413,11 @@ def test_a_protection_that_was_taken_from_the_manifest_is_taken_from_the_catalog
 
 
 @pytest.mark.parametrize("state", [RealmState.CREATED, RealmState.INITIALIZING, RealmState.INACTIVE, RealmState.PURGED])
-def test_the_deletion_of_what_is_not_there_does_not_wait_for_its_realm(make_catalog: MakeCatalog, state: RealmState) -> None:
+def test_deletion_of_what_is_missing_waits_for_no_realm(make_catalog: MakeCatalog, state: RealmState) -> None:
     assert plan(make_catalog({DELETE: "true"}, deletion_policy="Purge"), None, realm=in_state(state)) == []
 
 
-def test_the_deletion_of_what_is_not_there_needs_nothing(make_catalog: MakeCatalog) -> None:
+def test_deletion_of_what_is_not_there_needs_nothing(make_catalog: MakeCatalog) -> None:
     manifest = make_catalog(GOING, deletion_policy="Purge")
 
     assert plan(manifest, None) == []

@@ -28,20 +28,20 @@ def test_credentials_are_kept_in_a_file_of_their_realm(sink: FileCredentials) ->
     }
 
 
-def test_only_the_owner_may_read_them(sink: FileCredentials) -> None:
+def test_credentials_file_is_read_by_its_owner_alone(sink: FileCredentials) -> None:
     sink.write_credentials(ACME, new_credentials())
 
     assert stat.S_IMODE(Path(sink.place(ACME)).stat().st_mode) == 0o600
     assert stat.S_IMODE(sink.folder.stat().st_mode) == 0o700
 
 
-def test_the_first_set_is_kept(sink: FileCredentials) -> None:
+def test_first_set_is_kept(sink: FileCredentials) -> None:
     first = sink.write_credentials(ACME, new_credentials())
 
     assert sink.write_credentials(ACME, new_credentials()) == first
 
 
-def test_of_many_writers_at_once_all_are_told_the_same_set(sink: FileCredentials) -> None:
+def test_credentials_file_by_many_writers_has_one_set(sink: FileCredentials) -> None:
     with ThreadPoolExecutor(8) as pool:
         kept = set(pool.map(lambda _: sink.write_credentials(ACME, new_credentials()), range(40)))
 
@@ -58,7 +58,7 @@ def test_removed_credentials_are_gone_and_may_be_removed_again(sink: FileCredent
     assert sink.write_credentials(ACME, new_credentials()) != first
 
 
-def test_what_was_put_there_since_stays(sink: FileCredentials) -> None:
+def test_file_put_there_since_stays(sink: FileCredentials) -> None:
     sink.write_credentials(ACME, new_credentials())
     later = new_credentials()
 
@@ -76,7 +76,7 @@ def confirm() -> None:
     """They are still those that are to be removed."""
 
 
-def test_a_damaged_file_is_told_without_what_is_in_it(sink: FileCredentials) -> None:
+def test_damaged_file_is_told_without_what_is_in_it(sink: FileCredentials) -> None:
     sink.write_credentials(ACME, new_credentials())
     Path(sink.place(ACME)).write_text('{"clientId": "a", "clientSecret": "hunter2"')
 
@@ -87,7 +87,7 @@ def test_a_damaged_file_is_told_without_what_is_in_it(sink: FileCredentials) -> 
     assert refused.value.__cause__ is None
 
 
-def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+def test_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
 
     with pytest.raises(UnavailableError, match="credentials of realm 'acme' cannot be written to"):

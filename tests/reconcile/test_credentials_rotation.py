@@ -45,7 +45,7 @@ def logs_in(store: Store, credentials: Credentials) -> bool:
     return verify_secret(root.credentials, credentials)
 
 
-def test_a_rotation_replaces_the_credentials_everywhere(
+def test_rotation_replaces_the_credentials_everywhere(
     store: Store, apply: Apply, make_realm: MakeRealm, kept: Callable[[], Credentials]
 ) -> None:
     apply(make_realm())
@@ -75,7 +75,7 @@ def test_no_secret_is_told(apply: Apply, make_realm: MakeRealm, kept: Callable[[
     assert kept().client_secret not in str(outcome)
 
 
-def test_a_rotation_that_broke_off_after_the_file_ends_with_what_the_file_holds(
+def test_rotation_broken_off_after_the_file_ends_with_it(
     store: Store, apply: Apply, make_realm: MakeRealm, sink: FileCredentials, kept: Callable[[], Credentials]
 ) -> None:
     apply(make_realm())
@@ -86,7 +86,7 @@ def test_a_rotation_that_broke_off_after_the_file_ends_with_what_the_file_holds(
     assert logs_in(store, begun)
 
 
-def test_a_lost_file_is_replaced_by_a_rotation(
+def test_lost_file_is_replaced_by_a_rotation(
     store: Store, apply: Apply, make_realm: MakeRealm, sink: FileCredentials, kept: Callable[[], Credentials]
 ) -> None:
     apply(make_realm())
@@ -96,14 +96,14 @@ def test_a_lost_file_is_replaced_by_a_rotation(
     assert logs_in(store, kept())
 
 
-def test_a_realm_that_is_not_active_says_that_its_rotation_waits(apply: Apply, make_realm: MakeRealm) -> None:
+def test_realm_that_is_not_active_says_that_its_rotation_waits(apply: Apply, make_realm: MakeRealm) -> None:
     apply(make_realm(state="Inactive"))
     [outcome] = apply(make_realm({ROTATE_CREDENTIALS: "one"}, state="Inactive"))
 
     assert [report.reason for report in outcome.reports] == ["RotationWaits"]
 
 
-def test_only_an_active_realm_takes_other_credentials(store: Store, apply: Apply, make_realm: MakeRealm) -> None:
+def test_active_realm_alone_takes_other_credentials(store: Store, apply: Apply, make_realm: MakeRealm) -> None:
     apply(make_realm(state="Inactive"))
 
     with pytest.raises(RefusedError, match="INACTIVE"):

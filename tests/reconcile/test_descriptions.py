@@ -35,13 +35,13 @@ def lake(apply: Apply, make_realm: MakeRealm, make_catalog: MakeCatalog, initial
     apply(make_realm(), make_catalog(imports=(initial_import,)))
 
 
-def test_a_realm_that_is_not_there_has_no_description(store: Store) -> None:
+def test_realm_that_is_not_there_has_no_description(store: Store) -> None:
     assert describe_realm(store, "acme") is None
     assert describe_catalog(store, "acme", "lake") is None
 
 
 @pytest.mark.usefixtures("lake")
-def test_a_realm_tells_its_state_its_content_and_its_next_collection(store: Store) -> None:
+def test_realm_tells_its_state_its_content_and_its_next_collection(store: Store) -> None:
     described = describe_realm(store, "acme")
 
     assert described is not None
@@ -52,7 +52,7 @@ def test_a_realm_tells_its_state_its_content_and_its_next_collection(store: Stor
 
 
 @pytest.mark.usefixtures("lake")
-def test_a_catalog_tells_of_its_imports(store: Store) -> None:
+def test_catalog_tells_of_its_imports(store: Store) -> None:
     described = describe_catalog(store, "acme", "lake")
 
     assert described is not None
@@ -63,7 +63,7 @@ def test_a_catalog_tells_of_its_imports(store: Store) -> None:
 
 
 @pytest.mark.usefixtures("lake")
-def test_a_collection_that_ended_is_the_last_one(store: Store, apply: Apply, make_realm: MakeRealm, clock: FakeClock) -> None:
+def test_collection_that_ended_is_the_last_one(store: Store, apply: Apply, make_realm: MakeRealm, clock: FakeClock) -> None:
     apply(make_realm({RUN_NOW: "gc"}))
     seen = TaskQueue(store).find_active("gc", "acme")
     assert seen is not None
@@ -79,7 +79,7 @@ def test_a_collection_that_ended_is_the_last_one(store: Store, apply: Apply, mak
     assert described.last_success == clock.now()
 
 
-def test_a_collection_that_was_taken_back_before_its_time_is_no_run(store: Store, apply: Apply, make_realm: MakeRealm) -> None:
+def test_collection_taken_back_before_its_time_is_no_run(store: Store, apply: Apply, make_realm: MakeRealm) -> None:
     apply(make_realm())
     apply(make_realm(state="Inactive"))
     described = describe_realm(store, "acme")
@@ -89,7 +89,7 @@ def test_a_collection_that_was_taken_back_before_its_time_is_no_run(store: Store
 
 
 @pytest.mark.usefixtures("lake")
-def test_a_task_that_was_handed_back_waits_since_then(store: Store, clock: FakeClock) -> None:
+def test_task_that_was_handed_back_waits_since_then(store: Store, clock: FakeClock) -> None:
     seen = TaskQueue(store).find_active("import", "acme", "lake/initial")
     assert seen is not None
     claim = TaskQueue(store).claim_task(seen.id, "worker")
@@ -104,9 +104,7 @@ def test_a_task_that_was_handed_back_waits_since_then(store: Store, clock: FakeC
     assert (active.due, active.since) == (seen.value.due, clock.now())
 
 
-def test_a_realm_that_is_purged_has_nothing_to_count(
-    store: Store, apply: Apply, make_realm: MakeRealm, clock: FakeClock
-) -> None:
+def test_realm_that_is_purged_has_nothing_to_count(store: Store, apply: Apply, make_realm: MakeRealm, clock: FakeClock) -> None:
     apply(make_realm(deletion_policy="Purge"))
     going = make_realm({DELETE: "true", CONFIRM_PURGE: "acme"}, deletion_policy="Purge")
     apply(going)
@@ -122,9 +120,7 @@ def test_a_realm_that_is_purged_has_nothing_to_count(
     assert described.purge is not None
 
 
-def test_a_preview_of_a_new_realm_names_its_steps_and_takes_none(
-    store: Store, make_realm: MakeRealm, manager: ManagerIdentity
-) -> None:
+def test_preview_of_a_new_realm_takes_none_of_its_steps(store: Store, make_realm: MakeRealm, manager: ManagerIdentity) -> None:
     preview = preview_realm(store, make_realm(), manager=manager)
 
     assert preview.steps == ("create realm acme", "bootstrap realm acme, and keep the credentials of its root")
@@ -132,7 +128,7 @@ def test_a_preview_of_a_new_realm_names_its_steps_and_takes_none(
 
 
 @pytest.mark.usefixtures("lake")
-def test_a_preview_of_what_is_as_declared_is_empty(
+def test_preview_of_what_is_as_declared_is_empty(
     store: Store, make_realm: MakeRealm, make_catalog: MakeCatalog, initial_import: ImportSpec, manager: RealmManager
 ) -> None:
     catalog = make_catalog(imports=(initial_import,))
@@ -142,7 +138,7 @@ def test_a_preview_of_what_is_as_declared_is_empty(
 
 
 @pytest.mark.usefixtures("lake")
-def test_a_preview_tells_what_a_change_would_do(store: Store, make_realm: MakeRealm, manager: ManagerIdentity) -> None:
+def test_preview_tells_what_a_change_would_do(store: Store, make_realm: MakeRealm, manager: ManagerIdentity) -> None:
     changed = make_realm(state="Inactive", properties={"team": "a"})
     preview = preview_realm(store, changed, manager=manager)
 
@@ -150,14 +146,14 @@ def test_a_preview_tells_what_a_change_would_do(store: Store, make_realm: MakeRe
 
 
 @pytest.mark.usefixtures("lake")
-def test_a_preview_tells_what_is_waited_for(store: Store, make_realm: MakeRealm, manager: ManagerIdentity) -> None:
+def test_preview_tells_what_is_waited_for(store: Store, make_realm: MakeRealm, manager: ManagerIdentity) -> None:
     preview = preview_realm(store, make_realm({DELETE: "true"}, deletion_policy="Purge"), manager=manager)
 
     assert [wait.reason for wait in preview.waits] == ["PurgeUnconfirmed"]
 
 
 @pytest.mark.usefixtures("lake")
-def test_what_was_counted_before_is_counted_again_when_the_branch_moves(store: Store) -> None:
+def test_counts_are_made_again_when_the_branch_moves(store: Store) -> None:
     counts, catalog = ContentCounts(), Catalogs(RealmRegistry(store).open_realm("acme")).open_catalog("lake")
     found = []
     for name in ("a", "b"):

@@ -81,7 +81,7 @@ def _broken_off(settings: Settings, folder: Path) -> Iterator[Cluster]:
         return
 
 
-def test_a_resource_that_was_made_again_gives_a_begun_realm_its_own_credentials(broken_off: Iterator[Cluster]) -> None:
+def test_resource_made_again_gives_a_begun_realm_its_credentials(broken_off: Iterator[Cluster]) -> None:
     for cluster in broken_off:
         folder = "acme-1" if cluster.state is RealmState.ACTIVE else "acme-2"
         outcome = cluster.apply(uid="2", folder="acme-2")
@@ -91,7 +91,7 @@ def test_a_resource_that_was_made_again_gives_a_begun_realm_its_own_credentials(
         assert cluster.is_open_to(folder)
 
 
-def test_a_begun_realm_passes_to_another_resource_only_when_it_is_whole(broken_off: Iterator[Cluster]) -> None:
+def test_begun_realm_passes_to_another_only_when_whole(broken_off: Iterator[Cluster]) -> None:
     for cluster in broken_off:
         is_whole = cluster.state is RealmState.ACTIVE
         [refusal] = cluster.apply({ADOPT: "acme"}, name="rival", folder="rival").refused or (None,)
@@ -103,7 +103,7 @@ def test_a_begun_realm_passes_to_another_resource_only_when_it_is_whole(broken_o
         assert cluster.is_open_to()
 
 
-def test_a_begun_realm_that_was_let_go_comes_to_its_end_when_it_is_applied_again(broken_off: Iterator[Cluster]) -> None:
+def test_begun_realm_let_go_ends_when_applied_again(broken_off: Iterator[Cluster]) -> None:
     for cluster in broken_off:
         cluster.apply({DELETE: "true"})
 
@@ -111,7 +111,7 @@ def test_a_begun_realm_that_was_let_go_comes_to_its_end_when_it_is_applied_again
         assert cluster.state is RealmState.ACTIVE
 
 
-def test_who_is_told_of_a_bootstrap_has_the_credentials_that_hold(settings: Settings, tmp_path: Path) -> None:
+def test_bootstrap_that_was_told_has_the_credentials_that_hold(settings: Settings, tmp_path: Path) -> None:
     for call in range(1, 60):
         cluster, others = Cluster(settings, tmp_path / str(call)), []
         cluster.backend.intervene("*", lambda: others.append(cluster.apply(folder="theirs")), at=call)  # noqa: B023

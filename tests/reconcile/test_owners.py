@@ -44,7 +44,7 @@ def owner(store: Store) -> str:
     return f"{manager.namespace}/{manager.name}" if manager else "nobody"
 
 
-def test_another_namespace_does_not_get_a_realm_by_wishing_for_it(store: Store, apply_from: Apply) -> None:
+def test_namespace_does_not_get_anothers_realm_by_wishing(store: Store, apply_from: Apply) -> None:
     apply_from("ours")
     outcome = apply_from("theirs", ADOPTING)
 
@@ -53,14 +53,14 @@ def test_another_namespace_does_not_get_a_realm_by_wishing_for_it(store: Store, 
     assert owner(store) == "ours/acme"
 
 
-def test_a_realm_goes_to_whom_its_resource_releases_it(store: Store, apply_from: Apply) -> None:
+def test_realm_goes_to_whom_its_resource_releases_it(store: Store, apply_from: Apply) -> None:
     apply_from("ours", {RELEASE_TO: "theirs/acme"})
     apply_from("theirs", ADOPTING)
 
     assert owner(store) == "theirs/acme"
 
 
-def test_an_agreement_is_for_one_resource_and_once(store: Store, apply_from: Apply) -> None:
+def test_agreement_is_for_one_resource_and_once(store: Store, apply_from: Apply) -> None:
     apply_from("ours", {RELEASE_TO: "theirs/acme"})
     strangers = apply_from("strangers", ADOPTING)
     apply_from("theirs", ADOPTING)
@@ -71,7 +71,7 @@ def test_an_agreement_is_for_one_resource_and_once(store: Store, apply_from: App
     assert owner(store) == "theirs/acme"
 
 
-def test_an_agreement_can_be_taken_back(store: Store, apply_from: Apply) -> None:
+def test_agreement_can_be_taken_back(store: Store, apply_from: Apply) -> None:
     apply_from("ours", {RELEASE_TO: "theirs/acme"})
     apply_from("ours")
 
@@ -80,7 +80,7 @@ def test_an_agreement_can_be_taken_back(store: Store, apply_from: Apply) -> None
 
 
 @pytest.mark.parametrize("other", [{"uid": "2"}, {"name": "acme-2"}])
-def test_within_a_namespace_the_wish_is_enough(store: Store, apply_from: Apply, other: dict[str, str]) -> None:
+def test_wish_is_enough_within_a_namespace(store: Store, apply_from: Apply, other: dict[str, str]) -> None:
     apply_from("ours")
     outcome = apply_from("ours", ADOPTING, **other)
 
@@ -88,7 +88,7 @@ def test_within_a_namespace_the_wish_is_enough(store: Store, apply_from: Apply, 
     assert "RealmAdopted" in [step.reason for step in outcome.steps]
 
 
-def test_a_realm_that_was_left_to_nobody_stays_with_its_namespace(store: Store, apply_from: Apply) -> None:
+def test_realm_that_was_left_to_nobody_stays_with_its_namespace(store: Store, apply_from: Apply) -> None:
     apply_from("ours")
     apply_from("ours", {DELETE: "true"})
 
@@ -102,14 +102,14 @@ def uid(store: Store) -> str:
     return manager.uid if manager else ""
 
 
-def test_a_named_cluster_that_was_restored_takes_its_realm_back(store: Store, apply_from: Apply) -> None:
+def test_named_cluster_that_was_restored_takes_its_realm_back(store: Store, apply_from: Apply) -> None:
     apply_from("ours")
 
     assert not apply_from("ours", uid="2").refused
     assert uid(store) == "2"
 
 
-def test_a_cluster_without_a_name_leaves_a_live_realm_alone(store: Store, apply_from: Apply) -> None:
+def test_cluster_without_a_name_leaves_a_live_realm_alone(store: Store, apply_from: Apply) -> None:
     apply_from("ours", is_named=False)
 
     [refusal] = apply_from("ours", uid="2", is_named=False).refused
@@ -122,7 +122,7 @@ def test_a_cluster_without_a_name_leaves_a_live_realm_alone(store: Store, apply_
     assert "annotate headwater.dev/adopt: acme to take it over" in refusal.message
 
 
-def test_a_cluster_without_a_name_takes_a_live_realm_over_when_asked(store: Store, apply_from: Apply) -> None:
+def test_nameless_cluster_takes_a_live_realm_when_asked(store: Store, apply_from: Apply) -> None:
     apply_from("ours", is_named=False)
     apply_from("ours", ADOPTING, uid="2", is_named=False)
 
@@ -130,7 +130,7 @@ def test_a_cluster_without_a_name_takes_a_live_realm_over_when_asked(store: Stor
     assert apply_from("ours", is_named=False).refused
 
 
-def test_a_cluster_without_a_name_takes_back_what_was_let_go(store: Store, apply_from: Apply) -> None:
+def test_cluster_without_a_name_takes_back_what_was_let_go(store: Store, apply_from: Apply) -> None:
     apply_from("ours", is_named=False)
     apply_from("ours", {DELETE: "true"}, is_named=False)
 
@@ -146,6 +146,6 @@ def test_somebody_with_the_store_may_release_a_realm_to_anybody(store: Store, ap
     assert not apply_from("theirs", ADOPTING).refused
 
 
-def test_a_realm_that_is_not_there_cannot_be_released(store: Store) -> None:
+def test_realm_that_is_not_there_cannot_be_released(store: Store) -> None:
     with pytest.raises(NotFoundError):
         release_realm(store, "acme")

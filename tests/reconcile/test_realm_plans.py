@@ -84,14 +84,14 @@ def kinds(actions: list[Action]) -> list[str]:
 # Beginning
 
 
-def test_an_absent_realm_is_created_and_bootstrapped(make_realm: MakeRealm) -> None:
+def test_absent_realm_is_created_and_bootstrapped(make_realm: MakeRealm) -> None:
     manifest = make_realm()
 
     assert plan(manifest, None) == [CreateRealm(RealmFields(**manifest.spec.fields(), manager=ME)), BootstrapRealm()]
 
 
 @pytest.mark.parametrize("state", [RealmState.CREATED, RealmState.INITIALIZING])
-def test_an_interrupted_bootstrap_goes_on(make_realm: MakeRealm, state: RealmState) -> None:
+def test_interrupted_bootstrap_goes_on(make_realm: MakeRealm, state: RealmState) -> None:
     assert plan(make_realm(), realm(state=state)) == [BootstrapRealm()]
 
 
@@ -103,17 +103,17 @@ def test_an_interrupted_bootstrap_goes_on(make_realm: MakeRealm, state: RealmSta
         (RealmState.PURGED, ["WaitUntil Purged"]),
     ],
 )
-def test_a_realm_that_cannot_be_served_now_waits(make_realm: MakeRealm, state: RealmState, wanted: list[str]) -> None:
+def test_realm_that_cannot_be_served_now_waits(make_realm: MakeRealm, state: RealmState, wanted: list[str]) -> None:
     assert kinds(plan(make_realm(), realm(state=state))) == wanted
 
 
-def test_a_fresh_realm_gets_its_digest_and_its_first_collection(make_realm: MakeRealm) -> None:
+def test_fresh_realm_gets_its_digest_and_its_first_collection(make_realm: MakeRealm) -> None:
     manifest = make_realm()
 
     assert plan(manifest, realm()) == [UpdateRealm(RealmFields(), manifest.spec.digest()), SubmitTask("gc", DUE)]
 
 
-def test_a_realm_that_is_as_it_should_be_needs_nothing(make_realm: MakeRealm) -> None:
+def test_realm_that_is_as_it_should_be_needs_nothing(make_realm: MakeRealm) -> None:
     manifest = make_realm()
 
     assert plan(manifest, realm(manifest), WAITING) == []
@@ -126,13 +126,13 @@ def test_a_realm_that_is_as_it_should_be_needs_nothing(make_realm: MakeRealm) ->
     ("wished", "state", "to"),
     [("Active", RealmState.INACTIVE, RealmState.ACTIVE), ("Inactive", RealmState.ACTIVE, RealmState.INACTIVE)],
 )
-def test_a_realm_is_moved_to_its_wished_state(make_realm: MakeRealm, wished: str, state: RealmState, to: RealmState) -> None:
+def test_realm_is_moved_to_its_wished_state(make_realm: MakeRealm, wished: str, state: RealmState, to: RealmState) -> None:
     manifest = make_realm(state=wished)
 
     assert MoveRealm(to) in plan(manifest, realm(manifest, state=state))
 
 
-def test_a_drifted_field_is_corrected(make_realm: MakeRealm) -> None:
+def test_drifted_field_is_corrected(make_realm: MakeRealm) -> None:
     manifest = make_realm(properties={"team": "lake"})
 
     [update] = plan(manifest, realm(manifest, properties={}), WAITING)
@@ -160,7 +160,7 @@ def test_drift_is_told_in_the_words_of_manifests(make_realm: MakeRealm) -> None:
     assert '"contentAge":"7d"' in report.message
 
 
-def test_a_changed_manifest_is_applied_even_where_drift_is_only_reported(make_realm: MakeRealm) -> None:
+def test_changed_manifest_is_applied_even_where_drift_is_only_reported(make_realm: MakeRealm) -> None:
     before, after = make_realm(drift_policy="Report"), make_realm(drift_policy="Report", properties={"a": "b"})
 
     [update] = plan(after, realm(before), WAITING)
@@ -172,7 +172,7 @@ def test_a_changed_manifest_is_applied_even_where_drift_is_only_reported(make_re
 
 
 @pytest.mark.parametrize("manager", [OTHER, None])
-def test_a_realm_of_another_manager_or_of_none_is_refused(make_realm: MakeRealm, manager: RealmManager | None) -> None:
+def test_realm_of_another_manager_or_of_none_is_refused(make_realm: MakeRealm, manager: RealmManager | None) -> None:
     [refusal] = plan(make_realm(), realm(manager=manager))
 
     assert isinstance(refusal, RefuseManifest)
@@ -180,13 +180,13 @@ def test_a_realm_of_another_manager_or_of_none_is_refused(make_realm: MakeRealm,
 
 
 @pytest.mark.parametrize("manager", [MADE_BEFORE, None])
-def test_a_resource_that_was_made_again_takes_its_realm_back(make_realm: MakeRealm, manager: RealmManager | None) -> None:
+def test_resource_that_was_made_again_takes_its_realm_back(make_realm: MakeRealm, manager: RealmManager | None) -> None:
     acted = {} if manager else without_manager(realm(manager=MADE_BEFORE)).get("acted", {})
 
     assert plan(make_realm(), realm(manager=manager, acted=acted)) == [AdoptRealm(ME)]
 
 
-def test_a_uid_that_was_succeeded_does_not_come_back_by_itself(make_realm: MakeRealm) -> None:
+def test_uid_that_was_succeeded_does_not_come_back_by_itself(make_realm: MakeRealm) -> None:
     taken = realm(**with_manager(realm(manager=ME), MADE_BEFORE))
 
     [refusal] = plan(make_realm(), taken)
@@ -197,18 +197,18 @@ def test_a_uid_that_was_succeeded_does_not_come_back_by_itself(make_realm: MakeR
 
 
 @pytest.mark.parametrize("state", [state for state in RealmState if state not in (RealmState.ACTIVE, RealmState.INACTIVE)])
-def test_only_a_realm_that_is_whole_and_stays_is_adopted(make_realm: MakeRealm, state: RealmState) -> None:
+def test_realm_is_adopted_only_if_whole_and_staying(make_realm: MakeRealm, state: RealmState) -> None:
     [refusal] = plan(make_realm({ADOPT: "acme"}), realm(manager=OTHER, state=state))
 
     assert isinstance(refusal, RefuseManifest)
     assert refusal.message.startswith(f"realm acme is managed by there/default/acme/2 and {state}: it is ")
 
 
-def test_a_realm_that_is_being_loaded_is_taken_back_afterwards(make_realm: MakeRealm) -> None:
+def test_realm_that_is_being_loaded_is_taken_back_afterwards(make_realm: MakeRealm) -> None:
     assert kinds(plan(make_realm(), realm(manager=MADE_BEFORE, state=RealmState.LOADING))) == ["WaitUntil Loading"]
 
 
-def test_an_adoption_is_recorded_with_the_manager(make_realm: MakeRealm) -> None:
+def test_adoption_is_recorded_with_the_manager(make_realm: MakeRealm) -> None:
     assert plan(make_realm({ADOPT: "acme"}), realm(manager=OTHER)) == [AdoptRealm(ME, adopt_record(ME), "acme")]
 
 
@@ -221,7 +221,7 @@ def test_an_adoption_is_recorded_with_the_manager(make_realm: MakeRealm) -> None
         ({DELETE: "true"}, {}, []),
     ],
 )
-def test_an_adoption_acts_once_for_each_time_that_it_is_asked_for(
+def test_adoption_acts_once_for_each_request(
     make_realm: MakeRealm, annotations: dict[str, str], acted: dict[str, str], wanted: list[str]
 ) -> None:
     assert kinds(plan(make_realm(annotations), realm(manager=OTHER, acted=acted))) == wanted
@@ -230,7 +230,7 @@ def test_an_adoption_acts_once_for_each_time_that_it_is_asked_for(
 # Maintenance
 
 
-def test_the_next_collection_is_due_after_the_last_one(make_realm: MakeRealm) -> None:
+def test_next_collection_is_due_after_the_last_one(make_realm: MakeRealm) -> None:
     manifest = make_realm(maintenance=MaintenanceSchedule(schedule="0 * * * *"))
 
     [submit] = plan(manifest, realm(manifest, created=Micros(0)), ended(TaskState.SUCCEEDED))
@@ -247,13 +247,13 @@ def test_the_next_collection_is_due_after_the_last_one(make_realm: MakeRealm) ->
         task(state=TaskState.RUNNING, due=YESTERDAY),
     ],
 )
-def test_a_collection_that_is_due_runs_or_is_tried_again_is_left_alone(make_realm: MakeRealm, waiting: Versioned[Task]) -> None:
+def test_collection_that_is_due_or_runs_is_left_alone(make_realm: MakeRealm, waiting: Versioned[Task]) -> None:
     manifest = make_realm()
 
     assert plan(manifest, realm(manifest), waiting) == []
 
 
-def test_a_changed_schedule_moves_the_waiting_collection(make_realm: MakeRealm) -> None:
+def test_changed_schedule_moves_the_waiting_collection(make_realm: MakeRealm) -> None:
     manifest = make_realm(maintenance=MaintenanceSchedule(schedule="0 3 * * 0", time_zone="Europe/Berlin"))
 
     assert plan(manifest, realm(manifest), WAITING) == [
@@ -262,7 +262,7 @@ def test_a_changed_schedule_moves_the_waiting_collection(make_realm: MakeRealm) 
     ]
 
 
-def test_a_schedule_that_is_taken_up_again_does_not_make_up_for_what_was_suspended(make_realm: MakeRealm) -> None:
+def test_schedule_taken_up_again_skips_what_was_suspended(make_realm: MakeRealm) -> None:
     suspended, manifest = make_realm(maintenance=MaintenanceSchedule(suspend=True)), make_realm()
 
     *_, submit = plan(manifest, realm(suspended, created=Micros(0)))
@@ -287,7 +287,7 @@ def test_suspending_takes_the_waiting_collection_back(make_realm: MakeRealm) -> 
         ((ended(TaskState.FAILED),), SubmitTask("gc", NOW)),
     ],
 )
-def test_a_collection_that_is_asked_for_runs_now_and_once(
+def test_collection_that_is_asked_for_runs_now_and_once(
     make_realm: MakeRealm, tasks: tuple[Versioned[Task], ...], step: Action | None
 ) -> None:
     manifest = make_realm({RUN_NOW: "gc"})
@@ -300,7 +300,7 @@ def test_a_collection_that_is_asked_for_runs_now_and_once(
     ("asked", "acted", "record"),
     [("gc", "gc", []), ("gc:2", "gc", [RecordHandled(RUN_NOW, "gc:2")]), (None, "gc", [RecordHandled(RUN_NOW, None)])],
 )
-def test_an_annotation_acts_again_when_its_value_changed_or_it_was_gone(
+def test_annotation_acts_again_when_changed_or_removed(
     make_realm: MakeRealm, asked: str | None, acted: str, record: list[Action]
 ) -> None:
     manifest = make_realm({} if asked is None else {RUN_NOW: asked})
@@ -311,7 +311,7 @@ def test_an_annotation_acts_again_when_its_value_changed_or_it_was_gone(
     assert [step for step in steps if isinstance(step, RecordHandled)] == record
 
 
-def test_a_dead_collection_is_reported_and_not_asked_for_again(make_realm: MakeRealm) -> None:
+def test_dead_collection_is_reported_and_not_asked_for_again(make_realm: MakeRealm) -> None:
     manifest = make_realm()
 
     [report] = plan(
@@ -327,7 +327,7 @@ def test_a_dead_collection_is_reported_and_not_asked_for_again(make_realm: MakeR
     )
 
 
-def test_an_inactive_realm_is_not_collected(make_realm: MakeRealm) -> None:
+def test_inactive_realm_is_not_collected(make_realm: MakeRealm) -> None:
     manifest = make_realm({RUN_NOW: "gc"}, state="Inactive")
 
     assert plan(manifest, realm(manifest, state=RealmState.INACTIVE), WAITING) == [CancelTask(ID, "gc")]
@@ -357,14 +357,14 @@ def test_deleting_an_active_realm_follows_its_policy(
 
 
 @pytest.mark.parametrize("annotations", [{DELETE: "true"}, {DELETE: "true", CONFIRM_PURGE: "other"}])
-def test_an_unconfirmed_purge_waits_and_names_the_annotation(make_realm: MakeRealm, annotations: dict[str, str]) -> None:
+def test_unconfirmed_purge_waits_and_names_the_annotation(make_realm: MakeRealm, annotations: dict[str, str]) -> None:
     [wait] = plan(make_realm(annotations, **GOING), realm())
 
     assert isinstance(wait, WaitUntil)
     assert "annotate headwater.dev/confirm-purge: acme" in wait.message
 
 
-def test_a_confirmation_of_something_else_is_named(make_realm: MakeRealm) -> None:
+def test_confirmation_of_something_else_is_named(make_realm: MakeRealm) -> None:
     [wait] = plan(make_realm({DELETE: "true", CONFIRM_PURGE: "other"}, **GOING), realm())
 
     assert isinstance(wait, WaitUntil)
@@ -372,13 +372,13 @@ def test_a_confirmation_of_something_else_is_named(make_realm: MakeRealm) -> Non
 
 
 @pytest.mark.parametrize("policy", ["Retain", "Purge"])
-def test_a_protected_realm_is_not_deleted(make_realm: MakeRealm, policy: str) -> None:
+def test_protected_realm_is_not_deleted(make_realm: MakeRealm, policy: str) -> None:
     manifest = make_realm(PURGE, deletion_policy=policy, deletion_protection=True)
 
     assert kinds(plan(manifest, realm(manifest))) == ["RefuseManifest DeletionProtected"]
 
 
-def test_a_purge_waits_for_the_hold_and_stops_other_work(make_realm: MakeRealm) -> None:
+def test_purge_waits_for_the_hold_and_stops_other_work(make_realm: MakeRealm) -> None:
     manifest = make_realm(PURGE, **GOING)
     import_ = task(ObjectId(78), kind="import", subject="lake/initial", state=TaskState.RUNNING)
 
@@ -389,7 +389,7 @@ def test_a_purge_waits_for_the_hold_and_stops_other_work(make_realm: MakeRealm) 
     assert (wait.reason, wait.until) == ("PurgeHold", NOW + 1)
 
 
-def test_a_changed_hold_counts_before_it_is_waited_for(make_realm: MakeRealm) -> None:
+def test_changed_hold_counts_before_it_is_waited_for(make_realm: MakeRealm) -> None:
     manifest = make_realm(PURGE, **GOING, purge_hold_seconds=5.0)
 
     steps = plan(manifest, realm(state=RealmState.INACTIVE), hold_until=NOW + DAY)
@@ -407,7 +407,7 @@ def test_a_changed_hold_counts_before_it_is_waited_for(make_realm: MakeRealm) ->
         (RealmState.PURGED, None, [RemoveRealm()]),
     ],
 )
-def test_a_purge_goes_on_from_every_state(
+def test_purge_goes_on_from_every_state(
     make_realm: MakeRealm, state: RealmState, hold_until: int | None, wanted: list[Action]
 ) -> None:
     manifest = make_realm(PURGE, **GOING)
@@ -425,18 +425,18 @@ def test_a_purge_goes_on_from_every_state(
         ((ended(TaskState.SUCCEEDED, kind="purge"),), ["SubmitTask", "WaitUntil Purging"]),
     ],
 )
-def test_a_purging_realm_has_one_purge_task_until_that_is_dead(
+def test_purging_realm_has_one_purge_task_until_that_is_dead(
     make_realm: MakeRealm, tasks: tuple[Versioned[Task], ...], wanted: list[str]
 ) -> None:
     assert kinds(plan(make_realm(PURGE, **GOING), realm(state=RealmState.PURGING), *tasks)) == wanted
 
 
-def test_a_purge_can_be_called_off_before_it_begins_and_not_later(make_realm: MakeRealm) -> None:
+def test_purge_can_be_called_off_only_before_it_begins(make_realm: MakeRealm) -> None:
     manifest = make_realm(PURGE)
 
     assert plan(manifest, realm(state=RealmState.INACTIVE)) == [MoveRealm(RealmState.ACTIVE), DetachRealm()]
     assert kinds(plan(manifest, realm(state=RealmState.PURGING))) == ["SubmitTask", "WaitUntil Purging"]
 
 
-def test_a_deleted_realm_that_is_gone_needs_nothing(make_realm: MakeRealm) -> None:
+def test_deleted_realm_that_is_gone_needs_nothing(make_realm: MakeRealm) -> None:
     assert plan(make_realm(PURGE, **GOING), None) == []

@@ -100,7 +100,7 @@ def until_it_lives(run: Callable[[int], bool]) -> int:
     return killed
 
 
-def test_a_killed_start_converges_with_one_set_of_credentials(
+def test_killed_start_converges_with_one_set_of_credentials(
     make_process: Callable[[], Process],
     make_realm: MakeRealm,
     make_catalog: MakeCatalog,
@@ -133,7 +133,7 @@ def assert_is_complete(store: Store, sink: FileCredentials) -> None:
 
 
 @pytest.mark.parametrize("stage", ["made inactive", "made to purge", "deleted"])
-def test_a_killed_purge_converges(
+def test_killed_purge_converges(
     stage: str, make_process: Callable[[], Process], make_realm: MakeRealm, sink: FileCredentials
 ) -> None:
     going = make_realm({DELETE: "true", CONFIRM_PURGE: "acme"}, deletion_policy="Purge", purge_hold_seconds=5.0)
@@ -154,7 +154,7 @@ def test_a_killed_purge_converges(
     assert until_it_lives(run) > 5
 
 
-def test_a_killed_deletion_of_a_catalog_converges(
+def test_killed_deletion_of_a_catalog_converges(
     make_process: Callable[[], Process], make_realm: MakeRealm, make_catalog: MakeCatalog, initial_import: ImportSpec
 ) -> None:
     going = make_catalog({DELETE: "true", CONFIRM_PURGE: "acme/lake"}, deletion_policy="Purge", imports=(initial_import,))
@@ -171,7 +171,7 @@ def test_a_killed_deletion_of_a_catalog_converges(
     assert until_it_lives(run) > 10
 
 
-def test_two_processes_that_start_a_realm_together_end_with_one_set_of_credentials(
+def test_processes_that_start_a_realm_agree_on_one_set(
     make_process: Callable[[], Process], make_realm: MakeRealm, sink: FileCredentials
 ) -> None:
     for at in range(1, 60):

@@ -59,7 +59,7 @@ def versions(store: Store) -> dict[str, int]:
     return found
 
 
-def test_an_applied_realm_is_active_and_its_collection_waits(store: Store, apply: Apply, make_realm: MakeRealm) -> None:
+def test_applied_realm_is_active_and_its_collection_waits(store: Store, apply: Apply, make_realm: MakeRealm) -> None:
     [outcome] = apply(make_realm())
 
     assert RealmRegistry(store).read_realm("acme").state is RealmState.ACTIVE
@@ -67,7 +67,7 @@ def test_an_applied_realm_is_active_and_its_collection_waits(store: Store, apply
     assert outcome.is_settled
 
 
-def test_an_applied_catalog_is_there_and_its_import_is_asked_for(
+def test_applied_catalog_is_there_and_its_import_is_asked_for(
     store: Store, apply: Apply, make_realm: MakeRealm, make_catalog: MakeCatalog, initial_import: ImportSpec
 ) -> None:
     apply(make_catalog(imports=(initial_import,)), make_realm())
@@ -76,7 +76,7 @@ def test_an_applied_catalog_is_there_and_its_import_is_asked_for(
     assert [task.value.subject for task in TaskQueue(store).list_tasks(kind="import")] == ["lake/initial"]
 
 
-def test_applying_the_same_manifests_twice_makes_no_commit_and_no_task(
+def test_manifests_applied_twice_make_no_commit_and_no_task(
     store: Store, apply: Apply, make_realm: MakeRealm, make_catalog: MakeCatalog, initial_import: ImportSpec
 ) -> None:
     manifests = (make_realm({RUN_NOW: "gc"}), make_catalog(imports=(initial_import,)))
@@ -89,7 +89,7 @@ def test_applying_the_same_manifests_twice_makes_no_commit_and_no_task(
     assert (versions(store), len(TaskQueue(store).list_tasks())) == (before, tasks)
 
 
-def test_nothing_changes_while_time_goes_on_before_the_next_collection(
+def test_resources_do_not_change_before_the_next_collection(
     store: Store, apply: Apply, make_realm: MakeRealm, clock: FakeClock
 ) -> None:
     apply(make_realm())
@@ -101,7 +101,9 @@ def test_nothing_changes_while_time_goes_on_before_the_next_collection(
     assert outcome.done == ()
 
 
-def test_after_a_collection_the_next_one_waits(store: Store, apply: Apply, make_realm: MakeRealm, clock: FakeClock) -> None:
+def test_collection_is_waited_for_after_the_one_before(
+    store: Store, apply: Apply, make_realm: MakeRealm, clock: FakeClock
+) -> None:
     apply(make_realm())
     clock.advance(8 * 86400)
     finish(store, "gc")
@@ -112,7 +114,7 @@ def test_after_a_collection_the_next_one_waits(store: Store, apply: Apply, make_
     assert first.value.due == second.value.due + 7 * 86400 * 1_000_000
 
 
-def test_an_import_that_succeeded_is_remembered_and_never_asked_for_again(
+def test_import_that_succeeded_is_remembered_and_never_asked_for_again(
     store: Store, apply: Apply, make_realm: MakeRealm, make_catalog: MakeCatalog, initial_import: ImportSpec
 ) -> None:
     manifests = (make_realm(), make_catalog(imports=(initial_import,)))
@@ -127,7 +129,7 @@ def test_an_import_that_succeeded_is_remembered_and_never_asked_for_again(
     assert len(TaskQueue(store).list_tasks(kind="import")) == 1
 
 
-def test_a_confirmed_purge_waits_for_the_hold_and_then_for_its_task(
+def test_confirmed_purge_waits_for_the_hold_then_its_task(
     store: Store, apply: Apply, make_realm: MakeRealm, clock: FakeClock
 ) -> None:
     apply(make_realm(deletion_policy="Purge"))
@@ -142,7 +144,7 @@ def test_a_confirmed_purge_waits_for_the_hold_and_then_for_its_task(
     assert [task.value.state for task in TaskQueue(store).list_tasks(kind="purge")] == [TaskState.WAITING]
 
 
-def test_a_purged_realm_is_deleted_with_its_credentials(
+def test_purged_realm_is_deleted_with_its_credentials(
     store: Store, apply: Apply, make_realm: MakeRealm, clock: FakeClock, sink: FileCredentials
 ) -> None:
     manifest = make_realm(PURGE, deletion_policy="Purge", purge_hold_seconds=5.0)
@@ -160,9 +162,7 @@ def test_a_purged_realm_is_deleted_with_its_credentials(
     assert apply(manifest)[0].done == ()
 
 
-def test_a_realm_under_another_manager_is_refused_until_it_is_adopted(
-    store: Store, apply: Apply, make_realm: MakeRealm
-) -> None:
+def test_realm_under_another_manager_is_refused_until_it_is_adopted(store: Store, apply: Apply, make_realm: MakeRealm) -> None:
     there = ManagerIdentity(cluster="there")
     apply(make_realm())
 
@@ -175,9 +175,7 @@ def test_a_realm_under_another_manager_is_refused_until_it_is_adopted(
     assert RealmRegistry(store).read_realm("acme").manager == RealmManager(cluster="there", namespace="default", name="acme")
 
 
-def test_two_resources_that_both_adopt_a_realm_do_not_take_it_from_each_other_for_ever(
-    store: Store, apply: Apply, make_realm: MakeRealm
-) -> None:
+def test_resources_that_both_adopt_a_realm_stop_fighting(store: Store, apply: Apply, make_realm: MakeRealm) -> None:
     apply(make_realm())
     greedy = make_realm({ADOPT: "acme"})
     apply(greedy, manager=ManagerIdentity(cluster="there"))
@@ -210,13 +208,13 @@ def test_every_step_is_told_as_it_is_done(apply: Apply, make_realm: MakeRealm) -
     assert told[0] == ("Realm acme", "created realm acme")
 
 
-def test_a_catalog_waits_for_a_realm_that_is_not_active(apply: Apply, make_realm: MakeRealm, make_catalog: MakeCatalog) -> None:
+def test_catalog_waits_for_a_realm_that_is_not_active(apply: Apply, make_realm: MakeRealm, make_catalog: MakeCatalog) -> None:
     _, catalog = apply(make_realm(state="Inactive"), make_catalog())
 
     assert [wait.message for wait in catalog.waits] == ["catalog acme/lake waits for its realm to be ACTIVE; it is INACTIVE"]
 
 
-def test_a_confirmed_deletion_takes_a_catalog_down_and_leaves_its_realm(
+def test_confirmed_deletion_takes_a_catalog_down_and_leaves_its_realm(
     store: Store, apply: Apply, make_realm: MakeRealm, make_catalog: MakeCatalog
 ) -> None:
     apply(make_realm(), make_catalog(deletion_protection=True))
@@ -227,7 +225,7 @@ def test_a_confirmed_deletion_takes_a_catalog_down_and_leaves_its_realm(
     assert Catalogs(RealmRegistry(store).open_realm("acme")).list_catalogs() == []
 
 
-def test_known_realms_are_those_of_this_cluster_and_those_of_nobody(
+def test_known_realms_are_this_clusters_and_nobodys(
     store: Store, make_realm: MakeRealm, sink: FileCredentials, apply: Apply
 ) -> None:
     RealmRegistry(store).create_realm("free")

@@ -49,7 +49,7 @@ def end_collection(store: Store) -> None:
 
 
 @pytest.mark.parametrize("annotations", [GOING, {RUN_NOW: "gc"}], ids=["cancelled", "hurried"])
-def test_a_task_that_ends_before_it_is_touched_stops_nothing(
+def test_task_that_ends_before_it_is_touched_stops_nothing(
     store: Store,
     mine: Store,
     backend: FaultyBackend,
@@ -82,7 +82,7 @@ def is_open(store: Store, sink: FileCredentials) -> bool:
     return root is not None and verify_secret(root.credentials, sink.write_credentials(RealmId("acme"), new_credentials()))
 
 
-def test_a_late_removal_leaves_the_credentials_of_a_realm_that_was_made_again(
+def test_late_removal_leaves_credentials_of_a_realm_made_again(
     settings: Settings, manager: ManagerIdentity, make_realm: MakeRealm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("headwater.realms.principals._COST", 16)
@@ -103,7 +103,7 @@ def test_a_late_removal_leaves_the_credentials_of_a_realm_that_was_made_again(
     assert call > 5
 
 
-def test_a_catalog_that_was_made_anew_is_not_deleted_for_the_old_one(store: Store, apply: Apply, make_realm: MakeRealm) -> None:
+def test_catalog_made_anew_is_not_deleted_for_the_old(store: Store, apply: Apply, make_realm: MakeRealm) -> None:
     apply(make_realm())
     catalogs = Catalogs(RealmRegistry(store).open_realm("acme"))
 

@@ -89,7 +89,7 @@ def let_go(store: Store) -> None:
 
 
 @pytest.mark.parametrize("before", [nothing, by_hand, let_go])
-def test_of_two_resources_with_one_name_one_has_the_catalog(settings: Settings, before: Callable[[Store], None]) -> None:
+def test_catalog_name_of_two_resources_belongs_to_one(settings: Settings, before: Callable[[Store], None]) -> None:
     def prepare(store: Store) -> None:
         make_acme(store)
         before(store)
@@ -103,7 +103,7 @@ def test_of_two_resources_with_one_name_one_has_the_catalog(settings: Settings, 
     assert endings > 5
 
 
-def test_a_catalog_that_a_person_made_elsewhere_is_left_alone(settings: Settings) -> None:
+def test_catalog_that_a_person_made_elsewhere_is_left_alone(settings: Settings) -> None:
     store = Store(MemoryBackend(), url="memory://", settings=settings, clock=FakeClock())
     make_acme(store)
     before = make_lake(store)
@@ -114,7 +114,7 @@ def test_a_catalog_that_a_person_made_elsewhere_is_left_alone(settings: Settings
     assert lake(store) == before
 
 
-def test_a_catalog_that_is_taken_while_it_is_made_by_hand_is_whole(settings: Settings) -> None:
+def test_catalog_taken_while_made_by_hand_is_whole(settings: Settings) -> None:
     for call in range(1, 40):
         backend = FaultyBackend(MemoryBackend(), is_atomic=True)
         store = Store(backend, url="memory://", settings=settings, clock=FakeClock())  # type: ignore[arg-type]  # faulty is any
@@ -143,7 +143,7 @@ def apply_realm(name: str, folder: Path, store: Store) -> ReconcileOutcome:
     return reconcile_realm(store, manifest, credentials=sink, manager=ManagerIdentity(cluster="here", uid=name))
 
 
-def test_of_two_resources_with_one_id_one_has_the_realm(settings: Settings, tmp_path: Path) -> None:
+def test_realm_id_of_two_resources_belongs_to_one(settings: Settings, tmp_path: Path) -> None:
     for call in range(1, 60):
         backend, folder = FaultyBackend(MemoryBackend(), is_atomic=True), tmp_path / str(call)
         store = Store(backend, url="memory://", settings=settings, clock=FakeClock())  # type: ignore[arg-type]  # faulty is any

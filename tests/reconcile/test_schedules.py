@@ -42,14 +42,12 @@ def at(text: str) -> Micros:
         ("0 * * * *", "Europe/Berlin", "2026-10-25T00:30", "2026-10-25T01:00:00Z"),  # every hour, also the second one
     ],
 )
-def test_the_next_time_is_that_of_the_clocks_on_the_wall(cron: str, zone: str, after: str, wanted: str) -> None:
+def test_next_time_is_that_of_the_clocks_on_the_wall(cron: str, zone: str, after: str, wanted: str) -> None:
     assert as_text(next_time(cron, zone, at(after))) == wanted
 
 
 @given(cron=st.sampled_from(CRONS), zone=st.sampled_from(ZONES), moment=moments, share=st.floats(0, 0.999))
-def test_no_time_between_two_times_of_a_schedule_changes_the_next_one(
-    cron: str, zone: str, moment: Micros, share: float
-) -> None:
+def test_next_time_is_the_same_all_the_time_before_it(cron: str, zone: str, moment: Micros, share: float) -> None:
     following = next_time(cron, zone, moment)
 
     between = Micros(moment + int((following - moment) * share))
@@ -58,13 +56,13 @@ def test_no_time_between_two_times_of_a_schedule_changes_the_next_one(
     assert next_time(cron, zone, between) == following
 
 
-def test_nothing_is_due_before_its_time() -> None:
+def test_schedule_is_not_due_before_its_time() -> None:
     last, now = at("2026-11-22T03:00"), at("2026-11-29T02:59")
 
     assert next_time("0 3 * * 0", "UTC", last) == now + 60_000_000
 
 
-def test_after_a_downtime_a_missed_run_happens_once() -> None:
+def test_missed_run_happens_once_after_a_downtime() -> None:
     last, now = at("2026-11-01T03:00"), at("2026-11-25T12:00")
 
     assert next_time("0 3 * * 0", "UTC", last) == at("2026-11-08T03:00")
@@ -79,7 +77,7 @@ def test_realms_without_a_schedule_are_spread_over_the_week() -> None:
     assert all(checked_cron(schedule) == schedule for schedule in schedules)
 
 
-def test_the_schedule_of_a_realm_without_one_never_changes() -> None:
+def test_schedule_of_a_realm_without_one_never_changes() -> None:
     assert (weekly_schedule("acme"), daily_schedule("acme/lake/initial")) == ("12 19 * * 1", "40 17 * * *")
 
 
@@ -100,7 +98,7 @@ def test_cron_expressions_of_five_fields_are_accepted(cron: str) -> None:
         ("0 0 */31 1 MON#5", "never comes"),
     ],
 )
-def test_what_is_no_schedule_is_refused_with_an_example(cron: str, cause: str) -> None:
+def test_text_that_is_no_schedule_is_refused_with_an_example(cron: str, cause: str) -> None:
     with pytest.raises(RefusedError, match="for example") as refused:
         checked_cron(cron)
 
@@ -108,12 +106,12 @@ def test_what_is_no_schedule_is_refused_with_an_example(cron: str, cause: str) -
 
 
 @pytest.mark.parametrize("zone", ["Europe/Berln", "", "../etc/passwd", "/etc/localtime", "Europe", "a\0b"])
-def test_what_is_no_time_zone_is_refused(zone: str) -> None:
+def test_text_that_is_no_time_zone_is_refused(zone: str) -> None:
     with pytest.raises(RefusedError, match="is not a time zone; write for example UTC or Europe/Berlin"):
         checked_zone(zone)
 
 
-def test_the_waits_between_weekly_times_are_a_week_but_for_the_hour_of_the_clocks() -> None:
+def test_weekly_waits_are_a_week_but_for_the_clocks_hour() -> None:
     first = next_time("0 3 * * 0", "Europe/Berlin", at("2026-10-12T00:00"))
 
     second = next_time("0 3 * * 0", "Europe/Berlin", first)

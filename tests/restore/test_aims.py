@@ -16,15 +16,15 @@ def test_sixteen_hex_digits_are_a_commit() -> None:
     assert RestoreTarget.from_text("00000000000004d2", NOW) == RestoreTarget(commit=ObjectId(1234))
 
 
-def test_a_time_is_in_rfc_3339() -> None:
+def test_time_is_in_rfc_3339() -> None:
     assert RestoreTarget.from_text("2026-05-01T12:00:00.5+02:00", NOW) == RestoreTarget(time=Micros(1_777_629_600_500_000))
 
 
-def test_a_time_without_a_zone_is_in_utc() -> None:
+def test_time_without_a_zone_is_in_utc() -> None:
     assert RestoreTarget.from_text("2026-05-01T12:00:00", NOW) == RestoreTarget.from_text("2026-05-01T12:00:00Z", NOW)
 
 
-def test_a_time_as_it_is_printed_covers_its_whole_second() -> None:
+def test_time_as_it_is_printed_covers_its_whole_second() -> None:
     committed = Micros(NOW - 3_400_001)
     aim = RestoreTarget.from_text(as_text(committed), NOW)
 
@@ -32,7 +32,7 @@ def test_a_time_as_it_is_printed_covers_its_whole_second() -> None:
     assert committed <= aim.time < committed + 1_000_000
 
 
-def test_a_duration_is_so_long_ago() -> None:
+def test_duration_is_so_long_ago() -> None:
     assert RestoreTarget.from_text("90m", NOW) == RestoreTarget(time=Micros(NOW - 5_400_000_000))
 
 
@@ -53,7 +53,7 @@ def test_anything_else_is_refused(text: str, reason: str) -> None:
 
 
 @pytest.mark.parametrize("aim", [RestoreTarget(commit=ObjectId(1234)), RestoreTarget(time=NOW)])
-def test_a_task_carries_a_request(aim: RestoreTarget) -> None:
+def test_task_carries_a_request(aim: RestoreTarget) -> None:
     request = RestoreRequest(reference="lake/main", aim=aim, prune=True)
 
     assert RestoreRequest.from_arguments(request.arguments()) == request

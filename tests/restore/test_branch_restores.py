@@ -25,7 +25,7 @@ def id_of_content(lake: Catalog, table: str, ref: str = "main") -> UUID:
     return found.id
 
 
-def test_a_branch_holds_again_what_a_commit_held(store: Store, lake: Catalog) -> None:
+def test_branch_holds_again_what_a_commit_held(store: Store, lake: Catalog) -> None:
     old = put(lake, "orders", 1)
     put(lake, "orders", 2)
     put(lake, "customers")
@@ -34,7 +34,7 @@ def test_a_branch_holds_again_what_a_commit_held(store: Store, lake: Catalog) ->
     assert contents(lake) == {"orders": V1}
 
 
-def test_a_branch_holds_again_what_it_held_at_a_time(store: Store, lake: Catalog, clock: FakeClock) -> None:
+def test_branch_holds_again_what_it_held_at_a_time(store: Store, lake: Catalog, clock: FakeClock) -> None:
     put(lake, "orders", 1)
     moment = passed(clock)
     drop(lake, "orders")
@@ -43,7 +43,7 @@ def test_a_branch_holds_again_what_it_held_at_a_time(store: Store, lake: Catalog
     assert contents(lake) == {"orders": V1}
 
 
-def test_a_table_that_comes_back_has_its_id(store: Store, lake: Catalog) -> None:
+def test_table_that_comes_back_has_its_id(store: Store, lake: Catalog) -> None:
     old = put(lake, "orders")
     before = id_of_content(lake, "orders")
     drop(lake, "orders")
@@ -52,7 +52,7 @@ def test_a_table_that_comes_back_has_its_id(store: Store, lake: Catalog) -> None
     assert id_of_content(lake, "orders") == before
 
 
-def test_a_restoration_is_a_commit_on_top(store: Store, lake: Catalog) -> None:
+def test_restoration_is_a_commit_on_top(store: Store, lake: Catalog) -> None:
     old, new = put(lake, "orders", 1), put(lake, "orders", 2)
     restored(store, request("lake/main", old, is_commit=True))
 
@@ -61,7 +61,7 @@ def test_a_restoration_is_a_commit_on_top(store: Store, lake: Catalog) -> None:
     assert (entry.message, entry.meta.properties["restored"]) == (f"restore to commit {id_text(old)}", (id_text(old),))
 
 
-def test_an_attempt_that_goes_on_undoes_nothing_that_came_after(store: Store, lake: Catalog) -> None:
+def test_attempt_that_goes_on_undoes_nothing_that_came_after(store: Store, lake: Catalog) -> None:
     old = put(lake, "orders", 1)
     put(lake, "orders", 2)
     claim = claimed(store, submitted(store, request("lake/main", old, is_commit=True)))
@@ -82,7 +82,7 @@ def test_restoring_again_does_nothing(store: Store, lake: Catalog) -> None:
     assert (outcome["changed"], lake.branch("main").head) == (0, head)
 
 
-def test_what_is_equal_keeps_its_object(store: Store, lake: Catalog, rows: RealmStore) -> None:
+def test_equal_content_keeps_its_object(store: Store, lake: Catalog, rows: RealmStore) -> None:
     old = put(lake, "orders")
     put(lake, "customers")
     head = lake.branch("main").head
@@ -95,7 +95,7 @@ def test_what_is_equal_keeps_its_object(store: Store, lake: Catalog, rows: Realm
     assert now.index("content").get(b"orders") == before
 
 
-def test_what_comes_back_is_a_copy(store: Store, lake: Catalog, rows: RealmStore) -> None:
+def test_restored_content_is_a_copy(store: Store, lake: Catalog, rows: RealmStore) -> None:
     old = put(lake, "orders")
     drop(lake, "orders")
     restored(store, request("lake/main", old, is_commit=True))
@@ -109,7 +109,7 @@ def test_what_comes_back_is_a_copy(store: Store, lake: Catalog, rows: RealmStore
     assert (there.data, there.object_id == was.object_id) == (was.data, False)
 
 
-def test_a_plan_counts_keys_by_type_and_writes_nothing(store: Store, lake: Catalog) -> None:
+def test_plan_counts_keys_by_type_and_writes_nothing(store: Store, lake: Catalog) -> None:
     put(lake, "orders", 1)
     old = put(lake, "customers")
     put(lake, "orders", 2)
@@ -123,7 +123,7 @@ def test_a_plan_counts_keys_by_type_and_writes_nothing(store: Store, lake: Catal
     assert lake.branch("main").head == head
 
 
-def test_a_branch_is_emptied_to_before_its_first_commit(store: Store, lake: Catalog, clock: FakeClock) -> None:
+def test_branch_is_emptied_to_before_its_first_commit(store: Store, lake: Catalog, clock: FakeClock) -> None:
     moment = passed(clock)
     put(lake, "orders")
     restored(store, request("lake/main", moment))
@@ -131,7 +131,7 @@ def test_a_branch_is_emptied_to_before_its_first_commit(store: Store, lake: Cata
     assert contents(lake) == {}
 
 
-def test_a_deleted_branch_comes_back(store: Store, lake: Catalog, clock: FakeClock) -> None:
+def test_deleted_branch_comes_back(store: Store, lake: Catalog, clock: FakeClock) -> None:
     lake.create_branch("dev")
     put(lake, "orders", 1, branch="dev")
     moment = passed(clock)
@@ -142,7 +142,7 @@ def test_a_deleted_branch_comes_back(store: Store, lake: Catalog, clock: FakeClo
     assert contents(lake, "dev") == {"orders": V1}
 
 
-def test_a_branch_that_was_put_elsewhere_holds_what_it_held_before(store: Store, lake: Catalog, clock: FakeClock) -> None:
+def test_branch_that_was_put_elsewhere_holds_what_it_held_before(store: Store, lake: Catalog, clock: FakeClock) -> None:
     base = put(lake, "orders", 1)
     lake.create_branch("dev")
     put(lake, "customers", branch="dev")
@@ -153,7 +153,7 @@ def test_a_branch_that_was_put_elsewhere_holds_what_it_held_before(store: Store,
     assert set(contents(lake, "dev")) == {"orders", "customers"}
 
 
-def test_a_branch_at_a_time_when_it_was_deleted_is_refused(store: Store, lake: Catalog, clock: FakeClock) -> None:
+def test_branch_at_a_time_when_it_was_deleted_is_refused(store: Store, lake: Catalog, clock: FakeClock) -> None:
     put(lake, "orders")
     lake.create_branch("dev")
     passed(clock)
@@ -176,7 +176,7 @@ def test_moves_beyond_memory_are_not_guessed(store: Store, lake: Catalog, clock:
         planned(store, request("lake/main", moment))
 
 
-def test_a_tag_is_put_where_it_was(store: Store, lake: Catalog, clock: FakeClock) -> None:
+def test_tag_is_put_where_it_was(store: Store, lake: Catalog, clock: FakeClock) -> None:
     old, new = put(lake, "orders", 1), put(lake, "orders", 2)
     lake.create_tag("v1", at=old)
     moment = passed(clock)
@@ -186,7 +186,7 @@ def test_a_tag_is_put_where_it_was(store: Store, lake: Catalog, clock: FakeClock
     assert lake.tag("v1").head == old
 
 
-def test_a_commit_of_another_catalog_is_refused(store: Store, lake: Catalog, rows: RealmStore) -> None:
+def test_commit_of_another_catalog_is_refused(store: Store, lake: Catalog, rows: RealmStore) -> None:
     catalogs_of(store).create_catalog("pond", base_location="s3://pond/")
     foreign = put(catalogs_of(store).open_catalog("pond"), "fish")
 
@@ -194,12 +194,12 @@ def test_a_commit_of_another_catalog_is_refused(store: Store, lake: Catalog, row
         planned(store, request("lake/main", foreign, is_commit=True))
 
 
-def test_a_commit_that_never_was_is_refused(store: Store, lake: Catalog) -> None:
+def test_commit_that_never_was_is_refused(store: Store, lake: Catalog) -> None:
     with pytest.raises(ExpiredError):
         planned(store, request("lake/main", ObjectId(4711), is_commit=True))
 
 
-def test_nothing_stays_pinned(store: Store, lake: Catalog, rows: RealmStore) -> None:
+def test_pins_do_not_stay(store: Store, lake: Catalog, rows: RealmStore) -> None:
     old = put(lake, "orders", 1)
     put(lake, "orders", 2)
     restored(store, request("lake/main", old, is_commit=True))
@@ -207,7 +207,7 @@ def test_nothing_stays_pinned(store: Store, lake: Catalog, rows: RealmStore) -> 
     assert read_pins(rows) == []
 
 
-def test_during_a_sweep_a_restoration_is_put_off(store: Store, lake: Catalog, rows: RealmStore) -> None:
+def test_restoration_is_put_off_during_a_sweep(store: Store, lake: Catalog, rows: RealmStore) -> None:
     old = put(lake, "orders", 1)
     head = put(lake, "orders", 2)
     rows.insert_object(COLLECTION_ID, CollectionRecord(sweeping=True))
@@ -217,7 +217,7 @@ def test_during_a_sweep_a_restoration_is_put_off(store: Store, lake: Catalog, ro
     assert lake.branch("main").head == head
 
 
-def test_a_table_that_comes_back_claims_its_files(store: Store, lake: Catalog, rows: RealmStore) -> None:
+def test_table_that_comes_back_claims_its_files(store: Store, lake: Catalog, rows: RealmStore) -> None:
     old = put(lake, "orders")
     content_id = id_of_content(lake, "orders")
     drop(lake, "orders")
@@ -228,7 +228,7 @@ def test_a_table_that_comes_back_claims_its_files(store: Store, lake: Catalog, r
     assert owner.content_id == content_id
 
 
-def test_a_table_whose_files_belong_to_another_stays_away_and_is_told(store: Store, lake: Catalog, rows: RealmStore) -> None:
+def test_table_whose_files_belong_to_another_stays_away(store: Store, lake: Catalog, rows: RealmStore) -> None:
     put(lake, "orders")
     old = put(lake, "customers")
     for table in ("orders", "customers"):
@@ -240,7 +240,7 @@ def test_a_table_whose_files_belong_to_another_stays_away_and_is_told(store: Sto
     assert outcome["conflicts"] == 1
 
 
-def test_a_table_goes_back_from_the_key_of_one_that_stays_away(store: Store, lake: Catalog, rows: RealmStore) -> None:
+def test_table_goes_back_from_an_absent_ones_key(store: Store, lake: Catalog, rows: RealmStore) -> None:
     put(lake, "orders")
     old = put(lake, "customers")
     customers = lake.get_content("main", ContentKey.of("customers"))

@@ -32,7 +32,7 @@ def moment(store: Store, clock: FakeClock, lake: Catalog) -> Micros:
     return then
 
 
-def test_the_places_of_a_restored_table_are_claimed(store: Store, moment: Micros) -> None:
+def test_places_of_a_restored_table_are_claimed(store: Store, moment: Micros) -> None:
     restored(store, request("lake/main", moment))
 
     claims = TableClaims(rows_of(store))
@@ -44,7 +44,7 @@ def test_the_places_of_a_restored_table_are_claimed(store: Store, moment: Micros
 
 
 @pytest.mark.parametrize("place", ["s3://lake/orders/in", "s3://meta", "s3://data"])
-def test_a_table_does_not_come_back_to_what_is_anothers_now(store: Store, lake: Catalog, moment: Micros, place: str) -> None:
+def test_table_does_not_come_back_to_what_is_anothers_now(store: Store, lake: Catalog, moment: Micros, place: str) -> None:
     owner = TableClaim(OTHER, uuid4(), place)
     TableClaims(rows_of(store)).take_claims([owner])
 

@@ -63,7 +63,7 @@ def any_store(request: pytest.FixtureRequest, settings: Settings, clock: FakeClo
         yield opened
 
 
-def test_a_realm_is_restored_on_every_database(any_store: Store, clock: FakeClock) -> None:
+def test_realm_is_restored_on_every_database(any_store: Store, clock: FakeClock) -> None:
     moment = make_past(any_store, clock)
     restored(any_store, request("", moment))
 
@@ -72,7 +72,7 @@ def test_a_realm_is_restored_on_every_database(any_store: Store, clock: FakeCloc
     assert [str(finding) for finding in check_store(any_store)] == []
 
 
-def test_a_deleted_catalog_comes_back_or_goes_on_every_database(any_store: Store, clock: FakeClock) -> None:
+def test_deleted_catalog_comes_back_or_goes_on_every_database(any_store: Store, clock: FakeClock) -> None:
     make_realm(any_store)
     catalogs_of(any_store).create_catalog("lake", base_location="s3://lake/")
     put(lake_of(any_store), "orders")
@@ -89,7 +89,7 @@ def test_a_deleted_catalog_comes_back_or_goes_on_every_database(any_store: Store
     assert not any(row.name.startswith(f"cat/{back.id}") for row in rows_of(any_store).scan_references())
 
 
-def test_a_restoration_is_finished_wherever_it_was_killed(settings: Settings) -> None:
+def test_restoration_is_finished_wherever_it_was_killed(settings: Settings) -> None:
     clock = FakeClock()
     with open_store("memory://", settings=settings, clock=clock) as prepared:
         moment = make_past(prepared, clock)
@@ -127,7 +127,7 @@ def is_restored(store: Store, moment: Micros) -> bool:
     return True
 
 
-def test_an_attempt_that_was_taken_over_writes_nothing_more(store: Store, clock: FakeClock) -> None:
+def test_attempt_that_was_taken_over_writes_nothing_more(store: Store, clock: FakeClock) -> None:
     moment = make_past(store, clock)
     task = submitted(store, request("", moment))
     claim = claimed(store, task)
@@ -145,7 +145,7 @@ def past_names(store: Store) -> set[str]:
 
 
 @pytest.mark.parametrize("call", range(1, 5))
-def test_what_others_commit_meanwhile_is_undone_or_comes_after(settings: Settings, clock: FakeClock, call: int) -> None:
+def test_commits_of_others_meanwhile_are_undone_or_come_after(settings: Settings, clock: FakeClock, call: int) -> None:
     with open_store("memory://", settings=settings, clock=clock) as opened:
         make_realm(opened)
         catalogs_of(opened).create_catalog("lake", base_location="s3://lake/")
@@ -174,7 +174,7 @@ def run_in_thread(work: Callable[[], object]) -> None:
     thread.join(60)
 
 
-def test_a_restoration_that_an_earlier_release_has_begun_is_known(store: Store, clock: FakeClock) -> None:
+def test_restoration_that_an_earlier_release_has_begun_is_known(store: Store, clock: FakeClock) -> None:
     """Its commits name the task among their words: what others did on top of them stays."""
     make_realm(store)
     catalogs_of(store).create_catalog("lake", base_location="s3://lake/")

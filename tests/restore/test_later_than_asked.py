@@ -55,26 +55,26 @@ def branches(store: Store) -> list[str]:
     return [named.name for named in lake_of(store).branches()]
 
 
-def test_a_branch_that_was_made_after_it_is_not_pruned(store: Store, interrupted: Interrupted) -> None:
+def test_branch_that_was_made_after_it_is_not_pruned(store: Store, interrupted: Interrupted) -> None:
     outcome = interrupted(lambda: lake_of(store).create_branch("fresh"))
 
     assert branches(store) == ["dev", "fresh", "main"]
     assert outcome["notes"] == ["lake/fresh: made since this restoration was asked for: it stays so"]
 
 
-def test_a_branch_that_was_pruned_and_brought_back_stays(store: Store, interrupted: Interrupted) -> None:
+def test_branch_that_was_pruned_and_brought_back_stays(store: Store, interrupted: Interrupted) -> None:
     interrupted(lambda: lake_of(store).undelete_branch("old"))
 
     assert "old" in branches(store)
 
 
-def test_a_branch_that_was_deleted_after_it_stays_deleted(store: Store, interrupted: Interrupted) -> None:
+def test_branch_that_was_deleted_after_it_stays_deleted(store: Store, interrupted: Interrupted) -> None:
     interrupted(lambda: lake_of(store).delete_branch("dev"))
 
     assert branches(store) == ["main"]
 
 
-def test_a_tag_that_was_moved_after_it_stays_where_it_is(store: Store, interrupted: Interrupted) -> None:
+def test_tag_that_was_moved_after_it_stays_where_it_is(store: Store, interrupted: Interrupted) -> None:
     newest: list[ObjectId] = []
 
     def move() -> None:
@@ -86,7 +86,7 @@ def test_a_tag_that_was_moved_after_it_stays_where_it_is(store: Store, interrupt
     assert [tag.head for tag in lake_of(store).tags()] == newest
 
 
-def test_what_was_committed_after_it_where_nothing_was_to_be_done_stays(store: Store, lake: Catalog, clock: FakeClock) -> None:
+def test_commits_after_an_idle_restoration_stay(store: Store, lake: Catalog, clock: FakeClock) -> None:
     put(lake, "orders")
     lake.create_branch("dev")
     moment = passed(clock)
@@ -103,7 +103,7 @@ def test_what_was_committed_after_it_where_nothing_was_to_be_done_stays(store: S
     assert outcome["notes"] == ["lake/main: committed to since this restoration was asked for: it stays so"]
 
 
-def test_a_field_of_a_catalog_that_was_changed_after_it_stays(store: Store, lake: Catalog, clock: FakeClock) -> None:
+def test_field_of_a_catalog_that_was_changed_after_it_stays(store: Store, lake: Catalog, clock: FakeClock) -> None:
     moment, catalogs = passed(clock), catalogs_of(store)
     catalogs.update_catalog(catalogs.read_catalog("lake"), properties={"owner": "then"}, allowed_locations=("s3://other/",))
     clock.advance(1)
@@ -119,19 +119,19 @@ def test_a_field_of_a_catalog_that_was_changed_after_it_stays(store: Store, lake
     assert (found.properties, found.allowed_locations) == ({"owner": "later"}, ())
 
 
-def test_a_catalog_that_was_made_after_it_is_not_pruned(store: Store, interrupted: Interrupted) -> None:
+def test_catalog_that_was_made_after_it_is_not_pruned(store: Store, interrupted: Interrupted) -> None:
     interrupted(lambda: catalogs_of(store).create_catalog("pond", base_location="s3://pond/"))
 
     assert catalogs_of(store).find_catalog("pond") is not None
 
 
-def test_a_catalog_that_was_deleted_after_it_stays_deleted(store: Store, interrupted: Interrupted) -> None:
+def test_catalog_that_was_deleted_after_it_stays_deleted(store: Store, interrupted: Interrupted) -> None:
     interrupted(lambda: catalogs_of(store).delete_catalog("lake"))
 
     assert catalogs_of(store).list_catalogs() == []
 
 
-def test_a_catalog_of_the_name_of_one_that_is_pruned_is_left_alone(store: Store, lake: Catalog, clock: FakeClock) -> None:
+def test_catalog_of_a_pruned_ones_name_is_left_alone(store: Store, lake: Catalog, clock: FakeClock) -> None:
     moment = passed(clock)
     catalogs_of(store).create_catalog("pond", base_location="s3://pond/")
     fences: list[int] = []
@@ -147,7 +147,7 @@ def test_a_catalog_of_the_name_of_one_that_is_pruned_is_left_alone(store: Store,
     assert catalogs_of(store).find_catalog("pond") is not None
 
 
-def test_a_branch_that_was_made_anew_while_its_deletion_slept_is_left_alone(store: Store, lake: Catalog) -> None:
+def test_branch_made_anew_while_its_deletion_slept_stays(store: Store, lake: Catalog) -> None:
     lake.create_branch("dev")
 
     def sleep() -> None:
@@ -164,7 +164,7 @@ def test_a_branch_that_was_made_anew_while_its_deletion_slept_is_left_alone(stor
     assert branches(store) == ["dev", "main"]
 
 
-def test_a_branch_is_not_brought_back_by_an_attempt_that_slept_before_it_could(store: Store, lake: Catalog) -> None:
+def test_branch_is_not_brought_back_by_a_late_attempt(store: Store, lake: Catalog) -> None:
     lake.create_branch("dev")
     lake.delete_branch("dev")
 

@@ -67,7 +67,7 @@ def acts(store: Store, reference: str, moment: int) -> dict[str, str]:
     return {step.text: step.act.value for step in steps if step.act is not RestoreAction.NOTHING}
 
 
-def test_a_reference_of_the_realm_holds_again_what_it_held(store: Store, rows: RealmStore, clock: FakeClock) -> None:
+def test_reference_of_the_realm_holds_again_what_it_held(store: Store, rows: RealmStore, clock: FakeClock) -> None:
     add_role(rows, "reader")
     moment = passed(clock)
     remove_role(rows, "reader")
@@ -93,31 +93,29 @@ def test_equal_objects_are_no_difference(store: Store, rows: RealmStore, clock: 
 
 
 @pytest.mark.parametrize(("name", "reason"), [("catalogs", "by its name"), ("claims", "taken anew"), ("pins", "tasks")])
-def test_what_is_derived_is_not_restored_by_itself(store: Store, lake: Catalog, name: str, reason: str) -> None:
+def test_derived_references_are_not_restored_by_themselves(store: Store, lake: Catalog, name: str, reason: str) -> None:
     with pytest.raises(RefusedError, match=reason):
         planned(store, request(name, store.clock.now()))
 
 
 @pytest.mark.parametrize(("part", "reason"), [("refs", "the catalog by its name"), ("heads/main", "such as lake/main")])
-def test_what_a_catalog_lists_and_holds_is_not_restored_past_it(store: Store, lake: Catalog, part: str, reason: str) -> None:
+def test_content_of_a_catalog_is_not_restored_past_its_list(store: Store, lake: Catalog, part: str, reason: str) -> None:
     with pytest.raises(RefusedError, match=reason):
         planned(store, request(f"reference:cat/{lake.definition.id}/{part}", store.clock.now()))
 
 
-def test_the_grants_of_a_catalog_are_a_reference_of_their_own(store: Store, lake: Catalog) -> None:
+def test_grants_of_a_catalog_are_a_reference_of_their_own(store: Store, lake: Catalog) -> None:
     assert not planned(store, request(f"reference:cat/{lake.definition.id}/grants", store.clock.now())).is_needed
 
 
 @pytest.mark.parametrize("name", ["nonsense", "cat/0123456789abcdef/roles"])
-def test_a_reference_that_there_is_not_is_told(store: Store, lake: Catalog, name: str) -> None:
+def test_reference_that_there_is_not_is_told(store: Store, lake: Catalog, name: str) -> None:
     with pytest.raises(NotFoundError, match="no reference"):
         planned(store, request(f"reference:{name}", store.clock.now()))
 
 
 @pytest.mark.parametrize("reference", ["", "principals"])
-def test_a_realm_is_not_restored_to_what_its_bootstrap_had_still_to_fill(
-    store: Store, clock: FakeClock, reference: str
-) -> None:
+def test_realm_is_not_restored_to_before_its_bootstrap(store: Store, clock: FakeClock, reference: str) -> None:
     realms = RealmRegistry(store)
     realms.move_realm(realms.create_realm("acme"), RealmState.INITIALIZING)
     ensure_references(realms.open_realm_for("acme", RealmState.INITIALIZING), REALM_REFERENCES)
@@ -128,12 +126,12 @@ def test_a_realm_is_not_restored_to_what_its_bootstrap_had_still_to_fill(
         planned(store, request(reference, moment))
 
 
-def test_a_realm_is_not_restored_to_a_time_before_it_was(store: Store, lake: Catalog, clock: FakeClock) -> None:
+def test_realm_is_not_restored_to_a_time_before_it_was(store: Store, lake: Catalog, clock: FakeClock) -> None:
     with pytest.raises(NotFoundError, match="it was filled later"):
         planned(store, request("", Micros(0), prune=True))
 
 
-def test_a_rotated_secret_does_not_become_good_again(store: Store, rows: RealmStore, clock: FakeClock) -> None:
+def test_rotated_secret_does_not_become_good_again(store: Store, rows: RealmStore, clock: FakeClock) -> None:
     realms, old, new = RealmRegistry(store), new_credentials(), new_credentials()
     rotate_root(realms, "acme", hash_credentials(old))
     moment = passed(clock)
@@ -146,7 +144,7 @@ def test_a_rotated_secret_does_not_become_good_again(store: Store, rows: RealmSt
         log_in(realms, "acme", old)
 
 
-def test_a_catalog_holds_again_what_it_held_on_every_branch(store: Store, lake: Catalog, clock: FakeClock) -> None:
+def test_catalog_holds_again_what_it_held_on_every_branch(store: Store, lake: Catalog, clock: FakeClock) -> None:
     put(lake, "orders")
     lake.create_branch("dev")
     put(lake, "customers", branch="dev")
@@ -177,7 +175,7 @@ def test_branches_made_later_are_deleted_on_request(store: Store, lake: Catalog,
     assert ([named.name for named in lake.branches()], lake.tags()) == (["main"], [])
 
 
-def test_a_branch_that_was_collected_is_told_as_lost(store: Store, lake: Catalog, rows: RealmStore, clock: FakeClock) -> None:
+def test_branch_that_was_collected_is_told_as_lost(store: Store, lake: Catalog, rows: RealmStore, clock: FakeClock) -> None:
     lake.create_branch("dev")
     moment = passed(clock)
     lake.delete_branch("dev")
@@ -188,7 +186,7 @@ def test_a_branch_that_was_collected_is_told_as_lost(store: Store, lake: Catalog
     assert acts(store, "lake", moment) == {"lake/dev": "lose"}
 
 
-def test_a_tag_is_not_taken_off_its_commit(store: Store, lake: Catalog, clock: FakeClock) -> None:
+def test_tag_is_not_taken_off_its_commit(store: Store, lake: Catalog, clock: FakeClock) -> None:
     lake.create_tag("v1")
     moment = passed(clock)
     lake.assign_tag("v1", put(lake, "orders"))
@@ -196,7 +194,7 @@ def test_a_tag_is_not_taken_off_its_commit(store: Store, lake: Catalog, clock: F
     assert acts(store, "lake", moment) == {"lake/main": "restore", "lake/v1": "lose"}
 
 
-def test_a_default_branch_that_is_lost_is_told(store: Store, lake: Catalog, rows: RealmStore, clock: FakeClock) -> None:
+def test_default_branch_that_is_lost_is_told(store: Store, lake: Catalog, rows: RealmStore, clock: FakeClock) -> None:
     lake.create_branch("dev")
     catalogs_of(store).update_catalog(lake.definition, default_branch="dev")
     moment = passed(clock)
@@ -212,7 +210,7 @@ def test_a_default_branch_that_is_lost_is_told(store: Store, lake: Catalog, rows
     ]
 
 
-def test_an_outcome_has_room_whatever_was_restored() -> None:
+def test_outcome_has_room_whatever_was_restored() -> None:
     step = RestoreStep(act=RestoreAction.MOVE, text="x" * 200, note="y" * 200).as_plain()
     plain = RestoreResult("acme", "a time", [step] * 500, ["z" * 300] * 500, ["z" * 300] * 500).as_plain()
 
@@ -220,7 +218,7 @@ def test_an_outcome_has_room_whatever_was_restored() -> None:
     assert len(json.dumps(plain)) < OUTCOME_BYTES
 
 
-def test_the_definition_of_a_catalog_is_restored(store: Store, lake: Catalog, clock: FakeClock) -> None:
+def test_definition_of_a_catalog_is_restored(store: Store, lake: Catalog, clock: FakeClock) -> None:
     moment = passed(clock)
     catalogs_of(store).update_catalog(lake.definition, properties={"owner": "nobody"}, deletion_protection=True)
     restored(store, request("lake", moment))
@@ -229,7 +227,7 @@ def test_the_definition_of_a_catalog_is_restored(store: Store, lake: Catalog, cl
     assert (now.properties, now.deletion_protection) == ({}, True)
 
 
-def test_a_catalog_made_later_cannot_be_restored(store: Store, rows: RealmStore, clock: FakeClock) -> None:
+def test_catalog_made_later_cannot_be_restored(store: Store, rows: RealmStore, clock: FakeClock) -> None:
     moment = passed(clock)
     Catalogs(rows).create_catalog("lake", base_location="s3://lake/")
 
@@ -237,7 +235,7 @@ def test_a_catalog_made_later_cannot_be_restored(store: Store, rows: RealmStore,
         planned(store, request("lake", moment))
 
 
-def test_a_deleted_catalog_comes_back_with_the_realm(store: Store, lake: Catalog, clock: FakeClock) -> None:
+def test_deleted_catalog_comes_back_with_the_realm(store: Store, lake: Catalog, clock: FakeClock) -> None:
     put(lake, "orders")
     moment = passed(clock)
     drop(lake, "orders")
@@ -247,7 +245,7 @@ def test_a_deleted_catalog_comes_back_with_the_realm(store: Store, lake: Catalog
     assert set(contents(lake_of(store))) == {"orders"}
 
 
-def test_a_purged_catalog_is_told_as_lost(store: Store, lake: Catalog, clock: FakeClock) -> None:
+def test_purged_catalog_is_told_as_lost(store: Store, lake: Catalog, clock: FakeClock) -> None:
     moment = passed(clock)
     catalogs_of(store).delete_catalog("lake")
     catalogs_of(store).purge_catalog("lake")
@@ -255,7 +253,7 @@ def test_a_purged_catalog_is_told_as_lost(store: Store, lake: Catalog, clock: Fa
     assert acts(store, "", moment) == {"lake": "lose"}
 
 
-def test_a_catalog_whose_name_is_taken_is_told(store: Store, lake: Catalog, clock: FakeClock) -> None:
+def test_catalog_whose_name_is_taken_is_told(store: Store, lake: Catalog, clock: FakeClock) -> None:
     moment = passed(clock)
     catalogs_of(store).delete_catalog("lake")
     catalogs_of(store).create_catalog("lake", base_location="s3://other/")
@@ -263,7 +261,7 @@ def test_a_catalog_whose_name_is_taken_is_told(store: Store, lake: Catalog, cloc
     assert [step.act.value for step in planned(store, request("", moment)).steps if step.text == "lake"] == ["lose", "keep"]
 
 
-def test_catalogs_made_later_are_deleted_on_request_and_can_come_back(store: Store, lake: Catalog, clock: FakeClock) -> None:
+def test_catalogs_made_later_are_deleted_on_request(store: Store, lake: Catalog, clock: FakeClock) -> None:
     moment = passed(clock)
     catalogs_of(store).create_catalog("pond", base_location="s3://pond/")
     restored(store, request("", moment, prune=True))
@@ -272,14 +270,14 @@ def test_catalogs_made_later_are_deleted_on_request_and_can_come_back(store: Sto
     assert catalogs_of(store).undelete_catalog("pond").name == "pond"
 
 
-def test_a_commit_is_no_aim_for_a_whole_realm(store: Store, lake: Catalog) -> None:
+def test_commit_is_no_aim_for_a_whole_realm(store: Store, lake: Catalog) -> None:
     done = put(lake, "orders")
 
     with pytest.raises(RefusedError, match="belongs to one reference"):
         planned(store, request("", done, is_commit=True))
 
 
-def test_a_name_that_means_two_things_is_refused(store: Store, rows: RealmStore, clock: FakeClock) -> None:
+def test_name_that_means_two_things_is_refused(store: Store, rows: RealmStore, clock: FakeClock) -> None:
     Catalogs(rows).create_catalog("grants", base_location="s3://grants/")
     moment = passed(clock)
 
@@ -288,12 +286,12 @@ def test_a_name_that_means_two_things_is_refused(store: Store, rows: RealmStore,
     assert acts(store, "catalog:grants", moment) == acts(store, "reference:grants", moment) == {}
 
 
-def test_an_unknown_catalog_is_missing(store: Store, rows: RealmStore) -> None:
+def test_unknown_catalog_is_missing(store: Store, rows: RealmStore) -> None:
     with pytest.raises(NotFoundError, match="no catalog 'lake'"):
         planned(store, request("lake", store.clock.now()))
 
 
-def test_a_realm_at_rest_is_restored_too(store: Store, lake: Catalog, clock: FakeClock) -> None:
+def test_realm_at_rest_is_restored_too(store: Store, lake: Catalog, clock: FakeClock) -> None:
     put(lake, "orders")
     moment = passed(clock)
     drop(lake, "orders")
@@ -303,7 +301,7 @@ def test_a_realm_at_rest_is_restored_too(store: Store, lake: Catalog, clock: Fak
     assert set(contents(lake_of(store))) == {"orders"}
 
 
-def test_a_realm_that_was_created_anew_is_left_alone(store: Store, clock: FakeClock) -> None:
+def test_realm_that_was_created_anew_is_left_alone(store: Store, clock: FakeClock) -> None:
     realms = RealmRegistry(store)
     first = make_realm(store)
     task = submitted(store, request("", passed(clock)))

@@ -11,7 +11,7 @@ from forked_children import run_forked
 from headwater.clock import ClockWatch, SystemClock, as_datetime, as_text
 
 
-def test_the_system_clock_stands_still_when_the_wall_clock_steps_back(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_system_clock_stands_still_when_the_wall_clock_steps_back(monkeypatch: pytest.MonkeyPatch) -> None:
     clock, before = SystemClock(), time.time_ns()
     first = clock.now()
     monkeypatch.setattr(time, "time_ns", lambda: before - 3_600_000_000_000)
@@ -19,7 +19,7 @@ def test_the_system_clock_stands_still_when_the_wall_clock_steps_back(monkeypatc
     assert clock.now() == first
 
 
-def test_the_system_clock_works_in_a_forked_child() -> None:
+def test_system_clock_works_in_a_forked_child() -> None:
     clock = SystemClock()
     with clock._lock:  # as if another thread were asking at that moment
         (answer,) = run_forked(1, lambda _: clock.now())

@@ -46,11 +46,11 @@ DEFAULTS = {
 
 
 @pytest.mark.parametrize("name", DEFAULTS)
-def test_a_default_is_as_documented(name: str) -> None:
+def test_default_is_as_documented(name: str) -> None:
     assert getattr(Settings(), name) == DEFAULTS[name]
 
 
-def test_the_defaults_have_no_faults() -> None:
+def test_defaults_have_no_faults() -> None:
     assert Settings().faults() == []
     assert Settings.from_environment({}) == Settings()
 
@@ -77,7 +77,7 @@ def test_overrides_win_over_the_environment_and_none_is_no_override() -> None:
     assert (read.store, read.runs_kept) == ("sqlite:///x.db", 7)
 
 
-def test_the_process_environment_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_process_environment_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HEADWATER_RUNS_KEPT", "9")
 
     assert Settings.from_environment().runs_kept == 9
@@ -129,7 +129,7 @@ def test_short_graces_need_the_setting_that_is_named_unsafe() -> None:
     assert Settings(**short, unsafe_short_graces=True).faults() == []
 
 
-def test_the_purge_hold_is_never_under_handle_ttl_and_commit_timeout() -> None:
+def test_purge_hold_is_never_under_handle_ttl_and_commit_timeout() -> None:
     assert Settings(purge_hold_seconds=75).faults() == []
     assert Settings(purge_hold_seconds=74.9).faults() != []
 
@@ -148,24 +148,24 @@ def test_every_setting_says_what_it_is_for() -> None:
     ("text", "seconds"),
     [("90s", 90), ("15m", 900), ("24h", 86400), ("30d", 30 * DAY), ("1h30m", 5400), ("250ms", 0.25), ("0s", 0)],
 )
-def test_a_duration_is_read(text: str, seconds: float) -> None:
+def test_duration_is_read(text: str, seconds: float) -> None:
     assert parse_duration(text) == seconds
 
 
 @pytest.mark.parametrize("text", ["", "5", "s", "1 h", "1h 30m", "-5s", "1.5h", "5w", "h1", "5S"])
-def test_what_is_no_duration_is_refused_with_examples(text: str) -> None:
+def test_text_that_is_no_duration_is_refused_with_examples(text: str) -> None:
     with pytest.raises(RefusedError, match="90s, 15m, 24h or 30d"):
         parse_duration(text)
 
 
 @pytest.mark.parametrize("text", ["36501d", "876000h1ms", pytest.param("9" * 5000 + "d", id="huge")])
-def test_a_duration_beyond_all_times_is_refused(text: str) -> None:
+def test_duration_beyond_all_times_is_refused(text: str) -> None:
     with pytest.raises(RefusedError, match="the longest is 36500d"):
         parse_duration(text)
 
 
 @given(st.integers(0, 10**12))
-def test_a_duration_written_is_read_back_exactly(millis: int) -> None:
+def test_duration_written_is_read_back_exactly(millis: int) -> None:
     assert round(parse_duration(duration_text(millis / 1000)) * 1000) == millis
 
 

@@ -25,7 +25,7 @@ SALES = StringStartsWith(("key",), "sales.")
 
 @pytest.mark.parametrize("table", ["commits", "changes", "entries", "contents"])
 @pytest.mark.parametrize("column", ["realm", "catalog", "ref", "kind"])
-def test_a_place_is_fulfilled_and_nothing_is_left_to_spark(table: str, column: str) -> None:
+def test_place_is_fulfilled_and_nothing_is_left_to_spark(table: str, column: str) -> None:
     selection, rest = select(table, [EqualTo((column,), "a"), In((column,), ("a", "b")), EqualNullSafe((column,), "a")])
 
     assert (selection.among, rest) == ({column: {"a"}}, [])
@@ -37,7 +37,7 @@ def test_places_that_exclude_each_other_leave_none() -> None:
     assert not selection.allows(ref="main") and not selection.allows(ref="dev")
 
 
-def test_a_prefix_of_the_key_is_fulfilled() -> None:
+def test_prefix_of_the_key_is_fulfilled() -> None:
     selection, rest = select("entries", [SALES])
 
     assert (selection.key_range[:2], rest) == ((b"sales\0", b"sales\1"), [])
@@ -51,13 +51,13 @@ def test_a_prefix_of_the_key_is_fulfilled() -> None:
         In(("key",), ("sales.a", "sales.b")),
     ],
 )
-def test_a_condition_that_only_narrows_the_keys_is_looked_at_again(condition: Filter) -> None:
+def test_condition_that_only_narrows_the_keys_is_looked_at_again(condition: Filter) -> None:
     selection, rest = select("entries", [condition])
 
     assert selection.key_range.start is not None and rest == [condition]
 
 
-def test_bounds_of_time_and_seq_end_the_walk_and_are_looked_at_again() -> None:
+def test_bounds_of_time_and_seq_end_the_walk() -> None:
     when = datetime(2026, 1, 1, tzinfo=UTC)
     conditions = [GreaterThan(("time",), when), GreaterThan(("seq",), 7), LessThan(("seq",), 9)]
     selection, rest = select("commits", conditions)

@@ -15,7 +15,7 @@ TEXTS = st.text(LETTERS, max_size=4) | KEYS.map(str)
 
 
 @given(KEYS, TEXTS)
-def test_the_range_of_a_prefix_has_the_keys_that_begin_so_and_says_when_it_has_others(key: ContentKey, text: str) -> None:
+def test_prefix_range_has_its_keys_and_tells_of_others(key: ContentKey, text: str) -> None:
     found = of_prefix(text)
 
     begins = str(key).startswith(text)
@@ -24,7 +24,7 @@ def test_the_range_of_a_prefix_has_the_keys_that_begin_so_and_says_when_it_has_o
 
 
 @given(KEYS, TEXTS)
-def test_the_range_of_a_text_has_its_key_and_says_when_it_has_others(key: ContentKey, text: str) -> None:
+def test_text_range_has_its_key_and_tells_of_others(key: ContentKey, text: str) -> None:
     found = of_text(text)
 
     assert found.has(key.to_index()) or str(key) != text
@@ -33,19 +33,19 @@ def test_the_range_of_a_text_has_its_key_and_says_when_it_has_others(key: Conten
 
 @settings(max_examples=1000)
 @given(KEYS, TEXTS | st.none(), TEXTS | st.none())
-def test_the_range_between_two_texts_has_all_keys_between_them(key: ContentKey, low: str | None, high: str | None) -> None:
+def test_range_between_two_texts_has_all_keys_between_them(key: ContentKey, low: str | None, high: str | None) -> None:
     is_between = (low is None or low <= str(key)) and (high is None or str(key) <= high)
 
     assert of_texts_between(low, high).has(key.to_index()) or not is_between
 
 
-def test_a_range_within_a_namespace_reads_no_more_than_that() -> None:
+def test_range_within_a_namespace_reads_no_more_than_that() -> None:
     assert of_texts_between("sales.a", "sales.c") == KeyRange(b"sales\0a", b"sales\0c\0", False)
 
 
-def test_the_empty_text_is_no_key() -> None:
+def test_empty_text_is_no_key() -> None:
     assert not of_text("").has(b"a")
 
 
-def test_a_control_character_is_left_to_spark() -> None:
+def test_control_character_is_left_to_spark() -> None:
     assert not of_prefix("sales\0o").is_exact

@@ -101,7 +101,7 @@ def request_url(request: pytest.FixtureRequest, database: str) -> str:
     return filled(STORES[database](request))
 
 
-def test_a_condition_finds_what_it_would_find_without_being_pushed_down(spark: Any, url: str) -> None:
+def test_condition_finds_what_it_would_find_without_being_pushed_down(spark: Any, url: str) -> None:
     entries = table(spark, url, "entries")
     everything = spark.createDataFrame(entries.collect(), entries.schema)
 
@@ -110,7 +110,7 @@ def test_a_condition_finds_what_it_would_find_without_being_pushed_down(spark: A
         assert sorted(found) == sorted(everything.where(condition).collect()), condition
 
 
-def test_a_view_that_is_read_twice_gives_each_its_own_rows(spark: Any, url: str) -> None:
+def test_view_that_is_read_twice_gives_each_its_own_rows(spark: Any, url: str) -> None:
     entries = table(spark, url, "entries")
     main, dev = entries.where("ref = 'main'"), entries.where("ref = 'dev'")
 
@@ -119,7 +119,7 @@ def test_a_view_that_is_read_twice_gives_each_its_own_rows(spark: Any, url: str)
 
 
 @pytest.mark.parametrize(("field", "are_kept_apart"), [("readInfo", True), ("ds", False)])
-def test_a_spark_keeps_conditions_apart_that_has_them_with_the_scan(field: str, are_kept_apart: bool) -> None:
+def test_spark_keeps_conditions_apart_that_has_them_with_the_scan(field: str, are_kept_apart: bool) -> None:
     scan = SimpleNamespace(getDeclaredFields=lambda: [SimpleNamespace(getName=lambda: field)])
     java = SimpleNamespace(lang=SimpleNamespace(Class=SimpleNamespace(forName=lambda name: scan)))
     spark: Any = SimpleNamespace(_jvm=SimpleNamespace(java=java))
@@ -127,7 +127,7 @@ def test_a_spark_keeps_conditions_apart_that_has_them_with_the_scan(field: str, 
     assert keeps_conditions_apart(spark) is are_kept_apart
 
 
-def test_where_spark_keeps_conditions_apart_all_are_handed_on(url: str) -> None:
+def test_conditions_that_spark_keeps_apart_are_all_handed_on(url: str) -> None:
     found = {}
     for kind in (HeadwaterSource, NarrowingSource):
         source = kind({"url": url, "table": "entries"})
@@ -144,7 +144,7 @@ def test_options_leave_what_is_asked_for(spark: Any, url: str) -> None:
     assert sorted(found) == sorted(expected) != []
 
 
-def test_the_plan_shows_what_was_pushed_down(spark: Any, url: str) -> None:
+def test_plan_shows_what_was_pushed_down(spark: Any, url: str) -> None:
     found = table(spark, url, "entries", pushdown="true").where(
         "catalog = 'lake' and key like 'sales.%' and type = 'NAMESPACE'"
     )
@@ -155,7 +155,7 @@ def test_the_plan_shows_what_was_pushed_down(spark: Any, url: str) -> None:
     assert "PushedFilters: [EqualTo(catalog,lake), StringStartsWith(key,sales.)]" in plan
 
 
-def test_who_changed_a_table_is_a_query_on_a_view(spark: Any, url: str) -> None:
+def test_author_of_a_change_is_a_query_on_a_view(spark: Any, url: str) -> None:
     spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW changes USING headwater OPTIONS (url '{url}', table 'changes', realm 'acme')")
 
     found = spark.sql(
@@ -164,7 +164,7 @@ def test_who_changed_a_table_is_a_query_on_a_view(spark: Any, url: str) -> None:
     assert sorted(map(tuple, found.collect())) == [("ann", "PUT", "", False), ("bob", "DELETE", "not ours", False)]
 
 
-def test_a_table_of_sparks_own_is_refused_and_a_view_named_instead(spark: Any, url: str) -> None:
+def test_table_of_sparks_own_is_refused_for_a_view(spark: Any, url: str) -> None:
     with pytest.raises(PySparkException, match="make a view of it instead, by CREATE TEMPORARY VIEW"):
         spark.sql(f"CREATE TABLE kept USING headwater OPTIONS (table 'entries', url '{url}')")
 
@@ -188,7 +188,7 @@ def test_times_are_those_of_the_log(spark: Any, lake: tuple[str, Catalog]) -> No
     assert commits.selectExpr("unix_micros(time)").collect()[-1][0] == newest.time
 
 
-def test_a_data_frame_stands_still_until_it_is_made_again(spark: Any, lake: tuple[str, Catalog]) -> None:
+def test_data_frame_stands_still_until_it_is_made_again(spark: Any, lake: tuple[str, Catalog]) -> None:
     url, catalog = lake
     before = table(spark, url, "entries").where("ref = 'main'")
     catalog.commit("main", [Delete(ORDERS)])
@@ -196,25 +196,25 @@ def test_a_data_frame_stands_still_until_it_is_made_again(spark: Any, lake: tupl
     assert (before.count(), table(spark, url, "entries", at="main").count()) == (3, 2)
 
 
-def test_the_states_of_two_times_are_compared_in_one_query(spark: Any, url: str) -> None:
+def test_states_of_two_times_are_compared_in_one_query(spark: Any, url: str) -> None:
     main, dev = table(spark, url, "entries", at="main"), table(spark, url, "entries", at="dev")
 
     assert [row.key for row in main.join(dev, "key", "left_anti").collect()] == ["sales.orders"]
 
 
-def test_a_schema_of_ones_own_is_refused(spark: Any, url: str) -> None:
+def test_schema_of_ones_own_is_refused(spark: Any, url: str) -> None:
     with pytest.raises(PySparkException, match="choose some by the option columns"):
         spark.read.format("headwater").schema("key string").options(url=url).load("entries").collect()
 
 
-def test_a_fault_is_a_sentence_without_the_way_to_it(spark: Any, url: str) -> None:
+def test_fault_is_a_sentence_without_the_way_to_it(spark: Any, url: str) -> None:
     with pytest.raises(PySparkException, match="there is no realm 'nowhere'") as raised:
         table(spark, url, "entries", realm="nowhere")
 
     assert str(raised.value).count("File ") == 1
 
 
-def test_a_fault_while_reading_is_a_sentence_too(spark: Any, lake: tuple[str, Catalog]) -> None:
+def test_fault_while_reading_is_a_sentence_too(spark: Any, lake: tuple[str, Catalog]) -> None:
     url, catalog = lake
     contents = table(spark, url, "contents")
     lost = catalog.entries().entries[2].value.object_id
@@ -227,7 +227,7 @@ def test_a_fault_while_reading_is_a_sentence_too(spark: Any, lake: tuple[str, Ca
         contents.where("key = 'sales.orders'").collect()
 
 
-def test_a_password_is_in_no_plan_and_in_no_error(spark: Any) -> None:
+def test_password_is_in_no_plan_and_in_no_error(spark: Any) -> None:
     secret = "postgresql://ann:hunter2@127.0.0.1:1/lake?connect_timeout=1s"
     statement = f"CREATE TEMPORARY VIEW secret USING headwater OPTIONS (url '{secret}', table 'entries')"
 

@@ -21,11 +21,11 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def test_the_path_of_load_names_the_table() -> None:
+def test_path_of_load_names_the_table() -> None:
     assert request_of({"path": "entries", "url": URL}).table == "entries"
 
 
-def test_a_request_does_not_show_the_password() -> None:
+def test_request_does_not_show_the_password() -> None:
     assert "hunter2" not in repr(request_of({"table": "entries", "url": URL}))
 
 
@@ -52,25 +52,25 @@ def test_a_request_does_not_show_the_password() -> None:
         ({"table": "entries", "url": "sqlite:////nowhere/store.db"}, "there is no store in /nowhere/store.db"),
     ],
 )
-def test_what_is_wrong_is_said(options: dict[str, str], sentence: str) -> None:
+def test_wrong_option_is_said(options: dict[str, str], sentence: str) -> None:
     with pytest.raises(RefusedError, match=sentence):
         request_of(options)
 
 
-def test_a_password_in_the_option_that_spark_shows_is_refused_without_being_shown() -> None:
+def test_password_in_a_shown_option_is_refused_unshown() -> None:
     with pytest.raises(RefusedError, match=r"set the option url instead") as refused:
         request_of({"table": "entries", "store": URL})
 
     assert "hunter2" not in str(refused.value) and "ann:***@db.example" in str(refused.value)
 
 
-def test_without_an_option_the_environment_names_the_store(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_environment_names_the_store_without_an_option(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HEADWATER_STORE", URL)
 
     assert request_of({"table": "entries"}).url == URL
 
 
-def test_a_file_is_named_so_that_other_processes_find_it(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_is_named_so_that_other_processes_find_it(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(file.parent)
     url = request_of({"table": "entries", "store": "sqlite:///store.db?timeout=5s"}).url
     monkeypatch.chdir("/")
@@ -80,7 +80,7 @@ def test_a_file_is_named_so_that_other_processes_find_it(file: Path, monkeypatch
         assert file.samefile(store.backend._path)  # type: ignore[attr-defined]
 
 
-def test_a_file_that_is_not_there_is_not_made(tmp_path: Path) -> None:
+def test_file_that_is_not_there_is_not_made(tmp_path: Path) -> None:
     with pytest.raises(RefusedError):
         request_of({"table": "entries", "store": f"sqlite:///{tmp_path}/typo.db"})
 

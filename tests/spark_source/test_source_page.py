@@ -12,14 +12,14 @@ PAGE = (Path(__file__).parents[2] / "docs" / "spark.md").read_text(encoding="utf
 
 
 @pytest.mark.parametrize("table", TABLES)
-def test_the_page_has_every_column(table: str) -> None:
+def test_page_has_every_column(table: str) -> None:
     part = PAGE.partition(f"\n### {table}\n")[2].partition("\n### ")[0]
 
     rows = [f"| `{name}` | `{kind}` | {purpose} |" for name, kind, purpose in TABLES[table].columns]
     assert [line for line in part.splitlines() if line.startswith("| `")] == rows
 
 
-def test_the_page_has_every_option() -> None:
+def test_page_has_every_option() -> None:
     part = PAGE.partition("\n## Options\n")[2].partition("\n## ")[0]
 
     assert [line for line in part.splitlines() if line.startswith("| `")] == [

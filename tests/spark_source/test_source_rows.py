@@ -74,7 +74,7 @@ def test_entries_are_what_every_branch_and_tag_holds(store: Store, lake: Catalog
     }
 
 
-def test_an_entry_says_all_that_the_index_knows(store: Store, lake: Catalog) -> None:
+def test_entry_says_all_that_the_index_knows(store: Store, lake: Catalog) -> None:
     page = lake.entries()
     value = page.entries[2].value
 
@@ -113,7 +113,7 @@ def test_columns_come_as_they_were_asked_for(store: Store, lake: Catalog) -> Non
     assert rows_of(store, request("entries", columns=("type", "name")))[0] == {"type": "NAMESPACE", "name": "sales"}
 
 
-def test_a_prefix_of_the_key_reads_only_the_stripes_that_have_it(store: Store, backend: CountingBackend, lake: Catalog) -> None:
+def test_key_prefix_reads_only_the_stripes_with_it(store: Store, backend: CountingBackend, lake: Catalog) -> None:
     put_many(store, lake, namespaces=20, tables=200)
     everything = rows_of(store, request("entries"))
     store.cache.after_fork()
@@ -141,7 +141,7 @@ def test_another_catalog_or_branch_is_not_read(
     assert small.count() == 3
 
 
-def test_only_the_branch_that_was_asked_for_is_looked_up(store: Store, lake: Catalog) -> None:
+def test_branch_that_was_asked_for_alone_is_looked_up(store: Store, lake: Catalog) -> None:
     lake.create_branch("dev")
 
     assert {pin.place.ref for pin in pin_states(store, request("entries", ref="dev"))} == {"dev"}
@@ -149,7 +149,7 @@ def test_only_the_branch_that_was_asked_for_is_looked_up(store: Store, lake: Cat
         pin_states(store, request("entries", ref="mian"))
 
 
-def test_a_large_state_is_divided_where_stripes_begin_and_each_key_is_in_one_part(store: Store, lake: Catalog) -> None:
+def test_large_state_is_divided_at_stripes_without_overlap(store: Store, lake: Catalog) -> None:
     put_many(store, lake, namespaces=12, tables=1000)
     asked = request("contents", partitions=3, columns=("key",))
     keys = [row["key"] for row in rows_of(store, asked)]
@@ -158,7 +158,7 @@ def test_a_large_state_is_divided_where_stripes_begin_and_each_key_is_in_one_par
     assert len(keys) == len(set(keys)) == 12_003
 
 
-def test_a_data_frame_stands_still_while_others_commit(store: Store, lake: Catalog) -> None:
+def test_data_frame_stands_still_while_others_commit(store: Store, lake: Catalog) -> None:
     asked = request("entries")
     pins = pin_states(store, asked)
     lake.commit("main", [Delete(ORDERS)])
@@ -170,7 +170,7 @@ def test_a_data_frame_stands_still_while_others_commit(store: Store, lake: Catal
 # states
 
 
-def test_at_a_commit_every_table_of_states_is_as_it_was(store: Store, lake: Catalog) -> None:
+def test_tables_of_states_are_as_at_the_commit(store: Store, lake: Catalog) -> None:
     first = lake.branch("main").hash
     assert first is not None
     lake.commit("main", [Delete(ORDERS)])
@@ -182,15 +182,13 @@ def test_at_a_commit_every_table_of_states_is_as_it_was(store: Store, lake: Cata
     assert len(rows_of(store, request("commits", at=first))) == 1
 
 
-def test_at_a_relative_text_it_is_the_state_that_the_text_means(store: Store, lake: Catalog) -> None:
+def test_state_at_a_relative_text_is_the_one_meant(store: Store, lake: Catalog) -> None:
     lake.commit("main", [Delete(ORDERS)])
 
     assert [(row["ref"], row["kind"]) for row in rows_of(store, request("entries", at="main~1"))] == [("main~1", "commit")] * 3
 
 
-def test_at_a_name_it_is_that_branch_of_each_catalog_that_has_it(
-    store: Store, make_catalog: Callable[[str, str], Catalog]
-) -> None:
+def test_state_at_a_name_is_each_catalogs_branch(store: Store, make_catalog: Callable[[str, str], Catalog]) -> None:
     make_catalog("acme", "one").create_branch("dev")
     make_catalog("acme", "two")
 
@@ -199,7 +197,7 @@ def test_at_a_name_it_is_that_branch_of_each_catalog_that_has_it(
 
 
 @pytest.mark.parametrize(("text", "kind"), [("-", "branch"), ("", "branch"), ("main@", "branch"), ("v1", "tag")])
-def test_a_text_for_a_head_has_the_kind_of_its_name(store: Store, lake: Catalog, text: str, kind: str) -> None:
+def test_text_for_a_head_has_the_kind_of_its_name(store: Store, lake: Catalog, text: str, kind: str) -> None:
     lake.create_tag("v1")
 
     assert [pin.place[2:] for pin in pin_states(store, request("entries", at=text))] == [(text, kind)]
@@ -207,7 +205,7 @@ def test_a_text_for_a_head_has_the_kind_of_its_name(store: Store, lake: Catalog,
 
 @pytest.mark.parametrize("named", [{}, {"catalog": "lake"}])
 @pytest.mark.parametrize("name", ["", "main@"])
-def test_at_a_commit_other_catalogs_are_left_out_whatever_their_realm(
+def test_catalogs_without_the_commit_are_left_out_in_any_realm(
     store: Store, make_catalog: Callable[[str, str], Catalog], named: dict[str, str], name: str
 ) -> None:
     head = make_catalog("acme", "lake").branch("main").hash
@@ -219,12 +217,12 @@ def test_at_a_commit_other_catalogs_are_left_out_whatever_their_realm(
 
 
 @pytest.mark.parametrize("named", [{}, {"catalog": "lake"}, {"realm": "acme"}, {"realm": "acme", "catalog": "lake"}])
-def test_a_state_that_no_catalog_has_is_missing(store: Store, lake: Catalog, named: dict[str, str]) -> None:
+def test_state_that_no_catalog_has_is_missing(store: Store, lake: Catalog, named: dict[str, str]) -> None:
     with pytest.raises(NotFoundError, match="no branch, tag or commit 'dev'"):
         pin_states(store, request("entries", at="dev", **named))
 
 
-def test_a_commit_that_no_catalog_of_many_has_was_collected_or_never_was(
+def test_commit_that_no_catalog_has_was_collected_or_never_was(
     store: Store, make_catalog: Callable[[str, str], Catalog]
 ) -> None:
     for realm in ("acme", "beta"):
@@ -234,7 +232,7 @@ def test_a_commit_that_no_catalog_of_many_has_was_collected_or_never_was(
         pin_states(store, request("entries", at="0123456789abcdef"))
 
 
-def test_a_catalog_whose_history_was_cut_before_the_state_is_not_left_out(
+def test_catalog_cut_before_the_state_is_not_left_out(
     store: Store, backend: CountingBackend, make_catalog: Callable[[str, str], Catalog]
 ) -> None:
     lakes = [make_catalog(realm, "lake") for realm in ("acme", "beta")]
@@ -249,7 +247,7 @@ def test_a_catalog_whose_history_was_cut_before_the_state_is_not_left_out(
         pin_states(store, request("entries", at="main~1"))
 
 
-def test_a_state_that_was_collected_says_so(store: Store, backend: CountingBackend, lake: Catalog) -> None:
+def test_state_that_was_collected_says_so(store: Store, backend: CountingBackend, lake: Catalog) -> None:
     asked = request("entries")
     pins = pin_states(store, asked)
     rows = RealmRegistry(store).open_realm("acme")
@@ -260,7 +258,7 @@ def test_a_state_that_was_collected_says_so(store: Store, backend: CountingBacke
         divided(store, asked, Selection({}), tenants(store, asked), pins)
 
 
-def test_a_realm_that_is_purged_meanwhile_says_so(store: Store, lake: Catalog) -> None:
+def test_realm_that_is_purged_meanwhile_says_so(store: Store, lake: Catalog) -> None:
     asked = request("entries")
     pieces = bundles(store, asked)
     realms = RealmRegistry(store)
@@ -275,7 +273,7 @@ def test_a_realm_that_is_purged_meanwhile_says_so(store: Store, lake: Catalog) -
         list(read_from(store, asked, Selection({}), pieces[0]))
 
 
-def test_a_content_without_its_object_is_named(store: Store, backend: CountingBackend, lake: Catalog) -> None:
+def test_content_without_its_object_is_named(store: Store, backend: CountingBackend, lake: Catalog) -> None:
     lost = lake.entries().entries[1].value.object_id
     rows = RealmRegistry(store).open_realm("acme")
     keys: list[ObjectKey] = [key for batch in rows.scan_objects() for key in batch if key.id == lost]
@@ -289,7 +287,7 @@ def test_a_content_without_its_object_is_named(store: Store, backend: CountingBa
 # realms and catalogs
 
 
-def test_a_realm_that_does_not_serve_is_left_out_and_refused_when_it_is_named(store: Store, lake: Catalog) -> None:
+def test_realm_that_does_not_serve_is_left_out_or_refused(store: Store, lake: Catalog) -> None:
     RealmRegistry(store).create_realm("new")
 
     assert {row["realm"] for row in rows_of(store, request("entries"))} == {"acme"}
@@ -297,7 +295,7 @@ def test_a_realm_that_does_not_serve_is_left_out_and_refused_when_it_is_named(st
         rows_of(store, request("entries", realm="new"))
 
 
-def test_a_deleted_catalog_is_left_out_and_missing_when_it_is_named(store: Store, lake: Catalog) -> None:
+def test_deleted_catalog_is_left_out_or_missing_when_named(store: Store, lake: Catalog) -> None:
     Catalogs(RealmRegistry(store).open_realm("acme")).delete_catalog("lake")
 
     assert rows_of(store, request("entries")) == []
@@ -310,7 +308,7 @@ def test_a_deleted_catalog_is_left_out_and_missing_when_it_is_named(store: Store
 # commits and changes
 
 
-def test_a_commit_tells_what_it_was_given(store: Store, lake: Catalog) -> None:
+def test_commit_tells_what_it_was_given(store: Store, lake: Catalog) -> None:
     first = lake.branch("main").hash
     meta = CommitMeta(message="clean up", authors=("bob", "eve"), signed_off_by=("ann",), properties={"ticket": ("1", "2")})
     lake.commit("main", [Delete(ORDERS)], meta=meta)
@@ -342,7 +340,7 @@ def test_changes_of_a_key_are_one_row_each(store: Store, lake: Catalog) -> None:
 
 
 @pytest.mark.parametrize("column", ["seq", "time"])
-def test_a_walk_ends_at_the_oldest_commit_that_is_wanted(
+def test_walk_ends_at_the_oldest_commit_that_is_wanted(
     store: Store, backend: CountingBackend, lake: Catalog, column: str
 ) -> None:
     for number in range(100):
@@ -356,7 +354,7 @@ def test_a_walk_ends_at_the_oldest_commit_that_is_wanted(
     assert backend.read < 30  # what leads there, and the first twenty of a hundred
 
 
-def test_a_history_too_old_is_not_looked_at(store: Store, lake: Catalog) -> None:
+def test_history_too_old_is_not_looked_at(store: Store, lake: Catalog) -> None:
     assert bundles(store, request("commits"), [GreaterThan(("seq",), 5)]) == []
 
 
@@ -374,7 +372,7 @@ def test_objects_are_all_rows_of_the_store(store: Store, lake: Catalog) -> None:
     assert {row["realm"] for row in found} == {"acme", SYSTEM_REALM}
 
 
-def test_a_range_of_ids_is_scanned_alone(store: Store, backend: CountingBackend, lake: Catalog) -> None:
+def test_range_of_ids_is_scanned_alone(store: Store, backend: CountingBackend, lake: Catalog) -> None:
     head = lake.branch("main").hash
     asked = request("objects", realm="acme")
     pieces_of = [EqualTo(("id",), head)]
@@ -395,7 +393,7 @@ def test_references_tell_whose_they_are(store: Store, lake: Catalog) -> None:
 
 
 @pytest.mark.parametrize("asks", ["option", "condition"])
-def test_only_the_references_of_a_wanted_catalog_are_scanned(
+def test_references_are_scanned_only_of_a_wanted_catalog(
     store: Store, backend: CountingBackend, make_catalog: Callable[[str, str], Catalog], asks: str
 ) -> None:
     make_catalog("acme", "small")
@@ -411,7 +409,7 @@ def test_only_the_references_of_a_wanted_catalog_are_scanned(
     assert backend.scanned == 4
 
 
-def test_a_prefix_of_names_is_scanned_alone(store: Store, backend: CountingBackend, lake: Catalog) -> None:
+def test_prefix_of_names_is_scanned_alone(store: Store, backend: CountingBackend, lake: Catalog) -> None:
     conditions = [StringStartsWith(("name",), "princ")]
     backend.scanned = 0
 
@@ -420,7 +418,7 @@ def test_a_prefix_of_names_is_scanned_alone(store: Store, backend: CountingBacke
     assert backend.scanned == 2
 
 
-def test_a_database_without_order_gives_the_same_rows(settings: Settings, clock: FakeClock) -> None:
+def test_database_without_order_gives_the_same_rows(settings: Settings, clock: FakeClock) -> None:
     with Store(UnorderedBackend(), url="memory://", settings=settings, clock=clock) as store:
         for realm in ("acme", "other"):
             make_realm(store, realm)

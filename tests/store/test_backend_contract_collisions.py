@@ -35,7 +35,7 @@ def _branch(backend: Backend) -> None:
     [[row(100, value=b"other")], [msgspec.structs.replace(row(100), type="other")], in_parts(100, b"other", b"parts")],
     ids=["another value", "another type", "in parts"],
 )
-def test_a_new_object_that_meets_other_bytes_replaces_nothing(
+def test_new_object_that_meets_other_bytes_replaces_nothing(
     backend: Backend, there: list[ObjectRow], others: int, write: Write
 ) -> None:
     backend.write_objects(there)
@@ -50,7 +50,7 @@ def test_a_new_object_that_meets_other_bytes_replaces_nothing(
 
 
 @pytest.mark.parametrize("others", [0, 8])
-def test_a_commit_that_collides_writes_no_objects_where_it_is_declared(backend: Backend, others: int) -> None:
+def test_commit_that_collides_writes_no_objects_where_it_is_declared(backend: Backend, others: int) -> None:
     backend.write_objects([row(100, value=b"other")])
     with pytest.raises(CollisionError):
         commit(backend, [*(row(number) for number in range(200, 200 + others)), row(100)])
@@ -59,7 +59,7 @@ def test_a_commit_that_collides_writes_no_objects_where_it_is_declared(backend: 
 
 
 @pytest.mark.parametrize("write", [commit, write])
-def test_a_new_object_that_meets_its_own_bytes_was_written_by_an_earlier_try(backend: Backend, write: Write) -> None:
+def test_object_that_meets_its_own_bytes_was_written_before(backend: Backend, write: Write) -> None:
     rows = [row(100), row(101, token="a"), *in_parts(50, b"a", b"b")]
     backend.write_objects(rows[:2])
     write(backend, rows)

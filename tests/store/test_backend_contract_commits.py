@@ -51,7 +51,7 @@ def is_atomic(backend: Backend) -> bool:
 
 
 class TestCommits:
-    def test_the_objects_and_the_new_reference_are_read_back_whole(self, backend: Backend) -> None:
+    def test_objects_and_the_new_reference_are_read_back_whole(self, backend: Backend) -> None:
         backend.create_reference(reference())
         rows = [row(100), row(3, token="a"), *in_parts(50, b"a", b"b")]
         backend.write_and_swap(rows, reference(), NEW)
@@ -75,7 +75,7 @@ class TestCommits:
 
         assert read(backend) == NEW
 
-    def test_a_reference_without_pointer_gets_its_first(self, backend: Backend) -> None:
+    def test_reference_without_pointer_gets_its_first(self, backend: Backend) -> None:
         backend.create_reference(reference(pointer=None))
         backend.write_and_swap([row(100)], reference(pointer=None), NEW)
 
@@ -112,7 +112,7 @@ class TestBeaten:
         "seen",
         [reference(version=4), reference(version=6), reference(pointer=8), reference(pointer=None), reference(realm=OTHER)],
     )
-    def test_a_beaten_commit_leaves_the_reference_alone(self, backend: Backend, seen: ReferenceRow) -> None:
+    def test_beaten_commit_leaves_the_reference_alone(self, backend: Backend, seen: ReferenceRow) -> None:
         backend.create_reference(reference())
         with pytest.raises(SwapConflictError):
             backend.write_and_swap([row(100)], seen, dataclasses.replace(NEW, realm=seen.realm))
@@ -145,13 +145,13 @@ class TestBeaten:
         assert read(backend) == reference()
         assert bool(scan(backend)) != is_atomic
 
-    def test_a_commit_to_an_absent_reference_is_beaten(self, backend: Backend) -> None:
+    def test_commit_to_an_absent_reference_is_beaten(self, backend: Backend) -> None:
         with pytest.raises(SwapConflictError):
             backend.write_and_swap([row(100)], reference(), NEW)
 
         assert read(backend) is None
 
-    def test_a_repeated_commit_is_beaten_and_its_objects_stay(self, backend: Backend) -> None:
+    def test_repeated_commit_is_beaten_and_its_objects_stay(self, backend: Backend) -> None:
         backend.create_reference(reference())
         rows = [row(100), *in_parts(50, b"a", b"b")]
         backend.write_and_swap(rows, reference(), NEW)
@@ -175,7 +175,7 @@ class TestRaces:
         assert read(backend) == dataclasses.replace(NEW, pointer=ObjectId(winner))
         assert len(scan(backend)) == (2 if is_atomic else 16)
 
-    def test_a_counter_loses_nothing_and_who_sees_a_pointer_finds_its_object(self, backend: Backend) -> None:
+    def test_counter_loses_nothing_and_pointers_find_their_objects(self, backend: Backend) -> None:
         backend.create_reference(reference(pointer=None, version=1))
 
         def count(number: int) -> int:
@@ -229,14 +229,14 @@ class TestFaults:
     def test_it_declares_what_it_is(self, faults: FaultyBackend, form: bool) -> None:
         assert faults.capabilities.atomic_commits is form
 
-    def test_a_lost_answer_comes_after_the_effect_and_a_repetition_is_beaten(self, faults: FaultyBackend, form: bool) -> None:
+    def test_lost_answer_follows_the_effect_and_repetition_is_beaten(self, faults: FaultyBackend, form: bool) -> None:
         faults.fail("write_and_swap" if form else "swap_reference", before=False)
         outcomes = [told(faults) for _ in range(2)]
 
         assert outcomes == [UnknownOutcomeError, SwapConflictError]
         assert (read(faults), read_object(faults, 100)) == (NEW, row(100))
 
-    def test_a_call_that_did_not_happen_can_be_repeated(self, faults: FaultyBackend, form: bool) -> None:
+    def test_call_that_did_not_happen_can_be_repeated(self, faults: FaultyBackend, form: bool) -> None:
         faults.fail("write_and_swap" if form else "swap_reference")
         outcomes = [told(faults), len(scan(faults)), told(faults)]
 

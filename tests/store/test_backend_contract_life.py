@@ -40,7 +40,7 @@ def is_in_memory(backend: Backend) -> bool:
 
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
-def test_a_call_after_the_end_is_refused_and_says_so(backend: Backend, call: Callable[[Backend], object]) -> None:
+def test_call_after_the_end_is_refused_and_says_so(backend: Backend, call: Callable[[Backend], object]) -> None:
     backend.create_reference(reference())
     backend.close()
 
@@ -54,17 +54,17 @@ def test_closing_twice_is_closing_once(backend: Backend) -> None:
     backend.close()
 
 
-def test_a_backend_that_was_never_used_can_be_closed(backend: Backend) -> None:
+def test_backend_that_was_never_used_can_be_closed(backend: Backend) -> None:
     backend.close()
 
 
-def test_a_process_can_fork_after_the_end(backend: Backend) -> None:
+def test_process_can_fork_after_the_end(backend: Backend) -> None:
     backend.close()
 
     assert fork(backend, lambda _: "alive") == ["alive"]
 
 
-def test_what_was_written_is_there_when_the_store_is_opened_again(store_url: str) -> None:
+def test_rows_are_there_when_the_store_is_opened_again(store_url: str) -> None:
     first = open_backend(parse_url(store_url))
     first.write_objects([row(1)])
     first.create_reference(reference())
@@ -119,7 +119,7 @@ def test_parent_and_child_go_on_after_a_fork(backend: Backend) -> None:
     assert read_object(backend, 3) == row(3)
 
 
-def test_a_second_announcement_of_a_fork_changes_nothing(backend: Backend) -> None:
+def test_second_announcement_of_a_fork_changes_nothing(backend: Backend) -> None:
     backend.write_objects([row(1)])
     backend.before_fork()
 
@@ -127,7 +127,7 @@ def test_a_second_announcement_of_a_fork_changes_nothing(backend: Backend) -> No
     assert read_object(backend, 1) == row(1)
 
 
-def test_a_fork_hits_no_call_of_another_thread_in_the_middle(backend: Backend) -> None:
+def test_fork_hits_no_call_of_another_thread_in_the_middle(backend: Backend) -> None:
     backend.create_reference(reference(version=0))
 
     def work(number: int) -> None:

@@ -18,7 +18,7 @@ LARGE = (EVERY_BYTE * (ROW_BYTES // 256))[:ROW_BYTES]
 
 
 class TestBulkWrites:
-    def test_rows_are_read_back_in_the_order_asked_with_holes_and_repeats(self, backend: Backend) -> None:
+    def test_rows_are_read_in_the_order_asked_with_holes(self, backend: Backend) -> None:
         rows = [row(1), row(2, 0, value=b"first", parts=2), row(2, 1, value=b"", parts=2), row(LARGEST), row(0)]
         backend.write_objects(rows)
         asked = [
@@ -32,7 +32,7 @@ class TestBulkWrites:
 
         assert backend.read_objects(REALM, asked) == [rows[2], None, rows[3], rows[1], rows[2], rows[4]]
 
-    def test_a_write_replaces_everything_and_may_be_repeated(self, backend: Backend) -> None:
+    def test_write_replaces_everything_and_may_be_repeated(self, backend: Backend) -> None:
         backend.write_objects([row(1, value=b"old", token="a")])
         new = msgspec.structs.replace(row(1, value=b"new"), type="other", created=Micros(51))
         for _ in range(2):
@@ -41,7 +41,7 @@ class TestBulkWrites:
         assert read_object(backend, 1) == new
         assert scan(backend) == [key(new)]
 
-    def test_a_call_may_replace_some_and_add_others(self, backend: Backend) -> None:
+    def test_call_may_replace_some_and_add_others(self, backend: Backend) -> None:
         backend.write_objects([row(number, value=b"old") for number in (2, 4, 6)])
         new = [row(number, value=b"new") for number in (5, 4, 3, 2, 1)]
         backend.write_objects(new)
@@ -49,7 +49,7 @@ class TestBulkWrites:
         assert read_back(backend, new) == new
         assert read_object(backend, 6) == row(6, value=b"old")
 
-    def test_an_empty_call_is_fine(self, backend: Backend) -> None:
+    def test_empty_call_is_fine(self, backend: Backend) -> None:
         backend.write_objects([])
 
         assert backend.read_objects(REALM, []) == []
@@ -72,7 +72,7 @@ class TestBulkWrites:
         assert backend.read_objects(REALM, [(ObjectId(1), 0), (ObjectId(2), 0)]) == expected
         assert sorted(found.bytes for found in scan(backend)) == [len(value)] * 2
 
-    def test_the_moment_zero_is_kept(self, backend: Backend) -> None:
+    def test_moment_zero_is_kept(self, backend: Backend) -> None:
         made = msgspec.structs.replace(row(0, realm=0), created=Micros(0))
         backend.write_objects([made])
 
@@ -87,7 +87,7 @@ class TestBulkWrites:
         assert read_back(backend, rows) == rows
 
     @slow_on_mongodb
-    def test_two_thousand_rows_are_written_read_rewritten_and_deleted_at_once(self, backend: Backend) -> None:
+    def test_rows_by_the_thousand_are_written_read_and_deleted(self, backend: Backend) -> None:
         rows = [row(number, value=b"%d" % number) for number in random.Random(5).sample(range(1 << 40), 2000)]
         backend.write_objects(rows)
         assert read_back(backend, rows) == rows
@@ -98,7 +98,7 @@ class TestBulkWrites:
         assert backend.delete_objects([key(made) for made in again]) == 2000
         assert scan(backend) == []
 
-    def test_a_thousand_are_read_with_holes_and_repeats(self, backend: Backend) -> None:
+    def test_thousand_are_read_with_holes_and_repeats(self, backend: Backend) -> None:
         rows = {ObjectId(number): row(number, value=b"%d" % number) for number in range(0, 1000, 3)}
         backend.write_objects(list(rows.values()))
         ids = [ObjectId(number * 7 % 1000) for number in range(1000)] + [ObjectId(0)] * 3
@@ -120,7 +120,7 @@ class TestBulkWrites:
 class TestParts:
     @pytest.mark.parametrize("before", [1, 2, 3, 5])
     @pytest.mark.parametrize("after", [1, 2, 3, 5])
-    def test_an_object_has_the_parts_of_its_last_write_and_no_others(self, backend: Backend, before: int, after: int) -> None:
+    def test_object_has_just_the_parts_of_its_last_write(self, backend: Backend, before: int, after: int) -> None:
         backend.write_objects(in_parts(7, *[b"old"] * before))
         new = in_parts(7, *[b"new %d" % part for part in range(after)])
         backend.write_objects(new)
@@ -147,7 +147,7 @@ class TestParts:
 
         assert sorted(scan(backend)) == sorted(key(made) for made in new)
 
-    def test_the_order_of_parts_in_a_call_is_free(self, backend: Backend) -> None:
+    def test_order_of_parts_in_a_call_is_free(self, backend: Backend) -> None:
         backend.write_objects(in_parts(7, *[b"old"] * 4)[::-1])
         new = in_parts(7, b"0", b"1", b"2")
         backend.write_objects(new[::-1])
@@ -174,27 +174,27 @@ class TestParts:
 
 
 class TestConditions:
-    def test_an_insert_is_read_back_whole(self, backend: Backend) -> None:
+    def test_insert_is_read_back_whole(self, backend: Backend) -> None:
         backend.insert_object(row(1, token="a"))
 
         assert read_object(backend, 1) == row(1, token="a")
 
     @pytest.mark.parametrize("token", [None, "", "a"])
-    def test_an_insert_over_an_object_is_beaten(self, backend: Backend, token: str | None) -> None:
+    def test_insert_over_an_object_is_beaten(self, backend: Backend, token: str | None) -> None:
         backend.write_objects([row(1, token=token)])
         with pytest.raises(SwapConflictError):
             backend.insert_object(row(1, token="b", value=b"other"))
 
         assert read_object(backend, 1) == row(1, token=token)
 
-    def test_objects_of_another_realm_or_id_do_not_hinder_an_insert(self, backend: Backend) -> None:
+    def test_objects_of_other_realms_or_ids_hinder_no_insert(self, backend: Backend) -> None:
         backend.write_objects([row(1, realm=OTHER), row(2)])
         backend.insert_object(row(1, token="a"))
 
         assert read_object(backend, 1) == row(1, token="a")
         assert read_object(backend, 1, realm=OTHER) == row(1, realm=OTHER)
 
-    def test_an_update_needs_the_token_that_was_seen(self, backend: Backend) -> None:
+    def test_update_needs_the_token_that_was_seen(self, backend: Backend) -> None:
         backend.insert_object(row(1, token="a"))
         new = msgspec.structs.replace(row(1, token="b", value=b"new"), created=Micros(60), type="other")
         backend.update_object(new, "a")
@@ -203,20 +203,20 @@ class TestConditions:
 
         assert read_object(backend, 1) == new
 
-    def test_an_update_by_the_same_row_is_not_beaten(self, backend: Backend) -> None:
+    def test_update_by_the_same_row_is_not_beaten(self, backend: Backend) -> None:
         backend.insert_object(row(1, token="a"))
         backend.update_object(row(1, token="a"), "a")
 
         assert read_object(backend, 1) == row(1, token="a")
 
-    def test_an_update_leaves_all_others_alone(self, backend: Backend) -> None:
+    def test_update_leaves_all_others_alone(self, backend: Backend) -> None:
         others = [row(2, token="a"), row(1, realm=OTHER, token="a"), row(0, token="a")]
         backend.write_objects([row(1, token="a"), *others])
         backend.update_object(row(1, token="b"), "a")
 
         assert [read_object(backend, made.id, realm=made.realm) for made in others] == others
 
-    def test_an_update_of_an_absent_or_immutable_object_is_beaten(self, backend: Backend) -> None:
+    def test_update_of_an_absent_or_immutable_object_is_beaten(self, backend: Backend) -> None:
         backend.write_objects([row(2)])
         for object_id in (1, 2):
             for seen in ("a", ""):
@@ -258,7 +258,7 @@ class TestConditions:
         assert found is not None
         assert [token for token in won if token is not SwapConflictError] == [found.token]
 
-    def test_of_updates_and_deletions_that_race_one_wins(self, backend: Backend) -> None:
+    def test_race_of_updates_and_deletions_has_one_winner(self, backend: Backend) -> None:
         backend.insert_object(row(1, token="seen"))
 
         def act(number: int) -> int:
@@ -276,7 +276,7 @@ class TestConditions:
 
 
 class TestDeletion:
-    def test_only_rows_that_are_as_seen_go(self, backend: Backend) -> None:
+    def test_rows_go_only_if_as_seen(self, backend: Backend) -> None:
         backend.write_objects([row(1), row(2, token="a"), row(3), row(4, token="a"), row(6)])
         keys: list[ObjectKey] = [
             key(row(1)),
@@ -290,12 +290,12 @@ class TestDeletion:
         assert backend.delete_objects(keys) == 2
         assert sorted(found.id for found in scan(backend)) == [3, 4, 6]
 
-    def test_an_immutable_rows_key_spares_one_with_a_token(self, backend: Backend) -> None:
+    def test_immutable_rows_key_spares_one_with_a_token(self, backend: Backend) -> None:
         backend.write_objects([row(1, token="a")])
 
         assert backend.delete_objects([key(row(1))]) == 0
 
-    def test_a_key_names_one_part_of_one_object_of_one_realm(self, backend: Backend) -> None:
+    def test_key_names_one_part_of_one_object_of_one_realm(self, backend: Backend) -> None:
         rows = [*in_parts(1, b"a", b"b", b"c"), *in_parts(1, b"a", b"b", realm=OTHER), row(2)]
         backend.write_objects(rows)
 
@@ -325,7 +325,7 @@ class TestDeletion:
         assert sum(race(4, delete)) == 200
         assert scan(backend) == []
 
-    def test_a_row_that_was_deleted_can_come_back(self, backend: Backend) -> None:
+    def test_row_that_was_deleted_can_come_back(self, backend: Backend) -> None:
         backend.insert_object(row(1, token="a"))
         backend.delete_objects([key(row(1, token="a"))])
         backend.insert_object(row(1, token="b"))

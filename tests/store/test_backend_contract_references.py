@@ -59,7 +59,7 @@ NAMES = [
 
 
 class TestCreation:
-    def test_a_created_reference_is_read_back_whole(self, backend: Backend) -> None:
+    def test_created_reference_is_read_back_whole(self, backend: Backend) -> None:
         made = dataclasses.replace(
             reference(version=1 << 62),
             recent=(ObjectId(6), ObjectId(LARGEST), ObjectId(0)),
@@ -71,20 +71,20 @@ class TestCreation:
         assert read(backend) == made
 
     @pytest.mark.parametrize("realm", [0, LARGEST - 1, LARGEST])
-    def test_the_least_and_the_largest_numbers_are_kept(self, backend: Backend, realm: int) -> None:
+    def test_least_and_the_largest_numbers_are_kept(self, backend: Backend, realm: int) -> None:
         made = dataclasses.replace(reference(realm=realm, pointer=realm, version=realm), created=Micros(0), deleted=Micros(0))
         backend.create_reference(made)
 
         assert read(backend, realm=realm) == made
 
-    def test_a_second_creation_is_beaten_and_changes_nothing(self, backend: Backend) -> None:
+    def test_second_creation_is_beaten_and_changes_nothing(self, backend: Backend) -> None:
         backend.create_reference(reference())
         with pytest.raises(SwapConflictError):
             backend.create_reference(reference(pointer=8))
 
         assert read(backend) == reference()
 
-    def test_a_creation_over_a_tombstone_is_beaten(self, backend: Backend) -> None:
+    def test_creation_over_a_tombstone_is_beaten(self, backend: Backend) -> None:
         buried = dataclasses.replace(reference(), deleted=Micros(9))
         backend.create_reference(buried)
         with pytest.raises(SwapConflictError):
@@ -92,14 +92,14 @@ class TestCreation:
 
         assert read(backend) == buried
 
-    def test_the_same_name_in_another_realm_is_another_reference(self, backend: Backend) -> None:
+    def test_same_name_in_another_realm_is_another_reference(self, backend: Backend) -> None:
         backend.create_reference(reference())
         backend.create_reference(reference(realm=OTHER, pointer=8))
 
         assert read(backend) == reference()
         assert read(backend, realm=OTHER) == reference(realm=OTHER, pointer=8)
 
-    def test_a_reference_keeps_thousands_of_moves(self, backend: Backend) -> None:
+    def test_reference_keeps_thousands_of_moves(self, backend: Backend) -> None:
         moves = tuple(ReferenceMove(ObjectId(LARGEST - number), Micros(number)) for number in range(4000))
         made = dataclasses.replace(reference(), moves=moves, recent=tuple(ObjectId(number) for number in range(20)))
         backend.create_reference(made)
@@ -117,14 +117,14 @@ class TestCreation:
 
 
 class TestBulkCreation:
-    def test_it_says_in_order_which_names_were_free(self, backend: Backend) -> None:
+    def test_creation_says_in_order_which_names_were_free(self, backend: Backend) -> None:
         backend.create_reference(reference("b"))
         rows = [reference("c", pointer=1), reference("b", pointer=2), reference("a", pointer=None)]
 
         assert backend.create_references(rows) == [True, False, True]
         assert backend.read_references(REALM, ["a", "b", "c"]) == [rows[2], reference("b"), rows[0]]
 
-    def test_it_keeps_every_row_whole(self, backend: Backend) -> None:
+    def test_creation_keeps_every_row_whole(self, backend: Backend) -> None:
         rows = [
             dataclasses.replace(reference("a"), recent=(ObjectId(6),), moves=(ReferenceMove(ObjectId(9), Micros(77)),)),
             dataclasses.replace(reference("b", version=LARGEST), deleted=Micros(4)),
@@ -137,14 +137,14 @@ class TestBulkCreation:
     def test_none_is_made_of_none(self, backend: Backend) -> None:
         assert backend.create_references([]) == []
 
-    def test_a_thousand_come_at_once(self, backend: Backend) -> None:
+    def test_thousand_come_at_once(self, backend: Backend) -> None:
         rows = [reference(f"branch/{number}", pointer=number) for number in range(1000)]
 
         assert backend.create_references(rows) == [True] * 1000
         assert backend.create_references(rows) == [False] * 1000
         assert backend.read_references(REALM, [made.name for made in rows]) == rows
 
-    def test_of_racing_calls_one_makes_each_name(self, backend: Backend) -> None:
+    def test_creations_that_race_make_each_name_once(self, backend: Backend) -> None:
         names = [f"name {number}" for number in range(20)]
 
         def create(number: int) -> list[bool]:
@@ -165,7 +165,7 @@ class TestNames:
         assert backend.create_references(rows) == [True] * len(rows)
         assert backend.read_references(REALM, NAMES) == rows
 
-    def test_a_name_is_no_pattern(self, backend: Backend) -> None:
+    def test_name_is_no_pattern(self, backend: Backend) -> None:
         backend.create_reference(reference("main"))
 
         assert backend.read_references(REALM, ["m%", "m*", "main ", "MAIN", "_ain", "^main$", ".*"]) == [None] * 7
@@ -197,7 +197,7 @@ class TestReads:
         assert backend.read_references(REALM, ["c", "b", "a", "c"]) == [reference("c"), None, reference("a"), reference("c")]
         assert backend.read_references(REALM, []) == []
 
-    def test_a_thousand_are_read_at_once(self, backend: Backend) -> None:
+    def test_thousand_are_read_at_once(self, backend: Backend) -> None:
         rows = [reference(f"{number:04}", pointer=number) for number in range(0, 1000, 3)]
         backend.create_references(rows)
         names = [f"{number * 7 % 1000:04}" for number in range(1000)] + ["0000", "0001", "0000"]
@@ -207,7 +207,7 @@ class TestReads:
 
 
 class TestSwaps:
-    def test_a_swap_replaces_everything(self, backend: Backend) -> None:
+    def test_swap_replaces_everything(self, backend: Backend) -> None:
         old = dataclasses.replace(
             reference(), recent=(ObjectId(1), ObjectId(2)), moves=(ReferenceMove(ObjectId(1), Micros(2)),), deleted=Micros(9)
         )
@@ -217,7 +217,7 @@ class TestSwaps:
 
         assert read(backend) == new
 
-    def test_a_swap_leaves_all_others_alone(self, backend: Backend) -> None:
+    def test_swap_leaves_all_others_alone(self, backend: Backend) -> None:
         others = [reference("mai"), reference("main/"), reference("Main"), reference(realm=OTHER), reference(realm=REALM + 1)]
         backend.create_references([reference(), *others])
         backend.swap_reference(reference(), reference(pointer=8, version=6))
@@ -228,7 +228,7 @@ class TestSwaps:
         "seen",
         [reference(version=4), reference(version=6), reference(pointer=8), reference(pointer=None), reference(realm=OTHER)],
     )
-    def test_a_beaten_swap_leaves_the_reference_alone(self, backend: Backend, seen: ReferenceRow) -> None:
+    def test_beaten_swap_leaves_the_reference_alone(self, backend: Backend, seen: ReferenceRow) -> None:
         backend.create_reference(reference())
         with pytest.raises(SwapConflictError):
             backend.swap_reference(seen, reference(pointer=9, version=6))
@@ -245,26 +245,26 @@ class TestSwaps:
 
         assert read(backend) == reference(pointer=0, version=6)
 
-    def test_a_swap_may_take_the_pointer_away(self, backend: Backend) -> None:
+    def test_swap_may_take_the_pointer_away(self, backend: Backend) -> None:
         backend.create_reference(reference())
         backend.swap_reference(reference(), reference(pointer=None, version=6))
         backend.swap_reference(reference(pointer=None, version=6), reference(pointer=None, version=7))
 
         assert read(backend) == reference(pointer=None, version=7)
 
-    def test_a_swap_by_the_same_row_is_not_beaten(self, backend: Backend) -> None:
+    def test_swap_by_the_same_row_is_not_beaten(self, backend: Backend) -> None:
         backend.create_reference(reference())
         backend.swap_reference(reference(), reference())
 
         assert read(backend) == reference()
 
-    def test_only_pointer_and_version_are_compared(self, backend: Backend) -> None:
+    def test_swap_compares_pointer_and_version_alone(self, backend: Backend) -> None:
         backend.create_reference(dataclasses.replace(reference(), recent=(ObjectId(4),)))
         backend.swap_reference(dataclasses.replace(reference(), created=Micros(1)), reference(version=6))
 
         assert read(backend) == reference(version=6)
 
-    def test_the_largest_versions_are_told_apart(self, backend: Backend) -> None:
+    def test_largest_versions_are_told_apart(self, backend: Backend) -> None:
         backend.create_reference(reference(version=LARGEST - 1))
         with pytest.raises(SwapConflictError):
             backend.swap_reference(reference(version=LARGEST), reference())
@@ -274,13 +274,13 @@ class TestSwaps:
 
         assert read(backend) == reference(version=LARGEST)
 
-    def test_a_swap_of_an_absent_reference_is_beaten(self, backend: Backend) -> None:
+    def test_swap_of_an_absent_reference_is_beaten(self, backend: Backend) -> None:
         with pytest.raises(SwapConflictError):
             backend.swap_reference(reference(), reference(version=6))
 
         assert read(backend) is None
 
-    def test_a_tombstone_is_a_row_like_any_other(self, backend: Backend) -> None:
+    def test_tombstone_is_a_row_like_any_other(self, backend: Backend) -> None:
         buried = dataclasses.replace(reference(version=6), deleted=Micros(60))
         backend.create_reference(reference())
         backend.swap_reference(reference(), buried)
@@ -294,7 +294,7 @@ class TestSwaps:
 
         assert [reference(pointer=number, version=6) for number in won if number is not SwapConflictError] == [read(backend)]
 
-    def test_a_counter_that_many_swap_loses_nothing(self, backend: Backend) -> None:
+    def test_counter_that_many_swap_loses_nothing(self, backend: Backend) -> None:
         backend.create_reference(reference(version=0))
 
         def count(_: int) -> int:
@@ -324,14 +324,14 @@ class TestRemoval:
         assert read(backend) is None
         assert [read(backend, made.name, made.realm) for made in others] == others
 
-    def test_a_name_that_was_removed_is_free(self, backend: Backend) -> None:
+    def test_name_that_was_removed_is_free(self, backend: Backend) -> None:
         backend.create_reference(reference())
         backend.remove_reference(reference())
         backend.create_reference(reference(pointer=9, version=1))
 
         assert read(backend) == reference(pointer=9, version=1)
 
-    def test_a_row_without_pointer_can_be_removed(self, backend: Backend) -> None:
+    def test_row_without_pointer_can_be_removed(self, backend: Backend) -> None:
         backend.create_reference(reference(pointer=None))
         backend.remove_reference(reference(pointer=None))
 
@@ -341,14 +341,14 @@ class TestRemoval:
         "seen",
         [reference(version=4), reference(pointer=8), reference(pointer=None), reference("absent"), reference(realm=OTHER)],
     )
-    def test_a_beaten_removal_leaves_the_row(self, backend: Backend, seen: ReferenceRow) -> None:
+    def test_beaten_removal_leaves_the_row(self, backend: Backend, seen: ReferenceRow) -> None:
         backend.create_reference(reference())
         with pytest.raises(SwapConflictError):
             backend.remove_reference(seen)
 
         assert read(backend) == reference()
 
-    def test_of_a_swap_and_removals_that_race_one_wins(self, backend: Backend) -> None:
+    def test_race_of_a_swap_and_removals_has_one_winner(self, backend: Backend) -> None:
         backend.create_reference(reference())
 
         def act(number: int) -> int:

@@ -52,20 +52,20 @@ def ordered(backend: Backend) -> Backend:
 
 
 class TestWholeScans:
-    def test_a_scan_tells_everything_but_the_value(self, backend: Backend, rows: list[ObjectRow]) -> None:
+    def test_scan_tells_everything_but_the_value(self, backend: Backend, rows: list[ObjectRow]) -> None:
         found = scan(backend)
 
         assert sorted(found) == [key(made) for made in rows]
         assert all(type(one) is ObjectKey for one in found)
 
-    def test_a_scan_of_references_tells_everything_but_the_lists(self, backend: Backend) -> None:
+    def test_scan_of_references_tells_everything_but_the_lists(self, backend: Backend) -> None:
         made = dataclasses.replace(reference(pointer=LARGEST), recent=(ObjectId(1),), deleted=Micros(8))
         backend.create_reference(made)
 
         assert scan_names(backend) == [reference_key(made)]
 
     @pytest.mark.parametrize("limit", [1, 2, 5, 1000])
-    def test_any_limit_gives_the_same_in_the_same_order(
+    def test_scan_gives_the_same_with_any_limit(
         self, backend: Backend, rows: list[ObjectRow], names: list[ReferenceRow], limit: int
     ) -> None:
         found, found_names = scan(backend, limit=limit), scan_names(backend, limit=limit)
@@ -74,16 +74,16 @@ class TestWholeScans:
         assert sorted(found) == [key(made) for made in rows]
         assert {one.position for one in found_names} == {(made.realm, made.name) for made in names}
 
-    def test_a_page_is_full_unless_it_is_the_last(self, backend: Backend, rows: list[ObjectRow]) -> None:
+    def test_page_is_full_unless_it_is_the_last(self, backend: Backend, rows: list[ObjectRow]) -> None:
         assert len(backend.scan_objects(ScanSplit(), None, len(rows) - 1)) == len(rows) - 1
 
-    def test_an_empty_store_has_an_empty_scan(self, backend: Backend) -> None:
+    def test_empty_store_has_an_empty_scan(self, backend: Backend) -> None:
         assert scan(backend) == scan_names(backend) == []
 
     def test_objects_are_no_references(self, backend: Backend, rows: list[ObjectRow]) -> None:
         assert scan_names(backend) == []
 
-    def test_a_scan_goes_on_behind_rows_that_were_deleted(self, backend: Backend, rows: list[ObjectRow]) -> None:
+    def test_scan_goes_on_behind_rows_that_were_deleted(self, backend: Backend, rows: list[ObjectRow]) -> None:
         whole = scan(backend)
         for gone in (whole[:3], whole[3:4]):
             backend.delete_objects(gone)
@@ -92,7 +92,7 @@ class TestWholeScans:
                 one for one in whole[whole.index(gone[-1]) + 1 :] if one in scan(backend)
             ]
 
-    def test_a_scan_goes_on_behind_references_that_were_removed(self, backend: Backend, names: list[ReferenceRow]) -> None:
+    def test_scan_goes_on_behind_references_that_were_removed(self, backend: Backend, names: list[ReferenceRow]) -> None:
         whole = scan_names(backend)
         for made in names:
             if made.name != "b/1":
@@ -103,7 +103,7 @@ class TestWholeScans:
             left if place < whole.index(left[0]) else [] for place in range(len(whole))
         ]
 
-    def test_rows_that_are_there_throughout_are_seen_once_whatever_comes_and_goes(self, backend: Backend) -> None:
+    def test_scan_sees_rows_once_whatever_comes_and_goes(self, backend: Backend) -> None:
         lasting = [row(number) for number in range(0, 300, 3)]
         backend.write_objects(lasting)
         found: list[ObjectKey] = []
@@ -119,7 +119,7 @@ class TestWholeScans:
         assert len(set(seen)) == len(seen)
         assert {made.id for made in lasting} <= set(seen)
 
-    def test_a_repeated_write_does_not_move_a_row_in_the_scan(self, backend: Backend, rows: list[ObjectRow]) -> None:
+    def test_repeated_write_does_not_move_a_row_in_the_scan(self, backend: Backend, rows: list[ObjectRow]) -> None:
         before = scan(backend)
         backend.write_objects([made for made in rows if made.parts == 1][::-1])
 
@@ -133,9 +133,7 @@ class TestOrder:
     def test_references_come_by_realm_and_name(self, ordered: Backend, names: list[ReferenceRow]) -> None:
         assert scan_names(ordered, limit=2) == [reference_key(made) for made in names]
 
-    def test_a_scan_of_one_realm_sees_no_other(
-        self, ordered: Backend, rows: list[ObjectRow], names: list[ReferenceRow]
-    ) -> None:
+    def test_scan_of_one_realm_sees_no_other(self, ordered: Backend, rows: list[ObjectRow], names: list[ReferenceRow]) -> None:
         for realm in (REALM, OTHER, RealmKey(REALM + 1)):
             assert scan(ordered, ScanSplit(realm), limit=2) == [key(made) for made in rows if made.realm == realm]
             assert scan_names(ordered, ScanSplit(realm), limit=2) == [reference_key(n) for n in names if n.realm == realm]
@@ -153,7 +151,7 @@ class TestOrder:
 
         assert scan(ordered, limit=70) == [key(part) for part in made]
 
-    def test_rows_written_behind_a_scan_are_seen_and_before_it_not(self, ordered: Backend) -> None:
+    def test_rows_written_behind_a_scan_alone_are_seen(self, ordered: Backend) -> None:
         ordered.write_objects([row(number) for number in (10, 20, 30)])
         first = ordered.scan_objects(ScanSplit(REALM), None, 2)
         ordered.write_objects([row(5), row(25), row(15)])
@@ -174,7 +172,7 @@ class TestEndsOfSplits:
 
                 assert scan(backend, ScanSplit(None, after, until), limit=limit) == whole[start + 1 : end + 1]
 
-    def test_the_same_holds_for_references(self, backend: Backend, names: list[ReferenceRow]) -> None:
+    def test_same_holds_for_references(self, backend: Backend, names: list[ReferenceRow]) -> None:
         whole = scan_names(backend)
         for start in range(-1, len(whole)):
             for end in range(max(start, 0), len(whole) + 1):
@@ -201,12 +199,12 @@ class TestEndsOfSplits:
         assert scan(ordered, ScanSplit(REALM, (OTHER, ObjectId(0), 0), None)) == []
         assert scan(ordered, ScanSplit(REALM, None, (RealmKey(REALM - 1), ObjectId(LARGEST), 0))) == []
 
-    def test_a_position_before_the_split_begins_it(self, ordered: Backend, rows: list[ObjectRow]) -> None:
+    def test_position_before_the_split_begins_it(self, ordered: Backend, rows: list[ObjectRow]) -> None:
         split = ScanSplit(REALM, (REALM, ObjectId(2), 0), None)
 
         assert ordered.scan_objects(split, (REALM, ObjectId(0), 0), 1) == [key(rows[2])]
 
-    def test_a_position_at_the_end_of_a_split_is_the_end(self, backend: Backend, rows: list[ObjectRow]) -> None:
+    def test_position_at_the_end_of_a_split_is_the_end(self, backend: Backend, rows: list[ObjectRow]) -> None:
         whole = scan(backend)
 
         assert backend.scan_objects(ScanSplit(None, None, whole[2].position), whole[2].position, 10) == []
@@ -229,9 +227,7 @@ class TestSplits:
     @slow_on_mongodb
     @every_distribution
     @pytest.mark.parametrize("count", long_but_for({2}, [1, 2, 4, 7]))
-    def test_splits_of_a_store_are_the_whole_scan_in_fair_shares(
-        self, backend: Backend, ids: Sequence[int], count: int
-    ) -> None:
+    def test_splits_of_a_store_share_the_scan_fairly(self, backend: Backend, ids: Sequence[int], count: int) -> None:
         backend.write_objects([row(number, realm=REALM + number % 3) for number in ids])
         splits = backend.split_objects(None, count)
 
@@ -299,7 +295,7 @@ class TestSplits:
 
 class TestWithoutOrder:
     @pytest.mark.parametrize("call", ["scan_objects", "scan_references", "split_objects", "split_references"])
-    def test_a_realm_alone_cannot_be_scanned_where_keys_have_no_order(self, backend: Backend, call: str) -> None:
+    def test_realm_alone_cannot_be_scanned_where_keys_have_no_order(self, backend: Backend, call: str) -> None:
         if backend.capabilities.ordered_keys:
             pytest.skip("it keeps keys in order")
 
@@ -315,7 +311,7 @@ class TestRealmDeletion:
         return backend
 
     @pytest.mark.parametrize("limit", [1, 3, 100])
-    def test_a_realm_goes_in_batches_that_tell_how_many_went(
+    def test_realm_goes_in_batches_that_tell_how_many_went(
         self, deleting: Backend, rows: list[ObjectRow], names: list[ReferenceRow], limit: int
     ) -> None:
         counts: list[int] = []
@@ -340,7 +336,7 @@ class TestRealmDeletion:
         assert (scan(deleting), scan_names(deleting)) == ([], [])
 
     @pytest.mark.parametrize("parts", [1, 2])
-    def test_no_part_of_an_object_half_deleted_outlives_its_next_write(self, deleting: Backend, parts: int) -> None:
+    def test_parts_half_deleted_do_not_outlive_the_next_write(self, deleting: Backend, parts: int) -> None:
         deleting.write_objects(in_parts(1, b"a", b"b", b"c", b"d"))
         deleting.delete_realm(REALM, 1)
         written = in_parts(1, *[b"x", b"y"][:parts])
@@ -348,7 +344,7 @@ class TestRealmDeletion:
 
         assert scan(deleting) == [key(made) for made in written]
 
-    def test_a_realm_without_rows_is_deleted_at_once(self, deleting: Backend, rows: list[ObjectRow]) -> None:
+    def test_realm_without_rows_is_deleted_at_once(self, deleting: Backend, rows: list[ObjectRow]) -> None:
         assert deleting.delete_realm(RealmKey(REALM + 1), 10) == 0
         assert len(scan(deleting)) == len(rows)
 

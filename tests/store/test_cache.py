@@ -50,13 +50,13 @@ def fill(cache: Cache, numbers: range) -> None:
         cache.put_object(REALM, [(ObjectId(number), Note(number=number + 1000), None)], cache.ticket())
 
 
-def test_the_cache_holds_no_more_than_its_budget(cache: Cache, remembered: Callable[[], list[int]]) -> None:
+def test_cache_holds_no_more_than_its_budget(cache: Cache, remembered: Callable[[], list[int]]) -> None:
     fill(cache, range(30))
 
     assert remembered() == list(range(20, 30))
 
 
-def test_what_was_used_last_stays_longest(cache: Cache, remembered: Callable[[], list[int]]) -> None:
+def test_object_used_last_stays_longest(cache: Cache, remembered: Callable[[], list[int]]) -> None:
     fill(cache, range(10))
     cache.find_object(REALM, ObjectId(0))
     fill(cache, range(10, 12))
@@ -64,7 +64,7 @@ def test_what_was_used_last_stays_longest(cache: Cache, remembered: Callable[[],
     assert remembered() == [0, 3, 4, 5, 6, 7, 8, 9, 10, 11]
 
 
-def test_where_everything_was_used_the_oldest_goes(cache: Cache, remembered: Callable[[], list[int]]) -> None:
+def test_object_used_longest_ago_goes_where_all_were_used(cache: Cache, remembered: Callable[[], list[int]]) -> None:
     fill(cache, range(10))
     remembered()
     fill(cache, range(10, 12))
@@ -72,14 +72,14 @@ def test_where_everything_was_used_the_oldest_goes(cache: Cache, remembered: Cal
     assert remembered() == list(range(2, 12))
 
 
-def test_an_object_larger_than_the_budget_pushes_nothing_out(cache: Cache, remembered: Callable[[], list[int]]) -> None:
+def test_object_larger_than_the_budget_pushes_nothing_out(cache: Cache, remembered: Callable[[], list[int]]) -> None:
     fill(cache, range(10))
     cache.put_object(REALM, [(ObjectId(50), Note(data=b"x" * 20_000), None)], cache.ticket())
 
     assert remembered() == list(range(10))
 
 
-def test_an_object_put_again_weighs_once(cache: Cache, remembered: Callable[[], list[int]]) -> None:
+def test_object_put_again_weighs_once(cache: Cache, remembered: Callable[[], list[int]]) -> None:
     for _ in range(20):
         fill(cache, range(10))
 
@@ -155,7 +155,7 @@ def test_hits_of_many_threads_are_all_counted(cache: Cache) -> None:
     assert cache.statistics().hits == 20_000
 
 
-def test_a_hit_takes_less_than_two_microseconds(rows: RealmStore) -> None:
+def test_hit_takes_less_than_two_microseconds(rows: RealmStore) -> None:
     rows.write_objects([(ObjectId(5), Note(text="hello"))])
     seconds = min(timeit.repeat(lambda: rows.read_object(ObjectId(5), Note), number=1000, repeat=30)) / 1000
 
@@ -195,9 +195,7 @@ def traced() -> Iterator[Callable[[], int]]:
 
 
 @pytest.mark.parametrize("shape", long_but_for({"a large field of bytes", "few small values"}, SHAPES))
-def test_a_full_cache_takes_between_a_quarter_of_its_budget_and_a_tenth_more(
-    clock: FakeClock, traced: Callable[[], int], shape: str
-) -> None:
+def test_full_cache_takes_a_quarter_to_a_tenth_more(clock: FakeClock, traced: Callable[[], int], shape: str) -> None:
     full = make_cache(clock, 16 * MIB)
     filled_with(full, SHAPES[shape])
 
@@ -205,9 +203,7 @@ def test_a_full_cache_takes_between_a_quarter_of_its_budget_and_a_tenth_more(
 
 
 @pytest.mark.parametrize("every", [2, 20])
-def test_many_small_objects_of_a_type_do_not_make_its_large_ones_seem_small(
-    clock: FakeClock, traced: Callable[[], int], every: int
-) -> None:
+def test_small_objects_do_not_make_large_ones_seem_small(clock: FakeClock, traced: Callable[[], int], every: int) -> None:
     full = make_cache(clock, 4 * MIB)
     number = 0
     while full.statistics().evictions < 300:
@@ -221,9 +217,7 @@ def test_many_small_objects_of_a_type_do_not_make_its_large_ones_seem_small(
 
 
 @pytest.mark.parametrize("moves", [0, 100])
-def test_a_cache_full_of_references_takes_no_more_than_its_budget_either(
-    clock: FakeClock, traced: Callable[[], int], moves: int
-) -> None:
+def test_cache_full_of_references_keeps_its_budget_too(clock: FakeClock, traced: Callable[[], int], moves: int) -> None:
     full = make_cache(clock, 4 * MIB)
     number = 1000
     while not full.statistics().evictions:
@@ -236,7 +230,7 @@ def test_a_cache_full_of_references_takes_no_more_than_its_budget_either(
     assert 0.7 < traced() / full.statistics().budget < 1.1
 
 
-def test_an_object_is_asked_for_anew_once_its_type_no_longer_lets_it_be_remembered(
+def test_object_is_asked_for_anew_once_its_type_forbids_remembering(
     faulty: RealmStore, faults: FaultyBackend, clock: FakeClock
 ) -> None:
     faulty.write_objects([(ObjectId(5), Fleeting())])
@@ -251,7 +245,7 @@ def test_an_object_is_asked_for_anew_once_its_type_no_longer_lets_it_be_remember
     assert faults.calls == ["read_objects"]
 
 
-def test_an_object_of_a_type_that_is_never_remembered_is_asked_for_each_time(faulty: RealmStore, faults: FaultyBackend) -> None:
+def test_object_of_a_type_never_remembered_is_always_asked_for(faulty: RealmStore, faults: FaultyBackend) -> None:
     faulty.write_objects([(ObjectId(5), Uncached())])
     faults.calls.clear()
     for _ in range(3):
@@ -268,9 +262,7 @@ def test_absence_is_not_remembered_unless_the_type_says_so(faulty: RealmStore, f
     assert faults.calls == ["read_objects"] * 3
 
 
-def test_absence_is_remembered_for_as_long_as_the_type_that_is_looked_for_says(
-    faulty: RealmStore, faults: FaultyBackend, clock: FakeClock
-) -> None:
+def test_absence_is_remembered_as_long_as_its_type_says(faulty: RealmStore, faults: FaultyBackend, clock: FakeClock) -> None:
     faults.calls.clear()
     for _ in range(3):
         assert faulty.find_object(ObjectId(5), Sought) is None
@@ -285,14 +277,14 @@ def test_absence_is_remembered_for_as_long_as_the_type_that_is_looked_for_says(
 
 
 @pytest.mark.parametrize("value", [Sought(), Uncached()], ids=["remembered", "not remembered"])
-def test_a_write_is_seen_in_spite_of_a_remembered_absence(rows: RealmStore, value: StoredObject) -> None:
+def test_write_is_seen_in_spite_of_a_remembered_absence(rows: RealmStore, value: StoredObject) -> None:
     rows.find_object(ObjectId(5), Sought)
     rows.write_objects([(ObjectId(5), value)])
 
     assert rows.store.cache.is_absent(rows.key, ObjectId(5), within_seconds=10) is False
 
 
-def test_an_insert_is_seen_in_spite_of_a_remembered_absence(rows: RealmStore) -> None:
+def test_insert_is_seen_in_spite_of_a_remembered_absence(rows: RealmStore) -> None:
     rows.find_object(ObjectId(5), Sought)
     rows.insert_object(ObjectId(5), Counter())
 
@@ -300,7 +292,7 @@ def test_an_insert_is_seen_in_spite_of_a_remembered_absence(rows: RealmStore) ->
 
 
 @pytest.mark.parametrize("before", [True, False], ids=["not applied", "applied"])
-def test_a_write_of_unclear_outcome_drops_a_remembered_absence(faulty: RealmStore, faults: FaultyBackend, before: bool) -> None:
+def test_write_of_unclear_outcome_drops_a_remembered_absence(faulty: RealmStore, faults: FaultyBackend, before: bool) -> None:
     faulty.find_object(ObjectId(5), Sought)
     faults.fail("write_objects", before=before)
     with pytest.raises(Exception, match="injected"):
@@ -309,7 +301,7 @@ def test_a_write_of_unclear_outcome_drops_a_remembered_absence(faulty: RealmStor
     assert (faulty.find_object(ObjectId(5), Sought) is None) is before
 
 
-def test_a_handle_without_the_cache_does_not_believe_a_remembered_absence(faulty: RealmStore, faults: FaultyBackend) -> None:
+def test_handle_without_the_cache_does_not_believe_a_remembered_absence(faulty: RealmStore, faults: FaultyBackend) -> None:
     faults.calls.clear()
     faulty.find_object(ObjectId(5), Sought)
     judge = faulty.without_cache(budget_bytes=MIB)
@@ -319,7 +311,7 @@ def test_a_handle_without_the_cache_does_not_believe_a_remembered_absence(faulty
     assert faults.calls == ["read_objects"] * 3
 
 
-def test_a_reference_is_asked_for_once_within_its_time_to_live(
+def test_reference_is_asked_for_once_within_its_time_to_live(
     faulty: RealmStore, faults: FaultyBackend, clock: FakeClock
 ) -> None:
     made = faulty.create_reference("branch")
@@ -333,7 +325,7 @@ def test_a_reference_is_asked_for_once_within_its_time_to_live(
     assert faults.calls == ["read_references"]
 
 
-def test_a_fresh_read_goes_past_the_cache(faulty: RealmStore, faults: FaultyBackend) -> None:
+def test_fresh_read_goes_past_the_cache(faulty: RealmStore, faults: FaultyBackend) -> None:
     faulty.create_reference("branch")
     faults.calls.clear()
     faulty.find_reference("branch", fresh=True)
@@ -341,7 +333,7 @@ def test_a_fresh_read_goes_past_the_cache(faulty: RealmStore, faults: FaultyBack
     assert faults.calls == ["read_references"]
 
 
-def test_the_absence_of_a_reference_is_never_remembered(faulty: RealmStore, faults: FaultyBackend) -> None:
+def test_absence_of_a_reference_is_never_remembered(faulty: RealmStore, faults: FaultyBackend) -> None:
     faults.calls.clear()
     for _ in range(2):
         faulty.find_reference("branch")
@@ -349,7 +341,7 @@ def test_the_absence_of_a_reference_is_never_remembered(faulty: RealmStore, faul
     assert faults.calls == ["read_references"] * 2
 
 
-def test_an_older_version_never_replaces_a_newer_one(rows: RealmStore) -> None:
+def test_older_version_never_replaces_a_newer_one(rows: RealmStore) -> None:
     old = rows.create_reference("branch", ObjectId(1))
     new = rows.advance_reference(old, ObjectId(2))
     rows.store.cache.put_reference(old, rows.store.cache.ticket())
@@ -413,23 +405,21 @@ def advance(rows: RealmStore) -> Reference:
     return rows.advance_reference(seen, ObjectId(2))
 
 
-def test_a_reader_who_comes_late_does_not_hide_a_later_swap(late_rows: RealmStore, late: LateBackend) -> None:
+def test_reader_who_comes_late_does_not_hide_a_later_swap(late_rows: RealmStore, late: LateBackend) -> None:
     late.meanwhile = lambda: advance(late_rows)
     late_rows.find_reference("branch")
 
     assert late_rows.find_reference("branch").pointer == 2  # type: ignore[union-attr]
 
 
-def test_a_reader_who_comes_after_the_swap_was_evicted_brings_no_old_value_back(
-    late_rows: RealmStore, late: LateBackend
-) -> None:
+def test_reader_after_an_evicted_swap_brings_no_old_value(late_rows: RealmStore, late: LateBackend) -> None:
     late.meanwhile = lambda: (advance(late_rows), evict_all(late_rows.store.cache))
     late_rows.find_reference("branch")
 
     assert late_rows.find_reference("branch").pointer == 2  # type: ignore[union-attr]
 
 
-def test_a_reader_who_comes_after_what_another_process_swapped_was_read_and_evicted_brings_no_old_value_back(
+def test_reader_after_anothers_evicted_swap_brings_no_old_value(
     late_rows: RealmStore, late: LateBackend, settings: Settings, clock: FakeClock
 ) -> None:
     other = Store(late, url="memory://", settings=settings, clock=clock).rows(late_rows.realm, late_rows.key)
@@ -439,7 +429,7 @@ def test_a_reader_who_comes_after_what_another_process_swapped_was_read_and_evic
     assert late_rows.find_reference("branch").pointer == 2  # type: ignore[union-attr]
 
 
-def test_a_reader_who_comes_after_a_swap_of_unclear_outcome_brings_no_old_value_back(
+def test_reader_after_an_unclear_swap_brings_no_old_value(
     late_rows: RealmStore, late: LateBackend, late_faults: FaultyBackend
 ) -> None:
     def swap_unclearly() -> None:
@@ -453,7 +443,7 @@ def test_a_reader_who_comes_after_a_swap_of_unclear_outcome_brings_no_old_value_
     assert late_rows.find_reference("branch").pointer == 2  # type: ignore[union-attr]
 
 
-def test_what_a_reader_brings_while_a_swap_fails_is_dropped(late_rows: RealmStore, late_faults: FaultyBackend) -> None:
+def test_object_read_while_a_swap_fails_is_dropped(late_rows: RealmStore, late_faults: FaultyBackend) -> None:
     def fail_after_a_read() -> None:
         late_rows.find_row("branch")
         raise UnavailableError("injected")
@@ -467,7 +457,7 @@ def test_what_a_reader_brings_while_a_swap_fails_is_dropped(late_rows: RealmStor
     assert late_rows.store.cache.find_reference(late_rows.key, "branch") is None
 
 
-def test_a_swap_that_is_late_itself_brings_no_old_value_back(late_rows: RealmStore) -> None:
+def test_swap_that_is_late_itself_brings_no_old_value_back(late_rows: RealmStore) -> None:
     cache = late_rows.store.cache
     seen = late_rows.find_row("branch")
     assert seen is not None
@@ -479,7 +469,7 @@ def test_a_swap_that_is_late_itself_brings_no_old_value_back(late_rows: RealmSto
     assert late_rows.find_reference("branch") == newer
 
 
-def test_the_time_to_live_of_a_reference_begins_with_the_question(
+def test_time_to_live_of_a_reference_begins_with_the_question(
     late_rows: RealmStore, late: LateBackend, late_faults: FaultyBackend, clock: FakeClock
 ) -> None:
     ttl = late_rows.settings.reference_ttl_seconds
@@ -492,9 +482,7 @@ def test_the_time_to_live_of_a_reference_begins_with_the_question(
     assert late_faults.calls == ["read_references"]
 
 
-def test_a_reader_who_comes_after_an_object_was_deleted_does_not_bring_it_back(
-    late_rows: RealmStore, late: LateBackend
-) -> None:
+def test_reader_after_a_deletion_does_not_bring_it_back(late_rows: RealmStore, late: LateBackend) -> None:
     keys = late_rows.write_objects([(ObjectId(5), Note())])
     late_rows.store.cache.clear()
     late.meanwhile = lambda: late_rows.delete_unchanged(keys)
@@ -504,7 +492,7 @@ def test_a_reader_who_comes_after_an_object_was_deleted_does_not_bring_it_back(
 
 
 @pytest.mark.parametrize("value", [Sought(), Uncached()], ids=["remembered", "not remembered"])
-def test_an_absence_that_was_read_before_a_write_is_not_remembered_after_it(
+def test_absence_read_before_a_write_is_not_remembered_after(
     late_rows: RealmStore, late: LateBackend, value: StoredObject
 ) -> None:
     late.meanwhile = lambda: late_rows.write_objects([(ObjectId(5), value)])
@@ -514,30 +502,28 @@ def test_an_absence_that_was_read_before_a_write_is_not_remembered_after_it(
     assert late_rows.store.cache.is_absent(late_rows.key, ObjectId(5), within_seconds=10) is False
 
 
-def test_an_absence_that_was_read_before_a_write_is_not_remembered_once_what_was_written_is_evicted(
-    late_rows: RealmStore, late: LateBackend
-) -> None:
+def test_absence_read_before_an_evicted_write_is_not_remembered(late_rows: RealmStore, late: LateBackend) -> None:
     late.meanwhile = lambda: (late_rows.write_objects([(ObjectId(5), Sought())]), evict_all(late_rows.store.cache))
     late_rows.find_object(ObjectId(5), Sought)
 
     assert late_rows.find_object(ObjectId(5), Sought) == Sought()
 
 
-def test_an_absence_that_was_read_before_an_insert_is_not_remembered_after_it(late_rows: RealmStore, late: LateBackend) -> None:
+def test_absence_read_before_an_insert_is_not_remembered_after(late_rows: RealmStore, late: LateBackend) -> None:
     late.meanwhile = lambda: late_rows.insert_object(ObjectId(5), Counter())
     late_rows.find_object(ObjectId(5), Sought)
 
     assert late_rows.store.cache.is_absent(late_rows.key, ObjectId(5), within_seconds=10) is False
 
 
-def test_what_was_read_before_the_cache_was_cleared_is_not_remembered(late_rows: RealmStore, late: LateBackend) -> None:
+def test_object_read_before_a_clearing_is_not_remembered(late_rows: RealmStore, late: LateBackend) -> None:
     late.meanwhile = late_rows.store.cache.clear
     late_rows.find_reference("branch")
 
     assert late_rows.store.cache.statistics().entries == 0
 
 
-def test_a_realm_is_forgotten_without_the_others(store: Store, rows: RealmStore) -> None:
+def test_realm_is_forgotten_without_the_others(store: Store, rows: RealmStore) -> None:
     other = store.rows(RealmId("other"), RealmKey(store.new_id()))
     rows.create_reference("branch", ObjectId(1))
     other.create_reference("branch", ObjectId(2))
@@ -547,7 +533,7 @@ def test_a_realm_is_forgotten_without_the_others(store: Store, rows: RealmStore)
     assert store.cache.find_reference(other.key, "branch") is not None
 
 
-def test_what_was_read_before_its_realm_was_forgotten_is_not_remembered(late_rows: RealmStore, late: LateBackend) -> None:
+def test_object_read_before_its_realm_was_forgotten_is_not_remembered(late_rows: RealmStore, late: LateBackend) -> None:
     late.meanwhile = lambda: late_rows.store.cache.forget_realm(late_rows.key)  # type: ignore[attr-defined]  # a store has one
     late_rows.find_reference("branch")
 

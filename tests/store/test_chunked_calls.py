@@ -19,11 +19,11 @@ def chunks_of(rows: Sequence[Row]) -> list[list[Row]]:
     return seen
 
 
-def test_what_fits_goes_at_once() -> None:
+def test_rows_that_fit_go_at_once() -> None:
     assert chunks_of([("a", BULK_BYTES - 1), ("b", 1)]) == [[("a", BULK_BYTES - 1), ("b", 1)]]
 
 
-def test_nothing_is_no_call() -> None:
+def test_empty_bulk_makes_no_call() -> None:
     assert chunks_of([]) == []
 
 
@@ -34,7 +34,7 @@ def test_rows_that_belong_together_stay_together() -> None:
 
 
 @pytest.mark.parametrize("kind", [UnavailableError, RefusedError, SwapConflictError, UnknownOutcomeError])
-def test_a_fault_after_something_has_happened_leaves_the_outcome_open(kind: type[HeadwaterError]) -> None:
+def test_fault_after_something_has_happened_leaves_the_outcome_open(kind: type[HeadwaterError]) -> None:
     def act(chunk: Sequence[Row]) -> None:
         if chunk[0][0] == "b":
             raise kind("no")
@@ -44,7 +44,7 @@ def test_a_fault_after_something_has_happened_leaves_the_outcome_open(kind: type
 
 
 @pytest.mark.parametrize("kind", [UnavailableError, RefusedError])
-def test_a_fault_before_anything_has_happened_is_told_as_it_is(kind: type[HeadwaterError]) -> None:
+def test_fault_before_anything_has_happened_is_told_as_it_is(kind: type[HeadwaterError]) -> None:
     def act(chunk: Sequence[Row]) -> None:
         raise kind("no")
 

@@ -42,18 +42,18 @@ def read_back(value: StoredObject) -> StoredObject:
 
 
 @given(notes)
-def test_what_was_encoded_is_decoded_equal(note: Note) -> None:
+def test_encoded_object_is_decoded_equal(note: Note) -> None:
     assert read_back(note) == note
 
 
 @pytest.mark.parametrize("number", [1 << 63, (1 << 64) - 1, 1 << 64, -(1 << 63), -(1 << 63) - 1, 1 << 500])
-def test_an_integer_of_any_size_survives(number: int) -> None:
+def test_integer_of_any_size_survives(number: int) -> None:
     note = Note(number=number, data=b"\0\xff", more={"deep": [{"er": number}]})
 
     assert read_back(note) == note
 
 
-def test_an_integer_beyond_64_bits_is_refused_as_a_key() -> None:
+def test_integer_beyond_64_bits_is_refused_as_a_key() -> None:
     with pytest.raises(RefusedError, match="key"):
         encode_object(ID, Note(more={"deep": {1 << 64: "x"}}))
 
@@ -65,7 +65,7 @@ def test_attributes_that_this_release_does_not_know_are_ignored() -> None:
     assert decode_object(ID, name, envelope, Note, realm="acme") == Note(text="hello")
 
 
-def test_an_object_of_an_unknown_type_is_kept_and_written_back_unchanged(rows: RealmStore) -> None:
+def test_object_of_an_unknown_type_is_written_back_unchanged(rows: RealmStore) -> None:
     foreign = UnknownObject(name="from-the-future", body=msgspec.msgpack.encode({"text": "x" * 600}))
     rows.write_objects([(ID, foreign)])
     rows.store.cache.clear()
@@ -77,7 +77,7 @@ def test_an_object_of_an_unknown_type_is_kept_and_written_back_unchanged(rows: R
 
 
 @given(st.binary(min_size=1, max_size=1500), st.data())
-def test_any_altered_byte_is_noticed(data: bytes, draw: Any) -> None:
+def test_altered_byte_is_noticed_anywhere(data: bytes, draw: Any) -> None:
     name, envelope = encode_object(ID, Note(data=data))
     at = draw.draw(st.integers(0, len(envelope) - 1))
     altered = bytearray(envelope)
@@ -88,13 +88,13 @@ def test_any_altered_byte_is_noticed(data: bytes, draw: Any) -> None:
 
 
 @given(st.binary(max_size=1500), st.data())
-def test_any_truncation_is_noticed(data: bytes, draw: Any) -> None:
+def test_truncation_is_noticed_anywhere(data: bytes, draw: Any) -> None:
     name, envelope = encode_object(ID, Note(data=data))
     with pytest.raises(CorruptionError):
         decode_object(ID, name, envelope[: draw.draw(st.integers(0, len(envelope) - 1))], Note, realm="acme")
 
 
-def test_an_unreadable_object_is_named_by_realm_id_and_type() -> None:
+def test_unreadable_object_is_named_by_realm_id_and_type() -> None:
     name, envelope = encode_object(ID, Note(text="hello"))
     with pytest.raises(CorruptionError, match=r"0123456789abcdef.*'test-note'.*'acme'"):
         decode_object(ID, name, envelope[:-1], Note, realm="acme")
@@ -112,19 +112,19 @@ def test_another_envelope_format_is_named() -> None:
         decode_object(ID, name, b"\x09" + envelope[1:], Note, realm="acme")
 
 
-def test_a_body_that_does_not_fit_its_class_is_unreadable() -> None:
+def test_body_that_does_not_fit_its_class_is_unreadable() -> None:
     name, envelope = encode_object(ID, UnknownObject(name="test-note", body=msgspec.msgpack.encode({"text": 5})))
     with pytest.raises(CorruptionError, match=r"\$\.text"):
         decode_object(ID, name, envelope, Note, realm="acme")
 
 
-def test_an_object_read_as_another_type_names_both(rows: RealmStore) -> None:
+def test_object_read_as_another_type_names_both(rows: RealmStore) -> None:
     rows.write_objects([(ID, Counter())])
     with pytest.raises(CorruptionError, match=r"Counter.*Note|Note.*Counter"):
         rows.read_object(ID, Note)
 
 
-def test_a_class_without_a_name_is_refused() -> None:
+def test_class_without_a_name_is_refused() -> None:
     class Nameless(StoredObject, frozen=True, kw_only=True):
         pass
 
@@ -132,7 +132,7 @@ def test_a_class_without_a_name_is_refused() -> None:
         encode_object(ID, Nameless())
 
 
-def test_a_type_name_belongs_to_one_class() -> None:
+def test_type_name_belongs_to_one_class() -> None:
     class Other(StoredObject, frozen=True, kw_only=True):
         pass
 
@@ -142,14 +142,14 @@ def test_a_type_name_belongs_to_one_class() -> None:
         object_type("x")(Other)
 
 
-def test_what_compresses_well_is_stored_small() -> None:
+def test_compressible_object_is_stored_small() -> None:
     _, envelope = encode_object(ID, Note(text="a" * 10_000))
 
     assert len(envelope) < 200
     assert read_back(Note(text="a" * 10_000)) == Note(text="a" * 10_000)
 
 
-def test_a_type_that_packs_its_own_bytes_is_stored_as_it_is() -> None:
+def test_type_that_packs_its_bytes_is_stored_as_is() -> None:
     _, envelope = encode_object(ID, Packed(data=bytes(10_000)))
 
     assert len(envelope) > 10_000
@@ -170,7 +170,7 @@ def big() -> Note:
     return Note(data=random.Random(1).randbytes(2 * ROW_BYTES + 100))
 
 
-def test_a_big_object_lies_in_several_rows_and_is_read_back_whole(rows: RealmStore, big: Note) -> None:
+def test_big_object_in_several_rows_is_read_back_whole(rows: RealmStore, big: Note) -> None:
     keys = rows.write_objects([(ID, big)])
     rows.store.cache.clear()
 
@@ -179,7 +179,7 @@ def test_a_big_object_lies_in_several_rows_and_is_read_back_whole(rows: RealmSto
     assert rows.read_object(ID, Note) == big
 
 
-def test_a_missing_part_is_an_error_and_not_a_shorter_object(rows: RealmStore, big: Note) -> None:
+def test_missing_part_is_an_error_and_not_a_shorter_object(rows: RealmStore, big: Note) -> None:
     keys = rows.write_objects([(ID, big)])
     rows.delete_unchanged(keys[1:2])
 
@@ -187,7 +187,7 @@ def test_a_missing_part_is_an_error_and_not_a_shorter_object(rows: RealmStore, b
         rows.read_object(ID, Note)
 
 
-def test_an_updateable_object_must_fit_one_row(rows: RealmStore, big: Note) -> None:
+def test_updateable_object_must_fit_one_row(rows: RealmStore, big: Note) -> None:
     too_big = Counter(data=big.data)
     for write in (lambda: rows.insert_object(ID, too_big), lambda: rows.write_objects([(ID, too_big)])):
         with pytest.raises(RefusedError, match=str(ROW_BYTES)):
@@ -202,7 +202,7 @@ def test_errors_travel_between_processes() -> None:
     assert (str(fault), fault.attempts, fault.elapsed_seconds) == ("late", 3, 15.0)
 
 
-def test_a_scanned_key_is_the_written_one(rows: RealmStore, big: Note) -> None:
+def test_scanned_key_is_the_written_one(rows: RealmStore, big: Note) -> None:
     written = rows.write_objects([(ID, big), (ObjectId(5), Counter())])
     scanned: list[ObjectKey] = [key for batch in rows.scan_objects() for key in batch]
 

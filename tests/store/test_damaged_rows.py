@@ -70,7 +70,7 @@ def put(rows: RealmStore, *changed: ObjectRow) -> None:
 
 
 @both
-def test_an_envelope_cut_at_any_length_is_noticed(note: Note) -> None:
+def test_envelope_cut_at_any_length_is_noticed(note: Note) -> None:
     _, whole = encode_object(ID, note)
     for length in range(len(whole)):
         with pytest.raises(CorruptionError):
@@ -78,7 +78,7 @@ def test_an_envelope_cut_at_any_length_is_noticed(note: Note) -> None:
 
 
 @both
-def test_any_single_bit_that_flipped_is_noticed(note: Note) -> None:
+def test_flipped_bit_is_noticed_anywhere(note: Note) -> None:
     _, whole = encode_object(ID, note)
     for bit in range(8 * len(whole)):
         altered = bytearray(whole)
@@ -93,7 +93,7 @@ def test_bytes_behind_an_envelope_are_noticed(note: Note) -> None:
         opened(encode_object(ID, note)[1] + b"\0")
 
 
-def test_bytes_behind_the_body_are_noticed_even_if_the_checksum_fits() -> None:
+def test_bytes_behind_the_body_are_noticed_despite_the_checksum() -> None:
     with pytest.raises(CorruptionError, match="trailing"):
         opened(envelope("test-note", msgspec.msgpack.encode(PLAIN) + b"\xc0"))
 
@@ -112,7 +112,7 @@ def test_compressed_bytes_that_are_not_one_whole_are_noticed(spoil: Callable[[by
         opened(envelope("test-note", spoil(zlib.compress(msgspec.msgpack.encode(PLAIN))), flags=1))
 
 
-def test_few_bytes_that_swell_beyond_what_an_object_may_have_are_refused() -> None:
+def test_bytes_that_swell_beyond_an_objects_bound_are_refused() -> None:
     swollen = zlib.compressobj(9)
     bomb = b"".join(swollen.compress(bytes(1 << 20)) for _ in range((OBJECT_BYTES >> 20) + 1)) + swollen.flush()
     assert len(bomb) < 350 * 1024
@@ -120,7 +120,7 @@ def test_few_bytes_that_swell_beyond_what_an_object_may_have_are_refused() -> No
         opened(envelope("test-note", bomb, flags=1))
 
 
-def test_an_object_beyond_the_largest_is_refused_before_anything_is_written(rows: RealmStore) -> None:
+def test_object_beyond_the_largest_is_refused_before_anything_is_written(rows: RealmStore) -> None:
     with pytest.raises(RefusedError, match=f"may have {OBJECT_BYTES}"):
         rows.write_objects([(ObjectId(5), Note()), (ID, Note(data=bytes(OBJECT_BYTES)))])
 
@@ -132,24 +132,24 @@ def test_flags_of_the_future_are_named() -> None:
         opened(envelope("test-note", msgspec.msgpack.encode(PLAIN), flags=2))
 
 
-def test_a_format_of_the_future_is_named() -> None:
+def test_format_of_the_future_is_named() -> None:
     with pytest.raises(CorruptionError, match="format 2; this release reads 1"):
         opened(envelope("test-note", msgspec.msgpack.encode(PLAIN), version=2))
 
 
 @pytest.mark.parametrize("name", ["", "x", "Note", "a" * 33, "test note", "test\0", "\ud800x"])
-def test_a_row_with_an_impossible_type_is_not_taken_for_one_of_a_newer_release(name: str) -> None:
+def test_row_of_an_impossible_type_is_not_a_newer_releases(name: str) -> None:
     value = envelope(name, b"\x80") if name != "\ud800x" else envelope("ab", b"\x80")
     with pytest.raises(CorruptionError, match=r"realm 'acme'"):
         opened(value, name, StoredObject)
 
 
 @pytest.mark.parametrize("name", ["ab", "a" * 32, "x-9"])
-def test_a_type_of_a_newer_release_has_2_to_32_characters(name: str) -> None:
+def test_type_of_a_newer_release_has_2_to_32_characters(name: str) -> None:
     assert opened(envelope(name, b"\x80"), name, StoredObject) == UnknownObject(name=name, body=b"\x80")
 
 
-def test_a_row_whose_type_was_altered_is_unreadable(rows: RealmStore) -> None:
+def test_row_whose_type_was_altered_is_unreadable(rows: RealmStore) -> None:
     rows.write_objects([(ID, PLAIN)])
     put(rows, msgspec.structs.replace(stored(rows), type="test-counter"))
 
@@ -158,7 +158,7 @@ def test_a_row_whose_type_was_altered_is_unreadable(rows: RealmStore) -> None:
 
 
 @pytest.mark.parametrize("parts", [-1, 0, 2, MOST_PARTS + 1, 1 << 62])
-def test_a_row_whose_number_of_parts_was_altered_is_unreadable(rows: RealmStore, parts: int) -> None:
+def test_row_whose_number_of_parts_was_altered_is_unreadable(rows: RealmStore, parts: int) -> None:
     rows.write_objects([(ID, PLAIN)])
     put(rows, msgspec.structs.replace(stored(rows), parts=parts))
 
@@ -166,7 +166,7 @@ def test_a_row_whose_number_of_parts_was_altered_is_unreadable(rows: RealmStore,
         rows.read_object(ID, Note)
 
 
-def test_an_object_that_says_to_have_fewer_parts_than_it_has_is_unreadable(rows: RealmStore, big: Note) -> None:
+def test_object_that_says_too_few_parts_is_unreadable(rows: RealmStore, big: Note) -> None:
     rows.write_objects([(ID, big)])
     for parts in (1, 2):
         put(rows, msgspec.structs.replace(stored(rows), parts=parts))
@@ -194,7 +194,7 @@ def test_parts_of_two_writings_are_unreadable(rows: RealmStore, big: Note, clock
         rows.read_object(ID, Note)
 
 
-def test_parts_of_two_writings_of_the_same_object_are_that_object(rows: RealmStore, big: Note, clock: FakeClock) -> None:
+def test_parts_of_two_writings_are_one_object(rows: RealmStore, big: Note, clock: FakeClock) -> None:
     rows.write_objects([(ID, big)])
     old = stored(rows, 1)
     clock.advance(1)
@@ -224,7 +224,7 @@ def overtaken(settings: Settings, clock: FakeClock) -> Iterator[RealmStore]:
 
 
 @pytest.mark.parametrize("size", [0, ROW_BYTES + 1, 3 * ROW_BYTES], ids=["one part", "two parts", "four parts"])
-def test_an_object_that_is_written_anew_while_it_is_read_is_read_as_one_or_the_other(
+def test_object_written_anew_while_read_is_one_or_the_other(
     overtaken: RealmStore, big: Note, clock: FakeClock, size: int
 ) -> None:
     other = Note(data=random.Random(2).randbytes(size))
@@ -236,7 +236,7 @@ def test_an_object_that_is_written_anew_while_it_is_read_is_read_as_one_or_the_o
     assert overtaken.read_object(ID, Note) == other
 
 
-def test_an_object_that_is_deleted_while_it_is_read_is_missing_and_not_damaged(overtaken: RealmStore, big: Note) -> None:
+def test_object_deleted_while_read_is_missing_and_not_damaged(overtaken: RealmStore, big: Note) -> None:
     keys = overtaken.write_objects([(ID, big)])
     overtaken.store.cache.clear()
     overtaken.store.backend.act = lambda: overtaken.delete_unchanged(keys)  # type: ignore[attr-defined]
@@ -251,7 +251,7 @@ def foreign(size: int, *, is_updateable: bool = False) -> UnknownObject:
 
 
 @pytest.mark.parametrize("size", [10, 2 * ROW_BYTES], ids=["one part", "three parts"])
-def test_an_object_of_an_unknown_type_goes_back_byte_for_byte(rows: RealmStore, size: int) -> None:
+def test_object_of_an_unknown_type_goes_back_byte_for_byte(rows: RealmStore, size: int) -> None:
     rows.write_objects([(ID, foreign(size))])
     before = [stored(rows, part) for part in range(stored(rows).parts)]
     rows.store.cache.clear()
@@ -262,7 +262,7 @@ def test_an_object_of_an_unknown_type_goes_back_byte_for_byte(rows: RealmStore, 
     assert [stored(rows, part) for part in range(stored(rows).parts)] == before
 
 
-def test_an_updateable_object_of_an_unknown_type_stays_updateable(rows: RealmStore, clock: FakeClock) -> None:
+def test_updateable_object_of_an_unknown_type_stays_updateable(rows: RealmStore, clock: FakeClock) -> None:
     made = rows.insert_object(ID, foreign(10, is_updateable=True))
     before = stored(rows)
     seen = rows.read_versioned(ID, UnknownObject)
@@ -276,12 +276,12 @@ def test_an_updateable_object_of_an_unknown_type_stays_updateable(rows: RealmSto
     assert rows.is_empty()
 
 
-def test_an_immutable_object_of_an_unknown_type_cannot_be_inserted(rows: RealmStore) -> None:
+def test_immutable_object_of_an_unknown_type_cannot_be_inserted(rows: RealmStore) -> None:
     with pytest.raises(RefusedError, match=r"'from-the-future' are immutable.*'acme'"):
         rows.insert_object(ID, foreign(10))
 
 
-def test_an_unknown_type_that_becomes_known_is_read_as_what_it_is(rows: RealmStore) -> None:
+def test_unknown_type_that_becomes_known_is_read_so(rows: RealmStore) -> None:
     rows.write_objects([(ID, UnknownObject(name="test-counter", body=msgspec.msgpack.encode({"count": 3})))])
 
     assert rows.read_object(ID, StoredObject) == Counter(count=3)
@@ -300,14 +300,14 @@ def test_compressed_bytes_of_the_first_release_are_read() -> None:
 
 
 @pytest.mark.parametrize("value", [{1: object()}, {"a": "\ud800"}, {(1, 2): 3, 4: {1, object()}}])
-def test_what_cannot_be_stored_is_refused_with_id_and_type(rows: RealmStore, value: object) -> None:
+def test_object_that_cannot_be_stored_is_refused_with_its_id(rows: RealmStore, value: object) -> None:
     with pytest.raises(RefusedError, match=r"0123456789abcdef of type 'test-note' cannot be stored"):
         rows.write_objects([(ID, Note(more=value))])  # type: ignore[arg-type]
 
     assert rows.is_empty()
 
 
-def test_what_nobody_could_read_is_refused_with_its_field(rows: RealmStore) -> None:
+def test_object_that_nobody_could_read_is_refused_with_its_field(rows: RealmStore) -> None:
     with pytest.raises(
         RefusedError, match=r"of type 'test-counter' cannot be stored: Expected `int`, got `str` - at `\$.count`"
     ):
@@ -317,7 +317,7 @@ def test_what_nobody_could_read_is_refused_with_its_field(rows: RealmStore) -> N
 
 
 @pytest.mark.parametrize(("pointer", "version"), [(0, 5), (-1, 5), (7, 0), (None, -1)])
-def test_a_reference_with_numbers_that_nobody_writes_is_unreadable(rows: RealmStore, pointer: int | None, version: int) -> None:
+def test_reference_with_numbers_that_nobody_writes_is_unreadable(rows: RealmStore, pointer: int | None, version: int) -> None:
     rows.store.backend.create_reference(reference(realm=rows.key, pointer=pointer, version=version))
 
     with pytest.raises(CorruptionError, match=r"'main' of realm 'acme' is at version .* the row was altered"):

@@ -75,7 +75,7 @@ def running(work: Callable[[], Any]) -> Iterator[list[Any]]:
 
 
 @every_call
-def test_a_server_that_is_away_does_nothing(faults: FaultyBackend, method: str) -> None:
+def test_server_that_is_away_does_nothing(faults: FaultyBackend, method: str) -> None:
     before = rows_of(faults)
     faults.fail(method)
     with pytest.raises(UnavailableError):
@@ -85,7 +85,7 @@ def test_a_server_that_is_away_does_nothing(faults: FaultyBackend, method: str) 
 
 
 @every_call
-def test_after_a_fault_all_is_as_it_was_on_the_wrapped_backend(faults: FaultyBackend, method: str) -> None:
+def test_fault_leaves_the_wrapped_backend_as_it_was(faults: FaultyBackend, method: str) -> None:
     faults.fail(method)
     with pytest.raises(UnavailableError):
         CALLS[method](faults)
@@ -98,7 +98,7 @@ def test_after_a_fault_all_is_as_it_was_on_the_wrapped_backend(faults: FaultyBac
 
 
 @every_write
-def test_a_request_that_is_lost_has_no_effect_and_nobody_can_know(faults: FaultyBackend, method: str) -> None:
+def test_lost_request_has_no_effect_and_an_unknown_outcome(faults: FaultyBackend, method: str) -> None:
     before = rows_of(faults)
     faults.fail(method, fault=UnknownOutcomeError("lost"))
     with pytest.raises(UnknownOutcomeError):
@@ -108,7 +108,7 @@ def test_a_request_that_is_lost_has_no_effect_and_nobody_can_know(faults: Faulty
 
 
 @every_call
-def test_an_answer_that_is_lost_comes_after_the_effect(faults: FaultyBackend, method: str) -> None:
+def test_answer_that_is_lost_comes_after_the_effect(faults: FaultyBackend, method: str) -> None:
     before = rows_of(faults)
     faults.fail(method, before=False)
     with pytest.raises(lost(method)):
@@ -118,7 +118,7 @@ def test_an_answer_that_is_lost_comes_after_the_effect(faults: FaultyBackend, me
 
 
 @every_call
-def test_a_call_that_hangs_before_its_effect_does_it_when_it_is_released(faults: FaultyBackend, method: str) -> None:
+def test_call_that_hangs_before_its_effect_does_it_when_released(faults: FaultyBackend, method: str) -> None:
     before = rows_of(faults)
     hang = faults.hang(method)
     with running(lambda: CALLS[method](faults)) as answers:
@@ -131,9 +131,7 @@ def test_a_call_that_hangs_before_its_effect_does_it_when_it_is_released(faults:
 
 
 @every_call
-def test_a_call_that_hangs_after_its_effect_has_done_it_and_answers_when_it_is_released(
-    faults: FaultyBackend, method: str
-) -> None:
+def test_call_that_hangs_after_its_effect_answers_when_released(faults: FaultyBackend, method: str) -> None:
     before = rows_of(faults)
     hang = faults.hang(method, before=False)
     with running(lambda: CALLS[method](faults)) as answers:
@@ -147,7 +145,7 @@ def test_a_call_that_hangs_after_its_effect_has_done_it_and_answers_when_it_is_r
 
 @every_call
 @pytest.mark.parametrize("before", [True, False])
-def test_a_call_that_hangs_too_long_ends_as_by_a_time_out(faults: FaultyBackend, method: str, before: bool) -> None:
+def test_call_that_hangs_too_long_ends_by_time_out(faults: FaultyBackend, method: str, before: bool) -> None:
     there = rows_of(faults)
     faults.hang(method, before=before, seconds=0.01)
     with pytest.raises(lost(method)):
@@ -157,7 +155,7 @@ def test_a_call_that_hangs_too_long_ends_as_by_a_time_out(faults: FaultyBackend,
 
 
 @every_call
-def test_a_call_that_hangs_can_be_let_fail(faults: FaultyBackend, method: str) -> None:
+def test_call_that_hangs_can_be_let_fail(faults: FaultyBackend, method: str) -> None:
     before = rows_of(faults)
     hang = faults.hang(method)
     with running(lambda: CALLS[method](faults)) as answers:
@@ -169,7 +167,7 @@ def test_a_call_that_hangs_can_be_let_fail(faults: FaultyBackend, method: str) -
 
 
 @every_call
-def test_a_server_that_restarts_loses_an_answer_and_is_away_for_some_calls(faults: FaultyBackend, method: str) -> None:
+def test_server_that_restarts_loses_an_answer_and_some_calls(faults: FaultyBackend, method: str) -> None:
     faults.fail(method, before=False)
     faults.fail(at=2, times=3)
     with pytest.raises(lost(method)):
@@ -191,7 +189,7 @@ def test_other_calls_go_on_while_one_hangs(faults: FaultyBackend) -> None:
     assert isinstance(answers[0], SwapConflictError)
 
 
-def test_only_the_call_that_was_named_hangs(faults: FaultyBackend) -> None:
+def test_hang_is_of_the_named_call_alone(faults: FaultyBackend) -> None:
     hang = faults.hang("read_objects", at=2)
     faults.read_objects(REALM, [])
     faults.read_references(REALM, [])
@@ -217,18 +215,18 @@ def test_healing_releases_every_call_that_hangs_and_all_that_would(faults: Fault
     assert len(faults.scan_objects(ScanSplit(), None, 9)) == 1
 
 
-def test_a_hang_that_was_released_before_holds_nobody_up(faults: FaultyBackend) -> None:
+def test_hang_that_was_released_before_holds_nobody_up(faults: FaultyBackend) -> None:
     faults.hang("read_objects").release()
 
     assert faults.read_objects(REALM, []) == []
 
 
-def test_who_waits_for_a_call_that_never_comes_is_told(faults: FaultyBackend) -> None:
+def test_waiter_for_a_call_that_never_comes_is_told(faults: FaultyBackend) -> None:
     with pytest.raises(TimeoutError):
         faults.hang("read_objects").reached(0.01)
 
 
-def test_the_calls_are_counted_from_the_plan_on_and_by_their_method(faults: FaultyBackend) -> None:
+def test_calls_are_counted_from_the_plan_by_method(faults: FaultyBackend) -> None:
     faults.fail("read_objects", at=2, times=2)
     outcomes = []
     for _ in range(5):
@@ -241,7 +239,7 @@ def test_the_calls_are_counted_from_the_plan_on_and_by_their_method(faults: Faul
     assert outcomes == [[], None, None, [], []]
 
 
-def test_a_fault_at_any_call_hits_the_next_one(faults: FaultyBackend) -> None:
+def test_fault_at_any_call_hits_the_next_one(faults: FaultyBackend) -> None:
     faults.fail()
     with pytest.raises(UnavailableError):
         faults.scan_objects(ScanSplit(), None, 1)
@@ -289,7 +287,7 @@ def test_capabilities_and_the_end_are_the_wrapped_backends(faults: FaultyBackend
     faults.close()
 
 
-def test_in_two_calls_a_commit_writes_its_objects_and_then_swaps(faults: FaultyBackend) -> None:
+def test_commit_in_two_calls_writes_objects_and_then_swaps(faults: FaultyBackend) -> None:
     in_two_calls = FaultyBackend(faults.backend)
     in_two_calls.write_and_swap([row(2)], reference(), reference(version=6))
 
@@ -297,7 +295,7 @@ def test_in_two_calls_a_commit_writes_its_objects_and_then_swaps(faults: FaultyB
     assert in_two_calls.capabilities == faults.backend.capabilities._replace(atomic_commits=False)
 
 
-def test_in_two_calls_a_commit_whose_swap_fails_has_written_its_objects(faults: FaultyBackend) -> None:
+def test_commit_in_two_calls_that_fails_has_written_its_objects(faults: FaultyBackend) -> None:
     in_two_calls = FaultyBackend(faults.backend)
     in_two_calls.fail("swap_reference")
     with pytest.raises(UnavailableError):

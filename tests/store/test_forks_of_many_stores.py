@@ -39,7 +39,7 @@ def write(store: Store) -> int:
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_a_backend_that_fails_at_a_fork_leaves_no_other_store_held_up() -> None:
+def test_backend_that_fails_at_a_fork_holds_no_other_up() -> None:
     with ExitStack() as opened:
         stores = [opened.enter_context(make_store(MemoryBackend())) for _ in range(SEVERAL)]
         for _ in range(SEVERAL):

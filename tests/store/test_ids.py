@@ -31,7 +31,7 @@ def hasty() -> Settings:
     return Settings(node_lease_seconds=1.0, node_renew_seconds=0.5)
 
 
-def test_an_id_is_time_node_and_sequence(store: Store) -> None:
+def test_id_is_time_node_and_sequence(store: Store) -> None:
     first, second = store.new_id(), store.new_id()
 
     assert id_time(first) == store.clock.now() // 1000 * 1000
@@ -40,7 +40,7 @@ def test_an_id_is_time_node_and_sequence(store: Store) -> None:
 
 
 @given(st.integers(0, (1 << 41) - 1), st.integers(0, 1023), st.integers(0, 4095))
-def test_the_text_of_an_id_sorts_like_it_and_reads_back(millis: int, node: int, sequence: int) -> None:
+def test_text_of_an_id_sorts_like_it_and_reads_back(millis: int, node: int, sequence: int) -> None:
     object_id = compose_id(millis, node, sequence)
 
     assert id_of(id_text(object_id)) == object_id
@@ -48,7 +48,7 @@ def test_the_text_of_an_id_sorts_like_it_and_reads_back(millis: int, node: int, 
 
 
 @pytest.mark.parametrize("text", ["", "123", "0123456789ABCDEF", "8000000000000000", "g" * 16, " 123456789abcdef", "0" * 17])
-def test_a_text_that_is_no_id_is_refused(text: str) -> None:
+def test_text_that_is_no_id_is_refused(text: str) -> None:
     with pytest.raises(RefusedError, match="16 lower-case hex"):
         id_of(text)
 
@@ -75,7 +75,7 @@ def test_ids_only_grow_while_the_clock_stands_still(store: Store) -> None:
     assert store.clock.now() == before
 
 
-def test_no_sequence_number_is_left_out_while_the_clock_stands_still(store: Store) -> None:
+def test_sequence_numbers_have_no_gap_while_the_clock_stands(store: Store) -> None:
     made = [store.new_id() for _ in range(5000)]
 
     assert made[4095] == made[0] + 4095
@@ -85,7 +85,7 @@ def test_no_sequence_number_is_left_out_while_the_clock_stands_still(store: Stor
 # many at once
 
 
-def test_a_million_ids_at_once_only_grow(store: Store) -> None:
+def test_million_ids_at_once_only_grow(store: Store) -> None:
     before, made, after = store.new_id(), store.new_ids(1_000_000), store.new_id()
 
     assert len(made) == 1_000_000
@@ -94,7 +94,7 @@ def test_a_million_ids_at_once_only_grow(store: Store) -> None:
 
 
 @pytest.mark.parametrize("n", [1, 2, 4094, 4095, 4096, 4097, 8192, 10_000])
-def test_ids_at_once_are_as_many_as_asked_for_wherever_the_millisecond_ends(store: Store, n: int) -> None:
+def test_ids_at_once_are_as_many_as_asked_for(store: Store, n: int) -> None:
     store.new_id()
     made = [*store.new_ids(n), store.new_id(), *store.new_ids(n)]
 
@@ -103,7 +103,7 @@ def test_ids_at_once_are_as_many_as_asked_for_wherever_the_millisecond_ends(stor
     assert millis_of(made[-1]) - millis_of(made[0]) <= 2 * n // 4096 + 1
 
 
-def test_a_realms_ids_come_from_its_store(store: Store, rows: RealmStore) -> None:
+def test_realms_ids_come_from_its_store(store: Store, rows: RealmStore) -> None:
     first, more, last = store.new_id(), rows.new_ids(3), rows.new_id()
 
     assert [first, *more, last] == list(range(first, first + 5))
@@ -115,13 +115,13 @@ def test_no_ids_at_once_lease_no_node(store: Store) -> None:
 
 
 @pytest.mark.parametrize("n", [-1, MOST_IDS + 1, 1_000_000_000])
-def test_a_number_of_ids_that_makes_no_sense_is_refused(store: Store, n: int) -> None:
+def test_number_of_ids_that_makes_no_sense_is_refused(store: Store, n: int) -> None:
     with pytest.raises(RefusedError, match=f"{n} ids cannot be made"):
         store.new_ids(n)
     assert store.system.is_empty()
 
 
-def test_ids_at_once_beyond_the_end_of_a_lease_are_all_inside_of_one(hasty: Settings, clock: FakeClock) -> None:
+def test_ids_at_once_beyond_a_leases_end_are_inside_one(hasty: Settings, clock: FakeClock) -> None:
     with open_store("memory://", settings=hasty, clock=clock) as store:
         first = store.new_id()
         ended = lease_of(store, first)
@@ -147,7 +147,7 @@ def test_ids_at_once_are_none_when_no_lease_follows(hasty: Settings, clock: Fake
         assert store.new_id() > last
 
 
-def test_threads_that_ask_for_many_and_for_one_get_different_ids_that_grow(store: Store) -> None:
+def test_threads_get_different_ids_that_grow(store: Store) -> None:
     made: list[list[ObjectId]] = [[] for _ in range(8)]
 
     def work(number: int) -> None:
@@ -173,7 +173,7 @@ def test_threads_make_hundreds_of_thousands_of_different_ids(
     assert all(own == sorted(own) for own in made)
 
 
-def test_an_id_is_greater_than_all_that_were_there_when_it_was_asked_for() -> None:
+def test_id_is_greater_than_all_before_its_call() -> None:
     highest, late = [ObjectId(0)], []
     with open_store("memory://") as store:
 
@@ -211,7 +211,7 @@ def run_threads(count: int, work: Callable[[int], None]) -> None:
         max_size=25,
     )
 )
-def test_ids_only_grow_and_stay_in_their_lease_however_the_clock_jumps(steps: list[tuple[float, int]]) -> None:
+def test_ids_grow_within_their_lease_however_the_clock_jumps(steps: list[tuple[float, int]]) -> None:
     clock, made = FakeClock(), []
     with open_store("memory://", clock=clock) as store:
         for step, count in steps:
@@ -224,7 +224,7 @@ def test_ids_only_grow_and_stay_in_their_lease_however_the_clock_jumps(steps: li
     assert made == sorted(set(made))
 
 
-def test_after_a_jump_ahead_and_back_ids_go_on_where_they_were(store: Store, clock: FakeClock) -> None:
+def test_ids_go_on_after_a_jump_ahead_and_back(store: Store, clock: FakeClock) -> None:
     clock.advance(3600)
     ahead = store.new_id()
     clock.advance(-3600)
@@ -233,7 +233,7 @@ def test_after_a_jump_ahead_and_back_ids_go_on_where_they_were(store: Store, clo
     assert leased_nodes(store) == 1
 
 
-def test_ids_run_ahead_of_a_clock_that_is_stuck_so_far_and_no_farther(settings: Settings) -> None:
+def test_ids_run_ahead_of_a_stuck_clock_to_a_bound(settings: Settings) -> None:
     clock = StuckClock()
     with open_store("memory://", settings=settings, clock=clock) as store:
         made = [store.new_ids(MOST_IDS // 40)[at] for at in [0, *[-1] * 39]]
@@ -248,7 +248,7 @@ def test_ids_run_ahead_of_a_clock_that_is_stuck_so_far_and_no_farther(settings: 
     assert 0 < sum(clock.naps) < 1
 
 
-def test_who_asks_for_more_ids_than_fit_waits_for_the_clock(settings: Settings, clock: FakeClock) -> None:
+def test_ids_in_greater_number_than_fit_wait_for_the_clock(settings: Settings, clock: FakeClock) -> None:
     before = clock.now()
     with open_store("memory://", settings=settings, clock=clock) as store:
         for _ in range(44):
@@ -262,7 +262,7 @@ def test_who_asks_for_more_ids_than_fit_waits_for_the_clock(settings: Settings, 
     ("millis", "told"),
     [(-1, "2025-02-28T23:59:59Z"), (999, "2025-03-01T00:00:00Z"), (-EPOCH_MILLIS, "1970-01-01"), (1 << 41, "2094-11-05")],
 )
-def test_a_clock_outside_the_time_of_ids_is_told_in_a_sentence(settings: Settings, millis: int, told: str) -> None:
+def test_clock_outside_the_ids_time_is_told_so(settings: Settings, millis: int, told: str) -> None:
     clock = FakeClock((EPOCH_MILLIS + millis) * 1000)
     with open_store("memory://", settings=settings, clock=clock) as store:
         with pytest.raises(RefusedError, match=f"this machine's clock says {told}.*set the clock right"):
@@ -271,7 +271,7 @@ def test_a_clock_outside_the_time_of_ids_is_told_in_a_sentence(settings: Setting
         assert store.system.is_empty()
 
 
-def test_the_last_lease_of_all_ends_with_the_time_of_ids(settings: Settings) -> None:
+def test_last_lease_of_all_ends_with_the_time_of_ids(settings: Settings) -> None:
     clock = FakeClock((EPOCH_MILLIS + (1 << 41) - 1) * 1000)
     with open_store("memory://", settings=settings, clock=clock) as store:
         made = store.new_ids(4096)
@@ -282,14 +282,14 @@ def test_the_last_lease_of_all_ends_with_the_time_of_ids(settings: Settings) -> 
             store.new_id()
 
 
-def test_a_lease_survives_a_clock_that_falls_to_before_all_ids(store: Store, clock: FakeClock) -> None:
+def test_lease_survives_a_clock_that_falls_to_before_all_ids(store: Store, clock: FakeClock) -> None:
     first = store.new_id()
     clock.advance(-10 * 365 * 86400)
 
     assert store.new_id() == first + 1
 
 
-def test_the_systems_clock_steps_back_for_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_systems_clock_steps_back_for_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     walls = itertools.cycle([5_000_000, 9_000_000, 7_000_000, 1_000, 8_000_000])
     steps = itertools.count(0, 1000)
     monkeypatch.setattr("headwater.clock.time.time_ns", lambda: next(walls) + next(steps))
@@ -308,7 +308,7 @@ def test_the_systems_clock_steps_back_for_no_thread(monkeypatch: pytest.MonkeyPa
     assert not late
 
 
-def test_the_wall_time_of_the_systems_clock_may_step_back(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wall_time_of_the_systems_clock_may_step_back(monkeypatch: pytest.MonkeyPatch) -> None:
     walls = iter([9_000_000, 9_000_000, 5_000_000, 5_000_000])
     monkeypatch.setattr("headwater.clock.time.time_ns", lambda: next(walls))
     clock = SystemClock()

@@ -101,7 +101,7 @@ class Working(threading.Thread):
 # taking
 
 
-def test_a_database_that_is_away_makes_no_id(faulty: Store, backend: FaultyBackend) -> None:
+def test_database_that_is_away_makes_no_id(faulty: Store, backend: FaultyBackend) -> None:
     backend.fail("read_objects")
     with pytest.raises(UnavailableError, match="injected"):
         faulty.new_id()
@@ -109,14 +109,14 @@ def test_a_database_that_is_away_makes_no_id(faulty: Store, backend: FaultyBacke
     assert faulty.new_id() > 0
 
 
-def test_a_beaten_candidate_is_passed_over(faulty: Store, backend: FaultyBackend) -> None:
+def test_beaten_candidate_is_passed_over(faulty: Store, backend: FaultyBackend) -> None:
     backend.fail("insert_object", fault=SwapConflictError("another was faster"), times=3)
 
     assert leased_nodes(faulty) == 0
     assert lease_of(faulty, faulty.new_id()).owner != ""
 
 
-def test_a_taken_node_whose_answer_was_lost_is_used(faulty: Store, backend: FaultyBackend) -> None:
+def test_taken_node_whose_answer_was_lost_is_used(faulty: Store, backend: FaultyBackend) -> None:
     backend.fail("insert_object", **ANSWER_LOST)
     made = faulty.new_id()
 
@@ -124,7 +124,7 @@ def test_a_taken_node_whose_answer_was_lost_is_used(faulty: Store, backend: Faul
     assert lease_of(faulty, made).start == millis_of(made)
 
 
-def test_a_node_that_another_took_in_between_is_not_used(
+def test_node_that_another_took_in_between_is_not_used(
     faulty: Store, process: Callable[..., Store], backend: FaultyBackend
 ) -> None:
     fill(faulty, but=[77])
@@ -136,7 +136,7 @@ def test_a_node_that_another_took_in_between_is_not_used(
     assert node_of(taken[0]) == 77
 
 
-def test_a_request_for_a_node_that_was_lost_makes_no_id(faulty: Store, backend: FaultyBackend) -> None:
+def test_request_for_a_node_that_was_lost_makes_no_id(faulty: Store, backend: FaultyBackend) -> None:
     backend.fail("insert_object", **LOST_ON_ITS_WAY)
     with pytest.raises(UnavailableError, match="no node could be leased: lost on its way"):
         faulty.new_id()
@@ -145,7 +145,7 @@ def test_a_request_for_a_node_that_was_lost_makes_no_id(faulty: Store, backend: 
     assert faulty.new_id() > 0
 
 
-def test_a_node_that_was_perhaps_taken_is_used_by_nobody(
+def test_node_that_was_perhaps_taken_is_used_by_nobody(
     faulty: Store, process: Callable[..., Store], backend: FaultyBackend, clock: FakeClock
 ) -> None:
     backend.fail("insert_object", **ANSWER_LOST)
@@ -161,9 +161,7 @@ def test_a_node_that_was_perhaps_taken_is_used_by_nobody(
     assert node_of(process().new_id()) == node
 
 
-def test_a_database_slower_than_a_lease_makes_no_id_and_says_so(
-    faulty: Store, backend: FaultyBackend, clock: FakeClock
-) -> None:
+def test_database_slower_than_a_lease_makes_no_id(faulty: Store, backend: FaultyBackend, clock: FakeClock) -> None:
     for attempt in range(1, 20):
         for call in ("insert_object", "update_object"):  # a node that an attempt has had is taken again
             backend.intervene(call, lambda: clock.advance(2 * HOUR), at=attempt)
@@ -174,9 +172,7 @@ def test_a_database_slower_than_a_lease_makes_no_id_and_says_so(
     assert faulty.new_id() > 0
 
 
-def test_threads_that_wait_for_a_node_fail_with_the_one_that_asked(
-    faulty: Store, backend: FaultyBackend, hanging: Hanging
-) -> None:
+def test_threads_that_wait_for_a_node_fail_together(faulty: Store, backend: FaultyBackend, hanging: Hanging) -> None:
     backend.intervene("read_objects", hanging.fail)
     first = Working(faulty.new_id)
     assert hanging.is_reached.wait(PATIENCE)
@@ -215,7 +211,7 @@ def until(is_so: Callable[[], bool]) -> None:
 # renewing
 
 
-def test_a_renewal_that_fails_keeps_the_lease_to_its_end(due: tuple[Store, ObjectId], backend: FaultyBackend) -> None:
+def test_renewal_that_fails_keeps_the_lease_to_its_end(due: tuple[Store, ObjectId], backend: FaultyBackend) -> None:
     store, first = due
     backend.fail("update_object")
 
@@ -223,7 +219,7 @@ def test_a_renewal_that_fails_keeps_the_lease_to_its_end(due: tuple[Store, Objec
     assert lease_of(store, first).end == millis_of(first) + 3_600_000
 
 
-def test_a_renewal_that_fails_is_tried_again_after_a_while_and_not_with_every_id(
+def test_renewal_that_fails_is_not_tried_with_every_id(
     due: tuple[Store, ObjectId], backend: FaultyBackend, clock: FakeClock
 ) -> None:
     store, first = due
@@ -237,7 +233,7 @@ def test_a_renewal_that_fails_is_tried_again_after_a_while_and_not_with_every_id
     assert lease_of(store, first).end > millis_of(first) + 3_600_000
 
 
-def test_a_lease_whose_renewals_all_fail_is_used_up_to_its_end_and_not_beyond(
+def test_lease_without_renewals_is_used_up_to_its_end(
     due: tuple[Store, ObjectId], backend: FaultyBackend, clock: FakeClock
 ) -> None:
     store, first = due
@@ -253,7 +249,7 @@ def test_a_lease_whose_renewals_all_fail_is_used_up_to_its_end_and_not_beyond(
 
 
 @pytest.mark.parametrize("lost", [LOST_ON_ITS_WAY, ANSWER_LOST], ids=["request", "answer"])
-def test_a_renewal_of_unknown_outcome_is_settled_by_looking(
+def test_renewal_of_unknown_outcome_is_settled_by_looking(
     due: tuple[Store, ObjectId], backend: FaultyBackend, clock: FakeClock, lost: dict[str, Any]
 ) -> None:
     store, first = due
@@ -268,7 +264,7 @@ def test_a_renewal_of_unknown_outcome_is_settled_by_looking(
     assert made == sorted(made)
 
 
-def test_a_renewal_of_unknown_outcome_without_a_look_holds_to_the_old_end_and_is_found_later(
+def test_renewal_of_unknown_outcome_holds_to_the_old_end(
     due: tuple[Store, ObjectId], backend: FaultyBackend, clock: FakeClock
 ) -> None:
     store, first = due
@@ -284,9 +280,7 @@ def test_a_renewal_of_unknown_outcome_without_a_look_holds_to_the_old_end_and_is
     assert leased_nodes(store) == 1
 
 
-def test_while_a_renewal_hangs_the_other_threads_go_on(
-    due: tuple[Store, ObjectId], backend: FaultyBackend, hanging: Hanging
-) -> None:
+def test_threads_go_on_while_a_renewal_hangs(due: tuple[Store, ObjectId], backend: FaultyBackend, hanging: Hanging) -> None:
     store, first = due
     backend.intervene("update_object", hanging)
     renewing = Working(store.new_id)
@@ -301,7 +295,7 @@ def test_while_a_renewal_hangs_the_other_threads_go_on(
     assert lease_of(store, first).end == millis_of(made[0]) + 3_600_000
 
 
-def test_while_a_renewal_hangs_no_thread_goes_beyond_the_end(
+def test_threads_stay_before_the_end_while_a_renewal_hangs(
     due: tuple[Store, ObjectId], backend: FaultyBackend, hanging: Hanging, clock: FakeClock
 ) -> None:
     store, first = due
@@ -320,7 +314,7 @@ def test_while_a_renewal_hangs_no_thread_goes_beyond_the_end(
     assert {node_of(one) for one in made} == {node_of(first)}
 
 
-def test_a_renewal_that_comes_back_to_find_another_owner_uses_his_window_not(
+def test_renewal_that_finds_another_owner_does_not_use_his_window(
     due: tuple[Store, ObjectId], process: Callable[..., Store], backend: FaultyBackend, hanging: Hanging, clock: FakeClock
 ) -> None:
     store, first = due
@@ -342,14 +336,14 @@ def test_a_renewal_that_comes_back_to_find_another_owner_uses_his_window_not(
 
 
 @pytest.mark.parametrize("lost", [{}, LOST_ON_ITS_WAY, ANSWER_LOST], ids=["fault", "request", "answer"])
-def test_a_release_that_fails_is_no_error(faulty: Store, backend: FaultyBackend, lost: dict[str, Any]) -> None:
+def test_release_that_fails_is_no_error(faulty: Store, backend: FaultyBackend, lost: dict[str, Any]) -> None:
     faulty.new_id()
     backend.fail("update_object", **lost)
 
     faulty.close()
 
 
-def test_a_release_after_a_renewal_whose_answer_was_lost_gives_the_node_back(
+def test_release_after_an_unanswered_renewal_gives_the_node_back(
     due: tuple[Store, ObjectId], process: Callable[..., Store], backend: FaultyBackend
 ) -> None:
     store, first = due
@@ -361,7 +355,7 @@ def test_a_release_after_a_renewal_whose_answer_was_lost_gives_the_node_back(
     assert lease_on(process(), node_of(first)).end == millis_of(last) + 1
 
 
-def test_a_release_shortens_no_window_of_another(faulty: Store, process: Callable[..., Store], clock: FakeClock) -> None:
+def test_release_shortens_no_window_of_another(faulty: Store, process: Callable[..., Store], clock: FakeClock) -> None:
     first, other = faulty.new_id(), process()
     fill(other, but=[node_of(first)])
     clock.advance(2 * HOUR)
@@ -373,7 +367,7 @@ def test_a_release_shortens_no_window_of_another(faulty: Store, process: Callabl
     assert lease_of(other, taken) == lease
 
 
-def test_a_closed_store_makes_no_more_ids(store: Store) -> None:
+def test_closed_store_makes_no_more_ids(store: Store) -> None:
     store.new_id()
     store.close()
     for make in (store.new_id, lambda: store.new_ids(5)):
@@ -381,7 +375,7 @@ def test_a_closed_store_makes_no_more_ids(store: Store) -> None:
             make()
 
 
-def test_a_store_that_is_closed_while_it_leases_gives_that_node_back(
+def test_store_closed_while_it_leases_gives_the_node_back(
     faulty: Store, process: Callable[..., Store], backend: FaultyBackend, hanging: Hanging
 ) -> None:
     other = process()
@@ -398,9 +392,7 @@ def test_a_store_that_is_closed_while_it_leases_gives_that_node_back(
     assert [lease.owner for lease in leases(other)] == [""]
 
 
-def test_a_store_that_is_closed_while_threads_make_ids_has_shortened_its_window_behind_them(
-    process: Callable[..., Store], backend: FaultyBackend
-) -> None:
+def test_store_closed_beside_threads_has_shortened_its_window(process: Callable[..., Store], backend: FaultyBackend) -> None:
     for _ in range(20):
         store, made = process(), []
 

@@ -55,7 +55,7 @@ def process(store: Store, store_url: str, clock: FakeClock) -> Iterator[Callable
 # renewal
 
 
-def test_a_lease_is_renewed_before_its_end_on_the_same_node(store: Store, clock: FakeClock) -> None:
+def test_lease_is_renewed_before_its_end_on_the_same_node(store: Store, clock: FakeClock) -> None:
     first = store.new_id()
     clock.advance(HOUR - 900)
     second = store.new_id()
@@ -65,7 +65,7 @@ def test_a_lease_is_renewed_before_its_end_on_the_same_node(store: Store, clock:
     assert leased_nodes(store) == 1
 
 
-def test_a_lease_is_not_renewed_before_its_time(store: Store, clock: FakeClock) -> None:
+def test_lease_is_not_renewed_before_its_time(store: Store, clock: FakeClock) -> None:
     lease = lease_of(store, store.new_id())
     clock.advance(HOUR - 900.001)
 
@@ -89,7 +89,7 @@ def test_one_lease_lasts_as_long_as_it_is_used(store: Store, clock: FakeClock) -
     assert len({node_of(one) for one in made}) == 1
 
 
-def test_a_clock_that_jumps_beyond_the_end_leases_anew(store: Store, clock: FakeClock) -> None:
+def test_clock_that_jumps_beyond_the_end_leases_anew(store: Store, clock: FakeClock) -> None:
     old = lease_of(store, store.new_id())
     clock.advance(HOUR)
     late = store.new_id()
@@ -98,7 +98,7 @@ def test_a_clock_that_jumps_beyond_the_end_leases_anew(store: Store, clock: Fake
     assert lease_of(store, late).end == old.end + 3_600_000
 
 
-def test_a_renewal_that_finds_the_node_taken_goes_to_another(store: Store, clock: FakeClock) -> None:
+def test_renewal_that_finds_the_node_taken_goes_to_another(store: Store, clock: FakeClock) -> None:
     first = store.new_id()
     clock.advance(HOUR - 1)
     steal(store, node_of(first))
@@ -108,7 +108,7 @@ def test_a_renewal_that_finds_the_node_taken_goes_to_another(store: Store, clock
     assert second > first
 
 
-def test_a_node_change_in_the_same_millisecond_still_grows(store: Store, clock: FakeClock) -> None:
+def test_node_change_in_the_same_millisecond_still_grows(store: Store, clock: FakeClock) -> None:
     made = []
     for _ in range(30):
         made.append(store.new_id())
@@ -123,7 +123,7 @@ def test_a_node_change_in_the_same_millisecond_still_grows(store: Store, clock: 
 # the end
 
 
-def test_a_released_node_is_not_leased_within_the_millisecond_of_its_last_id(
+def test_released_node_is_not_leased_within_its_last_millisecond(
     others: Store, process: Callable[..., Store], clock: FakeClock
 ) -> None:
     with process() as first:
@@ -136,7 +136,7 @@ def test_a_released_node_is_not_leased_within_the_millisecond_of_its_last_id(
     assert (node_of(again), millis_of(again)) == (77, millis_of(last) + 1)
 
 
-def test_a_released_node_is_not_leased_before_ids_that_ran_ahead(
+def test_released_node_is_not_leased_before_ids_that_ran_ahead(
     others: Store, process: Callable[..., Store], clock: FakeClock
 ) -> None:
     with process() as first:
@@ -150,7 +150,7 @@ def test_a_released_node_is_not_leased_before_ids_that_ran_ahead(
     assert (node_of(again), millis_of(again)) == (77, millis_of(last) + 1)
 
 
-def test_a_released_lease_names_no_owner(store: Store, process: Callable[..., Store]) -> None:
+def test_released_lease_names_no_owner(store: Store, process: Callable[..., Store]) -> None:
     with process() as first:
         made = first.new_id()
         owner = lease_of(store, made).owner
@@ -168,15 +168,13 @@ def test_two_leases_of_one_process_differ_in_their_owner(store: Store, clock: Fa
     assert first.owner.rsplit(":", 1)[0] == second.owner.rsplit(":", 1)[0]
 
 
-def test_a_store_that_made_no_ids_leaves_no_lease(store: Store, process: Callable[..., Store]) -> None:
+def test_store_that_made_no_ids_leaves_no_lease(store: Store, process: Callable[..., Store]) -> None:
     process().close()
 
     assert leased_nodes(store) == 0
 
 
-def test_a_process_that_slept_across_its_lease_makes_no_id_in_it(
-    store: Store, process: Callable[..., Store], clock: FakeClock
-) -> None:
+def test_process_that_slept_across_its_lease_makes_no_id(store: Store, process: Callable[..., Store], clock: FakeClock) -> None:
     sleeper = process()
     old = sleeper.new_id()
     clock.advance(2 * HOUR)
@@ -202,7 +200,7 @@ class SleepyClock(FakeClock):
 
 
 @pytest.mark.parametrize("at", range(1, 20))
-def test_a_process_that_sleeps_before_any_reading_makes_no_id_outside_its_lease(settings: Settings, at: int) -> None:
+def test_sleeper_before_any_reading_makes_no_id_outside_its_lease(settings: Settings, at: int) -> None:
     backend, taken = SharedBackend(), list[ObjectId]()
     later = FakeClock()
     later.advance(2 * HOUR)
@@ -222,13 +220,13 @@ def test_a_process_that_sleeps_before_any_reading_makes_no_id_outside_its_lease(
 # all taken
 
 
-def test_when_all_nodes_are_leased_no_id_is_made(store: Store, process: Callable[..., Store]) -> None:
+def test_ids_are_not_made_when_all_nodes_are_leased(store: Store, process: Callable[..., Store]) -> None:
     fill(store)
     with pytest.raises(UnavailableError, match=r"all 1024 nodes are leased: the next one ends at 2060-.*; stop processes"):
         process().new_id()
 
 
-def test_the_error_tells_when_the_next_node_is_free(others: Store, process: Callable[..., Store], clock: FakeClock) -> None:
+def test_error_tells_when_the_next_node_is_free(others: Store, process: Callable[..., Store], clock: FakeClock) -> None:
     fill(others)
     others.system.write_objects([(node_lease_id(5), NodeLease(start=0, end=millis_now(others) + 90_000, owner="other"))])
     with pytest.raises(UnavailableError, match="the next one ends at 2026-05-28T20:28:10Z"):
@@ -238,7 +236,7 @@ def test_the_error_tells_when_the_next_node_is_free(others: Store, process: Call
     assert node_of(process().new_id()) == 5
 
 
-def test_a_full_store_is_seen_to_be_full_in_two_looks(settings: Settings, clock: FakeClock) -> None:
+def test_full_store_is_seen_to_be_full_in_two_looks(settings: Settings, clock: FakeClock) -> None:
     backend = Counting()
     with Store(backend, url="memory://", settings=settings, clock=clock) as store:
         fill(store)
@@ -256,18 +254,18 @@ class Counting(MemoryBackend):
         return super().read_objects(*arguments)
 
 
-def test_the_one_free_node_is_found(others: Store) -> None:
+def test_one_free_node_is_found(others: Store) -> None:
     assert node_of(others.new_id()) == 77
 
 
 @pytest.mark.parametrize("node", [0, 1023])
-def test_the_first_and_the_last_node_are_leased_too(store: Store, node: int) -> None:
+def test_first_and_the_last_node_are_leased_too(store: Store, node: int) -> None:
     fill(store, but=[node])
 
     assert node_of(store.new_id()) == node
 
 
-def test_as_many_processes_as_nodes_make_ids_and_one_more_does_not(settings: Settings, clock: FakeClock) -> None:
+def test_ids_are_made_by_as_many_processes_as_nodes(settings: Settings, clock: FakeClock) -> None:
     backend: Backend = MemoryBackend()
     stores = [Store(backend, url="memory://", settings=settings, clock=clock) for _ in range(NODES + 1)]
     nodes = {node_of(store.new_id()) for store in stores[:NODES]}
@@ -277,7 +275,7 @@ def test_as_many_processes_as_nodes_make_ids_and_one_more_does_not(settings: Set
     assert nodes == set(range(NODES))
 
 
-def test_a_node_is_taken_over_when_its_lease_has_ended(others: Store, clock: FakeClock) -> None:
+def test_node_is_taken_over_when_its_lease_has_ended(others: Store, clock: FakeClock) -> None:
     others.system.insert_object(node_lease_id(77), NodeLease(start=0, end=FOREVER, owner="other"))
     clock.advance(0.999)
     with pytest.raises(UnavailableError):
@@ -287,7 +285,7 @@ def test_a_node_is_taken_over_when_its_lease_has_ended(others: Store, clock: Fak
     assert node_of(others.new_id()) != 77
 
 
-def test_a_lease_that_cannot_be_read_is_left_alone(store: Store, clock: FakeClock) -> None:
+def test_lease_that_cannot_be_read_is_left_alone(store: Store, clock: FakeClock) -> None:
     fill(store, but=[5])
     fill(store, but=set(range(NODES)) - {7, 8, 300})
     for node in (7, 8, 300):
@@ -299,7 +297,7 @@ def test_a_lease_that_cannot_be_read_is_left_alone(store: Store, clock: FakeCloc
     assert node_of(store.new_id()) == 5
 
 
-def test_a_lease_of_a_clock_far_ahead_keeps_its_node_and_no_other(store: Store, process: Callable[..., Store]) -> None:
+def test_lease_of_a_clock_far_ahead_keeps_its_node_alone(store: Store, process: Callable[..., Store]) -> None:
     far = FakeClock(FakeClock().now() + 365 * 86_400_000_000)
     ahead = process(far)
     lost = node_of(ahead.new_id())

@@ -55,7 +55,7 @@ def make_maker(url: str, tmp_path: Path) -> Iterator[Callable[..., IdMaker]]:
         maker.kill()
 
 
-def test_forked_children_make_different_ids_than_each_other_and_their_parent(shared: Store) -> None:
+def test_forked_children_and_their_parent_make_different_ids(shared: Store) -> None:
     before = shared.new_ids(50_000)
 
     def work(_: int) -> list[ObjectId]:
@@ -70,7 +70,7 @@ def test_forked_children_make_different_ids_than_each_other_and_their_parent(sha
     assert all(child[0] > before[-1] for child in children)
 
 
-def test_a_child_leases_a_node_of_its_own_and_leaves_the_parents_alone(shared: Store) -> None:
+def test_child_leases_its_own_node_and_leaves_the_parents(shared: Store) -> None:
     first = shared.new_id()
     lease = lease_on(shared, node_of(first))
 
@@ -86,7 +86,7 @@ def test_a_child_leases_a_node_of_its_own_and_leaves_the_parents_alone(shared: S
     assert lease_on(shared, nodes[0]).owner == ""
 
 
-def test_a_child_of_a_child_makes_ids_of_its_own(shared: Store) -> None:
+def test_child_of_a_child_makes_ids_of_its_own(shared: Store) -> None:
     def work(_: int) -> list[ObjectId]:
         own = [shared.new_id() for _ in range(100)]
         return own + run_forked(1, lambda _: [shared.new_id() for _ in range(100)])[0]
@@ -97,7 +97,7 @@ def test_a_child_of_a_child_makes_ids_of_its_own(shared: Store) -> None:
     assert len({node_of(one) for one in made}) == 3
 
 
-def test_children_make_ids_though_threads_of_the_parent_were_making_some_at_the_fork(shared: Store) -> None:
+def test_children_make_ids_though_threads_made_some_at_the_fork(shared: Store) -> None:
     made: list[list[ObjectId]] = [[], []]
     is_over = threading.Event()
 
@@ -148,7 +148,7 @@ def test_ids_of_processes_with_leases_of_a_moment_differ(make_maker: Callable[..
     assert all(own == sorted(own) for own in made)
 
 
-def test_of_two_processes_that_race_for_the_last_node_one_gets_it(make_maker: Callable[..., IdMaker], shared: Store) -> None:
+def test_last_node_goes_to_one_of_two_racing_processes(make_maker: Callable[..., IdMaker], shared: Store) -> None:
     fill(shared, but=[77])
     makers = [make_maker(), make_maker()]
     start = time.time() + 0.1
@@ -161,7 +161,7 @@ def test_of_two_processes_that_race_for_the_last_node_one_gets_it(make_maker: Ca
 
 
 @pytest.mark.parametrize("round_", long_but_for({0}, range(3)))
-def test_of_many_processes_that_race_for_one_node_one_gets_it(url: str, shared: Store, round_: int) -> None:
+def test_node_goes_to_one_of_many_racing_processes(url: str, shared: Store, round_: int) -> None:
     node = 300 + round_
     fill(shared, but=[node])
     start = time.time() + 0.3
@@ -187,7 +187,7 @@ def test_of_many_processes_that_race_for_one_node_one_gets_it(url: str, shared: 
     assert sum("all 1024 nodes are leased" in answer for answer in answers) == 5
 
 
-def test_processes_that_start_together_on_an_empty_store_get_nodes_of_their_own(url: str, shared: Store) -> None:
+def test_processes_that_start_together_get_their_own_nodes(url: str, shared: Store) -> None:
     start = time.time() + 0.3
 
     def work(_: int) -> int:
@@ -201,9 +201,7 @@ def test_processes_that_start_together_on_an_empty_store_get_nodes_of_their_own(
     assert leased_nodes(shared) == 8
 
 
-def test_the_node_of_a_killed_process_of_this_machine_is_free_when_it_is_needed(
-    make_maker: Callable[..., IdMaker], url: str
-) -> None:
+def test_node_of_a_killed_local_process_is_free_when_needed(make_maker: Callable[..., IdMaker], url: str) -> None:
     maker = make_maker()
     maker.ask("many 100000")
     last = maker.ids()[-1]
@@ -219,9 +217,7 @@ def test_the_node_of_a_killed_process_of_this_machine_is_free_when_it_is_needed(
     assert len({*maker.ids(), *made}) == 110_000
 
 
-def test_nobody_waits_for_the_node_of_a_killed_process_while_others_are_free(
-    make_maker: Callable[..., IdMaker], shared: Store
-) -> None:
+def test_node_of_a_killed_process_is_not_awaited_beside_others(make_maker: Callable[..., IdMaker], shared: Store) -> None:
     maker = make_maker()
     last = ObjectId(int(maker.ask("one")))
     maker.kill()
@@ -231,9 +227,7 @@ def test_nobody_waits_for_the_node_of_a_killed_process_while_others_are_free(
 
 
 @within_a_second
-def test_the_node_of_a_killed_process_of_another_machine_is_free_after_its_window(
-    make_maker: Callable[..., IdMaker], shared: Store
-) -> None:
+def test_node_of_a_killed_remote_process_is_free_after_its_window(make_maker: Callable[..., IdMaker], shared: Store) -> None:
     fill(shared, but=[77])
     maker = make_maker(lease_seconds=1.0)
     last = ObjectId(int(maker.ask("one")))
@@ -249,7 +243,7 @@ def test_the_node_of_a_killed_process_of_another_machine_is_free_after_its_windo
 
 
 @within_a_second
-def test_a_process_that_ends_well_frees_its_node_at_once(make_maker: Callable[..., IdMaker], shared: Store) -> None:
+def test_process_that_ends_well_frees_its_node_at_once(make_maker: Callable[..., IdMaker], shared: Store) -> None:
     fill(shared, but=[77])
     maker = make_maker()
     last = ObjectId(int(maker.ask("one")))
@@ -261,9 +255,7 @@ def test_a_process_that_ends_well_frees_its_node_at_once(make_maker: Callable[..
 
 
 @within_a_second
-def test_a_process_stopped_across_the_end_of_its_lease_makes_no_id_outside(
-    make_maker: Callable[..., IdMaker], shared: Store
-) -> None:
+def test_process_stopped_across_its_lease_makes_no_id_outside(make_maker: Callable[..., IdMaker], shared: Store) -> None:
     """the other                          stopped process
                                        leases node 77, makes ids without a pause
                                        SIGSTOP

@@ -98,7 +98,7 @@ def test_interrupted_write_leaves_the_file_to_others(file: SqliteFile) -> None:
         assert not failures, f"after the place {at}"
 
 
-def test_signal_handler_does_not_write_into_the_write_that_it_interrupts(file: SqliteFile) -> None:
+def test_signal_handler_does_not_write_into_an_interrupted_write(file: SqliteFile) -> None:
     def insert(connection: sqlite3.Connection) -> None:
         connection.execute("INSERT INTO t VALUES (1)")
 

@@ -84,7 +84,7 @@ def everything(rows: RealmStore) -> object:
 
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
-def test_what_belongs_to_another_realm_is_refused_with_both_and_changes_nothing(
+def test_object_of_another_realm_is_refused_and_changes_nothing(
     faulty: RealmStore, other: RealmStore, faults: FaultyBackend, call: Callable[[RealmStore, RealmStore], object]
 ) -> None:
     before = everything(faulty), everything(other)
@@ -94,7 +94,7 @@ def test_what_belongs_to_another_realm_is_refused_with_both_and_changes_nothing(
     assert (everything(faulty), everything(other)) == before
 
 
-def test_an_object_seen_in_another_realm_is_neither_updated_nor_deleted_there(faulty: RealmStore, other: RealmStore) -> None:
+def test_object_seen_in_another_realm_is_not_changed_there(faulty: RealmStore, other: RealmStore) -> None:
     theirs = other.insert_object(ObjectId(6), Counter(count=1))
     ours = faulty.insert_object(ObjectId(6), Counter(count=2))
     for change in (lambda: faulty.update_object(theirs, Counter(count=3)), lambda: faulty.delete_object(theirs)):
@@ -104,7 +104,7 @@ def test_an_object_seen_in_another_realm_is_neither_updated_nor_deleted_there(fa
     assert (other.read_versioned(ObjectId(6), Counter), faulty.read_versioned(ObjectId(6), Counter)) == (theirs, ours)
 
 
-def test_the_same_ids_and_names_are_other_rows_in_each_realm(faulty: RealmStore, other: RealmStore) -> None:
+def test_same_ids_and_names_are_other_rows_in_each_realm(faulty: RealmStore, other: RealmStore) -> None:
     assert (faulty.read_object(ObjectId(5), Note).text, other.read_object(ObjectId(5), Note).text) == ("acme", "other")
     assert {key.realm for key in keys(faulty)} == {faulty.key}
     assert {key.realm for key in other.scan_references()} == {OTHER}
@@ -129,7 +129,7 @@ WRONG_IDS = [0, -1, 1 << 63, 1 << 64]
     ],
     ids=["find", "read many", "find versioned", "write", "insert", "create", "advance", "move", "delete"],
 )
-def test_an_id_out_of_bounds_is_refused(
+def test_id_out_of_bounds_is_refused(
     faulty: RealmStore, faults: FaultyBackend, wrong: ObjectId, call: Callable[[RealmStore, ObjectId], object]
 ) -> None:
     with pytest.raises(
@@ -154,7 +154,7 @@ def test_an_id_out_of_bounds_is_refused(
     ],
     ids=["find", "find rows", "create", "create many", "create as seen", "bury"],
 )
-def test_a_name_out_of_bounds_is_refused(
+def test_name_out_of_bounds_is_refused(
     faulty: RealmStore, faults: FaultyBackend, name: str, call: Callable[[RealmStore, str], object]
 ) -> None:
     faults.calls.clear()
@@ -168,7 +168,7 @@ def test_a_name_out_of_bounds_is_refused(
 
 
 @pytest.mark.parametrize("name", ["x", "x" * 500, "\xe9" * 250, "\U0001f600" * 125, " ", "../\n%", "\uffff"])
-def test_any_other_name_is_kept_as_it_is(rows: RealmStore, name: str) -> None:
+def test_name_of_any_other_kind_is_kept_as_it_is(rows: RealmStore, name: str) -> None:
     made = rows.create_reference(name)
 
     assert [key.name for key in rows.scan_references()] == [name]
@@ -176,7 +176,7 @@ def test_any_other_name_is_kept_as_it_is(rows: RealmStore, name: str) -> None:
 
 
 @pytest.mark.parametrize("largest", [ObjectId((1 << 63) - 1), ObjectId(1)])
-def test_the_first_and_the_last_id_are_ids(rows: RealmStore, largest: ObjectId) -> None:
+def test_first_and_the_last_id_are_ids(rows: RealmStore, largest: ObjectId) -> None:
     rows.write_objects([(largest, Note(text="edge"))])
     rows.store.cache.clear()
     made = rows.create_reference("edge", largest)
@@ -185,7 +185,7 @@ def test_the_first_and_the_last_id_are_ids(rows: RealmStore, largest: ObjectId) 
     assert rows.find_reference("edge", fresh=True) == made
 
 
-def test_a_bulk_call_names_everything_once(faulty: RealmStore, faults: FaultyBackend) -> None:
+def test_bulk_call_names_everything_once(faulty: RealmStore, faults: FaultyBackend) -> None:
     key = faulty.write_objects([(ObjectId(5), Note())])[0]
     faults.calls.clear()
     for call, twice in (
@@ -199,7 +199,7 @@ def test_a_bulk_call_names_everything_once(faulty: RealmStore, faults: FaultyBac
     assert faults.calls == []
 
 
-def test_a_swap_keeps_the_name_and_raises_the_version(rows: RealmStore) -> None:
+def test_swap_keeps_the_name_and_raises_the_version(rows: RealmStore) -> None:
     seen = rows.create_reference("branch")
     for new in (seen, dataclasses.replace(bumped(seen), name="other"), dataclasses.replace(seen, version=seen.version - 1)):
         with pytest.raises(RefusedError, match="a swap keeps the name and raises the version"):
@@ -213,7 +213,7 @@ def test_a_swap_keeps_the_name_and_raises_the_version(rows: RealmStore) -> None:
     [{"version": 1 << 63}, {"moves": (ReferenceMove(ObjectId(1), Micros(1)),) * 23_000}, {"recent": (ObjectId(1),) * 45_000}],
     ids=["version", "moves", "recent"],
 )
-def test_a_row_that_no_database_could_hold_is_refused(rows: RealmStore, change: dict[str, object]) -> None:
+def test_row_that_no_database_could_hold_is_refused(rows: RealmStore, change: dict[str, object]) -> None:
     seen = rows.create_reference("branch")
     with pytest.raises(RefusedError, match=r"'branch' of realm 'acme'.*(350|358400|versions are)"):
         rows.swap(seen, dataclasses.replace(bumped(seen), **change))  # type: ignore[arg-type]
@@ -234,7 +234,7 @@ def test_a_row_that_no_database_could_hold_is_refused(rows: RealmStore, change: 
         ("a::b", "is reserved"),
     ],
 )
-def test_a_handle_on_a_malformed_or_reserved_realm_is_refused(rows: RealmStore, realm: str, reason: str) -> None:
+def test_handle_on_a_malformed_or_reserved_realm_is_refused(rows: RealmStore, realm: str, reason: str) -> None:
     with pytest.raises(RefusedError, match=reason):
         rows.store.rows(RealmId(realm), RealmKey(5))
 
@@ -242,12 +242,12 @@ def test_a_handle_on_a_malformed_or_reserved_realm_is_refused(rows: RealmStore, 
 @pytest.mark.parametrize(
     ("realm", "key"), [(SYSTEM_REALM, 5), ("acme", SYSTEM_KEY), ("acme", 0), ("acme", -5), ("acme", 1 << 63)]
 )
-def test_a_handle_on_a_key_that_is_not_the_realms_is_refused(rows: RealmStore, realm: str, key: int) -> None:
+def test_handle_on_a_key_of_another_realm_is_refused(rows: RealmStore, realm: str, key: int) -> None:
     with pytest.raises(RefusedError, match=f"realm '{realm}' cannot have the key {key}"):
         rows.store.rows(RealmId(realm), RealmKey(key))
 
 
-def test_the_system_realm_has_its_own_key(rows: RealmStore) -> None:
+def test_system_realm_has_its_own_key(rows: RealmStore) -> None:
     assert rows.store.rows(SYSTEM_REALM, SYSTEM_KEY).realm == "::system::"
 
 

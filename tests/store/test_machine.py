@@ -38,12 +38,12 @@ def now_of(owner: str) -> int:
     return NOW + offset - mine
 
 
-def test_a_process_that_lives_is_not_gone(owner: str) -> None:
+def test_process_that_lives_is_not_gone(owner: str) -> None:
     assert not has_process_ended(owner, now_of(owner))
     assert not has_process_ended(owner_text(NOW), NOW)
 
 
-def test_a_process_that_was_killed_is_gone(child: subprocess.Popen[str], owner: str) -> None:
+def test_process_that_was_killed_is_gone(child: subprocess.Popen[str], owner: str) -> None:
     child.kill()
     child.wait()
 
@@ -65,7 +65,7 @@ def test_one_whose_number_another_has_by_now_is_gone(owner: str) -> None:
 
 
 @pytest.mark.parametrize("place", [2, 3])
-def test_nothing_is_known_of_other_machines_and_containers(child: subprocess.Popen[str], owner: str, place: int) -> None:
+def test_processes_of_other_machines_and_containers_are_unknown(child: subprocess.Popen[str], owner: str, place: int) -> None:
     child.kill()
     child.wait()
     parts = owner.split(":")
@@ -75,7 +75,7 @@ def test_nothing_is_known_of_other_machines_and_containers(child: subprocess.Pop
 
 
 @pytest.mark.parametrize("seconds", [-3600, -2, 2, 3600])
-def test_nothing_is_known_where_the_clock_was_set_since(child: subprocess.Popen[str], owner: str, seconds: int) -> None:
+def test_processes_are_unknown_where_the_clock_was_set_since(child: subprocess.Popen[str], owner: str, seconds: int) -> None:
     child.kill()
     child.wait()
 

@@ -51,7 +51,7 @@ def others(rows: RealmStore) -> Callable[[], int]:
     return count
 
 
-def test_a_scan_sees_this_realm_alone(rows: RealmStore) -> None:
+def test_scan_sees_this_realm_alone(rows: RealmStore) -> None:
     assert sorted(key.id for batch in rows.scan_objects() for key in batch) == list(range(1, EACH + 1))
     assert len({key.name for key in rows.scan_references()}) == EACH
     assert {key.realm for key in rows.scan_references()} == {rows.key}
@@ -66,7 +66,7 @@ def test_splits_are_the_whole_scan_each_row_once(rows: RealmStore, count: int) -
     assert sorted(names) == sorted(f"branch-{number}" for number in range(EACH))
 
 
-def test_a_split_is_gone_on_with_behind_any_key(rows: RealmStore) -> None:
+def test_split_is_gone_on_with_behind_any_key(rows: RealmStore) -> None:
     for split in rows.split_objects(3):
         whole = [key for batch in rows.scan_objects(split) for key in batch]
         for number, key in enumerate(whole):
@@ -74,7 +74,7 @@ def test_a_split_is_gone_on_with_behind_any_key(rows: RealmStore) -> None:
             assert rest == whole[number + 1 :]
 
 
-def test_only_a_realm_without_rows_is_empty(rows: RealmStore) -> None:
+def test_realm_is_empty_only_without_rows(rows: RealmStore) -> None:
     fresh = rows.store.rows(RealmId("fresh"), RealmKey(rows.new_id()))
     assert (rows.is_empty(), fresh.is_empty()) == (False, True)
 
@@ -85,7 +85,7 @@ def test_only_a_realm_without_rows_is_empty(rows: RealmStore) -> None:
 
 
 @pytest.mark.parametrize("limit", [1, 7, EACH, 1000])
-def test_a_realm_is_deleted_in_batches_whose_counts_are_true(rows: RealmStore, others: Callable[[], int], limit: int) -> None:
+def test_realm_is_deleted_in_batches_whose_counts_are_true(rows: RealmStore, others: Callable[[], int], limit: int) -> None:
     before = others()
     rows.delete_reference(rows.read_reference("branch-3"))
     counts = list(iter(lambda: rows.delete_rows(limit), 0))
@@ -96,7 +96,7 @@ def test_a_realm_is_deleted_in_batches_whose_counts_are_true(rows: RealmStore, o
     assert others() == before
 
 
-def test_rows_that_come_while_a_realm_is_deleted_go_as_well(rows: RealmStore) -> None:
+def test_rows_that_come_during_a_realms_deletion_go_too(rows: RealmStore) -> None:
     rows.delete_rows(30)
     rows.write_objects([(ObjectId(1), Counter()), (ObjectId(99), Note())])
     rows.create_references(["late", "branch-0"])
@@ -106,7 +106,7 @@ def test_rows_that_come_while_a_realm_is_deleted_go_as_well(rows: RealmStore) ->
     assert rows.is_empty()
 
 
-def test_rows_that_come_before_what_was_deleted_last_go_as_well(rows: RealmStore) -> None:
+def test_rows_that_come_before_the_last_deleted_go_too(rows: RealmStore) -> None:
     assert rows.delete_rows(2 * EACH) == 2 * EACH
     rows.write_objects([(ObjectId(number), Note()) for number in range(1, EACH + 1)])
     rows.create_references(all_names())
@@ -116,9 +116,7 @@ def test_rows_that_come_before_what_was_deleted_last_go_as_well(rows: RealmStore
 
 
 @pytest.mark.parametrize("faults", [UNORDERED], indirect=True)
-def test_a_reference_that_changes_while_it_is_deleted_is_not_counted_and_goes_the_next_time(
-    rows: RealmStore, faults: FaultyBackend
-) -> None:
+def test_reference_changed_while_deleted_goes_the_next_time(rows: RealmStore, faults: FaultyBackend) -> None:
     faults.intervene("remove_reference", lambda: [rows.raise_version(row) for row in rows.find_rows(all_names()) if row])
     counts = list(iter(lambda: rows.delete_rows(1000), 0))
 
@@ -131,7 +129,7 @@ def all_names() -> list[str]:
 
 
 @pytest.mark.parametrize("faults", [UNORDERED], indirect=True)
-def test_a_realm_is_deleted_without_reading_the_others_again_for_each_batch(rows: RealmStore, faults: FaultyBackend) -> None:
+def test_realm_is_deleted_without_reading_others_for_each_batch(rows: RealmStore, faults: FaultyBackend) -> None:
     begun: list[object] = []
     scan = faults.backend.scan_objects
     faults.backend.scan_objects = lambda split, *rest: (begun.append((split.after, rest[0])), scan(split, *rest))[1]  # type: ignore[method-assign, func-returns-value]

@@ -42,14 +42,14 @@ def alter(rows: RealmStore, object_id: ObjectId) -> None:
     rows.store.backend.write_objects([msgspec.structs.replace(row, value=row.value[:-1])])
 
 
-def test_an_object_tells_what_it_points_to(walked: RealmStore) -> None:
+def test_object_tells_what_it_points_to(walked: RealmStore) -> None:
     [found] = walked.read_pointing([INNER])
 
     assert found is not None
     assert found[:3] == Pointers("test-pointing-inner", (LEAF, ABSENT))[:3]
 
 
-def test_the_answers_come_in_the_order_asked(walked: RealmStore) -> None:
+def test_answers_come_in_the_order_asked(walked: RealmStore) -> None:
     leaf, absent, strange, again = walked.read_pointing([LEAF, ABSENT, STRANGE, LEAF])
 
     assert absent is None
@@ -60,7 +60,7 @@ def test_the_answers_come_in_the_order_asked(walked: RealmStore) -> None:
     assert (strange.type, strange.targets, strange.is_leaf) == ("from-afar", None, False)
 
 
-def test_an_object_in_parts_is_read_whole(rows: RealmStore) -> None:
+def test_object_in_parts_is_read_whole(rows: RealmStore) -> None:
     rows.write_objects([(INNER, Inner(targets=(LEAF,), padding=random.Random(1).randbytes(900_000)))])
     [found] = rows.without_cache().read_pointing([INNER])
 
@@ -68,7 +68,7 @@ def test_an_object_in_parts_is_read_whole(rows: RealmStore) -> None:
     assert found.targets == (LEAF,)
 
 
-def test_a_leaf_is_not_decoded(rows: RealmStore) -> None:
+def test_leaf_is_not_decoded(rows: RealmStore) -> None:
     rows.write_objects([(LEAF, Leaf(text="some"))])
     alter(rows, LEAF)
     [found] = rows.without_cache().read_pointing([LEAF])
@@ -77,7 +77,7 @@ def test_a_leaf_is_not_decoded(rows: RealmStore) -> None:
     assert found.is_leaf
 
 
-def test_what_may_point_on_is_decoded_and_refused_when_it_was_altered(rows: RealmStore) -> None:
+def test_object_that_may_point_on_is_refused_when_altered(rows: RealmStore) -> None:
     rows.write_objects([(INNER, Inner(targets=(LEAF,)))])
     alter(rows, INNER)
 
@@ -85,7 +85,7 @@ def test_what_may_point_on_is_decoded_and_refused_when_it_was_altered(rows: Real
         rows.without_cache().read_pointing([INNER])
 
 
-def test_only_known_types_that_say_nothing_of_targets_are_leaves() -> None:
+def test_leaves_are_known_types_that_name_no_targets() -> None:
     assert is_leaf("test-pointing-leaf")
     assert not is_leaf("test-pointing-inner")
     assert not is_leaf("never-heard-of")

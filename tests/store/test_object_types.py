@@ -39,18 +39,18 @@ def install_ship(folder: Path, *, name: str = "harbour", value: str = "harbour:S
     install(folder, name, group=TYPES_GROUP, points={"harbour-ship": value}, modules=modules)
 
 
-def test_a_row_of_a_type_that_nobody_imported_is_read_by_its_entry_point(tmp_path: Path) -> None:
+def test_unimported_type_is_read_by_its_entry_point(tmp_path: Path) -> None:
     install_ship(tmp_path)
 
     assert run(READ, tmp_path) == "Ship [7]"
 
 
-def test_a_row_of_a_type_that_nobody_knows_is_kept(tmp_path: Path) -> None:
+def test_row_of_a_type_that_nobody_knows_is_kept(tmp_path: Path) -> None:
     assert run(READ, tmp_path) == "UnknownObject []"
 
 
 @pytest.mark.parametrize("source", ["import no_such_package", "1 / 0", "def broken(:", "Ship = None", "", "Ship = dict"])
-def test_a_type_that_cannot_be_loaded_is_not_taken_for_an_unknown_one(tmp_path: Path, source: str) -> None:
+def test_type_that_cannot_be_loaded_is_not_unknown(tmp_path: Path, source: str) -> None:
     install_ship(tmp_path, source=source)
     told = run(READ, tmp_path)
 
@@ -58,7 +58,7 @@ def test_a_type_that_cannot_be_loaded_is_not_taken_for_an_unknown_one(tmp_path: 
     assert "its entry point 'harbour:Ship' of package 'harbour'" in told
 
 
-def test_a_type_that_two_packages_claim_names_both(tmp_path: Path) -> None:
+def test_type_that_two_packages_claim_names_both(tmp_path: Path) -> None:
     install_ship(tmp_path)
     install_ship(tmp_path, name="port", value="port:Ship")
     told = run(READ, tmp_path)
@@ -66,7 +66,7 @@ def test_a_type_that_two_packages_claim_names_both(tmp_path: Path) -> None:
     assert "claimed by 'harbour:Ship' of package 'harbour' and 'port:Ship' of package 'port': uninstall one of them" in told
 
 
-def test_a_type_whose_class_has_another_name_names_both(tmp_path: Path) -> None:
+def test_type_whose_class_has_another_name_names_both(tmp_path: Path) -> None:
     install_ship(tmp_path, source=HARBOUR.replace("harbour-ship", "harbour-boat"))
     told = run(READ, tmp_path)
 
@@ -75,18 +75,18 @@ def test_a_type_whose_class_has_another_name_names_both(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "x", "a" * 33, "Note", "9lives", "under_score", "a b", "caf\xe9", "ab\n"])
-def test_a_type_name_has_2_to_32_plain_characters(name: str) -> None:
+def test_type_name_has_2_to_32_plain_characters(name: str) -> None:
     with pytest.raises(ValueError, match="2 to 32 characters"):
         object_type(name)
 
 
 @pytest.mark.parametrize("seconds", [{"cached_seconds": -1}, {"absent_seconds": -1}])
-def test_nothing_is_remembered_for_less_than_no_time(seconds: dict[str, float]) -> None:
+def test_type_is_not_remembered_for_negative_time(seconds: dict[str, float]) -> None:
     with pytest.raises(ValueError, match="less than 0 seconds"):
         object_type("test-negative", **seconds)  # type: ignore[arg-type]
 
 
-def test_a_type_knows_its_name_and_how_it_is_treated() -> None:
+def test_type_knows_its_name_and_how_it_is_treated() -> None:
     @object_type("test-known", updateable=True, cached_seconds=5, absent_seconds=2)
     class Known(StoredObject, frozen=True, kw_only=True):
         pass

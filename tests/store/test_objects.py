@@ -29,19 +29,19 @@ def test_read_many_is_one_round_trip_and_then_none(faulty: RealmStore, faults: F
     assert faults.calls == ["read_objects"]
 
 
-def test_an_absent_object_is_missing_with_its_id_and_realm(rows: RealmStore) -> None:
+def test_absent_object_is_missing_with_its_id_and_realm(rows: RealmStore) -> None:
     assert rows.find_object(ObjectId(5), Note) is None
     with pytest.raises(NotFoundError, match=r"0000000000000005 \(Note\) is not in realm 'acme'"):
         rows.read_object(ObjectId(5), Note)
 
 
-def test_an_absent_updateable_object_is_missing(rows: RealmStore) -> None:
+def test_absent_updateable_object_is_missing(rows: RealmStore) -> None:
     assert rows.find_versioned(ObjectId(5), Counter) is None
     with pytest.raises(NotFoundError, match="Counter"):
         rows.read_versioned(ObjectId(5), Counter)
 
 
-def test_an_update_gives_a_new_token_and_beats_who_saw_the_old_one(rows: RealmStore) -> None:
+def test_update_gives_a_new_token_and_beats_the_old(rows: RealmStore) -> None:
     seen = rows.insert_object(rows.new_id(), Counter(count=1))
     newer = rows.update_object(seen, Counter(count=2))
     with pytest.raises(SwapConflictError):
@@ -51,7 +51,7 @@ def test_an_update_gives_a_new_token_and_beats_who_saw_the_old_one(rows: RealmSt
     assert rows.read_versioned(seen.id, Counter) == newer
 
 
-def test_a_second_insert_is_beaten(rows: RealmStore) -> None:
+def test_second_insert_is_beaten(rows: RealmStore) -> None:
     seen = rows.insert_object(rows.new_id(), Counter(count=1))
     with pytest.raises(SwapConflictError):
         rows.insert_object(seen.id, Counter(count=2))
@@ -59,7 +59,7 @@ def test_a_second_insert_is_beaten(rows: RealmStore) -> None:
     assert rows.read_versioned(seen.id, Counter) == seen
 
 
-def test_a_delete_of_what_another_changed_is_beaten(rows: RealmStore) -> None:
+def test_delete_of_what_another_changed_is_beaten(rows: RealmStore) -> None:
     seen = rows.insert_object(rows.new_id(), Counter())
     newer = rows.update_object(seen, Counter(count=1))
     with pytest.raises(SwapConflictError):
@@ -78,14 +78,14 @@ def test_updateable_objects_are_never_read_from_the_cache(faulty: RealmStore, fa
     assert faults.calls == ["read_objects"] * 3
 
 
-def test_an_immutable_object_cannot_be_inserted_or_updated(rows: RealmStore) -> None:
+def test_immutable_object_cannot_be_inserted_or_updated(rows: RealmStore) -> None:
     with pytest.raises(RefusedError, match="immutable"):
         rows.insert_object(rows.new_id(), Note())
 
     assert rows.is_empty()
 
 
-def test_a_write_that_failed_leaves_nothing_in_the_cache(faulty: RealmStore, faults: FaultyBackend) -> None:
+def test_write_that_failed_leaves_nothing_in_the_cache(faulty: RealmStore, faults: FaultyBackend) -> None:
     object_id = faulty.new_id()
     faults.fail("write_objects")
     with pytest.raises(UnavailableError):
@@ -94,14 +94,14 @@ def test_a_write_that_failed_leaves_nothing_in_the_cache(faulty: RealmStore, fau
     assert faulty.find_object(object_id, Note) is None
 
 
-def test_what_was_deleted_is_not_remembered(rows: RealmStore) -> None:
+def test_deleted_object_is_not_remembered(rows: RealmStore) -> None:
     keys = rows.write_objects([(ObjectId(5), Note())])
 
     assert rows.delete_unchanged(keys) == 1
     assert rows.find_object(ObjectId(5), Note) is None
 
 
-def test_a_row_rewritten_after_its_scan_is_spared(rows: RealmStore, clock: FakeClock) -> None:
+def test_row_rewritten_after_its_scan_is_spared(rows: RealmStore, clock: FakeClock) -> None:
     (key,) = rows.write_objects([(ObjectId(5), Note())])
     clock.advance(1)
     rows.write_objects([(ObjectId(5), Note())])
@@ -109,7 +109,7 @@ def test_a_row_rewritten_after_its_scan_is_spared(rows: RealmStore, clock: FakeC
     assert rows.delete_unchanged([key]) == 0
 
 
-def test_a_handle_deletes_no_other_realms_rows(rows: RealmStore) -> None:
+def test_handle_deletes_no_other_realms_rows(rows: RealmStore) -> None:
     other = rows.store.rows(RealmId("other"), RealmKey(77))
     keys = other.write_objects([(ObjectId(5), Note())])
     with pytest.raises(RefusedError, match="'acme'"):
@@ -118,7 +118,7 @@ def test_a_handle_deletes_no_other_realms_rows(rows: RealmStore) -> None:
     assert other.find_object(ObjectId(5), Note) == Note()
 
 
-def test_rows_of_an_older_incarnation_of_a_realm_are_not_seen(rows: RealmStore) -> None:
+def test_rows_of_a_realms_older_incarnation_are_not_seen(rows: RealmStore) -> None:
     late = rows.store.rows(rows.realm, RealmKey(rows.key - 1))
     late.write_objects([(ObjectId(5), Note())])
     late.create_reference("root")
@@ -141,7 +141,7 @@ class Closed:
         raise RefusedError("closed")
 
 
-def test_a_closed_gate_refuses_every_write_and_no_read(rows: RealmStore) -> None:
+def test_closed_gate_refuses_every_write_and_no_read(rows: RealmStore) -> None:
     seen = rows.insert_object(ObjectId(5), Counter())
     alive, dead = rows.create_reference("alive"), rows.delete_reference(rows.create_reference("dead"))
     gated = rows.store.rows(rows.realm, rows.key, Closed())

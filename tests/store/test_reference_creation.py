@@ -42,7 +42,7 @@ def test_none_is_no_call_at_all(faulty: RealmStore, faults: FaultyBackend) -> No
     assert faults.calls == []
 
 
-def test_those_that_live_are_left_alone(rows: RealmStore) -> None:
+def test_living_references_are_left_alone(rows: RealmStore) -> None:
     alive = rows.create_reference("two", ObjectId(100))
     made = rows.create_references(NAMES)
 
@@ -50,7 +50,7 @@ def test_those_that_live_are_left_alone(rows: RealmStore) -> None:
     assert rows.find_rows(NAMES) == made
 
 
-def test_those_that_were_deleted_are_created_again(rows: RealmStore) -> None:
+def test_deleted_references_are_created_again(rows: RealmStore) -> None:
     tombstone = rows.delete_reference(rows.create_reference("two", ObjectId(100)))
     made = rows.create_references(NAMES)
 
@@ -60,7 +60,7 @@ def test_those_that_were_deleted_are_created_again(rows: RealmStore) -> None:
 
 
 @both_ways
-def test_an_unclear_creation_happens_once(faulty: RealmStore, faults: FaultyBackend, fault: dict[str, object]) -> None:
+def test_unclear_creation_happens_once(faulty: RealmStore, faults: FaultyBackend, fault: dict[str, object]) -> None:
     faults.fail("create_references", **fault)  # type: ignore[arg-type]
     made = faulty.create_references(NAMES)
 
@@ -69,7 +69,7 @@ def test_an_unclear_creation_happens_once(faulty: RealmStore, faults: FaultyBack
 
 
 @both_ways
-def test_an_unclear_creation_over_a_tombstone_happens_once(
+def test_unclear_creation_over_a_tombstone_happens_once(
     faulty: RealmStore, faults: FaultyBackend, fault: dict[str, object]
 ) -> None:
     tombstone = faulty.delete_reference(faulty.create_reference("two"))
@@ -82,7 +82,7 @@ def test_an_unclear_creation_over_a_tombstone_happens_once(
 
 @both_ways
 @pytest.mark.parametrize("method", ["create_references", "read_references"])
-def test_a_database_that_goes_away_leaves_an_unclear_creation_unclear(
+def test_database_that_goes_away_leaves_an_unclear_creation_unclear(
     faulty: RealmStore, faults: FaultyBackend, method: str, fault: dict[str, object]
 ) -> None:
     faulty.create_reference("two")
@@ -99,7 +99,7 @@ def test_answers_that_are_always_lost_leave_it_unclear(faulty: RealmStore, fault
         faulty.create_references(NAMES)
 
 
-def test_a_creation_that_certainly_failed_is_not_repeated(faulty: RealmStore, faults: FaultyBackend) -> None:
+def test_creation_that_certainly_failed_is_not_repeated(faulty: RealmStore, faults: FaultyBackend) -> None:
     faults.fail("create_references")
     with pytest.raises(UnavailableError):
         faulty.create_references(NAMES)
@@ -114,7 +114,7 @@ RACES: dict[str, Callable[[RealmStore], object]] = {
 
 
 @pytest.mark.parametrize("race", RACES.values(), ids=RACES)
-def test_a_tombstone_that_changes_meanwhile_is_looked_at_again(
+def test_tombstone_that_changes_meanwhile_is_looked_at_again(
     faulty: RealmStore, faults: FaultyBackend, race: Callable[[RealmStore], object]
 ) -> None:
     faulty.delete_reference(faulty.create_reference("two"))
@@ -130,7 +130,7 @@ class Closed:
         raise RefusedError("closed")
 
 
-def test_a_closed_gate_refuses_it(rows: RealmStore) -> None:
+def test_closed_gate_refuses_it(rows: RealmStore) -> None:
     with pytest.raises(RefusedError, match="closed"):
         rows.store.rows(rows.realm, rows.key, Closed()).create_references(NAMES)
 

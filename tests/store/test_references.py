@@ -27,28 +27,28 @@ from headwater.store.realm_refs import (
 NEW = ObjectId(200)
 
 
-def test_a_new_reference_starts_at_the_creating_id(rows: RealmStore) -> None:
+def test_new_reference_starts_at_the_creating_id(rows: RealmStore) -> None:
     before, made, after = rows.new_id(), rows.create_reference("branch"), rows.new_id()
 
     assert before < made.version < after
     assert (made.pointer, made.recent, made.moves, made.deleted) == (None, (), (), None)
 
 
-def test_a_name_that_is_alive_cannot_be_created_again(rows: RealmStore, reference: Reference) -> None:
+def test_name_that_is_alive_cannot_be_created_again(rows: RealmStore, reference: Reference) -> None:
     with pytest.raises(SwapConflictError, match="'branch'"):
         rows.create_reference("branch")
 
     assert rows.find_row("branch") == reference
 
 
-def test_a_commit_on_top_is_no_recorded_move(rows: RealmStore, reference: Reference) -> None:
+def test_commit_on_top_is_no_recorded_move(rows: RealmStore, reference: Reference) -> None:
     new = rows.advance_reference(reference, NEW)
 
     assert (new.pointer, new.version, new.recent, new.moves) == (NEW, reference.version + 1, (100,), ())
     assert rows.find_row("branch") == new
 
 
-def test_a_beaten_change_leaves_the_reference_alone(rows: RealmStore, reference: Reference) -> None:
+def test_beaten_change_leaves_the_reference_alone(rows: RealmStore, reference: Reference) -> None:
     new = rows.raise_version(reference)
     for change in (
         lambda: rows.advance_reference(reference, NEW),
@@ -63,30 +63,30 @@ def test_a_beaten_change_leaves_the_reference_alone(rows: RealmStore, reference:
     assert rows.find_row("branch") == new
 
 
-def test_a_move_records_what_it_left_and_when(rows: RealmStore, reference: Reference, clock: FakeClock) -> None:
+def test_move_records_what_it_left_and_when(rows: RealmStore, reference: Reference, clock: FakeClock) -> None:
     new = rows.move_reference(reference, NEW)
 
     assert (new.pointer, new.moves) == (NEW, (ReferenceMove(ObjectId(100), clock.now()),))
 
 
-def test_a_raised_version_keeps_everything_else(rows: RealmStore, reference: Reference) -> None:
+def test_raised_version_keeps_everything_else(rows: RealmStore, reference: Reference) -> None:
     assert rows.raise_version(reference) == dataclasses.replace(reference, version=reference.version + 1)
 
 
-def test_a_recorded_move_keeps_the_pointer(rows: RealmStore, reference: Reference, clock: FakeClock) -> None:
+def test_recorded_move_keeps_the_pointer(rows: RealmStore, reference: Reference, clock: FakeClock) -> None:
     new = rows.record_move(reference, ObjectId(50))
 
     assert (new.pointer, new.recent, new.moves) == (100, (), (ReferenceMove(ObjectId(50), Micros(clock.now() | 1)),))
 
 
-def test_the_note_of_a_late_commit_is_told_from_a_move(rows: RealmStore, reference: Reference) -> None:
+def test_note_of_a_late_commit_is_told_from_a_move(rows: RealmStore, reference: Reference) -> None:
     moved = rows.move_reference(reference, ObjectId(60))
     noted = rows.record_move(moved, ObjectId(50))
 
     assert [is_note(move) for move in noted.moves] == [True, False]
 
 
-def test_a_deleted_reference_is_absent_but_its_row_stays(rows: RealmStore, tombstone: Reference, clock: FakeClock) -> None:
+def test_deleted_reference_is_absent_but_its_row_stays(rows: RealmStore, tombstone: Reference, clock: FakeClock) -> None:
     assert rows.find_reference("branch") is None
     with pytest.raises(NotFoundError, match="'branch' is not in realm 'acme'"):
         rows.read_reference("branch", fresh=True)
@@ -105,7 +105,7 @@ def test_creating_over_a_tombstone_goes_on_with_version_and_moves(
     assert again.moves == (ReferenceMove(ObjectId(100), tombstone.deleted),)
 
 
-def test_a_tombstone_can_be_removed_and_a_living_reference_not(rows: RealmStore, tombstone: Reference) -> None:
+def test_tombstone_can_be_removed_and_a_living_reference_not(rows: RealmStore, tombstone: Reference) -> None:
     alive = rows.create_reference("other")
     rows.remove_tombstone(tombstone)
     with pytest.raises(RefusedError, match=r"'other'.*alive"):
@@ -114,7 +114,7 @@ def test_a_tombstone_can_be_removed_and_a_living_reference_not(rows: RealmStore,
     assert [row.name for row in rows.scan_references()] == [alive.name]
 
 
-def test_a_tombstone_that_came_alive_is_not_removed(rows: RealmStore, tombstone: Reference) -> None:
+def test_tombstone_that_came_alive_is_not_removed(rows: RealmStore, tombstone: Reference) -> None:
     again = rows.create_reference("branch")
     with pytest.raises(SwapConflictError):
         rows.remove_tombstone(tombstone)
@@ -129,7 +129,7 @@ def test_versions_go_on_after_a_tombstone_was_removed(rows: RealmStore, tombston
     assert rows.create_reference("branch").version > tombstone.version
 
 
-def test_a_listed_name_without_a_row_can_be_buried_once(rows: RealmStore) -> None:
+def test_listed_name_without_a_row_can_be_buried_once(rows: RealmStore) -> None:
     buried_row = rows.bury_reference("ghost")
     with pytest.raises(SwapConflictError):
         rows.bury_reference("ghost")
@@ -138,7 +138,7 @@ def test_a_listed_name_without_a_row_can_be_buried_once(rows: RealmStore) -> Non
     assert rows.find_reference("ghost") is None
 
 
-def test_a_creation_seen_as_absent_does_not_swap_a_tombstone_that_came_meanwhile(rows: RealmStore) -> None:
+def test_creation_seen_as_absent_does_not_swap_a_tombstone(rows: RealmStore) -> None:
     buried_row = rows.bury_reference("branch")
     with pytest.raises(SwapConflictError):
         rows.create_reference_as_seen("branch", None, NEW)
@@ -146,7 +146,7 @@ def test_a_creation_seen_as_absent_does_not_swap_a_tombstone_that_came_meanwhile
     assert rows.find_row("branch") == buried_row
 
 
-def test_the_last_twenty_pointers_are_remembered(rows: RealmStore, reference: Reference) -> None:
+def test_last_twenty_pointers_are_remembered(rows: RealmStore, reference: Reference) -> None:
     for pointer in range(101, 141):
         reference = rows.advance_reference(reference, ObjectId(pointer))
 
@@ -165,7 +165,7 @@ def test_moves_are_forgotten_after_the_grace_and_not_before(rows: RealmStore, re
     assert [move.pointer for move in reference.moves] == [ids[2], ids[1], ids[0]]
 
 
-def test_a_move_that_would_overfill_the_row_is_refused(clock: FakeClock) -> None:
+def test_move_that_would_overfill_the_row_is_refused(clock: FakeClock) -> None:
     moves = (ReferenceMove(ObjectId(1), clock.now()),) * MOVES_LIMIT
     full = Reference(realm=1, name="branch", pointer=ObjectId(5), version=1, created=Micros(0), moves=moves)
     with pytest.raises(RefusedError, match="4000 times"):
@@ -179,7 +179,7 @@ changes = st.lists(st.sampled_from(["advance", "move", "note", "raise", "bury or
 
 
 @given(changes)
-def test_every_change_raises_the_version_by_one_and_loses_no_pointer(steps: list[str]) -> None:
+def test_change_raises_the_version_and_loses_no_pointer(steps: list[str]) -> None:
     row = Reference(realm=1, name="branch", pointer=ObjectId(1), version=1, created=Micros(0))
     left, since = [], Micros(0)
     for number, step in enumerate(steps, start=2):
@@ -203,7 +203,7 @@ def test_every_change_raises_the_version_by_one_and_loses_no_pointer(steps: list
     assert set(left) <= {move.pointer for move in row.moves}
 
 
-def test_a_remembered_tombstone_does_not_hide_a_reference_that_another_process_made_again(
+def test_remembered_tombstone_hides_no_reference_made_again(
     store: Store, rows: RealmStore, tombstone: Reference, settings: Settings, clock: FakeClock
 ) -> None:
     other = Store(store.backend, url="memory://", settings=settings, clock=clock).rows(rows.realm, rows.key)

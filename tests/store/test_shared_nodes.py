@@ -66,7 +66,7 @@ def test_no_commit_of_two_processes_with_one_node_is_overwritten(twins: list[Sto
     assert node_of(twins[0].new_id()) != node_of(twins[1].new_id())
 
 
-def test_what_is_written_under_new_ids_overwrites_nothing(twins: list[Store]) -> None:
+def test_writes_under_new_ids_overwrite_nothing(twins: list[Store]) -> None:
     first, second = map(rows_of, twins)
     taken = first.new_id()
     first.write_objects([(taken, Note(text="first"))], are_new=True)
@@ -114,7 +114,7 @@ def put(rows: RealmStore, reference: str) -> None:
     commit_change(rows, reference, lambda tx: tx.index("all").put(b"key", IndexValue(tx.add_object(Note(text=reference)))))
 
 
-def test_who_leaves_a_node_does_not_give_it_back(twins: list[Store], settings: Settings) -> None:
+def test_process_that_leaves_a_node_does_not_give_it_back(twins: list[Store], settings: Settings) -> None:
     first, second = twins
     node = node_of(first.new_id())
     second.ids.leave(node)

@@ -51,7 +51,7 @@ def count_up(rows: RealmStore, times: int) -> None:
             continue
 
 
-def test_a_store_survives_being_closed(url: str) -> None:
+def test_store_survives_being_closed(url: str) -> None:
     with open_store(url) as store:
         store.rows(*ACME).write_objects([(ObjectId(1), Note(text="hello"))])
     with open_store(url) as store:
@@ -63,7 +63,7 @@ def test_writes_are_synced_and_go_through_a_log(url: str) -> None:
         assert (pragma(store, "journal_mode"), pragma(store, "synchronous")) == ("wal", 2)
 
 
-def test_a_folder_that_does_not_exist_is_refused(tmp_path: Path) -> None:
+def test_folder_that_does_not_exist_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RefusedError, match="does not exist"):
         open_store(f"sqlite:///{tmp_path}/absent/store.db")
 
@@ -91,9 +91,7 @@ def test_ten_processes_set_the_same_file_up_at_once(url: str) -> None:
     assert found == [Note(number=number) for number in range(10)]
 
 
-def test_a_file_that_another_sets_up_between_two_looks_at_it_is_taken_as_ours(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_file_set_up_by_another_between_two_looks_is_ours(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Slow(sqlite3.Connection):
         """Somebody else sets the file up after the first look at its version."""
 
@@ -110,7 +108,7 @@ def test_a_file_that_another_sets_up_between_two_looks_at_it_is_taken_as_ours(
     assert path.stat().st_size
 
 
-def test_parent_and_children_write_after_a_fork_and_nothing_is_lost(url: str) -> None:
+def test_parent_and_children_lose_nothing_after_a_fork(url: str) -> None:
     with open_store(url) as store:
         rows = store.rows(*ACME)
         rows.insert_object(ObjectId(1), Counter())
@@ -119,7 +117,7 @@ def test_parent_and_children_write_after_a_fork_and_nothing_is_lost(url: str) ->
         assert rows.read_versioned(ObjectId(1), Counter).value.count == 120
 
 
-def test_a_forked_child_inherits_no_connection_and_its_parent_goes_on(url: str) -> None:
+def test_forked_child_inherits_no_connection_and_its_parent_goes_on(url: str) -> None:
     with open_store(url) as store:
         assert isinstance(store.backend, SqliteBackend)
         store.system.is_empty()
@@ -129,7 +127,7 @@ def test_a_forked_child_inherits_no_connection_and_its_parent_goes_on(url: str) 
         assert store.system.is_empty()
 
 
-def test_a_forked_child_starts_with_an_empty_cache(url: str) -> None:
+def test_forked_child_starts_with_an_empty_cache(url: str) -> None:
     with open_store(url) as store:
         rows = store.rows(*ACME)
         keys = rows.write_objects([(ObjectId(1), Note())])
@@ -142,7 +140,7 @@ def test_a_forked_child_starts_with_an_empty_cache(url: str) -> None:
         assert run_forked(1, lambda _: rows.find_object(ObjectId(1), Note) is None) == [True]
 
 
-def test_a_child_that_closes_the_store_does_not_disturb_the_parent(url: str) -> None:
+def test_child_that_closes_the_store_does_not_disturb_the_parent(url: str) -> None:
     with open_store(url) as store:
         rows = store.rows(*ACME)
         rows.write_objects([(store.new_id(), Note())])
@@ -152,7 +150,7 @@ def test_a_child_that_closes_the_store_does_not_disturb_the_parent(url: str) -> 
         assert sum(len(batch) for batch in rows.scan_objects()) == 2
 
 
-def test_a_parent_that_closes_the_store_takes_none_of_its_childs_writes_away(url: str) -> None:
+def test_parent_that_closes_the_store_keeps_its_childs_writes(url: str) -> None:
     store = open_store(url)
     rows = store.rows(*ACME)
     rows.write_objects([(ObjectId(1), Note())])
@@ -172,7 +170,7 @@ def test_a_parent_that_closes_the_store_takes_none_of_its_childs_writes_away(url
         assert None not in again.rows(*ACME).read_many([ObjectId(1), ObjectId(2), ObjectId(3)], Note)
 
 
-def test_a_fork_waits_for_a_store_that_another_thread_is_opening(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fork_waits_for_a_store_that_another_thread_is_opening(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     set_up, has_begun = SqliteBackend._set_up, threading.Event()
 
     def set_up_slowly(backend: SqliteBackend, connection: sqlite3.Connection) -> None:
@@ -195,7 +193,7 @@ def test_a_fork_waits_for_a_store_that_another_thread_is_opening(url: str, monke
     assert len(set(ids)) == 2
 
 
-def test_a_fork_waits_for_the_writes_of_other_threads(url: str) -> None:
+def test_fork_waits_for_the_writes_of_other_threads(url: str) -> None:
     with open_store(url) as store:
         rows = store.rows(*ACME)
         rows.insert_object(ObjectId(1), Counter())

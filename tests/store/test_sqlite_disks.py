@@ -36,7 +36,7 @@ def backend(path: Path) -> Iterator[SqliteBackend]:
 
 
 class TestLog:
-    def test_a_log_that_was_removed_is_noticed_before_the_next_write(self, backend: SqliteBackend, path: Path) -> None:
+    def test_log_that_was_removed_is_noticed_before_the_next_write(self, backend: SqliteBackend, path: Path) -> None:
         backend.write_objects([row(1)])
         log_of(path).unlink()
         with pytest.raises(RefusedError, match=r"store\.db-wal: the log was removed or replaced while this store was open"):
@@ -44,7 +44,7 @@ class TestLog:
 
         assert read_object(backend, 1) == row(1)
 
-    def test_what_a_removed_log_held_is_saved_by_whoever_ends_normally(self, backend: SqliteBackend, path: Path) -> None:
+    def test_log_that_was_removed_is_saved_by_a_normal_end(self, backend: SqliteBackend, path: Path) -> None:
         backend.write_objects([row(1)])
         log_of(path).unlink()
         backend.close()
@@ -52,7 +52,7 @@ class TestLog:
         with closing(SqliteBackend(path)) as again:
             assert read_object(again, 1) == row(1)
 
-    def test_a_log_that_was_replaced_is_noticed(self, backend: SqliteBackend, path: Path) -> None:
+    def test_log_that_was_replaced_is_noticed(self, backend: SqliteBackend, path: Path) -> None:
         backend.write_objects([row(1)])
         shutil.copy(log_of(path), path.with_name("copy"))
         path.with_name("copy").replace(log_of(path))
@@ -60,7 +60,7 @@ class TestLog:
         with pytest.raises(RefusedError, match="removed or replaced"):
             backend.write_objects([row(2)])
 
-    def test_a_log_that_was_removed_after_a_kill_is_noticed(self, path: Path) -> None:
+    def test_log_that_was_removed_after_a_kill_is_noticed(self, path: Path) -> None:
         leave_behind(path)
         log_of(path).unlink()
         with pytest.raises(RefusedError, match=r"store\.db-wal: the log is not there, though .* remove store\.db-shm"):
@@ -70,13 +70,13 @@ class TestLog:
         with closing(SqliteBackend(path)) as again:
             assert read_object(again, 1) is None
 
-    def test_a_store_whose_process_was_killed_opens_with_its_log(self, path: Path) -> None:
+    def test_store_whose_process_was_killed_opens_with_its_log(self, path: Path) -> None:
         leave_behind(path)
 
         with closing(SqliteBackend(path)) as again:
             assert read_object(again, 1) == row(1)
 
-    def test_threads_and_processes_that_come_and_go_are_no_removed_log(self, path: Path) -> None:
+    def test_threads_and_processes_that_pass_are_no_removed_log(self, path: Path) -> None:
         with closing(SqliteBackend(path)) as first:
             for number in range(1, 6):
                 with closing(SqliteBackend(path)) as second:
@@ -90,7 +90,7 @@ class TestLog:
 
 class TestFullDisk:
     @pytest.mark.parametrize("write", ["commit", "task"])
-    def test_a_full_disk_says_at_once_that_nothing_happened(self, tmp_path: Path, write: str) -> None:
+    def test_full_disk_says_at_once_that_nothing_happened(self, tmp_path: Path, write: str) -> None:
         told = on_a_small_disk(FILL.format(write=write), tmp_path)
 
         assert told["error"] == "StoreFullError", told
@@ -99,7 +99,7 @@ class TestFullDisk:
         assert told["seconds"] < 15 / 2
         assert told["after"] == told["before"] == told["after a crash"]
 
-    def test_a_database_that_may_not_grow_says_at_once_that_nothing_happened(self, backend: SqliteBackend) -> None:
+    def test_database_that_may_not_grow_says_that_nothing_happened(self, backend: SqliteBackend) -> None:
         backend._file.read("limit", lambda connection: connection.execute("PRAGMA max_page_count = 10").fetchone())
         with pytest.raises(UnavailableError, match="full"):
             backend.write_objects(LARGE)

@@ -75,7 +75,7 @@ def execute(path: Path, *statements: str) -> None:
 
 
 class TestBusy:
-    def test_a_file_that_another_process_locks_is_unavailable_and_nothing_happened(
+    def test_file_that_another_process_locks_is_unavailable_and_nothing_happened(
         self, backend: SqliteBackend, path: Path
     ) -> None:
         blocker = sqlite3.connect(path, isolation_level=None)
@@ -87,9 +87,7 @@ class TestBusy:
         assert scan(backend) == []
         backend.write_objects([row(1)])
 
-    def test_a_commit_to_a_file_that_another_process_locks_is_unavailable_and_nothing_happened(
-        self, backend: SqliteBackend, path: Path
-    ) -> None:
+    def test_commit_to_a_locked_file_is_unavailable_and_does_nothing(self, backend: SqliteBackend, path: Path) -> None:
         backend.create_reference(reference())
         blocker = sqlite3.connect(path, isolation_level=None)
         blocker.execute("BEGIN IMMEDIATE")
@@ -109,7 +107,7 @@ class TestBusy:
 
         assert found == row(1)
 
-    def test_a_thread_that_waits_too_long_for_the_others_is_told(self, backend: SqliteBackend) -> None:
+    def test_thread_that_waits_too_long_for_the_others_is_told(self, backend: SqliteBackend) -> None:
         inside, leave = threading.Event(), threading.Event()
 
         def write_slowly(connection: sqlite3.Connection) -> None:
@@ -127,11 +125,11 @@ class TestBusy:
         backend.write_objects([row(1)])
 
     @pytest.mark.parametrize("text", ["never", "0s", "-1s", ""])
-    def test_a_time_that_is_none_is_refused(self, path: Path, text: str) -> None:
+    def test_time_that_is_none_is_refused(self, path: Path, text: str) -> None:
         with pytest.raises(RefusedError, match="'timeout'"):
             open_store(f"sqlite:///{path}?timeout={text}")
 
-    def test_the_url_says_how_long_to_wait(self, path: Path) -> None:
+    def test_url_says_how_long_to_wait(self, path: Path) -> None:
         with open_store(f"sqlite:///{path}?timeout=50ms") as store:
             blocker = sqlite3.connect(path, isolation_level=None)
             blocker.execute("BEGIN IMMEDIATE")
@@ -144,7 +142,7 @@ class TestBusy:
 
 
 class TestFull:
-    def test_a_full_database_is_unavailable_and_nothing_happened(self, backend: SqliteBackend) -> None:
+    def test_full_database_is_unavailable_and_nothing_happened(self, backend: SqliteBackend) -> None:
         backend.write_objects([row(1)])
         backend._file.read("limit", lambda connection: connection.execute("PRAGMA max_page_count = 10").fetchall())
         with pytest.raises(UnavailableError, match="full"):
@@ -155,7 +153,7 @@ class TestFull:
         assert read_back(backend, LARGE) == LARGE
 
     @pytest.mark.parametrize("spare", [0, 5_000, 100_000])
-    def test_a_commit_that_fails_is_an_unknown_outcome_and_whole_or_not_at_all(self, path: Path, spare: int) -> None:
+    def test_commit_that_fails_is_unknown_and_whole_or_nothing(self, path: Path, spare: int) -> None:
         first = SqliteBackend(path)
         first.write_objects([row(1)])
 
@@ -175,7 +173,7 @@ class TestFull:
         again.write_objects(LARGE)
         again.close()
 
-    def test_a_log_that_cannot_grow_before_the_commit_is_unavailable(self, path: Path) -> None:
+    def test_log_that_cannot_grow_before_the_commit_is_unavailable(self, path: Path) -> None:
         def write(_: int) -> tuple[str, str]:
             backend = SqliteBackend(path)
             backend.write_objects([row(1)])
@@ -225,7 +223,7 @@ class TestRights:
             (0o666, 0o555, "may not write to its folder, where the log stands beside the file"),
         ],
     )
-    def test_a_file_without_the_rights_is_refused_with_what_to_change(
+    def test_file_without_the_rights_is_refused_with_what_to_change(
         self, open_folder: Path, file_mode: int, folder_mode: int, reason: str
     ) -> None:
         path = open_folder / "store.db"
@@ -239,19 +237,19 @@ class TestRights:
         assert kind == "RefusedError"
         assert f"{reason}: change its owner or mode" in text
 
-    def test_a_folder_that_takes_no_new_file_is_refused(self, open_folder: Path) -> None:
+    def test_folder_that_takes_no_new_file_is_refused(self, open_folder: Path) -> None:
         open_folder.chmod(0o555)
         kind, text = self.as_nobody(lambda: self.open_and_write(open_folder / "store.db"))
 
         assert (kind, "may not write to its folder" in text) == ("RefusedError", True)
 
-    def test_a_folder_in_place_of_the_file_is_refused(self, tmp_path: Path) -> None:
+    def test_folder_in_place_of_the_file_is_refused(self, tmp_path: Path) -> None:
         with pytest.raises(RefusedError, match="it is a folder"):
             SqliteBackend(tmp_path)
 
 
 class TestForeignFiles:
-    def test_a_file_that_is_no_database_is_unreadable_and_left_alone(self, path: Path) -> None:
+    def test_file_that_is_no_database_is_unreadable_and_left_alone(self, path: Path) -> None:
         path.write_bytes(b"These are not the bytes of a database. " * 100)
         with pytest.raises(CorruptionError, match=r"store\.db"):
             SqliteBackend(path)
@@ -268,7 +266,7 @@ class TestForeignFiles:
         assert connection.execute("PRAGMA user_version").fetchone() == (0,)
         connection.close()
 
-    def test_a_database_that_only_has_our_version_number_is_refused(self, path: Path) -> None:
+    def test_database_that_only_has_our_version_number_is_refused(self, path: Path) -> None:
         execute(path, "CREATE TABLE songs (b)", "PRAGMA user_version = 1")
         with pytest.raises(RefusedError, match="another program"):
             SqliteBackend(path)
@@ -280,7 +278,7 @@ class TestForeignFiles:
             read(backend)
         backend.close()
 
-    def test_a_schema_from_the_future_is_refused_and_left_alone(self, path: Path) -> None:
+    def test_schema_from_the_future_is_refused_and_left_alone(self, path: Path) -> None:
         SqliteBackend(path).close()
         execute(path, "PRAGMA user_version = 99")
         before = path.read_bytes()
@@ -289,7 +287,7 @@ class TestForeignFiles:
 
         assert path.read_bytes() == before
 
-    def test_a_damaged_file_is_unreadable(self, path: Path) -> None:
+    def test_damaged_file_is_unreadable(self, path: Path) -> None:
         made = SqliteBackend(path)
         made.write_objects(LARGE)
         made.close()
@@ -301,7 +299,7 @@ class TestForeignFiles:
                 call()
         backend.close()
 
-    def test_a_file_that_was_cut_off_is_unreadable(self, path: Path) -> None:
+    def test_file_that_was_cut_off_is_unreadable(self, path: Path) -> None:
         made = SqliteBackend(path)
         made.write_objects(LARGE)
         made.close()
@@ -324,7 +322,7 @@ class TestForeignRows:
             "deleted = 'never'",
         ],
     )
-    def test_a_reference_with_foreign_values_is_unreadable(self, backend: SqliteBackend, path: Path, change: str) -> None:
+    def test_reference_with_foreign_values_is_unreadable(self, backend: SqliteBackend, path: Path, change: str) -> None:
         backend.create_references([reference("a"), reference("main")])
         execute(path, f"UPDATE refs SET {change} WHERE name = 'main'")
         with pytest.raises(CorruptionError, match=r"store\.db: table refs: the row of realm key 10, 'main' was not written"):
@@ -333,14 +331,14 @@ class TestForeignRows:
         assert read(backend, "a") == reference("a")
 
     @pytest.mark.parametrize("change", ["pointer = 'words'", "version = 2.5", "created = x'00'", "name = x'6d61'"])
-    def test_a_scan_of_references_tells_foreign_values(self, backend: SqliteBackend, path: Path, change: str) -> None:
+    def test_scan_of_references_tells_foreign_values(self, backend: SqliteBackend, path: Path, change: str) -> None:
         backend.create_references([reference("a"), reference("main"), reference("z")])
         execute(path, f"UPDATE refs SET {change} WHERE name = 'main'")
         with pytest.raises(CorruptionError, match="table refs: the row of realm key 10"):
             scan_names(backend)
 
     @pytest.mark.parametrize("change", ["value = 'text'", "type = x'00'", "created = 'now'", "token = x'00'", "parts = 'many'"])
-    def test_an_object_with_foreign_values_is_unreadable(self, backend: SqliteBackend, path: Path, change: str) -> None:
+    def test_object_with_foreign_values_is_unreadable(self, backend: SqliteBackend, path: Path, change: str) -> None:
         backend.write_objects([row(1), row(2), row(3)])
         execute(path, f"UPDATE objs SET {change} WHERE id = 2")
         for call in (lambda: read_object(backend, 2), lambda: read_back(backend, [row(1), row(2)])):
@@ -350,7 +348,7 @@ class TestForeignRows:
         assert read_back(backend, [row(1), row(3)]) == [row(1), row(3)]
 
     @pytest.mark.parametrize("change", ["type = x'00'", "created = 'now'", "token = x'00'", "parts = 'many'", "part = 'first'"])
-    def test_a_scan_of_objects_tells_foreign_values(self, backend: SqliteBackend, path: Path, change: str) -> None:
+    def test_scan_of_objects_tells_foreign_values(self, backend: SqliteBackend, path: Path, change: str) -> None:
         backend.write_objects([row(1), row(2), row(3)])
         execute(path, f"UPDATE objs SET {change} WHERE id = 2")
         with pytest.raises(CorruptionError, match="table objs: the row of realm key 10, 2"):
@@ -363,7 +361,7 @@ class TestForeignRows:
             read_object(backend, 1)
 
 
-def test_a_killed_writer_leaves_whole_calls(path: Path) -> None:
+def test_killed_writer_leaves_whole_calls(path: Path) -> None:
     SqliteBackend(path).close()
     started = threading.Event()
 
@@ -392,7 +390,7 @@ def test_a_killed_writer_leaves_whole_calls(path: Path) -> None:
     backend.close()
 
 
-def test_a_killed_committer_leaves_whole_commits(path: Path) -> None:
+def test_killed_committer_leaves_whole_commits(path: Path) -> None:
     first = SqliteBackend(path)
     first.create_reference(reference(pointer=None, version=1))
     first.close()
@@ -427,7 +425,7 @@ def test_a_killed_committer_leaves_whole_commits(path: Path) -> None:
 
 
 class TestTurns:
-    def test_who_waits_goes_on_as_soon_as_the_other_is_done(self, path: Path) -> None:
+    def test_waiter_goes_on_as_soon_as_the_other_is_done(self, path: Path) -> None:
         backend = SqliteBackend(path, timeout_seconds=20)
         blocker = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         blocker.execute("BEGIN IMMEDIATE")
@@ -436,7 +434,7 @@ class TestTurns:
         blocker.close()
         backend.close()
 
-    def test_who_had_to_wait_lets_others_go_first_and_only_once(self, path: Path) -> None:
+    def test_waiter_lets_others_go_first_only_once(self, path: Path) -> None:
         turns = WriterTurns(timeout_seconds=0.001)
         mine, other = (sqlite3.connect(path, isolation_level=None, timeout=0) for _ in range(2))
         other.execute("BEGIN IMMEDIATE")
@@ -456,7 +454,7 @@ class TestTurns:
 
 
 class TestCost:
-    def test_a_page_costs_as_much_at_the_end_of_a_realm_as_at_its_beginning(self, backend: SqliteBackend) -> None:
+    def test_page_costs_the_same_everywhere_in_a_realm(self, backend: SqliteBackend) -> None:
         for realm in (REALM - 1, REALM, REALM + 1):
             backend.write_objects([row(number, realm=realm, value=b"") for number in range(5000)])
         steps = 0
@@ -475,7 +473,7 @@ class TestCost:
         for split in (ScanSplit(REALM), ScanSplit(REALM, (REALM, 10, 0), (REALM, 4990, 0)), ScanSplit()):
             assert cost(split, (REALM, 4900, 0)) < 2 * cost(split, (REALM, 20, 0)) + 5
 
-    def test_new_rows_pay_for_one_look_and_not_for_each_what_it_may_replace(self, backend: SqliteBackend) -> None:
+    def test_new_rows_pay_for_one_look_at_what_they_replace(self, backend: SqliteBackend) -> None:
         statements: list[str] = []
         backend._file.read("watch", lambda connection: connection.set_trace_callback(statements.append))
         backend.write_objects([row(number) for number in range(100)])
@@ -487,7 +485,7 @@ class TestCost:
         assert {statement.split()[0] for statement in statements} == {"BEGIN", "SELECT", "INSERT", "DELETE", "COMMIT"}
 
 
-def test_a_commit_is_one_transaction_and_who_is_beaten_writes_nothing(backend: SqliteBackend) -> None:
+def test_commit_is_one_transaction_and_who_is_beaten_writes_nothing(backend: SqliteBackend) -> None:
     statements: list[str] = []
     backend.create_reference(reference())
     backend._file.read("watch", lambda connection: connection.set_trace_callback(statements.append))
@@ -501,7 +499,7 @@ def test_a_commit_is_one_transaction_and_who_is_beaten_writes_nothing(backend: S
     assert [statement.split()[0] for statement in statements] == ["BEGIN", "UPDATE", "COMMIT"]
 
 
-def test_an_unknown_outcome_is_settled_by_looking(path: Path) -> None:
+def test_unknown_outcome_is_settled_by_looking(path: Path) -> None:
     """A COMMIT that fails in this process: the next call has a connection that works."""
     backend = SqliteBackend(path)
     backend.write_objects([row(1)])
@@ -518,7 +516,7 @@ def test_an_unknown_outcome_is_settled_by_looking(path: Path) -> None:
     backend.close()
 
 
-def test_nothing_is_written_to_a_file_that_was_removed_until_it_is_back(backend: SqliteBackend, path: Path) -> None:
+def test_file_that_was_removed_is_not_written_until_back(backend: SqliteBackend, path: Path) -> None:
     away = path.with_name("away.db")
     path.rename(away)
     with pytest.raises(RefusedError, match="the file was removed while this store was open"):
@@ -529,7 +527,7 @@ def test_nothing_is_written_to_a_file_that_was_removed_until_it_is_back(backend:
     assert (read_object(backend, 1), read_object(backend, 2)) == (None, row(2))
 
 
-def test_nothing_is_written_to_a_file_that_was_replaced(backend: SqliteBackend, path: Path) -> None:
+def test_file_that_was_replaced_is_not_written(backend: SqliteBackend, path: Path) -> None:
     shutil.copy(path, path.with_name("copy.db"))
     path.with_name("copy.db").replace(path)
 
@@ -537,7 +535,7 @@ def test_nothing_is_written_to_a_file_that_was_replaced(backend: SqliteBackend, 
         backend.write_objects([row(1)])
 
 
-def test_nothing_is_committed_to_a_file_that_was_removed_in_the_middle(backend: SqliteBackend, path: Path) -> None:
+def test_file_removed_in_the_middle_takes_no_commit(backend: SqliteBackend, path: Path) -> None:
     def work(connection: sqlite3.Connection) -> None:
         path.rename(path.with_name("away.db"))
 
@@ -545,7 +543,7 @@ def test_nothing_is_committed_to_a_file_that_was_removed_in_the_middle(backend: 
         backend._file.write("write", work)
 
 
-def test_a_thread_that_comes_later_does_not_read_the_file_that_took_its_place(backend: SqliteBackend, path: Path) -> None:
+def test_late_thread_does_not_read_the_file_in_its_place(backend: SqliteBackend, path: Path) -> None:
     backend.write_objects([row(1)])
     path.rename(path.with_name("away.db"))
     answers: list[tuple[str, str]] = []

@@ -10,7 +10,7 @@ from headwater.errors import RefusedError
 from headwater.store import open_store
 
 
-def test_a_relative_path_is_taken_from_the_working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_relative_path_is_taken_from_the_working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with open_store("sqlite:///store.db") as store:
         assert store.url == "sqlite:///store.db"
@@ -18,7 +18,7 @@ def test_a_relative_path_is_taken_from_the_working_folder(tmp_path: Path, monkey
     assert (tmp_path / "store.db").is_file()
 
 
-def test_an_absolute_path_has_four_slashes(tmp_path: Path) -> None:
+def test_absolute_path_has_four_slashes(tmp_path: Path) -> None:
     with open_store(f"sqlite:///{tmp_path}/store.db"):
         assert (tmp_path / "store.db").is_file()
 
@@ -52,7 +52,7 @@ def test_two_memory_stores_share_nothing() -> None:
         ("memory://here", "has no name"),
     ],
 )
-def test_a_url_that_names_no_store_is_refused_with_the_reason(url: str, reason: str) -> None:
+def test_url_that_names_no_store_is_refused_with_the_reason(url: str, reason: str) -> None:
     with pytest.raises(RefusedError, match=reason):
         open_store(url)
 
@@ -76,7 +76,7 @@ def test_a_url_that_names_no_store_is_refused_with_the_reason(url: str, reason: 
         "mongodb:///user:s3cret@host/db",
     ],
 )
-def test_a_password_is_never_shown(url: str) -> None:
+def test_password_is_never_shown(url: str) -> None:
     with pytest.raises(RefusedError) as refused:
         open_store(url)
 

@@ -53,7 +53,7 @@ def install_harbour(folder: Path, *, name: str = "harbour", source: str = HARBOU
     install(folder, name, group=GROUP, points={"harbour": value}, modules={value.partition(":")[0]: source})
 
 
-def test_a_third_partys_backend_is_found_by_its_entry_point(tmp_path: Path) -> None:
+def test_third_partys_backend_is_found_by_its_entry_point(tmp_path: Path) -> None:
     install_harbour(tmp_path)
     told = run(opening("harbour://me:s3cret@host:1/pier%204?berths=5"), tmp_path).splitlines()
 
@@ -74,7 +74,7 @@ def test_a_third_partys_backend_is_found_by_its_entry_point(tmp_path: Path) -> N
         ("depth=3&berths=x&wait=-1s", ["'depth'", "'berths'", "'wait'"]),
     ],
 )
-def test_options_that_are_wrong_are_all_named_with_those_there_are(tmp_path: Path, query: str, reasons: list[str]) -> None:
+def test_wrong_options_are_all_named_beside_those_there_are(tmp_path: Path, query: str, reasons: list[str]) -> None:
     install_harbour(tmp_path)
     told = run(opening(f"harbour://me:s3cret@host/pier?{query}"), tmp_path)
 
@@ -83,7 +83,7 @@ def test_options_that_are_wrong_are_all_named_with_those_there_are(tmp_path: Pat
     assert "s3cret" not in told
 
 
-def test_an_unknown_scheme_lists_what_there_is(tmp_path: Path) -> None:
+def test_unknown_scheme_lists_what_there_is(tmp_path: Path) -> None:
     install_harbour(tmp_path)
     told = run(opening("oracle://me:s3cret@host/pier?key=hidden"), tmp_path)
 
@@ -103,7 +103,7 @@ def test_an_unknown_scheme_lists_what_there_is(tmp_path: Path) -> None:
         ("KIND = 5", "the entry point 'harbour:KIND' of package 'harbour' is no BackendKind"),
     ],
 )
-def test_a_backend_that_cannot_be_loaded_says_why(tmp_path: Path, source: str, reason: str) -> None:
+def test_backend_that_cannot_be_loaded_says_why(tmp_path: Path, source: str, reason: str) -> None:
     install_harbour(tmp_path, source=source)
     told = run(opening("harbour://me:s3cret@host/pier"), tmp_path)
 
@@ -111,7 +111,7 @@ def test_a_backend_that_cannot_be_loaded_says_why(tmp_path: Path, source: str, r
     assert reason in told
 
 
-def test_a_scheme_that_two_packages_claim_names_both(tmp_path: Path) -> None:
+def test_scheme_that_two_packages_claim_names_both(tmp_path: Path) -> None:
     install_harbour(tmp_path)
     install_harbour(tmp_path, name="port", value="port:KIND")
     told = run(opening("harbour://host/pier"), tmp_path)
@@ -119,7 +119,7 @@ def test_a_scheme_that_two_packages_claim_names_both(tmp_path: Path) -> None:
     assert "claimed by 'harbour:KIND' of package 'harbour' and 'port:KIND' of package 'port': uninstall one of them" in told
 
 
-def test_a_driver_that_is_not_installed_comes_with_the_extra_to_install() -> None:
+def test_driver_that_is_missing_names_the_extra_to_install() -> None:
     blocked = "import sys\nsys.modules['psycopg'] = None\n"
     told = run(blocked + opening("postgresql://me:s3cret@127.0.0.1:1/x"))
 
@@ -132,7 +132,7 @@ ODD = [*string.punctuation, " ", "\xe9", "\U0001f600", "%41", "s3cret", "a:b@c/d
 
 @pytest.mark.parametrize("odd", ODD)
 @pytest.mark.parametrize("scheme", ["other", "memory", "sqlite", "postgresql", "mongodb"])
-def test_a_password_of_any_characters_is_in_no_error_and_no_log(
+def test_password_of_any_characters_is_in_no_error_or_log(
     scheme: str, odd: str, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
     password = f"alpha{odd}omega"
@@ -144,7 +144,7 @@ def test_a_password_of_any_characters_is_in_no_error_and_no_log(
 
 
 @pytest.mark.parametrize("odd", ["/", "?", "#", "@", "[", "]", "\n", " "])
-def test_a_password_that_was_not_encoded_is_not_shown_either(odd: str) -> None:
+def test_password_that_was_not_encoded_is_not_shown_either(odd: str) -> None:
     with pytest.raises(HeadwaterError) as refused:
         open_store(f"other://me:alpha{odd}omega@127.0.0.1:1/place")
 
@@ -152,7 +152,7 @@ def test_a_password_that_was_not_encoded_is_not_shown_either(odd: str) -> None:
     assert "omega" not in str(refused.value)
 
 
-def test_a_url_taken_apart_shows_no_password_in_its_repr() -> None:
+def test_url_taken_apart_shows_no_password_in_its_repr() -> None:
     url = parse_url("other://me:s3cret@host/x?key=s3cret")
 
     assert "s3cret" not in repr(url)
@@ -172,7 +172,7 @@ def test_a_url_taken_apart_shows_no_password_in_its_repr() -> None:
         ("other://m%40e:pw@[::1]:5/x%20y", "other://m%40e:***@[::1]:5/x%20y", "other://m%40e:***@[::1]:5/x%20y"),
     ],
 )
-def test_a_store_that_is_open_shows_its_options_but_never_its_password(text: str, shown: str, shown_open: str) -> None:
+def test_open_store_shows_options_but_never_its_password(text: str, shown: str, shown_open: str) -> None:
     url = parse_url(text)
 
     assert (url.shown, url.shown_open) == (shown, shown_open)
@@ -195,7 +195,7 @@ def open_counted(url: StoreUrl, options: Mapping[str, Any], create: bool) -> Cou
     return Counted()
 
 
-def test_a_store_whose_opening_fails_leaves_nothing_open(tmp_path: Path) -> None:
+def test_store_whose_opening_fails_leaves_nothing_open(tmp_path: Path) -> None:
     install_harbour(tmp_path)
     broken = """
 from headwater.clock import SystemClock

@@ -24,7 +24,7 @@ def test_many_are_inside_at_once() -> None:
     assert not all_inside.broken
 
 
-def test_whoever_shuts_it_waits_for_those_inside() -> None:
+def test_turnstile_that_is_shut_waits_for_those_inside() -> None:
     turnstile, events = ForkGate(), list[str]()
     inside, may_leave = threading.Event(), threading.Event()
 
@@ -50,7 +50,7 @@ def test_whoever_shuts_it_waits_for_those_inside() -> None:
     assert events == ["left", "shut"]
 
 
-def test_nobody_comes_in_before_it_is_opened_again() -> None:
+def test_turnstile_lets_nobody_in_before_it_opens_again() -> None:
     turnstile, events = ForkGate(), list[str]()
     turnstile.shut_gate()
 
@@ -68,7 +68,7 @@ def test_nobody_comes_in_before_it_is_opened_again() -> None:
     assert events == ["opened", "in"]
 
 
-def test_a_fault_inside_lets_go() -> None:
+def test_fault_inside_lets_go() -> None:
     turnstile = ForkGate()
     try:
         with turnstile:

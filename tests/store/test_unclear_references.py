@@ -44,7 +44,7 @@ def versions(rows: RealmStore) -> int:
 
 @both_ways
 @every_change
-def test_an_unclear_change_happens_exactly_once(
+def test_unclear_change_happens_exactly_once(
     faulty: RealmStore, faults: FaultyBackend, seen: Reference, change: Callable[..., Reference], fault: dict[str, object]
 ) -> None:
     before = versions(faulty)
@@ -56,7 +56,7 @@ def test_an_unclear_change_happens_exactly_once(
 
 
 @every_change
-def test_a_change_overtaken_after_its_answer_was_lost_is_unknown(
+def test_change_overtaken_after_its_answer_was_lost_is_unknown(
     faulty: RealmStore, faults: FaultyBackend, seen: Reference, change: Callable[..., Reference]
 ) -> None:
     faults.fail("swap_reference", before=False)
@@ -78,7 +78,7 @@ def rows_later(row: Reference) -> Reference:
 
 
 @every_change
-def test_a_change_that_was_lost_on_its_way_and_overtaken_is_beaten(
+def test_change_lost_on_its_way_and_overtaken_is_beaten(
     faulty: RealmStore, faults: FaultyBackend, seen: Reference, change: Callable[..., Reference]
 ) -> None:
     faults.fail("swap_reference", **LOST_ON_ITS_WAY)
@@ -91,7 +91,7 @@ def test_a_change_that_was_lost_on_its_way_and_overtaken_is_beaten(
 
 @both_ways
 @every_change
-def test_a_database_that_goes_away_does_not_make_an_unclear_change_undone(
+def test_outage_does_not_make_an_unclear_change_undone(
     faulty: RealmStore, faults: FaultyBackend, seen: Reference, change: Callable[..., Reference], fault: dict[str, object]
 ) -> None:
     faults.fail("swap_reference", **fault)
@@ -102,14 +102,14 @@ def test_a_database_that_goes_away_does_not_make_an_unclear_change_undone(
 
 
 @both_ways
-def test_an_unclear_creation_happens_once(faulty: RealmStore, faults: FaultyBackend, fault: dict[str, object]) -> None:
+def test_unclear_creation_happens_once(faulty: RealmStore, faults: FaultyBackend, fault: dict[str, object]) -> None:
     faults.fail("create_reference", **fault)
     made = faulty.create_reference("new", NEW)
 
     assert faulty.find_rows([key.name for key in faulty.scan_references()]) == [made]
 
 
-def test_an_unclear_creation_that_another_won_is_beaten(faulty: RealmStore, faults: FaultyBackend, clock: object) -> None:
+def test_unclear_creation_that_another_won_is_beaten(faulty: RealmStore, faults: FaultyBackend, clock: object) -> None:
     faults.fail("create_reference", **LOST_ON_ITS_WAY)
     faults.intervene("create_reference", lambda: create_later(faulty, clock), at=2)
     with pytest.raises(SwapConflictError):
@@ -123,7 +123,7 @@ def create_later(rows: RealmStore, clock: object) -> None:
     rows.create_reference("new", ObjectId(999))
 
 
-def test_an_unclear_creation_that_was_changed_since_is_unknown(faulty: RealmStore, faults: FaultyBackend) -> None:
+def test_unclear_creation_that_was_changed_since_is_unknown(faulty: RealmStore, faults: FaultyBackend) -> None:
     faults.fail("create_reference", before=False)
     faults.intervene("create_reference", lambda: faulty.raise_version(faulty.find_row("new")), at=2)
 
@@ -131,7 +131,7 @@ def test_an_unclear_creation_that_was_changed_since_is_unknown(faulty: RealmStor
         faulty.create_reference("new", NEW)
 
 
-def test_an_unclear_creation_stays_unclear_when_the_database_goes_away(faulty: RealmStore, faults: FaultyBackend) -> None:
+def test_unclear_creation_stays_unclear_when_the_database_goes_away(faulty: RealmStore, faults: FaultyBackend) -> None:
     faults.fail("create_reference", before=False)
     faults.fail("create_reference", at=2)
 
@@ -139,7 +139,7 @@ def test_an_unclear_creation_stays_unclear_when_the_database_goes_away(faulty: R
         faulty.create_reference("new", NEW)
 
 
-def test_a_change_that_certainly_failed_is_not_repeated(faulty: RealmStore, faults: FaultyBackend, seen: Reference) -> None:
+def test_change_that_certainly_failed_is_not_repeated(faulty: RealmStore, faults: FaultyBackend, seen: Reference) -> None:
     faults.fail("swap_reference")
     with pytest.raises(UnavailableError):
         faulty.delete_reference(seen)

@@ -107,7 +107,7 @@ def test_unknown_fields_go_with_the_struct_that_held_them() -> None:
     assert stored(replace(found, several=(Stop(name="a"),))) == {"several": [{"name": "a"}]}
 
 
-def test_unknown_fields_do_not_go_to_what_takes_a_structs_place() -> None:
+def test_unknown_fields_do_not_go_to_a_structs_successor() -> None:
     found = read_newer("test-line", {"owner": {"name": "a", "uid": "1", **INVENTED}})
     assert isinstance(found, Line)
 
@@ -130,7 +130,7 @@ def test_equal_objects_have_one_hash() -> None:
 
 
 @given(st.dictionaries(st.text(max_size=5), st.none() | st.integers(-(1 << 70), 1 << 70) | st.binary(), max_size=4))
-def test_any_unknown_fields_are_written_back_equal(fields: dict[str, Any]) -> None:
+def test_unknown_fields_are_written_back_equal(fields: dict[str, Any]) -> None:
     fields = {name: value for name, value in fields.items() if name not in Note.__struct_encode_fields__}
     newer = Note(more=fields)
     as_fields = stored(newer).get("more", {})
@@ -139,7 +139,7 @@ def test_any_unknown_fields_are_written_back_equal(fields: dict[str, Any]) -> No
     assert stored(found) == {"text": "hello", **as_fields}
 
 
-def test_an_update_by_a_fresh_value_keeps_unknown_fields(rows: RealmStore) -> None:
+def test_update_by_a_fresh_value_keeps_unknown_fields(rows: RealmStore) -> None:
     rows.insert_object(ID, Counter(count=1))
     rewrite(rows, ID, lambda body: body.update(INVENTED))
     rows.update_object(rows.read_versioned(ID, Counter), Counter(count=2))
@@ -150,7 +150,7 @@ def test_an_update_by_a_fresh_value_keeps_unknown_fields(rows: RealmStore) -> No
 # what points to more than this release knows
 
 
-def test_a_type_that_gained_pointers_says_so_in_every_object() -> None:
+def test_type_that_gained_pointers_says_so_in_every_object() -> None:
     @object_type("test-gained", pointing=2)
     class Gained(StoredObject, frozen=True, kw_only=True):
         text: str = ""
@@ -161,13 +161,13 @@ def test_a_type_that_gained_pointers_says_so_in_every_object() -> None:
     assert unknown_pointers_reason(decode_object(ID, *encode_object(ID, Gained()), Gained, realm="acme")) == ""
 
 
-def test_a_number_of_pointings_beyond_the_envelope_is_refused() -> None:
+def test_number_of_pointings_beyond_the_envelope_is_refused() -> None:
     with pytest.raises(ValueError, match="from 0 to 15, not 16"):
         object_type("test-many", pointing=16)
 
 
 @pytest.mark.parametrize("text", ["", "x" * 2000])
-def test_an_object_that_may_point_to_more_says_so_until_it_is_gone(rows: RealmStore, text: str) -> None:
+def test_object_that_may_point_to_more_says_so_until_gone(rows: RealmStore, text: str) -> None:
     rows.insert_object(ID, Counter())
     rewrite(rows, ID, lambda body: body.update(INVENTED), pointing=3)
     seen: Versioned[Counter] = rows.read_versioned(ID, Counter)
@@ -179,7 +179,7 @@ def test_an_object_that_may_point_to_more_says_so_until_it_is_gone(rows: RealmSt
     assert pointing is not None and pointing.targets is None and pointing.why == unknown_pointers_reason(found)
 
 
-def test_a_foreign_object_keeps_its_number_of_pointings(rows: RealmStore) -> None:
+def test_foreign_object_keeps_its_number_of_pointings(rows: RealmStore) -> None:
     rows.insert_object(ID, Counter())
     rewrite(rows, ID, lambda body: None, pointing=5)
     [row] = rows.store.backend.read_objects(rows.key, [(ID, 0)])
@@ -195,7 +195,7 @@ def test_other_flags_than_these_are_not_guessed_at(flags: int) -> None:
         decode_object(ID, "test-note", _sealed(ID, "test-note", b"\x80", flags), Note, realm="acme")
 
 
-def test_what_is_no_map_is_unreadable_and_no_bug() -> None:
+def test_object_that_is_no_map_is_unreadable_and_no_bug() -> None:
     name, envelope = encode_object(ID, UnknownObject(name="test-note", body=msgspec.msgpack.encode([1, 2])))
     with pytest.raises(CorruptionError):
         decode_object(ID, name, envelope, Note, realm="acme")

@@ -76,7 +76,7 @@ def failing(our_server: MongodbServer) -> FailPoint:
 
 
 @writes
-def test_a_write_whose_answer_is_lost_has_an_unknown_outcome_and_happened(
+def test_write_without_its_answer_is_unknown_and_happened(
     spoiled: MongodbBackend, direct: MongodbBackend, proxy: Proxy, write: Act
 ) -> None:
     before = state(direct)
@@ -88,7 +88,7 @@ def test_a_write_whose_answer_is_lost_has_an_unknown_outcome_and_happened(
 
 
 @writes
-def test_a_write_that_is_lost_on_its_way_has_an_unknown_outcome_and_did_not_happen(
+def test_write_lost_on_its_way_is_unknown_and_undone(
     spoiled: MongodbBackend, direct: MongodbBackend, proxy: Proxy, write: Act
 ) -> None:
     before = state(direct)
@@ -99,7 +99,7 @@ def test_a_write_that_is_lost_on_its_way_has_an_unknown_outcome_and_did_not_happ
     assert state(direct) == before
 
 
-def test_a_lost_insertion_is_never_repeated_by_itself(spoiled: MongodbBackend, direct: MongodbBackend, proxy: Proxy) -> None:
+def test_lost_insertion_is_never_repeated_by_itself(spoiled: MongodbBackend, direct: MongodbBackend, proxy: Proxy) -> None:
     proxy.drop_answers(times=1)
     with pytest.raises(UnknownOutcomeError):  # and not beaten, by itself
         spoiled.create_reference(reference("new"))
@@ -108,7 +108,7 @@ def test_a_lost_insertion_is_never_repeated_by_itself(spoiled: MongodbBackend, d
 
 
 @reads
-def test_a_read_goes_through_when_its_connection_is_cut_once(
+def test_read_goes_through_when_its_connection_is_cut_once(
     spoiled: MongodbBackend, direct: MongodbBackend, proxy: Proxy, read: Act
 ) -> None:
     proxy.drop_answers(times=1)
@@ -142,9 +142,7 @@ def test_calls_over_a_hanging_connection_end_in_time(
     assert time.monotonic() - start < 5
 
 
-def test_a_server_that_stands_still_is_given_up_in_time_and_found_again(
-    our_server: MongodbServer, database: str, open_at: Any
-) -> None:
+def test_server_that_stands_still_is_given_up_and_found_again(our_server: MongodbServer, database: str, open_at: Any) -> None:
     backend = eventually(lambda: open_at(our_server.url(database, timeout="2s")))
     our_server.pause()
     start = time.monotonic()
@@ -172,7 +170,7 @@ def test_rows_survive_a_kill_of_the_server(our_server: MongodbServer, direct: Mo
     assert find(direct, 4) == row(4)
 
 
-def test_a_call_waits_for_a_server_that_restarts(our_server: MongodbServer, database: str, open_at: Any) -> None:
+def test_call_waits_for_a_server_that_restarts(our_server: MongodbServer, database: str, open_at: Any) -> None:
     backend = open_at(our_server.url(database, timeout="20s"))
     our_server.restart()
     backend.read_references(REALM, ["main"])  # whose connection was ended
@@ -183,7 +181,7 @@ def test_a_call_waits_for_a_server_that_restarts(our_server: MongodbServer, data
 
 @one_changes
 @pytest.mark.parametrize("code", [10107, 13435, 10058])
-def test_a_node_that_is_no_primary_is_asked_again_until_there_is_one(
+def test_node_that_is_no_primary_is_asked_until_one_is(
     spoiled: MongodbBackend, direct: MongodbBackend, failing: FailPoint, command: str, write: Act, code: int
 ) -> None:
     with failing(command, times=2, errorCode=code):
@@ -194,7 +192,7 @@ def test_a_node_that_is_no_primary_is_asked_again_until_there_is_one(
 
 
 @one_changes
-def test_a_change_for_which_there_is_no_primary_did_not_happen(
+def test_change_for_which_there_is_no_primary_did_not_happen(
     our_server: MongodbServer, direct: MongodbBackend, database: str, open_at: Any, failing: FailPoint, command: str, write: Act
 ) -> None:
     backend, before = open_at(our_server.url(database, timeout="1s")), state(direct)
@@ -206,7 +204,7 @@ def test_a_change_for_which_there_is_no_primary_did_not_happen(
 
 @one_changes
 @pytest.mark.parametrize("code", [189, 91, 11600, 11602, 50, 262, 6, 7, 89, 9001])
-def test_a_change_that_was_interrupted_has_an_unknown_outcome(
+def test_change_that_was_interrupted_has_an_unknown_outcome(
     direct: MongodbBackend, failing: FailPoint, command: str, write: Act, code: int
 ) -> None:
     with failing(command, times=1, errorCode=code), pytest.raises(UnknownOutcomeError):
@@ -214,7 +212,7 @@ def test_a_change_that_was_interrupted_has_an_unknown_outcome(
 
 
 @pytest.mark.parametrize("of_one", [True, False])
-def test_only_what_the_driver_itself_found_too_late_to_send_did_not_happen(of_one: bool) -> None:
+def test_call_too_late_for_the_driver_alone_did_not_happen(of_one: bool) -> None:
     said = "operation would exceed time limit, remaining timeout:-0.00473 <= network round trip time:0.00071"
     answer = {"ok": 0, "errmsg": said, "code": 50}
     unsent = ExecutionTimeout(said, 50, answer)
@@ -227,15 +225,13 @@ def test_only_what_the_driver_itself_found_too_late_to_send_did_not_happen(of_on
     assert kinds == [UnavailableError if of_one else UnknownOutcomeError, UnknownOutcomeError]
 
 
-def test_a_bulk_call_on_a_node_that_is_no_primary_may_have_done_some(direct: MongodbBackend, failing: FailPoint) -> None:
+def test_bulk_call_without_a_primary_may_have_done_some(direct: MongodbBackend, failing: FailPoint) -> None:
     with failing("insert", times=1, errorCode=10107), pytest.raises(UnknownOutcomeError):
         direct.create_references([reference("a"), reference("b")])
 
 
 @pytest.mark.parametrize("call", ["create_reference", "create_references", "write_objects", "swap_reference"])
-def test_a_write_that_no_majority_confirmed_has_an_unknown_outcome(
-    direct: MongodbBackend, failing: FailPoint, call: str
-) -> None:
+def test_write_that_no_majority_confirmed_has_an_unknown_outcome(direct: MongodbBackend, failing: FailPoint, call: str) -> None:
     before = state(direct)
     command = "update" if call == "swap_reference" else "insert"
     lapse = {"code": 64, "errmsg": "waiting for replication timed out"}
@@ -246,12 +242,12 @@ def test_a_write_that_no_majority_confirmed_has_an_unknown_outcome(
 
 
 @pytest.mark.parametrize("code", [11602, 10107, 6])
-def test_a_read_that_was_interrupted_is_asked_again(spoiled: MongodbBackend, failing: FailPoint, code: int) -> None:
+def test_read_that_was_interrupted_is_asked_again(spoiled: MongodbBackend, failing: FailPoint, code: int) -> None:
     with failing("find", times=1, errorCode=code):
         assert find(spoiled, 1) == row(1, token="a")
 
 
-def test_a_call_for_which_no_connection_becomes_free_is_unavailable_and_does_nothing(
+def test_call_without_a_free_connection_is_unavailable(
     our_server: MongodbServer, direct: MongodbBackend, database: str, open_at: Any, failing: FailPoint
 ) -> None:
     backend = open_at(our_server.url(database, pool="1", timeout="300ms"))
@@ -268,14 +264,14 @@ def test_a_call_for_which_no_connection_becomes_free_is_unavailable_and_does_not
 
 
 @pytest.mark.parametrize(("code", "advice"), [(13, "readWrite"), (59, "MongoDB 4.4"), (166, "a view")])
-def test_what_the_server_will_always_refuse_says_what_to_do(
+def test_refusal_for_good_by_the_server_says_what_to_do(
     direct: MongodbBackend, failing: FailPoint, code: int, advice: str
 ) -> None:
     with failing("insert", times=1, errorCode=code), pytest.raises(RefusedError, match=advice):
         direct.create_reference(reference("new"))
 
 
-def test_a_repeated_write_heals_what_a_lost_one_left(spoiled: MongodbBackend, direct: MongodbBackend, proxy: Proxy) -> None:
+def test_repeated_write_heals_what_a_lost_one_left(spoiled: MongodbBackend, direct: MongodbBackend, proxy: Proxy) -> None:
     direct.write_objects(in_parts(5, 4))
     new = in_parts(5, 2)
     proxy.drop_answers()  # of the first round trip: nothing is replaced yet

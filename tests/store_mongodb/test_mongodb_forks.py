@@ -50,7 +50,7 @@ def count_up(store: Store, times: int) -> None:
             continue
 
 
-def test_a_forked_child_uses_connections_of_its_own(store: Store) -> None:
+def test_forked_child_uses_connections_of_its_own(store: Store) -> None:
     parent = client_of(store)
     children = run_forked(3, lambda _: client_of(store))
 
@@ -58,7 +58,7 @@ def test_a_forked_child_uses_connections_of_its_own(store: Store) -> None:
     assert client_of(store) == parent
 
 
-def test_parent_and_children_write_after_a_fork_and_nothing_is_lost(store: Store) -> None:
+def test_parent_and_children_lose_nothing_after_a_fork(store: Store) -> None:
     store.backend.create_reference(reference(pointer=0))
     run_forked(3, lambda _: count_up(store, 20), meanwhile=lambda: count_up(store, 20))
     found = find_reference(store.backend)
@@ -67,7 +67,7 @@ def test_parent_and_children_write_after_a_fork_and_nothing_is_lost(store: Store
     assert found.pointer == 80
 
 
-def test_a_child_that_closes_the_store_does_not_disturb_the_parent(store: Store) -> None:
+def test_child_that_closes_the_store_does_not_disturb_the_parent(store: Store) -> None:
     parent = client_of(store)
     run_forked(2, lambda number: (store.backend.write_objects([row(number + 1)]), store.close())[1])
 
@@ -75,14 +75,14 @@ def test_a_child_that_closes_the_store_does_not_disturb_the_parent(store: Store)
     assert find(store.backend, 2) == row(2)
 
 
-def test_a_child_that_does_not_use_the_store_leaves_it_alone(store: Store) -> None:
+def test_child_that_does_not_use_the_store_leaves_it_alone(store: Store) -> None:
     parent = client_of(store)
     run_forked(2, lambda _: gc.collect() and None)
 
     assert client_of(store) == parent
 
 
-def test_a_grandchild_works_as_a_child_does(store: Store) -> None:
+def test_grandchild_works_as_a_child_does(store: Store) -> None:
     def fork_again(number: int) -> bool:
         store.backend.write_objects([row(number + 1)])
         return run_forked(1, lambda _: find(store.backend, number + 1) is not None) == [True]
@@ -105,7 +105,7 @@ def test_forks_while_other_threads_call_disturb_nobody(store: Store) -> None:
     assert found.pointer == 60
 
 
-def test_a_fork_warns_of_nothing(store: Store) -> None:
+def test_fork_warns_of_nothing(store: Store) -> None:
     def work(_: int) -> list[str]:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -116,7 +116,7 @@ def test_a_fork_warns_of_nothing(store: Store) -> None:
     assert run_forked(2, work) == [[], []]
 
 
-def test_a_process_that_forks_ends_without_a_warning(server: MongodbServer, database: str) -> None:
+def test_process_that_forks_ends_without_a_warning(server: MongodbServer, database: str) -> None:
     """Also the child that ends as a program does, with everything freed, and one that never closes its store."""
     program = (
         "import os, sys, warnings\n"

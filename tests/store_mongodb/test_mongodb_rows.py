@@ -81,7 +81,7 @@ CALLS: dict[str, tuple[Callable[[Backend], object], list[str]]] = {
 
 
 @pytest.mark.parametrize(("call", "commands"), CALLS.values(), ids=CALLS)
-def test_every_call_is_one_round_trip_and_asks_a_majority_on_the_primary(
+def test_call_is_one_round_trip_to_a_majority(
     listened: MongodbBackend, wire: Wire, call: Callable[[Backend], object], commands: list[str]
 ) -> None:
     call(listened)
@@ -106,7 +106,7 @@ def test_five_hundred_rows_come_in_one_answer(listened: MongodbBackend, wire: Wi
     assert [next(iter(command)) for command in wire.commands] == ["find"]
 
 
-def test_a_rewriting_with_fewer_parts_takes_a_third_round_trip(listened: MongodbBackend, wire: Wire) -> None:
+def test_rewriting_with_fewer_parts_takes_a_third_round_trip(listened: MongodbBackend, wire: Wire) -> None:
     listened.write_objects(in_parts(2, 4))
     wire.commands.clear()
     listened.write_objects(in_parts(2, 2))
@@ -128,7 +128,7 @@ def test_names_are_in_the_order_of_their_bytes(direct: MongodbBackend) -> None:
     assert [one.name for one in direct.scan_references(ScanSplit(RealmKey(LARGEST)), None, 99)] == sorted(NAMES, key=str.encode)
 
 
-def test_the_server_orders_keys_of_objects_as_it_does_numbers(direct: MongodbBackend, database: str, stored: Any) -> None:
+def test_server_orders_keys_of_objects_as_it_does_numbers(direct: MongodbBackend, database: str, stored: Any) -> None:
     numbers = [0, 1, 255, 256, (1 << 31) - 1, 1 << 31, (1 << 63) - 1]
     rows = [row(number, part, realm=realm) for number in numbers for realm in numbers for part in (0, 1, 256)]
     random.Random(4).shuffle(rows)
@@ -139,7 +139,7 @@ def test_the_server_orders_keys_of_objects_as_it_does_numbers(direct: MongodbBac
     assert {len(one) for one in ids} == {20}
 
 
-def test_a_row_lies_there_as_the_page_of_formats_says(direct: MongodbBackend, database: str, stored: Any) -> None:
+def test_row_lies_there_as_the_page_of_formats_says(direct: MongodbBackend, database: str, stored: Any) -> None:
     direct.write_objects([row(1, realm=2, token="t", value=b"v"), row(3, realm=2)])
     full = ReferenceRow(
         realm=RealmKey(2),
@@ -175,7 +175,7 @@ def test_a_row_lies_there_as_the_page_of_formats_says(direct: MongodbBackend, da
     }
 
 
-def test_the_largest_values_are_kept(direct: MongodbBackend) -> None:
+def test_largest_values_are_kept(direct: MongodbBackend) -> None:
     rows = [row(number, value=random.Random(number).randbytes(ROW_BYTES)) for number in range(1, 60)]
     direct.write_objects(rows)
 
@@ -186,7 +186,7 @@ def test_the_largest_values_are_kept(direct: MongodbBackend) -> None:
 class TestHiddenParts:
     """The first part of an object whose others may still be there."""
 
-    def test_a_hidden_part_is_no_row(self, direct: MongodbBackend, database: str, stored: Any) -> None:
+    def test_hidden_part_is_no_row(self, direct: MongodbBackend, database: str, stored: Any) -> None:
         rows = in_parts(5, 3)
         direct.write_objects(rows)
         assert direct.delete_objects([key(rows[0])]) == 1
@@ -236,7 +236,7 @@ RIGHT_REFERENCE: Documents = {"_id": "000000000000000amain", "p": 7, "v": 5, "c"
         *[("d", value) for value in (None, "value", 5, Binary(b"value", 5))],
     ],
 )
-def test_a_foreign_object_is_unreadable_and_named(
+def test_foreign_object_is_unreadable_and_named(
     direct: MongodbBackend, database: str, stored: Any, field: str, value: Any
 ) -> None:
     stored[database].objs.insert_one({**RIGHT, field: value})
@@ -259,7 +259,7 @@ def test_a_foreign_object_is_unreadable_and_named(
         *[("m", value) for value in (5, b"12345678")],
     ],
 )
-def test_a_foreign_reference_is_unreadable_and_named(
+def test_foreign_reference_is_unreadable_and_named(
     direct: MongodbBackend, database: str, stored: Any, field: str, value: Any
 ) -> None:
     stored[database].refs.insert_one({**RIGHT_REFERENCE, field: value})
@@ -269,20 +269,20 @@ def test_a_foreign_reference_is_unreadable_and_named(
 
 
 @pytest.mark.parametrize("key", [b"short", b"x" * 19, 5, "text", {"r": 1}])
-def test_a_document_with_a_foreign_key_is_unreadable(direct: MongodbBackend, database: str, stored: Any, key: Any) -> None:
+def test_document_with_a_foreign_key_is_unreadable(direct: MongodbBackend, database: str, stored: Any, key: Any) -> None:
     stored[database].objs.insert_one({**RIGHT, "_id": key})
     with pytest.raises(CorruptionError, match="is no key of a row: a key is 20 bytes"):
         scan(direct)
 
 
 @pytest.mark.parametrize("key", [5, "short", "zzzzzzzzzzzzzzzzmain", BsonId()])
-def test_a_reference_with_a_foreign_key_is_unreadable(direct: MongodbBackend, database: str, stored: Any, key: Any) -> None:
+def test_reference_with_a_foreign_key_is_unreadable(direct: MongodbBackend, database: str, stored: Any, key: Any) -> None:
     stored[database].refs.insert_one({**RIGHT_REFERENCE, "_id": key})
     with pytest.raises(CorruptionError, match="is no key of a reference"):
         direct.scan_references(ScanSplit(), None, 9)
 
 
-def test_numbers_that_another_tool_wrote_as_long_ones_are_the_same(direct: MongodbBackend, database: str, stored: Any) -> None:
+def test_numbers_written_long_by_other_tools_are_the_same(direct: MongodbBackend, database: str, stored: Any) -> None:
     from bson import Int64
 
     stored[database].objs.insert_one({**RIGHT, "c": Int64(50), "n": Int64(1)})
@@ -314,7 +314,7 @@ class TestDrawnSplits:
         assert sum(sizes) == 1005
         assert min(sizes) > 150
 
-    def test_a_realm_of_which_too_few_were_drawn_is_counted(self, rows: MongodbBackend) -> None:
+    def test_realm_of_which_too_few_were_drawn_is_counted(self, rows: MongodbBackend) -> None:
         within = {"_id": {"$gte": object_id(RealmKey(11), ObjectId(0), 0), "$lt": object_id(RealmKey(12), ObjectId(0), 0)}}
 
         assert len(self.ends(rows, within, 5)) == 4

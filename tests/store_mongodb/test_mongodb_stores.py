@@ -71,16 +71,16 @@ def test_no_option_of_the_driver_loosens_what_is_promised(option: str) -> None:
         ("mongodb://a:1,b:2/store?directConnection=true", "multiple hosts"),
     ],
 )
-def test_a_wrong_url_is_refused_with_what_is_wrong(url: str, said: str) -> None:
+def test_wrong_url_is_refused_with_what_is_wrong(url: str, said: str) -> None:
     assert said in refusal(url)
 
 
-def test_a_server_that_is_not_there_is_unavailable() -> None:
+def test_server_that_is_not_there_is_unavailable() -> None:
     with pytest.raises(UnavailableError, match=r"set up: .*127\.0\.0\.1:1.*refused"):
         open_backend(parse_url(f"{NOWHERE}/store?timeout=200ms"))
 
 
-def test_a_store_may_be_named_by_several_servers(our_server: MongodbServer, database: str, open_at: Open) -> None:
+def test_store_may_be_named_by_several_servers(our_server: MongodbServer, database: str, open_at: Open) -> None:
     url = our_server.url(database).replace("mongodb://", "mongodb://127.0.0.1:1,")
     backend = open_at(url)
     backend.create_reference(reference())
@@ -88,7 +88,7 @@ def test_a_store_may_be_named_by_several_servers(our_server: MongodbServer, data
     assert find_reference(backend) == reference()
 
 
-def test_a_replica_set_of_another_name_is_not_used(our_server: MongodbServer, database: str) -> None:
+def test_replica_set_of_another_name_is_not_used(our_server: MongodbServer, database: str) -> None:
     with pytest.raises(UnavailableError):
         open_backend(parse_url(our_server.url(database, replicaSet="another", timeout="300ms")))
     open_backend(parse_url(our_server.url(database, replicaSet="secantus"))).close()
@@ -106,7 +106,7 @@ def test_ten_processes_that_set_up_at_once_all_succeed(server: MongodbServer, da
         assert client[database].objs.count_documents({}) == 10
 
 
-def test_a_store_from_the_future_is_refused_and_left_alone(server: MongodbServer, database: str) -> None:
+def test_store_from_the_future_is_refused_and_left_alone(server: MongodbServer, database: str) -> None:
     marker = {"_id": "headwater", "version": 2, "new": "thing"}
     with server.client() as client:
         client[database].meta.insert_one(marker)
@@ -116,7 +116,7 @@ def test_a_store_from_the_future_is_refused_and_left_alone(server: MongodbServer
 
 
 @pytest.mark.parametrize("version", [None, "1", 0, -1, 1.0, True])
-def test_a_marker_that_nobody_wrote_is_unreadable(server: MongodbServer, database: str, version: Any) -> None:
+def test_marker_that_nobody_wrote_is_unreadable(server: MongodbServer, database: str, version: Any) -> None:
     with server.client() as client:
         client[database].meta.insert_one({"_id": "headwater", "version": version})
     with pytest.raises(CorruptionError, match="no Headwater ever wrote"):
@@ -146,27 +146,27 @@ class TestPasswords:
     def url(self, server: MongodbServer, login: str, **options: str) -> str:
         return server.url("store", **options).replace("//", f"//{login}@")
 
-    def test_the_right_one_opens_the_store(self, locked: MongodbServer, open_at: Open) -> None:
+    def test_right_one_opens_the_store(self, locked: MongodbServer, open_at: Open) -> None:
         backend = open_at(self.url(locked, f"ann:{QUOTED}", authSource="admin"))
         backend.write_objects([row(1)])
 
         assert find(backend, 1) == row(1)
 
-    def test_an_open_store_does_not_show_it(self, locked: MongodbServer) -> None:
+    def test_open_store_does_not_show_it(self, locked: MongodbServer) -> None:
         with open_store(self.url(locked, f"ann:{QUOTED}", authSource="admin")) as store:
             assert store.url == self.url(locked, "ann:***", authSource="admin")
 
     @pytest.mark.parametrize("login", ["ann:wr0ng", "bob:wr0ng"])
-    def test_a_wrong_one_is_refused_and_not_shown(self, locked: MongodbServer, login: str) -> None:
+    def test_wrong_one_is_refused_and_not_shown(self, locked: MongodbServer, login: str) -> None:
         text = refusal(self.url(locked, login, authSource="admin"))
 
         assert "are user, password and the option authSource right?" in text
         assert "wr0ng" not in text
 
-    def test_without_login_nothing_is_read(self, locked: MongodbServer) -> None:
+    def test_login_is_needed_to_read_anything(self, locked: MongodbServer) -> None:
         assert "readWrite" in refusal(locked.url("store"))
 
-    def test_a_right_one_that_another_database_knows_is_refused_with_advice(self, locked: MongodbServer) -> None:
+    def test_right_one_that_another_database_knows_is_refused_with_advice(self, locked: MongodbServer) -> None:
         assert "authSource" in refusal(self.url(locked, f"ann:{QUOTED}"))
 
     @pytest.mark.parametrize("more", ["/store?timeout=200ms", "/a.b", "/store?tls=maybe", "/store?tls=true&tlsCAFile=/none"])

@@ -84,7 +84,7 @@ def wait_until(is_so: Callable[[], bool]) -> None:
 
 
 @writes
-def test_a_write_whose_answer_is_lost_has_an_unknown_outcome_and_happened(
+def test_write_without_its_answer_is_unknown_and_happened(
     spoiled: PostgresqlBackend, direct: PostgresqlBackend, proxy: Proxy, write: Callable[[Backend], object]
 ) -> None:
     before = state(direct)
@@ -97,7 +97,7 @@ def test_a_write_whose_answer_is_lost_has_an_unknown_outcome_and_happened(
 
 
 @writes
-def test_a_write_that_is_lost_on_its_way_has_an_unknown_outcome_and_did_not_happen(
+def test_write_lost_on_its_way_is_unknown_and_undone(
     spoiled: PostgresqlBackend, direct: PostgresqlBackend, proxy: Proxy, write: Callable[[Backend], object]
 ) -> None:
     before = state(direct)
@@ -129,7 +129,7 @@ def warm(backend: Backend) -> None:
 
 
 @reads
-def test_a_read_goes_through_when_its_connection_is_cut_once(
+def test_read_goes_through_when_its_connection_is_cut_once(
     spoiled: PostgresqlBackend, direct: PostgresqlBackend, proxy: Proxy, read: Callable[[Backend], object]
 ) -> None:
     proxy.drop_answers(times=1)
@@ -138,7 +138,7 @@ def test_a_read_goes_through_when_its_connection_is_cut_once(
 
 
 @reads
-def test_a_read_is_unavailable_when_every_connection_is_cut(
+def test_read_is_unavailable_when_every_connection_is_cut(
     spoiled: PostgresqlBackend, proxy: Proxy, read: Callable[[Backend], object]
 ) -> None:
     proxy.drop_requests()
@@ -163,7 +163,7 @@ def test_calls_over_a_hanging_connection_end_in_time(
     assert time.monotonic() - start < 4
 
 
-def test_a_server_that_stands_still_is_given_up_in_time(server: PostgresqlServer, spoiled: PostgresqlBackend) -> None:
+def test_server_that_stands_still_is_given_up_in_time(server: PostgresqlServer, spoiled: PostgresqlBackend) -> None:
     server.pause()
     start = time.monotonic()
     with pytest.raises(UnknownOutcomeError):
@@ -195,7 +195,7 @@ def test_rows_survive_a_kill_of_the_server(server: PostgresqlServer, direct: Pos
     assert (find(direct, 2), find(direct, 3)) == (row(2), None)
 
 
-def test_a_commit_survives_a_kill_of_the_server_as_a_whole(server: PostgresqlServer, direct: PostgresqlBackend) -> None:
+def test_commit_survives_a_kill_of_the_server_as_a_whole(server: PostgresqlServer, direct: PostgresqlBackend) -> None:
     direct.write_and_swap([row(2), row(3)], reference(), reference(version=6))
     server.kill()
     with pytest.raises((UnavailableError, UnknownOutcomeError)):
@@ -206,7 +206,7 @@ def test_a_commit_survives_a_kill_of_the_server_as_a_whole(server: PostgresqlSer
     assert find(direct, 4) is None
 
 
-def test_a_commit_that_waits_for_another_and_is_beaten_has_written_nothing(
+def test_commit_that_waits_and_is_beaten_has_written_nothing(
     server: PostgresqlServer, schema: str, direct: PostgresqlBackend
 ) -> None:
     waiting = "SELECT pid FROM pg_stat_activity WHERE application_name = 'headwater' AND wait_event_type = 'Lock'"
@@ -220,7 +220,7 @@ def test_a_commit_that_waits_for_another_and_is_beaten_has_written_nothing(
     assert find(direct, 2) is None
 
 
-def test_a_commit_that_waits_too_long_for_another_is_unavailable_and_does_not_happen(
+def test_commit_that_waits_too_long_is_unavailable_and_undone(
     server: PostgresqlServer, schema: str, direct: PostgresqlBackend, patient: PostgresqlBackend
 ) -> None:
     with server.connect() as blocker, blocker.transaction():
@@ -231,9 +231,7 @@ def test_a_commit_that_waits_too_long_for_another_is_unavailable_and_does_not_ha
     assert (find_reference(direct), find(direct, 2)) == (reference(), None)
 
 
-def test_connections_that_were_ended_while_idle_disturb_neither_reads_nor_writes(
-    server: PostgresqlServer, direct: PostgresqlBackend
-) -> None:
+def test_connections_ended_while_idle_disturb_nothing(server: PostgresqlServer, direct: PostgresqlBackend) -> None:
     for call in (lambda: direct.write_objects([row(2)]), lambda: find(direct, 2)):
         server.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'headwater'")
         wait_until(lambda: server.execute("SELECT 1 FROM pg_stat_activity WHERE application_name = 'headwater'") == [])
@@ -242,9 +240,7 @@ def test_connections_that_were_ended_while_idle_disturb_neither_reads_nor_writes
     assert find(direct, 2) == row(2)
 
 
-def test_a_write_that_is_ended_by_the_administrator_has_an_unknown_outcome(
-    server: PostgresqlServer, schema: str, direct: PostgresqlBackend
-) -> None:
+def test_write_ended_by_the_administrator_is_unknown(server: PostgresqlServer, schema: str, direct: PostgresqlBackend) -> None:
     waiting = "SELECT pid FROM pg_stat_activity WHERE application_name = 'headwater' AND wait_event_type = 'Lock'"
     with server.connect() as blocker, blocker.transaction():
         blocker.execute(f"LOCK TABLE {schema}.refs")
@@ -257,7 +253,7 @@ def test_a_write_that_is_ended_by_the_administrator_has_an_unknown_outcome(
     assert find_reference(direct) == reference()
 
 
-def test_a_write_that_waits_too_long_for_another_is_unavailable_and_does_not_happen(
+def test_write_that_waits_too_long_is_unavailable_and_undone(
     server: PostgresqlServer, schema: str, direct: PostgresqlBackend, patient: PostgresqlBackend
 ) -> None:
     with server.connect() as blocker, blocker.transaction():
@@ -268,7 +264,7 @@ def test_a_write_that_waits_too_long_for_another_is_unavailable_and_does_not_hap
     assert find_reference(direct) == reference()
 
 
-def test_a_read_that_waits_too_long_is_unavailable(server: PostgresqlServer, schema: str, patient: PostgresqlBackend) -> None:
+def test_read_that_waits_too_long_is_unavailable(server: PostgresqlServer, schema: str, patient: PostgresqlBackend) -> None:
     with server.connect() as blocker, blocker.transaction():
         blocker.execute(f"LOCK TABLE {schema}.objs")
         with pytest.raises(UnavailableError, match="statement timeout"):
@@ -277,7 +273,7 @@ def test_a_read_that_waits_too_long_is_unavailable(server: PostgresqlServer, sch
     assert find(patient, 1) == row(1, token="a")
 
 
-def test_a_call_for_which_no_connection_becomes_free_is_unavailable(
+def test_call_for_which_no_connection_becomes_free_is_unavailable(
     server: PostgresqlServer, schema: str, open_at: Callable[[str], PostgresqlBackend]
 ) -> None:
     small = open_at(server.url(schema, pool=2, timeout="400ms"))
@@ -306,7 +302,7 @@ def test_many_threads_share_few_connections(
     assert max(counts) <= 2
 
 
-def test_a_server_that_takes_no_writes_is_read_and_says_why(
+def test_server_that_takes_no_writes_is_read_and_says_why(
     server: PostgresqlServer, schema: str, direct: PostgresqlBackend
 ) -> None:
     server.execute(f"ALTER ROLE {server.user} SET default_transaction_read_only = on")
@@ -332,7 +328,7 @@ def test_tables_that_are_gone_are_told_with_what_to_do(
         find(direct, 1)
 
 
-def test_what_the_driver_says_on_several_lines_becomes_sentences_on_one() -> None:
+def test_drivers_words_on_several_lines_become_sentences_on_one() -> None:
     said = "server closed the connection unexpectedly\n\tThis probably means the server terminated\n\tbefore the request.\n"
 
     assert str(connecting_error(psycopg.OperationalError(said), place="here")) == (
@@ -352,7 +348,7 @@ def test_no_fault_shows_the_password(server: PostgresqlServer, spoiled: Postgres
             fault = fault.__cause__ or fault.__context__
 
 
-def test_a_full_disk_of_the_server_says_that_nothing_happened(
+def test_full_disk_of_the_server_says_that_nothing_happened(
     server: PostgresqlServer, schema: str, direct: PostgresqlBackend
 ) -> None:
     server.execute(

@@ -56,7 +56,7 @@ def count_up(store: Store, times: int) -> None:
             continue
 
 
-def test_a_forked_child_uses_connections_of_its_own(store: Store) -> None:
+def test_forked_child_uses_connections_of_its_own(store: Store) -> None:
     parent = server_process(store)
     children = run_forked(3, lambda _: server_process(store))
 
@@ -64,7 +64,7 @@ def test_a_forked_child_uses_connections_of_its_own(store: Store) -> None:
     assert server_process(store) == parent
 
 
-def test_parent_and_children_write_after_a_fork_and_nothing_is_lost(store: Store) -> None:
+def test_parent_and_children_lose_nothing_after_a_fork(store: Store) -> None:
     store.backend.create_reference(reference(pointer=0))
     run_forked(3, lambda _: count_up(store, 30), meanwhile=lambda: count_up(store, 30))
     found = find_reference(store.backend)
@@ -73,7 +73,7 @@ def test_parent_and_children_write_after_a_fork_and_nothing_is_lost(store: Store
     assert found.pointer == 120
 
 
-def test_a_child_that_closes_the_store_does_not_disturb_the_parent(store: Store) -> None:
+def test_child_that_closes_the_store_does_not_disturb_the_parent(store: Store) -> None:
     parent = server_process(store)
     run_forked(2, lambda number: (store.backend.write_objects([row(number + 1)]), store.close())[1])
 
@@ -81,7 +81,7 @@ def test_a_child_that_closes_the_store_does_not_disturb_the_parent(store: Store)
     assert [find(store.backend, 1), find(store.backend, 2)] == [row(1), row(2)]
 
 
-def test_a_parent_that_closes_the_store_does_not_disturb_its_child(server: PostgresqlServer, schema: str) -> None:
+def test_parent_that_closes_the_store_does_not_disturb_its_child(server: PostgresqlServer, schema: str) -> None:
     store = open_store(server.url(schema))
     store.backend.write_objects([row(1)])
     closed_read, closed_write = os.pipe()
@@ -100,7 +100,7 @@ def test_a_parent_that_closes_the_store_does_not_disturb_its_child(server: Postg
     os.close(closed_write)
 
 
-def test_a_fork_waits_for_the_calls_of_other_threads(store: Store) -> None:
+def test_fork_waits_for_the_calls_of_other_threads(store: Store) -> None:
     store.backend.create_reference(reference(pointer=0))
     threads = [threading.Thread(target=count_up, args=(store, 40)) for _ in range(2)]
     for thread in threads:
@@ -130,9 +130,7 @@ store.close()
 """
 
 
-def test_a_child_that_ends_like_any_program_says_nothing_and_leaves_the_parent_alone(
-    server: PostgresqlServer, schema: str
-) -> None:
+def test_child_that_ends_leaves_the_parent_alone(server: PostgresqlServer, schema: str) -> None:
     done = subprocess.run(
         [sys.executable, "-X", "dev", "-W", "error", "-c", FORK_AND_END, server.url(schema, application_name="ending")],
         capture_output=True,

@@ -80,7 +80,7 @@ def test_each_bulk_call_is_one_round_trip(spoiled: PostgresqlBackend, proxy: Pro
 
 
 @pytest.mark.parametrize("count", [1, 4, 5, 1000])
-def test_a_commit_is_one_round_trip_whether_it_is_beaten_or_not(
+def test_commit_is_one_round_trip_even_if_beaten(
     spoiled: PostgresqlBackend, direct: PostgresqlBackend, proxy: Proxy, count: int
 ) -> None:
     direct.create_reference(reference())
@@ -99,7 +99,7 @@ def test_a_commit_is_one_round_trip_whether_it_is_beaten_or_not(
     assert (find_reference(direct), find(direct, count)) == (reference(version=7), row(count))
 
 
-def test_a_bulk_write_beyond_the_bound_is_cut_but_no_object_is(
+def test_bulk_write_beyond_the_bound_is_cut_between_objects(
     server: PostgresqlServer, schema: str, open_at: Open, proxy: Proxy
 ) -> None:
     backend = open_at(server.url(schema, port=proxy.port))
@@ -111,7 +111,7 @@ def test_a_bulk_write_beyond_the_bound_is_cut_but_no_object_is(
     assert backend.read_objects(REALM, [(made.id, made.part) for made in rows]) == rows
 
 
-def test_when_a_later_part_of_a_bulk_write_fails_its_outcome_is_unknown(
+def test_bulk_write_whose_later_part_fails_is_unknown(
     server: PostgresqlServer, schema: str, spoiled: PostgresqlBackend
 ) -> None:
     rows = [row(number, value=bytes(ROW_BYTES)) for number in range(1, 31)]
@@ -133,14 +133,12 @@ def test_lists_of_pointers_that_are_cut_off_are_unreadable(
             direct.read_references(REALM, names)
 
 
-def test_a_name_with_a_nul_is_refused(direct: PostgresqlBackend) -> None:
+def test_name_with_a_nul_is_refused(direct: PostgresqlBackend) -> None:
     with pytest.raises(RefusedError):
         direct.create_reference(reference("a\0b"))
 
 
-def test_names_are_in_the_order_of_their_bytes_whatever_the_databases_language(
-    server: PostgresqlServer, direct: PostgresqlBackend
-) -> None:
+def test_names_are_in_byte_order_whatever_the_databases_language(server: PostgresqlServer, direct: PostgresqlBackend) -> None:
     names = ["A", "B", "a", "a-b", "a/b", "ab", "b", "\u00e9", "\uffee", "\U0001f600"]
     direct.create_references([reference(name) for name in reversed(names)])
 
@@ -197,7 +195,7 @@ def pages_read(server: PostgresqlServer, schema: str) -> int:
     ],
     ids=["read_objects", "write_objects", "delete_objects", "read_references", "create_references"],
 )
-def test_a_call_looks_at_the_rows_it_needs_though_its_plan_is_of_an_empty_table(
+def test_call_reads_its_rows_despite_an_empty_tables_plan(
     server: PostgresqlServer, schema: str, open_at: Open, call: Callable[[PostgresqlBackend], object]
 ) -> None:
     backend, other = open_at(server.url(schema, pool=1)), open_at(server.url(schema))
@@ -215,7 +213,7 @@ def test_a_call_looks_at_the_rows_it_needs_though_its_plan_is_of_an_empty_table(
 
 
 @pytest.mark.parametrize("realm", [None, REALM])
-def test_a_page_in_the_middle_of_a_scan_looks_at_that_page(direct: PostgresqlBackend, realm: Any) -> None:
+def test_page_amid_a_scan_looks_at_that_page(direct: PostgresqlBackend, realm: Any) -> None:
     direct.write_objects([row(number) for number in range(1, 3001)])
     direct.write_objects([row(number, realm=OTHER) for number in range(1, 3001)])
     text, values = scan(direct._sql.objs, ScanSplit(realm), (REALM, ObjectId(2000), 0))
@@ -251,7 +249,7 @@ def test_splits_are_about_even_however_the_ids_lie(
     assert max(counts) <= (min(counts) + 4 if splits == "exact" else 2 * min(counts))
 
 
-def test_a_small_realm_in_a_large_table_is_cut_exactly(
+def test_small_realm_in_a_large_table_is_cut_exactly(
     server: PostgresqlServer, schema: str, direct: PostgresqlBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(splitting, "_EXACT_INDEX_BYTES", 0)
@@ -261,9 +259,7 @@ def test_a_small_realm_in_a_large_table_is_cut_exactly(
     assert [len(direct.scan_objects(split, None, 999)) for split in direct.split_objects(REALM, 4)] == [25] * 4
 
 
-def test_a_row_that_another_replaces_just_then_is_deleted_with_its_realm(
-    server: PostgresqlServer, schema: str, direct: PostgresqlBackend
-) -> None:
+def test_row_being_replaced_is_deleted_with_its_realm(server: PostgresqlServer, schema: str, direct: PostgresqlBackend) -> None:
     direct.create_reference(reference())
     waiting = "SELECT 1 FROM pg_stat_activity WHERE application_name = 'headwater' AND wait_event_type = 'Lock'"
     deleted: list[int] = []
@@ -281,7 +277,7 @@ def test_a_row_that_another_replaces_just_then_is_deleted_with_its_realm(
     assert find_reference(direct) is None
 
 
-def test_a_conditional_deletion_spares_a_row_that_another_changes_just_then(
+def test_conditional_deletion_spares_a_row_that_another_changes_just_then(
     server: PostgresqlServer, schema: str, direct: PostgresqlBackend
 ) -> None:
     direct.insert_object(row(1, token="a"))

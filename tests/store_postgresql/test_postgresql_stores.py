@@ -38,9 +38,7 @@ def make_role(server: PostgresqlServer, schema: str) -> Iterator[Callable[..., s
         server.execute(f"DROP ROLE {name}")
 
 
-def test_a_new_store_is_empty_and_its_tables_lie_in_the_schema_named(
-    server: PostgresqlServer, schema: str, open_at: Open
-) -> None:
+def test_new_store_is_empty_in_the_schema_named(server: PostgresqlServer, schema: str, open_at: Open) -> None:
     backend = open_at(server.url(schema))
     tables = server.execute("SELECT tablename FROM pg_tables WHERE schemaname = %s ORDER BY 1", (schema,))
 
@@ -48,14 +46,14 @@ def test_a_new_store_is_empty_and_its_tables_lie_in_the_schema_named(
     assert tables == [("objs",), ("refs",), ("version",)]
 
 
-def test_without_a_schema_in_the_url_it_is_headwater(server: PostgresqlServer, open_at: Open) -> None:
+def test_schema_is_headwater_without_one_in_the_url(server: PostgresqlServer, open_at: Open) -> None:
     server.drop("headwater")
     open_at(server.url())
 
     assert server.execute("SELECT number FROM headwater.version") == [(1,)]
 
 
-def test_a_schema_may_have_the_name_of_a_word_of_sql(server: PostgresqlServer, open_at: Open) -> None:
+def test_schema_may_have_the_name_of_a_word_of_sql(server: PostgresqlServer, open_at: Open) -> None:
     backend = open_at(server.url("order"))
     backend.write_objects([row(1)])
 
@@ -64,7 +62,7 @@ def test_a_schema_may_have_the_name_of_a_word_of_sql(server: PostgresqlServer, o
 
 
 @pytest.mark.parametrize("name", ["", "Big", "1st", "a-b", "pg_own", 'a"b', "x" * 64])
-def test_a_schema_that_is_no_plain_name_is_refused(server: PostgresqlServer, name: str) -> None:
+def test_schema_that_is_no_plain_name_is_refused(server: PostgresqlServer, name: str) -> None:
     with pytest.raises(RefusedError, match="is no name of a schema"):
         open_backend(parse_url(server.url(name)))
 
@@ -90,7 +88,7 @@ def test_ten_processes_set_the_same_schema_up_at_once(server: PostgresqlServer, 
 
 
 @pytest.mark.parametrize(("number", "said"), [(99, "newer Headwater"), (0, "no Headwater ever wrote")])
-def test_a_schema_of_another_version_is_refused_and_left_alone(
+def test_schema_of_another_version_is_refused_and_left_alone(
     server: PostgresqlServer, schema: str, open_at: Open, number: int, said: str
 ) -> None:
     open_at(server.url(schema))
@@ -102,9 +100,7 @@ def test_a_schema_of_another_version_is_refused_and_left_alone(
 
 
 @pytest.mark.parametrize("table", ["version (number text)", "version (major int)", "objs (a int)", "refs (a int)"])
-def test_a_schema_with_the_tables_of_another_program_is_refused_and_left_alone(
-    server: PostgresqlServer, schema: str, table: str
-) -> None:
+def test_schema_of_another_program_is_refused_and_left_alone(server: PostgresqlServer, schema: str, table: str) -> None:
     server.execute(f'CREATE SCHEMA "{schema}"')
     server.execute(f'CREATE TABLE "{schema}".{table}')
     if "text" in table:
@@ -115,7 +111,7 @@ def test_a_schema_with_the_tables_of_another_program_is_refused_and_left_alone(
     assert len(server.execute("SELECT tablename FROM pg_tables WHERE schemaname = %s", (schema,))) == 1
 
 
-def test_a_role_that_may_only_use_the_tables_works_once_they_are_there(
+def test_role_that_may_only_use_tables_works_once_they_exist(
     server: PostgresqlServer, schema: str, open_at: Open, make_role: Callable[..., str]
 ) -> None:
     open_at(server.url(schema))
@@ -131,7 +127,7 @@ def test_a_role_that_may_only_use_the_tables_works_once_they_are_there(
     assert (find(backend, 1), find_reference(backend)) == (row(1), reference())
 
 
-def test_a_role_that_may_not_create_is_refused_by_a_database_without_tables(
+def test_role_that_may_not_create_is_refused_without_tables(
     server: PostgresqlServer, schema: str, make_role: Callable[..., str]
 ) -> None:
     with pytest.raises(
@@ -140,7 +136,7 @@ def test_a_role_that_may_not_create_is_refused_by_a_database_without_tables(
         open_backend(parse_url(server.url(schema, user=make_role(), password="secret")))
 
 
-def test_a_role_that_was_granted_nothing_is_told_whose_store_it_is(
+def test_role_without_rights_is_told_whose_store_it_is(
     server: PostgresqlServer, schema: str, open_at: Open, make_role: Callable[..., str]
 ) -> None:
     open_at(server.url(schema))
@@ -149,7 +145,7 @@ def test_a_role_that_was_granted_nothing_is_told_whose_store_it_is(
         open_backend(parse_url(server.url(schema, user=role, password="secret")))
 
 
-def test_a_role_that_may_not_write_reads_and_is_refused_writes(
+def test_role_that_may_not_write_reads_and_is_refused_writes(
     server: PostgresqlServer, schema: str, open_at: Open, make_role: Callable[..., str]
 ) -> None:
     open_at(server.url(schema)).write_objects([row(1)])
@@ -161,7 +157,7 @@ def test_a_role_that_may_not_write_reads_and_is_refused_writes(
     assert find(backend, 1) == row(1)
 
 
-def test_a_role_makes_its_schema_where_it_may(
+def test_role_makes_its_schema_where_it_may(
     server: PostgresqlServer, schema: str, open_at: Open, make_role: Callable[..., str]
 ) -> None:
     backend = open_at(server.url(schema, user=make_role(f"CREATE ON DATABASE {server.database}"), password="secret"))
@@ -170,7 +166,7 @@ def test_a_role_makes_its_schema_where_it_may(
     assert find(backend, 1) == row(1)
 
 
-def test_a_role_sets_up_a_schema_that_was_made_for_it(
+def test_role_sets_up_a_schema_that_was_made_for_it(
     server: PostgresqlServer, schema: str, open_at: Open, make_role: Callable[..., str]
 ) -> None:
     role = make_role()
@@ -181,7 +177,7 @@ def test_a_role_sets_up_a_schema_that_was_made_for_it(
     assert find(backend, 1) == row(1)
 
 
-def test_a_wrong_password_is_refused_and_not_shown(server: PostgresqlServer) -> None:
+def test_wrong_password_is_refused_and_not_shown(server: PostgresqlServer) -> None:
     with pytest.raises(RefusedError, match="password authentication failed") as caught:
         open_backend(parse_url(server.url(password="wrong/guess")))
 
@@ -189,30 +185,30 @@ def test_a_wrong_password_is_refused_and_not_shown(server: PostgresqlServer) -> 
     assert "guess" not in repr(caught.value.__cause__)
 
 
-def test_a_missing_password_is_refused(server: PostgresqlServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_password_is_refused(server: PostgresqlServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PGPASSFILE", "/nowhere")
     with pytest.raises(RefusedError, match="no password supplied"):
         open_backend(parse_url(server.url(password=None)))
 
 
-def test_a_database_or_role_that_does_not_exist_is_refused(server: PostgresqlServer) -> None:
+def test_database_or_role_that_does_not_exist_is_refused(server: PostgresqlServer) -> None:
     with pytest.raises(RefusedError, match='database "absent" does not exist'):
         open_backend(parse_url(server.url(database="absent")))
 
 
-def test_a_server_that_is_not_there_is_unavailable(server: PostgresqlServer) -> None:
+def test_server_that_is_not_there_is_unavailable(server: PostgresqlServer) -> None:
     with pytest.raises(UnavailableError, match="Connection refused; Is the server running") as caught:
         open_backend(parse_url(server.url(port=1)))
 
     assert "\n" not in str(caught.value)
 
 
-def test_a_port_that_no_host_can_have_is_refused(server: PostgresqlServer) -> None:
+def test_port_that_no_host_can_have_is_refused(server: PostgresqlServer) -> None:
     with pytest.raises(RefusedError, match='invalid port number: "99999"'):
         open_backend(parse_url(server.url(port=99999)))
 
 
-def test_what_fails_in_an_open_store_says_in_which_schema(server: PostgresqlServer, schema: str, open_at: Open) -> None:
+def test_fault_in_an_open_store_says_in_which_schema(server: PostgresqlServer, schema: str, open_at: Open) -> None:
     backend = open_at(server.url(schema))
     server.execute(f"DROP TABLE {schema}.objs")
     with pytest.raises(RefusedError, match=rf"schema={schema}: .*restore the schema, or drop what is left") as caught:
@@ -221,7 +217,7 @@ def test_what_fails_in_an_open_store_says_in_which_schema(server: PostgresqlServ
     assert server.password not in str(caught.value)
 
 
-def test_a_server_that_stands_still_is_given_up_when_opening(server: PostgresqlServer) -> None:
+def test_server_that_stands_still_is_given_up_when_opening(server: PostgresqlServer) -> None:
     server.pause()
     start = time.monotonic()
     with pytest.raises(UnavailableError, match="timeout"):
@@ -230,12 +226,12 @@ def test_a_server_that_stands_still_is_given_up_when_opening(server: PostgresqlS
     assert time.monotonic() - start < 4
 
 
-def test_a_server_without_tls_is_refused_where_tls_is_asked_for(server: PostgresqlServer) -> None:
+def test_server_without_tls_is_refused_where_tls_is_asked_for(server: PostgresqlServer) -> None:
     with pytest.raises(RefusedError, match="does not support SSL"):
         open_backend(parse_url(server.url(sslmode="require")))
 
 
-def test_an_option_that_does_not_exist_is_refused_and_no_value_shown(server: PostgresqlServer) -> None:
+def test_option_that_does_not_exist_is_refused_unshown(server: PostgresqlServer) -> None:
     with pytest.raises(RefusedError, match=r"no option 'shema'.*schema, timeout, connect_timeout, pool") as caught:
         open_backend(parse_url(server.url(shema="mine")))
 
@@ -243,7 +239,7 @@ def test_an_option_that_does_not_exist_is_refused_and_no_value_shown(server: Pos
     assert "mine" not in str(caught.value)
 
 
-def test_the_password_may_come_from_the_environment_or_a_file(
+def test_password_may_come_from_the_environment_or_a_file(
     server: PostgresqlServer, schema: str, open_at: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     passwords = tmp_path / "passwords"
@@ -255,7 +251,7 @@ def test_the_password_may_come_from_the_environment_or_a_file(
     assert find(open_at(server.url(schema, password=None)), 1) is None
 
 
-def test_a_service_may_say_everything(
+def test_service_may_say_everything(
     server: PostgresqlServer, schema: str, open_at: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     services = tmp_path / "services"
@@ -267,7 +263,7 @@ def test_a_service_may_say_everything(
     assert find(open_at(f"postgresql://?service=lake&schema={schema}"), 1) is None
 
 
-def test_the_environment_says_what_the_url_does_not(
+def test_environment_says_what_the_url_does_not(
     server: PostgresqlServer, schema: str, open_at: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PGHOST", server.host)
@@ -281,7 +277,7 @@ def test_the_environment_says_what_the_url_does_not(
 @pytest.mark.parametrize(
     "place", ["postgresql://{user}@{escaped}:{port}/{database}", "postgresql://{user}@:{port}/{database}?host={folder}"]
 )
-def test_a_unix_socket_is_named_by_its_folder(server: PostgresqlServer, schema: str, open_at: Open, place: str) -> None:
+def test_unix_socket_is_named_by_its_folder(server: PostgresqlServer, schema: str, open_at: Open, place: str) -> None:
     folder = str(server.folder)
     url = place.format(
         user=server.user, escaped=folder.replace("/", "%2F"), folder=folder, port=server.port, database=server.database
@@ -290,13 +286,13 @@ def test_a_unix_socket_is_named_by_its_folder(server: PostgresqlServer, schema: 
     assert find(open_at(f"{url}{'&' if '?' in url else '?'}schema={schema}"), 1) is None
 
 
-def test_of_several_hosts_the_one_that_answers_is_taken(server: PostgresqlServer, schema: str, open_at: Open) -> None:
+def test_host_that_answers_is_taken_of_several(server: PostgresqlServer, schema: str, open_at: Open) -> None:
     url = server.url(schema).replace(f"{server.host}:{server.port}", f"127.0.0.1:1,{server.host}:{server.port}")
 
     assert find(open_at(url), 1) is None
 
 
-def test_a_standby_is_neither_read_nor_written(server: PostgresqlServer, schema: str, open_at: Open) -> None:
+def test_standby_is_neither_read_nor_written(server: PostgresqlServer, schema: str, open_at: Open) -> None:
     backend = open_at(server.url(schema))
     backend.write_objects([row(1)])
     server.demote()
@@ -310,7 +306,7 @@ def test_a_standby_is_neither_read_nor_written(server: PostgresqlServer, schema:
     assert (find(backend, 1), find(backend, 2)) == (row(1), None)
 
 
-def test_sessions_wait_for_the_disk_even_if_their_role_does_not(
+def test_sessions_wait_for_the_disk_against_their_role(
     server: PostgresqlServer, schema: str, open_at: Open, make_role: Callable[..., str]
 ) -> None:
     role = make_role(f"CREATE ON DATABASE {server.database}")
@@ -323,7 +319,7 @@ def test_sessions_wait_for_the_disk_even_if_their_role_does_not(
     assert found == ("on",)
 
 
-def test_a_database_in_another_encoding_is_refused(server: PostgresqlServer, schema: str) -> None:
+def test_database_in_another_encoding_is_refused(server: PostgresqlServer, schema: str) -> None:
     server.execute(
         f"CREATE DATABASE latin_{schema} ENCODING 'LATIN1' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C' LOCALE_PROVIDER libc"
     )

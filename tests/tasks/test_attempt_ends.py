@@ -20,7 +20,7 @@ from headwater.tasks import (
 )
 
 
-def test_a_heartbeat_shows_the_progress_that_was_reported(tasks: TaskQueue, claim: TaskLease) -> None:
+def test_heartbeat_shows_the_progress_that_was_reported(tasks: TaskQueue, claim: TaskLease) -> None:
     claim.report_progress(3, 10, "rows")
 
     assert claim.heartbeat() is LeaseVerdict.GO_ON
@@ -28,9 +28,7 @@ def test_a_heartbeat_shows_the_progress_that_was_reported(tasks: TaskQueue, clai
     assert (task.beat, task.progress) == (1, TaskProgress(done=3, total=10, unit="rows"))
 
 
-def test_work_that_kept_its_heartbeats_waiting_beats_at_its_next_check(
-    tasks: TaskQueue, claim: TaskLease, clock: FakeClock
-) -> None:
+def test_work_that_missed_heartbeats_beats_at_its_next_check(tasks: TaskQueue, claim: TaskLease, clock: FakeClock) -> None:
     claim.check_stop()
     assert tasks.read_task(claim.id).value.beat == 0
     clock.advance(30)
@@ -39,7 +37,7 @@ def test_work_that_kept_its_heartbeats_waiting_beats_at_its_next_check(
     assert tasks.read_task(claim.id).value.beat == 1
 
 
-def test_a_finished_task_keeps_its_outcome(tasks: TaskQueue, claim: TaskLease, watch: LeaseWatch) -> None:
+def test_finished_task_keeps_its_outcome(tasks: TaskQueue, claim: TaskLease, watch: LeaseWatch) -> None:
     claim.finish_task({"deleted": 7})
 
     task = tasks.read_task(claim.id).value
@@ -57,7 +55,7 @@ def test_finished_task_shows_the_progress_that_was_reported_last(tasks: TaskQueu
     assert tasks.read_task(claim.id).value.progress == TaskProgress(done=8000, total=8000, unit="tables")
 
 
-def test_a_task_is_finished_once(claim: TaskLease) -> None:
+def test_task_is_finished_once(claim: TaskLease) -> None:
     claim.finish_task({})
 
     with pytest.raises(FencedError, match="SUCCEEDED"):
@@ -65,15 +63,13 @@ def test_a_task_is_finished_once(claim: TaskLease) -> None:
 
 
 @pytest.mark.parametrize("outcome", [{"big": "x" * 70_000}, {"when": object()}])
-def test_an_outcome_that_is_none_is_refused_and_the_task_runs_on(
-    tasks: TaskQueue, claim: TaskLease, outcome: dict[str, object]
-) -> None:
+def test_outcome_that_is_none_leaves_the_task_running(tasks: TaskQueue, claim: TaskLease, outcome: dict[str, object]) -> None:
     with pytest.raises(RefusedError, match="outcome of task"):
         claim.finish_task(outcome)
     assert tasks.read_task(claim.id).value.state is TaskState.RUNNING
 
 
-def test_a_follow_up_is_submitted_when_its_task_succeeds(tasks: TaskQueue, claim: TaskLease, clock: FakeClock) -> None:
+def test_follow_up_is_submitted_when_its_task_succeeds(tasks: TaskQueue, claim: TaskLease, clock: FakeClock) -> None:
     claim.finish_task({}, FollowUpTask(kind="gc", realm="acme", subject="rest", delay_seconds=60))
 
     follow_up = tasks.active_tasks("gc", "acme", "rest")
@@ -81,7 +77,7 @@ def test_a_follow_up_is_submitted_when_its_task_succeeds(tasks: TaskQueue, claim
     assert follow_up.due == clock.now() + 60_000_000
 
 
-def test_a_task_may_follow_itself(tasks: TaskQueue, claim: TaskLease) -> None:
+def test_task_may_follow_itself(tasks: TaskQueue, claim: TaskLease) -> None:
     claim.finish_task({}, FollowUpTask(kind="gc", realm="acme"))
 
     follow_up = tasks.find_active("gc", "acme")
@@ -89,7 +85,7 @@ def test_a_task_may_follow_itself(tasks: TaskQueue, claim: TaskLease) -> None:
     assert follow_up.id != claim.id
 
 
-def test_a_follow_up_that_is_active_already_is_not_doubled(tasks: TaskQueue, claim: TaskLease) -> None:
+def test_follow_up_that_is_active_already_is_not_doubled(tasks: TaskQueue, claim: TaskLease) -> None:
     there = tasks.submit_task("gc", realm="acme", subject="rest").id
 
     claim.finish_task({}, FollowUpTask(kind="gc", realm="acme", subject="rest"))
@@ -97,7 +93,7 @@ def test_a_follow_up_that_is_active_already_is_not_doubled(tasks: TaskQueue, cla
     assert [seen.id for seen in tasks.list_tasks(state=TaskState.WAITING)] == [there]
 
 
-def test_a_failed_task_waits_longer_each_time(tasks: TaskQueue, waiting: ObjectId, clock: FakeClock) -> None:
+def test_failed_task_waits_longer_each_time(tasks: TaskQueue, waiting: ObjectId, clock: FakeClock) -> None:
     waits = []
     for _ in range(4):
         claim = tasks.claim_task(waiting, "worker-1")
@@ -109,7 +105,7 @@ def test_a_failed_task_waits_longer_each_time(tasks: TaskQueue, waiting: ObjectI
     assert waits == [10, 20, 40, 80]
 
 
-def test_the_wait_has_a_limit(store: Store, clock: FakeClock) -> None:
+def test_wait_has_a_limit(store: Store, clock: FakeClock) -> None:
     tasks = TaskQueue(store, chance=lambda: 1.0)
     task_id = tasks.submit_task("gc", realm="acme", max_attempts=50).id
     for _ in range(49):
@@ -134,7 +130,7 @@ def test_tasks_that_fail_together_do_not_return_together(store: Store) -> None:
     assert len(dues) == 5
 
 
-def test_a_task_is_dead_lettered_after_its_attempts(tasks: TaskQueue, waiting: ObjectId, clock: FakeClock) -> None:
+def test_task_is_dead_lettered_after_its_attempts(tasks: TaskQueue, waiting: ObjectId, clock: FakeClock) -> None:
     for _ in range(5):
         claim = tasks.claim_task(waiting, "worker-1")
         assert claim is not None
@@ -146,7 +142,7 @@ def test_a_task_is_dead_lettered_after_its_attempts(tasks: TaskQueue, waiting: O
     assert tasks.active_tasks("gc", "acme") is None
 
 
-def test_a_task_without_hope_is_dead_lettered_at_once(tasks: TaskQueue, claim: TaskLease) -> None:
+def test_task_without_hope_is_dead_lettered_at_once(tasks: TaskQueue, claim: TaskLease) -> None:
     claim.fail_task("the catalog is gone", retry=False)
 
     assert tasks.read_task(claim.id).value.state is TaskState.FAILED
@@ -161,7 +157,7 @@ def test_handing_back_is_no_failure_and_leaves_the_task_due(tasks: TaskQueue, cl
     assert tasks.claim_task(claim.id, "worker-2") is not None
 
 
-def test_a_claim_that_is_asked_to_stop_says_so_at_the_next_check(claim: TaskLease) -> None:
+def test_claim_asked_to_stop_says_so_at_the_next_check(claim: TaskLease) -> None:
     claim.check_stop()
     claim.request_stop("the worker stops")
 

@@ -15,7 +15,7 @@ def put_off(tasks: TaskQueue, task_id: ObjectId, reason: str) -> None:
     claim.put_off(reason)
 
 
-def test_a_task_that_is_put_off_is_due_later_and_has_not_failed(
+def test_task_put_off_is_due_later_and_has_not_failed(
     tasks: TaskQueue, claim: TaskLease, watch: LeaseWatch, clock: FakeClock
 ) -> None:
     claim.put_off("the realm sleeps")
@@ -27,9 +27,7 @@ def test_a_task_that_is_put_off_is_due_later_and_has_not_failed(
     assert [found.id for found in tasks.find_claimable(watch)] == [claim.id]
 
 
-def test_a_task_that_waits_for_days_is_never_dead_lettered_and_tells_it_in_one_line(
-    tasks: TaskQueue, waiting: ObjectId, clock: FakeClock
-) -> None:
+def test_task_that_waits_for_days_tells_it_in_one_line(tasks: TaskQueue, waiting: ObjectId, clock: FakeClock) -> None:
     began = clock.now()
     for _ in range(30):
         put_off(tasks, waiting, "the realm sleeps")
@@ -49,14 +47,14 @@ def test_another_reason_is_another_line(tasks: TaskQueue, waiting: ObjectId, clo
     assert [record.error for record in tasks.read_task(waiting).value.attempts] == ["the realm sleeps", "the realm loads"]
 
 
-def test_a_cancelled_task_is_not_put_off(tasks: TaskQueue, claim: TaskLease) -> None:
+def test_cancelled_task_is_not_put_off(tasks: TaskQueue, claim: TaskLease) -> None:
     tasks.cancel_task(claim.id)
     claim.put_off("the realm sleeps")
 
     assert tasks.read_task(claim.id).value.state is TaskState.CANCELLED
 
 
-def test_a_task_that_was_put_off_is_run_now_on_demand(tasks: TaskQueue, claim: TaskLease) -> None:
+def test_task_that_was_put_off_is_run_now_on_demand(tasks: TaskQueue, claim: TaskLease) -> None:
     claim.put_off("the realm sleeps")
     tasks.run_now(claim.id)
 

@@ -13,7 +13,7 @@ from headwater.store import ObjectId, Store
 from headwater.tasks import AttemptEnd, LeaseExpiry, LeaseVerdict, LeaseWatch, TaskLease, TaskQueue, TaskState
 
 
-def test_a_claimed_task_runs(tasks: TaskQueue, waiting: ObjectId) -> None:
+def test_claimed_task_runs(tasks: TaskQueue, waiting: ObjectId) -> None:
     claim = tasks.claim_task(waiting, "worker-1")
 
     task = tasks.read_task(waiting).value
@@ -21,18 +21,18 @@ def test_a_claimed_task_runs(tasks: TaskQueue, waiting: ObjectId) -> None:
     assert (task.state, task.attempt, task.owner, task.beat) == (TaskState.RUNNING, 1, "worker-1", 0)
 
 
-def test_of_many_claimers_one_wins(tasks: TaskQueue, waiting: ObjectId) -> None:
+def test_claim_by_many_has_one_winner(tasks: TaskQueue, waiting: ObjectId) -> None:
     with ThreadPoolExecutor(8) as pool:
         claims = list(pool.map(lambda number: tasks.claim_task(waiting, f"worker-{number}"), range(16)))
 
     assert sum(claim is not None for claim in claims) == 1
 
 
-def test_a_running_task_is_not_claimed(tasks: TaskQueue, claim: TaskLease) -> None:
+def test_running_task_is_not_claimed(tasks: TaskQueue, claim: TaskLease) -> None:
     assert tasks.claim_task(claim.id, "worker-2") is None
 
 
-def test_a_finished_task_is_not_claimed(tasks: TaskQueue, claim: TaskLease) -> None:
+def test_finished_task_is_not_claimed(tasks: TaskQueue, claim: TaskLease) -> None:
     claim.finish_task({})
 
     assert tasks.claim_task(claim.id, "worker-2") is None
@@ -47,7 +47,7 @@ def test_due_tasks_are_claimable_the_longest_due_first(tasks: TaskQueue, watch: 
     assert [found.id for found in tasks.find_claimable(watch)] == [first, second]
 
 
-def test_a_running_task_is_claimable_when_it_stood_still_for_its_lease(
+def test_running_task_is_claimable_after_a_lease_of_silence(
     tasks: TaskQueue, watch: LeaseWatch, clock: FakeClock, claim: TaskLease
 ) -> None:
     assert tasks.find_claimable(watch) == []
@@ -58,7 +58,7 @@ def test_a_running_task_is_claimable_when_it_stood_still_for_its_lease(
     assert [found.id for found in tasks.find_claimable(watch)] == [claim.id]
 
 
-def test_a_beating_task_keeps_its_lease(tasks: TaskQueue, watch: LeaseWatch, clock: FakeClock, claim: TaskLease) -> None:
+def test_beating_task_keeps_its_lease(tasks: TaskQueue, watch: LeaseWatch, clock: FakeClock, claim: TaskLease) -> None:
     for _ in range(10):
         tasks.find_claimable(watch)
         clock.advance(59)
@@ -67,13 +67,13 @@ def test_a_beating_task_keeps_its_lease(tasks: TaskQueue, watch: LeaseWatch, clo
     assert tasks.find_claimable(watch) == []
 
 
-def test_a_watch_that_just_began_takes_nothing_over(tasks: TaskQueue, clock: FakeClock, store: Store, claim: TaskLease) -> None:
+def test_watch_that_just_began_takes_nothing_over(tasks: TaskQueue, clock: FakeClock, store: Store, claim: TaskLease) -> None:
     clock.advance(100_000)
 
     assert tasks.find_claimable(LeaseWatch(clock, store.settings.task_lease_seconds)) == []
 
 
-def test_a_shifted_wall_clock_ends_no_lease(tasks: TaskQueue, claim: TaskLease, store: Store, clock: FakeClock) -> None:
+def test_shifted_wall_clock_ends_no_lease(tasks: TaskQueue, claim: TaskLease, store: Store, clock: FakeClock) -> None:
     far_ahead = FakeClock(clock.now() + 365 * 86_400_000_000)
     watch = LeaseWatch(far_ahead, store.settings.task_lease_seconds)
 
@@ -82,14 +82,14 @@ def test_a_shifted_wall_clock_ends_no_lease(tasks: TaskQueue, claim: TaskLease, 
     assert not watch.has_expired(claim.id, tasks.read_task(claim.id).token)
 
 
-def test_a_token_that_moved_on_proves_nothing(tasks: TaskQueue, claim: TaskLease) -> None:
+def test_token_that_moved_on_proves_nothing(tasks: TaskQueue, claim: TaskLease) -> None:
     seen = tasks.read_task(claim.id)
     claim.heartbeat()
 
     assert tasks.claim_task(claim.id, "worker-2", LeaseExpiry(seen.token)) is None
 
 
-def test_a_takeover_is_a_new_attempt_and_the_old_one_a_failure(
+def test_takeover_is_a_new_attempt_and_a_failure_of_the_old(
     tasks: TaskQueue, watch: LeaseWatch, claim: TaskLease, let_lease_end: Callable[[], None]
 ) -> None:
     let_lease_end()
@@ -102,7 +102,7 @@ def test_a_takeover_is_a_new_attempt_and_the_old_one_a_failure(
     assert "no sign of life from worker-1" in task.attempts[0].error
 
 
-def test_the_token_that_another_saw_stand_still_is_enough(
+def test_token_that_another_saw_stand_still_is_enough(
     tasks: TaskQueue, watch: LeaseWatch, claim: TaskLease, let_lease_end: Callable[[], None]
 ) -> None:
     let_lease_end()
@@ -111,7 +111,7 @@ def test_the_token_that_another_saw_stand_still_is_enough(
     assert tasks.claim_task(found.id, "worker-2", LeaseExpiry(found.token)) is not None
 
 
-def test_of_many_who_take_over_one_wins(
+def test_takeover_by_many_has_one_winner(
     tasks: TaskQueue, watch: LeaseWatch, claim: TaskLease, let_lease_end: Callable[[], None]
 ) -> None:
     let_lease_end()
@@ -132,7 +132,7 @@ def test_of_many_who_take_over_one_wins(
     ],
     ids=["check", "finish", "fail", "hand back"],
 )
-def test_who_was_taken_over_can_do_nothing(
+def test_worker_that_was_taken_over_can_do_nothing(
     tasks: TaskQueue, watch: LeaseWatch, claim: TaskLease, let_lease_end: Callable[[], None], late: Callable[[TaskLease], None]
 ) -> None:
     let_lease_end()
@@ -144,7 +144,7 @@ def test_who_was_taken_over_can_do_nothing(
     assert tasks.read_task(claim.id) == before
 
 
-def test_who_was_taken_over_hears_of_it_at_the_next_heartbeat(
+def test_worker_that_was_taken_over_hears_at_its_next_heartbeat(
     tasks: TaskQueue, watch: LeaseWatch, claim: TaskLease, let_lease_end: Callable[[], None]
 ) -> None:
     let_lease_end()
@@ -153,7 +153,7 @@ def test_who_was_taken_over_hears_of_it_at_the_next_heartbeat(
     assert claim.heartbeat() is LeaseVerdict.LOST
 
 
-def test_a_task_that_kills_its_workers_is_dead_lettered_with_its_history(
+def test_task_that_kills_its_workers_is_dead_lettered(
     tasks: TaskQueue, watch: LeaseWatch, let_lease_end: Callable[[], None]
 ) -> None:
     poison = tasks.submit_task("gc", realm="acme", max_attempts=3).id
@@ -169,7 +169,7 @@ def test_a_task_that_kills_its_workers_is_dead_lettered_with_its_history(
     assert tasks.find_claimable(watch) == []
 
 
-def test_a_silent_task_that_was_cancelled_is_not_begun_again(
+def test_silent_task_that_was_cancelled_is_not_begun_again(
     tasks: TaskQueue, watch: LeaseWatch, claim: TaskLease, let_lease_end: Callable[[], None]
 ) -> None:
     tasks.cancel_task(claim.id)

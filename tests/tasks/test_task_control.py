@@ -17,7 +17,7 @@ def dead(tasks: TaskQueue, claim: TaskLease) -> ObjectId:
     return claim.id
 
 
-def test_a_waiting_task_is_cancelled_at_once(tasks: TaskQueue, waiting: ObjectId) -> None:
+def test_waiting_task_is_cancelled_at_once(tasks: TaskQueue, waiting: ObjectId) -> None:
     assert tasks.cancel_task(waiting).state is TaskState.CANCELLED
     assert tasks.claim_task(waiting, "worker-1") is None
     assert tasks.active_tasks("gc", "acme") is None
@@ -29,7 +29,7 @@ def test_cancelling_twice_is_cancelling(tasks: TaskQueue, waiting: ObjectId) -> 
     assert tasks.cancel_task(waiting).state is TaskState.CANCELLED
 
 
-def test_a_running_task_is_cancelled_when_its_worker_hands_it_back(tasks: TaskQueue, claim: TaskLease) -> None:
+def test_running_task_is_cancelled_when_its_worker_hands_it_back(tasks: TaskQueue, claim: TaskLease) -> None:
     assert tasks.cancel_task(claim.id).state is TaskState.RUNNING
     assert claim.heartbeat() is LeaseVerdict.STOP
     with pytest.raises(TaskStoppedError, match="it was cancelled"):
@@ -40,7 +40,7 @@ def test_a_running_task_is_cancelled_when_its_worker_hands_it_back(tasks: TaskQu
     assert tasks.read_task(claim.id).value.state is TaskState.CANCELLED
 
 
-def test_a_cancelled_task_that_was_done_meanwhile_is_done(tasks: TaskQueue, claim: TaskLease) -> None:
+def test_cancelled_task_that_was_done_meanwhile_is_done(tasks: TaskQueue, claim: TaskLease) -> None:
     tasks.cancel_task(claim.id)
 
     claim.finish_task({"deleted": 7})
@@ -48,14 +48,14 @@ def test_a_cancelled_task_that_was_done_meanwhile_is_done(tasks: TaskQueue, clai
     assert tasks.read_task(claim.id).value.state is TaskState.SUCCEEDED
 
 
-def test_a_finished_task_is_not_cancelled(tasks: TaskQueue, claim: TaskLease) -> None:
+def test_finished_task_is_not_cancelled(tasks: TaskQueue, claim: TaskLease) -> None:
     claim.finish_task({})
 
     with pytest.raises(RefusedError, match=r"gc of realm 'acme'\) is SUCCEEDED: only a waiting or running task"):
         tasks.cancel_task(claim.id)
 
 
-def test_a_retried_task_waits_again_with_its_history(
+def test_retried_task_waits_again_with_its_history(
     tasks: TaskQueue, dead: ObjectId, clock: FakeClock, watch: LeaseWatch
 ) -> None:
     clock.advance(100)
@@ -68,7 +68,7 @@ def test_a_retried_task_waits_again_with_its_history(
     assert not tasks.submit_task("gc", realm="acme").created
 
 
-def test_a_retried_task_can_be_done_and_retried_no_more(tasks: TaskQueue, dead: ObjectId) -> None:
+def test_retried_task_can_be_done_and_retried_no_more(tasks: TaskQueue, dead: ObjectId) -> None:
     tasks.retry_task(dead)
     claim = tasks.claim_task(dead, "worker-2")
     assert claim is not None
@@ -79,7 +79,7 @@ def test_a_retried_task_can_be_done_and_retried_no_more(tasks: TaskQueue, dead: 
     assert [seen.id for seen in tasks.list_tasks()] == [dead]
 
 
-def test_a_retried_task_can_be_cancelled_and_retried_again(tasks: TaskQueue, dead: ObjectId) -> None:
+def test_retried_task_can_be_cancelled_and_retried_again(tasks: TaskQueue, dead: ObjectId) -> None:
     for _ in range(3):
         assert tasks.retry_task(dead).state is TaskState.WAITING
         assert tasks.cancel_task(dead).state is TaskState.CANCELLED
@@ -87,14 +87,14 @@ def test_a_retried_task_can_be_cancelled_and_retried_again(tasks: TaskQueue, dea
     assert [seen.value.state for seen in tasks.list_tasks()] == [TaskState.CANCELLED]
 
 
-def test_a_task_that_has_a_successor_is_not_retried(tasks: TaskQueue, dead: ObjectId) -> None:
+def test_task_that_has_a_successor_is_not_retried(tasks: TaskQueue, dead: ObjectId) -> None:
     tasks.submit_task("gc", realm="acme")
 
     with pytest.raises(ConflictError, match="is active in its place"):
         tasks.retry_task(dead)
 
 
-def test_a_task_of_the_future_can_be_run_now(tasks: TaskQueue, clock: FakeClock, watch: LeaseWatch) -> None:
+def test_task_of_the_future_can_be_run_now(tasks: TaskQueue, clock: FakeClock, watch: LeaseWatch) -> None:
     later = tasks.submit_task("gc", realm="acme", due=clock.now() + 3_600_000_000).id
 
     assert tasks.run_now(later).due == clock.now()

@@ -11,7 +11,7 @@ from headwater.tasks import TaskLease, TaskQueue, TaskState
 DAY = 86400
 
 
-def test_a_realm_has_its_active_tasks_first(tasks: TaskQueue, claim: TaskLease) -> None:
+def test_realm_has_its_active_tasks_first(tasks: TaskQueue, claim: TaskLease) -> None:
     claim.finish_task({})
     active = tasks.submit_task("gc", realm="acme").id
     tasks.submit_task("gc", realm="other")
@@ -19,7 +19,7 @@ def test_a_realm_has_its_active_tasks_first(tasks: TaskQueue, claim: TaskLease) 
     assert [one.id for one in tasks.of_realm("acme")] == [active, claim.id]
 
 
-def test_of_finished_tasks_a_realm_shows_the_last_one_of_each_kind_and_subject(tasks: TaskQueue, clock: FakeClock) -> None:
+def test_realm_shows_the_last_task_of_each_kind_and_subject(tasks: TaskQueue, clock: FakeClock) -> None:
     ended = []
     for subject in ("lake/a", "lake/b", "lake/a"):
         clock.advance(1)
@@ -30,13 +30,13 @@ def test_of_finished_tasks_a_realm_shows_the_last_one_of_each_kind_and_subject(t
     assert [one.id for one in tasks.of_realm("acme")] == [ended[2], ended[1]]
 
 
-def test_a_realm_whose_name_begins_like_anothers_has_tasks_of_its_own(tasks: TaskQueue) -> None:
+def test_realm_named_like_another_has_tasks_of_its_own(tasks: TaskQueue) -> None:
     tasks.submit_task("gc", realm="acme-2")
 
     assert tasks.of_realm("acme") == []
 
 
-def test_what_left_the_history_is_no_longer_the_last_of_its_realm(tasks: TaskQueue, claim: TaskLease, clock: FakeClock) -> None:
+def test_task_that_left_the_history_is_not_the_last_one(tasks: TaskQueue, claim: TaskLease, clock: FakeClock) -> None:
     claim.finish_task({})
     clock.advance(91 * DAY)
     tasks.forget_finished()
@@ -44,9 +44,7 @@ def test_what_left_the_history_is_no_longer_the_last_of_its_realm(tasks: TaskQue
     assert tasks.of_realm("acme") == []
 
 
-def test_a_later_task_stays_the_last_when_an_earlier_one_leaves_the_history(
-    tasks: TaskQueue, claim: TaskLease, clock: FakeClock
-) -> None:
+def test_later_task_stays_the_last_when_an_earlier_one_leaves(tasks: TaskQueue, claim: TaskLease, clock: FakeClock) -> None:
     claim.finish_task({})
     clock.advance(50 * DAY)
     later = tasks.submit_task("gc", realm="acme").id
@@ -57,7 +55,7 @@ def test_a_later_task_stays_the_last_when_an_earlier_one_leaves_the_history(
     assert [one.id for one in tasks.of_realm("acme")] == [later]
 
 
-def test_a_store_without_tasks_has_no_figures(tasks: TaskQueue) -> None:
+def test_store_without_tasks_has_no_figures(tasks: TaskQueue) -> None:
     figures = tasks.read_figures()
 
     assert (figures.active, figures.due, figures.dead_letters) == ({}, {}, {})
@@ -109,14 +107,14 @@ def test_tasks_are_asked_for_by_their_age(tasks: TaskQueue, clock: FakeClock) ->
     assert [one.id for one in tasks.list_tasks(before=now - DAY * 1_000_000)] == [ids[1], ids[0]]
 
 
-def test_an_old_task_that_ended_since_is_not_a_new_one(tasks: TaskQueue, waiting: ObjectId, clock: FakeClock) -> None:
+def test_old_task_that_ended_since_is_not_a_new_one(tasks: TaskQueue, waiting: ObjectId, clock: FakeClock) -> None:
     clock.advance(DAY)
     tasks.cancel_task(waiting)
 
     assert tasks.list_tasks(since=clock.now() - 60_000_000) == []
 
 
-def test_figures_count_failed_attempts_of_tasks_that_wait_for_the_next(tasks: TaskQueue, claim: TaskLease) -> None:
+def test_figures_count_failed_attempts_of_waiting_tasks(tasks: TaskQueue, claim: TaskLease) -> None:
     claim.fail_task("no luck")
 
     figures = tasks.read_figures()
@@ -124,7 +122,7 @@ def test_figures_count_failed_attempts_of_tasks_that_wait_for_the_next(tasks: Ta
     assert figures.active == {("gc", TaskState.WAITING): 1}
 
 
-def test_a_dead_letter_that_is_retried_is_none_any_more(tasks: TaskQueue, claim: TaskLease) -> None:
+def test_dead_letter_that_is_retried_is_none_any_more(tasks: TaskQueue, claim: TaskLease) -> None:
     claim.fail_task("no use", retry=False)
     tasks.retry_task(claim.id)
 
@@ -135,9 +133,7 @@ def test_figures_tell_what_runs(tasks: TaskQueue, claim: TaskLease) -> None:
     assert tasks.read_figures().active == {("gc", TaskState.RUNNING): 1}
 
 
-def test_figures_read_no_task_that_waits_for_its_first_time_or_has_ended(
-    faulty: Store, faults: FaultyBackend, clock: FakeClock
-) -> None:
+def test_figures_read_no_task_that_waits_or_has_ended(faulty: Store, faults: FaultyBackend, clock: FakeClock) -> None:
     tasks = TaskQueue(faulty)
     for number in range(20):
         ended = tasks.submit_task("gc", realm=f"realm-{number}").id

@@ -13,7 +13,7 @@ from headwater.store import ObjectId, Store
 from headwater.tasks import TaskLease, TaskQueue, TaskState
 
 
-def test_a_submitted_task_waits_and_is_due_now(tasks: TaskQueue, clock: FakeClock) -> None:
+def test_submitted_task_waits_and_is_due_now(tasks: TaskQueue, clock: FakeClock) -> None:
     submitted = tasks.submit_task("import", realm="acme", subject="lake", arguments={"catalog": "lake"})
 
     task = tasks.read_task(submitted.id).value
@@ -21,7 +21,7 @@ def test_a_submitted_task_waits_and_is_due_now(tasks: TaskQueue, clock: FakeCloc
     assert (task.state, task.due, task.arguments) == (TaskState.WAITING, clock.now(), {"catalog": "lake"})
 
 
-def test_the_same_work_is_asked_for_once(tasks: TaskQueue, waiting: ObjectId) -> None:
+def test_same_work_is_asked_for_once(tasks: TaskQueue, waiting: ObjectId) -> None:
     again = tasks.submit_task("gc", realm="acme")
 
     assert again.id == waiting
@@ -46,7 +46,7 @@ def test_other_work_is_another_task(tasks: TaskQueue, waiting: ObjectId, other: 
     assert tasks.submit_task(kind, realm=realm, subject=subject).created
 
 
-def test_when_a_task_has_ended_its_work_may_be_asked_for_again(tasks: TaskQueue, claim: TaskLease) -> None:
+def test_work_may_be_asked_for_again_after_its_task(tasks: TaskQueue, claim: TaskLease) -> None:
     claim.finish_task({})
 
     again = tasks.submit_task("gc", realm="acme")
@@ -63,12 +63,12 @@ def test_many_who_ask_at_once_get_one_task(tasks: TaskQueue) -> None:
     assert sum(submitted.created for submitted in asked) == 1
 
 
-def test_the_active_task_is_found_by_its_kind_realm_and_subject(tasks: TaskQueue, waiting: ObjectId) -> None:
+def test_active_task_is_found_by_its_kind_realm_and_subject(tasks: TaskQueue, waiting: ObjectId) -> None:
     assert tasks.active_tasks("gc", "acme") == tasks.read_task(waiting).value
     assert tasks.active_tasks("gc", "acme", "lake") is None
 
 
-def test_in_a_store_without_tasks_nothing_is_active(tasks: TaskQueue) -> None:
+def test_store_without_tasks_has_none_active(tasks: TaskQueue) -> None:
     assert tasks.active_tasks("gc", "acme") is None
     assert tasks.list_tasks() == []
 
@@ -79,12 +79,12 @@ def test_arguments_that_are_no_names_and_ids_are_refused(tasks: TaskQueue, argum
         tasks.submit_task("gc", realm="acme", arguments=arguments)
 
 
-def test_an_unknown_task_is_missing(tasks: TaskQueue) -> None:
+def test_unknown_task_is_missing(tasks: TaskQueue) -> None:
     with pytest.raises(NotFoundError, match="no task 000000000001e240"):
         tasks.read_task(ObjectId(123456))
 
 
-def test_a_task_of_the_future_is_not_claimed(tasks: TaskQueue, clock: FakeClock) -> None:
+def test_task_of_the_future_is_not_claimed(tasks: TaskQueue, clock: FakeClock) -> None:
     later = tasks.submit_task("gc", realm="acme", due=clock.now() + 5_000_000).id
 
     assert tasks.claim_task(later, "worker-1") is None

@@ -14,7 +14,7 @@ def store_url(request: pytest.FixtureRequest) -> str:
     return STORES[request.param](request)
 
 
-def test_a_task_is_lost_put_off_failed_retried_and_done(tasks: TaskQueue, watch: LeaseWatch, clock: FakeClock) -> None:
+def test_task_is_lost_put_off_failed_retried_and_done(tasks: TaskQueue, watch: LeaseWatch, clock: FakeClock) -> None:
     task_id = tasks.submit_task("gc", realm="acme", max_attempts=2).id
     assert tasks.submit_task("gc", realm="acme").id == task_id
     assert tasks.claim_task(task_id, "worker-1") is not None

@@ -29,7 +29,7 @@ def watch(faulty: Store) -> LeaseWatch:
 
 
 @unclear
-def test_an_unclear_submit_is_one_task(tasks: TaskQueue, faults: FaultyBackend, fault: dict[str, Any]) -> None:
+def test_unclear_submit_is_one_task(tasks: TaskQueue, faults: FaultyBackend, fault: dict[str, Any]) -> None:
     tasks.submit_task("gc", realm="other")
     faults.fail("swap_reference", **fault)
 
@@ -40,9 +40,7 @@ def test_an_unclear_submit_is_one_task(tasks: TaskQueue, faults: FaultyBackend, 
 
 
 @unclear
-def test_an_unclear_claim_is_one_claim(
-    tasks: TaskQueue, waiting: ObjectId, faults: FaultyBackend, fault: dict[str, Any]
-) -> None:
+def test_unclear_claim_is_one_claim(tasks: TaskQueue, waiting: ObjectId, faults: FaultyBackend, fault: dict[str, Any]) -> None:
     faults.fail("update_object", **fault)
 
     claim = tasks.claim_task(waiting, "worker-1")
@@ -52,7 +50,7 @@ def test_an_unclear_claim_is_one_claim(
     assert tasks.read_task(waiting).value.attempt == 1
 
 
-def test_an_unclear_claim_that_another_won_is_none(tasks: TaskQueue, waiting: ObjectId, faults: FaultyBackend) -> None:
+def test_unclear_claim_that_another_won_is_none(tasks: TaskQueue, waiting: ObjectId, faults: FaultyBackend) -> None:
     faults.fail("update_object", **LOST_ON_ITS_WAY)
     faults.intervene("update_object", lambda: tasks.claim_task(waiting, "worker-2"), at=2)
 
@@ -61,9 +59,7 @@ def test_an_unclear_claim_that_another_won_is_none(tasks: TaskQueue, waiting: Ob
 
 
 @unclear
-def test_an_unclear_heartbeat_beats_once(
-    tasks: TaskQueue, claim: TaskLease, faults: FaultyBackend, fault: dict[str, Any]
-) -> None:
+def test_unclear_heartbeat_beats_once(tasks: TaskQueue, claim: TaskLease, faults: FaultyBackend, fault: dict[str, Any]) -> None:
     faults.fail("update_object", **fault)
 
     assert claim.heartbeat() is LeaseVerdict.GO_ON
@@ -71,9 +67,7 @@ def test_an_unclear_heartbeat_beats_once(
 
 
 @unclear
-def test_an_unclear_failure_counts_once(
-    tasks: TaskQueue, claim: TaskLease, faults: FaultyBackend, fault: dict[str, Any]
-) -> None:
+def test_unclear_failure_counts_once(tasks: TaskQueue, claim: TaskLease, faults: FaultyBackend, fault: dict[str, Any]) -> None:
     faults.fail("update_object", **fault)
 
     claim.fail_task("no luck")
@@ -83,7 +77,7 @@ def test_an_unclear_failure_counts_once(
 
 
 @unclear
-def test_an_unclear_put_off_puts_off_once(
+def test_unclear_put_off_puts_off_once(
     tasks: TaskQueue, claim: TaskLease, faults: FaultyBackend, fault: dict[str, Any]
 ) -> None:
     faults.fail("update_object", **fault)
@@ -94,9 +88,7 @@ def test_an_unclear_put_off_puts_off_once(
     assert (task.state, task.failures, len(task.attempts)) == (TaskState.WAITING, 0, 1)
 
 
-def test_a_task_whose_entries_did_not_follow_its_end_is_listed_by_its_state(
-    tasks: TaskQueue, claim: TaskLease, faults: FaultyBackend
-) -> None:
+def test_task_whose_entries_lag_is_listed_by_its_state(tasks: TaskQueue, claim: TaskLease, faults: FaultyBackend) -> None:
     faults.fail("swap_reference", times=1000)
     claim.fail_task("no use", retry=False)
     faults.heal()
@@ -106,7 +98,7 @@ def test_a_task_whose_entries_did_not_follow_its_end_is_listed_by_its_state(
 
 
 @unclear
-def test_an_unclear_cancel_cancels(tasks: TaskQueue, waiting: ObjectId, faults: FaultyBackend, fault: dict[str, Any]) -> None:
+def test_unclear_cancel_cancels(tasks: TaskQueue, waiting: ObjectId, faults: FaultyBackend, fault: dict[str, Any]) -> None:
     faults.fail("update_object", **fault)
 
     assert tasks.cancel_task(waiting).state is TaskState.CANCELLED
@@ -114,7 +106,7 @@ def test_an_unclear_cancel_cancels(tasks: TaskQueue, waiting: ObjectId, faults: 
 
 @unclear
 @pytest.mark.parametrize("method", ["update_object", "write_objects", "swap_reference"])
-def test_a_follow_up_survives_every_unclear_answer_once(
+def test_follow_up_survives_every_unclear_answer_once(
     tasks: TaskQueue, claim: TaskLease, watch: LeaseWatch, faults: FaultyBackend, fault: dict[str, Any], method: str
 ) -> None:
     faults.fail(method, **fault)
@@ -126,7 +118,7 @@ def test_a_follow_up_survives_every_unclear_answer_once(
     assert len(tasks.list_tasks(kind="gc", state=TaskState.WAITING)) == 1
 
 
-def test_a_crash_after_the_last_swap_leaves_the_follow_up_to_whoever_looks(
+def test_crash_after_the_last_swap_leaves_follow_up_to_lookers(
     tasks: TaskQueue, claim: TaskLease, watch: LeaseWatch, faults: FaultyBackend
 ) -> None:
     faults.fail("swap_reference", times=1000)
@@ -140,7 +132,7 @@ def test_a_crash_after_the_last_swap_leaves_the_follow_up_to_whoever_looks(
     assert [seen.value.subject for seen in tasks.list_tasks(state=TaskState.WAITING)] == ["rest"]
 
 
-def test_a_crash_after_the_last_swap_leaves_the_follow_up_to_whoever_submits(
+def test_crash_after_the_last_swap_leaves_follow_up_to_submitters(
     tasks: TaskQueue, claim: TaskLease, faults: FaultyBackend
 ) -> None:
     faults.fail("swap_reference", times=1000)
@@ -152,7 +144,7 @@ def test_a_crash_after_the_last_swap_leaves_the_follow_up_to_whoever_submits(
     assert len(tasks.list_tasks()) == 3
 
 
-def test_a_crash_after_a_failure_leaves_its_wait_to_whoever_looks(
+def test_crash_after_a_failure_leaves_its_wait_to_whoever_looks(
     tasks: TaskQueue, claim: TaskLease, watch: LeaseWatch, faults: FaultyBackend
 ) -> None:
     faults.fail("swap_reference", times=1000)
@@ -164,7 +156,7 @@ def test_a_crash_after_a_failure_leaves_its_wait_to_whoever_looks(
     assert [found.id for found in tasks.find_claimable(watch)] == [claim.id]
 
 
-def test_a_retry_that_crashed_after_its_decision_is_completed_by_whoever_looks(
+def test_retry_crashed_after_its_decision_is_completed_by_lookers(
     tasks: TaskQueue, claim: TaskLease, watch: LeaseWatch, faults: FaultyBackend
 ) -> None:
     claim.fail_task("no luck", retry=False)
@@ -179,7 +171,7 @@ def test_a_retry_that_crashed_after_its_decision_is_completed_by_whoever_looks(
     assert [found.id for found in tasks.find_claimable(watch)] == [claim.id]
 
 
-def test_a_retry_that_crashed_before_its_decision_did_not_happen(
+def test_retry_that_crashed_before_its_decision_did_not_happen(
     tasks: TaskQueue, claim: TaskLease, watch: LeaseWatch, faults: FaultyBackend
 ) -> None:
     claim.fail_task("no luck", retry=False)
@@ -192,7 +184,7 @@ def test_a_retry_that_crashed_before_its_decision_did_not_happen(
     assert tasks.read_task(claim.id).value.state is TaskState.FAILED
 
 
-def test_an_unclear_cancel_stays_unclear_when_the_database_goes_away(
+def test_unclear_cancel_stays_unclear_when_the_database_goes_away(
     tasks: TaskQueue, waiting: ObjectId, faults: FaultyBackend
 ) -> None:
     faults.fail("update_object", before=False)
@@ -202,7 +194,7 @@ def test_an_unclear_cancel_stays_unclear_when_the_database_goes_away(
         tasks.cancel_task(waiting)
 
 
-def test_an_end_that_another_gave_the_task_is_not_taken_for_ours(
+def test_end_given_by_another_is_not_taken_for_ours(
     tasks: TaskQueue, claim: TaskLease, faults: FaultyBackend, faulty: Store
 ) -> None:
     last = tasks.read_task(claim.id).value.max_attempts - 1

@@ -33,27 +33,27 @@ def dispatcher(make_dispatcher: Callable[[], Dispatcher]) -> Dispatcher:
     return make_dispatcher()
 
 
-def test_a_due_task_is_sent(dispatcher: Dispatcher, waiting: ObjectId, sent: Sent) -> None:
+def test_due_task_is_sent(dispatcher: Dispatcher, waiting: ObjectId, sent: Sent) -> None:
     dispatcher.step()
 
     assert sent == [(waiting, None)]
 
 
-def test_a_task_of_the_future_is_not_sent(dispatcher: Dispatcher, tasks: TaskQueue, clock: FakeClock, sent: Sent) -> None:
+def test_task_of_the_future_is_not_sent(dispatcher: Dispatcher, tasks: TaskQueue, clock: FakeClock, sent: Sent) -> None:
     tasks.submit_task("gc", realm="acme", due=clock.now() + 1)
     dispatcher.step()
 
     assert sent == []
 
 
-def test_a_task_of_an_unknown_kind_is_left_to_others(dispatcher: Dispatcher, tasks: TaskQueue, sent: Sent) -> None:
+def test_task_of_an_unknown_kind_is_left_to_others(dispatcher: Dispatcher, tasks: TaskQueue, sent: Sent) -> None:
     tasks.submit_task("brew", realm="acme")
     dispatcher.step()
 
     assert sent == []
 
 
-def test_a_lost_message_is_sent_again_less_and_less_often(
+def test_lost_message_is_sent_again_less_and_less_often(
     dispatcher: Dispatcher, waiting: ObjectId, clock: FakeClock, sent: Sent
 ) -> None:
     times = []
@@ -67,14 +67,14 @@ def test_a_lost_message_is_sent_again_less_and_less_often(
     assert times == [0, 5, 15, 35, 75, 135, 195]
 
 
-def test_a_claimed_task_is_not_sent(dispatcher: Dispatcher, tasks: TaskQueue, waiting: ObjectId, sent: Sent) -> None:
+def test_claimed_task_is_not_sent(dispatcher: Dispatcher, tasks: TaskQueue, waiting: ObjectId, sent: Sent) -> None:
     tasks.claim_task(waiting, "worker-1")
     dispatcher.step()
 
     assert sent == []
 
 
-def test_a_task_that_failed_is_sent_at_once_when_it_is_due_again(
+def test_task_that_failed_is_sent_at_once_when_due(
     dispatcher: Dispatcher, tasks: TaskQueue, waiting: ObjectId, clock: FakeClock, sent: Sent
 ) -> None:
     dispatcher.step()
@@ -88,7 +88,7 @@ def test_a_task_that_failed_is_sent_at_once_when_it_is_due_again(
     assert sent == [(waiting, None)] * 2
 
 
-def test_a_silent_task_is_sent_with_the_token_that_stood_still(
+def test_silent_task_is_sent_with_the_token_that_stood_still(
     dispatcher: Dispatcher, tasks: TaskQueue, waiting: ObjectId, clock: FakeClock, sent: Sent
 ) -> None:
     tasks.claim_task(waiting, "worker-1")
@@ -132,7 +132,7 @@ def test_one_collection_of_the_system_realm_waits_for_its_week(
     assert clock.now() < collection.value.due <= clock.now() + 7 * 86_400_000_000
 
 
-def test_a_store_that_is_away_is_logged_once_and_so_is_its_return(settings: Settings, clock: FakeClock) -> None:
+def test_outage_and_its_end_are_logged_once(settings: Settings, clock: FakeClock) -> None:
     faults = FaultyBackend(open_store("memory://").backend)
     store = Store(faults, url="memory://", settings=settings, clock=clock)
     thread = DispatcherThread(Dispatcher(store, lambda *_: None, kinds=()), wait_seconds=0.001, also=lambda: None)

@@ -36,7 +36,7 @@ def take_all(broker: Broker) -> list[dict[str, object]]:
             taken.append({"task": message.headers["task"], "args": message.payload[0]})
 
 
-def test_a_message_names_the_task_and_nothing_else(broker: Broker) -> None:
+def test_message_names_the_task_and_nothing_else(broker: Broker) -> None:
     send_look(make_app(FILE, broker), ObjectId(0xABC), "token")
 
     assert take_all(broker) == [{"task": LOOK, "args": ["0000000000000abc", "token"]}]
@@ -50,7 +50,7 @@ def test_messages_come_in_their_order(broker: Broker) -> None:
     assert [int(message["args"][0], 16) for message in take_all(broker)] == [0, 1, 2, 3, 4]  # type: ignore[index]
 
 
-def test_of_many_readers_one_gets_a_message(broker: Broker) -> None:
+def test_message_goes_to_one_of_many_readers(broker: Broker) -> None:
     app = make_app(FILE, broker)
     for number in range(40):
         send_look(app, ObjectId(number))
@@ -60,7 +60,7 @@ def test_of_many_readers_one_gets_a_message(broker: Broker) -> None:
     assert len(taken) == 40
 
 
-def test_the_folder_is_for_its_owner_alone(broker: Broker) -> None:
+def test_folder_is_for_its_owner_alone(broker: Broker) -> None:
     make_app(FILE, broker)
 
     assert broker.folder is not None
@@ -86,21 +86,21 @@ def test_databases_that_share_a_redis_have_queues_of_their_own(other: str) -> No
     assert len(queues) == 2
 
 
-def test_who_looks_at_a_database_changes_nothing_about_its_queue() -> None:
+def test_look_at_a_database_changes_nothing_about_its_queue() -> None:
     urls = ("postgresql://worker:secret@a/lake", "postgresql://operator@a/lake")
     queues = {broker_of(Settings(store=url, broker="redis://localhost/0")).queue for url in urls}
 
     assert len(queues) == 1
 
 
-def test_a_broker_that_cannot_be_is_refused_without_its_password() -> None:
+def test_broker_that_cannot_be_is_refused_without_its_password() -> None:
     with pytest.raises(RefusedError, match="amqp") as refused:
         broker_of(Settings(broker="amqp://user:geheim@localhost"))
 
     assert "geheim" not in str(refused.value)
 
 
-def test_a_message_stays_hidden_for_longer_than_a_task_may_run() -> None:
+def test_message_stays_hidden_for_longer_than_a_task_may_run() -> None:
     settings = Settings(broker="redis://localhost/0")
     configured = make_app(settings, broker_of(settings)).conf
 
@@ -117,6 +117,6 @@ def test_a_message_stays_hidden_for_longer_than_a_task_may_run() -> None:
         (Settings(store="postgresql://db/lake"), "--broker-folder"),
     ],
 )
-def test_a_broker_that_cannot_be_is_refused(settings: Settings, why: str) -> None:
+def test_broker_that_cannot_be_is_refused(settings: Settings, why: str) -> None:
     with pytest.raises(RefusedError, match=why):
         broker_of(settings)

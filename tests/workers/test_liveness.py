@@ -39,13 +39,13 @@ def comes_true(condition: Callable[[], bool], seconds: float = 20) -> bool:
     return condition()
 
 
-def test_a_worker_that_only_begins_is_not_stuck(pulse: Pulse, monotonic: Monotonic) -> None:
+def test_worker_that_only_begins_is_not_stuck(pulse: Pulse, monotonic: Monotonic) -> None:
     monotonic.now += 10_000
 
     assert pulse.stuck() == []
 
 
-def test_a_loop_that_turns_is_not_stuck(pulse: Pulse, monotonic: Monotonic) -> None:
+def test_loop_that_turns_is_not_stuck(pulse: Pulse, monotonic: Monotonic) -> None:
     for _ in range(10):
         pulse.beat(DISPATCHER)
         monotonic.now += 60
@@ -53,7 +53,7 @@ def test_a_loop_that_turns_is_not_stuck(pulse: Pulse, monotonic: Monotonic) -> N
     assert pulse.stuck() == []
 
 
-def test_a_loop_that_stopped_turning_is_stuck_whatever_the_other_does(pulse: Pulse, monotonic: Monotonic) -> None:
+def test_loop_that_stopped_turning_is_stuck_whatever_the_other_does(pulse: Pulse, monotonic: Monotonic) -> None:
     pulse.beat(DISPATCHER)
     monotonic.now += 121
     pulse.beat(MAIN_LOOP)
@@ -61,7 +61,7 @@ def test_a_loop_that_stopped_turning_is_stuck_whatever_the_other_does(pulse: Pul
     assert pulse.stuck() == [DISPATCHER]
 
 
-def test_a_loop_that_ended_in_an_orderly_way_is_not_stuck(pulse: Pulse, monotonic: Monotonic) -> None:
+def test_loop_that_ended_in_an_orderly_way_is_not_stuck(pulse: Pulse, monotonic: Monotonic) -> None:
     pulse.beat(MAIN_LOOP)
     pulse.forget_beat(MAIN_LOOP)
     monotonic.now += 10_000
@@ -69,12 +69,12 @@ def test_a_loop_that_ended_in_an_orderly_way_is_not_stuck(pulse: Pulse, monotoni
     assert pulse.stuck() == []
 
 
-def test_the_file_is_there_at_once(tmp_path: Path, monotonic: Monotonic) -> None:
+def test_file_is_there_at_once(tmp_path: Path, monotonic: Monotonic) -> None:
     with Pulse(tmp_path / "alive", monotonic=monotonic):
         assert comes_true((tmp_path / "alive").exists)
 
 
-def test_the_file_of_a_stuck_worker_is_left_to_grow_old(tmp_path: Path, monotonic: Monotonic) -> None:
+def test_file_of_a_stuck_worker_is_left_to_grow_old(tmp_path: Path, monotonic: Monotonic) -> None:
     file = tmp_path / "alive"
     file.touch()
     os.utime(file, (1, 1))
@@ -87,11 +87,11 @@ def test_the_file_of_a_stuck_worker_is_left_to_grow_old(tmp_path: Path, monotoni
     assert file.stat().st_mtime == 1
 
 
-def test_a_file_that_cannot_be_written_does_not_end_the_worker(tmp_path: Path) -> None:
+def test_file_that_cannot_be_written_does_not_end_the_worker(tmp_path: Path) -> None:
     with Pulse(tmp_path / "missing" / "alive") as pulse:
         assert pulse.stuck() == []
 
 
-def test_without_a_file_nothing_runs(pulse: Pulse) -> None:
+def test_pulse_without_a_file_is_never_stuck(pulse: Pulse) -> None:
     with pulse:
         assert pulse.stuck() == []

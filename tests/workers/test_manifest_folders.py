@@ -23,7 +23,7 @@ def names(folder: ManifestFolder) -> list[str]:
     return [manifest.metadata.name for manifest in folder.manifests]
 
 
-def test_a_folder_is_read_again_when_it_has_changed(folder: ManifestFolder, tmp_path: Path) -> None:
+def test_folder_is_read_again_when_it_has_changed(folder: ManifestFolder, tmp_path: Path) -> None:
     assert folder.load()
     assert not folder.load()
     (tmp_path / "other.yaml").write_text(REALM % "other")
@@ -32,7 +32,7 @@ def test_a_folder_is_read_again_when_it_has_changed(folder: ManifestFolder, tmp_
     assert names(folder) == ["acme", "other"]
 
 
-def test_a_wrong_file_is_told_once_and_changes_nothing(folder: ManifestFolder, tmp_path: Path) -> None:
+def test_wrong_file_is_told_once_and_changes_nothing(folder: ManifestFolder, tmp_path: Path) -> None:
     folder.load()
     (tmp_path / "wrong.yaml").write_text("kind: [")
     told: list[str] = []
@@ -45,14 +45,14 @@ def test_a_wrong_file_is_told_once_and_changes_nothing(folder: ManifestFolder, t
     assert told.count(told[-1]) == 1
 
 
-def test_a_wrong_file_at_the_start_is_refused(folder: ManifestFolder, tmp_path: Path) -> None:
+def test_wrong_file_at_the_start_is_refused(folder: ManifestFolder, tmp_path: Path) -> None:
     (tmp_path / "wrong.yaml").write_text("kind: [")
 
     with pytest.raises(RefusedError, match=r"wrong\.yaml"):
         folder.load()
 
 
-def test_a_file_that_vanished_takes_only_its_manifest_away(folder: ManifestFolder, tmp_path: Path) -> None:
+def test_file_that_vanished_takes_only_its_manifest_away(folder: ManifestFolder, tmp_path: Path) -> None:
     (tmp_path / "other.yaml").write_text(REALM % "other")
     folder.load()
     (tmp_path / "acme.yaml").unlink()

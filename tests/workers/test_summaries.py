@@ -58,7 +58,7 @@ def test_quarantined_tables_are_shown_with_their_reasons(store: Store, tasks: Ta
     assert "      sales.orders: Corrupt: v3.metadata.json is no JSON" in text
 
 
-def test_what_waits_is_shown_with_its_time(store: Store, tasks: TaskQueue, waiting: ObjectId) -> None:
+def test_waiting_work_is_shown_with_its_time(store: Store, tasks: TaskQueue, waiting: ObjectId) -> None:
     held = ReconcileOutcome(
         subject="Realm sandbox", waits=(WaitUntil("PurgeHold", "realm sandbox is held", store.clock.now()),)
     )
@@ -69,7 +69,7 @@ def test_what_waits_is_shown_with_its_time(store: Store, tasks: TaskQueue, waiti
     assert all(wait["until"].endswith("Z") for wait in waits)
 
 
-def test_a_task_that_failed_is_shown_with_its_error(store: Store, tasks: TaskQueue, waiting: ObjectId) -> None:
+def test_task_that_failed_is_shown_with_its_error(store: Store, tasks: TaskQueue, waiting: ObjectId) -> None:
     claim = tasks.claim_task(waiting, "worker-1")
     assert claim is not None
     claim.fail_task("there is no such realm", retry=False)

@@ -54,14 +54,14 @@ def checking(claim: TaskLease) -> dict[str, Any]:
     return {}
 
 
-def test_what_a_body_returns_is_the_outcome(run: Run) -> None:
+def test_value_that_a_body_returns_is_the_outcome(run: Run) -> None:
     task = run(lambda claim: {"deleted": 7})
 
     assert (task.state, task.outcome) == (TaskState.SUCCEEDED, {"deleted": 7})
 
 
 @pytest.mark.parametrize("error", [RefusedError("never"), NotFoundError("gone")])
-def test_what_can_never_work_is_not_tried_again(run: Run, error: Exception) -> None:
+def test_work_that_can_never_succeed_is_not_tried_again(run: Run, error: Exception) -> None:
     task = run(raising(error))
 
     assert (task.state, task.error) == (TaskState.FAILED, str(error))
@@ -70,13 +70,13 @@ def test_what_can_never_work_is_not_tried_again(run: Run, error: Exception) -> N
 @pytest.mark.parametrize(
     "error", [UnavailableError("away"), ConflictError("others"), ValueError("a bug"), SoftTimeLimitExceeded()]
 )
-def test_what_may_work_later_is_tried_again(run: Run, error: Exception) -> None:
+def test_work_that_may_succeed_later_is_tried_again(run: Run, error: Exception) -> None:
     task = run(raising(error))
 
     assert (task.state, task.failures) == (TaskState.WAITING, 1)
 
 
-def test_a_time_limit_is_named(run: Run) -> None:
+def test_time_limit_is_named(run: Run) -> None:
     assert run(raising(SoftTimeLimitExceeded())).error == "it ran longer than the time limit of 6h"
 
 
@@ -98,14 +98,14 @@ def test_work_over_its_time_limit_fails_at_its_next_check(settings: Settings) ->
     assert task.error == "it ran longer than the time limit of 1ms"
 
 
-def test_an_outcome_that_is_none_fails_the_task_with_a_sentence(run: Run) -> None:
+def test_outcome_that_is_none_fails_the_task_with_a_sentence(run: Run) -> None:
     task = run(lambda claim: {"big": "x" * 70_000})
 
     assert task.state is TaskState.FAILED
     assert "give counts, names and ids, no payloads" in task.error
 
 
-def test_work_whose_end_could_not_be_told_for_certain_is_no_failure(settings: Settings) -> None:
+def test_work_with_an_untold_end_is_no_failure(settings: Settings) -> None:
     faults = FaultyBackend(MemoryBackend())
     store = Store(faults, url="memory://", settings=settings, clock=FakeClock())  # type: ignore[arg-type]  # it is any backend
     task_id = TaskQueue(store).submit_task("gc", realm="acme").id
@@ -123,7 +123,7 @@ def test_work_whose_end_could_not_be_told_for_certain_is_no_failure(settings: Se
     assert [line.get("event_lost") for line in logs if line["log_level"] == "warning"] == ["task finished"]
 
 
-def test_a_worker_that_was_taken_over_writes_nothing(run: Run, tasks: TaskQueue, waiting: ObjectId) -> None:
+def test_worker_that_was_taken_over_writes_nothing(run: Run, tasks: TaskQueue, waiting: ObjectId) -> None:
     def work(claim: TaskLease) -> dict[str, Any]:
         tasks.claim_task(claim.id, "other", LeaseExpiry(tasks.read_task(claim.id).token))
         claim.check_stop()
@@ -134,13 +134,13 @@ def test_a_worker_that_was_taken_over_writes_nothing(run: Run, tasks: TaskQueue,
     assert (task.state, task.owner, task.attempt) == (TaskState.RUNNING, "other", 2)
 
 
-def test_a_fenced_body_is_not_a_failed_one(run: Run) -> None:
+def test_fenced_body_is_not_a_failed_one(run: Run) -> None:
     task = run(raising(FencedError("taken over")))
 
     assert (task.state, task.failures) == (TaskState.RUNNING, 0)
 
 
-def test_a_worker_that_stops_hands_its_task_back(run: Callable[..., Task]) -> None:
+def test_worker_that_stops_hands_its_task_back(run: Callable[..., Task]) -> None:
     task = run(checking, is_stopping=lambda: True)
 
     assert (task.state, task.failures) == (TaskState.WAITING, 0)
@@ -148,7 +148,7 @@ def test_a_worker_that_stops_hands_its_task_back(run: Callable[..., Task]) -> No
     assert task.attempts[-1].error == "its worker stops"
 
 
-def test_a_cancelled_task_ends_at_its_next_check(run: Run, tasks: TaskQueue) -> None:
+def test_cancelled_task_ends_at_its_next_check(run: Run, tasks: TaskQueue) -> None:
     def work(claim: TaskLease) -> dict[str, Any]:
         tasks.cancel_task(claim.id)
         claim.heartbeat()
@@ -157,13 +157,13 @@ def test_a_cancelled_task_ends_at_its_next_check(run: Run, tasks: TaskQueue) -> 
     assert run(work).state is TaskState.CANCELLED
 
 
-def test_a_task_that_is_done_already_is_not_done_again(run: Run) -> None:
+def test_task_that_is_done_already_is_not_done_again(run: Run) -> None:
     run(lambda claim: {"deleted": 7})
 
     assert run(raising(AssertionError("done twice"))).outcome == {"deleted": 7}
 
 
-def test_a_kind_that_this_worker_does_not_know_is_left_alone(store: Store, tasks: TaskQueue) -> None:
+def test_kind_that_this_worker_does_not_know_is_left_alone(store: Store, tasks: TaskQueue) -> None:
     unknown = tasks.submit_task("brew", realm="acme").id
     with capture_logs() as logs:
         execute_task(store, unknown, LeaseExpiry(None), owner="here", is_stopping=lambda: False)

@@ -28,7 +28,7 @@ def news(tasks: TaskQueue) -> News:
     return look
 
 
-def test_a_task_is_named_with_its_realm(tasks: TaskQueue, waiting: ObjectId) -> None:
+def test_task_is_named_with_its_realm(tasks: TaskQueue, waiting: ObjectId) -> None:
     lines: list[str] = []
     tasks.claim_task(waiting, "worker-1")
     TaskWatcher(tasks, lines.append).poll()
@@ -36,7 +36,7 @@ def test_a_task_is_named_with_its_realm(tasks: TaskQueue, waiting: ObjectId) -> 
     assert lines == [f"task {id_text(waiting)} gc of realm 'acme': started"]
 
 
-def test_a_waiting_task_is_no_news(news: News, waiting: ObjectId) -> None:
+def test_waiting_task_is_no_news(news: News, waiting: ObjectId) -> None:
     assert news() == []
 
 
@@ -56,7 +56,7 @@ def test_each_step_is_told_once(news: News, tasks: TaskQueue, waiting: ObjectId,
     assert news() == []
 
 
-def test_a_task_that_was_quick_is_told_at_its_end(news: News, tasks: TaskQueue, waiting: ObjectId) -> None:
+def test_task_that_was_quick_is_told_at_its_end(news: News, tasks: TaskQueue, waiting: ObjectId) -> None:
     claim = tasks.claim_task(waiting, "worker-1")
     assert claim is not None
     claim.finish_task({})
@@ -64,7 +64,7 @@ def test_a_task_that_was_quick_is_told_at_its_end(news: News, tasks: TaskQueue, 
     assert news() == ["finished after 1 attempt, 0.0 s"]
 
 
-def test_a_failure_tells_when_the_next_attempt_is_due(news: News, tasks: TaskQueue, waiting: ObjectId) -> None:
+def test_failure_tells_when_the_next_attempt_is_due(news: News, tasks: TaskQueue, waiting: ObjectId) -> None:
     claim = tasks.claim_task(waiting, "worker-1")
     assert claim is not None
     claim.fail_task("the bucket is away")
@@ -74,7 +74,7 @@ def test_a_failure_tells_when_the_next_attempt_is_due(news: News, tasks: TaskQue
     assert line.endswith("Z: the bucket is away")
 
 
-def test_a_lost_attempt_is_told_with_its_successor(news: News, tasks: TaskQueue, waiting: ObjectId) -> None:
+def test_lost_attempt_is_told_with_its_successor(news: News, tasks: TaskQueue, waiting: ObjectId) -> None:
     tasks.claim_task(waiting, "worker-1")
     news()
     tasks.claim_task(waiting, "worker-2", LeaseExpiry(tasks.read_task(waiting).token))
@@ -82,7 +82,7 @@ def test_a_lost_attempt_is_told_with_its_successor(news: News, tasks: TaskQueue,
     assert news() == ["attempt 1 was lost: no sign of life from worker-1 for a whole lease", "started, attempt 2"]
 
 
-def test_a_task_that_is_given_up_tells_why(news: News, tasks: TaskQueue, waiting: ObjectId) -> None:
+def test_task_that_is_given_up_tells_why(news: News, tasks: TaskQueue, waiting: ObjectId) -> None:
     claim = tasks.claim_task(waiting, "worker-1")
     assert claim is not None
     claim.fail_task("there is no such catalog", retry=False)
@@ -90,7 +90,7 @@ def test_a_task_that_is_given_up_tells_why(news: News, tasks: TaskQueue, waiting
     assert news() == ["given up after 1 attempt, 0.0 s: there is no such catalog"]
 
 
-def test_what_ended_before_the_watch_began_is_history(tasks: TaskQueue, waiting: ObjectId) -> None:
+def test_task_that_ended_before_the_watch_is_history(tasks: TaskQueue, waiting: ObjectId) -> None:
     lines: list[str] = []
     tasks.cancel_task(waiting)
     TaskWatcher(tasks, lines.append).poll()

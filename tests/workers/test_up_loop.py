@@ -35,9 +35,7 @@ class FewPasses(WorkerProcess):
 
 
 @pytest.mark.parametrize("call", range(1, 12))
-def test_up_goes_on_when_the_store_does_not_answer_for_a_moment(
-    call: int, tmp_path: Path, settings: Settings, clock: FakeClock
-) -> None:
+def test_up_goes_on_when_the_store_is_silent(call: int, tmp_path: Path, settings: Settings, clock: FakeClock) -> None:
     (tmp_path / "acme.yaml").write_text(MANIFEST)
     faults = FaultyBackend(open_store("memory://").backend)
     store = Store(faults, url="memory://", settings=settings, clock=clock)
@@ -51,7 +49,7 @@ def test_up_goes_on_when_the_store_does_not_answer_for_a_moment(
     assert RealmRegistry(store).read_realm("acme").state == "ACTIVE", told
 
 
-def test_an_outage_is_told_when_it_begins_and_when_it_is_over(tmp_path: Path, settings: Settings, clock: FakeClock) -> None:
+def test_outage_is_told_when_it_begins_and_ends(tmp_path: Path, settings: Settings, clock: FakeClock) -> None:
     (tmp_path / "acme.yaml").write_text(MANIFEST)
     faults = FaultyBackend(open_store("memory://").backend)
     store = Store(faults, url="memory://", settings=settings, clock=clock)

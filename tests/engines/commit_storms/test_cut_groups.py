@@ -55,7 +55,7 @@ def number_at(found: Head) -> int:
     return int(seen.data)
 
 
-def test_the_log_of_a_cut_group_has_all_that_was_kept_in_both_directions(cut: Cut) -> None:
+def test_log_of_a_cut_group_has_all_that_was_kept(cut: Cut) -> None:
     up = [one.id for one in read_log(cut.rows, "main", oldest_first=True)]
     kept = [one.id for one in cut.commits[cut.first :]]
 
@@ -63,24 +63,24 @@ def test_the_log_of_a_cut_group_has_all_that_was_kept_in_both_directions(cut: Cu
     assert [one.id for one in read_log(cut.rows, "main")] == up[::-1]
 
 
-def test_what_was_kept_of_a_group_reads_as_it_did(cut: Cut) -> None:
+def test_kept_part_of_a_group_reads_as_it_did(cut: Cut) -> None:
     found = [read_commit(cut.rows, one.id) for one in cut.commits[cut.first :]]
 
     assert [number_at(one) for one in found] == list(range(cut.first + 1, 13))
 
 
-def test_the_feed_goes_on_from_every_kept_member(cut: Cut) -> None:
+def test_feed_goes_on_from_every_kept_member(cut: Cut) -> None:
     for since in range(cut.first, 12):
         told = [int(operation.data) for _, operation in read_changes(cut.rows, "main", cut.commits[since].id)]
         assert told == list(range(since + 2, 13))
 
 
-def test_the_feed_says_that_what_was_before_the_cut_is_gone(cut: Cut) -> None:
+def test_feed_says_that_what_was_before_the_cut_is_gone(cut: Cut) -> None:
     with pytest.raises(ExpiredError):
         list(read_changes(cut.rows, "main"))
 
 
-def test_one_commits_on_top_of_a_cut_group_as_if_nothing_had_been(cut: Cut, ground: Ground) -> None:
+def test_cut_group_takes_commits_as_if_nothing_had_been(cut: Cut, ground: Ground) -> None:
     fresh = ground.open()
 
     assert tell(fresh, 0).number == 13
@@ -88,7 +88,7 @@ def test_one_commits_on_top_of_a_cut_group_as_if_nothing_had_been(cut: Cut, grou
 
 
 @pytest.mark.parametrize("keep", [1, 2, 4, 6])
-def test_what_retention_keeps_of_a_group_stays_readable(keep: int) -> None:
+def test_retained_part_of_a_group_stays_readable(keep: int) -> None:
     settings = Settings(
         unsafe_short_graces=True,
         writer_grace_seconds=60,

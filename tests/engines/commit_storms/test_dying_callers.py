@@ -48,7 +48,7 @@ def a_dying_group(ground: Ground, count: int, plan: Callable[[], object]) -> tup
 
 @deaths
 @pytest.mark.parametrize("place", [0, 1, 3])
-def test_a_change_that_dies_takes_nobody_with_it(ground: Ground, death: type[BaseException], place: int) -> None:
+def test_change_that_dies_takes_nobody_with_it(ground: Ground, death: type[BaseException], place: int) -> None:
     def dying(tx: Transaction) -> int:
         counted(ADD)(tx)
         raise death
@@ -65,7 +65,7 @@ def test_a_change_that_dies_takes_nobody_with_it(ground: Ground, death: type[Bas
 
 @deaths
 @pytest.mark.parametrize("before", [True, False], ids=["before the swap", "after the swap"])
-def test_a_publisher_that_dies_is_replaced(ground: Ground, death: type[BaseException], before: bool) -> None:
+def test_publisher_that_dies_is_replaced(ground: Ground, death: type[BaseException], before: bool) -> None:
     journal, faults = a_dying_group(ground, 6, lambda: ground.faults.fail(ground.swap, before=before, fault=death()))
 
     assert [type(fault) for fault in faults] == [death]
@@ -82,7 +82,7 @@ def test_publishers_that_die_one_after_the_other_are_replaced(ground: Ground, ti
 
 @deaths
 @pytest.mark.parametrize("method", ["write_objects", "read_references"])
-def test_whoever_dies_at_another_call_is_replaced(ground: Ground, death: type[BaseException], method: str) -> None:
+def test_caller_that_dies_at_another_call_is_replaced(ground: Ground, death: type[BaseException], method: str) -> None:
     """It dies while it looks after a lost answer, or before the swap."""
 
     def plan() -> None:
@@ -95,7 +95,7 @@ def test_whoever_dies_at_another_call_is_replaced(ground: Ground, death: type[Ba
     assert assert_exact(ground.rows, [*journal, tell(ground.rows, 99)], deleted=ground.witness.deleted) >= 6 - len(faults)
 
 
-def test_a_leader_that_dies_before_it_looks_leaves_the_reference_free(ground: Ground) -> None:
+def test_leader_that_dies_before_it_looks_leaves_the_reference_free(ground: Ground) -> None:
     ground.faults.fail("read_references", fault=KeyboardInterrupt())
     with pytest.raises(KeyboardInterrupt):
         tell(ground.rows, 0)

@@ -103,7 +103,7 @@ def test_stores_on_one_database_all_get_through() -> None:
     ground.close()
 
 
-def test_a_hanging_swap_on_one_reference_stops_no_other(ground: Ground) -> None:
+def test_hanging_swap_on_one_reference_stops_no_other(ground: Ground) -> None:
     other_realm = ground.rows.store.rows(RealmId("other"), RealmKey(6))  # type: ignore[attr-defined]
     ensure_reference(other_realm, "main")
     ensure_reference(ground.rows, "side")
@@ -120,7 +120,7 @@ def test_a_hanging_swap_on_one_reference_stops_no_other(ground: Ground) -> None:
     assert [(answer.number, answer.attempts) for answer in (*side, *far)] == [(n, 1) for n in range(1, 6)] * 2
 
 
-def test_a_hanging_change_on_one_reference_stops_no_other(ground: Ground) -> None:
+def test_hanging_change_on_one_reference_stops_no_other(ground: Ground) -> None:
     ensure_reference(ground.rows, "side")
     with in_line() as held:
 
@@ -134,7 +134,7 @@ def test_a_hanging_change_on_one_reference_stops_no_other(ground: Ground) -> Non
         assert [tell(ground.rows, 2, name="side").number for _ in range(5)] == [1, 2, 3, 4, 5]
 
 
-def test_commits_inside_changes_to_each_others_references_are_refused_and_hang_nobody(ground: Ground) -> None:
+def test_commits_inside_each_others_changes_are_refused_and_hang_nobody(ground: Ground) -> None:
     ensure_reference(ground.rows, "side")
 
     def crossing(name: str) -> Callable[[Transaction], int]:
@@ -153,7 +153,7 @@ def test_commits_inside_changes_to_each_others_references_are_refused_and_hang_n
     assert tell(ground.rows, 9).kind == tell(ground.rows, 9, name="side").kind == "told"
 
 
-def test_a_storm_on_one_reference_beats_no_commit_to_another(ground: Ground) -> None:
+def test_storm_on_one_reference_beats_no_commit_to_another(ground: Ground) -> None:
     ensure_reference(ground.rows, "side")
     works: list[Callable[[], list[Answer]]] = [lambda: [tell(ground.rows, "side", name="side") for _ in range(40)]]
     works += [lambda client=client: [tell(ground.rows, client) for _ in range(20)] for client in range(6)]  # type: ignore[misc]

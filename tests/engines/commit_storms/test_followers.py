@@ -51,7 +51,7 @@ def look_back(rows: RealmStore, is_over: threading.Event) -> int:
     return times
 
 
-def test_followers_of_a_storm_are_told_everything_once_and_in_order(ground: Ground) -> None:
+def test_followers_are_told_everything_once_and_in_order(ground: Ground) -> None:
     is_over, second = threading.Event(), ground.open()
     readers = [Caller(lambda rows=rows: follow(rows, is_over)) for rows in (ground.rows, ground.open(is_safe=True))]  # type: ignore[misc]
     looker = Caller(lambda: look_back(ground.open(is_safe=True), is_over))
@@ -67,7 +67,7 @@ def test_followers_of_a_storm_are_told_everything_once_and_in_order(ground: Grou
 
 
 @pytest.mark.parametrize("at", range(6))
-def test_a_reference_made_on_a_member_of_a_group_goes_on_from_there(ground: Ground, at: int) -> None:
+def test_reference_made_on_a_member_goes_on_from_there(ground: Ground, at: int) -> None:
     tell(ground.rows, "beneath")
     member = a_group(ground.rows, [ADD] * 6)[at]
     assert member.commit_id is not None
@@ -81,7 +81,7 @@ def test_a_reference_made_on_a_member_of_a_group_goes_on_from_there(ground: Grou
 
 
 @pytest.mark.parametrize("at", range(6))
-def test_a_reference_put_back_on_a_member_of_a_group_is_what_it_was_then(ground: Ground, at: int) -> None:
+def test_reference_put_back_on_a_member_is_as_then(ground: Ground, at: int) -> None:
     journal = a_group(ground.rows, [ADD] * 6)
     member, last = journal[at].commit_id, journal[-1].commit_id
     assert member is not None

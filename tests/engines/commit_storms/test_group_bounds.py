@@ -33,7 +33,7 @@ def test_sixty_four_members_at_most(make_ground: Make) -> None:
 
 
 @pytest.mark.parametrize(("members", "sizes"), [(1, [1] * 7), (3, [3, 3, 1]), (7, [7])])
-def test_as_many_members_as_set(make_ground: Make, members: int, sizes: list[int]) -> None:
+def test_members_of_a_group_are_as_many_as_set(make_ground: Make, members: int, sizes: list[int]) -> None:
     ground = make_ground(bounded(commit_group_members=members))
     journal = a_group(ground.rows, [ADD] * 7)
 
@@ -63,7 +63,7 @@ def a_heavy_group(ground: Ground, sizes: list[int]) -> list[Any]:
     return [caller.result() for caller in held.callers]
 
 
-def test_as_many_bytes_as_set(make_ground: Make) -> None:
+def test_bytes_of_a_group_are_as_many_as_set(make_ground: Make) -> None:
 
     ground = make_ground(bounded(commit_group_bytes=100_000))
     journal = a_heavy_group(ground, [30_000] * 12)
@@ -74,14 +74,14 @@ def test_as_many_bytes_as_set(make_ground: Make) -> None:
     assert assert_exact(ground.rows, journal) == 12
 
 
-def test_a_member_beyond_the_bytes_is_committed_all_the_same(make_ground: Make) -> None:
+def test_member_beyond_the_bytes_is_committed_all_the_same(make_ground: Make) -> None:
     ground = make_ground(bounded(commit_group_bytes=10_000))
     journal = a_heavy_group(ground, [10, 1_000_000, 10])
 
     assert assert_exact(ground.rows, journal) == 3
 
 
-def test_a_lone_commit_has_no_company(make_ground: Make) -> None:
+def test_lone_commit_has_no_company(make_ground: Make) -> None:
     ground = make_ground(bounded())
     for client in range(3):
         tell(ground.rows, client)
@@ -89,7 +89,7 @@ def test_a_lone_commit_has_no_company(make_ground: Make) -> None:
     assert [(one.commit.base, one.commit.depth) for one in read_log(ground.rows, "main")] == [(None, 0)] * 3
 
 
-def test_depths_count_from_the_base_and_bases_are_what_lies_beneath(make_ground: Make) -> None:
+def test_depths_count_from_the_base_beneath(make_ground: Make) -> None:
     ground = make_ground(bounded(commit_group_members=3))
     beneath = tell(ground.rows, "beneath").commit_id
     a_group(ground.rows, [ADD] * 6)
@@ -100,7 +100,7 @@ def test_depths_count_from_the_base_and_bases_are_what_lies_beneath(make_ground:
     assert [one.commit.base for one in groups[2][:2]] == [groups[1][-1].id] * 2
 
 
-def test_a_first_group_has_no_base(make_ground: Make) -> None:
+def test_first_group_has_no_base(make_ground: Make) -> None:
     ground = make_ground(bounded())
     a_group(ground.rows, [ADD] * 3)
 
@@ -108,7 +108,7 @@ def test_a_first_group_has_no_base(make_ground: Make) -> None:
     assert commit_change(ground.rows, "main", count).result == 3
 
 
-def test_a_group_of_long_commits_spills_as_lone_ones_do(make_ground: Make) -> None:
+def test_group_of_long_commits_spills_as_lone_ones_do(make_ground: Make) -> None:
     ground = make_ground(bounded(index_embedded_bytes=1024, index_stripe_bytes=1024))
 
     def wide(tx: Transaction) -> int:

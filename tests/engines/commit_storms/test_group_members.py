@@ -49,7 +49,7 @@ def test_members_share_one_swap(ground: Ground) -> None:
     assert assert_exact(ground.rows, journal) == 10
 
 
-def test_each_member_has_a_commit_with_its_own_operation_message_and_properties(ground: Ground) -> None:
+def test_member_has_a_commit_with_its_own_operation_and_message(ground: Ground) -> None:
     def signing(name: str) -> Any:
         def change(tx: Transaction) -> str:
             tx.set_message(f"by {name}")
@@ -90,7 +90,7 @@ def test_inner_members_hold_no_copy_of_the_indexes(ground: Ground) -> None:
 
 
 @pytest.mark.parametrize("place", [0, 1, 2, 3])
-def test_a_member_that_raises_is_left_out_alone(ground: Ground, place: int) -> None:
+def test_member_that_raises_is_left_out_alone(ground: Ground, place: int) -> None:
     changes = [counted(ADD) for _ in range(3)]
     changes.insert(place, adding(b"unwanted", ValueError("no")))
     callers = callers_of(ground.rows, changes)
@@ -101,7 +101,7 @@ def test_a_member_that_raises_is_left_out_alone(ground: Ground, place: int) -> N
     assert (burdens(ground), len(list(read_log(ground.rows, "main")))) == (0, 3)
 
 
-def test_what_a_member_raises_is_the_very_object_that_its_change_raised(ground: Ground) -> None:
+def test_error_of_a_member_is_the_object_its_change_raised(ground: Ground) -> None:
     fault = RefusedError("mine")
     callers = callers_of(ground.rows, [counted(ADD), adding(b"x", fault), counted(ADD)])
     with pytest.raises(RefusedError) as raised:
@@ -110,7 +110,7 @@ def test_what_a_member_raises_is_the_very_object_that_its_change_raised(ground: 
     assert raised.value is fault
 
 
-def test_a_member_that_changes_nothing_is_told_where_the_head_was(ground: Ground) -> None:
+def test_member_that_changes_nothing_is_told_where_the_head_was(ground: Ground) -> None:
     journal = a_group(ground.rows, [LOOK, ADD, LOOK, ADD, LOOK])
 
     assert [answer.number for answer in journal] == [0, 1, 1, 2, 2]
@@ -122,7 +122,7 @@ def test_a_member_that_changes_nothing_is_told_where_the_head_was(ground: Ground
     assert assert_exact(ground.rows, journal) == 2
 
 
-def test_a_group_of_which_none_changes_anything_swaps_nothing(ground: Ground) -> None:
+def test_group_of_which_none_changes_anything_swaps_nothing(ground: Ground) -> None:
     before = ground.swaps()
     journal = a_group(ground.rows, [LOOK, REFUSE, LOOK, REFUSE])
 
@@ -131,7 +131,7 @@ def test_a_group_of_which_none_changes_anything_swaps_nothing(ground: Ground) ->
     assert read_head(ground.rows, "main", fresh=True) is None
 
 
-def test_an_edit_that_undoes_what_the_group_did_before_is_a_commit_of_its_own(ground: Ground) -> None:
+def test_edit_that_undoes_the_groups_is_its_own_commit(ground: Ground) -> None:
     def put(tx: Transaction) -> bool:
         return tx.index("things").put(b"k", IndexValue(None, b"1"))
 
@@ -145,7 +145,7 @@ def test_an_edit_that_undoes_what_the_group_did_before_is_a_commit_of_its_own(gr
     assert len(read_head(ground.rows, "main", fresh=True).index("things")) == 0  # type: ignore[union-attr]
 
 
-def test_a_member_may_point_to_what_its_predecessor_added(ground: Ground) -> None:
+def test_member_may_point_to_what_its_predecessor_added(ground: Ground) -> None:
     def moving(tx: Transaction) -> None:
         held = tx.index("burdens").get(b"one")
         assert held is not None
@@ -160,7 +160,7 @@ def test_a_member_may_point_to_what_its_predecessor_added(ground: Ground) -> Non
     assert newest.index("elsewhere").get(b"one") == IndexValue(callers[0].result().result)
 
 
-def test_a_member_may_not_point_to_what_was_left_out(ground: Ground) -> None:
+def test_member_may_not_point_to_what_was_left_out(ground: Ground) -> None:
     left: list[ObjectId] = []
 
     def left_out(tx: Transaction) -> None:
@@ -177,7 +177,7 @@ def test_a_member_may_not_point_to_what_was_left_out(ground: Ground) -> None:
     assert callers[3].result().result == 2
 
 
-def test_an_error_that_saw_no_unpublished_predecessor_is_told_at_once(ground: Ground) -> None:
+def test_error_that_saw_no_unpublished_predecessor_is_told_at_once(ground: Ground) -> None:
     hang = ground.faults.hang(ground.swap, at=1)
     with in_line() as held:
 
@@ -198,7 +198,7 @@ def test_an_error_that_saw_no_unpublished_predecessor_is_told_at_once(ground: Gr
 
 
 @pytest.mark.parametrize("wish", [LOOK, REFUSE, ADD])
-def test_an_answer_on_top_of_an_unpublished_predecessor_waits_for_the_swap(ground: Ground, wish: str) -> None:
+def test_answer_on_an_unpublished_predecessor_waits_for_the_swap(ground: Ground, wish: str) -> None:
     hang = ground.faults.hang(ground.swap, at=1)
     with in_line() as held:
 
@@ -216,7 +216,7 @@ def test_an_answer_on_top_of_an_unpublished_predecessor_waits_for_the_swap(groun
 
 
 @pytest.mark.parametrize("place", ["alone", "first", "later"])
-def test_a_nested_commit_is_refused_and_its_outer_one_may_go_on(ground: Ground, place: str) -> None:
+def test_nested_commit_is_refused_and_its_outer_goes_on(ground: Ground, place: str) -> None:
     refusals: list[RefusedError] = []
 
     def nesting(tx: Transaction) -> int:
@@ -233,7 +233,7 @@ def test_a_nested_commit_is_refused_and_its_outer_one_may_go_on(ground: Ground, 
     assert len(list(read_log(ground.rows, "main"))) == len(callers)
 
 
-def test_a_nested_commit_that_is_let_through_is_the_error_of_its_outer_one(ground: Ground) -> None:
+def test_nested_commit_let_through_is_its_outers_error(ground: Ground) -> None:
     def nesting(tx: Transaction) -> object:
         return commit_change(ground.rows, "main", counted(ADD))
 
@@ -251,7 +251,7 @@ def _placed(ground: Ground, change: Any, place: str) -> list[Caller]:
     return callers_of(ground.rows, [change, counted(ADD)] if place == "first" else [counted(ADD), change, counted(ADD)])
 
 
-def test_a_transaction_kept_beyond_its_run_changes_nothing_of_the_group(ground: Ground) -> None:
+def test_transaction_kept_beyond_its_run_changes_nothing_of_the_group(ground: Ground) -> None:
     kept: list[Transaction] = []
 
     def keeping(tx: Transaction) -> int:

@@ -161,9 +161,7 @@ def beaten(ground: Ground, journal: list[Answer]) -> None:
 
 @pytest.mark.parametrize("trouble", [nothing, lost_answer, beaten])
 @pytest.mark.parametrize("scene", [alone, first_of_three, second_of_three, last_of_three])
-def test_nobody_is_harmed_by_a_murder(
-    make_ground: Callable[[Settings], Ground], scene: Scene, trouble: Trouble, sample: Sample
-) -> None:
+def test_murder_harms_nobody(make_ground: Callable[[Settings], Ground], scene: Scene, trouble: Trouble, sample: Sample) -> None:
     settings = Settings(commit_timeout_seconds=20, commit_member_seconds=60)
     moments = range(1, EVERY * MOST_MOMENTS, EVERY)
     murders = murder_at(lambda: make_ground(settings), scene, trouble, sample.one_in(5, moments))
@@ -172,7 +170,7 @@ def test_nobody_is_harmed_by_a_murder(
 
 
 @pytest.mark.parametrize("trouble", [nothing, lost_answer, beaten])
-def test_nobody_is_harmed_by_the_murder_of_one_that_was_left_out(
+def test_murder_of_one_left_out_harms_nobody(
     make_ground: Callable[[Settings], Ground], trouble: Trouble, sample: Sample
 ) -> None:
     settings = Settings(commit_timeout_seconds=20, commit_member_seconds=0.01)

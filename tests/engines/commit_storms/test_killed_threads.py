@@ -84,14 +84,14 @@ def a_storm_with_murders(rows: list[RealmStore], chance: random.Random) -> list[
 
 
 @pytest.mark.parametrize("seed", long_but_for(range(1), range(8 * LENGTH)))
-def test_a_storm_in_which_threads_are_killed_leaves_all_others_exact(ground: Ground, seed: int) -> None:
+def test_storm_in_which_threads_are_killed_leaves_all_others_exact(ground: Ground, seed: int) -> None:
     journal = a_storm_with_murders([ground.rows], random.Random(seed))
 
     assert assert_exact(ground.rows, [*journal, tell(ground.rows, 99)], deleted=ground.witness.deleted) > 4 * 20
 
 
 @pytest.mark.parametrize("seed", long_but_for({0}, range(2 * LENGTH)))
-def test_the_same_with_lost_answers_and_members_left_out(make_ground: Callable[[Settings], Ground], seed: int) -> None:
+def test_same_with_lost_answers_and_members_left_out(make_ground: Callable[[Settings], Ground], seed: int) -> None:
     ground, chance = make_ground(Settings(commit_timeout_seconds=20, commit_member_seconds=0.001)), random.Random(seed)
     for at in chance.sample(range(5, 60), 10):
         ground.faults.fail(ground.swap, at=at, before=False)

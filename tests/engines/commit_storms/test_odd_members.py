@@ -67,7 +67,7 @@ STRANGE = [
 
 @places
 @pytest.mark.parametrize("strange", STRANGE)
-def test_a_member_that_cannot_be_written_is_left_out_alone(ground: Ground, strange: Any, place: int) -> None:
+def test_member_that_cannot_be_written_is_left_out_alone(ground: Ground, strange: Any, place: int) -> None:
     changes: list[Any] = [counted(ADD) for _ in range(3)]
     changes.insert(place, strange)
     callers = callers_of(ground.rows, changes)
@@ -79,7 +79,7 @@ def test_a_member_that_cannot_be_written_is_left_out_alone(ground: Ground, stran
 
 
 @places
-def test_a_member_whose_gate_is_shut_writes_nothing_through_the_others(ground: Ground, place: int) -> None:
+def test_member_whose_gate_is_shut_writes_nothing_through_the_others(ground: Ground, place: int) -> None:
     shut = ground.rows.store.rows(ground.rows.realm, ground.rows.key, ShutGate())  # type: ignore[attr-defined]
     callers = called_through([ground.rows] * place + [shut] + [ground.rows] * (3 - place))
     with pytest.raises(RefusedError, match="INACTIVE"):
@@ -102,7 +102,7 @@ class ShuttingGate:
 
 
 @pytest.mark.parametrize("looks", [0, 1, 2])
-def test_a_publisher_whose_gate_shuts_leaves_the_others_to_publish(ground: Ground, looks: int) -> None:
+def test_publisher_whose_gate_shuts_leaves_the_others_to_publish(ground: Ground, looks: int) -> None:
     shutting = ground.rows.store.rows(ground.rows.realm, ground.rows.key, ShuttingGate(looks))  # type: ignore[attr-defined]
     callers = called_through([ground.rows] * 3 + [shutting])
     told = [caller.result().result for caller in callers[:3]]
@@ -129,7 +129,7 @@ def called_through(handles: list[RealmStore]) -> list[Caller]:
 
 
 @places
-def test_a_member_whose_fence_fell_is_left_out_alone(ground: Ground, place: int) -> None:
+def test_member_whose_fence_fell_is_left_out_alone(ground: Ground, place: int) -> None:
     def fallen() -> None:
         raise FencedError("taken over")
 
@@ -151,7 +151,7 @@ def test_a_member_whose_fence_fell_is_left_out_alone(ground: Ground, place: int)
     assert [caller.result().result for caller in callers] == [1, 2, 3, 4]
 
 
-def test_a_fence_is_asked_before_every_run(ground: Ground) -> None:
+def test_fence_is_asked_before_every_run(ground: Ground) -> None:
     asked: list[int] = []
     others = ground.open(is_safe=True)
     ground.faults.intervene(ground.swap, lambda: commit_change(others, "main", counted(ADD)))
@@ -160,7 +160,7 @@ def test_a_fence_is_asked_before_every_run(ground: Ground) -> None:
     assert (done.result, done.attempts, len(asked)) == (2, 2, 2)
 
 
-def test_a_reference_that_goes_away_is_missing_to_every_member(ground: Ground) -> None:
+def test_reference_that_goes_away_is_missing_to_every_member(ground: Ground) -> None:
     def delete() -> None:
         ground.faults.intervene(
             ground.swap, lambda: ground.rows.delete_reference(ground.rows.read_reference("main", fresh=True))
@@ -173,7 +173,7 @@ def test_a_reference_that_goes_away_is_missing_to_every_member(ground: Ground) -
             caller.result()
 
 
-def test_a_head_that_is_not_there_is_unreadable_to_every_caller(ground: Ground) -> None:
+def test_head_that_is_not_there_is_unreadable_to_every_caller(ground: Ground) -> None:
     commit_change(ground.rows, "main", counted(ADD))
     newest = next(read_log(ground.rows, "main"))
     for batch in list(ground.rows.scan_objects()):
@@ -191,7 +191,7 @@ def test_a_head_that_is_not_there_is_unreadable_to_every_caller(ground: Ground) 
     assert fresh.read_reference("main", fresh=True).pointer == newest.id
 
 
-def test_a_lone_commit_neither_sleeps_nor_asks_more_than_it_must() -> None:
+def test_lone_commit_neither_sleeps_nor_asks_more_than_it_must() -> None:
     clock, faults = FakeClock(), FaultyBackend(MemoryBackend())
     with Store(faults, url="memory://", settings=Settings(), clock=clock) as store:
         rows = store.rows(RealmId("acme"), RealmKey(store.new_id()))

@@ -72,7 +72,7 @@ def test_others_go_on_while_a_member_in_the_middle_hangs(make_ground: Make) -> N
     assert stuck.runs > 1
 
 
-def test_a_member_that_is_always_slow_commits_alone_in_the_end(make_ground: Make) -> None:
+def test_member_that_is_always_slow_commits_alone_in_the_end(make_ground: Make) -> None:
     ground = make_ground(SHORT)
     runs: list[int] = []
 
@@ -101,7 +101,7 @@ def test_others_commit_while_many_hang(make_ground: Make) -> None:
     assert assert_exact(ground.rows, journal, deleted=ground.witness.deleted) == 14
 
 
-def test_the_edits_of_a_member_that_was_left_out_are_in_no_commit_of_others(make_ground: Make) -> None:
+def test_edits_of_a_left_out_member_are_nobody_elses(make_ground: Make) -> None:
     ground, stuck = make_ground(SHORT), Stuck()
     hanging = Caller(lambda: tell(ground.rows, "stuck", ADD, stuck))
     assert stuck.entered.wait(60)
@@ -113,7 +113,7 @@ def test_the_edits_of_a_member_that_was_left_out_are_in_no_commit_of_others(make
     assert hanging.result().number == 2
 
 
-def test_a_member_that_raises_after_it_was_left_out_raises_what_its_last_run_raised(make_ground: Make) -> None:
+def test_member_left_out_raises_what_its_last_run_raised(make_ground: Make) -> None:
     ground, stuck = make_ground(SHORT), Stuck()
 
     def change(tx: Transaction) -> int:

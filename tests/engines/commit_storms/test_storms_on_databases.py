@@ -69,7 +69,7 @@ def test_processes_count_exactly(name: str, request: pytest.FixtureRequest, tmp_
 
 @on_shared_databases
 @pytest.mark.parametrize("after", [1, 9])
-def test_a_process_killed_in_the_storm_leaves_the_others_exact(
+def test_process_killed_in_the_storm_leaves_the_others_exact(
     name: str, after: int, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
     url = STORES[name](request)
@@ -106,7 +106,7 @@ def test_children_forked_in_the_storm_go_on_by_themselves(name: str, request: py
         assert assert_exact(rows, journal) == len(journal) > 20
 
 
-def test_a_child_forked_inside_a_change_commits_and_so_does_its_parent(tmp_path: Path) -> None:
+def test_child_forked_inside_a_change_commits_as_its_parent(tmp_path: Path) -> None:
     with open_store(f"sqlite:///{tmp_path}/store.db", settings=PATIENT) as store:
         rows = rows_in(store)
         children: list[Answer] = []

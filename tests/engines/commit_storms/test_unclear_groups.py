@@ -17,7 +17,7 @@ from headwater.settings import Settings
 
 
 @both_ways
-def test_a_group_with_an_unclear_answer_happens_exactly_once(ground: Ground, fault: dict[str, Any]) -> None:
+def test_group_with_an_unclear_answer_happens_exactly_once(ground: Ground, fault: dict[str, Any]) -> None:
     journal = a_group(ground.rows, [ADD] * 6, lambda: ground.faults.fail(ground.swap, **fault))
 
     assert [answer.number for answer in journal] == [1, 2, 3, 4, 5, 6]
@@ -25,7 +25,7 @@ def test_a_group_with_an_unclear_answer_happens_exactly_once(ground: Ground, fau
 
 
 @both_ways
-def test_a_group_is_found_out_under_two_hundred_commits_of_others(ground: Ground, fault: dict[str, Any]) -> None:
+def test_group_is_found_out_under_two_hundred_commits_of_others(ground: Ground, fault: dict[str, Any]) -> None:
     journal: list[Answer] = []
     others = two_hundred(ground, journal)
 
@@ -40,7 +40,7 @@ def test_a_group_is_found_out_under_two_hundred_commits_of_others(ground: Ground
 
 
 @both_ways
-def test_a_database_away_until_the_time_out_leaves_every_member_open(
+def test_database_away_until_the_time_out_leaves_every_member_open(
     make_ground: Callable[[Settings], Ground], fault: dict[str, Any]
 ) -> None:
     ground = make_ground(HASTY)
@@ -61,7 +61,7 @@ def test_a_database_away_until_the_time_out_leaves_every_member_open(
 
 
 @both_ways
-def test_what_only_looked_on_top_of_an_open_outcome_is_not_answered_as_if_it_were_known(
+def test_look_on_top_of_an_open_outcome_is_not_answered(
     make_ground: Callable[[Settings], Ground], fault: dict[str, Any]
 ) -> None:
     ground = make_ground(HASTY)
@@ -76,7 +76,7 @@ def test_what_only_looked_on_top_of_an_open_outcome_is_not_answered_as_if_it_wer
     assert [answer.kind for answer in journal] == [OPEN, NOT_DONE, NOT_DONE]
 
 
-def test_the_change_of_a_beaten_group_sees_what_beat_it(ground: Ground) -> None:
+def test_change_of_a_beaten_group_sees_what_beat_it(ground: Ground) -> None:
     others, seen = ground.open(is_safe=True), []
 
     def watched(tx: Transaction) -> int:

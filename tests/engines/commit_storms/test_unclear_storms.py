@@ -26,7 +26,7 @@ def work_of(rows: RealmStore, client: int, commits: int) -> Callable[[], list[An
     return lambda: [tell(rows, client, chance.choice(WISHES)) for _ in range(commits)]
 
 
-def test_a_database_that_cannot_be_read_leaves_nothing_open(make_ground: Callable[[Settings], Ground]) -> None:
+def test_database_that_cannot_be_read_leaves_nothing_open(make_ground: Callable[[Settings], Ground]) -> None:
     ground = make_ground(HASTY)
     ground.faults.fail("read_references", times=1_000_000)
     journal = at_once([lambda client=client: tell(ground.rows, client) for client in range(4)])  # type: ignore[misc]
@@ -36,7 +36,7 @@ def test_a_database_that_cannot_be_read_leaves_nothing_open(make_ground: Callabl
     assert assert_exact(ground.rows, [*journal, tell(ground.rows, 9)]) == 1
 
 
-def test_who_waits_behind_an_open_outcome_is_told_by_its_own_time_out(make_ground: Callable[[Settings], Ground]) -> None:
+def test_waiter_behind_an_open_outcome_has_its_own_time_out(make_ground: Callable[[Settings], Ground]) -> None:
     ground = make_ground(HASTY)
     ground.faults.fail(ground.swap, **LOST_ANSWER)
     ground.faults.fail(ground.swap, at=2, times=1_000_000, fault=UnavailableError("away"))
@@ -56,7 +56,7 @@ def lay_faults(ground: Ground, chance: random.Random, calls: int) -> None:
 
 
 @pytest.mark.parametrize("seed", long_but_for({0}, range(4 * LENGTH)))
-def test_a_storm_of_threads_through_lost_answers_ends_exactly(ground: Ground, seed: int) -> None:
+def test_storm_of_threads_through_lost_answers_ends_exactly(ground: Ground, seed: int) -> None:
     chance = random.Random(seed)
     second = ground.open()
     lay_faults(ground, chance, 60)
@@ -68,7 +68,7 @@ def test_a_storm_of_threads_through_lost_answers_ends_exactly(ground: Ground, se
 
 
 @pytest.mark.parametrize("seed", long_but_for({0}, range(4 * LENGTH)))
-def test_a_storm_with_outages_tells_which_commits_are_open(make_ground: Callable[[Settings], Ground], seed: int) -> None:
+def test_storm_with_outages_tells_which_commits_are_open(make_ground: Callable[[Settings], Ground], seed: int) -> None:
     ground, chance = make_ground(Settings(commit_timeout_seconds=0.15)), random.Random(seed)
     others: list[Answer] = []
     act = two_hundred(ground, others)

@@ -91,7 +91,7 @@ def small(settings: Settings) -> Small:
     return made
 
 
-def test_a_history_that_is_as_told_has_no_faults(small: Small) -> None:
+def test_history_that_is_as_told_has_no_faults(small: Small) -> None:
     small.look(seq=3, markers=3)
 
     assert small.faults() == []
@@ -99,32 +99,32 @@ def test_a_history_that_is_as_told_has_no_faults(small: Small) -> None:
     assert purged_realms_have_no_rows(small.store) == []
 
 
-def test_an_acknowledged_commit_that_is_not_there_is_found(small: Small) -> None:
+def test_acknowledged_commit_that_is_not_there_is_found(small: Small) -> None:
     small.events.append(msgspec.structs.replace(small.events[0], marker=marker_of("lost"), number=9))
 
     assert any("is lost" in fault for fault in small.faults())
 
 
-def test_a_refused_commit_that_is_there_is_found(small: Small) -> None:
+def test_refused_commit_that_is_there_is_found(small: Small) -> None:
     small.events[1].outcome = Outcome.REFUSED
 
     assert any("was told that it is not" in fault for fault in small.faults())
 
 
-def test_an_open_commit_may_be_there_or_not(small: Small) -> None:
+def test_open_commit_may_be_there_or_not(small: Small) -> None:
     small.events[1].outcome = Outcome.UNKNOWN
     small.events.append(Event(client="c", number=1, action=COMMIT, reference=small.main, marker=marker_of("c")))
 
     assert small.faults() == []
 
 
-def test_a_commit_that_nobody_asked_for_is_found(small: Small) -> None:
+def test_commit_that_nobody_asked_for_is_found(small: Small) -> None:
     del small.events[1]
 
     assert any("was never asked for" in fault for fault in small.faults())
 
 
-def test_a_commit_that_is_there_twice_is_found(small: Small) -> None:
+def test_commit_that_is_there_twice_is_found(small: Small) -> None:
     twice = ContentKey.of(small.events[0].marker)
     there = small.lake.get_content("main", twice)
     assert there is not None
@@ -134,26 +134,26 @@ def test_a_commit_that_is_there_twice_is_found(small: Small) -> None:
     assert any("4 commits since the beginning put 3" in fault for fault in small.faults())
 
 
-def test_a_commit_under_another_id_than_was_told_is_found(small: Small) -> None:
+def test_commit_under_another_id_than_was_told_is_found(small: Small) -> None:
     small.events[0].found["commit"] = ObjectId(5)
 
     assert any("its client was told" in fault for fault in small.faults())
 
 
-def test_a_marker_of_an_earlier_realm_is_found(small: Small) -> None:
+def test_marker_of_an_earlier_realm_is_found(small: Small) -> None:
     small.events[0].key = 77
 
     assert any("was committed to the realm of key 77" in fault for fault in small.faults())
 
 
 @pytest.mark.parametrize("seen", [2, 4], ids=["too few", "too many"])
-def test_a_look_that_cannot_be_is_found(small: Small, seen: int) -> None:
+def test_look_that_cannot_be_is_found(small: Small, seen: int) -> None:
     small.look(seq=seen, markers=seen)
 
     assert any("not linearizable" in fault for fault in small.faults())
 
 
-def test_a_look_that_goes_back_is_found(small: Small) -> None:
+def test_look_that_goes_back_is_found(small: Small) -> None:
     small.events[2].outcome = Outcome.UNKNOWN
     small.look(seq=3, markers=3)
     small.look(seq=2, markers=2)
@@ -161,7 +161,7 @@ def test_a_look_that_goes_back_is_found(small: Small) -> None:
     assert any("not linearizable" in fault for fault in small.faults())
 
 
-def test_an_error_that_nobody_must_see_is_found(small: Small) -> None:
+def test_error_that_nobody_must_see_is_found(small: Small) -> None:
     def work(_: dict[str, Any]) -> None:
         raise CorruptionError("torn")
 
@@ -170,7 +170,7 @@ def test_an_error_that_nobody_must_see_is_found(small: Small) -> None:
     assert any("torn" in fault for fault in small.faults())
 
 
-def test_a_head_that_lost_an_object_is_found(small: Small) -> None:
+def test_head_that_lost_an_object_is_found(small: Small) -> None:
     now = read_head(small.rows, small.main)
     assert now is not None
     lost = next(value.object_id for _, value in now.index("content").range())
@@ -189,7 +189,7 @@ def test_rows_under_a_key_of_no_realm_are_found(small: Small) -> None:
     assert any(f"of key {realm.key}" in fault for fault in purged_realms_have_no_rows(small.store))
 
 
-def test_what_a_collection_leaves_is_no_garbage(small: Small) -> None:
+def test_remains_of_a_collection_are_no_garbage(small: Small) -> None:
     small.clock.advance(HOUR)
     assert collect_realm(small.store, "acme").deleted > 0
 
@@ -204,7 +204,7 @@ def test_garbage_that_is_left_is_found(small: Small) -> None:
     assert any("type commit" in fault for fault in garbage_is_gone(small.store, "acme", Kept(commits=1)))
 
 
-def test_an_operation_whose_process_was_killed_is_open(tmp_path: Path) -> None:
+def test_operation_whose_process_was_killed_is_open(tmp_path: Path) -> None:
     class KilledError(BaseException):
         pass
 

@@ -59,7 +59,7 @@ def database(request: pytest.FixtureRequest) -> Iterator[tuple[str, Store]]:
 
 
 @pytest.mark.parametrize(("embedded", "stripe"), LIMITS)
-def test_an_index_is_a_sorted_dictionary(embedded: int, stripe: int) -> None:
+def test_index_is_a_sorted_dictionary(embedded: int, stripe: int) -> None:
     met: set[int] = set()
     with opened("memory://", embedded, stripe) as store:
         run_state_machine_as_test(lambda: CommittedIndex(store, met), settings=run_of(8, 25))
@@ -67,14 +67,14 @@ def test_an_index_is_a_sorted_dictionary(embedded: int, stripe: int) -> None:
     assert met == {0, 1, 2}, "so many levels must have been met for this to say anything"
 
 
-def test_an_index_is_a_sorted_dictionary_on_every_database(database: tuple[str, Store]) -> None:
+def test_index_is_a_sorted_dictionary_on_every_database(database: tuple[str, Store]) -> None:
     name, store = database
 
     run_state_machine_as_test(lambda: CommittedIndex(store, set()), settings=run_of(*EXAMPLES[name]))
 
 
 @pytest.mark.parametrize("seed", long_but_for({0}, range(40 if IS_SOAK else 2)))
-def test_an_index_of_many_lists_is_a_sorted_dictionary_all_its_life(seed: int) -> None:
+def test_index_of_many_lists_stays_a_sorted_dictionary(seed: int) -> None:
     """Fewer kinds of steps than above, and larger ones: lists divide and merge while they hold changes."""
     chance, met = Random(seed), set[int]()
     with opened("memory://", 256, 256) as store:
@@ -92,7 +92,7 @@ def test_an_index_of_many_lists_is_a_sorted_dictionary_all_its_life(seed: int) -
 
 
 @pytest.mark.parametrize("place", ["first", "middle", "last"])
-def test_a_value_larger_than_a_row_lies_beside_small_ones(place: str) -> None:
+def test_value_larger_than_a_row_lies_beside_small_ones(place: str) -> None:
     keys = [b"%03d" % number for number in range(100)]
     large = {"first": b"", "middle": b"050\x00", "last": b"999"}[place] or b"\x00"
     truth = {key: IndexValue(None, key * 4) for key in keys} | {large: IndexValue(None, Random(1).randbytes(400_000))}

@@ -36,7 +36,7 @@ Whoever changes the model looks for new ones.
 
 @pytest.mark.timeout(0 if run_of(1).max_examples > 1 else 120)
 @pytest.mark.parametrize("name", long_but_for(BACKENDS.keys() - {"mongodb", "faulty"}, BACKENDS))
-def test_a_backend_is_two_dictionaries(name: str, request: pytest.FixtureRequest) -> None:
+def test_backend_is_two_dictionaries(name: str, request: pytest.FixtureRequest) -> None:
     backend = BACKENDS[name](request)
     try:
         run_state_machine_as_test(lambda: BackendModel(backend), settings=run_of(EXAMPLES.get(name, 30)))

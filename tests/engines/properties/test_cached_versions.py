@@ -120,7 +120,7 @@ def test_cached_versions_never_go_back_for_threads_that_race(seed: int, switchin
     assert race(rows, seconds=1.5 * LENGTH) == []
 
 
-def test_the_race_finds_a_cache_that_takes_late_answers(seed: int, switching: None) -> None:
+def test_race_finds_a_cache_that_takes_late_answers(seed: int, switching: None) -> None:
     random.seed(seed)
 
     assert any(race(open_rows(SlowAnswers(MemoryBackend()), LateCache), seconds=5) for _ in range(3))
@@ -153,14 +153,14 @@ MEANWHILE: dict[str, Callable[[RealmStore, Reference], None]] = {
 
 
 @pytest.mark.parametrize("meanwhile", MEANWHILE.values(), ids=MEANWHILE)
-def test_an_answer_that_was_overtaken_does_not_come_back(meanwhile: Callable[[RealmStore, Reference], None]) -> None:
+def test_answer_that_was_overtaken_does_not_come_back(meanwhile: Callable[[RealmStore, Reference], None]) -> None:
     faults = FaultyBackend(MemoryBackend())
     rows = open_rows(faults, cache_bytes=SMALL)
 
     assert versions_beside_a_late_answer(rows, faults, meanwhile) == "never back"
 
 
-def test_a_late_answer_is_noticed_in_a_cache_that_takes_it() -> None:
+def test_late_answer_is_noticed_in_a_cache_that_takes_it() -> None:
     faults = FaultyBackend(MemoryBackend())
     rows = open_rows(faults, LateCache, cache_bytes=SMALL)
 
@@ -187,7 +187,7 @@ def versions_beside_a_late_answer(
     return "never back" if rows.read_reference(NAME).version == true.version else "gone back"
 
 
-def test_what_one_reader_saw_keeps_older_answers_out_even_if_it_came_late_itself() -> None:
+def test_older_answers_stay_out_even_if_a_reader_came_late() -> None:
     """::
 
     first reader             others                           second reader
@@ -229,7 +229,7 @@ def start_reader(
     return reader, held
 
 
-def test_a_late_reader_does_not_bring_a_deleted_object_back() -> None:
+def test_late_reader_does_not_bring_a_deleted_object_back() -> None:
     faults = FaultyBackend(MemoryBackend())
     rows = open_rows(faults)
     keys = rows.write_objects([(ObjectId(5), ModelNote(text="a"))])

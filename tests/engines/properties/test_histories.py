@@ -179,12 +179,12 @@ def run_alone(backend: Backend, client: int, work: Work, begin: float) -> list[E
 
 
 @pytest.mark.parametrize("make", BROKEN.values(), ids=BROKEN)
-def test_a_backend_that_breaks_its_promise_is_found_out(make: Callable[[], Backend], seed: int, switching: None) -> None:
+def test_backend_that_breaks_its_promise_is_found_out(make: Callable[[], Backend], seed: int, switching: None) -> None:
     """One run finds it three times in four or more."""
     assert any(judge(make(), Work(seed + attempt, 200)) for attempt in range(10))
 
 
-def test_the_same_clients_find_nothing_wrong_with_one_that_keeps_it(seed: int, switching: None) -> None:
+def test_same_clients_find_nothing_wrong_with_one_that_keeps_it(seed: int, switching: None) -> None:
     assert judge(MemoryBackend(), Work(seed, 200)) == []
 
 

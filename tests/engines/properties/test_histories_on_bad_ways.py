@@ -94,7 +94,7 @@ def unanswered(journal: list[Entry]) -> int:
 
 
 @pytest.mark.skipif("postgresql" not in STORES, reason="the backend for PostgreSQL is not there yet")
-def test_a_server_that_is_killed_in_the_middle_loses_nothing_that_it_acknowledged(seed: int) -> None:
+def test_server_killed_in_the_middle_loses_nothing_acknowledged(seed: int) -> None:
     """Its process alone is killed, again and again: what it had written to the disk stays there."""
     from servers.postgresql import PostgresqlServer
 

@@ -104,23 +104,23 @@ BAD: dict[str, tuple[list[Operation], int]] = {
 
 
 @pytest.mark.parametrize("history", GOOD.values(), ids=GOOD)
-def test_what_could_have_happened_is_accepted(history: list[Operation]) -> None:
+def test_history_that_could_have_happened_is_accepted(history: list[Operation]) -> None:
     assert find_anomaly(history, CasRow()) is None
 
 
 @pytest.mark.parametrize(("history", "culprit"), BAD.values(), ids=BAD)
-def test_what_cannot_have_happened_is_refused_at_the_operation_that_shows_it(history: list[Operation], culprit: int) -> None:
+def test_history_that_cannot_have_happened_is_refused_where_it_shows(history: list[Operation], culprit: int) -> None:
     anomaly = find_anomaly(history, CasRow())
 
     assert anomaly is not None
     assert anomaly.operation == history[culprit]
 
 
-def test_the_order_of_the_records_does_not_matter() -> None:
+def test_order_of_the_records_does_not_matter() -> None:
     assert find_anomaly(GOOD["one of two racing swaps wins"][::-1], CasRow()) is None
 
 
-def test_an_anomaly_tells_what_the_row_was_before_and_what_happened_beside() -> None:
+def test_anomaly_tells_the_row_before_and_what_happened_beside() -> None:
     stale = done(3, Read(), A, 60, 70)
     slow = done(4, Swap(2, C), True, 65, 80)
     anomaly = find_anomaly(
@@ -132,7 +132,7 @@ def test_an_anomaly_tells_what_the_row_was_before_and_what_happened_beside() -> 
     assert "Row(mark=1, rest='a')" in str(anomaly)
 
 
-def test_a_history_that_would_take_too_long_is_given_up() -> None:
+def test_history_that_would_take_too_long_is_given_up() -> None:
     writes = [done(number, Write(Row(number)), True, 0, 100) for number in range(30)]
     with pytest.raises(TooHardError, match="100 possibilities"):
         find_anomaly([*writes, done(99, Read(), Row(99), 50, 51)], CasRow(), hard=100)
@@ -182,7 +182,7 @@ def histories(draw: st.DrawFn) -> list[Operation]:
 
 @given(histories())
 @settings(max_examples=300, database=None, print_blob=True)
-def test_the_verdict_is_the_same_as_that_of_trying_every_order(history: list[Operation]) -> None:
+def test_verdict_is_the_same_as_that_of_trying_every_order(history: list[Operation]) -> None:
     assert (find_anomaly(history, CasRow()) is None) == some_order_explains(history)
 
 

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.timeout(0 if IS_SOAK else 120)
 
 @pytest.mark.parametrize("model", [ReferenceModel, ObjectModel])
 @pytest.mark.parametrize("name", long_but_for({"memory", "sqlite", "unordered"}, BACKENDS))
-def test_a_realms_rows_are_what_the_model_says(name: str, model: type, request: pytest.FixtureRequest) -> None:
+def test_realms_rows_are_what_the_model_says(name: str, model: type, request: pytest.FixtureRequest) -> None:
     backend = BACKENDS[name](request)
     try:
         run_state_machine_as_test(lambda: model(backend), settings=run_of(EXAMPLES.get(name, 15)))

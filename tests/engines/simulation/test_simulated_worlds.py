@@ -38,12 +38,12 @@ def test_no_seed_loses_doubles_or_leaves_anything(group: int) -> None:
         assert faults == [], f"HEADWATER_SEED={seed} replays it"
 
 
-def test_a_seed_always_has_the_same_story() -> None:
+def test_seed_always_has_the_same_story() -> None:
     assert Play(8).story() == Play(8).story()
 
 
 @pytest.mark.parametrize("make_backend", SIMULATED)
-def test_a_wrong_database_is_found_out(make_backend: type[MemoryBackend]) -> None:
+def test_wrong_database_is_found_out(make_backend: type[MemoryBackend]) -> None:
     promise = MUTANTS[make_backend.__name__].killed_by
 
     assert any(getattr(fault, "promise", "") == promise for seed in range(5) for fault in Play(seed, make_backend).faults())

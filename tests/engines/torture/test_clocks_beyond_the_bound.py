@@ -42,7 +42,7 @@ def timeline() -> Timeline:
     return Timeline.before_now(speed=SPEED, seconds=60)
 
 
-def test_a_writer_within_the_bound_is_collected_around(tmp_path: Path, timeline: Timeline) -> None:
+def test_writer_within_the_bound_is_collected_around(tmp_path: Path, timeline: Timeline) -> None:
     url = f"sqlite:///{tmp_path}/store.db"
     prepare(url, timeline)
     write(url, timeline, shift_seconds=0.9 * BOUND)
@@ -51,7 +51,7 @@ def test_a_writer_within_the_bound_is_collected_around(tmp_path: Path, timeline:
         assert collect_realm(store, "acme").garbage == 0
 
 
-def test_a_writer_beyond_the_bound_keeps_the_collector_from_deleting(tmp_path: Path, timeline: Timeline) -> None:
+def test_writer_beyond_the_bound_keeps_the_collector_from_deleting(tmp_path: Path, timeline: Timeline) -> None:
     url = f"sqlite:///{tmp_path}/store.db"
     prepare(url, timeline)
     write(url, timeline, shift_seconds=20 * BOUND)

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.long
 
 
 @pytest.mark.timeout(SECONDS * 3 + 300)
-def test_a_tortured_store_on_postgresql_keeps_all_its_promises(postgresql_url: str, tmp_path: Path) -> None:
+def test_tortured_store_on_postgresql_keeps_all_its_promises(postgresql_url: str, tmp_path: Path) -> None:
     stage = torture(postgresql_url, tmp_path)
     happened = report(stage)
     print(happened)  # noqa: T201 - shown with a failure

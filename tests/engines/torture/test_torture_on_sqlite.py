@@ -15,7 +15,7 @@ QUICK_SECONDS = 6.0
 
 @pytest.mark.timeout(SECONDS * 3 + 300)
 @pytest.mark.parametrize("seconds", long_but_for({QUICK_SECONDS}, [QUICK_SECONDS, SECONDS]))
-def test_a_tortured_store_on_sqlite_keeps_all_its_promises(tmp_path: Path, seconds: float) -> None:
+def test_tortured_store_on_sqlite_keeps_all_its_promises(tmp_path: Path, seconds: float) -> None:
     stage = torture(f"sqlite:///{tmp_path}/store.db", tmp_path, seconds=seconds)
     happened = report(stage)
     print(happened)  # noqa: T201 - shown with a failure

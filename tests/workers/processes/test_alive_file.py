@@ -31,7 +31,7 @@ def changes(file: Path) -> Callable[[], bool]:
 
 
 @pytest.mark.parametrize("broker", ["embedded", "redis"])
-def test_the_file_of_a_worker_that_is_well_stays_fresh(
+def test_file_of_a_worker_that_is_well_stays_fresh(
     start_worker: Callable[..., Worker], file: Path, broker: str, request: pytest.FixtureRequest
 ) -> None:
     url = "embedded" if broker == "embedded" else request.getfixturevalue("redis_url")
@@ -45,7 +45,7 @@ def test_the_file_of_a_worker_that_is_well_stays_fresh(
     assert worker.process.wait(30) == 0
 
 
-def test_a_worker_whose_broker_is_away_is_well(start_worker: Callable[..., Worker], file: Path) -> None:
+def test_worker_whose_broker_is_away_is_well(start_worker: Callable[..., Worker], file: Path) -> None:
     worker = start_worker(f"--alive-file={file}", BROKER=f"redis://127.0.0.1:{free_port()}/0")
     wait_for(file.exists)
     wait_for(lambda: "Cannot connect" in worker.said, why=lambda: worker.said)
@@ -54,7 +54,7 @@ def test_a_worker_whose_broker_is_away_is_well(start_worker: Callable[..., Worke
     assert is_fresh(file)
 
 
-def test_the_file_of_a_worker_that_stands_still_grows_old(start_worker: Callable[..., Worker], file: Path) -> None:
+def test_file_of_a_worker_that_stands_still_grows_old(start_worker: Callable[..., Worker], file: Path) -> None:
     worker = start_worker(f"--alive-file={file}")
     wait_for(lambda: is_fresh(file))
     worker.signal(signal.SIGSTOP)

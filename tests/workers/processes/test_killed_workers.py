@@ -28,9 +28,7 @@ def work(kind: type[Collection | Purge | Import], store: Store, tmp_path: Path) 
 
 
 @each_kind
-def test_a_killed_workers_task_is_done_by_another(
-    work: Work, store: Store, tasks: TaskQueue, start_worker: StartWorker
-) -> None:
+def test_killed_workers_task_is_done_by_another(work: Work, store: Store, tasks: TaskQueue, start_worker: StartWorker) -> None:
     first = start_worker()
     in_the_middle(tasks, work.task)
     first.signal(signal.SIGKILL)
@@ -44,9 +42,7 @@ def test_a_killed_workers_task_is_done_by_another(
 
 
 @each_kind
-def test_a_killed_child_is_replaced_by_its_worker(
-    work: Work, store: Store, tasks: TaskQueue, start_worker: StartWorker
-) -> None:
+def test_killed_child_is_replaced_by_its_worker(work: Work, store: Store, tasks: TaskQueue, start_worker: StartWorker) -> None:
     start_worker()
     owner = in_the_middle(tasks, work.task).owner
     os.kill(int(owner.rpartition(":")[2]), signal.SIGKILL)
@@ -57,7 +53,7 @@ def test_a_killed_child_is_replaced_by_its_worker(
 
 
 @each_kind
-def test_a_stopped_worker_that_wakes_after_its_lease_has_no_effect(
+def test_stopped_worker_that_wakes_after_its_lease_has_no_effect(
     work: Work, store: Store, tasks: TaskQueue, start_worker: StartWorker, tmp_path: Path
 ) -> None:
     first = start_worker()
@@ -78,7 +74,7 @@ def test_a_stopped_worker_that_wakes_after_its_lease_has_no_effect(
 
 
 @each_kind
-def test_a_worker_that_is_asked_to_end_hands_its_task_back(
+def test_worker_that_is_asked_to_end_hands_its_task_back(
     work: Work, store: Store, tasks: TaskQueue, start_worker: StartWorker
 ) -> None:
     first = start_worker()
@@ -94,9 +90,7 @@ def test_a_worker_that_is_asked_to_end_hands_its_task_back(
 
 
 @pytest.mark.parametrize("kind", [Purge])
-def test_a_signal_to_all_of_a_workers_processes_hands_the_task_back_too(
-    work: Work, tasks: TaskQueue, start_worker: StartWorker
-) -> None:
+def test_signal_to_all_processes_hands_the_task_back_too(work: Work, tasks: TaskQueue, start_worker: StartWorker) -> None:
     worker = start_worker()
     in_the_middle(tasks, work.task)
     worker.signal(signal.SIGTERM)
@@ -108,7 +102,7 @@ def test_a_signal_to_all_of_a_workers_processes_hands_the_task_back_too(
 
 @pytest.mark.parametrize("broker", ["embedded", "redis"])
 @pytest.mark.parametrize("kind", [Purge])
-def test_the_children_of_a_killed_main_process_hand_their_tasks_back_and_end(
+def test_children_of_a_killed_main_process_hand_tasks_back(
     work: Work, tasks: TaskQueue, start_worker: StartWorker, broker: str, request: pytest.FixtureRequest
 ) -> None:
     worker = start_worker(BROKER="embedded" if broker == "embedded" else request.getfixturevalue("redis_url"))
@@ -123,7 +117,7 @@ def test_the_children_of_a_killed_main_process_hand_their_tasks_back_and_end(
 
 
 @pytest.mark.parametrize("kind", [Purge])
-def test_a_child_that_replaced_another_hands_its_task_back_too(work: Work, tasks: TaskQueue, start_worker: StartWorker) -> None:
+def test_child_that_replaced_another_hands_its_task_back_too(work: Work, tasks: TaskQueue, start_worker: StartWorker) -> None:
     worker = start_worker()
     for child in psutil.Process(worker.process.pid).children():
         child.kill()
@@ -135,7 +129,7 @@ def test_a_child_that_replaced_another_hands_its_task_back_too(work: Work, tasks
 
 
 @pytest.mark.parametrize("kind", [Collection])
-def test_a_cancelled_task_stops_in_its_middle(work: Work, tasks: TaskQueue, start_worker: StartWorker) -> None:
+def test_cancelled_task_stops_in_its_middle(work: Work, tasks: TaskQueue, start_worker: StartWorker) -> None:
     start_worker()
     in_the_middle(tasks, work.task)
     tasks.cancel_task(work.task)

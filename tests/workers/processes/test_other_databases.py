@@ -66,7 +66,7 @@ def headwater(environment: dict[str, str], tmp_path: Path) -> Callable[..., subp
     return call
 
 
-def test_a_realm_is_made_filled_collected_and_another_one_purged(
+def test_realm_is_made_filled_collected_and_another_one_purged(
     headwater: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path, store: Store
 ) -> None:
     warehouse = write_warehouse(tmp_path / "warehouse", tables=5)
@@ -87,7 +87,7 @@ def test_a_realm_is_made_filled_collected_and_another_one_purged(
     assert RealmRegistry(store).find_realm("sandbox") is None and store.rows(sandbox.id, sandbox.key).is_empty()
 
 
-def test_nothing_that_a_command_prints_has_the_password(
+def test_command_prints_no_password(
     headwater: Callable[..., subprocess.CompletedProcess[str]], environment: dict[str, str]
 ) -> None:
     login = environment["HEADWATER_STORE"].partition("://")[2].rpartition("@")[0]
@@ -99,7 +99,7 @@ def test_nothing_that_a_command_prints_has_the_password(
 
 
 @pytest.mark.parametrize("kind", [Collection, Purge], ids=["gc", "purge"])
-def test_a_killed_workers_task_is_done_by_another_on_any_database(
+def test_killed_workers_task_is_done_by_another_on_any_database(
     kind: type[Collection | Purge],
     store: Store,
     tasks: TaskQueue,
@@ -122,7 +122,7 @@ def test_a_killed_workers_task_is_done_by_another_on_any_database(
     work.check(store)
 
 
-def test_a_worker_whose_child_was_killed_goes_on_with_the_connections_of_its_own(
+def test_worker_whose_child_was_killed_goes_on_with_its_connections(
     store: Store, tasks: TaskQueue, start_worker: Callable[..., Worker], tmp_path: Path
 ) -> None:
     work = Collection.prepare(store, tmp_path)

@@ -29,7 +29,7 @@ def test_tasks_are_done_by_way_of_a_redis(
     assert worker.process.wait(30) == 0
 
 
-def test_a_killed_workers_task_is_done_by_another_by_way_of_a_redis(
+def test_killed_workers_task_is_done_by_another_over_redis(
     store: Store, tasks: TaskQueue, start_worker: Callable[..., Worker], redis_url: str, tmp_path: Path
 ) -> None:
     work = Collection.prepare(store, tmp_path)

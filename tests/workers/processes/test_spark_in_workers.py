@@ -22,7 +22,7 @@ pytestmark = [
 ]
 
 
-def test_a_killed_childs_jvm_ends_and_the_import_is_done_by_another(
+def test_killed_childs_jvm_ends_and_another_imports(
     store: Store, tasks: TaskQueue, start_worker: Callable[..., Worker], tmp_path: Path
 ) -> None:
     work = Import.prepare(store, tmp_path)

@@ -126,7 +126,7 @@ def test_up_a_second_time_makes_no_commit_and_no_task(start_up: Callable[..., Up
     assert _heads(store) == before
 
 
-def test_a_wrong_manifest_is_refused_before_anything_happens(start_up: Callable[..., Up], folder: Path, store: Store) -> None:
+def test_wrong_manifest_is_refused_before_anything_happens(start_up: Callable[..., Up], folder: Path, store: Store) -> None:
     (folder / "wrong.yaml").write_text(
         "apiVersion: headwater.dev/v1alpha1\nkind: Realm\nmetadata: {name: other}\nspec: {state: Asleep}\n"
     )
@@ -148,7 +148,7 @@ def test_up_follows_the_files(start_up: Callable[..., Up], folder: Path, store: 
     wait_for(lambda: RealmRegistry(store).read_realm("acme").state is RealmState.INACTIVE)
 
 
-def test_up_keeps_the_last_good_state_while_a_file_is_wrong(start_up: Callable[..., Up], folder: Path, store: Store) -> None:
+def test_up_keeps_the_last_good_state_beside_wrong_files(start_up: Callable[..., Up], folder: Path, store: Store) -> None:
     up = start_up()
     wait_for(lambda: _tables(store) == 5)
     good = (folder / "acme.yaml").read_text()
@@ -175,7 +175,7 @@ def test_up_that_is_interrupted_ends_its_worker_first(
     assert not any(child.is_running() for child in children)
 
 
-def test_the_worker_of_a_killed_up_ends_by_itself(start_up: Callable[..., Up], store: Store) -> None:
+def test_worker_of_a_killed_up_ends_by_itself(start_up: Callable[..., Up], store: Store) -> None:
     up = start_up()
     children = _worker_of(up)
     wait_for(lambda: _tables(store) == 5)
@@ -196,9 +196,7 @@ def test_up_that_was_killed_converges_when_it_is_started_again(start_up: Callabl
     assert json.loads(output)["realms"][0]["catalogs"] == [{"name": "lake", "tables": 5}]
 
 
-def test_up_that_was_killed_in_a_purge_goes_on_with_it_when_it_is_started_again(
-    start_up: Callable[..., Up], folder: Path, store: Store
-) -> None:
+def test_up_killed_in_a_purge_goes_on_with_it(start_up: Callable[..., Up], folder: Path, store: Store) -> None:
     realm = make_realm(store, "sandbox", garbage=1000)
     (folder / "sandbox.yaml").write_text(PURGED_REALM)
     first = start_up("--once", "--wait", "20s")

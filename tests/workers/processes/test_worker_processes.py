@@ -18,7 +18,7 @@ from headwater.tasks import TaskQueue, TaskState
 pytestmark = pytest.mark.long
 
 
-def test_a_task_that_runs_too_long_is_stopped_and_tried_again(
+def test_task_that_runs_too_long_is_stopped_and_tried_again(
     store: Store, tasks: TaskQueue, start_worker: Callable[..., Worker], tmp_path: Path
 ) -> None:
     work = Collection.prepare(store, tmp_path)
@@ -43,7 +43,7 @@ def test_lines_of_a_log_carry_task_realm_and_catalog(
     assert finished["imported"] > 0
 
 
-def test_a_worker_ends_when_the_process_that_started_it_is_gone(environment: dict[str, str], tmp_path: Path) -> None:
+def test_worker_ends_when_the_process_that_started_it_is_gone(environment: dict[str, str], tmp_path: Path) -> None:
     starter = (
         "import os, subprocess, sys; print(subprocess.Popen(sys.argv[1:] + [str(os.getpid())], stderr=open('log', 'w')).pid)"
     )
@@ -54,7 +54,7 @@ def test_a_worker_ends_when_the_process_that_started_it_is_gone(environment: dic
     wait_for(lambda: not Path(f"/proc/{done.stdout.split()[0]}").exists())
 
 
-def test_a_store_in_memory_can_have_no_worker(environment: dict[str, str]) -> None:
+def test_store_in_memory_can_have_no_worker(environment: dict[str, str]) -> None:
     command = [sys.executable, "-m", "headwater", "--store", "memory://", "worker"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
@@ -62,7 +62,7 @@ def test_a_store_in_memory_can_have_no_worker(environment: dict[str, str]) -> No
     assert "memory:// lives in one process" in done.stderr
 
 
-def test_a_worker_that_cannot_reach_its_broker_ends_when_it_is_asked_to(start_worker: Callable[..., Worker]) -> None:
+def test_worker_that_cannot_reach_its_broker_ends_when_asked(start_worker: Callable[..., Worker]) -> None:
     worker = start_worker(BROKER=f"redis://127.0.0.1:{free_port()}/0")
     wait_for(lambda: "Connection refused" in worker.said, why=lambda: worker.said)
     worker.process.terminate()
