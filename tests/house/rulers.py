@@ -1,8 +1,8 @@
 """How easily a reader finds things in the house, in figures: names that mean two things, addresses, and the reasons in hard places.
 
 ``python tests/house/rulers.py`` prints each figure beside its limit; ``--basenames``, ``--classes``, ``--functions``, ``--gerunds``,
-``--docstrings``, ``--test-gerunds`` and ``--test-names`` list what was counted; ``--lower`` writes into ``limits.toml`` what has become
-better.
+``--docstrings``, ``--test-gerunds``, ``--test-names`` and ``--test-subjects`` list what was counted; ``--lower`` writes into
+``limits.toml`` what has become better.
 """
 
 from __future__ import annotations
@@ -29,6 +29,11 @@ HARD_PLACES = ("core/headwater/commits", "core/headwater/gc", "core/headwater/st
 MANY_OWNERS = 5
 MANY_WORDS = 12
 Function = ast.FunctionDef | ast.AsyncFunctionDef
+SUBJECTLESS = re.compile(
+    r"(an?|the|what|who|whoever|whatever|whichever|of|when|where|wherever|while|it|after|before|without|with|during|within|in|at|as|for|by"
+    r"|on|if|that|there|those|nothing|nobody|only)_"
+)
+"""How the name of a test begins that does not begin with its subject, and so does not stand beside what is said of it."""
 LEANING = re.compile(r"(Of|The same|As)\b")
 GERUND = re.compile(r"[a-z]*[aeiouy][a-z]*ing")
 PRAGMA = re.compile(r"#\s*(noqa|type: ignore|pragma)\b[^#]*$")
@@ -143,6 +148,11 @@ def words_of(name: str) -> int:
 def wordy_tests(house: House) -> list[str]:
     """The tests whose name has more words than a reader takes in at once."""
     return sorted((name for name in names_of_tests(house) if words_of(name) > MANY_WORDS), key=words_of, reverse=True)
+
+
+def subjectless_tests(house: House) -> list[str]:
+    """The tests whose name does not begin with its subject; in a class its name may be the subject."""
+    return sorted(name for name in names_of_tests(house) if SUBJECTLESS.match(name))
 
 
 def owners_of_methods(house: House) -> Counter[str]:
@@ -273,8 +283,9 @@ TEST_RULERS = (
     Ruler("modules that share their basename", many(shared_basenames)),
     Ruler("modules named by a gerund", many(gerunds)),
     Ruler("words of a name, median", lambda house: statistics.median(map(words_of, names_of_tests(house)))),
-    Ruler("words of a name, maximum", lambda house: max(map(words_of, names_of_tests(house)))),
-    Ruler("names of more than twelve words", many(wordy_tests)),
+    Ruler("words of a name, maximum", lambda house: max(map(words_of, names_of_tests(house))), slack=0.3),
+    Ruler("names of more than twelve words", many(wordy_tests), slack=1.0),
+    Ruler("names that do not begin with their subject", many(subjectless_tests), slack=0.8),
 )
 """The figures of the tests, which have limits of their own."""
 
@@ -303,7 +314,11 @@ LISTS: Mapping[str, Callable[[House], list[str]]] = {
     "docstrings": leaning_docstrings,
 }
 """What ``rulers.py --basenames`` and its like list, line by line."""
-TEST_LISTS: Mapping[str, Callable[[House], list[str]]] = {"test-gerunds": gerunds, "test-names": wordy_tests}
+TEST_LISTS: Mapping[str, Callable[[House], list[str]]] = {
+    "test-gerunds": gerunds,
+    "test-names": wordy_tests,
+    "test-subjects": subjectless_tests,
+}
 
 
 def table(figures: Mapping[str, float], limits: Mapping[str, float]) -> list[str]:

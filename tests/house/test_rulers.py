@@ -14,6 +14,7 @@ from rulers import (
     leaning_docstrings,
     names_of_tests,
     shared_basenames,
+    subjectless_tests,
     wordy_tests,
 )
 
@@ -89,3 +90,10 @@ def test_wordy_names_have_more_than_twelve_words() -> None:
     names = ["test_" + "_".join("a" * words) for words in (12, 13)]
 
     assert wordy_tests(make_house(test_a="\n".join(f"def {name}(): ..." for name in names))) == ["_".join("a" * 13)]
+
+
+@pytest.mark.parametrize(
+    ("name", "is_counted"), [("a_swap", True), ("what_is", True), ("swap_wins", False), ("anchor_is", False)]
+)
+def test_name_without_its_subject_is_counted(name: str, is_counted: bool) -> None:
+    assert subjectless_tests(make_house(test_a=f"def test_{name}(): ...")) == [name] * is_counted
