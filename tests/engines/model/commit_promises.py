@@ -158,7 +158,7 @@ def commits_of(events: Iterable[Event]) -> Iterator[Event]:
 
 
 def _operations(history: FoundHistory, events: Iterable[Event]) -> Iterator[Operation]:
-    """What may have happened. Of commits that can be read the number is known; others, whose answer is lost, are told apart by none."""
+    """What may have happened. A commit that can be read has a known number; one that was cut, and whose answer is lost, has none."""
     numbers = {marker: commits[0].number for marker, commits in history.put_by.items()}
     cut = 0
     for event in sorted(events, key=lambda event: event.called):
@@ -185,7 +185,9 @@ class _Numbered:
 
 @dataclass(frozen=True, slots=True)
 class _Unclear:
-    """A commit whose answer is lost, and whose row was cut. Such commits look alike, so they are taken to happen as they were called."""
+    """A commit whose answer is lost, and whose row was cut. All such commits look alike to every client, so it is enough to try them in
+    the order of their calls.
+    """
 
     turn: int
 
