@@ -75,8 +75,8 @@ class _Names:
         if isinstance(schema, str):
             return self._is_named_with_bytes(schema)
         if isinstance(schema, list):
-            for one in schema:
-                self._takes_bytes(one, level + 1)
+            for member in schema:
+                self._takes_bytes(member, level + 1)
             return True
         if not isinstance(schema, dict):
             raise ValueError(f"a schema that is a {type(schema).__name__}")

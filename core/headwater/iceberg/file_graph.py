@@ -100,8 +100,8 @@ def reachable_files(
     yield from (ReachedFile(location, CONTENT) for location in statistics_files(document))
     lists, manifests = _named_by(document)
     yield from (ReachedFile(location, LISTS) for location in lists)
-    for found in walk.each(walk.manifests_of, lists):
-        manifests.update(dict.fromkeys(found))
+    for paths in walk.each(walk.manifests_of, lists):
+        manifests.update(dict.fromkeys(paths))
     yield from (ReachedFile(location, MANIFESTS) for location in manifests)
     for files in walk.each(walk.files_of, manifests):
         yield from (ReachedFile(location, CONTENT) for location in files)
@@ -141,9 +141,9 @@ class _ManifestWalk:
 
     def check_faults(self, root: str) -> None:
         if self._faults:
-            told = "; ".join(sorted(self._faults)[:_SHOWN])
+            examples = "; ".join(sorted(self._faults)[:_SHOWN])
             raise RefusedError(
-                f"{len(self._faults)} manifests or lists of {root} cannot be read ({told}). Restore them and retry, or purge only what"
+                f"{len(self._faults)} manifests or lists of {root} cannot be read ({examples}). Restore them and retry, or purge only what"
                 " can be reached (--reachable-only); files that only these name are then never deleted"
             )
 

@@ -344,10 +344,10 @@ def open_file_system(location: str) -> tuple[FileSystem, str]:
             return _open_arrow(scheme, rest, fault)
         raise RefusedError(f"no file system for {location}: {fault}") from fault
     except OSError as fault:
-        told = str(fault).partition("\n")[0]  # Hadoop's message goes on with every path where the library is not
-        if told.startswith("Unable to load"):
-            raise RefusedError(f"no file system for {location}: {told}, so install it") from fault
-        raise UnavailableError(f"cannot open {location}: {told}") from fault
+        message = str(fault).partition("\n")[0]  # Hadoop's message goes on with every path where the library is not
+        if message.startswith("Unable to load"):
+            raise RefusedError(f"no file system for {location}: {message}, so install it") from fault
+        raise UnavailableError(f"cannot open {location}: {message}") from fault
     return _FsspecFiles(system), path
 
 

@@ -46,18 +46,20 @@ def accept_metadata(
     """
     path = choice.file.path
     try:
-        found = _found(check_view(document) if is_view(document) else check_table(document), document, choice, table)
+        accepted = _accepted_table(
+            check_view(document) if is_view(document) else check_table(document), document, choice, table
+        )
     except FaultError as fault:
         code, advice = _ADVICE[fault.kind]
         if code not in tolerate or is_view(document):
             raise RejectedTable(code, f"{path} {fault}: {advice}") from fault
-        found = _tolerated(document, choice, table, fault)
+        accepted = _tolerated(document, choice, table, fault)
     _check_location(document, table, path)
     folders = _check_allowed(document, allowed, path)
     paths = tuple(location for what, location in _locations(document) if what in PATH_PROPERTIES)
     own = (table.directory, *paths)
     elsewhere = tuple(folder for folder in folders if not any(is_within(folder, place) for place in own))
-    return msgspec.structs.replace(found, paths=paths, elsewhere=elsewhere)
+    return msgspec.structs.replace(accepted, paths=paths, elsewhere=elsewhere)
 
 
 def _tolerated(document: Document, choice: MetadataChoice, table: TableFiles, fault: FaultError) -> AcceptedTable:
@@ -67,13 +69,15 @@ def _tolerated(document: Document, choice: MetadataChoice, table: TableFiles, fa
         facts = stated_facts(document)
     except FaultError as other:
         raise RejectedTable(code, f"{choice.file.path} {other}: this cannot be tolerated") from fault
-    found = _found(facts, document, choice, table)
-    evidence = (*found.evidence, f"tolerated ({code}): it {fault}")
-    return msgspec.structs.replace(found, evidence=evidence, is_sound=fault.kind is not FaultKind.INVALID)
+    accepted = _accepted_table(facts, document, choice, table)
+    evidence = (*accepted.evidence, f"tolerated ({code}): it {fault}")
+    return msgspec.structs.replace(accepted, evidence=evidence, is_sound=fault.kind is not FaultKind.INVALID)
 
 
-def _found(facts: TableFacts | ViewFacts, document: Document, choice: MetadataChoice, table: TableFiles) -> AcceptedTable:
-    found = AcceptedTable(
+def _accepted_table(
+    facts: TableFacts | ViewFacts, document: Document, choice: MetadataChoice, table: TableFiles
+) -> AcceptedTable:
+    accepted = AcceptedTable(
         directory=table.directory,
         key=table.key,
         metadata_location=choice.file.path,
@@ -88,9 +92,9 @@ def _found(facts: TableFacts | ViewFacts, document: Document, choice: MetadataCh
         evidence=choice.evidence,
     )
     if isinstance(facts, ViewFacts):
-        return msgspec.structs.replace(found, kind="view", version_id=facts.version_id, versions=facts.versions)
+        return msgspec.structs.replace(accepted, kind="view", version_id=facts.version_id, versions=facts.versions)
     return msgspec.structs.replace(
-        found, snapshot_id=facts.snapshot_id, spec_id=facts.spec_id, sort_order_id=facts.sort_order_id
+        accepted, snapshot_id=facts.snapshot_id, spec_id=facts.spec_id, sort_order_id=facts.sort_order_id
     )
 
 

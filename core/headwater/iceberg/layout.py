@@ -262,10 +262,10 @@ class PathPattern:
 
     def match_key(self, folders: Sequence[str]) -> tuple[str, ...] | None:
         """The elements of a path, or None if it does not fit. If it fits in several ways, the first placeholders are short."""
-        found = self.regex.fullmatch("/".join(folders))
-        if found is None:
+        match = self.regex.fullmatch("/".join(folders))
+        if match is None:
             return None
-        parts = [part.split("/") if deep else [part] for part, deep in zip(found.groups(), self.deep, strict=True)]
+        parts = [part.split("/") if deep else [part] for part, deep in zip(match.groups(), self.deep, strict=True)]
         return tuple(element for elements in parts for element in elements)
 
 

@@ -25,7 +25,7 @@ _DELETED = 2
 
 
 def verify_manifests(
-    found: AcceptedTable,
+    accepted: AcceptedTable,
     document: Mapping[str, Any],
     level: Literal["manifests", "files"],
     *,
@@ -44,21 +44,21 @@ def verify_manifests(
                   storage does not answer
     source        Apache Iceberg, table specification, "Manifests" and "Manifest Lists"
     """
-    if found.kind == "view":
-        return found
-    if reason := _sealed(found, document):
-        return _with_evidence(found, f"not verified below its metadata: {reason}")
-    check = _SnapshotCheck(found, level, allowed, storage)
+    if accepted.kind == "view":
+        return accepted
+    if reason := _sealed(accepted, document):
+        return _with_evidence(accepted, f"not verified below its metadata: {reason}")
+    check = _SnapshotCheck(accepted, level, allowed, storage)
     snapshots = document.get("snapshots") or []
     whole = {snapshot["snapshot-id"] for snapshot in snapshots if check.is_whole(snapshot)}
     if level == "files":
         check.note_missing(statistics_files(document))
     if check.missing or check.broken or check.contradicted:
-        unfit = _rejection(check, found, len(snapshots), whole)
+        unfit = _rejection(check, accepted, len(snapshots), whole)
         if unfit.code not in tolerate or check.missing:
             raise unfit
-        return _with_evidence(found, f"tolerated ({unfit.code}): {unfit}")
-    return _with_evidence(found, f"{check.verified} files of {len(snapshots)} snapshots are there ({level})")
+        return _with_evidence(accepted, f"tolerated ({unfit.code}): {unfit}")
+    return _with_evidence(accepted, f"{check.verified} files of {len(snapshots)} snapshots are there ({level})")
 
 
 class _Manifest(NamedTuple):
@@ -79,19 +79,19 @@ class _SnapshotCheck:
     """
 
     def __init__(
-        self, found: AcceptedTable, level: Literal["manifests", "files"], allowed: Sequence[str], storage: LakeStorage
+        self, accepted: AcceptedTable, level: Literal["manifests", "files"], allowed: Sequence[str], storage: LakeStorage
     ) -> None:
         self.missing: set[str] = set()
         self.broken: dict[str, str] = {}
         self.contradicted: dict[str, str] = {}
         self.verified = 0
-        self._found = found
+        self._accepted = accepted
         self._level = level
         self._allowed = allowed
         self._storage = storage
         self._manifests: dict[str, _Manifest | None] = {}
         self._folders: dict[str, None] = {}
-        self._there: set[str] | None = None
+        self._existing: set[str] | None = None
 
     def is_whole(self, snapshot: Mapping[str, Any]) -> bool:
         """True if all files that a snapshot needs exist, to the depth of the level."""
@@ -121,13 +121,13 @@ class _SnapshotCheck:
         location = listed["manifest_path"]
         if location not in self._manifests:
             self._manifests[location] = self._look_at(location)
-        seen = self._manifests[location]
-        if seen is None:
+        manifest = self._manifests[location]
+        if manifest is None:
             return False
-        if contradiction := _contradiction(listed, seen):
+        if contradiction := _contradiction(listed, manifest):
             self.contradicted[location] = contradiction
             return False
-        return seen.is_whole
+        return manifest.is_whole
 
     def _look_at(self, location: str) -> _Manifest | None:
         """Read a manifest; None, and noted, if it is missing or broken."""
@@ -147,7 +147,7 @@ class _SnapshotCheck:
             return self._storage.read_file(FileInfo(canonical_location(location), 0))
         except RefusedError as fault:
             raise RejectedTable(
-                QuarantineCode.BAD_LOCATION, f"{self._found.metadata_location} leads to {location!r}: {fault}"
+                QuarantineCode.BAD_LOCATION, f"{self._accepted.metadata_location} leads to {location!r}: {fault}"
             ) from fault
         except RejectedTable as unfit:
             if unfit.code is QuarantineCode.VANISHED:
@@ -179,22 +179,22 @@ class _SnapshotCheck:
         if not any(is_within(location, outer) for outer in self._allowed):
             raise RejectedTable(
                 QuarantineCode.OUTSIDE_ALLOWED,
-                f"{self._found.metadata_location} leads to {location}, outside of what the catalog allows"
+                f"{self._accepted.metadata_location} leads to {location}, outside of what the catalog allows"
                 f" ({', '.join(self._allowed) or 'nothing'}): add it to the catalog's allowedLocations if it is meant to be there",
             )
         self._folders[folder] = None
 
     def _is_there(self, location: str) -> bool:
         """True if a file exists: one listing covers the table's folder; files elsewhere are looked up one by one."""
-        if not is_within(location, self._found.directory):
+        if not is_within(location, self._accepted.directory):
             return self._has(location)
-        if self._there is None:
-            files = list(self._storage.list_files(self._found.directory))
+        if self._existing is None:
+            files = list(self._storage.list_files(self._accepted.directory))
             if fault := next((file for file in files if file.fault), None):
                 raise RejectedTable(QuarantineCode.NO_ACCESS, f"{fault.path} cannot be listed: {fault.fault}")
-            self._there = {comparable_location(file.path) for file in files}
+            self._existing = {comparable_location(file.path) for file in files}
         try:
-            return comparable_location(location) in self._there
+            return comparable_location(location) in self._existing
         except RefusedError:
             return False
 
@@ -203,16 +203,16 @@ class _SnapshotCheck:
             return self._storage.has_file(canonical_location(location))
         except RefusedError as fault:
             raise RejectedTable(
-                QuarantineCode.BAD_LOCATION, f"{self._found.metadata_location} leads to {location!r}: {fault}"
+                QuarantineCode.BAD_LOCATION, f"{self._accepted.metadata_location} leads to {location!r}: {fault}"
             ) from fault
 
 
-def _sealed(found: AcceptedTable, document: Mapping[str, Any]) -> str:
+def _sealed(accepted: AcceptedTable, document: Mapping[str, Any]) -> str:
     """Why manifests are not read, or nothing."""
-    if not found.is_sound:
+    if not accepted.is_sound:
         return "its shape is only tolerated"
-    if found.format_version > 3:
-        return f"format version {found.format_version} is kept as it is"
+    if accepted.format_version > 3:
+        return f"format version {accepted.format_version} is kept as it is"
     if any(snapshot.get("key-id") is not None for snapshot in document.get("snapshots") or ()):
         return "its manifests are encrypted"
     return ""
@@ -228,17 +228,17 @@ def _is_entry(record: Mapping[str, Any]) -> bool:
     return isinstance(file, dict) and isinstance(file.get("file_path"), str) and file["file_path"] != ""
 
 
-def _contradiction(listed: Mapping[str, Any], seen: _Manifest) -> str:
+def _contradiction(listed: Mapping[str, Any], manifest: _Manifest) -> str:
     """The difference between a manifest and its list, or nothing. Older writers may state less, which is no difference."""
     length = listed.get("manifest_length")
-    if isinstance(length, int) and 0 < length != seen.size_bytes:
-        return f"it has {seen.size_bytes} bytes, and {length} in its list"
+    if isinstance(length, int) and 0 < length != manifest.size_bytes:
+        return f"it has {manifest.size_bytes} bytes, and {length} in its list"
     counts = [
         next((listed[name] for name in names if isinstance(listed.get(name), int)), -1)
         for names in ((f"{kind}_files_count", f"{kind}_data_files_count") for kind in ("added", "existing", "deleted"))
     ]
-    if min(counts) >= 0 and sum(counts) != seen.entries:
-        return f"it has {seen.entries} entries, and {sum(counts)} in its list"
+    if min(counts) >= 0 and sum(counts) != manifest.entries:
+        return f"it has {manifest.entries} entries, and {sum(counts)} in its list"
     return ""
 
 
@@ -247,10 +247,10 @@ def _living(records: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     return (record["data_file"]["file_path"] for record in records if record.get("status") != _DELETED)
 
 
-def _rejection(check: _SnapshotCheck, found: AcceptedTable, total: int, whole: set[Any]) -> RejectedTable:
+def _rejection(check: _SnapshotCheck, accepted: AcceptedTable, total: int, whole: set[Any]) -> RejectedTable:
     current = "it has no current one"
-    if found.snapshot_id is not None:
-        current = f"the current one is{'' if found.snapshot_id in whole else ' not'} among them"
+    if accepted.snapshot_id is not None:
+        current = f"the current one is{'' if accepted.snapshot_id in whole else ' not'} among them"
     faults = []
     if check.broken:
         faults.append(f"{len(check.broken)} of its manifests or lists cannot be read ({_examples(check.broken)})")
@@ -266,8 +266,8 @@ def _rejection(check: _SnapshotCheck, found: AcceptedTable, total: int, whole: s
     fault = ", and ".join(faults)
     return RejectedTable(
         code,
-        f"{found.metadata_location}: {fault}; {len(whole)} of its {total} snapshots are whole, {current}:"
-        f" {_advice(found, whole)}",
+        f"{accepted.metadata_location}: {fault}; {len(whole)} of its {total} snapshots are whole, {current}:"
+        f" {_advice(accepted, whole)}",
     )
 
 
@@ -275,13 +275,13 @@ def _examples(faults: Mapping[str, str]) -> str:
     return "; ".join(f"{location} ({fault})" for location, fault in sorted(faults.items())[:EXAMPLES])
 
 
-def _advice(found: AcceptedTable, whole: set[Any]) -> str:
-    if found.snapshot_id is None or found.snapshot_id in whole:
+def _advice(accepted: AcceptedTable, whole: set[Any]) -> str:
+    if accepted.snapshot_id is None or accepted.snapshot_id in whole:
         return "restore what is missing, or expire the other snapshots with its engine"
     if whole:
         return "restore what is missing, or roll it back with its engine to a snapshot that is whole"
     return "restore what is missing from a backup"
 
 
-def _with_evidence(found: AcceptedTable, sentence: str) -> AcceptedTable:
-    return msgspec.structs.replace(found, evidence=(*found.evidence, sentence))
+def _with_evidence(accepted: AcceptedTable, sentence: str) -> AcceptedTable:
+    return msgspec.structs.replace(accepted, evidence=(*accepted.evidence, sentence))

@@ -125,10 +125,10 @@ def _is_deeper(document: dict[str, Any], text: bytes, levels: int) -> bool:
         if not inside or level + left < levels:
             return False
         inside = [
-            one
+            value
             for holder in inside
-            for one in (holder.values() if holder.__class__ is dict else holder)
-            if one.__class__ is dict or one.__class__ is list
+            for value in (holder.values() if holder.__class__ is dict else holder)
+            if value.__class__ is dict or value.__class__ is list
         ]
     return bool(inside)
 
@@ -204,7 +204,7 @@ def split_metadata(text: bytes) -> MetadataParts:
         if piece[0] == 0x5B and len(piece) > 2:  # [...]
             parts.lists[name] = tuple(map(bytes, _LIST.decode(piece)))
         elif piece[0] == 0x7B and len(piece) > _LARGE_BYTES:  # {...}
-            parts.maps[name] = {member: bytes(one) for member, one in _OBJECT.decode(piece).items()}
+            parts.maps[name] = {member: bytes(element) for member, element in _OBJECT.decode(piece).items()}
         else:
             parts.fields[name] = piece
     return parts

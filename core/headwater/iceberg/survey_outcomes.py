@@ -140,8 +140,8 @@ class TableIdentity(NamedTuple):
     uuid: str | None
 
 
-def identity_of(found: AcceptedTable) -> TableIdentity:
-    return TableIdentity(found.directory, found.key, found.uuid)
+def identity_of(accepted: AcceptedTable) -> TableIdentity:
+    return TableIdentity(accepted.directory, accepted.key, accepted.uuid)
 
 
 def pack_outcome(outcome: SurveyOutcome, *, squeezed: bool = True) -> bytes:
@@ -155,8 +155,8 @@ def pack_outcome(outcome: SurveyOutcome, *, squeezed: bool = True) -> bytes:
 
 
 def unpack_outcome(packed: bytes) -> SurveyOutcome:
-    found, quarantined = _PACKED.decode(expand_bytes(packed))
-    outcome = found or quarantined
+    accepted, quarantined = _PACKED.decode(expand_bytes(packed))
+    outcome = accepted or quarantined
     if outcome is None:
         raise CorruptionError("a packed outcome that holds none")
     return outcome

@@ -138,12 +138,12 @@ def list_tables(
     is_late       called with every table; if it returns True, the result is None as well
     raises        as ``survey_in_process`` does
     """
-    found: ListedTables = []
+    listed: ListedTables = []
     for table in _all_tables(scope, progress or _silent):
-        found.append((table.directory, _packed(table)))
-        if len(found) == limit or is_late():
+        listed.append((table.directory, _packed(table)))
+        if len(listed) == limit or is_late():
             return None
-    return sorted(found, reverse=True)
+    return sorted(listed, reverse=True)
 
 
 def survey_in_process(
@@ -160,13 +160,13 @@ def survey_in_process(
     total = len(tables)
     report(0, total, "tables")
     outcomes = OutcomeSpill()
-    found = []
+    identities = []
     for done, outcome in enumerate(_each(_unpacked_from(tables), scope), start=1):
         outcomes.append_outcome(outcome)
         if isinstance(outcome, AcceptedTable):
-            found.append(identity_of(outcome))
+            identities.append(identity_of(outcome))
         report(done, total, "tables")
-    return SurveyResult(outcomes, find_conflicts(found))
+    return SurveyResult(outcomes, find_conflicts(identities))
 
 
 def find_tables(scope: SurveyScope, location: str, folder: str) -> list[TableFiles]:

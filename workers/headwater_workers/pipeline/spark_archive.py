@@ -45,11 +45,13 @@ def pack_environment(target: Path, *, without: Collection[str] = ()) -> Packed:
     raises        RefusedError where the file cannot be written, or for a name in ``without`` that is not required at all
     """
     skipped = frozenset(_normal(name) for name in without)
-    found = _closure(skipped)
+    installed = _closure(skipped)
     if unknown := sorted(skipped - _closure(frozenset()).keys()):
         raise RefusedError(f"nothing here requires {', '.join(unknown)}: leave it out of what is left out")
-    versions = {name: found[name].version for name in sorted(found)}
-    files = dict(sorted([*_own_files(), *(pair for name in found if name != "headwater" for pair in _files(found[name]))]))
+    versions = {name: installed[name].version for name in sorted(installed)}
+    files = dict(
+        sorted([*_own_files(), *(pair for name in installed if name != "headwater" for pair in _files(installed[name]))])
+    )
     manifest = {"python": platform.python_version(), "platform": sysconfig.get_platform(), "distributions": versions}
     try:
         with (
@@ -67,20 +69,20 @@ def pack_environment(target: Path, *, without: Collection[str] = ()) -> Packed:
 
 def _closure(without: Collection[str]) -> dict[str, Distribution]:
     """Headwater and what it requires, by normalised name, as far as it is installed."""
-    found: dict[str, Distribution] = {}
+    installed: dict[str, Distribution] = {}
     waiting: list[tuple[str, frozenset[str]]] = [("headwater", _EXTRAS), *((name, frozenset()) for name in _FILE_SYSTEMS)]
-    seen: set[tuple[str, frozenset[str]]] = set()
+    visited: set[tuple[str, frozenset[str]]] = set()
     while waiting:
         name, extras = waiting.pop()
-        if name in without or name in _SPARKS_OWN or (name, extras) in seen:
+        if name in without or name in _SPARKS_OWN or (name, extras) in visited:
             continue
-        seen.add((name, extras))
+        visited.add((name, extras))
         try:
-            found[name] = distribution(name)
+            installed[name] = distribution(name)
         except PackageNotFoundError:  # an extra that is not installed here, or a requirement of another platform
             continue
-        waiting.extend(_requirements(found[name], extras))
-    return found
+        waiting.extend(_requirements(installed[name], extras))
+    return installed
 
 
 def _requirements(dist: Distribution, extras: Collection[str]) -> Iterator[tuple[str, frozenset[str]]]:

@@ -120,7 +120,7 @@ def narrower(folder: str) -> list[str]:
         folders = divide_location(folder)
     except (NotFoundError, UnavailableError):  # vanished meanwhile, or unreadable: whoever lists it finds out
         return [folder]
-    return folders if folders and not {_name(one) for one in folders} & _OF_A_TABLE else [folder]
+    return folders if folders and not {_name(subfolder) for subfolder in folders} & _OF_A_TABLE else [folder]
 
 
 def _name(folder: str) -> str:

@@ -65,16 +65,16 @@ class BranchState:
 
     def type_of(self, key: ContentKey) -> ContentType | int | None:
         """The content type at a key; reads no content."""
-        found = None if self.head is None else self.head.index(CONTENT).get(key.to_index())
-        return None if found is None else ContentValue.from_value(found).type
+        value = None if self.head is None else self.head.index(CONTENT).get(key.to_index())
+        return None if value is None else ContentValue.from_value(value).type
 
     def is_namespace(self, key: ContentKey) -> bool:
         return self.type_of(key) is ContentType.NAMESPACE
 
     def find_metadata(self, content_id: UUID) -> bytes | None:
         """The stored metadata document of a table or view as JSON text; None if the catalog does not store it."""
-        found = None if self.head is None else stored_metadata_of(self.head.index(IDS), content_id)
-        return None if found is None else join_metadata(read_metadata(self.rows, found))
+        stored = None if self.head is None else stored_metadata_of(self.head.index(IDS), content_id)
+        return None if stored is None else join_metadata(read_metadata(self.rows, stored))
 
     def key_of(self, content_id: UUID) -> ContentKey | None:
         return None if self.head is None else find_content_key(self.head.index(IDS), content_id)

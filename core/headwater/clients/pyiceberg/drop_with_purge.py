@@ -38,44 +38,44 @@ class PurgeOperations:
         reached: dict[str, tuple[str, ...]] = {}
 
         def plan(state: BranchState) -> BranchChange:
-            there = state.find_content(key)
-            if not isinstance(there, IcebergTable) or there.id is None:
+            table = state.find_content(key)
+            if not isinstance(table, IcebergTable) or table.id is None:
                 raise NoSuchTableError(f"Table does not exist: {shown_identifier(key)}")
             try:
-                document = self._document(state, key, there)
+                document = self._document(state, key, table)
                 location = str(document["location"])
-                if there.metadata_location not in reached:
-                    reached[there.metadata_location] = self._places(
-                        document, there.metadata_location, location, missed=[] if reachable_only else None
+                if table.metadata_location not in reached:
+                    reached[table.metadata_location] = self._places(
+                        document, table.metadata_location, location, missed=[] if reachable_only else None
                     )
             except RefusedError as fault:
                 raise RefusedError(f"{shown_identifier(key)} was not dropped: {fault}") from fault
-            uuid = None if there.table_uuid is None else UUID(there.table_uuid)
+            uuid = None if table.table_uuid is None else UUID(table.table_uuid)
             drop = DroppedTable(
                 branch=self._branch.name,
                 key=str(key),
-                metadata=there.metadata_location,
+                metadata=table.metadata_location,
                 location=location,
                 asked=self._store.clock.now(),
                 reachable_only=reachable_only,
-                allowed=reached[there.metadata_location],
+                allowed=reached[table.metadata_location],
                 request=uuid4().hex,
             )
-            wish = self._wish(there.id, uuid, drop)
+            wish = self._wish(table.id, uuid, drop)
             rows = self._branch.rows
             asked = request_table_purge(self._store, wish, realm=rows.realm, realm_key=rows.key)
             return BranchChange(
                 operations=[Delete(key)],
                 message=f"drop table {key}, to be purged",
-                claim=TableClaim(self._branch.id, there.id, location, uuid),
+                claim=TableClaim(self._branch.id, table.id, location, uuid),
                 take_back=lambda: self._take_back(wish, asked),
             )
 
         self._branch.commit(plan, key=key)
 
-    def _document(self, state: BranchState, key: ContentKey, there: IcebergTable) -> dict[str, Any]:
-        text = self._access.document(state, key, there)
-        document = iceberg.purgeable_document(text, path=there.metadata_location)
+    def _document(self, state: BranchState, key: ContentKey, table: IcebergTable) -> dict[str, Any]:
+        text = self._access.document(state, key, table)
+        document = iceberg.purgeable_document(text, path=table.metadata_location)
         self._access.check_location(key, [str(document["location"])])
         return document
 

@@ -265,8 +265,8 @@ def parse_view(text: bytes, location: str) -> ViewMetadata:
 def _where(fault: Exception) -> str:
     """The fields of the format that are at fault."""
     given = fault.args[0] if fault.args else fault
-    told = given if isinstance(given, PydanticError) else fault
-    names = {str(name) for error in told.errors() for name in error["loc"]} if isinstance(told, PydanticError) else set()
+    failure = given if isinstance(given, PydanticError) else fault
+    names = {str(name) for error in failure.errors() for name in error["loc"]} if isinstance(failure, PydanticError) else set()
     known = sorted(names & _FIELDS)
     return f": look at {', '.join(known)}" if known else ""
 
@@ -300,7 +300,7 @@ def table_content(
 
 
 def view_content(metadata: ViewMetadata, location: str) -> IcebergView:
-    version = next(one for one in metadata.versions if one.version_id == metadata.current_version_id)
+    version = next(version for version in metadata.versions if version.version_id == metadata.current_version_id)
     return IcebergView(
         metadata_location=location,
         version_id=version.version_id,
@@ -323,8 +323,8 @@ def files_in(metadata: TableMetadata) -> set[str]:
     """The files that a table's metadata itself names."""
     return {
         *(snapshot.manifest_list for snapshot in metadata.snapshots),
-        *(one.statistics_path for one in metadata.statistics),
-        *(one.statistics_path for one in metadata.partition_statistics),
+        *(statistics.statistics_path for statistics in metadata.statistics),
+        *(statistics.statistics_path for statistics in metadata.partition_statistics),
     }
 
 

@@ -27,13 +27,13 @@ class NamespaceOperations:
         checked = _checked(properties)
 
         def plan(state: BranchState) -> BranchChange:
-            there = state.find_many([key, *key.ancestors()])
-            if key in there:
+            contents = state.find_many([key, *key.ancestors()])
+            if key in contents:
                 raise NamespaceAlreadyExistsError(f"Namespace {shown_identifier(key)} already exists")
-            for ancestor, content in there.items():
+            for ancestor, content in contents.items():
                 if not isinstance(content, Namespace):
                     raise NoSuchNamespaceError(f"{shown_identifier(ancestor)} is no namespace: nothing can be created below it")
-            above = [Put(one, Namespace()) for one in key.ancestors() if one not in there]
+            above = [Put(ancestor, Namespace()) for ancestor in key.ancestors() if ancestor not in contents]
             return BranchChange(operations=[*above, Put(key, Namespace(properties=checked))], message=f"create namespace {key}")
 
         self._branch.commit(plan, key=key)
@@ -68,13 +68,13 @@ class NamespaceOperations:
         summaries: list[PropertiesUpdateSummary] = []
 
         def plan(state: BranchState) -> BranchChange | None:
-            there = _read(state, key)
-            summary, properties = merge(dict(there.properties))
+            stored = _read(state, key)
+            summary, properties = merge(dict(stored.properties))
             summaries.append(summary)
-            if properties == there.properties:
+            if properties == stored.properties:
                 return None
-            changed = Namespace(id=there.id, properties=_checked(properties))
-            return BranchChange(operations=[Put(key, changed, there)], message=f"change properties of namespace {key}")
+            changed = Namespace(id=stored.id, properties=_checked(properties))
+            return BranchChange(operations=[Put(key, changed, stored)], message=f"change properties of namespace {key}")
 
         self._branch.commit(plan, key=key)
         return summaries[-1]
@@ -87,10 +87,10 @@ class NamespaceOperations:
         """List the identifiers of one kind directly below a namespace, in key order."""
         state = self._branch.state()
         if not namespace:
-            return [key.elements for key, found in state.child_namespaces(None) if found is kind]
+            return [key.elements for key, type_ in state.child_namespaces(None) if type_ is kind]
         parent = namespace_key(namespace)
         check_namespace(state, parent)
-        return [key.elements for key, found in state.child_namespaces(parent) if found is kind]
+        return [key.elements for key, type_ in state.child_namespaces(parent) if type_ is kind]
 
 
 def check_namespace(state: BranchState, key: ContentKey | None) -> None:
@@ -100,10 +100,10 @@ def check_namespace(state: BranchState, key: ContentKey | None) -> None:
 
 
 def _read(state: BranchState, key: ContentKey) -> Namespace:
-    found = state.find_content(key)
-    if not isinstance(found, Namespace):
+    namespace = state.find_content(key)
+    if not isinstance(namespace, Namespace):
         raise NoSuchNamespaceError(f"Namespace {shown_identifier(key)} does not exists")
-    return found
+    return namespace
 
 
 def _checked(properties: Mapping[str, object]) -> dict[str, str]:

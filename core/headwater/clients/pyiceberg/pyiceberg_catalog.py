@@ -95,8 +95,8 @@ class HeadwaterCatalog(MetastoreCatalog):
     def update_namespace_properties(
         self, namespace: str | Identifier, removals: set[str] | None = None, updates: Properties = EMPTY_DICT
     ) -> PropertiesUpdateSummary:
-        def merge(there: dict[str, str]) -> tuple[PropertiesUpdateSummary, Properties]:
-            return self._get_updated_props_and_update_summary(there, removals, updates)
+        def merge(present: dict[str, str]) -> tuple[PropertiesUpdateSummary, Properties]:
+            return self._get_updated_props_and_update_summary(present, removals, updates)
 
         with pyiceberg_errors():
             return self._rooms.namespaces.update_properties(namespace, merge)

@@ -218,23 +218,23 @@ class TableOperations(_LakeOperations[IcebergTable]):
         raises        RefusedError, before a byte is read, where the catalog does not allow the file, or another catalog has its place
         """
         key = identifier_key(identifier, ValueError)
-        found = self._found(key, metadata_location)
+        file = self._read_file(key, metadata_location)
         fresh_id = uuid4()
 
         def plan(state: BranchState) -> BranchChange:
-            there = state.find_content(key)
-            if there is not None and not (overwrite and isinstance(there, IcebergTable)):
+            stored = state.find_content(key)
+            if stored is not None and not (overwrite and isinstance(stored, IcebergTable)):
                 raise TableAlreadyExistsError(f"Table {shown_identifier(key)} already exists")
             check_namespace(state, key.parent)
-            is_same = isinstance(there, IcebergTable) and self._is_same(state, key, there, found)
-            if there is not None and there.id is not None and is_same:
-                return self._registration(key, found, there.id, [Put(key, found.content(there.id), there, found.parts)])
-            content_id = self._known_id(state, found.uuid) or fresh_id
-            before = [] if there is None else [Delete(key)]
-            return self._registration(key, found, content_id, [*before, Put(key, found.content(), metadata=found.parts)])
+            is_same = isinstance(stored, IcebergTable) and self._is_same(state, key, stored, file)
+            if stored is not None and stored.id is not None and is_same:
+                return self._registration(key, file, stored.id, [Put(key, file.content(stored.id), stored, file.parts)])
+            content_id = self._known_id(state, file.uuid) or fresh_id
+            before = [] if stored is None else [Delete(key)]
+            return self._registration(key, file, content_id, [*before, Put(key, file.content(), metadata=file.parts)])
 
         self._branch.commit(plan, key=key)
-        return self._table(key, found.metadata, metadata_location)
+        return self._table(key, file.metadata, metadata_location)
 
     def commit_table(
         self, table: Table, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...], stage: TableStage
@@ -248,8 +248,8 @@ class TableOperations(_LakeOperations[IcebergTable]):
         done: list[CommitTableResponse] = []
 
         def plan(state: BranchState) -> BranchChange | None:
-            there = self._find(state, key)
-            current = None if there is None else self._current(state, key, there, table)
+            stored = self._find(state, key)
+            current = None if stored is None else self._current(state, key, stored, table)
             if current is None:
                 _check_is_creation(key, requirements)
                 self._check_free(state, key, CommitFailedException)
@@ -258,19 +258,19 @@ class TableOperations(_LakeOperations[IcebergTable]):
             if current is not None and staged == current.metadata:
                 done.append(_response(current.metadata, current.metadata_location))
                 return None
-            if current is not None and there is not None and there.table_uuid is not None:
+            if current is not None and stored is not None and stored.table_uuid is not None:
                 _check_keeps_uuid(key, current.metadata, staged)
             self._check_added(key, None if current is None else current.metadata, staged)
             document = self._document(staged, next_version.metadata_location)
             done.append(_response(staged, document.location))
-            if current is None or there is None or there.id is None:
+            if current is None or stored is None or stored.id is None:
                 change = self._creation(key, table_content(staged, document.location), document, self._claim(new_id, staged))
             else:
-                content = table_content(staged, document.location, content_id=there.id)
+                content = table_content(staged, document.location, content_id=stored.id)
                 change = BranchChange(
-                    operations=[Put(key, content, there, split_metadata(document.text))],
+                    operations=[Put(key, content, stored, split_metadata(document.text))],
                     message=f"{_what(updates)} table {key}",
-                    claim=self._new_claim(there, there.id, current.metadata, staged),
+                    claim=self._new_claim(stored, stored.id, current.metadata, staged),
                     take_back=document.remove_file,
                 )
             self._write(document, change)
@@ -284,9 +284,9 @@ class TableOperations(_LakeOperations[IcebergTable]):
         """Check that a table, created or not, may have these further places; raises RefusedError."""
         key, metadata = identifier_key(table.name(), NoSuchTableError), table.metadata
         self._access.check_location(key, places)
-        there = self._find(self._branch.state(), key)
-        known_id = self._claimed.get(metadata.location) if there is None else there.id
-        uuid = metadata.table_uuid if there is None or there.table_uuid is not None else None
+        stored = self._find(self._branch.state(), key)
+        known_id = self._claimed.get(metadata.location) if stored is None else stored.id
+        uuid = metadata.table_uuid if stored is None or stored.table_uuid is not None else None
         claim = TableClaim(self._branch.id, known_id or uuid4(), metadata.location, uuid, (*paths_of(metadata), *places))
         self._branch.check_free(claim, f"change table {key}")
 
@@ -317,13 +317,13 @@ class TableOperations(_LakeOperations[IcebergTable]):
 
         def plan(state: BranchState) -> BranchChange | None:
             check_namespace(state, new.parent)
-            there = self._read(state, old)
+            stored = self._read(state, old)
             if old != new:
                 self._check_free(state, new)
-            renamed.append(self._loaded(state, new, there))
+            renamed.append(self._loaded(state, new, stored))
             if old == new:
                 return None
-            return BranchChange(operations=[Delete(old), Put(new, there)], message=f"rename table {old} to {new}")
+            return BranchChange(operations=[Delete(old), Put(new, stored)], message=f"rename table {old} to {new}")
 
         self._branch.commit(plan, key=old)
         return renamed[-1]
@@ -332,18 +332,18 @@ class TableOperations(_LakeOperations[IcebergTable]):
         text = self._access.document(state, key, content)
         return self._table(key, parse_table(text, content.metadata_location), content.metadata_location)
 
-    def _found(self, key: ContentKey, location: str) -> _TableFile:
+    def _read_file(self, key: ContentKey, location: str) -> _TableFile:
         """Read and check a table's metadata file, and the places that it names.
 
         raises        RefusedError; nothing is read where the file itself is not allowed, nor anything that the file names
         """
         self._access.check_location(key, [location])
         self._access.check_in_catalog(key, location)
-        found = _TableFile.of(self._access.read_text(key, location), location)
-        self._access.check_location(key, [*document_places(found.metadata), *found.files])
-        check_own(key, [location], document_places(found.metadata))
-        self._access.check_not_anothers(key, [location, *found.files], location=found.metadata.location, uuid=found.uuid)
-        return found
+        file = _TableFile.of(self._access.read_text(key, location), location)
+        self._access.check_location(key, [*document_places(file.metadata), *file.files])
+        check_own(key, [location], document_places(file.metadata))
+        self._access.check_not_anothers(key, [location, *file.files], location=file.metadata.location, uuid=file.uuid)
+        return file
 
     def _check_added(self, key: ContentKey, before: TableMetadata | None, after: TableMetadata) -> None:
         """Check that new places are allowed, and that new files lie in the table's own places; raises RefusedError.
@@ -355,11 +355,11 @@ class TableOperations(_LakeOperations[IcebergTable]):
         check_own(key, sorted(files_in(after) - files), document_places(after) | places)
 
     def _new_claim(
-        self, there: IcebergTable, content_id: UUID, before: TableMetadata, after: TableMetadata
+        self, stored: IcebergTable, content_id: UUID, before: TableMetadata, after: TableMetadata
     ) -> TableClaim | None:
         """The claim of a version, if it covers more than the table's present claim; earlier releases claimed no paths."""
         claim = self._claim(content_id, after)
-        is_known = str(after.table_uuid) == there.table_uuid  # not where whoever put it told none
+        is_known = str(after.table_uuid) == stored.table_uuid  # not where whoever put it stated none
         if not is_known or document_places(after) != document_places(before):
             return claim
         is_wide = len(claim.places()) > 1 and not self._branch.claims.has_taken(claim)
@@ -385,21 +385,21 @@ class TableOperations(_LakeOperations[IcebergTable]):
         return make(self._place(state, key, location, unique), unique)
 
     def _registration(
-        self, key: ContentKey, found: _TableFile, content_id: UUID, operations: Sequence[ContentOperation]
+        self, key: ContentKey, file: _TableFile, content_id: UUID, operations: Sequence[ContentOperation]
     ) -> BranchChange:
         return BranchChange(
             operations=operations,
             message=f"register table {key}",
             ids={key: content_id},
-            claim=self._claim(content_id, found.metadata, has_uuid=found.uuid is not None),
+            claim=self._claim(content_id, file.metadata, has_uuid=file.uuid is not None),
         )
 
-    def _is_same(self, state: BranchState, key: ContentKey, there: IcebergTable, found: _TableFile) -> bool:
+    def _is_same(self, state: BranchState, key: ContentKey, stored: IcebergTable, file: _TableFile) -> bool:
         """Whether what stands there is the table of a metadata file: by the uuid; where one of them has none, by the location."""
-        if there.table_uuid is not None and found.uuid is not None:
-            return there.table_uuid.lower() == str(found.uuid)
-        metadata = parse_table(self._access.document(state, key, there), there.metadata_location)
-        return is_same_place(metadata.location, found.metadata.location)
+        if stored.table_uuid is not None and file.uuid is not None:
+            return stored.table_uuid.lower() == str(file.uuid)
+        metadata = parse_table(self._access.document(state, key, stored), stored.metadata_location)
+        return is_same_place(metadata.location, file.metadata.location)
 
     def _file_for(self, metadata: TableMetadata, version: int) -> str:
         return metadata_file(self._branch.id, metadata.location, metadata.properties, version)

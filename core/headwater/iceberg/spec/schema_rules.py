@@ -73,16 +73,16 @@ def read_primitive(text: str, where: str) -> Primitive:
     known = _KNOWN.get(text)
     if known is not None:
         return known
-    if found := _DECIMAL.fullmatch(text):
-        if not 1 <= int(found[1]) <= _PRECISION:
+    if match := _DECIMAL.fullmatch(text):
+        if not 1 <= int(match[1]) <= _PRECISION:
             raise invalid(f"has {where} {text}, whose precision is not 1 to {_PRECISION}")
         return Primitive("decimal", 1)
-    if found := _FIXED.fullmatch(text):
-        return Primitive("fixed", 1, int(found[1]))
+    if match := _FIXED.fullmatch(text):
+        return Primitive("fixed", 1, int(match[1]))
     if _GEOMETRY.fullmatch(text):
         return Primitive("geometry", 3)
-    if found := _GEOGRAPHY.fullmatch(text):
-        if found[2] and found[2].lower() not in _ALGORITHMS:
+    if match := _GEOGRAPHY.fullmatch(text):
+        if match[2] and match[2].lower() not in _ALGORITHMS:
             raise invalid(f"has {where} {text}, whose edges are none of {', '.join(_ALGORITHMS)}")
         return Primitive("geography", 3)
     raise invalid(f"has {where} {shown_value(text)}, which is not a type")

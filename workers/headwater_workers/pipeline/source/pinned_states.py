@@ -59,12 +59,12 @@ def tenants(store: Store, request: ReadRequest) -> list[Tenant]:
     is_scan = not TABLES[request.table].has_states
     system = Tenant(SYSTEM_REALM, SYSTEM_KEY)
     if request.realm is None:
-        found = [
+        realms = [
             Tenant(realm.id, realm.key)
             for realm in RealmRegistry(store).list_realms().complete()
             if is_scan or realm.state in _SERVED
         ]
-        return [system, *found] if is_scan else found
+        return [system, *realms] if is_scan else realms
     if request.realm == SYSTEM_REALM and is_scan:
         return [system]
     realm = RealmRegistry(store).read_realm(request.realm)
@@ -87,14 +87,14 @@ def pin_states(store: Store, request: ReadRequest) -> list[PinnedState]:
                   commit that was collected, and for a history that was cut before the state was found
     """
     catalogs = [_Read(tenant, catalog) for tenant in tenants(store, request) for catalog in _catalogs(store, tenant, request)]
-    found = _heads(catalogs, request.ref) if request.at is None else _states(catalogs, request.at)
-    if request.catalog is not None and request.realm is None and not found:
+    pins = _heads(catalogs, request.ref) if request.at is None else _states(catalogs, request.at)
+    if request.catalog is not None and request.realm is None and not pins:
         raise NotFoundError(f"no realm of the store has a catalog {request.catalog!r} with a commit")
-    if request.ref is not None and not found:
+    if request.ref is not None and not pins:
         raise NotFoundError(
             f"no catalog that is read has a branch or tag {request.ref!r} with a commit: see `headwater catalog branch list`"
         )
-    return found
+    return pins
 
 
 class _Read(NamedTuple):
@@ -117,8 +117,8 @@ def _definitions(rows: RealmStore, request: ReadRequest) -> list[CatalogDefiniti
         return Catalogs(rows).list_catalogs().complete()
     if request.realm is not None:
         return [Catalogs(rows).read_catalog(request.catalog)]
-    found = Catalogs(rows).find_catalog(request.catalog)
-    return [] if found is None else [found]
+    definition = Catalogs(rows).find_catalog(request.catalog)
+    return [] if definition is None else [definition]
 
 
 def _heads(catalogs: Sequence[_Read], ref: str | None) -> list[PinnedState]:
@@ -132,7 +132,7 @@ def _heads(catalogs: Sequence[_Read], ref: str | None) -> list[PinnedState]:
 
 def _states(catalogs: Sequence[_Read], at: str) -> list[PinnedState]:
     """The state of each catalog that has it. Catalogs without it are left out as long as another one has it."""
-    found: list[PinnedState] = []
+    pins: list[PinnedState] = []
     faults: list[NotFoundError] = []
     for read in catalogs:
         try:
@@ -143,19 +143,19 @@ def _states(catalogs: Sequence[_Read], at: str) -> list[PinnedState]:
             faults.append(fault)
             continue
         if head is not None:
-            found.append(read.pin(at, _kind_of(read.catalog, at), head.id))
+            pins.append(read.pin(at, _kind_of(read.catalog, at), head.id))
     if faults and len(faults) == len(catalogs):
         raise _missing_everywhere(at, faults)
-    return found
+    return pins
 
 
 def _has_start(catalog: Catalog, at: str) -> bool:
     """Whether a catalog has the reference or commit at which a text starts."""
-    told = parse_revspec(at)
-    if told.commit is None:
+    revspec = parse_revspec(at)
+    if revspec.commit is None:
         return True  # a missing branch or tag has not expired
     try:
-        catalog.resolve(id_text(told.commit))
+        catalog.resolve(id_text(revspec.commit))
     except NotFoundError:
         return False
     return True
@@ -170,10 +170,10 @@ def _missing_everywhere(at: str, faults: Sequence[NotFoundError]) -> NotFoundErr
 
 
 def _kind_of(catalog: Catalog, at: str) -> str:
-    told = parse_revspec(at)
-    if told.name is None or told.commit is not None or told.steps:
+    revspec = parse_revspec(at)
+    if revspec.name is None or revspec.commit is not None or revspec.steps:
         return "commit"
-    name = catalog.definition.default_branch if told.name == DEFAULT_REF else told.name
+    name = catalog.definition.default_branch if revspec.name == DEFAULT_REF else revspec.name
     try:
         catalog.branch(name)
     except NotFoundError:

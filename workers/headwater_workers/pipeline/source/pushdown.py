@@ -102,16 +102,16 @@ def _common(one: str, other: str) -> str:
 
 def _before(text: str, mark: re.Pattern[str]) -> str:
     """The text before the first mark in it."""
-    found = mark.search(text)
-    return text if found is None else text[: found.start()]
+    match = mark.search(text)
+    return text if match is None else text[: match.start()]
 
 
 def _stem(text: str) -> tuple[bytes, bool]:
     """The bytes of an index key that begins as the text does; and whether they represent the whole text."""
-    found = _PLAIN.match(text)
-    told = found[0] if found else ""
-    parts = (_UNESCAPED.get(part, part) for part in _PARTS.findall(told))
-    return "".join(parts).encode(), len(told) == len(text)
+    match = _PLAIN.match(text)
+    literal = match[0] if match else ""
+    parts = (_UNESCAPED.get(part, part) for part in _PARTS.findall(literal))
+    return "".join(parts).encode(), len(literal) == len(text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,12 +215,12 @@ def _among(selection: Selection, name: str, condition: Filter) -> _Narrowed:
 
 def _by_key(selection: Selection, condition: Filter) -> _Narrowed:
     if isinstance(condition, StringStartsWith):
-        found = of_prefix(condition.value)
+        keys = of_prefix(condition.value)
     elif isinstance(condition, EqualTo | EqualNullSafe) and isinstance(condition.value, str):
-        found = of_text(condition.value)
+        keys = of_text(condition.value)
     else:
         return _by_span("texts", _texts(condition))(selection, condition)
-    return replace(selection, keys=selection.keys.within(found)), found.is_exact
+    return replace(selection, keys=selection.keys.within(keys)), keys.is_exact
 
 
 def _by_namespace(selection: Selection, condition: Filter) -> _Narrowed:

@@ -56,16 +56,16 @@ def batch(schema: pa.Schema, make: Makers[T], some: T) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def batched(found: Iterable[T], count: int) -> Iterator[list[T]]:
+def batched(items: Iterable[T], count: int) -> Iterator[list[T]]:
     """The items in lists of at most ``count``."""
-    rest = iter(found)
+    rest = iter(items)
     while some := list(islice(rest, count)):
         yield some
 
 
 def each(of: Callable[[T], Any]) -> Callable[[Sequence[T]], list[Any]]:
     """A column with a value for each row."""
-    return lambda some: [of(one) for one in some]
+    return lambda some: [of(row) for row in some]
 
 
 def id_or_none(object_id: int | None) -> str | None:
@@ -149,15 +149,15 @@ def _read(part: PartitionReader, at_once: int) -> Iterator[_Entries]:
 
 def _objects_of(rows: RealmStore, some: _Entries) -> list[StoredObject]:
     ids = [ContentValue.from_value(value).object_id for value in some.values]
-    found = []
+    contents = []
     for key, object_id, content in zip(some.keys, ids, rows.read_many(ids, StoredObject), strict=True):
         if content is None:
             raise CorruptionError(
                 f"content {ContentKey.from_index(key)} of catalog {some.pin.place.catalog!r} in realm {rows.realm!r}: object"
                 f" {id_text(object_id)} is not there"
             )
-        found.append(content)
-    return found
+        contents.append(content)
+    return contents
 
 
 def _always(of: Callable[[StatePlace], str]) -> Callable[[_Entries], pa.Array]:
@@ -168,7 +168,7 @@ def _field(*fields: str) -> Callable[[_Entries], list[Any]]:
     """For each content, the first of these fields that it has; None where it has none."""
 
     def value(content: StoredObject) -> Any:
-        return next((found for field in fields if (found := getattr(content, field, None)) is not None), None)
+        return next((field_value for field in fields if (field_value := getattr(content, field, None)) is not None), None)
 
     return lambda some: [value(content) for content in some.contents]
 
@@ -200,7 +200,7 @@ _FIELDS: Makers[_Entries] = {
 }
 
 
-class _Told(NamedTuple):
+class _LogEntry(NamedTuple):
     """A commit, and its decoded description."""
 
     head: Head
@@ -210,13 +210,13 @@ class _Told(NamedTuple):
 class _Change(NamedTuple):
     """One change of one commit."""
 
-    told: _Told
+    entry: _LogEntry
     operation: Operation
 
 
 def commit_rows(part: PartitionReader) -> Iterator[pa.RecordBatch]:
     """Rows of the commits that led to a state, newest first."""
-    make: Makers[Sequence[_Told]] = {**_columns_of(part.pin.place), **_COMMIT}
+    make: Makers[Sequence[_LogEntry]] = {**_columns_of(part.pin.place), **_COMMIT}
     for some in batched(_history(part), FEW_ROWS):
         yield batch(part.schema, make, some)
 
@@ -224,22 +224,22 @@ def commit_rows(part: PartitionReader) -> Iterator[pa.RecordBatch]:
 def change_rows(part: PartitionReader) -> Iterator[pa.RecordBatch]:
     """Rows of the changes of each commit, within the range of keys."""
     make: Makers[Sequence[_Change]] = {**_columns_of(part.pin.place), **_CHANGE}
-    found = chain.from_iterable(_changes_of(told, part.piece.keys) for told in _history(part))
-    for some in batched(found, ROWS):
+    changes = chain.from_iterable(_changes_of(entry, part.piece.keys) for entry in _history(part))
+    for some in batched(changes, ROWS):
         yield batch(part.schema, make, some)
 
 
-def _history(part: PartitionReader) -> Iterator[_Told]:
+def _history(part: PartitionReader) -> Iterator[_LogEntry]:
     """The history as far down as it is requested: seq and time only decrease."""
     seq, since = part.piece.seq, part.piece.since
     for head in read_log(part.rows, part.pin.commit):
         if (seq is not None and head.commit.seq < seq) or (since is not None and head.commit.time < since):
             return
-        yield _Told(head, CommitMeta.from_commit(head.commit))
+        yield _LogEntry(head, CommitMeta.from_commit(head.commit))
 
 
-def _changes_of(told: _Told, keys: KeyRange) -> Iterator[_Change]:
-    return (_Change(told, operation) for operation in _operations(told.head) if keys.has(operation.key))
+def _changes_of(entry: _LogEntry, keys: KeyRange) -> Iterator[_Change]:
+    return (_Change(entry, operation) for operation in _operations(entry.head) if keys.has(operation.key))
 
 
 def _operations(head: Head) -> list[Operation]:
@@ -269,8 +269,8 @@ def _fields(operation: Operation) -> dict[str, str | None]:
     }
 
 
-def _of_commit(make: Callable[[Sequence[_Told]], Any]) -> Callable[[Sequence[_Change]], Any]:
-    return lambda some: make([change.told for change in some])
+def _of_commit(make: Callable[[Sequence[_LogEntry]], Any]) -> Callable[[Sequence[_Change]], Any]:
+    return lambda some: make([change.entry for change in some])
 
 
 def _of_key(make: Callable[[Sequence[bytes]], Any]) -> Callable[[Sequence[_Change]], Any]:
@@ -281,18 +281,18 @@ def _of_content(make: Callable[[bytes], str]) -> Callable[[Sequence[_Change]], l
     return lambda some: [None if change.operation.removed else make(change.operation.data) for change in some]
 
 
-_COMMIT: Makers[Sequence[_Told]] = {
-    "hash": each(lambda told: id_text(told.head.id)),
-    "seq": each(lambda told: told.head.commit.seq),
-    "time": each(lambda told: told.head.commit.time),
-    "message": each(lambda told: told.meta.message),
-    "authors": each(lambda told: told.meta.authors),
-    "author_time": each(lambda told: told.meta.author_time),
-    "signed_off_by": each(lambda told: told.meta.signed_off_by),
-    "properties": each(lambda told: pairs(told.meta.properties)),
-    "parent": each(lambda told: id_text(told.head.commit.tail[0]) if told.head.commit.tail else None),
-    "merged": each(lambda told: [id_text(head) for head in told.meta.merged]),
-    "operations": each(lambda told: [_fields(operation) for operation in _operations(told.head)]),
+_COMMIT: Makers[Sequence[_LogEntry]] = {
+    "hash": each(lambda entry: id_text(entry.head.id)),
+    "seq": each(lambda entry: entry.head.commit.seq),
+    "time": each(lambda entry: entry.head.commit.time),
+    "message": each(lambda entry: entry.meta.message),
+    "authors": each(lambda entry: entry.meta.authors),
+    "author_time": each(lambda entry: entry.meta.author_time),
+    "signed_off_by": each(lambda entry: entry.meta.signed_off_by),
+    "properties": each(lambda entry: pairs(entry.meta.properties)),
+    "parent": each(lambda entry: id_text(entry.head.commit.tail[0]) if entry.head.commit.tail else None),
+    "merged": each(lambda entry: [id_text(head) for head in entry.meta.merged]),
+    "operations": each(lambda entry: [_fields(operation) for operation in _operations(entry.head)]),
 }
 _CHANGE: Makers[Sequence[_Change]] = {
     **{name: _of_commit(_COMMIT[name]) for name in ("hash", "seq", "time", "message", "authors")},
@@ -337,8 +337,12 @@ def reference_rows(part: PartitionReader) -> Iterator[pa.RecordBatch]:
     catalogs = catalog_names(part.rows)
     make: Makers[Sequence[_Referred]] = {"realm": _realm(part.rows), **_REFERENCE}
     is_any = part.request.catalog is None and "catalog" not in part.selection.among
-    found = (_referred(row, catalogs) for row in part.rows.scan_references(part.piece.split))
-    wanted = (one for one in found if is_any or (one.catalog and is_wanted(part.request, part.selection, one.catalog)))
+    references = (_referred(row, catalogs) for row in part.rows.scan_references(part.piece.split))
+    wanted = (
+        reference
+        for reference in references
+        if is_any or (reference.catalog and is_wanted(part.request, part.selection, reference.catalog))
+    )
     for some in batched(wanted, ROWS):
         yield batch(part.schema, make, some)
 
@@ -353,12 +357,16 @@ def _realm(rows: RealmStore) -> Callable[[Sequence[Any]], pa.Array]:
 
 
 _REFERENCE: Makers[Sequence[_Referred]] = {
-    "name": each(lambda one: one.row.name),
-    "catalog": each(lambda one: one.catalog),
-    "kind": each(lambda one: one.part and one.part.part.value),
-    "ref": each(lambda one: one.part.name if one.part is not None and isinstance(one.part.part, RefKind) else None),
-    "pointer": each(lambda one: id_or_none(one.row.pointer)),
-    "version": each(lambda one: one.row.version),
-    "created": each(lambda one: one.row.created),
-    "deleted": each(lambda one: one.row.deleted),
+    "name": each(lambda reference: reference.row.name),
+    "catalog": each(lambda reference: reference.catalog),
+    "kind": each(lambda reference: reference.part and reference.part.part.value),
+    "ref": each(
+        lambda reference: (
+            reference.part.name if reference.part is not None and isinstance(reference.part.part, RefKind) else None
+        )
+    ),
+    "pointer": each(lambda reference: id_or_none(reference.row.pointer)),
+    "version": each(lambda reference: reference.row.version),
+    "created": each(lambda reference: reference.row.created),
+    "deleted": each(lambda reference: reference.row.deleted),
 }
