@@ -6,7 +6,7 @@ import errno
 import os
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from headwater.errors import RefusedError
@@ -109,4 +109,5 @@ def temporary_file(file: Path, content: bytes) -> Iterator[Path]:
             os.fsync(handle)
         yield Path(name)
     finally:
-        Path(name).unlink(missing_ok=True)
+        with suppress(OSError):  # what was put in place stays in place: a name that is left over is no failure of that
+            Path(name).unlink()

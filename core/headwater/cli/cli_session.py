@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 import structlog
@@ -21,7 +21,6 @@ from headwater.realms import RealmRegistry
 from headwater.settings import Settings, unknown_variables, variable_of
 from headwater.store import ObjectId, ReadableRows, Store, id_text, open_store
 
-T = TypeVar("T")
 log = structlog.get_logger(__name__)
 
 EXIT_CODES = {
