@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from headwater.fsck import FINDING_CODES, RepairAction, RepairStep
+from headwater.fsck import FindingCode, RepairAction, RepairStep
 
 PAGE = (Path(__file__).parents[2] / "docs" / "fsck.md").read_text(encoding="utf-8")
 
@@ -13,7 +13,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "fsck.md").read_text(encoding="utf-
 def test_every_code_stands_on_the_page_with_its_weight() -> None:
     told = dict(re.findall(r"^\| `(\w+)` \| (DAMAGE|TROUBLE|LEFTOVER) \|", PAGE, re.MULTILINE))
 
-    assert told == {code.value: weight.value for code, (weight, _) in FINDING_CODES.items()}
+    assert told == {code.value: code.weight.value for code in FindingCode}
 
 
 def test_steps_stand_on_the_page_with_their_safety() -> None:

@@ -5,12 +5,11 @@ records, reports, sweeps and pins. Must not know its caller.
 """
 
 from headwater.fsck.explanation import Explanation, explain
-from headwater.fsck.fsck_findings import FINDING_CODES, FindingCode, FindingWeight, FsckFinding, is_bad
+from headwater.fsck.fsck_findings import FindingCode, FindingWeight, FsckFinding, is_bad
 from headwater.fsck.repair import RepairAction, RepairStep, plan_repairs, repair_realm
 from headwater.fsck.store_check import check_store
 
 __all__ = [
-    "FINDING_CODES",
     "Explanation",
     "FindingCode",
     "FindingWeight",

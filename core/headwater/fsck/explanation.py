@@ -187,11 +187,11 @@ def _path(scope: CollectionScope, way: Sequence[ObjectId]) -> Iterator[str]:
     """Describe each object of a way in words, with the index and the key under which its parent holds it."""
     way_in, before = ObjectUse("", b""), None
     for step in way:
-        found = scope.rows.find_object(step, StoredObject)
-        text = _shown(found, step)
-        if isinstance(found, Commit):
-            message = found.message if len(found.message) <= _MESSAGE else found.message[:_MESSAGE] + "..."
-            text += f": seq {found.seq}, {as_text(found.time)}" + (f", {message!r}" if message else "")
+        value = scope.rows.find_object(step, StoredObject)
+        text = _shown(value, step)
+        if isinstance(value, Commit):
+            message = value.message if len(value.message) <= _MESSAGE else value.message[:_MESSAGE] + "..."
+            text += f": seq {value.seq}, {as_text(value.time)}" + (f", {message!r}" if message else "")
             way_in = ObjectUse("", b"")
         elif before is not None:
             use = next((use for use, target in held_objects(before, way_in) if target == step), None)
@@ -199,7 +199,7 @@ def _path(scope: CollectionScope, way: Sequence[ObjectId]) -> Iterator[str]:
                 way_in = use
                 text += _used(use)
         yield text
-        before = found
+        before = value
 
 
 def _used(use: ObjectUse) -> str:
@@ -208,8 +208,8 @@ def _used(use: ObjectUse) -> str:
     return f": key {use_text(use)}" if use.key else f": of index {use.index!r}" if use.index else ""
 
 
-def _shown(found: StoredObject | None, object_id: ObjectId) -> str:
-    name = found.name if isinstance(found, UnknownObject) else "object" if found is None else found.type_name
+def _shown(value: StoredObject | None, object_id: ObjectId) -> str:
+    name = value.name if isinstance(value, UnknownObject) else "object" if value is None else value.type_name
     return f"{name} {id_text(object_id)}"
 
 
@@ -247,14 +247,14 @@ class _Search:
     def _of(self, line: HistoryLine, *, heads: bool) -> Iterator[_Holder]:
         """The newest commit of a line that reaches the object: its head or an earlier one."""
         try:
-            for found, why, place in kept_commits(self._scope.rows, line):
+            for commit, why, place in kept_commits(self._scope.rows, line):
                 if (why is KeepReason.HEAD) is not heads:
                     if heads:
                         return
                     continue
-                way = self._way(found.id)
+                way = self._way(commit.id)
                 if way:
-                    yield _Holder(line, place, why, way, line.cut.lets_go(found.commit))
+                    yield _Holder(line, place, why, way, line.cut.lets_go(commit.commit))
                     return
         except ExpiredError:
             self.faults.append(f"reference {line.name!r} dangles: its commit {id_text(line.pointer)} is not there")
@@ -273,17 +273,17 @@ class _Search:
         while waiting:
             batch, waiting = waiting[-_BATCH:], waiting[:-_BATCH]
             walked += batch
-            for object_id, found in read_with_faults(self._scope.rows, batch):
-                if not isinstance(found, StoredObject):
-                    self.faults.append(str(found or f"object {id_text(object_id)} is referred to, but not there"))
+            for object_id, value in read_with_faults(self._scope.rows, batch):
+                if not isinstance(value, StoredObject):
+                    self.faults.append(str(value or f"object {id_text(object_id)} is referred to, but not there"))
                     continue
-                if why := unknown_pointers_reason(found):
+                if why := unknown_pointers_reason(value):
                     self.faults.append(f"object {id_text(object_id)} {why}")
-                targets = list(found.points_to())
+                targets = list(value.points_to())
                 goal = next((target for target in targets if target == self._wanted or target in self._next), None)
                 if goal is not None:
                     return self._found(root, object_id, goal, parents)
-                fresh = [one for one in self._barren.unmarked(targets) if one not in parents and one != root]
+                fresh = [child for child in self._barren.unmarked(targets) if child not in parents and child != root]
                 parents.update(dict.fromkeys(fresh, object_id))
                 waiting += fresh
         self._barren.mark_many(walked, KeepReason.HEAD)

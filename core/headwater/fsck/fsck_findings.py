@@ -26,108 +26,67 @@ class FindingWeight(StrEnum):
     """A left-over of an interruption: harmless, and maintenance removes it."""
 
 
+_DAMAGE, _TROUBLE, _LEFTOVER = FindingWeight
+
+
 class FindingCode(StrEnum):
-    """The codes of findings. They are a contract: tools rely on them."""
+    """The codes of findings, each with its weight and its meaning. They are a contract: tools rely on them."""
 
-    LIST_UNREADABLE = "LIST_UNREADABLE"
-    HEAD_UNREADABLE = "HEAD_UNREADABLE"
-    OBJECT_UNREADABLE = "OBJECT_UNREADABLE"
-    TYPE_UNKNOWN = "TYPE_UNKNOWN"
-    HISTORY_BROKEN = "HISTORY_BROKEN"
-    INDEX_WRONG = "INDEX_WRONG"
-    CONTENT_WRONG = "CONTENT_WRONG"
-    REFERENCE_MISSING = "REFERENCE_MISSING"
-    NAME_WITHOUT_ROW = "NAME_WITHOUT_ROW"
-    ROW_WITHOUT_NAME = "ROW_WITHOUT_NAME"
-    TOMBSTONE_WITHOUT_NAME = "TOMBSTONE_WITHOUT_NAME"
-    OBJECT_DAMAGED = "OBJECT_DAMAGED"
-    PART_LEFT_OVER = "PART_LEFT_OVER"
-    TIME_AHEAD = "TIME_AHEAD"
-    COMMITS_AHEAD = "COMMITS_AHEAD"
-    COLLECTION_REFUSED = "COLLECTION_REFUSED"
-    SWEEP_ABANDONED = "SWEEP_ABANDONED"
-    PIN_STALE = "PIN_STALE"
-    CATALOG_INCOMPLETE = "CATALOG_INCOMPLETE"
-    CATALOG_MISLISTED = "CATALOG_MISLISTED"
-    CLAIM_UNREADABLE = "CLAIM_UNREADABLE"
-    CLAIM_WITHOUT_CONTENT = "CLAIM_WITHOUT_CONTENT"
-    CLAIM_OF_ANOTHER = "CLAIM_OF_ANOTHER"
-    TASK_UNREADABLE = "TASK_UNREADABLE"
-    RUN_UNREADABLE = "RUN_UNREADABLE"
-    TURN_UNREADABLE = "TURN_UNREADABLE"
-    TASK_MISSING = "TASK_MISSING"
-    TASK_ENTRY_STALE = "TASK_ENTRY_STALE"
-    REALM_UNREADABLE = "REALM_UNREADABLE"
-    PURGE_ABANDONED = "PURGE_ABANDONED"
-    LOAD_ABANDONED = "LOAD_ABANDONED"
-    ROWS_AFTER_PURGE = "ROWS_AFTER_PURGE"
-    ROWS_BEFORE_BOOTSTRAP = "ROWS_BEFORE_BOOTSTRAP"
-    LATE_ROWS = "LATE_ROWS"
-    ROWS_OF_NO_REALM = "ROWS_OF_NO_REALM"
+    weight: FindingWeight
+    meaning: str
 
+    def __new__(cls, text: str, weight: FindingWeight, meaning: str) -> FindingCode:
+        code = str.__new__(cls, text)
+        code._value_ = text
+        code.weight, code.meaning = weight, meaning
+        return code
 
-FINDING_CODES: dict[FindingCode, tuple[FindingWeight, str]] = {
-    FindingCode.LIST_UNREADABLE: (FindingWeight.DAMAGE, "what the realm consists of cannot be read"),
-    FindingCode.HEAD_UNREADABLE: (FindingWeight.DAMAGE, "a reference points to a commit that is not there, or damaged"),
-    FindingCode.OBJECT_UNREADABLE: (FindingWeight.DAMAGE, "a head reaches an object that is not there, or damaged"),
-    FindingCode.TYPE_UNKNOWN: (
-        FindingWeight.DAMAGE,
+    LIST_UNREADABLE = "LIST_UNREADABLE", _DAMAGE, "what the realm consists of cannot be read"
+    HEAD_UNREADABLE = "HEAD_UNREADABLE", _DAMAGE, "a reference points to a commit that is not there, or damaged"
+    OBJECT_UNREADABLE = "OBJECT_UNREADABLE", _DAMAGE, "a head reaches an object that is not there, or damaged"
+    TYPE_UNKNOWN = (
+        "TYPE_UNKNOWN",
+        _DAMAGE,
         "a head reaches an object of a type that this release does not know, or that may point to more than it knows",
-    ),
-    FindingCode.HISTORY_BROKEN: (FindingWeight.DAMAGE, "a history ends where no collection cut it: a commit was lost"),
-    FindingCode.INDEX_WRONG: (FindingWeight.DAMAGE, "an index is not in order, or does not have as many entries as it says"),
-    FindingCode.CONTENT_WRONG: (
-        FindingWeight.DAMAGE,
+    )
+    HISTORY_BROKEN = "HISTORY_BROKEN", _DAMAGE, "a history ends where no collection cut it: a commit was lost"
+    INDEX_WRONG = "INDEX_WRONG", _DAMAGE, "an index is not in order, or does not have as many entries as it says"
+    CONTENT_WRONG = (
+        "CONTENT_WRONG",
+        _DAMAGE,
         "a key of a branch or tag holds what is no content, or its content id stands for another key",
-    ),
-    FindingCode.REFERENCE_MISSING: (FindingWeight.DAMAGE, "a reference that every realm has is not there"),
-    FindingCode.NAME_WITHOUT_ROW: (FindingWeight.LEFTOVER, "a name is listed, but was never given a row"),
-    FindingCode.ROW_WITHOUT_NAME: (
-        FindingWeight.TROUBLE,
-        "a living reference stands in no list: what it points to will be collected",
-    ),
-    FindingCode.TOMBSTONE_WITHOUT_NAME: (FindingWeight.LEFTOVER, "a deleted reference stands in no list any more"),
-    FindingCode.OBJECT_DAMAGED: (FindingWeight.DAMAGE, "the bytes of an object that no head reaches are damaged"),
-    FindingCode.PART_LEFT_OVER: (FindingWeight.LEFTOVER, "a row belongs to an older writing of its object"),
-    FindingCode.TIME_AHEAD: (FindingWeight.TROUBLE, "a row lies further in the future than clocks may differ"),
-    FindingCode.COMMITS_AHEAD: (FindingWeight.TROUBLE, "a reference's commits carry times of a clock that was ahead"),
-    FindingCode.COLLECTION_REFUSED: (FindingWeight.TROUBLE, "the next collection would refuse to delete anything"),
-    FindingCode.SWEEP_ABANDONED: (
-        FindingWeight.TROUBLE,
-        "a collection was interrupted while it swept, and nobody goes on with it",
-    ),
-    FindingCode.PIN_STALE: (FindingWeight.LEFTOVER, "a commit is pinned by a task that has ended"),
-    FindingCode.CATALOG_INCOMPLETE: (FindingWeight.TROUBLE, "the making of a catalog was interrupted"),
-    FindingCode.CATALOG_MISLISTED: (FindingWeight.DAMAGE, "the two lists of catalogs contradict each other"),
-    FindingCode.CLAIM_UNREADABLE: (FindingWeight.DAMAGE, "a claim is no claim"),
-    FindingCode.CLAIM_WITHOUT_CONTENT: (FindingWeight.LEFTOVER, "claims are held for content that no head has any more"),
-    FindingCode.CLAIM_OF_ANOTHER: (FindingWeight.TROUBLE, "a table's uuid is claimed for another table"),
-    FindingCode.TASK_UNREADABLE: (
-        FindingWeight.DAMAGE,
-        "a task is listed and cannot be read: it is left alone, and holds its place",
-    ),
-    FindingCode.RUN_UNREADABLE: (
-        FindingWeight.DAMAGE,
-        "the record of a run, or a piece of its report, is listed and cannot be read",
-    ),
-    FindingCode.TURN_UNREADABLE: (
-        FindingWeight.DAMAGE,
-        "whose turn it is to scan the store cannot be read: nothing is collected",
-    ),
-    FindingCode.TASK_MISSING: (FindingWeight.DAMAGE, "a task is listed, but not there"),
-    FindingCode.TASK_ENTRY_STALE: (FindingWeight.LEFTOVER, "the entry of a task contradicts it"),
-    FindingCode.REALM_UNREADABLE: (FindingWeight.DAMAGE, "the list of realms, or a realm's definition, cannot be read"),
-    FindingCode.PURGE_ABANDONED: (FindingWeight.TROUBLE, "a realm is PURGING, and no task purges it"),
-    FindingCode.LOAD_ABANDONED: (FindingWeight.TROUBLE, "a realm is LOADING, and no task loads it"),
-    FindingCode.ROWS_AFTER_PURGE: (FindingWeight.TROUBLE, "a PURGED realm has rows again"),
-    FindingCode.ROWS_BEFORE_BOOTSTRAP: (FindingWeight.TROUBLE, "a realm that was never begun has rows"),
-    FindingCode.LATE_ROWS: (FindingWeight.LEFTOVER, "late writers left rows under the key of a realm that is deleted"),
-    FindingCode.ROWS_OF_NO_REALM: (FindingWeight.TROUBLE, "rows carry a key that no realm has, nor had lately"),
-}
-"""The weight and the meaning of each code."""
+    )
+    REFERENCE_MISSING = "REFERENCE_MISSING", _DAMAGE, "a reference that every realm has is not there"
+    NAME_WITHOUT_ROW = "NAME_WITHOUT_ROW", _LEFTOVER, "a name is listed, but was never given a row"
+    ROW_WITHOUT_NAME = "ROW_WITHOUT_NAME", _TROUBLE, "a living reference stands in no list: what it points to will be collected"
+    TOMBSTONE_WITHOUT_NAME = "TOMBSTONE_WITHOUT_NAME", _LEFTOVER, "a deleted reference stands in no list any more"
+    OBJECT_DAMAGED = "OBJECT_DAMAGED", _DAMAGE, "the bytes of an object that no head reaches are damaged"
+    PART_LEFT_OVER = "PART_LEFT_OVER", _LEFTOVER, "a row belongs to an older writing of its object"
+    TIME_AHEAD = "TIME_AHEAD", _TROUBLE, "a row lies further in the future than clocks may differ"
+    COMMITS_AHEAD = "COMMITS_AHEAD", _TROUBLE, "a reference's commits carry times of a clock that was ahead"
+    COLLECTION_REFUSED = "COLLECTION_REFUSED", _TROUBLE, "the next collection would refuse to delete anything"
+    SWEEP_ABANDONED = "SWEEP_ABANDONED", _TROUBLE, "a collection was interrupted while it swept, and nobody goes on with it"
+    PIN_STALE = "PIN_STALE", _LEFTOVER, "a commit is pinned by a task that has ended"
+    CATALOG_INCOMPLETE = "CATALOG_INCOMPLETE", _TROUBLE, "the making of a catalog was interrupted"
+    CATALOG_MISLISTED = "CATALOG_MISLISTED", _DAMAGE, "the two lists of catalogs contradict each other"
+    CLAIM_UNREADABLE = "CLAIM_UNREADABLE", _DAMAGE, "a claim is no claim"
+    CLAIM_WITHOUT_CONTENT = "CLAIM_WITHOUT_CONTENT", _LEFTOVER, "claims are held for content that no head has any more"
+    CLAIM_OF_ANOTHER = "CLAIM_OF_ANOTHER", _TROUBLE, "a table's uuid is claimed for another table"
+    TASK_UNREADABLE = "TASK_UNREADABLE", _DAMAGE, "a task is listed and cannot be read: it is left alone, and holds its place"
+    RUN_UNREADABLE = "RUN_UNREADABLE", _DAMAGE, "the record of a run, or a piece of its report, is listed and cannot be read"
+    TURN_UNREADABLE = "TURN_UNREADABLE", _DAMAGE, "whose turn it is to scan the store cannot be read: nothing is collected"
+    TASK_MISSING = "TASK_MISSING", _DAMAGE, "a task is listed, but not there"
+    TASK_ENTRY_STALE = "TASK_ENTRY_STALE", _LEFTOVER, "the entry of a task contradicts it"
+    REALM_UNREADABLE = "REALM_UNREADABLE", _DAMAGE, "the list of realms, or a realm's definition, cannot be read"
+    PURGE_ABANDONED = "PURGE_ABANDONED", _TROUBLE, "a realm is PURGING, and no task purges it"
+    LOAD_ABANDONED = "LOAD_ABANDONED", _TROUBLE, "a realm is LOADING, and no task loads it"
+    ROWS_AFTER_PURGE = "ROWS_AFTER_PURGE", _TROUBLE, "a PURGED realm has rows again"
+    ROWS_BEFORE_BOOTSTRAP = "ROWS_BEFORE_BOOTSTRAP", _TROUBLE, "a realm that was never begun has rows"
+    LATE_ROWS = "LATE_ROWS", _LEFTOVER, "late writers left rows under the key of a realm that is deleted"
+    ROWS_OF_NO_REALM = "ROWS_OF_NO_REALM", _TROUBLE, "rows carry a key that no realm has, nor had lately"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class FsckFinding:
     """One violation of what must hold in a store.
 
@@ -145,13 +104,13 @@ class FsckFinding:
     subject: str
     message: str
     repair: str
-    keys: tuple[str, ...] = ()
-    target: str = ""
-    is_intact: bool = False
+    keys: tuple[str, ...] = field(default=(), kw_only=True)
+    target: str = field(default="", kw_only=True)
+    is_intact: bool = field(default=False, kw_only=True)
 
     @property
     def weight(self) -> FindingWeight:
-        return FINDING_CODES[self.code][0]
+        return self.code.weight
 
 
 def is_bad(findings: Iterable[FsckFinding]) -> bool:
@@ -204,16 +163,8 @@ class FsckContext:
         target: str = "",
         is_intact: bool = False,
     ) -> FsckFinding:
-        realm, told = self.rows.realm, tuple(keys)
         return FsckFinding(
-            code=code,
-            realm=realm,
-            subject=subject,
-            message=message,
-            repair=repair,
-            keys=told,
-            target=target,
-            is_intact=is_intact,
+            code, self.rows.realm, subject, message, repair, keys=tuple(keys), target=target, is_intact=is_intact
         )
 
     def reference_words(self, reference: str) -> str:
@@ -270,8 +221,8 @@ def keys_text(keys: Sequence[str]) -> str:
 
 
 def _read(rows: RealmReader, names: Sequence[str]) -> dict[str, Reference]:
-    found: dict[str, Reference] = {}
+    references: dict[str, Reference] = {}
     for start in range(0, len(names), _AT_ONCE):
         some = names[start : start + _AT_ONCE]
-        found.update((name, row) for name, row in zip(some, rows.find_rows(some), strict=True) if row is not None)
-    return found
+        references.update((name, row) for name, row in zip(some, rows.find_rows(some), strict=True) if row is not None)
+    return references

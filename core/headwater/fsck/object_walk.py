@@ -62,8 +62,8 @@ class FaultWalker:
         waiting = self._new([root], again)
         while waiting:
             batch, waiting = waiting[-_BATCH:], waiting[:-_BATCH]
-            for object_id, found in read_with_faults(self._rows, batch):
-                targets = _targets(self._rows, object_id, found)
+            for object_id, value in read_with_faults(self._rows, batch):
+                targets = _targets(self._rows, object_id, value)
                 if isinstance(targets, ObjectFault):
                     faults[object_id] = targets
                 elif targets:
@@ -86,16 +86,16 @@ class FaultWalker:
         ways: dict[ObjectId, frozenset[ObjectId]] = {}
         while True:
             goals = bad | ways.keys()
-            found = dict(self._leading(inner, goals))
-            if found == ways:
+            leading = dict(self._leading(inner, goals))
+            if leading == ways:
                 return ways
-            ways = found
+            ways = leading
 
     def _leading(self, inner: Sequence[ObjectId], goals: set[ObjectId]) -> Iterator[tuple[ObjectId, frozenset[ObjectId]]]:
         for start in range(0, len(inner), _BATCH):
-            for object_id, found in read_with_faults(self._rows, inner[start : start + _BATCH]):
-                if isinstance(found, StoredObject):
-                    towards = goals.intersection(found.points_to())
+            for object_id, value in read_with_faults(self._rows, inner[start : start + _BATCH]):
+                if isinstance(value, StoredObject):
+                    towards = goals.intersection(value.points_to())
                     if towards:
                         yield object_id, frozenset(towards)
 
@@ -109,49 +109,49 @@ def uses_below(
     rows: RealmStore, root: ObjectId, bad: ObjectId, ways: Mapping[ObjectId, frozenset[ObjectId]]
 ) -> list[ObjectUse]:
     """The keys under which a commit holds an unreadable object, in no order; at most twenty."""
-    found: dict[ObjectUse, None] = {}
+    uses: dict[ObjectUse, None] = {}
     waiting: list[tuple[ObjectId, ObjectUse]] = [(root, ObjectUse("", b""))]
-    seen = {(root, "", b"")}
-    while waiting and len(found) < _USES:
+    walked = {(root, "", b"")}
+    while waiting and len(uses) < _USES:
         object_id, way = waiting.pop()
-        [(_, there)] = read_with_faults(rows, [object_id])
-        if not isinstance(there, StoredObject):
+        [(_, value)] = read_with_faults(rows, [object_id])
+        if not isinstance(value, StoredObject):
             continue
-        for use, target in held_objects(there, way):
+        for use, target in held_objects(value, way):
             if target == bad:
-                found[use] = None
-            elif target in ways and (target, use.index, use.of) not in seen:
-                seen.add((target, use.index, use.of))
+                uses[use] = None
+            elif target in ways and (target, use.index, use.of) not in walked:
+                walked.add((target, use.index, use.of))
                 waiting.append((target, use))
-    return list(found)[:_USES]
+    return list(uses)[:_USES]
 
 
-def held_objects(there: StoredObject, way: ObjectUse) -> Iterator[tuple[ObjectUse, ObjectId]]:
+def held_objects(value: StoredObject, way: ObjectUse) -> Iterator[tuple[ObjectUse, ObjectId]]:
     """The objects that an object points to, each with the index and the key that hold it.
 
     way           how the object itself is held
     """
-    if isinstance(there, Commit):
-        for name, container in there.indexes.items():
+    if isinstance(value, Commit):
+        for name, container in value.indexes.items():
             yield from _pairs(ObjectUse(name, b""), container.page.between(0, container.page.count))
             yield from ((ObjectUse(name, b""), target) for target in container.children.object_ids)
-        if there.depth:
-            for operation in there.operations:
+        if value.depth:
+            for operation in value.operations:
                 if operation.object_id is not None:
                     yield _use(ObjectUse(operation.index, b""), operation.key, operation.data), operation.object_id
-            yield from ((ObjectUse("", b""), target) for target in there.beneath())
+            yield from ((ObjectUse("", b""), target) for target in value.beneath())
         return
     inner = ObjectUse(way.index, b"", way.of)
-    if isinstance(there, IcebergMetadata):
-        yield from _pairs(inner, there.pieces.page.between(0, there.pieces.page.count))
-        yield from ((inner, target) for target in there.pieces.children.object_ids)
-    elif isinstance(there, Stripe):
-        yield from _pairs(inner, there.page.between(0, there.page.count))
-    elif isinstance(there, StripeList):
-        yield from _pairs(inner, there.page.between(0, there.page.count))
-        yield from ((inner, target) for target in there.children.object_ids)
+    if isinstance(value, IcebergMetadata):
+        yield from _pairs(inner, value.pieces.page.between(0, value.pieces.page.count))
+        yield from ((inner, target) for target in value.pieces.children.object_ids)
+    elif isinstance(value, Stripe):
+        yield from _pairs(inner, value.page.between(0, value.page.count))
+    elif isinstance(value, StripeList):
+        yield from _pairs(inner, value.page.between(0, value.page.count))
+        yield from ((inner, target) for target in value.children.object_ids)
     else:
-        yield from ((inner, target) for target in there.points_to())
+        yield from ((inner, target) for target in value.points_to())
 
 
 def _pairs(inner: ObjectUse, entries: Sequence[tuple[bytes, IndexValue | None]]) -> Iterator[tuple[ObjectUse, ObjectId]]:
@@ -166,17 +166,17 @@ def _use(inner: ObjectUse, key: bytes, data: bytes) -> ObjectUse:
 
 
 def _targets(
-    rows: RealmStore, object_id: ObjectId, found: StoredObject | CorruptionError | None
+    rows: RealmStore, object_id: ObjectId, value: StoredObject | CorruptionError | None
 ) -> Sequence[ObjectId] | ObjectFault:
-    if found is None:
+    if value is None:
         return ObjectFault(object_id, f"object {id_text(object_id)} of realm {rows.realm!r} is referred to, but not there")
-    if isinstance(found, CorruptionError):
-        return ObjectFault(object_id, str(found))
-    if why := unknown_pointers_reason(found):
+    if isinstance(value, CorruptionError):
+        return ObjectFault(object_id, str(value))
+    if why := unknown_pointers_reason(value):
         return ObjectFault(object_id, f"object {id_text(object_id)} of realm {rows.realm!r} {why}", is_unknown=True)
     try:
-        return list(found.points_to())
+        return list(value.points_to())
     except CorruptionError as fault:
         return ObjectFault(
-            object_id, f"object {id_text(object_id)} of type {found.type_name!r} in realm {rows.realm!r}: {fault}"
+            object_id, f"object {id_text(object_id)} of type {value.type_name!r} in realm {rows.realm!r}: {fault}"
         )

@@ -107,17 +107,17 @@ def readable_pointer(rows: RealmStore, row: Reference) -> ObjectId | None:
 
 def _settled_faults(context: FsckContext, row: Reference, walker: FaultWalker, checker: IndexChecker) -> Iterator[FsckFinding]:
     for _ in range(_LOOKS):
-        found = list(_check(context, row, walker, checker))
-        if not found:
+        findings = list(_check(context, row, walker, checker))
+        if not findings:
             return
         now = context.rows.find_row(row.name)
         if now is None or now.deleted is not None or now.pointer is None:
             return
         if now.pointer == row.pointer:
-            yield from found
+            yield from findings
             return
         row = now
-    yield from found
+    yield from findings
 
 
 def _check(context: FsckContext, row: Reference, walker: FaultWalker, checker: IndexChecker) -> Iterator[FsckFinding]:
@@ -203,11 +203,11 @@ def _check_content(context: FsckContext, row: Reference, head: Head) -> Iterator
                     sound[bytes(key)] = ContentValue.from_value(value)
                 except CorruptionError as fault:
                     yield _wrong(context, row, str(fault))
-            back = ids.get_many(one.content_id.bytes for one in sound.values())
+            back = ids.get_many(held.content_id.bytes for held in sound.values())
             lost += (
                 str(ContentKey.from_index(key))
-                for key, one in sound.items()
-                if not _leads_back(key, one, back.get(one.content_id.bytes))
+                for key, held in sound.items()
+                if not _leads_back(key, held, back.get(held.content_id.bytes))
             )
     except HeadwaterError as fault:
         yield context.finding(
@@ -268,24 +268,24 @@ def _settled_breaks(context: FsckContext) -> dict[_Break, list[str]]:
     """The breaks of all histories. A collection that ends meanwhile cuts history anew; then they are read again."""
     for _ in range(_BREAK_LOOKS):
         before = read_collection(context.rows)
-        found = _breaks(context)
+        breaks = _breaks(context)
         after = read_collection(context.rows)
-        if not found or (before and before.value.cuts) == (after and after.value.cuts):
+        if not breaks or (before and before.value.cuts) == (after and after.value.cuts):
             break
-    return found
+    return breaks
 
 
 def _breaks(context: FsckContext) -> dict[_Break, list[str]]:
-    marker, found = open_marker(context.scope), dict[_Break, list[str]]()
+    marker, breaks = open_marker(context.scope), dict[_Break, list[str]]()
     for line in marker.all_lines(context.scope.find_references()):
         try:
             for _ in kept_commits(context.rows, line):
                 pass
         except BrokenHistoryError as broken:
-            found.setdefault(_Break(broken.above, broken.lost), []).append(broken.line)
+            breaks.setdefault(_Break(broken.above, broken.lost), []).append(broken.line)
         except HeadwaterError:
             continue  # its head is missing: already reported
-    return found
+    return breaks
 
 
 _AT_ONCE = 200
@@ -354,30 +354,30 @@ def _check_claims(context: FsckContext, kept: Container[UUID]) -> Iterator[FsckF
 
 def _check_owners(context: FsckContext, owners: dict[bytes, ClaimOwner]) -> Iterator[FsckFinding]:
     """Report tables of living branches and tags whose uuid or location belongs to another content: both share their files."""
-    seen: set[ObjectId] = set()
+    checked: set[ObjectId] = set()
     content = {entry.name for entry in context.listed if entry.is_content}
     for row in context.living:
-        if row.name not in content or row.pointer is None or row.pointer in seen:
+        if row.name not in content or row.pointer is None or row.pointer in checked:
             continue
-        seen.add(row.pointer)
-        for block in _tables(read_commit(context.rows, row.pointer), seen):
-            holders = TableClaims(context.rows).find_holders([place for found in block for place in found.places])
-            for found in block:
-                held = [(f"the uuid {found.uuid}", owners.get(_uuid_bytes(found.uuid)))]
-                held += [(f"files at {place}", holders.get(place)) for place in found.places]
+        checked.add(row.pointer)
+        for block in _tables(read_commit(context.rows, row.pointer), checked):
+            holders = TableClaims(context.rows).find_holders([place for table in block for place in table.places])
+            for table in block:
+                held = [(f"the uuid {table.uuid}", owners.get(_uuid_bytes(table.uuid)))]
+                held += [(f"files at {place}", holders.get(place)) for place in table.places]
                 for what, owner in held:
-                    if owner is not None and owner.content_id != found.content_id:
-                        yield _of_another(context, row.name, found, what, owner)
+                    if owner is not None and owner.content_id != table.content_id:
+                        yield _of_another(context, row.name, table, what, owner)
 
 
-def _of_another(context: FsckContext, reference: str, found: _Table, what: str, owner: ClaimOwner) -> FsckFinding:
+def _of_another(context: FsckContext, reference: str, table: _Table, what: str, owner: ClaimOwner) -> FsckFinding:
     return context.finding(
         FindingCode.CLAIM_OF_ANOTHER,
         reference,
-        f"{context.reference_words(reference)} has table {found.key} ({found.content_id}) with {what}, which is claimed for content"
+        f"{context.reference_words(reference)} has table {table.key} ({table.content_id}) with {what}, which is claimed for content"
         f" {owner.content_id} of catalog {owner.catalog_id}: each may delete the other's files",
         "drop one of the two from its catalog, or give the table a uuid and files of its own",
-        keys=[found.key],
+        keys=[table.key],
     )
 
 
@@ -390,11 +390,11 @@ class _Table(NamedTuple):
     places: tuple[str, ...]
 
 
-def _tables(at: Head, seen: set[ObjectId]) -> Iterator[list[_Table]]:
+def _tables(at: Head, checked: set[ObjectId]) -> Iterator[list[_Table]]:
     """Yield the Iceberg tables of a commit that were not visited yet, in batches."""
     entries, ids = at.index(CONTENT).range(), at.index(IDS)
     while block := list(islice(entries, _AT_ONCE)):
-        fresh = dict(_fresh(block, seen))
+        fresh = dict(_fresh(block, checked))
         places = _places(at, ids.get_many([content_id.bytes for _, content_id in fresh.values()]))
         tables = zip(fresh.items(), at.rows.read_many(list(fresh), IcebergTable), strict=True)
         yield [
@@ -407,18 +407,18 @@ def _tables(at: Head, seen: set[ObjectId]) -> Iterator[list[_Table]]:
 def _places(at: Head, stored: Mapping[bytes, IndexValue]) -> dict[bytes, tuple[str, ...]]:
     """The places of the tables whose metadata is stored with them, by content id."""
     metadata = {key: value.object_id for key, value in stored.items() if value.object_id is not None}
-    found = stored_places(at.rows, list(metadata.values()))
+    places = stored_places(at.rows, list(metadata.values()))
     return {
-        key: tuple(place for place in (found[one].location, *found[one].paths) if place is not None)
-        for key, one in metadata.items()
+        key: tuple(place for place in (places[metadata_id].location, *places[metadata_id].paths) if place is not None)
+        for key, metadata_id in metadata.items()
     }
 
 
-def _fresh(block: list[Entry], seen: set[ObjectId]) -> Iterator[tuple[ObjectId, tuple[bytes, UUID]]]:
+def _fresh(block: list[Entry], checked: set[ObjectId]) -> Iterator[tuple[ObjectId, tuple[bytes, UUID]]]:
     for key, value in block:
         decoded = ContentValue.from_value(value)
-        if decoded.type == ContentType.ICEBERG_TABLE and value.object_id is not None and value.object_id not in seen:
-            seen.add(value.object_id)
+        if decoded.type == ContentType.ICEBERG_TABLE and value.object_id is not None and value.object_id not in checked:
+            checked.add(value.object_id)
             yield value.object_id, (bytes(key), decoded.content_id)
 
 

@@ -12,7 +12,7 @@ from enum import StrEnum
 
 import msgspec
 
-from headwater.catalogs import Catalogs
+from headwater.catalogs import CATALOGS, Catalogs
 from headwater.clock import Micros, as_text
 from headwater.commits import CutPoint, newest_move, read_collection, read_commit, read_cuts
 from headwater.errors import HeadwaterError, RefusedError, SwapConflictError
@@ -47,6 +47,34 @@ _ASIDE = {
     FindingCode.TURN_UNREADABLE: "nothing: the next collection takes its turn anew",
 }
 """The codes of findings that can be set aside, and what is lost by it."""
+_SETTLES = "take the entries of tasks that are not there off the lists, and let every other entry say what its task says"
+_REPAIRS = {
+    FindingCode.COMMITS_AHEAD: (
+        RepairAction.MEND_TIME,
+        "put a commit with the time now on top of them, which changes nothing else; this machine's clock must be right",
+        "nothing; of the commits that lie ahead it is not known when they were made",
+    ),
+    FindingCode.TIME_AHEAD: (
+        RepairAction.REWRITE_ROWS,
+        "write the rows that lie ahead anew as they are, with the time now; this machine's clock must be right",
+        "nothing",
+    ),
+    FindingCode.CATALOG_INCOMPLETE: (
+        RepairAction.COMPLETE_CATALOG,
+        "make what is missing of the catalog: its own references, its admin role, its default branch",
+        "nothing",
+    ),
+    FindingCode.TASK_MISSING: (RepairAction.SETTLE_TASKS, _SETTLES, "what the lost tasks asked for: ask for it again"),
+    FindingCode.TASK_ENTRY_STALE: (RepairAction.SETTLE_TASKS, _SETTLES, "nothing"),
+    FindingCode.SWEEP_ABANDONED: (
+        RepairAction.WITHDRAW_FLAG,
+        "withdraw the flag of the sweep that nobody goes on with",
+        "how far the sweep was: the next collection marks anew",
+    ),
+}
+"""By code what repairs a finding, in words, and what is lost by it."""
+_SUBJECTS = {RepairAction.REWRITE_ROWS: "rows", RepairAction.SETTLE_TASKS: "tasks", RepairAction.COLLECT: "left-overs"}
+"""The subject of steps that do all of their kind in a realm at once."""
 _ORDER = tuple(RepairAction)
 """The order of the steps: a reference comes before what it lists; a person's decisions come last."""
 
@@ -95,51 +123,32 @@ def plan_repairs(findings: Iterable[FsckFinding], *, later: bool = False) -> lis
 
 
 def _step(finding: FsckFinding, *, later: bool) -> RepairStep:
-    realm, subject = finding.realm, finding.subject
-    if finding.code in _ASIDE and finding.target and (later or not finding.is_intact):
+    code, realm, target = finding.code, finding.realm, finding.target
+    if code in _ASIDE and target and (later or not finding.is_intact):
         does = "write its row and its entries to a file in the folder of --aside, then take it off the list"
-        step = _plain(RepairAction.SET_ASIDE, finding, does, _ASIDE[finding.code])
-        return replace(step, subject=finding.target, target=finding.target)
-    if finding.code is FindingCode.HEAD_UNREADABLE and finding.target:
-        return RepairStep(
-            action=RepairAction.GO_BACK,
-            realm=realm,
-            subject=subject,
-            does=f"point it back at commit {finding.target}, the newest of its recent pointers that can be read with all that it"
-            " reaches; the move is recorded",
-            loses="what the commits after that one changed, which cannot be read now. Collections refuse until the readers' grace is"
-            " over, so they can still come back from a backup",
-            because=(finding.code,),
-            target=finding.target,
+        return replace(_plain(RepairAction.SET_ASIDE, finding, does, _ASIDE[code]), subject=target, target=target)
+    if code is FindingCode.HEAD_UNREADABLE and target:
+        does = (
+            f"point it back at commit {target}, the newest of its recent pointers that can be read with all that it reaches; the move"
+            " is recorded"
         )
-    if finding.code is FindingCode.COMMITS_AHEAD:
-        does = "put a commit with the time now on top of them, which changes nothing else; this machine's clock must be right"
-        return _plain(
-            RepairAction.MEND_TIME, finding, does, "nothing; of the commits that lie ahead it is not known when they were made"
+        loses = (
+            "what the commits after that one changed, which cannot be read now. Collections refuse until the readers' grace is over,"
+            " so they can still come back from a backup"
         )
-    if finding.code is FindingCode.TIME_AHEAD:
-        does = "write the rows that lie ahead anew as they are, with the time now; this machine's clock must be right"
-        return _plain(RepairAction.REWRITE_ROWS, replace(finding, subject="rows"), does, "nothing")
-    if finding.code is FindingCode.CATALOG_INCOMPLETE and subject != "catalogs":
-        does = "make what is missing of the catalog: its own references, its admin role, its default branch"
-        return _plain(RepairAction.COMPLETE_CATALOG, finding, does, "nothing")
-    if finding.code in (FindingCode.TASK_MISSING, FindingCode.TASK_ENTRY_STALE):
-        does = "take the entries of tasks that are not there off the lists, and let every other entry say what its task says"
-        lost = "nothing" if finding.code is FindingCode.TASK_ENTRY_STALE else "what the lost tasks asked for: ask for it again"
-        return _plain(RepairAction.SETTLE_TASKS, replace(finding, subject="tasks"), does, lost)
-    if finding.code is FindingCode.SWEEP_ABANDONED:
-        does = "withdraw the flag of the sweep that nobody goes on with"
-        return _plain(RepairAction.WITHDRAW_FLAG, finding, does, "how far the sweep was: the next collection marks anew")
+        return replace(_plain(RepairAction.GO_BACK, finding, does, loses), target=target)
+    if code in _REPAIRS and (code is not FindingCode.CATALOG_INCOMPLETE or finding.subject != CATALOGS):
+        action, does, loses = _REPAIRS[code]
+        return _plain(action, finding, does, loses)
     if finding.weight is FindingWeight.LEFTOVER and not realm.startswith("("):
         does = f"nothing, or `headwater gc run {realm}` once the graces are over: maintenance clears it away by itself"
-        return _plain(RepairAction.COLLECT, replace(finding, subject="left-overs"), does, "nothing")
+        return _plain(RepairAction.COLLECT, finding, does, "nothing")
     return _plain(RepairAction.BY_HAND, finding, finding.repair, "nothing by itself")
 
 
 def _plain(action: RepairAction, finding: FsckFinding, does: str, loses: str) -> RepairStep:
-    return RepairStep(
-        action=action, realm=finding.realm, subject=finding.subject, does=does, loses=loses, because=(finding.code,)
-    )
+    subject = _SUBJECTS.get(action, finding.subject)
+    return RepairStep(action=action, realm=finding.realm, subject=subject, does=does, loses=loses, because=(finding.code,))
 
 
 _TRIES = 10
@@ -256,11 +265,11 @@ def _settle_tasks(store: Store, scope: CollectionScope, step: RepairStep) -> str
 
 
 def _withdraw_flag(store: Store, scope: CollectionScope, step: RepairStep) -> str:
-    seen = read_collection(scope.rows)
-    if seen is None or not abandoned_sweep(store, scope.rows.realm, seen):
+    record = read_collection(scope.rows)
+    if record is None or not abandoned_sweep(store, scope.rows.realm, record):
         return "nothing to do: no sweep is on that nobody owns"
-    scope.rows.update_object(seen, msgspec.structs.replace(seen.value, sweeping=False, sweep=None))
-    return f"the flag of {seen.value.owner} is withdrawn"
+    scope.rows.update_object(record, msgspec.structs.replace(record.value, sweeping=False, sweep=None))
+    return f"the flag of {record.value.owner} is withdrawn"
 
 
 _ACTIONS: dict[RepairAction, Callable[[Store, CollectionScope, RepairStep], str]] = {

@@ -81,10 +81,10 @@ def _damaged(context: FsckContext, batch: Sequence[ObjectKey]) -> Iterator[tuple
     young = context.now - round(context.rows.settings.commit_timeout_seconds * 1_000_000)
     keys = {key.id: key for key in batch if key.part == 0 and key.id not in context.lost}
     for ids in _bulks(list(keys.values())):
-        for object_id, found in read_with_faults(context.rows, ids):
+        for object_id, value in read_with_faults(context.rows, ids):
             key = keys[object_id]
-            if isinstance(found, CorruptionError) and not (key.parts > 1 and key.created > young):
-                yield key, found
+            if isinstance(value, CorruptionError) and not (key.parts > 1 and key.created > young):
+                yield key, value
 
 
 def _damage(context: FsckContext, key: ObjectKey, fault: CorruptionError) -> FsckFinding:
@@ -190,16 +190,16 @@ def _raise(rows: RealmStore, name: str) -> bool:
 
 def _rewrite(rows: RealmStore, object_id: ObjectId) -> bool:
     """Rewrite one object unchanged. An object that is deleted meanwhile comes back as garbage, which the next collection deletes."""
-    found = rows.raw_rows(object_id)
-    if not found or len(found) < found[0].parts:
+    parts = rows.raw_rows(object_id)
+    if not parts or len(parts) < parts[0].parts:
         return False  # a left-over, which a collection deletes once its time has come
     rows.check_write()
     now, backend = rows.clock.now(), rows.store.backend
-    if found[0].token is None:
-        backend.write_objects([msgspec.structs.replace(row, created=now) for row in found[: found[0].parts]])
+    if parts[0].token is None:
+        backend.write_objects([msgspec.structs.replace(row, created=now) for row in parts[: parts[0].parts]])
         return True
     try:
-        backend.update_object(msgspec.structs.replace(found[0], created=now, token=secrets.token_hex(8)), found[0].token)
+        backend.update_object(msgspec.structs.replace(parts[0], created=now, token=secrets.token_hex(8)), parts[0].token)
     except SwapConflictError:
         return False  # a concurrent writer gave it a new time
     return True
@@ -277,8 +277,8 @@ def _finding(context: FsckContext, code: FindingCode, row: UnreadableRow) -> Fsc
 
 
 def _reports(rows: RealmStore) -> Iterator[UnreadableRow]:
-    found = _head_entries(rows, RUNS, _REPORTS)
-    pieces = {value.object_id: key for key, value in found if value.object_id is not None}
+    entries = _head_entries(rows, RUNS, _REPORTS)
+    pieces = {value.object_id: key for key, value in entries if value.object_id is not None}
     for object_id, piece in zip(pieces, rows.read_each(list(pieces), ReportPiece), strict=True):
         if isinstance(piece, CorruptionError):
             task = id_text(ObjectId(int.from_bytes(pieces[object_id][:8], "big")))
@@ -311,8 +311,8 @@ def _set_turn_aside(rows: RealmStore, keep: KeepFile) -> str:
 
 def _can_be_read(rows: RealmReader, object_id: ObjectId, classes: Sequence[type[StoredObject]]) -> bool:
     """Whether the object exists and has one of the classes, as read from the database now."""
-    [found] = rows.without_cache().read_each([object_id], StoredObject)
-    return isinstance(found, tuple(classes))
+    [value] = rows.without_cache().read_each([object_id], StoredObject)
+    return isinstance(value, tuple(classes))
 
 
 def _entries(rows: RealmStore, reference: str, object_id: ObjectId) -> list[tuple[str, bytes, IndexValue]]:

@@ -41,21 +41,21 @@ def check_store(store: Store, *, realm: str | None = None) -> list[FsckFinding]:
     findings = list(_check_rows(store, SYSTEM_REALM))
     realms, fault = listed_realms(store)
     findings += fault
-    for one in realms:
-        findings += _check_realm(store, one)
+    for listed in realms:
+        findings += _check_realm(store, listed)
     return findings + list(check_realm_keys(store))
 
 
 def _check_realm(store: Store, realm: Realm) -> list[FsckFinding]:
     """Check a realm against its state. If its state changes during the check, the new state decides what is reported."""
-    found: list[FsckFinding] = []
+    findings: list[FsckFinding] = []
     if realm.state in _SERVED:
         fault: HeadwaterError | None = None
         try:
-            found = list(_check_rows(store, realm.id))
+            findings = list(_check_rows(store, realm.id))
         except (NotFoundError, RefusedError) as raised:
             fault = raised
-        if fault is not None or is_bad(found):
+        if fault is not None or is_bad(findings):
             now = RealmRegistry(store).find_realm(realm.id)
             if now is None or now.key != realm.key:
                 return []
@@ -63,7 +63,7 @@ def _check_realm(store: Store, realm: Realm) -> list[FsckFinding]:
                 return list(check_realm_state(store, now))
         if fault is not None:
             raise fault
-    return [*check_realm_state(store, realm), *found]
+    return [*check_realm_state(store, realm), *findings]
 
 
 def _check_rows(store: Store, realm_id: str) -> Iterator[FsckFinding]:
@@ -94,7 +94,7 @@ def listed_realms(store: Store) -> tuple[ReadableRows[Realm], list[FsckFinding]]
         return RealmRegistry(store).list_realms(), []
     except HeadwaterError as fault:
         repair = f"mend the reference {REALMS!r} of the system realm; rows of every realm stay until then"
-        return ReadableRows(), [_finding(FindingCode.REALM_UNREADABLE, SYSTEM_REALM, REALMS, str(fault), repair)]
+        return ReadableRows(), [FsckFinding(FindingCode.REALM_UNREADABLE, SYSTEM_REALM, REALMS, str(fault), repair)]
 
 
 def check_realm_state(store: Store, realm: Realm) -> Iterator[FsckFinding]:
@@ -103,7 +103,7 @@ def check_realm_state(store: Store, realm: Realm) -> Iterator[FsckFinding]:
     """
     command = f"headwater realm purge {realm.id} --confirm {realm.id}"
     if realm.state is RealmState.PURGING and not _has(store, realm, PURGE):
-        yield _finding(
+        yield FsckFinding(
             FindingCode.PURGE_ABANDONED,
             realm.id,
             "rows",
@@ -111,7 +111,7 @@ def check_realm_state(store: Store, realm: Realm) -> Iterator[FsckFinding]:
             f"`{command}` goes on with it; there is no way back from PURGING",
         )
     elif realm.state is RealmState.LOADING and not _has(store, realm, LOAD):
-        yield _finding(
+        yield FsckFinding(
             FindingCode.LOAD_ABANDONED,
             realm.id,
             "rows",
@@ -119,7 +119,7 @@ def check_realm_state(store: Store, realm: Realm) -> Iterator[FsckFinding]:
             f"`headwater realm import FILE {realm.id}` with the same file goes on with it, or `{command}` takes it away",
         )
     elif realm.state is RealmState.PURGED and not RealmRegistry(store).is_realm_empty(realm):
-        yield _finding(
+        yield FsckFinding(
             FindingCode.ROWS_AFTER_PURGE,
             realm.id,
             "rows",
@@ -127,7 +127,7 @@ def check_realm_state(store: Store, realm: Realm) -> Iterator[FsckFinding]:
             f"`{command}` deletes them; the realm's entry cannot be deleted before",
         )
     elif realm.state is RealmState.CREATED and not RealmRegistry(store).is_realm_empty(realm):
-        yield _finding(
+        yield FsckFinding(
             FindingCode.ROWS_BEFORE_BOOTSTRAP,
             realm.id,
             "rows",
@@ -139,7 +139,7 @@ def check_realm_state(store: Store, realm: Realm) -> Iterator[FsckFinding]:
 def _has(store: Store, realm: Realm, kind: str) -> bool:
     """Whether a task of that kind, for any subject, is or may be active in the realm."""
     listed = TaskQueue(store).of_realm(realm.id)
-    return bool(listed.unreadable) or any(seen.value.is_active and seen.value.kind == kind for seen in listed)
+    return bool(listed.unreadable) or any(task.value.is_active and task.value.kind == kind for task in listed)
 
 
 def check_realm_keys(store: Store) -> Iterator[FsckFinding]:
@@ -153,7 +153,7 @@ def check_realm_keys(store: Store) -> Iterator[FsckFinding]:
         purged, is_complete = set[RealmKey](), False
     is_lost = not is_complete or (not realms and store.system.find_row(REALMS) is None)
     for key in sorted((used & purged) - {realm.key for realm in realms}):
-        yield _finding(
+        yield FsckFinding(
             FindingCode.LATE_ROWS,
             f"(key {key})",
             "rows",
@@ -161,7 +161,7 @@ def check_realm_keys(store: Store) -> Iterator[FsckFinding]:
             "every collection deletes such rows",
         )
     for key in sorted(used - purged - {SYSTEM_KEY, *(realm.key for realm in realms)}):
-        yield _finding(
+        yield FsckFinding(
             FindingCode.ROWS_OF_NO_REALM,
             f"(key {key})",
             "rows",
@@ -171,10 +171,6 @@ def check_realm_keys(store: Store) -> Iterator[FsckFinding]:
             if is_lost
             else "look for a backup in which a realm has this key, before you take them for what a purged realm left",
         )
-
-
-def _finding(code: FindingCode, realm: str, subject: str, message: str, repair: str) -> FsckFinding:
-    return FsckFinding(code=code, realm=realm, subject=subject, message=message, repair=repair)
 
 
 _BY_NAME, _BY_ID = "by-name", "by-id"
@@ -214,21 +210,21 @@ def _check_lists(context: FsckContext) -> Iterator[FsckFinding]:
     by_name, by_id = dict(at.index(_BY_NAME).range()), dict(at.index(_BY_ID).range())
     targets = {value.object_id for value in (*by_name.values(), *by_id.values()) if value.object_id is not None}
     wanted = sorted(targets)
-    found = dict(zip(wanted, context.rows.read_many(wanted, CatalogDefinition), strict=True))
+    definitions = dict(zip(wanted, context.rows.read_many(wanted, CatalogDefinition), strict=True))
     for key, value in by_name.items():
-        definition = _of(value, found)
-        other = None if definition is None else _of(by_id.get(definition.id.encode()), found)
+        definition = _of(value, definitions)
+        other = None if definition is None else _of(by_id.get(definition.id.encode()), definitions)
         if definition is None or definition.name.encode() != key or other != definition:
             yield _mislisted(context, key, f"the list by name has {key.decode()!r}, which the list by id does not have so")
     for key, value in by_id.items():
-        definition = _of(value, found)
+        definition = _of(value, definitions)
         is_live = definition is not None and definition.state is CatalogState.ACTIVE
         if definition is None or (is_live and definition.name.encode() not in by_name):
             yield _mislisted(context, key, f"the list by id has {key.decode()}, which the list by name lacks")
 
 
-def _of(value: IndexValue | None, found: dict[ObjectId, CatalogDefinition | None]) -> CatalogDefinition | None:
-    return None if value is None or value.object_id is None else found.get(value.object_id)
+def _of(value: IndexValue | None, definitions: dict[ObjectId, CatalogDefinition | None]) -> CatalogDefinition | None:
+    return None if value is None or value.object_id is None else definitions.get(value.object_id)
 
 
 def _mislisted(context: FsckContext, key: bytes, text: str) -> FsckFinding:
@@ -259,10 +255,7 @@ def abandoned_sweep(store: Store, realm: str, record: Versioned[CollectionRecord
     tasks = TaskQueue(store)
     if tasks.active_tasks(COLLECT, realm) is not None:
         return False  # that task resumes the sweep, or marks anew
-    try:
-        return not tasks.read_task(id_of(owner[1])).value.is_active
-    except NotFoundError:
-        return True
+    return not _is_task_active(tasks, id_of(owner[1]))
 
 
 def _check_sweep(context: FsckContext) -> Iterator[FsckFinding]:
@@ -280,11 +273,11 @@ def _check_pins(context: FsckContext) -> Iterator[FsckFinding]:
     if context.scope.is_system:
         return
     try:
-        found = read_pins(context.rows)
+        pins = read_pins(context.rows)
     except HeadwaterError:
         return  # the reference cannot be read: already reported
     tasks, is_active = TaskQueue(context.store), dict[ObjectId, bool]()
-    for pin in found:
+    for pin in pins:
         if pin.owner not in is_active:
             is_active[pin.owner] = _is_task_active(tasks, pin.owner)
         if not is_active[pin.owner]:
