@@ -49,11 +49,11 @@ class Dispatcher:
 
     def step(self) -> None:
         """Read the due tasks once and send messages for the claimable ones."""
-        found = [one for one in self._tasks.find_claimable(self._watch) if one.kind in self._kinds]
-        ids = {one.id for one in found}
+        claimable = [task for task in self._tasks.find_claimable(self._watch) if task.kind in self._kinds]
+        ids = {task.id for task in claimable}
         self._sent = {task_id: sent for task_id, sent in self._sent.items() if task_id in ids}
-        for one in found:
-            self._send_unless_sent(one)
+        for task in claimable:
+            self._send_unless_sent(task)
         if self._clock.monotonic() >= self._tidy_at:
             self._tidy()
             self._tidy_at = self._clock.monotonic() + TIDY_SECONDS
@@ -67,17 +67,17 @@ class Dispatcher:
         due = next_time(weekly_schedule(SYSTEM_REALM), "UTC", self._clock.now())
         self._tasks.submit_task(COLLECT, realm=SYSTEM_REALM, due=due)
 
-    def _send_unless_sent(self, found: ClaimableTask) -> None:
+    def _send_unless_sent(self, task: ClaimableTask) -> None:
         now = self._clock.monotonic()
-        sent = self._sent.get(found.id)
+        sent = self._sent.get(task.id)
         wait = FIRST_WAIT_SECONDS
-        if sent is not None and sent.token == found.token:
+        if sent is not None and sent.token == task.token:
             if now < sent.again:
                 return
             wait = min(sent.wait_seconds * 2, LONGEST_WAIT_SECONDS)
-        self._send(found.id, found.token)
-        self._sent[found.id] = _Sent(found.token, now + wait, wait)
-        log.debug("message sent", task=id_text(found.id))
+        self._send(task.id, task.token)
+        self._sent[task.id] = _Sent(task.token, now + wait, wait)
+        log.debug("message sent", task=id_text(task.id))
 
 
 class DispatcherThread:

@@ -169,7 +169,7 @@ class Convergence:
         return (
             any(outcome.done for outcome in self.outcomes)
             or any(outcome.waits_until is not None and outcome.waits_until <= until for outcome in self.outcomes)
-            or any(is_due(seen.value, until=until) for seen in active)
+            or any(is_due(task.value, until=until) for task in active)
             or 0 < self._failed < TRIES
         )
 

@@ -28,15 +28,15 @@ class TaskWatcher:
     def __init__(self, tasks: TaskQueue, tell: Callable[[str], None]) -> None:
         self._tasks = tasks
         self._tell = tell
-        self._known = {seen.id: seen.value for seen in tasks.list_tasks(limit=RECENT) if not seen.value.is_active}
+        self._known = {task.id: task.value for task in tasks.list_tasks(limit=RECENT) if not task.value.is_active}
         self._mine: dict[ObjectId, Versioned[Task]] = {}
 
     def poll(self) -> list[Versioned[Task]]:
         """Print what changed since the last call; returns the active tasks."""
-        seen = self._tasks.list_tasks(limit=RECENT)
-        if len(seen) == RECENT and seen[-1].value.is_active:
-            seen = self._tasks.list_tasks()  # there may be more active ones
-        for task in seen:
+        tasks = self._tasks.list_tasks(limit=RECENT)
+        if len(tasks) == RECENT and tasks[-1].value.is_active:
+            tasks = self._tasks.list_tasks()  # there may be more active ones
+        for task in tasks:
             before = self._known.get(task.id)
             if before == task.value:
                 continue
@@ -44,7 +44,7 @@ class TaskWatcher:
                 self._tell(line)
             self._known[task.id] = task.value
             self._mine[task.id] = task
-        return [task for task in seen if task.value.is_active]
+        return [task for task in tasks if task.value.is_active]
 
     @property
     def seen(self) -> Sequence[Versioned[Task]]:
@@ -178,7 +178,7 @@ def summary(
         ]
         + [{"id": realm_id, "state": UNREADABLE, "catalogs": []} for realm_id in unreadable]
         + [{"id": realm_id, "state": GONE, "catalogs": []} for realm_id in gone],
-        "tasks": [_task(seen) for seen in sorted(tasks, key=lambda seen: seen.value.created)],
+        "tasks": [_task(task) for task in sorted(tasks, key=lambda task: task.value.created)],
         "waiting": [*_waiting(tasks), *_notices(outcomes)],
     }
 
@@ -190,14 +190,14 @@ def _is_served(state: RealmState) -> bool:
 def _catalogs(realms: RealmRegistry, realm_id: str) -> list[dict[str, Any]]:
     catalogs = Catalogs(realms.open_realm(realm_id))
     opened = [catalogs.open_catalog(definition.name) for definition in catalogs.list_catalogs()]
-    counted = [(one.definition.name, one.counts()) for one in opened]
+    counted = [(catalog.definition.name, catalog.counts()) for catalog in opened]
     return [{"name": name, "tables": sum(counts.get(kind, 0) for kind in TABLES)} for name, counts in counted]
 
 
-def _task(seen: Versioned[Task]) -> dict[str, Any]:
-    task = seen.value
+def _task(listed: Versioned[Task]) -> dict[str, Any]:
+    task = listed.value
     return {
-        "id": id_text(seen.id),
+        "id": id_text(listed.id),
         "kind": task.kind,
         "realm": task.realm,
         "subject": task.subject,
@@ -211,7 +211,7 @@ def _task(seen: Versioned[Task]) -> dict[str, Any]:
 
 
 def _waiting(tasks: Sequence[Versioned[Task]]) -> list[dict[str, Any]]:
-    waiting = [seen.value for seen in tasks if seen.value.state is TaskState.WAITING]
+    waiting = [listed.value for listed in tasks if listed.value.state is TaskState.WAITING]
     return [
         {
             "subject": str(task),

@@ -364,8 +364,8 @@ class _ArchiveCheck:
     contents: RealmDigest = field(default_factory=RealmDigest)
 
     def check_block(self, block: ArchiveBlock) -> None:
-        kind, found = block.kind, self.contents
-        if (kind is BlockKind.MANIFEST) != (block.number == 0) or (kind is BlockKind.REFERENCES and found.objects):
+        kind, contents = block.kind, self.contents
+        if (kind is BlockKind.MANIFEST) != (block.number == 0) or (kind is BlockKind.REFERENCES and contents.objects):
             raise CorruptionError(f"archive {self.name!r} has a block of kind {kind.value!r} where none belongs")
         match kind:
             case BlockKind.MANIFEST:
@@ -403,9 +403,9 @@ class _ArchiveCheck:
         self.contents.add_object(sealed, record)
 
     def _check_end(self, end: ArchiveEnd, block: ArchiveBlock) -> None:
-        found = ArchiveEnd.from_digest(self.contents, blocks=block.number, before=block.before)
-        if found != end:
-            wrong = [name for name in end.__struct_fields__ if getattr(end, name) != getattr(found, name)]
+        counted = ArchiveEnd.from_digest(self.contents, blocks=block.number, before=block.before)
+        if counted != end:
+            wrong = [name for name in end.__struct_fields__ if getattr(end, name) != getattr(counted, name)]
             raise CorruptionError(f"archive {self.name!r} does not hold what its end says: it differs in {', '.join(wrong)}")
 
 

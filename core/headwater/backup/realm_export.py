@@ -49,7 +49,7 @@ from headwater.errors import CorruptionError, ExpiredError, FencedError, Headwat
 from headwater.gc import Fence, ProgressCallback
 from headwater.gc.live_set import LiveSet
 from headwater.gc.retention import KeepReason
-from headwater.gc.sweep import paced_fence
+from headwater.gc.sweep import FenceWatch
 from headwater.realms import FILLED_REFERENCES, REALM_REFERENCES, Realm, RealmRegistry, RealmState
 from headwater.settings import Settings
 from headwater.store import ObjectId, RealmStore, Store, id_text
@@ -143,7 +143,7 @@ def check_exportable(store: Store, realm_id: str, time: Micros | None) -> None:
 def _write(
     rows: RealmStore, realm: Realm, order: ExportOrder, snapshot: RealmSnapshot, *, fence: Fence, progress: ProgressCallback
 ) -> ExportResult:
-    contents, still_mine = RealmDigest(pointers=dict(snapshot.pointers)), paced_fence(fence, rows.clock)
+    contents, still_mine = RealmDigest(pointers=dict(snapshot.pointers)), FenceWatch(fence, rows.clock).check_now_and_then
     manifest = ArchiveManifest(
         realm=realm.id,
         as_of=snapshot.time,
@@ -261,11 +261,11 @@ class RealmSnapshot:
     @property
     def commits(self) -> dict[ObjectId, list[str]]:
         """The commits, each with the references that pointed to it."""
-        found: dict[ObjectId, list[str]] = {}
+        names: dict[ObjectId, list[str]] = {}
         for name, commit in self.pointers.items():
             if commit is not None:
-                found.setdefault(commit, []).append(name)
-        return found
+                names.setdefault(commit, []).append(name)
+        return names
 
 
 def take_snapshot(rows: RealmStore, time: Micros, *, owner: ObjectId, fence: Callable[[], None]) -> RealmSnapshot:
@@ -276,7 +276,7 @@ def take_snapshot(rows: RealmStore, time: Micros, *, owner: ObjectId, fence: Cal
                   ExpiredError for one that is no longer recorded; UnavailableError while a collection sweeps; CorruptionError for damage
     """
     looked = rows.without_cache(budget_bytes=_REMEMBERED_BYTES)
-    snapshot = _SnapshotReader(looked, time, paced_fence(fence, rows.clock)).read_snapshot()
+    snapshot = _SnapshotReader(looked, time, FenceWatch(fence, rows.clock).check_now_and_then).read_snapshot()
     fence()
     pin_commits(rows, owner, snapshot.commits, fence=fence)
     check_remembered(rows, time, now=rows.clock.now())
@@ -349,8 +349,8 @@ def check_exportable_time(rows: RealmStore, time: Micros) -> None:
             f"realm {rows.realm!r} as of {as_text(time)} can be read from {as_text(ready + 999_999)} on (--wait waits): until then a"
             " commit of that time may still be under way"
         )
-    there = rows.find_rows(REALM_REFERENCES)
-    born = max((row.created for row in there if row is not None), default=Micros(0))
+    references = rows.find_rows(REALM_REFERENCES)
+    born = max((row.created for row in references if row is not None), default=Micros(0))
     if born > time:
         filled = as_text(readable_from(born, settings) + 999_999)
         why = f"it was filled later, at {as_text(born)}, and can be exported from {filled} on (--wait waits)"
@@ -395,20 +395,22 @@ def sealed_objects(rows: RealmStore, roots: Iterable[ObjectId]) -> Iterator[Seal
 
     raises        CorruptionError when one is missing, damaged, or of a type that this release cannot walk
     """
-    seen = LiveSet(_EXACT_BYTES)
-    waiting = [root for root in roots if seen.mark(root, KeepReason.HEAD)]
+    reached = LiveSet(_EXACT_BYTES)
+    waiting = [root for root in roots if reached.mark(root, KeepReason.HEAD)]
     while waiting:
         batch = waiting[-_BATCH:]
         del waiting[-_BATCH:]
-        found = {
+        read = {
             row.id: SealedObject(row.id, row.type, row.token is not None, envelope)
             for row, envelope in load_object(rows.store.backend, rows.realm, rows.key, batch)
         }
         for object_id in batch:
-            sealed = found.pop(object_id, None)
+            sealed = read.pop(object_id, None)
             if sealed is None:
                 raise CorruptionError(
                     f"object {id_text(object_id)} of realm {rows.realm!r} is referred to, but not there: run `headwater fsck`"
                 )
-            waiting += [target for target in open_sealed(sealed, rows.realm).points_to() if seen.mark(target, KeepReason.HEAD)]
+            waiting += [
+                target for target in open_sealed(sealed, rows.realm).points_to() if reached.mark(target, KeepReason.HEAD)
+            ]
             yield sealed

@@ -33,7 +33,7 @@ from headwater.backup.realm_export import sealed_objects
 from headwater.clock import as_text
 from headwater.errors import CorruptionError, FencedError, RefusedError, SwapConflictError, UnavailableError
 from headwater.gc import Fence, ProgressCallback
-from headwater.gc.sweep import paced_fence
+from headwater.gc.sweep import FenceWatch
 from headwater.realms import Realm, RealmRegistry, RealmState
 from headwater.store import (
     ROW_BYTES,
@@ -130,9 +130,9 @@ def delete_load_progress(store: Store, realm_id: str) -> None:
     if realm is None or realm.state not in _SERVING:
         return
     rows = RealmRegistry(store).open_realm_for(realm_id, realm.state)
-    seen = rows.find_versioned(LOAD_PROGRESS_ID, LoadProgress)
-    if seen is not None:
-        rows.delete_object(seen)
+    progress = rows.find_versioned(LOAD_PROGRESS_ID, LoadProgress)
+    if progress is not None:
+        rows.delete_object(progress)
 
 
 @dataclass(slots=True)
@@ -179,25 +179,25 @@ class _RealmLoad:
         return realms.move_realm(realm, RealmState.LOADING, fence=self.fence)
 
     def _is_mine(self, rows: RealmStore) -> bool:
-        seen = rows.find_versioned(LOAD_PROGRESS_ID, LoadProgress)
-        return seen is not None and seen.value.archive == self.checked.end.before
+        progress = rows.find_versioned(LOAD_PROGRESS_ID, LoadProgress)
+        return progress is not None and progress.value.archive == self.checked.end.before
 
     def _begun(self, rows: RealmStore) -> Versioned[LoadProgress]:
         """Start a load, or read the progress of an earlier attempt."""
-        seen = rows.find_versioned(LOAD_PROGRESS_ID, LoadProgress)
-        if seen is None:
+        progress = rows.find_versioned(LOAD_PROGRESS_ID, LoadProgress)
+        if progress is None:
             if not rows.is_empty():
                 raise RefusedError(
                     f"realm {rows.realm!r} is LOADING, and has rows of which no import tells: purge it and import under another id"
                 )
             self.fence()
             return rows.insert_object(LOAD_PROGRESS_ID, LoadProgress(archive=self.checked.end.before))
-        if seen.value.archive != self.checked.end.before:
+        if progress.value.archive != self.checked.end.before:
             raise RefusedError(
                 f"realm {rows.realm!r} is being loaded from another archive than {str(self.file)!r}: go on with that one, or purge the"
                 " realm and begin anew"
             )
-        return seen
+        return progress
 
     def _check_clock(self) -> None:
         """Check that the clock is ahead of every id in the archive: otherwise a process could generate one of them again."""
@@ -209,7 +209,7 @@ class _RealmLoad:
                 f" {bound // 1_000_000} s behind: it can be imported from {as_text(free_from + 999_999)} on"
             )
 
-    def _write_objects(self, rows: RealmStore, seen: Versioned[LoadProgress]) -> None:
+    def _write_objects(self, rows: RealmStore, state: Versioned[LoadProgress]) -> None:
         total, done = self.checked.end.objects, 0
         with open_archive(self.file) as file:
             for block in read_blocks(file, str(self.file)):
@@ -217,11 +217,11 @@ class _RealmLoad:
                     continue
                 objects = [sealed for sealed, _ in read_objects(block.body)]
                 done += len(objects)
-                if block.number > seen.value.block:
+                if block.number > state.value.block:
                     self.fence()
                     rows.check_write()
                     rows.store.backend.write_objects([row for sealed in objects for row in _rows_of(rows, sealed)])
-                    seen = rows.update_object(seen, msgspec.structs.replace(seen.value, block=block.number))
+                    state = rows.update_object(state, msgspec.structs.replace(state.value, block=block.number))
                 self.progress(done, total, "objects")
 
     def _write_references(self, rows: RealmStore) -> None:
@@ -270,34 +270,34 @@ class _RealmLoad:
 
     def _take_over(self, rows: RealmStore, name: str) -> bool:
         """Take over an existing reference; returns whether it worked. SwapConflictError when it differs from the archive."""
-        found = rows.find_row(name)
-        if found is None:
+        reference = rows.find_row(name)
+        if reference is None:
             return False
-        if found.deleted is not None or found.pointer != self.checked.pointers[name]:
+        if reference.deleted is not None or reference.pointer != self.checked.pointers[name]:
             raise SwapConflictError(f"reference {name!r} of realm {rows.realm!r} was changed while the realm was loaded")
         try:
-            rows.raise_version(found)
+            rows.raise_version(reference)
         except SwapConflictError:
             return False
         return True
 
     def _verify(self, rows: RealmStore) -> None:
         """Read everything back from the database, starting at the references as users do."""
-        found = RealmDigest()
+        digest = RealmDigest()
         for names in _batches([key.name for key in rows.scan_references()]):
             self.fence()
             for row in rows.find_rows(names):
                 if row is not None and row.deleted is None:
-                    found.pointers[row.name] = row.pointer
-        total, still_mine = self.checked.end.objects, paced_fence(self.fence, rows.clock)
-        for sealed in sealed_objects(rows, [pointer for pointer in found.pointers.values() if pointer is not None]):
-            found.add_object(sealed, sealed.record())
+                    digest.pointers[row.name] = row.pointer
+        total, still_mine = self.checked.end.objects, FenceWatch(self.fence, rows.clock).check_now_and_then
+        for sealed in sealed_objects(rows, [pointer for pointer in digest.pointers.values() if pointer is not None]):
+            digest.add_object(sealed, sealed.record())
             still_mine()
-            self.progress(found.objects, total, "objects read back")
-        if found.digest() != self.checked.end.digest:
+            self.progress(digest.objects, total, "objects read back")
+        if digest.digest() != self.checked.end.digest:
             raise CorruptionError(
-                f"realm {rows.realm!r} does not read back as archive {str(self.file)!r} has it ({found.objects} objects of"
-                f" {total}, {len(found.pointers)} references of {self.checked.end.references}): it stays LOADING; purge it"
+                f"realm {rows.realm!r} does not read back as archive {str(self.file)!r} has it ({digest.objects} objects of"
+                f" {total}, {len(digest.pointers)} references of {self.checked.end.references}): it stays LOADING; purge it"
             )
 
 

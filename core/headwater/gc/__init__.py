@@ -22,7 +22,6 @@ from headwater.gc.sweep import (
     Throttle,
     keys_in_use,
     keys_with_rows,
-    paced_fence,
 )
 
 __all__ = [
@@ -48,5 +47,4 @@ __all__ = [
     "keys_with_rows",
     "open_marker",
     "open_scope",
-    "paced_fence",
 ]

@@ -165,10 +165,10 @@ class Collector:
         self._check_clock()
         self._note_circumstances()
         with self.phases.time_phase("mark"):
-            found = self._scope.find_references()
-            self._scope.check_complete(found)  # a lost reference would make garbage of all that it alone held
-            self.result.references = sum(row.deleted is None for _, row in found)
-            self._mark(found)
+            references = self._scope.find_references()
+            self._scope.check_complete(references)  # a lost reference would make garbage of all that it alone held
+            self.result.references = sum(row.deleted is None for _, row in references)
+            self._mark(references)
         self._require_room()
 
     def _check_clock(self) -> None:
@@ -191,13 +191,13 @@ class Collector:
         if record is not None and record.sweeping and record.sweep is None:
             self.result.notes.append(f"the collection of {_owner_of(record)} was interrupted before its sweep: marked anew")
 
-    def _mark(self, found: Sequence[tuple[ScopeEntry, Reference]]) -> None:
+    def _mark(self, references: Sequence[tuple[ScopeEntry, Reference]]) -> None:
         """Mark what the references keep.
 
         raises        CorruptionError: something is missing · UnavailableError: it is, because another collection ran meanwhile
         """
         try:
-            self._marker.mark(found)
+            self._marker.mark(references)
         except CorruptionError as fault:
             # Another run with a later cut-off may have deleted what this one still keeps. It left its record: that is no damage.
             record = read_collection(self._rows)
@@ -433,10 +433,10 @@ _log = structlog.get_logger()
 class PublishedSweep:
     """The realm's collection record, as this run writes it. A run that was overtaken by another one fails at its next write."""
 
-    def __init__(self, rows: RealmStore, seen: Versioned[CollectionRecord] | None, watch: FenceWatch) -> None:
+    def __init__(self, rows: RealmStore, record: Versioned[CollectionRecord] | None, watch: FenceWatch) -> None:
         self._rows = rows
         # Invariant: what this run has read or written last. Every write is a swap of exactly that.
-        self._seen = seen
+        self._seen = record
         self._watch = watch
 
     @property
@@ -456,8 +456,8 @@ class PublishedSweep:
             else:
                 self._seen = self._rows.update_object(self._seen, record)
         except SwapConflictError as beaten:
-            found = self._rows.find_versioned(COLLECTION_ID, CollectionRecord)
-            owner = "" if found is None else found.value.owner
+            other = self._rows.find_versioned(COLLECTION_ID, CollectionRecord)
+            owner = "" if other is None else other.value.owner
             raise UnavailableError(
                 f"another collection of realm {self._rows.realm!r} is under way or went on with this one"
                 f" ({owner or 'no owner named'}): try again after it"
@@ -476,9 +476,9 @@ class PublishedSweep:
 
 def abandon_sweep(rows: RealmStore, owner: str) -> None:
     """Withdraw the flag of an owner's sweep that nobody will resume. The flag of another owner stays."""
-    found = rows.find_versioned(COLLECTION_ID, CollectionRecord)
-    if found is not None and found.value.sweeping and found.value.owner == owner:
-        rows.update_object(found, _ended(found.value))
+    record = rows.find_versioned(COLLECTION_ID, CollectionRecord)
+    if record is not None and record.value.sweeping and record.value.owner == owner:
+        rows.update_object(record, _ended(record.value))
 
 
 def _ended(record: CollectionRecord) -> CollectionRecord:

@@ -392,10 +392,10 @@ def load_live_set(rows: RealmStore, chunks: Sequence[ObjectId]) -> LiveSet:
     fresh = rows.without_cache()
 
     def read(object_id: ObjectId) -> bytes:
-        found = fresh.find_object(object_id, MarkChunk)
-        if found is None:
+        chunk = fresh.find_object(object_id, MarkChunk)
+        if chunk is None:
             raise CorruptionError(f"marks {id_text(object_id)} of realm {rows.realm!r} are not there")
-        return found.data
+        return chunk.data
 
     return LiveSet.from_chunks(map(read, chunks))
 

@@ -139,7 +139,9 @@ class LiveMarker:
         self._walked = LiveSet(settings.mark_exact_bytes)
         visited = LiveSet(settings.mark_exact_bytes)
         cold = self.scope.rows.without_cache()
-        self._contents = ContentVisit(cold, is_new=lambda one: visited.mark(one, KeepReason.HEAD), was_met=visited.is_exact)
+        self._contents = ContentVisit(
+            cold, is_new=lambda object_id: visited.mark(object_id, KeepReason.HEAD), was_met=visited.is_exact
+        )
 
     def mark(self, rows: Iterable[tuple[ScopeEntry, Reference]]) -> None:
         """Mark what the references keep. A second call, with rows that were read later, adds what has changed since.
@@ -254,8 +256,8 @@ class LiveMarker:
         """Whether a note names a commit that was garbage before: its commit took effect after the readers' grace."""
         if not is_note(move):
             return False
-        found = self.scope.rows.find_object(move.pointer, Commit)
-        return found is None or is_note_collected(row, move, found, find_cut_point(self.scope.rows, row, cuts), cuts)
+        commit = self.scope.rows.find_object(move.pointer, Commit)
+        return commit is None or is_note_collected(row, move, commit, find_cut_point(self.scope.rows, row, cuts), cuts)
 
     def _descend(self, stretch: _Stretch, walk: ReachabilityWalk) -> None:
         """Mark the commits of a line that stay for the current reason, down to the first that stays for a later one."""
@@ -303,12 +305,12 @@ class LiveMarker:
     def _keep(self, commit: Head, stretch: _Stretch, walk: ReachabilityWalk) -> None:
         self.look()
         assert stretch.place is not None
-        found, name = commit.commit, stretch.line.name
-        time = stretch.line.sound_time(found, stretch.place.superseded)
+        value, name = commit.commit, stretch.line.name
+        time = stretch.line.sound_time(value, stretch.place.superseded)
         # Before it is marked: a time that lies ahead makes every age below it meaningless.
         check_not_ahead(time, self.now, self.scope, f"commit {id_text(commit.id)} of reference {name!r}")
-        stretch.head_seq, stretch.newest = max(stretch.head_seq, found.seq), max(stretch.newest, time)
-        stretch.oldest, stretch.oldest_time, stretch.oldest_seq = stretch.place, time, found.seq
+        stretch.head_seq, stretch.newest = max(stretch.head_seq, value.seq), max(stretch.newest, time)
+        stretch.oldest, stretch.oldest_time, stretch.oldest_seq = stretch.place, time, value.seq
         stretch.is_oldest_new = self._walked.mark(commit.id, self._why)
         if stretch.is_oldest_new:
             if self.trace:
@@ -317,8 +319,8 @@ class LiveMarker:
                 self.content.add_ids(self._contents.put_ids(commit))
         self.parents.pop(commit.id, None)  # it stays by itself
         if self.marks.mark(commit.id, self._why):
-            self._check_known(commit.id, found)
-            targets = set(found.points_to())
+            self._check_known(commit.id, value)
+            targets = set(value.points_to())
             walk.push(targets - self._neighbours, commit.id)
             self._neighbours = targets
 

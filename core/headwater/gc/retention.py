@@ -81,12 +81,12 @@ class CollectionScope:
             *(ScopeEntry(*entry) for entry in reference_names(self.rows)),
         ]
 
-    def check_complete(self, found: Iterable[tuple[ScopeEntry, Reference]]) -> None:
+    def check_complete(self, references: Iterable[tuple[ScopeEntry, Reference]]) -> None:
         """Pass if every reference is there that a realm has from its bootstrap on. Everything that a lost one held would be garbage.
 
         raises        CorruptionError
         """
-        lost = set() if self.is_system else set(REALM_REFERENCES) - {entry.name for entry, _ in found}
+        lost = set() if self.is_system else set(REALM_REFERENCES) - {entry.name for entry, _ in references}
         if lost:
             raise CorruptionError(
                 f"realm {self.rows.realm!r} has no reference {', '.join(sorted(lost))}, which every realm has: it was lost; nothing of the"
@@ -251,21 +251,21 @@ def kept_commits(
     place = since or LinePosition(line.pointer, 0, line.left)
     superseded = place.superseded
     walk = read_log(rows, place.commit)
-    found, position = None, place.position
-    for position, found in enumerate(walk, place.position):
-        why = line.keep_reason(position, found.commit, superseded)
+    head, position = None, place.position
+    for position, head in enumerate(walk, place.position):
+        why = line.keep_reason(position, head.commit, superseded)
         if why is None:
             return
-        yield found, why, LinePosition(found.id, position, superseded)
-        superseded = line.sound_time(found.commit, superseded)
+        yield head, why, LinePosition(head.id, position, superseded)
+        superseded = line.sound_time(head.commit, superseded)
     # The walk met a commit that is not there. That is well only where a collection, or an import, ended the history.
     if (
         walk.end is LogEnd.CUT
-        and found is not None
+        and head is not None
         and superseded is not None
-        and line.lacks(position + 1, found.commit, superseded)
+        and line.lacks(position + 1, head.commit, superseded)
     ):
-        raise _broken(rows, line, found)
+        raise _broken(rows, line, head)
 
 
 def _broken(rows: RealmStore, line: HistoryLine, above: Head) -> BrokenHistoryError:

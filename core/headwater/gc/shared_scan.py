@@ -142,10 +142,10 @@ class ScanLock(StoredObject, frozen=True, kw_only=True):
 
 
 class _HeldLock:
-    def __init__(self, rows: RealmStore, seen: Versioned[ScanLock]) -> None:
+    def __init__(self, rows: RealmStore, lock: Versioned[ScanLock]) -> None:
         self._rows = rows
         # Invariant: what this holder wrote last. Every write is a swap of it, so a lock that was taken over is noticed.
-        self._seen = seen
+        self._seen = lock
         self._beaten_at = rows.clock.monotonic()
 
     def heartbeat(self) -> None:
@@ -182,25 +182,25 @@ def hold_scan_lock(store: Store, owner: str, watch: FenceWatch) -> Iterator[_Hel
 
 def _acquire(rows: RealmStore, owner: str, watch: FenceWatch) -> Versioned[ScanLock]:
     mine = ScanLock(owner=owner, is_held=True)
-    found = rows.find_versioned(SCAN_LOCK_ID, ScanLock)
+    lock = rows.find_versioned(SCAN_LOCK_ID, ScanLock)
     with suppress(SwapConflictError):
-        if found is None:
+        if lock is None:
             return rows.insert_object(SCAN_LOCK_ID, mine)
         # The swap expects the token that stood still: a holder that wakes up in between beats, and we lose.
-        if not found.value.is_held or _is_expired(rows, found, watch):
-            return rows.update_object(found, mine)
+        if not lock.value.is_held or _is_expired(rows, lock, watch):
+            return rows.update_object(lock, mine)
     now = rows.find_versioned(SCAN_LOCK_ID, ScanLock)
     held_by = now.value.owner if now is not None else ""
     raise UnavailableError(f"another scan of the store is under way ({held_by or 'no owner named'}): try again after it")
 
 
-def _is_expired(rows: RealmStore, seen: Versioned[ScanLock], watch: FenceWatch) -> bool:
+def _is_expired(rows: RealmStore, lock: Versioned[ScanLock], watch: FenceWatch) -> bool:
     """Wait a whole lease. Returns True when the token stood still all the time, False at the first sign of life."""
     since = rows.clock.monotonic()
     while rows.clock.monotonic() - since < rows.settings.task_lease_seconds:
         watch.check_now_and_then()
         rows.clock.sleep(_LOOK_SECONDS)
-        found = rows.find_versioned(SCAN_LOCK_ID, ScanLock)
-        if found is None or found.token != seen.token:
+        current = rows.find_versioned(SCAN_LOCK_ID, ScanLock)
+        if current is None or current.token != lock.token:
             return False
     return True

@@ -5,7 +5,7 @@ The cleanup after it removes tombstones and names, stale pins, deleted catalogs,
 ``Throttle`` says how fast a sweep or a purge may go: a limit of rows per second, and a fence that is asked once a second.
 
 A fence raises when its task was taken over. It is asked before every durable step. Between durable steps there are millions of small
-steps, and asking the database at each would take as long as the step: ``FenceWatch`` and ``paced_fence`` ask once a second.
+steps, and asking the database at each would take as long as the step: ``FenceWatch`` asks once a second.
 """
 
 from __future__ import annotations
@@ -158,17 +158,17 @@ class RealmSweep:
 
     def _gone(self, garbage: Sequence[ObjectKey], deleted: int) -> Sequence[ObjectKey]:
         """Returns the rows that this call deleted, as far as that is certain: none if others deleted some as well."""
-        there = self._rows.store.backend.read_objects(self._rows.key, [(key.id, key.part) for key in garbage])
-        gone = [key for key, row in zip(garbage, there, strict=True) if row is None]
+        remaining = self._rows.store.backend.read_objects(self._rows.key, [(key.id, key.part) for key in garbage])
+        gone = [key for key, row in zip(garbage, remaining, strict=True) if row is None]
         return gone if len(gone) == deleted else ()
 
     def note_swept(self, number: int, position: ObjectPosition | None, *, batches: int = 1) -> None:
         """Note that a split is swept up to a position; None: to its end. The positions are saved from time to time."""
         now = self._rows.clock.monotonic()
         with self._lock:
-            seen = self._splits[number]
+            split = self._splits[number]
             is_done = position is None
-            self._splits[number] = msgspec.structs.replace(seen, after=seen.after if is_done else position, is_done=is_done)
+            self._splits[number] = msgspec.structs.replace(split, after=split.after if is_done else position, is_done=is_done)
             self._unsaved += batches
             if self._unsaved >= _SAVE_BATCHES or now - self._saved_at >= _SAVE_SECONDS:
                 # Inside the lock: two threads that save at once would beat each other's swap of the record.
@@ -217,14 +217,14 @@ _LATE_BATCHES = 2000
 
 
 def remove_tombstones(
-    scope: CollectionScope, found: Iterable[tuple[ScopeEntry, Reference]], watch: FenceWatch, result: CollectionResult
+    scope: CollectionScope, references: Iterable[tuple[ScopeEntry, Reference]], watch: FenceWatch, result: CollectionResult
 ) -> None:
     """Remove tombstones that nobody can read from any more, then their names."""
     # By the earlier cut-off, less the time-out of a commit: a mover that read the name before it was buried is beaten by the
     # tombstone, and a reader may still read what it holds. A name that was listed lately is about to get a row.
     slack = round(scope.rows.settings.commit_timeout_seconds * 1_000_000)
     cutoff = Micros(min(result.reader_cutoff, result.writer_cutoff) - slack)
-    for entry, row in found:
+    for entry, row in references:
         ended = row.deleted
         if ended is None or entry.listed == 0 or max(ended, entry.listed, *(m.time for m in row.moves), 0) >= cutoff:
             continue
@@ -303,18 +303,18 @@ def keys_with_rows(store: Store, keys: Collection[RealmKey], fence: Callable[[],
 
 def keys_in_use(store: Store, fence: Callable[[], None] = lambda: None) -> set[RealmKey]:
     """Scan the store for all realm keys that some row carries."""
-    found: set[RealmKey] = set()
+    keys: set[RealmKey] = set()
     after = None
     while batch := store.backend.scan_objects(ScanSplit(), after, _SCAN_ROWS):
         fence()
-        found.update(key.realm for key in batch)
+        keys.update(key.realm for key in batch)
         after = batch[-1].position
     name = None
     while rows := store.backend.scan_references(ScanSplit(), name, _SCAN_ROWS):
         fence()
-        found.update(row.realm for row in rows)
+        keys.update(row.realm for row in rows)
         name = rows[-1].position
-    return found
+    return keys
 
 
 _type = itemgetter(ObjectKey._fields.index("type"))
@@ -344,12 +344,12 @@ class CollectionResult:
     references: int = 0
     scanned: int = 0
     scanned_bytes: int = 0
+    kept: dict[str, int] = field(default_factory=dict)
     garbage: int = 0
     garbage_bytes: int = 0
     leftover_parts: int = 0
     deleted: int = 0
     deleted_bytes: int = 0
-    kept: dict[str, int] = field(default_factory=dict)
     types: dict[str, dict[str, int]] = field(default_factory=dict)
     garbage_types: dict[str, tuple[int, int]] = field(default_factory=dict)
     deleted_types: dict[str, tuple[int, int]] = field(default_factory=dict)
@@ -366,33 +366,12 @@ class CollectionResult:
 
     def as_plain(self) -> dict[str, Any]:
         """The result as plain data, for a task's outcome and a run's record."""
-        return {
-            "realm": self.realm,
-            "dryRun": self.dry_run,
+        return {_camel(name): value for name, value in self.saved().items()} | {
             "writerCutoff": as_text(self.writer_cutoff),
             "readerCutoff": as_text(self.reader_cutoff),
-            "references": self.references,
-            "scanned": self.scanned,
-            "scannedBytes": self.scanned_bytes,
-            "kept": dict(self.kept),
-            "garbage": self.garbage,
-            "garbageBytes": self.garbage_bytes,
-            "leftoverParts": self.leftover_parts,
-            "deleted": self.deleted,
-            "deletedBytes": self.deleted_bytes,
-            "types": {name: dict(reasons) for name, reasons in self.types.items()},
             "garbageTypes": _by_type(self.garbage_types),
             "deletedTypes": _by_type(self.deleted_types),
-            "tombstonesRemoved": self.tombstones_removed,
-            "claimsReleased": self.claims_released,
-            "pinsReleased": self.pins_released,
-            "lateRowsDeleted": self.late_rows_deleted,
-            "marks": self.marks,
-            "filterBytes": self.filter_bytes,
-            "filterFpp": self.filter_fpp,
             "seconds": {name: round(seconds, 3) for name, seconds in self.seconds.items()},
-            "resumed": self.resumed,
-            "notes": list(self.notes),
         }
 
     def saved(self) -> dict[str, Any]:
@@ -459,6 +438,11 @@ def _add(types: dict[str, tuple[int, int]], keys: Sequence[ObjectKey]) -> None:
     for key in keys:
         rows, size = types[key.type]
         types[key.type] = (rows, size + key.bytes)
+
+
+def _camel(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(map(str.capitalize, others))
 
 
 def _by_type(types: dict[str, tuple[int, int]]) -> dict[str, dict[str, int]]:
@@ -535,16 +519,3 @@ class Throttle:
         # The fence comes after the wait, which may be long: nothing may lie between its answer and the deletion.
         self.deleted.wait_for(rows, self.watch)
         self.watch.check_fence()
-
-
-def paced_fence(fence: Fence, clock: Clock, *, seconds: float = 1.0) -> Fence:
-    """A fence that calls the given one at most every ``seconds``: for steps that write nothing, of which there are millions."""
-    asked = clock.monotonic()
-
-    def check() -> None:
-        nonlocal asked
-        if clock.monotonic() - asked >= seconds:
-            fence()
-            asked = clock.monotonic()
-
-    return check

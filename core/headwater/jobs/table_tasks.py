@@ -111,10 +111,10 @@ def request_table_purge(store: Store, wish: PurgeRequest, *, realm: str, realm_k
         )
         if submitted.created:
             return submitted
-        there = tasks.amend_task(submitted.id, lambda task: _joined(wish, task), due=due)
-        if there.state is TaskState.WAITING:
+        amended = tasks.amend_task(submitted.id, lambda task: _joined(wish, task), due=due)
+        if amended.state is TaskState.WAITING:
             return submitted
-        if there.is_active:
+        if amended.is_active:
             break
     raise ConflictError(
         f"task {id_text(submitted.id)} is purging content {wish.content_id} of realm {realm!r} just now: try again when it has ended"
@@ -196,8 +196,8 @@ def allowed_places(rows: RealmStore, wish: PurgeRequest) -> tuple[str, ...] | No
     them.
     """
     catalogs = Catalogs(rows)
-    found = next((one for one in (*catalogs.list_catalogs(), *catalogs.list_deleted()) if one.id == wish.catalog_id), None)
-    return None if found is None else found.places
+    definitions = (*catalogs.list_catalogs(), *catalogs.list_deleted())
+    return next((definition.places for definition in definitions if definition.id == wish.catalog_id), None)
 
 
 def check_no_realm(store: Store, rows: RealmStore, wish: PurgeRequest, *, fence: Callable[[], None]) -> None:
@@ -272,14 +272,14 @@ def _holders(rows: RealmStore, wish: PurgeRequest) -> Iterator[tuple[str, str]]:
     catalog = _catalog(rows, wish.catalog_id)
     if catalog is None:
         return
-    listed = [("branch", found) for found in catalog.branches()] + [("tag", found) for found in catalog.tags()]
-    for kind, found in listed:
+    listed = [("branch", reference) for reference in catalog.branches()] + [("tag", reference) for reference in catalog.tags()]
+    for kind, reference in listed:
         try:
-            key = _key_in(catalog.resolve(found.name), wish.content_id)
+            key = _key_in(catalog.resolve(reference.name), wish.content_id)
         except NotFoundError:
             continue  # deleted after it was listed
         if key is not None:
-            yield f"{kind} {found.name}", key
+            yield f"{kind} {reference.name}", key
 
 
 def _key_in(head: Head | None, content_id: UUID) -> str | None:
@@ -289,5 +289,5 @@ def _key_in(head: Head | None, content_id: UUID) -> str | None:
 
 def _catalog(rows: RealmStore, catalog_id: str) -> Catalog | None:
     """The catalog; None when it is deleted. Its tables keep their claims until it is gone."""
-    found = next((one for one in Catalogs(rows).list_catalogs().complete() if one.id == catalog_id), None)
-    return None if found is None else Catalog.open(rows, found.name)
+    definitions = Catalogs(rows).list_catalogs().complete()
+    return next((Catalog(rows, definition) for definition in definitions if definition.id == catalog_id), None)

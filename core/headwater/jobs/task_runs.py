@@ -389,10 +389,10 @@ def list_runs(
     """The records, newest first."""
     check_count(limit, "runs of a list")
     try:
-        found = read_head(store.system, RUNS, fresh=True)
+        head = read_head(store.system, RUNS, fresh=True)
     except NotFoundError:
         return ReadableRows()
-    entries = [] if found is None else list(found.index(_RUN_INDEX).range(reverse=True))
+    entries = [] if head is None else list(head.index(_RUN_INDEX).range(reverse=True))
     started = {value.object_id: _start_of(key) for key, value in entries if value.object_id is not None}
     runs = dict(zip(started, store.system.read_each(list(started), Run), strict=True))
     chosen = [run for run in runs.values() if isinstance(run, Run) and kind in (None, run.kind) and realm in (None, run.realm)]

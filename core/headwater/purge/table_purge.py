@@ -221,7 +221,7 @@ def purge_table(
             readable = drop.allowed if allowed is None else allowed
             document = _document(drop, wish, units, readable)
             if document is not None:
-                found = reachable_files(
+                reached = reachable_files(
                     document,
                     drop.metadata,
                     within=drop.location,
@@ -229,19 +229,19 @@ def purge_table(
                     was_begun=has_deleted_manifests(units),
                     missed=missed if drop.reachable_only else None,
                 )
-                plan.add_files(_watched(found, check, mark))
+                plan.add_files(_watched(reached, check, mark))
         plan.list_present()
         result.planned, result.outside, result.others = plan.planned, plan.outside, plan.others
-        there = plan.there
+        present = plan.there
         _check_links(plan)
-        result.gone = result.planned - there
-        _delete(plan, there, result, check, mark)
+        result.gone = result.planned - present
+        _delete(plan, present, result, check, mark)
         plan.list_present()
         still, result.others = plan.there, plan.others
-        result.deleted = max(there - still, 0)
+        result.deleted = max(present - still, 0)
         if still:
             raise UnavailableError(
-                f"{still} of {there} files of {result.table} are still there after they were deleted"
+                f"{still} of {present} files of {result.table} are still there after they were deleted"
                 f" ({', '.join(plan.examples())}): they are deleted again"
             )
     _add_notes(result, missed)
@@ -267,11 +267,11 @@ def _document(drop: DroppedTable, wish: PurgeRequest, units: set[str], allowed: 
 
 def _watched(reached: Iterable[ReachedFile], check: Callable[[], None], mark: PurgeProgress) -> Iterator[ReachedFile]:
     """Yield the reached files with checks and progress in between: a plan of millions of files takes time."""
-    for number, one in enumerate(reached):
+    for number, file in enumerate(reached):
         if number % _LOOK_EVERY == 0:
             check()
             mark(number, 0, PLANNED, is_durable=False)
-        yield one
+        yield file
 
 
 def _check_same(document: dict[str, Any], drop: DroppedTable, wish: PurgeRequest) -> None:
@@ -371,10 +371,10 @@ class TableDeletionPlan:
         self._rows.execute("update planned set path = null")
         for number, folder in enumerate(self._folders):
             for location, path in folder.list_files():
-                found = self._rows.execute(
+                cursor = self._rows.execute(
                     "update planned set path = ?, folder = ? where place = ?", (path, number, comparable_location(location))
                 )
-                self.others += not found.rowcount
+                self.others += not cursor.rowcount
         self._rows.execute("commit")
 
     @property
@@ -391,8 +391,8 @@ class TableDeletionPlan:
 
     def examples(self, limit: int = 5) -> list[str]:
         """Some of the files that exist."""
-        found = self._rows.execute("select named from planned where path is not null order by place limit ?", (limit,))
-        return [named for (named,) in found]
+        names = self._rows.execute("select named from planned where path is not null order by place limit ?", (limit,))
+        return [named for (named,) in names]
 
     def not_listed(self) -> Iterator[str]:
         """The existing files that no listing contained."""

@@ -159,11 +159,11 @@ class _TaskMark(NamedTuple):
         if now is None or self.since is None:
             return None
         oldest = self.since - rows.settings.clock_bound_seconds * 1_000_000
-        for found in read_log(rows, now.id):
-            if found.commit.time < oldest:
+        for head in read_log(rows, now.id):
+            if head.commit.time < oldest:
                 return None
-            if self._has_made(found.commit) or (self._may_have_made(found.commit) and has_state(read_commit(rows, found.id))):
-                return found.id
+            if self._has_made(head.commit) or (self._may_have_made(head.commit) and has_state(read_commit(rows, head.id))):
+                return head.id
         return None
 
     def _has_made(self, commit: Commit) -> bool:
@@ -278,16 +278,21 @@ class _Restoration:
         done_before = self._mark.find_done(self._rows, now, has_state)
         if done_before is not None:
             return done_before
-        found = state_differences(self._rows, step.reference, indexes_of(now, target), target)
+        differences = state_differences(self._rows, step.reference, indexes_of(now, target), target)
         refused: dict[bytes, str] = {}
-        if step.catalog is not None and found:
-            refused = claim_restored_tables(self._rows, step.catalog.id, found, target, fence=self._fence)
+        if step.catalog is not None and differences:
+            refused = claim_restored_tables(self._rows, step.catalog.id, differences, target, fence=self._fence)
             self._result.conflicts += [f"{step.text}: {reason}" for reason in refused.values()]
-        done = self._commit(step, now, target, found, refused)
+        done = self._commit(step, now, target, differences, refused)
         return done.commit_id if done.changed else None
 
     def _commit(
-        self, step: RestoreStep, now: Head | None, target: Head | None, found: list[StateDifference], refused: dict[bytes, str]
+        self,
+        step: RestoreStep,
+        now: Head | None,
+        target: Head | None,
+        differences: list[StateDifference],
+        refused: dict[bytes, str],
     ) -> CommitResult[None]:
         shown = "nothing" if target is None else f"commit {id_text(target.id)}"
         names = list(indexes_of(now, target))
@@ -296,19 +301,19 @@ class _Restoration:
         def change(tx: Transaction) -> None:
             is_seen = tx.head_id == (None if now is None else now.id)
             all_of = {*names, *(tx.head.indexes if tx.head is not None else ())}
-            there = (
-                found
+            current = (
+                differences
                 if is_seen
                 else state_differences(tx.reader, step.reference, {name: tx.index(name) for name in sorted(all_of)}, target)
             )
-            wanted = _without(there, refused)
+            wanted = _without(current, refused)
             _read_ahead(self._rows, wanted, objects)
             _apply(tx, wanted, objects, target)
             tx.set_message(
                 f"restore to {shown}, as of {self._request.aim}" if self._request.aim.time else f"restore to {shown}"
             )
 
-        _read_ahead(self._rows, _without(found, refused), objects)  # a commit's own time is short
+        _read_ahead(self._rows, _without(differences, refused), objects)  # a commit's own time is short
         author = self._request.author or HEADWATER
         properties: dict[str, Any] = {"task": id_text(self._mark.owner)} | (
             {} if target is None else {"restored": id_text(target.id)}
@@ -321,20 +326,22 @@ class _Restoration:
         return commit_change(self._rows, step.reference, change, properties=properties, fence=self._fence)
 
 
-def _without(found: Sequence[StateDifference], refused: Container[bytes]) -> list[StateDifference]:
+def _without(differences: Sequence[StateDifference], refused: Container[bytes]) -> list[StateDifference]:
     """The differences without the tables that stay away. The content under such a key stays, unless it returns to a key of its own."""
 
-    def is_refused(one: StateDifference) -> bool:
-        return one.index_name == CONTENT and one.key in refused
+    def is_refused(difference: StateDifference) -> bool:
+        return difference.index_name == CONTENT and difference.key in refused
 
-    wanted = [one for one in found if not is_refused(one)]
+    wanted = [difference for difference in differences if not is_refused(difference)]
     back = {
-        ContentValue.from_value(one.then).content_id for one in wanted if one.index_name == CONTENT and one.then is not None
+        ContentValue.from_value(difference.then).content_id
+        for difference in wanted
+        if difference.index_name == CONTENT and difference.then is not None
     }
     leaving = [
-        one._replace(then=None)
-        for one in found
-        if is_refused(one) and one.now is not None and ContentValue.from_value(one.now).content_id in back
+        difference._replace(then=None)
+        for difference in differences
+        if is_refused(difference) and difference.now is not None and ContentValue.from_value(difference.now).content_id in back
     ]
     return wanted + leaving
 
@@ -342,26 +349,26 @@ def _without(found: Sequence[StateDifference], refused: Container[bytes]) -> lis
 def _read_ahead(rows: RealmStore, wanted: Sequence[StateDifference], objects: dict[ObjectId, StoredObject]) -> None:
     """Read in bulk what is to be copied."""
     missing = [
-        one.then.object_id
-        for one in wanted
-        if one.then is not None and one.then.object_id is not None and one.then.object_id not in objects
+        difference.then.object_id
+        for difference in wanted
+        if difference.then is not None and difference.then.object_id is not None and difference.then.object_id not in objects
     ]
     missing = list(dict.fromkeys(missing))
     for start in range(0, len(missing), _READ_AT_ONCE):
         part = missing[start : start + _READ_AT_ONCE]
-        for object_id, found in zip(part, rows.read_many(part, StoredObject), strict=True):
-            objects[object_id] = _checked(rows, object_id, found)
+        for object_id, value in zip(part, rows.read_many(part, StoredObject), strict=True):
+            objects[object_id] = _checked(rows, object_id, value)
 
 
-def _checked(rows: RealmStore, object_id: ObjectId, found: StoredObject | None) -> StoredObject:
+def _checked(rows: RealmStore, object_id: ObjectId, value: StoredObject | None) -> StoredObject:
     where = f"object {id_text(object_id)} of realm {rows.realm!r}"
-    if found is None:
+    if value is None:
         raise CorruptionError(f"{where} belongs to what is to be restored, and is not there: run `headwater fsck`")
-    if why := unknown_pointers_reason(found):
+    if why := unknown_pointers_reason(value):
         raise CorruptionError(f"{where} {why}: it cannot be copied")
-    if any(True for _ in found.points_to()):
-        raise CorruptionError(f"{where} ({found.type_name}) points to others: it cannot be copied by this release")
-    return found
+    if any(True for _ in value.points_to()):
+        raise CorruptionError(f"{where} ({value.type_name}) points to others: it cannot be copied by this release")
+    return value
 
 
 def _apply(
@@ -369,26 +376,28 @@ def _apply(
 ) -> None:
     """Edit the indexes. Restored objects are copied, because the objects of old commits may be garbage tomorrow."""
     copies: dict[ObjectId, ObjectId] = {}
-    for one in wanted:
-        if one.index_name == CONTENT:
-            _apply_content(tx, one, objects, target)
+    for difference in wanted:
+        if difference.index_name == CONTENT:
+            _apply_content(tx, difference, objects, target)
             continue
-        index = tx.index(one.index_name)
-        if one.then is None:
-            index.remove(one.key)
+        index = tx.index(difference.index_name)
+        if difference.then is None:
+            index.remove(difference.key)
             continue
-        old = one.then.object_id
+        old = difference.then.object_id
         if old is not None and old not in copies:
             copies[old] = tx.add_object(objects[old])
-        index.put(one.key, IndexValue(None if old is None else copies[old], bytes(one.then.data)))
+        index.put(difference.key, IndexValue(None if old is None else copies[old], bytes(difference.then.data)))
 
 
-def _apply_content(tx: Transaction, one: StateDifference, objects: dict[ObjectId, StoredObject], target: Head | None) -> None:
-    key = ContentKey.from_index(one.key)
-    if one.then is None or target is None:
+def _apply_content(
+    tx: Transaction, difference: StateDifference, objects: dict[ObjectId, StoredObject], target: Head | None
+) -> None:
+    key = ContentKey.from_index(difference.key)
+    if difference.then is None or target is None:
         ContentEditor(tx).remove_key(key)
         return
-    value = ContentValue.from_value(one.then)
+    value = ContentValue.from_value(difference.then)
     source = objects[value.object_id]
     where = f"{key} of commit {id_text(target.id)} of realm {tx.reader.realm!r}"
     if not isinstance(source, Content):
@@ -401,7 +410,7 @@ _METADATA = "metadata"
 
 
 def claim_restored_tables(
-    rows: RealmStore, catalog_id: str, found: Sequence[StateDifference], then: Head | None, *, fence: Callable[[], None]
+    rows: RealmStore, catalog_id: str, differences: Sequence[StateDifference], then: Head | None, *, fence: Callable[[], None]
 ) -> dict[bytes, str]:
     """Take the claims of the Iceberg tables that these differences bring back, in batches.
 
@@ -409,13 +418,13 @@ def claim_restored_tables(
     returns       the keys that cannot be restored because others have claimed their files, each with the reason
     """
     refused: dict[bytes, str] = {}
-    coming = [one for one in found if _comes_back(one)]
+    coming = [difference for difference in differences if _comes_back(difference)]
     batch = rows.settings.import_batch
     together: set[UUID] | None = None
     for start in range(0, len(coming), batch):
         part = coming[start : start + batch]
         wished = zip(part, _claims(rows, catalog_id, part, then), strict=True)
-        wishes = {one.key: claim for one, claim in wished if claim is not None}
+        wishes = {difference.key: claim for difference, claim in wished if claim is not None}
         conflicts = TableClaims(rows).take_claims(list(wishes.values()), fence=fence) if wishes else ()
         if conflicts and together is None:
             together = set() if then is None else set(content_ids(then))
@@ -428,18 +437,18 @@ def claim_restored_tables(
     return refused
 
 
-def _comes_back(one: StateDifference) -> bool:
+def _comes_back(difference: StateDifference) -> bool:
     """Whether the table is put where none was, or where another one is."""
-    if one.index_name != CONTENT or one.then is None:
+    if difference.index_name != CONTENT or difference.then is None:
         return False
-    then = ContentValue.from_value(one.then)
+    then = ContentValue.from_value(difference.then)
     if then.type is not ContentType.ICEBERG_TABLE:
         return False
-    return one.now is None or ContentValue.from_value(one.now).content_id != then.content_id
+    return difference.now is None or ContentValue.from_value(difference.now).content_id != then.content_id
 
 
 def _claims(rows: RealmStore, catalog_id: str, part: Sequence[StateDifference], then: Head | None) -> list[TableClaim | None]:
-    values = [ContentValue.from_value(one.then) for one in part if one.then is not None]
+    values = [ContentValue.from_value(difference.then) for difference in part if difference.then is not None]
     tables = rows.read_many([value.object_id for value in values], IcebergTable)
     places = _places(rows, then, [value.content_id for value in values if value.has_metadata])
     return [
@@ -452,7 +461,7 @@ def _places(rows: RealmStore, then: Head | None, content_ids: Sequence[UUID]) ->
     """The places of the tables whose metadata is stored with them."""
     if then is None or not content_ids:
         return {}
-    stored = then.index(IDS).get_many([one.bytes for one in content_ids])
+    stored = then.index(IDS).get_many([content.bytes for content in content_ids])
     metadata = {UUID(bytes=key): value.object_id for key, value in stored.items() if value.object_id is not None}
     places = stored_places(rows, list(metadata.values()))
     return {content_id: places[metadata_id] for content_id, metadata_id in metadata.items()}

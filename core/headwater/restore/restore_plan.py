@@ -145,12 +145,12 @@ def _ago(text: str, now: Micros) -> Micros | None:
 
 def _time(text: str) -> Micros | None:
     try:
-        found = datetime.fromisoformat(text)
+        moment = datetime.fromisoformat(text)
     except ValueError:
         return None
-    if found.tzinfo is None:
-        found = found.replace(tzinfo=UTC)
-    micros = round(found.timestamp() * 1_000_000)
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    micros = round(moment.timestamp() * 1_000_000)
     return Micros(micros if "." in text else micros + _SECOND)
 
 
@@ -295,14 +295,20 @@ class _Planner:
         row = self._rows.read_reference(CATALOGS, fresh=True)
         then = past_head(self._rows, row, time)
         entries = [] if then is None else [value for _, value in then.index(BY_ID).range()]
-        found = self._rows.read_many([value.object_id for value in entries if value.object_id is not None], CatalogDefinition)
-        if len(found) != len(entries) or None in found:  # it would look as if it was made later
+        definitions = self._rows.read_many(
+            [value.object_id for value in entries if value.object_id is not None], CatalogDefinition
+        )
+        if len(definitions) != len(entries) or None in definitions:  # it would look as if it was made later
             raise CorruptionError(
                 f"realm {self._rows.realm!r} listed a catalog at {self._aim} whose definition is not there: run `headwater fsck`"
             )
-        alive = {one.id: one for one in found if one is not None and one.state is CatalogState.ACTIVE}
-        now = {one.id: one for one in self._catalogs.list_catalogs().complete()}
-        held = {one.id: one for one in self._catalogs.list_deleted().complete()}
+        alive = {
+            definition.id: definition
+            for definition in definitions
+            if definition is not None and definition.state is CatalogState.ACTIVE
+        }
+        now = {definition.id: definition for definition in self._catalogs.list_catalogs().complete()}
+        held = {definition.id: definition for definition in self._catalogs.list_deleted().complete()}
         for catalog_id, was in alive.items():
             if catalog_id in now:
                 yield from self._catalog(now[catalog_id], was)
@@ -355,10 +361,12 @@ class _Planner:
     def _definition_at(self, now: CatalogDefinition, time: Micros) -> CatalogDefinition:
         then = past_head(self._rows, self._rows.read_reference(CATALOGS, fresh=True), time)
         value = None if then is None else then.index(BY_ID).get(now.id.encode())
-        found = None if value is None or value.object_id is None else self._rows.find_object(value.object_id, CatalogDefinition)
-        if found is None or found.state is not CatalogState.ACTIVE:
+        definition = (
+            None if value is None or value.object_id is None else self._rows.find_object(value.object_id, CatalogDefinition)
+        )
+        if definition is None or definition.state is not CatalogState.ACTIVE:
             raise no_state_error(self._rows.realm, f"catalog {now.name} ({now.id})", time, "it was made later")
-        return found
+        return definition
 
     def _definition_asked(self, now: CatalogDefinition) -> CatalogDefinition:
         """The catalog's definition when this was requested, so that later changes of others stay; the current one if none is recorded."""
@@ -367,15 +375,15 @@ class _Planner:
         with suppress(RefusedError, NotFoundError):
             then = past_head(self._rows, self._rows.read_reference(CATALOGS, fresh=True), self._since)
             value = None if then is None else then.index(BY_ID).get(now.id.encode())
-            found = (
+            definition = (
                 None if value is None or value.object_id is None else self._rows.find_object(value.object_id, CatalogDefinition)
             )
-            return found or now
+            return definition or now
         return now
 
     def _listed_now(self, refs: Reference) -> dict[bytes, ListedRef]:
-        found = load_head(self._rows, refs)
-        return {} if found is None else {entry.key: entry for entry in listed_refs(found.index(REFS_INDEX))}
+        head = load_head(self._rows, refs)
+        return {} if head is None else {entry.key: entry for entry in listed_refs(head.index(REFS_INDEX))}
 
     def _listed(self, catalog: CatalogDefinition, entry: ListedRef, row: Reference | None, names: PastNames) -> RestoreStep:
         """Plan one name that is listed then or now, with its row."""
@@ -406,14 +414,14 @@ class _Planner:
     def _branch_or_tag(self, catalog_name: str, name: str) -> RestoreStep:
         catalog = self._catalogs.read_catalog(catalog_name)
         rows = {kind: self._rows.find_row(content_reference(catalog.id, kind, name)) for kind in RefKind}
-        there = {kind: row for kind, row in rows.items() if row is not None}
-        living = [kind for kind, row in there.items() if row.deleted is None]
-        kind = next(iter([*living, *there]), None)
+        existing = {kind: row for kind, row in rows.items() if row is not None}
+        living = [kind for kind, row in existing.items() if row.deleted is None]
+        kind = next(iter([*living, *existing]), None)
         if kind is None:
             raise NotFoundError(
                 f"catalog {catalog_name!r} of realm {self._rows.realm!r} has no branch or tag {name!r}, nor a deleted one"
             )
-        row = there[kind]
+        row = existing[kind]
         step = RestoreStep(
             act=RestoreAction.NOTHING, text=f"{catalog_name}/{name}", reference=row.name, catalog=catalog, kind=kind, name=name
         )
@@ -426,10 +434,10 @@ class _Planner:
             raise no_state_error(self._rows.realm, reference_text(self._rows, row.name), self._time(), "it was not there then")
         return self._back(step, row, past_head(self._rows, row, self._time()))
 
-    def _of_catalog(self, catalog: CatalogDefinition, found: Head) -> Head:
-        if found.commit.properties.get("catalog") != catalog.id:
-            raise NotFoundError(f"commit {id_text(found.id)} is not one of catalog {catalog.name!r}")
-        return found
+    def _of_catalog(self, catalog: CatalogDefinition, head: Head) -> Head:
+        if head.commit.properties.get("catalog") != catalog.id:
+            raise NotFoundError(f"commit {id_text(head.id)} is not one of catalog {catalog.name!r}")
+        return head
 
     def _all_names(self, catalog: CatalogDefinition) -> Sequence[str]:
         refs = self._rows.read_reference(own_reference(catalog.id, OwnRefKind.REFS), fresh=True)
@@ -536,8 +544,8 @@ class PastNames:
 
 def past_head(rows: RealmStore, row: Reference, time: Micros) -> Head | None:
     """The head of a reference at a moment; None if it had no commit yet, or did not exist. Raises as ``state_as_of`` does."""
-    found = state_as_of(rows, row, time, what=partial(reference_text, rows, row.name))
-    return None if isinstance(found, AbsentReference) else found
+    head = state_as_of(rows, row, time, what=partial(reference_text, rows, row.name))
+    return None if isinstance(head, AbsentReference) else head
 
 
 def past_names(rows: RealmStore, refs: Reference, catalog_id: str, time: Micros) -> PastNames:

@@ -54,97 +54,93 @@ def state_differences(rows: RealmReader, reference: str, now: Mapping[str, Index
     raises        ExpiredError when that commit was collected meanwhile, even if this process has parts of it cached
     """
     try:
-        found = _without_equal(rows, list(_all_differing(now, then)))
+        differences = _without_equal(rows, list(_all_differing(now, then)))
     except CorruptionError as fault:
         if then is not None and then.is_collected():
             raise ExpiredError(
                 f"commit {id_text(then.id)} of realm {rows.realm!r} was collected: only history that is kept can be restored"
             ) from fault
         raise
-    return _principals(rows, found) if reference == PRINCIPALS else found
+    return _principals(rows, differences) if reference == PRINCIPALS else differences
 
 
 def _all_differing(now: Mapping[str, Index], then: Head | None) -> Iterator[StateDifference]:
     for name, index in now.items():
         if name == IDS:
             continue
-        for key, here, there in index_differences(index, Index() if then is None else then.index(name)):
-            if not _is_equal(name, here, there):
-                yield StateDifference(name, key, here, there)
+        for key, now_value, then_value in index_differences(index, Index() if then is None else then.index(name)):
+            if not _is_equal(name, now_value, then_value):
+                yield StateDifference(name, key, now_value, then_value)
 
 
-def count_differences(found: Iterable[StateDifference]) -> dict[str, ChangeCounts]:
+def count_differences(differences: Iterable[StateDifference]) -> dict[str, ChangeCounts]:
     """The number of keys by the type of content, or for other references by index."""
     counts: dict[str, ChangeCounts] = {}
-    for one in found:
-        here = counts.setdefault(_type(one), ChangeCounts())
-        if one.then is None:
+    for difference in differences:
+        here = counts.setdefault(_type(difference), ChangeCounts())
+        if difference.then is None:
             here.removed += 1
-        elif one.now is None:
+        elif difference.now is None:
             here.put += 1
         else:
             here.changed += 1
     return counts
 
 
-def _type(one: StateDifference) -> str:
-    value = one.then or one.now
-    if one.index_name != CONTENT or value is None:
-        return one.index_name
+def _type(difference: StateDifference) -> str:
+    value = difference.then or difference.now
+    if difference.index_name != CONTENT or value is None:
+        return difference.index_name
     kind = ContentValue.from_value(value).type
     return kind.name if isinstance(kind, ContentType) else f"type {kind}"
 
 
-def _is_equal(name: str, here: IndexValue | None, there: IndexValue | None) -> bool:
+def _is_equal(name: str, now: IndexValue | None, then: IndexValue | None) -> bool:
     """Whether two entries are equal. An entry of content contains the digest, so a copy is equal."""
-    return name == CONTENT and here is not None and there is not None and here.data == there.data
+    return name == CONTENT and now is not None and then is not None and now.data == then.data
 
 
-def _without_equal(rows: RealmReader, found: list[StateDifference]) -> list[StateDifference]:
+def _without_equal(rows: RealmReader, differences: list[StateDifference]) -> list[StateDifference]:
     """Remove differences whose two objects are equal, where the index alone does not show it."""
-    unclear = [
-        (one.now.object_id, one.then.object_id)
-        for one in found
-        if one.index_name != CONTENT
-        and one.now is not None
-        and one.then is not None
-        and one.now.data == one.then.data
-        and one.now.object_id is not None
-        and one.then.object_id is not None
-    ]
-    if not unclear:
-        return found
-    objects = _read(rows, list(dict.fromkeys(one for pair in unclear for one in pair)))
-    equal = {pair for pair in unclear if objects[pair[0]] is not None and objects[pair[0]] == objects[pair[1]]}
-    return [
-        one
-        for one in found
-        if one.now is None
-        or one.then is None
-        or (one.now.object_id, one.then.object_id) not in equal
-        or one.index_name == CONTENT
-    ]
+    pairs = [_unclear_pair(difference) for difference in differences]
+    objects = _read(rows, list(dict.fromkeys(object_id for pair in pairs if pair is not None for object_id in pair)))
+    equal = {
+        pair for pair in pairs if pair is not None and objects[pair[0]] is not None and objects[pair[0]] == objects[pair[1]]
+    }
+    return [difference for difference, pair in zip(differences, pairs, strict=True) if pair not in equal]
+
+
+def _unclear_pair(difference: StateDifference) -> tuple[ObjectId, ObjectId] | None:
+    """The objects of two entries that differ in nothing else; None where the entries themselves differ, or have no objects."""
+    now, then = difference.now, difference.then
+    if difference.index_name == CONTENT or now is None or then is None or now.data != then.data:
+        return None
+    return None if now.object_id is None or then.object_id is None else (now.object_id, then.object_id)
 
 
 def _read(rows: RealmReader, wanted: Sequence[ObjectId]) -> dict[ObjectId, StoredObject | None]:
-    found: dict[ObjectId, StoredObject | None] = {}
+    objects: dict[ObjectId, StoredObject | None] = {}
     for start in range(0, len(wanted), _READ_AT_ONCE):
         part = wanted[start : start + _READ_AT_ONCE]
-        found.update(zip(part, rows.read_many(part, StoredObject), strict=True))
-    return found
+        objects.update(zip(part, rows.read_many(part, StoredObject), strict=True))
+    return objects
 
 
-def _principals(rows: RealmReader, found: list[StateDifference]) -> list[StateDifference]:
+def _principals(rows: RealmReader, differences: list[StateDifference]) -> list[StateDifference]:
     """Never restore credentials: existing principals keep the current ones, or a revoked secret would be valid again.
 
     Only deleted principals come back, and later ones are removed, with all client ids that point to them.
     """
-    chosen = [one for one in found if one.index_name == BY_NAME and (one.now is None or one.then is None)]
-    back = {one.then.object_id for one in chosen if one.then is not None}
-    gone = {one.now.object_id for one in chosen if one.now is not None}
-    for one in found:
-        comes_back = one.then is not None and one.now is None and one.then.object_id in back
-        goes = one.now is not None and one.then is None and one.now.object_id in gone
-        if one.index_name == BY_CLIENT and (comes_back or goes):
-            chosen.append(one)
+    chosen = [
+        difference
+        for difference in differences
+        if difference.index_name == BY_NAME and (difference.now is None or difference.then is None)
+    ]
+    back = {difference.then.object_id for difference in chosen if difference.then is not None}
+    gone = {difference.now.object_id for difference in chosen if difference.now is not None}
+    for difference in differences:
+        comes_back = difference.then is not None and difference.now is None and difference.then.object_id in back
+        goes = difference.now is not None and difference.then is None and difference.now.object_id in gone
+        if difference.index_name == BY_CLIENT and (comes_back or goes):
+            chosen.append(difference)
     return chosen

@@ -30,7 +30,7 @@ from tiers import Sample
 ROOMS = (catalogs, commits, fsck, gc, jobs, purge, realms, reconcile, restore, tasks)
 CLASSES = (Catalog, Catalogs, TaskLease, TableClaims, RealmRegistry, TaskQueue)
 PURE = {
-    *("check_not_ahead", "file_arguments", "first_look_after", "paced_fence"),
+    *("check_not_ahead", "file_arguments", "first_look_after"),
     *(
         "TaskLease.report_progress",
         "TaskLease.request_stop",
@@ -92,7 +92,7 @@ ELSEWHERE = {
     "purge_table": "tests/purge/test_interrupted_purges.py",
     "run_export": "tests/backup/test_interrupted_archives.py",
     "run_load": "tests/backup/test_interrupted_archives.py",
-    "run_purge": "tests/gc/test_realm_purges.py",
+    "run_purge": "tests/purge/realms/test_realm_purges.py",
     "run_purge_table": "tests/purge/test_interrupted_purges.py",
     "run_restore": "tests/restore/test_interrupted_restorations.py",
 }
