@@ -76,8 +76,7 @@ PURE = {
 }
 """They ask the database for nothing, or only for what they are handed."""
 PARTS = {
-    *("abandon_sweep", "check_no_realm", "keys_in_use", "keys_with_rows", "lock_locations", "open_marker", "open_scope"),
-    "allowed_places",
+    *("abandon_sweep", "keys_in_use", "keys_with_rows", "open_marker", "open_scope"),
     *("put_copy", "read_metadata", "recount_types", "descends", "load_head", "mark_reachable", "read_next_page", "read_page"),
     *("read_pinned", "complete_operation", "log_in", "read_report", "preview_catalog", "preview_realm", "describe_catalog"),
     *("describe_realm", "write_once", "commit_as_of", "pointer_as_of", "state_as_of", "stored_places", "reconcile"),
