@@ -20,7 +20,6 @@ from headwater.backup.archive_format import (
     BlockWriter,
     RealmDigest,
     SealedObject,
-    end_record,
     read_blocks,
     read_objects,
     read_references,
@@ -62,7 +61,7 @@ def forged(archive: Path, change: Callable[[RealmDigest, list[SealedObject]], No
             contents.add_object(sealed, sealed.record())
         writer.close_block()
         writer.add_record(
-            BlockKind.END, end_record(ArchiveEnd.from_digest(contents, blocks=writer.number, before=writer.digest()))
+            BlockKind.END, msgspec.json.encode(ArchiveEnd.from_digest(contents, blocks=writer.number, before=writer.digest()))
         )
         writer.close_block()
     return path

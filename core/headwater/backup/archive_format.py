@@ -444,14 +444,6 @@ def open_archive(path: Path) -> Iterator[BinaryIO]:
         raise UnavailableError(f"archive {str(path)!r} cannot be read: {fault.strerror}") from fault
 
 
-def manifest_record(manifest: ArchiveManifest) -> bytes:
-    return msgspec.json.encode(manifest)
-
-
-def end_record(end: ArchiveEnd) -> bytes:
-    return msgspec.json.encode(end)
-
-
 def realm_definition(realm: Realm) -> dict[str, Any]:
     """The fields of a realm's definition that an archive stores."""
     plain: dict[str, Any] = msgspec.to_builtins(realm)

@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import msgspec
 import structlog
 
 from headwater.backup.archive_format import (
@@ -27,8 +28,6 @@ from headwater.backup.archive_format import (
     RealmDigest,
     SealedObject,
     check_archive,
-    end_record,
-    manifest_record,
     open_sealed,
     realm_definition,
 )
@@ -153,7 +152,7 @@ def _write(
     )
     with _file_faults(order.file), _temporary(order) as (file, temporary):
         blocks = BlockWriter(file)
-        blocks.add_record(BlockKind.MANIFEST, manifest_record(manifest))
+        blocks.add_record(BlockKind.MANIFEST, msgspec.json.encode(manifest))
         for name in sorted(snapshot.pointers, key=str.encode):
             blocks.add_record(BlockKind.REFERENCES, ArchivedReference(name, snapshot.pointers[name]).record())
         for sealed in sealed_objects(rows, snapshot.commits):
@@ -165,7 +164,7 @@ def _write(
             progress(contents.objects, 0, "objects")
         blocks.close_block()
         end = ArchiveEnd.from_digest(contents, blocks=blocks.number, before=blocks.digest())
-        blocks.add_record(BlockKind.END, end_record(end))
+        blocks.add_record(BlockKind.END, msgspec.json.encode(end))
         blocks.close_block()
         file.flush()
         os.fsync(file.fileno())

@@ -234,15 +234,12 @@ class _Search:
 
     def holders(self) -> list[_Holder]:
         """One head if any reaches the object; otherwise the newest such commit of every line."""
-        lines = list(self._lines())
+        lines = list(self._marker.all_lines(self._scope.find_references()))
         heads = (holder for line in lines for holder in self._of(line, heads=True))
         head = next(heads, None)
         if head is not None:
             return [head]
         return [holder for line in lines for holder in self._of(line, heads=False)]
-
-    def _lines(self) -> Iterator[HistoryLine]:
-        yield from self._marker.all_lines(self._scope.find_references())
 
     def _of(self, line: HistoryLine, *, heads: bool) -> Iterator[_Holder]:
         """The newest commit of a line that reaches the object: its head or an earlier one."""

@@ -27,7 +27,7 @@ from typing import Any
 import msgspec
 import structlog
 
-from headwater.catalogs import note_all_known, release_claims
+from headwater.catalogs import finish_deletions, note_all_known, release_claims
 from headwater.clock import Micros
 from headwater.commits import COLLECTION_ID, CollectionRecord, HistoryCuts, SweepState, SweptSplit, read_collection
 from headwater.errors import (
@@ -51,7 +51,6 @@ from headwater.gc.sweep import (
     ScanLandmarks,
     Throttle,
     collect_purged_keys,
-    finish_catalog_deletions,
     release_pins,
     remove_tombstones,
 )
@@ -308,7 +307,7 @@ class Collector:
             # References are read again: a tombstone is removed only as it is now, by its version.
             remove_tombstones(self._scope, self._scope.find_references(), self._watch, self.result)
             if not self._scope.is_system:
-                finish_catalog_deletions(self._scope, self._watch)
+                finish_deletions(self._rows, fence=self._watch.check_fence)
                 release_pins(self._store, self._scope, self._watch, self.result)
             collect_purged_keys(self._store, self._pacing, self.result)
         except (FencedError, TaskStoppedError, UnavailableError, UnknownOutcomeError):

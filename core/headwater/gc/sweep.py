@@ -21,7 +21,7 @@ from typing import Any
 
 import msgspec
 
-from headwater.catalogs import finish_deletions, release_name
+from headwater.catalogs import release_name
 from headwater.clock import Clock, Micros, as_text
 from headwater.commits import SweptSplit, read_pins, unpin_commits
 from headwater.errors import CorruptionError, NotFoundError, SwapConflictError
@@ -247,11 +247,6 @@ def release_pins(store: Store, scope: CollectionScope, watch: FenceWatch, result
         if not _is_active(tasks, owner):
             watch.check_fence()
             result.pins_released += unpin_commits(scope.rows, owner, fence=watch.check_fence)
-
-
-def finish_catalog_deletions(scope: CollectionScope, watch: FenceWatch) -> None:
-    """Finish the deletion of catalogs whose hold is over."""
-    finish_deletions(scope.rows, fence=watch.check_fence)
 
 
 def collect_purged_keys(store: Store, pacing: Throttle, result: CollectionResult) -> None:

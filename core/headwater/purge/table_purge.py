@@ -12,7 +12,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 from uuid import UUID
 
@@ -176,15 +176,7 @@ class PurgedTable:
     notes: list[str] = field(default_factory=list)
 
     def as_plain(self) -> dict[str, Any]:
-        return {
-            "table": self.table,
-            "planned": self.planned,
-            "deleted": self.deleted,
-            "gone": self.gone,
-            "outside": self.outside,
-            "others": self.others,
-            "notes": list(self.notes),
-        }
+        return asdict(self)
 
 
 def has_deleted_manifests(units: Iterable[str]) -> bool:

@@ -359,11 +359,7 @@ class _Planner:
         )
 
     def _definition_at(self, now: CatalogDefinition, time: Micros) -> CatalogDefinition:
-        then = past_head(self._rows, self._rows.read_reference(CATALOGS, fresh=True), time)
-        value = None if then is None else then.index(BY_ID).get(now.id.encode())
-        definition = (
-            None if value is None or value.object_id is None else self._rows.find_object(value.object_id, CatalogDefinition)
-        )
+        definition = self._past_definition(now.id, time)
         if definition is None or definition.state is not CatalogState.ACTIVE:
             raise no_state_error(self._rows.realm, f"catalog {now.name} ({now.id})", time, "it was made later")
         return definition
@@ -373,13 +369,13 @@ class _Planner:
         if self._since is None or not self._is_resumed:
             return now
         with suppress(RefusedError, NotFoundError):
-            then = past_head(self._rows, self._rows.read_reference(CATALOGS, fresh=True), self._since)
-            value = None if then is None else then.index(BY_ID).get(now.id.encode())
-            definition = (
-                None if value is None or value.object_id is None else self._rows.find_object(value.object_id, CatalogDefinition)
-            )
-            return definition or now
+            return self._past_definition(now.id, self._since) or now
         return now
+
+    def _past_definition(self, catalog_id: str, time: Micros) -> CatalogDefinition | None:
+        then = past_head(self._rows, self._rows.read_reference(CATALOGS, fresh=True), time)
+        value = None if then is None else then.index(BY_ID).get(catalog_id.encode())
+        return None if value is None or value.object_id is None else self._rows.find_object(value.object_id, CatalogDefinition)
 
     def _listed_now(self, refs: Reference) -> dict[bytes, ListedRef]:
         head = load_head(self._rows, refs)
