@@ -103,37 +103,24 @@ def check_realm_state(store: Store, realm: Realm) -> Iterator[FsckFinding]:
     """
     command = f"headwater realm purge {realm.id} --confirm {realm.id}"
     if realm.state is RealmState.PURGING and not _has(store, realm, PURGE):
-        yield FsckFinding(
-            FindingCode.PURGE_ABANDONED,
-            realm.id,
-            "rows",
-            "the realm is PURGING, and no task purges it: its purge failed, was cancelled, or was never asked for",
-            f"`{command}` goes on with it; there is no way back from PURGING",
-        )
+        code = FindingCode.PURGE_ABANDONED
+        message = "the realm is PURGING, and no task purges it: its purge failed, was cancelled, or was never asked for"
+        repair = f"`{command}` goes on with it; there is no way back from PURGING"
     elif realm.state is RealmState.LOADING and not _has(store, realm, LOAD):
-        yield FsckFinding(
-            FindingCode.LOAD_ABANDONED,
-            realm.id,
-            "rows",
-            "the realm is LOADING, and no task loads it: its import failed or was cancelled",
-            f"`headwater realm import FILE {realm.id}` with the same file goes on with it, or `{command}` takes it away",
-        )
+        code = FindingCode.LOAD_ABANDONED
+        message = "the realm is LOADING, and no task loads it: its import failed or was cancelled"
+        repair = f"`headwater realm import FILE {realm.id}` with the same file goes on with it, or `{command}` takes it away"
     elif realm.state is RealmState.PURGED and not RealmRegistry(store).is_realm_empty(realm):
-        yield FsckFinding(
-            FindingCode.ROWS_AFTER_PURGE,
-            realm.id,
-            "rows",
-            "the realm is PURGED, and has rows again, which a late writer left",
-            f"`{command}` deletes them; the realm's entry cannot be deleted before",
-        )
+        code = FindingCode.ROWS_AFTER_PURGE
+        message = "the realm is PURGED, and has rows again, which a late writer left"
+        repair = f"`{command}` deletes them; the realm's entry cannot be deleted before"
     elif realm.state is RealmState.CREATED and not RealmRegistry(store).is_realm_empty(realm):
-        yield FsckFinding(
-            FindingCode.ROWS_BEFORE_BOOTSTRAP,
-            realm.id,
-            "rows",
-            "the realm is CREATED, its bootstrap never began, and yet there are rows under its key",
-            f"`{command}`, then delete the realm and create it again",
-        )
+        code = FindingCode.ROWS_BEFORE_BOOTSTRAP
+        message = "the realm is CREATED, its bootstrap never began, and yet there are rows under its key"
+        repair = f"`{command}`, then delete the realm and create it again"
+    else:
+        return
+    yield FsckFinding(code, realm.id, "rows", message, repair)
 
 
 def _has(store: Store, realm: Realm, kind: str) -> bool:

@@ -1,6 +1,6 @@
 """The sweep: delete garbage rows split by split, each from where it stopped, and only if unchanged since the scan.
 
-The cleanup after it removes tombstones and names, stale pins, deleted catalogs, and rows under purged realm keys.
+The cleanup after it removes tombstones and names, stale pins, and rows under purged realm keys.
 ``CollectionResult`` has the counts of a collection: rows that it saw, why they stayed, what was deleted, how long each phase took.
 ``Throttle`` says how fast a sweep or a purge may go: a limit of rows per second, and a fence that is asked once a second.
 
