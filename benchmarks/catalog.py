@@ -42,7 +42,7 @@ from headwater.catalogs import (
 from headwater.catalogs.content_operations import content_view
 from headwater.catalogs.registry import content_reference
 from headwater.clock import Micros
-from headwater.commits import Commit, ensure_references
+from headwater.commits import Commit
 from headwater.index import Index, IndexContainer, IndexEditor, IndexValue
 from headwater.store import RealmId, RealmKey, RealmStore, Store, StoredObject, open_store
 
@@ -227,7 +227,7 @@ def table(place: str, content_id: UUID | None = None) -> IcebergTable:
 def planted(store: Store, tables: Sequence[ContentKey]) -> Catalog:
     """A catalog whose first commit holds all of them, each with its namespaces, written as commits write it."""
     rows = store.rows(REALM, KEY)
-    ensure_references(rows, (CATALOGS, CLAIMS))
+    rows.ensure_references((CATALOGS, CLAIMS))
     Catalogs(rows).create_catalog("lake", base_location="s3://warehouse/")
     catalog = Catalogs(rows).open_catalog("lake")
     spaces = sorted({above for key in tables for above in key.ancestors()})

@@ -28,7 +28,6 @@ from pyiceberg.catalog import Catalog as IcebergCatalog
 
 from headwater.catalogs import Catalogs, ContentKey, IcebergTable, Namespace, Put
 from headwater.clients.pyiceberg import HeadwaterCatalog
-from headwater.commits import ensure_references
 from headwater.realms import REALM_REFERENCES, RealmRegistry, RealmState
 from headwater.store import Store, open_store
 
@@ -138,7 +137,7 @@ def made_by_us(store: Store, warehouse: Path, listed: int) -> HeadwaterCatalog:
     """An active realm with a catalog in it, and a namespace full of tables."""
     realms = RealmRegistry(store)
     realms.move_realm(realms.create_realm("bench"), RealmState.INITIALIZING)
-    ensure_references(realms.open_realm_for("bench", RealmState.INITIALIZING), REALM_REFERENCES)
+    realms.open_realm_for("bench", RealmState.INITIALIZING).ensure_references(REALM_REFERENCES)
     realms.move_realm(realms.read_realm("bench"), RealmState.ACTIVE)
     catalogs = Catalogs(realms.open_realm("bench"))
     catalogs.create_catalog("lake", base_location=warehouse.as_uri())

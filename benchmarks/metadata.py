@@ -20,7 +20,7 @@ from benchmarks.report import Row, at_most, say, show, write_results
 from benchmarks.timing import median, timed
 
 from headwater.catalogs.stored_metadata import read_metadata, store_metadata
-from headwater.commits import Transaction, commit_change, ensure_reference
+from headwater.commits import Transaction, commit_change
 from headwater.iceberg.metadata_json import decode_metadata, join_metadata, split_metadata
 from headwater.iceberg.spec import check_table
 from headwater.index import IndexValue
@@ -76,7 +76,7 @@ class Table:
     def __init__(self) -> None:
         store, self.written = counting_store(open_store("memory://"))
         self.rows = store.rows(REALM, KEY)
-        ensure_reference(self.rows, TABLES)
+        self.rows.ensure_reference(TABLES)
         self.newest: ObjectId | None = None
 
     def store(self, text: bytes) -> None:

@@ -12,7 +12,7 @@ from faulty_backend import FaultyBackend
 from headwater import iceberg
 from headwater.catalogs import Catalog, Catalogs, ContentKey, IcebergTable, Put
 from headwater.clock import Clock
-from headwater.commits import ensure_reference, mark_reachable
+from headwater.commits import mark_reachable
 from headwater.errors import HeadwaterError
 from headwater.gc import CollectionResult, collect_realm
 from headwater.realms import REALM_REFERENCES, HistoryRetention, Realm, RealmRegistry, RealmState
@@ -62,7 +62,7 @@ def make_realm(store: Store, *, commits: int = 1, reference_commits: int = 20, a
     realm = realms.move_realm(realms.create_realm(REALM, retention=wanted), RealmState.INITIALIZING)
     rows = realms.open_realm_for(REALM, RealmState.INITIALIZING)
     for name in REALM_REFERENCES:
-        ensure_reference(rows, name)
+        rows.ensure_reference(name)
     return realms.move_realm(realm, RealmState.ACTIVE)
 
 

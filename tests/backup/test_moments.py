@@ -15,7 +15,7 @@ from headwater.backup import ExportOrder, export_realm, load_realm
 from headwater.catalogs import Catalogs, RefKind, finish_deletions
 from headwater.catalogs.catalog_refs import CatalogRefs
 from headwater.clock import Micros, as_text
-from headwater.commits import COLLECTION_ID, CollectionRecord, ensure_references, read_pins
+from headwater.commits import COLLECTION_ID, CollectionRecord, read_pins
 from headwater.errors import ExpiredError, HeadwaterError, NotFoundError, RefusedError, SwapConflictError, UnavailableError
 from headwater.fsck import FindingCode, RepairAction, check_store, plan_repairs, repair_realm
 from headwater.gc import collect_realm
@@ -210,7 +210,7 @@ def test_realm_not_filled_at_the_moment_is_refused_until_when(
 def test_realm_is_not_exported_as_of_its_bootstrap(store: Store, clock: FakeClock, tmp_path: Path) -> None:
     realms = RealmRegistry(store)
     realms.move_realm(realms.create_realm("fresh"), RealmState.INITIALIZING)
-    ensure_references(realms.open_realm_for("fresh", RealmState.INITIALIZING), REALM_REFERENCES)
+    realms.open_realm_for("fresh", RealmState.INITIALIZING).ensure_references(REALM_REFERENCES)
     moment = clock.now()
     clock.advance(1)
     bootstrap(realms, "fresh", hash_credentials(new_credentials()))

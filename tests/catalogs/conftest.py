@@ -5,14 +5,13 @@ from __future__ import annotations
 import pytest
 
 from headwater.catalogs import CATALOGS, CLAIMS, Catalog, Catalogs, ContentKey, IcebergTable, Namespace, Put
-from headwater.commits import ensure_reference
 from headwater.store import ObjectId, RealmStore
 
 
 @pytest.fixture
 def realm(rows: RealmStore) -> RealmStore:
     for name in (CATALOGS, CLAIMS):
-        ensure_reference(rows, name)
+        rows.ensure_reference(name)
     return rows
 
 

@@ -13,7 +13,7 @@ from fake_clock import FakeClock
 from headwater import Settings, open_store
 from headwater.catalogs import CLAIMS, ClaimConflict, TableClaim, TableClaims
 from headwater.catalogs.table_claims import BY_LOCATION, BY_UUID, ClaimOwner
-from headwater.commits import ensure_reference, read_head
+from headwater.commits import read_head
 from headwater.store import RealmId, RealmKey, RealmStore
 
 MakeRealm = Callable[[], RealmStore]
@@ -31,7 +31,7 @@ def make_realm() -> Iterator[MakeRealm]:
 
         def make() -> RealmStore:
             rows = store.rows(RealmId("acme"), RealmKey(store.new_id()))
-            ensure_reference(rows, CLAIMS)
+            rows.ensure_reference(CLAIMS)
             return rows
 
         yield make

@@ -13,7 +13,7 @@ from headwater import Settings, Store, open_store
 from headwater.catalogs import CATALOGS, CatalogDefinition, Catalogs, RefKind, reference_names, release_name
 from headwater.catalogs.registry import OwnRefKind, content_reference, own_reference
 from headwater.clock import Micros
-from headwater.commits import ensure_reference, read_head
+from headwater.commits import read_head
 from headwater.store import RealmId, RealmKey, RealmStore
 
 Act = Callable[[Catalogs], object]
@@ -38,7 +38,7 @@ def faulty_store(faults: FaultyBackend, clock: FakeClock, settings: Settings) ->
 
 def fresh_realm(store: Store) -> RealmStore:
     rows = store.rows(RealmId("acme"), RealmKey(store.new_id()))
-    ensure_reference(rows, CATALOGS)
+    rows.ensure_reference(CATALOGS)
     return rows
 
 

@@ -14,7 +14,6 @@ from faulty_backend import FaultyBackend
 from headwater import Settings, Store, open_store
 from headwater.catalogs import CATALOGS, Catalog, Catalogs, Namespace, Put
 from headwater.catalogs.content import ContentKey
-from headwater.commits import ensure_reference
 from headwater.errors import ConflictError
 from headwater.store import Backend, RealmId, RealmKey
 from headwater.store.backends.memory import MemoryBackend
@@ -36,7 +35,7 @@ def lake_on(backend: Backend | FaultyBackend, settings: Settings, clock: FakeClo
 
 def make_lake(store: Store) -> None:
     rows = store.rows(RealmId("acme"), KEY)
-    ensure_reference(rows, CATALOGS)
+    rows.ensure_reference(CATALOGS)
     Catalogs(rows).create_catalog("lake", base_location="s3://lake/")
     Catalogs(rows).open_catalog("lake").commit("main", [Put(ContentKey.of("sales"), Namespace())])
 

@@ -8,7 +8,6 @@ from uuid import NAMESPACE_URL, uuid5
 import pytest
 
 from headwater.catalogs import CATALOGS, CLAIMS, Catalog, Catalogs, TableClaims
-from headwater.commits import ensure_reference
 from headwater.iceberg import AcceptedTable, ChoiceRule
 from headwater.store import RealmStore
 
@@ -18,7 +17,7 @@ MakeFound = Callable[..., AcceptedTable]
 @pytest.fixture
 def realm(rows: RealmStore) -> RealmStore:
     for name in (CATALOGS, CLAIMS):
-        ensure_reference(rows, name)
+        rows.ensure_reference(name)
     return rows
 
 

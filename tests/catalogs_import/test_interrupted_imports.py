@@ -22,7 +22,6 @@ from headwater.catalogs import (
     import_tables,
 )
 from headwater.catalogs.content_operations import IDS, find_content_key
-from headwater.commits import ensure_reference
 from headwater.iceberg import AcceptedTable
 from headwater.store import RealmId, RealmKey, RealmStore, Store, open_store
 
@@ -43,7 +42,7 @@ class Lake:
         self.backend = open_store("memory://", settings=settings, clock=clock).backend
         rows = self.process()[0]
         for name in (CATALOGS, CLAIMS):
-            ensure_reference(rows, name)
+            rows.ensure_reference(name)
         Catalogs(rows).create_catalog("lake", base_location="s3://lake/")
 
     def process(self) -> tuple[RealmStore, FaultyBackend]:

@@ -6,7 +6,6 @@ import pytest
 from sketched_branches import Branching
 
 from headwater.catalogs import CATALOGS, CLAIMS, Catalog, Catalogs
-from headwater.commits import ensure_reference
 from headwater.store import RealmStore
 
 
@@ -18,7 +17,7 @@ def store_url() -> str:
 @pytest.fixture
 def catalog(rows: RealmStore) -> Catalog:
     for name in (CATALOGS, CLAIMS):
-        ensure_reference(rows, name)
+        rows.ensure_reference(name)
     catalogs = Catalogs(rows)
     catalogs.create_catalog("lake", base_location="s3://lake/")
     return catalogs.open_catalog("lake")

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from headwater.catalogs.history.catalog_merge import MergeBase, MergeBaseFinder
-from headwater.commits import Head, Transaction, commit_change, ensure_reference, read_commit
+from headwater.commits import Head, Transaction, commit_change, read_commit
 from headwater.errors import ExpiredError, NotFoundError
 from headwater.index import IndexValue
 from headwater.store import ObjectId, RealmStore, id_text
@@ -22,7 +22,7 @@ class Graph:
         self.parents: dict[str, tuple[str, ...]] = {}
 
     def add(self, branch: str, name: str, *merged: str) -> None:
-        ensure_reference(self.rows, branch)
+        self.rows.ensure_reference(branch)
 
         def change(tx: Transaction) -> ObjectId | None:
             tx.index("things").put(name.encode(), IndexValue(None, b""))

@@ -25,7 +25,6 @@ from headwater.catalogs import (
     Put,
 )
 from headwater.catalogs.content import with_id
-from headwater.commits import ensure_reference
 from headwater.errors import ConflictError, RefusedError
 from headwater.store import RealmId, RealmKey, open_store
 
@@ -44,7 +43,7 @@ class Branches(RuleBasedStateMachine):
         self.store = open_store("memory://")
         rows = self.store.rows(RealmId("acme"), RealmKey(self.store.new_id()))
         for name in (CATALOGS, CLAIMS):
-            ensure_reference(rows, name)
+            rows.ensure_reference(name)
         catalogs = Catalogs(rows)
         catalogs.create_catalog("lake", base_location="s3://lake/")
         self.lake = Branching(catalogs.open_catalog("lake"))

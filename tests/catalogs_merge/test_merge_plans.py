@@ -26,7 +26,6 @@ from headwater.catalogs import (
 )
 from headwater.catalogs.history.content_diff import ContentChange
 from headwater.catalogs.history.three_way import MergePlan, decide_keys, judge_merge
-from headwater.commits import ensure_reference
 from headwater.settings import Settings
 from headwater.store import ObjectId, RealmId, RealmKey, Store
 from headwater.store.backends.memory import MemoryBackend
@@ -119,7 +118,7 @@ def test_look_at_a_merge_writes_nothing_not_even_a_lease(settings: Settings, clo
         realm = RealmKey(store.new_id())
         rows = store.rows(RealmId("acme"), realm)
         for name in (CATALOGS, CLAIMS):
-            ensure_reference(rows, name)
+            rows.ensure_reference(name)
         Catalogs(rows).create_catalog("lake", base_location="s3://lake/")
         lake = Catalogs(rows).open_catalog("lake")
         lake.commit("main", [Put(KEY, Namespace())])

@@ -10,13 +10,12 @@ from metadata_shelves import TABLES, Shelf, snapshot_of
 
 from fake_clock import FakeClock
 from headwater import Settings, open_store
-from headwater.commits import ensure_reference
 from headwater.store import RealmId, RealmKey, RealmStore
 
 
 @pytest.fixture
 def shelf(rows: RealmStore) -> Shelf:
-    ensure_reference(rows, TABLES)
+    rows.ensure_reference(TABLES)
     return Shelf(rows)
 
 
@@ -27,7 +26,7 @@ def make_shelf() -> Iterator[Callable[[], Shelf]]:
 
         def make() -> Shelf:
             rows = store.rows(RealmId("acme"), RealmKey(store.new_id()))
-            ensure_reference(rows, TABLES)
+            rows.ensure_reference(TABLES)
             return Shelf(rows)
 
         yield make

@@ -16,7 +16,6 @@ from synced_lakes import Synced
 from headwater import Store, open_store
 from headwater.catalogs import Catalog, Catalogs
 from headwater.clients.pyiceberg import HeadwaterCatalog
-from headwater.commits import ensure_references
 from headwater.realms import REALM_REFERENCES, RealmRegistry, RealmState
 
 MakeLake = Callable[[Store], Catalog]
@@ -35,7 +34,7 @@ def make_lake(warehouse: str) -> MakeLake:
     def make(store: Store) -> Catalog:
         realms = RealmRegistry(store)
         realms.move_realm(realms.create_realm("acme"), RealmState.INITIALIZING)
-        ensure_references(realms.open_realm_for("acme", RealmState.INITIALIZING), REALM_REFERENCES)
+        realms.open_realm_for("acme", RealmState.INITIALIZING).ensure_references(REALM_REFERENCES)
         realms.move_realm(realms.read_realm("acme"), RealmState.ACTIVE)
         catalogs = Catalogs(realms.open_realm("acme"))
         catalogs.create_catalog("lake", base_location=warehouse)

@@ -9,7 +9,7 @@ import pytest
 from backend_fixtures import store_url
 from fake_clock import FakeClock
 from faulty_backend import FaultyBackend
-from headwater.commits import CommitResult, Transaction, commit_change, ensure_reference, read_head
+from headwater.commits import CommitResult, Transaction, commit_change, read_head
 from headwater.index import IndexValue
 from headwater.settings import Settings
 from headwater.store import RealmId, RealmKey, RealmStore, Store
@@ -21,7 +21,7 @@ __all__ = ["store_url"]
 @pytest.fixture
 def rows(rows: RealmStore) -> RealmStore:
     """The root fixture's realm with a reference ``main`` that has no commit yet."""
-    ensure_reference(rows, "main")
+    rows.ensure_reference("main")
     return rows
 
 
@@ -35,7 +35,7 @@ def faulty(faults: FaultyBackend, settings: Settings, clock: FakeClock) -> Itera
     """The same on a database that fails on demand."""
     with Store(faults, url="memory://", settings=settings, clock=clock) as store:
         made = store.rows(RealmId("acme"), RealmKey(store.new_id()))
-        ensure_reference(made, "main")
+        made.ensure_reference("main")
         yield made
         faults.heal()
 

@@ -8,7 +8,7 @@ import pytest
 
 from fake_clock import FakeClock
 from faulty_backend import FaultyBackend
-from headwater.commits import Commit, CommitResult, Operation, Transaction, commit_change, ensure_reference, read_head, read_log
+from headwater.commits import Commit, CommitResult, Operation, Transaction, commit_change, read_head, read_log
 from headwater.errors import CommitTimeoutError, CorruptionError, FencedError, NotFoundError, RefusedError, UnavailableError
 from headwater.index import IndexValue
 from headwater.store import ObjectId, RealmStore, StoredObject, object_type
@@ -282,11 +282,11 @@ def test_swap_in_time_records_nothing(faulty: RealmStore, faults: FaultyBackend,
 
 
 def test_ensuring_a_reference_twice_is_ensuring_it_once(rows: RealmStore, put: Put) -> None:
-    made = ensure_reference(rows, "other")
+    made = rows.ensure_reference("other")
     put(rows, reference="other")
 
-    assert ensure_reference(rows, "other").created == made.created
-    assert ensure_reference(rows, "other").pointer is not None
+    assert rows.ensure_reference("other").created == made.created
+    assert rows.ensure_reference("other").pointer is not None
 
 
 def test_commit_points_to_what_its_indexes_hold(rows: RealmStore) -> None:

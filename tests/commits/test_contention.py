@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from forked_children import run_forked
-from headwater.commits import ensure_reference, read_changes, read_log
+from headwater.commits import read_changes, read_log
 from headwater.settings import Settings
 from headwater.store import RealmId, RealmKey, RealmStore, Store, open_store
 
@@ -24,7 +24,7 @@ def in_threads(work: Callable[[], object], count: int) -> None:
 
 def counting(store: Store) -> RealmStore:
     rows = store.rows(RealmId("acme"), RealmKey(5))
-    ensure_reference(rows, "main")
+    rows.ensure_reference("main")
     return rows
 
 
@@ -54,7 +54,7 @@ def test_committers_on_different_references_do_not_see_each_other(store_url: str
         rows = counting(store)
         names = [f"branch-{number}" for number in range(4)]
         for name in names:
-            ensure_reference(rows, name)
+            rows.ensure_reference(name)
         waiting, attempts = list(names), []
 
         def work() -> None:

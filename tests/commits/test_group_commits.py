@@ -19,7 +19,6 @@ from headwater.commits import (
     commit_change,
     create_reference_at,
     descends,
-    ensure_reference,
     read_changes,
     read_head,
     read_log,
@@ -291,6 +290,6 @@ def test_commit_on_an_inner_member_carries_all_indexes(faulty: RealmStore, fault
 
 
 def test_other_references_do_not_wait(faulty: RealmStore, faults: FaultyBackend, put: Put) -> None:
-    ensure_reference(faulty, "other")
+    faulty.ensure_reference("other")
     with lined_up(faulty, faults, [partial(put, faulty), partial(put, faulty)]):
         assert put(faulty, reference="other").attempts == 1

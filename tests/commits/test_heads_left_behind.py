@@ -8,7 +8,7 @@ import pytest
 
 from fake_clock import FakeClock
 from faulty_backend import FaultyBackend
-from headwater.commits import Transaction, commit_change, ensure_reference, load_head, read_head
+from headwater.commits import Transaction, commit_change, load_head, read_head
 from headwater.errors import CorruptionError, ExpiredError
 from headwater.index import IndexValue
 from headwater.settings import Settings
@@ -26,7 +26,7 @@ class Stopped:
             for backend in (self.faults, self.faults.backend)
         ]
         self.rows, self.others = (store.rows(RealmId("acme"), RealmKey(5)) for store in stores)
-        ensure_reference(self.others, "main")
+        self.others.ensure_reference("main")
         self.first = self.put(self.others)
 
     def put(self, rows: RealmStore) -> ObjectId:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from backend_fixtures import STORES
-from headwater.commits import CommitResult, commit_change, ensure_reference, read_changes, read_commit, read_log
+from headwater.commits import CommitResult, commit_change, read_changes, read_commit, read_log
 from headwater.errors import ExpiredError, NotFoundError
 from headwater.index import IndexValue
 from headwater.store import ObjectId, RealmStore
@@ -135,7 +135,7 @@ def test_changes_since_a_collected_commit_have_expired(
 def test_changes_since_a_commit_of_another_reference_have_expired(
     rows: RealmStore, ids: list[ObjectId], put: Callable[..., CommitResult[None]]
 ) -> None:
-    ensure_reference(rows, "other")
+    rows.ensure_reference("other")
     foreign = put(rows, reference="other").commit_id
     with pytest.raises(ExpiredError):
         list(read_changes(rows, "main", foreign))

@@ -6,7 +6,7 @@ import pytest
 
 from fake_clock import FakeClock
 from faulty_backend import FaultyBackend
-from headwater.commits import Transaction, commit_change, ensure_reference, read_log
+from headwater.commits import Transaction, commit_change, read_log
 from headwater.index import IndexValue
 from headwater.settings import Settings
 from headwater.store import ObjectId, RealmId, RealmKey, RealmStore, Store
@@ -22,7 +22,7 @@ class Late:
         self.clock = FakeClock()
         self.faults = FaultyBackend(MemoryBackend())
         self.rows, self.others = (self.open(settings, backend) for backend in (self.faults, self.faults.backend))
-        ensure_reference(self.others, "main")
+        self.others.ensure_reference("main")
         self.left = self.put(self.others)
         self.faults.intervene("swap_reference", lambda: self.clock.advance(HOUR))
 

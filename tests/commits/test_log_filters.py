@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from fake_clock import FakeClock
 from faulty_backend import FaultyBackend
 from headwater.clock import Micros
-from headwater.commits import Commit, KeyFilter, LogEnd, LogRange, Operation, ensure_reference, read_changes, read_log
+from headwater.commits import Commit, KeyFilter, LogEnd, LogRange, Operation, read_changes, read_log
 from headwater.commits.commit import TAIL
 from headwater.errors import CorruptionError, ExpiredError
 from headwater.settings import Settings
@@ -44,7 +44,7 @@ def write_history(rows: RealmStore, touched: Sequence[bytes], *, kept: int | Non
         for n, key in enumerate(touched)
     ]
     rows.write_objects(list(zip(ids, commits, strict=True))[0 if kept is None else len(ids) - kept :])
-    seen = ensure_reference(rows, "main")
+    seen = rows.ensure_reference("main")
     rows.move_reference(seen, ids[-1])
     rows.store.cache.clear()
     calls(rows).clear()

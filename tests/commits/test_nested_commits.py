@@ -9,7 +9,7 @@ import pytest
 
 from faulty_backend import FaultyBackend
 from headwater import open_store
-from headwater.commits import CommitResult, Transaction, commit_change, ensure_reference, read_head
+from headwater.commits import CommitResult, Transaction, commit_change, read_head
 from headwater.errors import FencedError, RefusedError
 from headwater.index import IndexValue
 from headwater.store import RealmId, RealmKey, RealmStore
@@ -24,7 +24,7 @@ def put_one(tx: Transaction) -> None:
 
 @pytest.mark.parametrize("reference", ["main", "other"])
 def test_commit_within_a_change_is_refused(rows: RealmStore, reference: str) -> None:
-    ensure_reference(rows, "other")
+    rows.ensure_reference("other")
     with pytest.raises(RefusedError, match=rf"'{reference}'.*inside a change for reference 'main'.*or commit after it"):
         commit_change(rows, "main", lambda tx: commit_change(rows, reference, put_one))
 
@@ -34,7 +34,7 @@ def test_commit_within_a_change_is_refused(rows: RealmStore, reference: str) -> 
 def test_commit_to_another_store_within_a_change_is_refused(rows: RealmStore) -> None:
     with open_store("memory://") as store:
         others = store.rows(RealmId("acme"), RealmKey(5))
-        ensure_reference(others, "main")
+        others.ensure_reference("main")
         with pytest.raises(RefusedError, match="to no reference of any store"):
             commit_change(rows, "main", lambda tx: commit_change(others, "main", put_one))
 
@@ -47,7 +47,7 @@ def test_thread_may_commit_again_after_its_change_was_refused(rows: RealmStore, 
 
 
 def test_commit_of_another_thread_is_not_nested(rows: RealmStore, put: Put) -> None:
-    ensure_reference(rows, "other")
+    rows.ensure_reference("other")
     done: list[CommitResult[None]] = []
 
     def change(tx: Transaction) -> None:

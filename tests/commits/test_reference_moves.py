@@ -17,7 +17,6 @@ from headwater.commits import (
     HistoryCuts,
     assign_reference,
     create_reference_at,
-    ensure_reference,
     read_commit,
 )
 from headwater.errors import ConflictError, ExpiredError, RefusedError, SwapConflictError, UnavailableError, UnknownOutcomeError
@@ -89,7 +88,7 @@ def test_reference_is_created_in_the_history_of_another(rows: RealmStore, ids: l
 
 
 def test_commit_of_no_named_reference_is_no_legal_target(rows: RealmStore, ids: list[ObjectId]) -> None:
-    ensure_reference(rows, "other")
+    rows.ensure_reference("other")
     with pytest.raises(RefusedError, match="not in the kept history"):
         assign_reference(rows, "other", ids[1], expected=None, among=[])
 

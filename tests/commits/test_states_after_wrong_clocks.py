@@ -8,7 +8,7 @@ import pytest
 
 from fake_clock import FakeClock
 from headwater.clock import Micros
-from headwater.commits import Head, Transaction, commit_as_of, commit_change, ensure_reference, mend_time, read_head, read_log
+from headwater.commits import Head, Transaction, commit_as_of, commit_change, mend_time, read_head, read_log
 from headwater.errors import RefusedError
 from headwater.index import IndexValue
 from headwater.settings import Settings
@@ -25,7 +25,7 @@ class History:
     def __init__(self, store: Store, clock: FakeClock) -> None:
         self.rows = store.rows(RealmId("acme"), RealmKey(store.new_id()))
         self.store, self.clock, self.made = store, clock, dict[ObjectId, int]()
-        ensure_reference(self.rows, "main")
+        self.rows.ensure_reference("main")
 
     def put(self, rows: RealmStore | None = None) -> ObjectId:
         """Commit as this process, or as another one."""

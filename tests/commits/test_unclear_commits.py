@@ -9,7 +9,7 @@ import pytest
 
 from fake_clock import FakeClock
 from faulty_backend import FaultyBackend
-from headwater.commits import CommitResult, Transaction, assign_reference, commit_change, ensure_reference, read_log
+from headwater.commits import CommitResult, Transaction, assign_reference, commit_change, read_log
 from headwater.errors import HeadwaterError, RefusedError, UnavailableError, UnknownOutcomeError
 from headwater.index import IndexValue
 from headwater.settings import Settings
@@ -162,7 +162,7 @@ def test_finding_out_undoes_no_update_of_what_the_commit_added(settings: Setting
     faults = FaultyBackend(MemoryBackend(), is_atomic=is_atomic)
     with Store(faults, url="memory://", settings=settings, clock=clock) as store:
         rows = store.rows(RealmId("acme"), RealmKey(7))
-        ensure_reference(rows, "main")
+        rows.ensure_reference("main")
         added: list[ObjectId] = []
         call = "write_and_swap" if is_atomic else "swap_reference"
         faults.fail(call, before=False)

@@ -10,7 +10,7 @@ import pytest
 from backend_fixtures import BACKENDS
 from fake_clock import FakeClock
 from faulty_backend import FaultyBackend
-from headwater.commits import ensure_reference, read_collection
+from headwater.commits import read_collection
 from headwater.errors import FencedError, RefusedError, UnavailableError
 from headwater.gc import CollectionResult, collect_realm
 from headwater.gc.shared_scan import collect_realms, hold_scan_lock
@@ -42,7 +42,7 @@ def store(request: pytest.FixtureRequest, settings: Settings, clock: FakeClock) 
             realm = realms.move_realm(realms.create_realm(name), RealmState.INITIALIZING)
             rows = realms.open_realm_for(name, RealmState.INITIALIZING)
             for reference in REALM_REFERENCES:
-                ensure_reference(rows, reference)
+                rows.ensure_reference(reference)
             realms.move_realm(realm, RealmState.ACTIVE)
             rows = realms.open_realm(name)
             rows.write_objects((rows.new_id(), Crumb()) for _ in range(10))
@@ -93,7 +93,7 @@ def test_unordered_store_is_scanned_twice_for_however_many_realms(settings: Sett
             realms = RealmRegistry(opened)
             realm = realms.move_realm(realms.create_realm(name), RealmState.INITIALIZING)
             for reference in REALM_REFERENCES:
-                ensure_reference(realms.open_realm_for(name, RealmState.INITIALIZING), reference)
+                realms.open_realm_for(name, RealmState.INITIALIZING).ensure_reference(reference)
             realms.move_realm(realm, RealmState.ACTIVE)
         faulty.calls.clear()
         collect_realms(opened, REALMS)

@@ -15,7 +15,7 @@ import pytest
 from fake_clock import FakeClock
 from headwater import Settings, Store, open_store
 from headwater.catalogs import ContentKey
-from headwater.commits import Commit, commit_change, ensure_reference, read_commit, read_head
+from headwater.commits import Commit, commit_change, read_commit, read_head
 from headwater.index import Index, IndexContainer, IndexEditor, IndexLimits, IndexValue, StoredIndex
 from headwater.store import SYSTEM_KEY, ObjectId, RealmId, RealmKey, RealmStore, StoredObject, fixed_id, id_of, id_text, id_time
 
@@ -160,7 +160,7 @@ def test_removal_hides_what_lies_deeper() -> None:
 
 
 def test_reference_is_written_as_the_page_says(rows: RealmStore, file: Path) -> None:
-    ensure_reference(rows, "catalogs")
+    rows.ensure_reference("catalogs")
     first = commit_change(rows, "catalogs", lambda tx: tx.index("by-name").put(b"a", IndexValue(None))).commit_id
     second = commit_change(rows, "catalogs", lambda tx: tx.index("by-name").put(b"b", IndexValue(None))).commit_id
     assert first is not None
@@ -172,7 +172,7 @@ def test_reference_is_written_as_the_page_says(rows: RealmStore, file: Path) -> 
 
 
 def test_commit_tells_what_changed_and_what_holds(rows: RealmStore) -> None:
-    ensure_reference(rows, "catalogs")
+    rows.ensure_reference("catalogs")
     commit_change(rows, "catalogs", lambda tx: tx.index("by-name").put(b"a", IndexValue(None, b"1")), message="one")
     commit_change(rows, "catalogs", lambda tx: tx.index("by-name").put(b"b", IndexValue(None, b"2")), message="two")
 
@@ -186,7 +186,7 @@ def test_commit_tells_what_changed_and_what_holds(rows: RealmStore) -> None:
 
 
 def test_inner_member_is_read_as_the_page_says(rows: RealmStore, file: Path) -> None:
-    ensure_reference(rows, "main")
+    rows.ensure_reference("main")
     commit_change(rows, "main", lambda tx: tx.index("things").put(b"a", IndexValue(None, b"1")))
     base = commit_change(rows, "main", lambda tx: tx.index("things").put(b"b", IndexValue(None, b"2"))).commit_id
     first = rows.new_id()

@@ -9,7 +9,6 @@ import pytest
 from headwater.catalogs import CATALOGS, CLAIMS, Catalogs, TableClaims
 from headwater.catalogs.catalog_definition import ImportSpec
 from headwater.catalogs.importer.import_commit import import_tables, survey_scope
-from headwater.commits import ensure_reference
 from headwater.iceberg import AcceptedTable, QuarantinedTable, SurveyOutcome, SurveyScope, survey_in_process
 from headwater.store import RealmStore
 
@@ -48,7 +47,7 @@ def test_imported_tables_can_be_opened_by_pyiceberg(outcomes: list[SurveyOutcome
 
 def test_catalog_takes_it_in_by_its_own_specification(warehouse: Path, rows: RealmStore) -> None:
     for name in (CATALOGS, CLAIMS):
-        ensure_reference(rows, name)
+        rows.ensure_reference(name)
     definition = Catalogs(rows).create_catalog("lake", base_location=warehouse.as_uri())
     scope = survey_scope(definition, ImportSpec(name="initial", locations=(str(warehouse),), exclude=("web.*",)))
 

@@ -14,7 +14,6 @@ from fake_clock import FakeClock
 from headwater import Settings, Store, open_store
 from headwater.catalogs import Catalog, Catalogs
 from headwater.clients.pyiceberg import HeadwaterCatalog
-from headwater.commits import ensure_references
 from headwater.gc import collect_realm
 from headwater.jobs import PURGE_TABLE
 from headwater.realms import REALM_REFERENCES, HistoryRetention, RealmRegistry, RealmState
@@ -39,7 +38,7 @@ def lake(store: Store, tmp_path: Path) -> Catalog:
     realms = RealmRegistry(store)
     kept = HistoryRetention(content_age_seconds=0, content_commits=1, reference_commits=1)
     realms.move_realm(realms.create_realm("acme", retention=kept), RealmState.INITIALIZING)
-    ensure_references(realms.open_realm_for("acme", RealmState.INITIALIZING), REALM_REFERENCES)
+    realms.open_realm_for("acme", RealmState.INITIALIZING).ensure_references(REALM_REFERENCES)
     realms.move_realm(realms.read_realm("acme"), RealmState.ACTIVE)
     catalogs = Catalogs(realms.open_realm("acme"))
     catalogs.create_catalog("lake", base_location=(tmp_path / "warehouse").as_uri())

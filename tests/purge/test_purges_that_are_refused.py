@@ -16,7 +16,6 @@ from headwater import Store
 from headwater.catalogs import PURGING, Catalog, ContentKey, TableClaim, TableClaims
 from headwater.clients.pyiceberg import HeadwaterCatalog
 from headwater.clock import Micros
-from headwater.commits import ensure_references
 from headwater.fsck import check_store
 from headwater.jobs import PURGE_TABLE, request_table_purge, retry_reachable_only
 from headwater.jobs.task_runs import list_runs
@@ -135,7 +134,7 @@ def test_files_that_another_realm_has_claimed_are_left(purged: Path, store: Stor
     """As one does that was loaded from an archive of this one."""
     realms = RealmRegistry(store)
     realms.move_realm(realms.create_realm("copy"), RealmState.INITIALIZING)
-    ensure_references(realms.open_realm_for("copy", RealmState.INITIALIZING), REALM_REFERENCES)
+    realms.open_realm_for("copy", RealmState.INITIALIZING).ensure_references(REALM_REFERENCES)
     realms.move_realm(realms.read_realm("copy"), RealmState.ACTIVE)
     TableClaims(realms.open_realm("copy")).take_claims([TableClaim("00000000000000ab", uuid4(), purged.as_uri())])
     before = files()

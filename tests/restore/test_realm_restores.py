@@ -25,7 +25,7 @@ from fake_clock import FakeClock
 from headwater import Store
 from headwater.catalogs import Catalog, Catalogs
 from headwater.clock import Micros
-from headwater.commits import Transaction, commit_change, ensure_references, read_head
+from headwater.commits import Transaction, commit_change, read_head
 from headwater.errors import NotFoundError, RefusedError
 from headwater.index import IndexValue
 from headwater.jobs import run_restore
@@ -118,7 +118,7 @@ def test_reference_that_there_is_not_is_told(store: Store, lake: Catalog, name: 
 def test_realm_is_not_restored_to_before_its_bootstrap(store: Store, clock: FakeClock, reference: str) -> None:
     realms = RealmRegistry(store)
     realms.move_realm(realms.create_realm("acme"), RealmState.INITIALIZING)
-    ensure_references(realms.open_realm_for("acme", RealmState.INITIALIZING), REALM_REFERENCES)
+    realms.open_realm_for("acme", RealmState.INITIALIZING).ensure_references(REALM_REFERENCES)
     moment = passed(clock)
     bootstrap(realms, "acme", credentials())
 

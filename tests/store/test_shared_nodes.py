@@ -11,7 +11,7 @@ from notes import Note
 
 from fake_clock import FakeClock
 from faulty_backend import FaultyBackend
-from headwater.commits import Transaction, commit_change, ensure_reference, read_log
+from headwater.commits import Transaction, commit_change, read_log
 from headwater.errors import CollisionError, UnknownOutcomeError
 from headwater.index import IndexValue
 from headwater.settings import Settings
@@ -46,8 +46,8 @@ def clone(first: Store, second: Store) -> None:
 
 def test_no_commit_of_two_processes_with_one_node_is_overwritten(twins: list[Store]) -> None:
     first, second = map(rows_of, twins)
-    ensure_reference(first, "one")
-    ensure_reference(first, "two")
+    first.ensure_reference("one")
+    first.ensure_reference("two")
     for number in range(COMMITS):
         for rows, reference in ((first, "one"), (second, "two")):
 
@@ -97,7 +97,7 @@ def test_unclear_commit_that_collides_starts_over(twins: list[Store], settings: 
     faults = FaultyBackend(first.backend, is_atomic=is_atomic)
     lost = Store(faults, url="memory://", settings=settings, clock=FakeClock(first.clock.now()))  # type: ignore[arg-type]
     for reference in ("one", "two"):
-        ensure_reference(rows_of(first), reference)
+        rows_of(first).ensure_reference(reference)
     clone(first, lost)
     before = len(leases(first))
     put(rows_of(first), "one")

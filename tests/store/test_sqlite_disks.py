@@ -111,7 +111,7 @@ class TestFullDisk:
 FILL = """
 import json, os, shutil, sys, time
 from pathlib import Path
-from headwater.commits import commit_change, ensure_reference, read_head
+from headwater.commits import commit_change, read_head
 from headwater.errors import HeadwaterError
 from headwater.exits import exit_code
 from headwater.index import IndexValue
@@ -127,7 +127,7 @@ def count(path):
 
 store = open_store(f"sqlite:///{{folder}}/store.db")
 rows = store.rows(RealmId("acme"), RealmKey(7))
-ensure_reference(rows, "main")
+rows.ensure_reference("main")
 claim = TaskQueue(store).claim_task(TaskQueue(store).submit_task("gc", realm="acme").id, "worker")
 def fill(number):
     if "{write}" == "task" and number > 10:

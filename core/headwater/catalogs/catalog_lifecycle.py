@@ -51,7 +51,7 @@ from headwater.catalogs.registry import (
 )
 from headwater.catalogs.table_claims import normalise_location
 from headwater.clock import Micros
-from headwater.commits import Transaction, commit_change, complete_operation, ensure_references
+from headwater.commits import Transaction, commit_change, complete_operation
 from headwater.errors import (
     ConflictError,
     NotFoundError,
@@ -112,7 +112,7 @@ class Catalogs:
         if definition.state is not CatalogState.ACTIVE:
             raise RefusedError(f"catalog {definition.name!r} of realm {self._rows.realm!r} was deleted and cannot be completed")
         self._check_list(definition)
-        ensure_references(self._rows, [own_reference(definition.id, part) for part in OwnRefKind])
+        self._rows.ensure_references([own_reference(definition.id, part) for part in OwnRefKind])
         self._ensure_role(definition)
         CatalogRefs(CatalogEntry(self._rows, definition)).ensure_branch(definition.default_branch)
         return self._finished(definition) if definition.unfinished else definition

@@ -189,28 +189,6 @@ def _shown(pointer: ObjectId | None) -> str:
     return "no commit" if pointer is None else id_text(pointer)
 
 
-def ensure_reference(rows: RealmStore, name: str) -> Reference:
-    """Returns the reference; creates it without a commit if it is absent."""
-    found = rows.find_reference(name, fresh=True)
-    if found is not None:
-        return found
-    try:
-        return rows.create_reference(name)
-    except SwapConflictError:
-        return rows.read_reference(name, fresh=True)
-
-
-def ensure_references(rows: RealmStore, names: Sequence[str]) -> None:
-    """Create those of the references that are absent, without a commit, in one go.
-
-    raises        as ``create_references`` does; doing it again goes on from there
-    """
-    found = rows.find_rows(names)
-    absent = [name for name, row in zip(names, found, strict=True) if row is None or row.deleted is not None]
-    if absent:
-        rows.create_references(absent)
-
-
 @object_type("pin")
 class CommitPin(StoredObject, frozen=True, kw_only=True):
     """A commit that ``owner`` works with, since ``time``."""
@@ -237,7 +215,7 @@ def pin_commits(
         raise RefusedError(
             f"{odd[0] if abs(odd[0]) < 1 << 64 else 'a larger number'} is not a commit id (realm {rows.realm!r})"
         )
-    ensure_reference(rows, PINS)
+    rows.ensure_reference(PINS)
 
     def change(tx: Transaction) -> None:
         index = tx.index(_INDEX)

@@ -20,7 +20,7 @@ import structlog
 from headwater.backup import ExportOrder, delete_load_progress, export_realm, is_sweeping, load_realm, readable_from
 from headwater.catalogs import ReportRow
 from headwater.clock import Micros, as_text
-from headwater.commits import Transaction, commit_change, ensure_reference, read_head, unpin_commits
+from headwater.commits import Transaction, commit_change, read_head, unpin_commits
 from headwater.errors import CorruptionError, FencedError, HeadwaterError, NotFoundError, RefusedError, UnavailableError
 from headwater.gc import Collector, abandon_sweep, collect_realms, open_scope
 from headwater.gc.retention import RUNS
@@ -364,7 +364,7 @@ def record_run(store: Store, run: Run, *, fence: Callable[[], None] | None = Non
 
     raises        what the fence raises
     """
-    ensure_reference(store.system, RUNS)
+    store.system.ensure_reference(RUNS)
 
     def change(tx: Transaction) -> None:
         index = tx.index(_RUN_INDEX)
@@ -467,7 +467,7 @@ class ReportWriter:
 
         if self._fence is not None:
             self._fence()
-        ensure_reference(self._store.system, RUNS)
+        self._store.system.ensure_reference(RUNS)
         commit_change(self._store.system, RUNS, change, message="keep rows of a report", fence=self._fence)
         self._pieces += 1
         self._rows, self._bytes = [], 0

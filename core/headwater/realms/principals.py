@@ -22,7 +22,7 @@ from typing import ClassVar, TypeVar
 import msgspec
 
 from headwater.clock import Micros
-from headwater.commits import Transaction, commit_change, complete_operation, ensure_references, read_head
+from headwater.commits import Transaction, commit_change, complete_operation, read_head
 from headwater.errors import CorruptionError, NotFoundError, RefusedError, SwapConflictError
 from headwater.index import Index, IndexValue
 from headwater.realms.realm_definition import Realm, RealmState
@@ -322,7 +322,7 @@ _REASONS = {
 
 def _fill(realms: RealmRegistry, realm: Realm, credentials: CredentialsHash, replaces: str | None) -> None:
     realm_store = realms.open_realm_for(realm.id, RealmState.INITIALIZING)
-    ensure_references(realm_store, REALM_REFERENCES)
+    realm_store.ensure_references(REALM_REFERENCES)
     container = _ensure_named(realm_store, "root", ROOT_CONTAINER, Container, _make_container)
     if replaces is not None:
         _replace_root(realms, realm, realm_store, credentials, replaces)

@@ -12,7 +12,7 @@ from typing import TypeVar, Unpack
 import msgspec
 
 from headwater.clock import Clock, Micros, as_text
-from headwater.commits import Transaction, commit_change, ensure_reference, read_head
+from headwater.commits import Transaction, commit_change, read_head
 from headwater.errors import CorruptionError, NotFoundError, RefusedError, SwapConflictError
 from headwater.index import Index, IndexValue
 from headwater.realms.realm_definition import Realm, RealmFields, RealmState, check_move, hold_until, is_hold_ahead
@@ -96,7 +96,7 @@ class RealmRegistry:
         """
         _check_fields(spec)
         realm = Realm(id=checked_realm_id(realm_id), key=RealmKey(self.store.new_id()), **spec)
-        ensure_reference(self._rows, REALMS)
+        self._rows.ensure_reference(REALMS)
 
         def change(tx: Transaction) -> Realm:
             existing = _stored(tx, realm.id)

@@ -265,6 +265,26 @@ class RealmReferences:
             raise unclear
         raise SwapConflictError(f"references {rest!r} of realm {self.realm!r} are created and deleted by others all the time")
 
+    def ensure_reference(self, name: str) -> Reference:
+        """Returns the reference; creates it without a commit if it is absent."""
+        reference = self.find_reference(name, fresh=True)
+        if reference is not None:
+            return reference
+        try:
+            return self.create_reference(name)
+        except SwapConflictError:
+            return self.read_reference(name, fresh=True)
+
+    def ensure_references(self, names: Sequence[str]) -> None:
+        """Create those of the references that are absent, without a commit, in one go.
+
+        raises        as ``create_references`` does; doing it again goes on from there
+        """
+        rows = self.find_rows(names)
+        absent = [name for name, row in zip(names, rows, strict=True) if row is None or row.deleted is not None]
+        if absent:
+            self.create_references(absent)
+
     def create_reference_as_seen(self, name: str, seen: Reference | None, pointer: ObjectId | None = None) -> Reference:
         """Create a reference that was read as absent (None) or as a tombstone; SwapConflictError when that has changed."""
         if seen is None:

@@ -15,7 +15,7 @@ import msgspec
 import structlog
 
 from headwater.clock import Micros
-from headwater.commits import Head, Transaction, commit_change, complete_operation, ensure_reference, read_head
+from headwater.commits import Head, Transaction, commit_change, complete_operation, read_head
 from headwater.errors import CorruptionError, HeadwaterError, NotFoundError, RefusedError, SwapConflictError
 from headwater.index import IndexValue
 from headwater.settings import check_count, check_time
@@ -377,7 +377,7 @@ class TaskQueue:
         try:
             return commit_change(self._rows, REFERENCE, change, message=message).result
         except NotFoundError:
-            ensure_reference(self._rows, REFERENCE)
+            self._rows.ensure_reference(REFERENCE)
             return commit_change(self._rows, REFERENCE, change, message=message).result
 
     def _follow(self, task_id: ObjectId, done: str) -> Task:

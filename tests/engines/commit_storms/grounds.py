@@ -10,7 +10,6 @@ import pytest
 
 from faulty_backend import FaultyBackend
 from headwater.clock import SystemClock
-from headwater.commits import ensure_reference
 from headwater.errors import UnknownOutcomeError
 from headwater.settings import Settings
 from headwater.store import Backend, ObjectId, ObjectKey, RealmId, RealmKey, RealmStore, Store
@@ -68,7 +67,7 @@ class Ground:
         self._stores.append(store)
         store.new_id()  # leases its node, which is not what shall fail
         rows = store.rows(RealmId("acme"), REALM)
-        ensure_reference(rows, "main")
+        rows.ensure_reference("main")
         return rows
 
     def swaps(self) -> int:

@@ -12,7 +12,6 @@ from callers import at_once
 from counters import ADD, Answer, killed, tell
 from grounds import REALM
 
-from headwater.commits import ensure_reference
 from headwater.settings import Settings
 from headwater.store import ObjectId, RealmId, RealmStore, Store, open_store
 
@@ -24,7 +23,7 @@ _PATIENT = Settings(commit_timeout_seconds=60)
 
 def rows_in(store: Store) -> RealmStore:
     rows = store.rows(RealmId("acme"), REALM)
-    ensure_reference(rows, "main")
+    rows.ensure_reference("main")
     return rows
 
 

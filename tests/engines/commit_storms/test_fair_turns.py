@@ -15,7 +15,7 @@ from groups import groups_in
 
 from backend_fixtures import STORES
 from headwater.clock import SystemClock
-from headwater.commits import Transaction, ensure_reference
+from headwater.commits import Transaction
 from headwater.errors import RefusedError
 from headwater.settings import Settings
 from headwater.store import ObjectRow, RealmId, RealmKey, RealmStore, ReferenceRow, Store, open_store
@@ -48,7 +48,7 @@ def embedded(request: pytest.FixtureRequest) -> Store:
 def rows(request: pytest.FixtureRequest) -> Iterator[RealmStore]:
     with request.param(request) as store:
         made = store.rows(RealmId("acme"), REALM)
-        ensure_reference(made, "main")
+        made.ensure_reference("main")
         yield made
 
 
@@ -105,8 +105,8 @@ def test_stores_on_one_database_all_get_through() -> None:
 
 def test_hanging_swap_on_one_reference_stops_no_other(ground: Ground) -> None:
     other_realm = ground.rows.store.rows(RealmId("other"), RealmKey(6))  # type: ignore[attr-defined]
-    ensure_reference(other_realm, "main")
-    ensure_reference(ground.rows, "side")
+    other_realm.ensure_reference("main")
+    ground.rows.ensure_reference("side")
     hang = ground.faults.hang(ground.swap)
     hung = Caller(lambda: tell(ground.rows, 0))
     hang.reached()
@@ -121,7 +121,7 @@ def test_hanging_swap_on_one_reference_stops_no_other(ground: Ground) -> None:
 
 
 def test_hanging_change_on_one_reference_stops_no_other(ground: Ground) -> None:
-    ensure_reference(ground.rows, "side")
+    ground.rows.ensure_reference("side")
     with in_line() as held:
 
         def first(tx: Transaction) -> int:
@@ -135,7 +135,7 @@ def test_hanging_change_on_one_reference_stops_no_other(ground: Ground) -> None:
 
 
 def test_commits_inside_each_others_changes_are_refused_and_hang_nobody(ground: Ground) -> None:
-    ensure_reference(ground.rows, "side")
+    ground.rows.ensure_reference("side")
 
     def crossing(name: str) -> Callable[[Transaction], int]:
         def change(tx: Transaction) -> int:
@@ -154,7 +154,7 @@ def test_commits_inside_each_others_changes_are_refused_and_hang_nobody(ground: 
 
 
 def test_storm_on_one_reference_beats_no_commit_to_another(ground: Ground) -> None:
-    ensure_reference(ground.rows, "side")
+    ground.rows.ensure_reference("side")
     works: list[Callable[[], list[Answer]]] = [lambda: [tell(ground.rows, "side", name="side") for _ in range(40)]]
     works += [lambda client=client: [tell(ground.rows, client) for _ in range(20)] for client in range(6)]  # type: ignore[misc]
     side, *storm = at_once(works)

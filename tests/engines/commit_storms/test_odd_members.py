@@ -14,7 +14,7 @@ from groups import callers_of
 
 from fake_clock import FakeClock
 from faulty_backend import FaultyBackend
-from headwater.commits import CommitResult, Transaction, commit_change, ensure_reference, read_log
+from headwater.commits import CommitResult, Transaction, commit_change, read_log
 from headwater.errors import CorruptionError, FencedError, NotFoundError, RefusedError
 from headwater.index import IndexValue
 from headwater.settings import Settings
@@ -195,7 +195,7 @@ def test_lone_commit_neither_sleeps_nor_asks_more_than_it_must() -> None:
     clock, faults = FakeClock(), FaultyBackend(MemoryBackend())
     with Store(faults, url="memory://", settings=Settings(), clock=clock) as store:
         rows = store.rows(RealmId("acme"), RealmKey(store.new_id()))
-        ensure_reference(rows, "main")
+        rows.ensure_reference("main")
         commit_change(rows, "main", counted(ADD))
         faults.calls.clear()
         done = commit_change(rows, "main", counted(ADD))

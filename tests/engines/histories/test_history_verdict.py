@@ -25,7 +25,7 @@ from engines.model import (
 from fake_clock import FakeClock
 from headwater.catalogs import Catalog, Catalogs, ContentKey, IcebergTable, Put, RefKind
 from headwater.catalogs.registry import content_reference
-from headwater.commits import ensure_references, read_head
+from headwater.commits import read_head
 from headwater.errors import CorruptionError
 from headwater.gc import collect_realm
 from headwater.realms import REALM_REFERENCES, HistoryRetention, RealmRegistry, RealmState
@@ -45,7 +45,7 @@ class Small:
         realms = RealmRegistry(self.store)
         wanted = HistoryRetention(content_commits=2, content_age_seconds=1, reference_commits=2)
         realm = realms.move_realm(realms.create_realm("acme", retention=wanted), RealmState.INITIALIZING)
-        ensure_references(realms.open_realm_for("acme", RealmState.INITIALIZING), REALM_REFERENCES)
+        realms.open_realm_for("acme", RealmState.INITIALIZING).ensure_references(REALM_REFERENCES)
         self.realm = realms.move_realm(realm, RealmState.ACTIVE)
         self.rows = realms.open_realm("acme")
         Catalogs(self.rows).create_catalog("lake")

@@ -20,7 +20,6 @@ from headwater.commits import (
     Operation,
     Transaction,
     commit_change,
-    ensure_reference,
     read_commit,
     read_head,
     read_next_page,
@@ -77,7 +76,7 @@ class CommittedIndex(RuleBasedStateMachine):
         self.gone: list[ObjectId] = []
         self.walks: list[Walk] = []
         self.added = False
-        ensure_reference(self.rows, "main")
+        self.rows.ensure_reference("main")
 
     @initialize(seed=seeds, count=st.sampled_from([0, 300, 2500]))
     def begin(self, seed: int, count: int) -> None:

@@ -18,7 +18,7 @@ from questions import assert_same
 
 from backend_fixtures import STORES
 from fake_clock import FakeClock
-from headwater.commits import commit_change, ensure_reference, read_head
+from headwater.commits import commit_change, read_head
 from headwater.index import IndexValue
 from headwater.settings import Settings
 from headwater.store import RealmId, RealmKey, Store, open_store
@@ -98,7 +98,7 @@ def test_value_larger_than_a_row_lies_beside_small_ones(place: str) -> None:
     truth = {key: IndexValue(None, key * 4) for key in keys} | {large: IndexValue(None, Random(1).randbytes(400_000))}
     with opened("memory://", 256, 256) as store:
         rows = store.rows(RealmId("acme"), RealmKey(7))
-        ensure_reference(rows, "main")
+        rows.ensure_reference("main")
         commit_change(rows, "main", lambda tx: [tx.index("things").put(key, value) for key, value in truth.items()])
         commit_change(rows, "main", lambda tx: tx.index("things").put(b"050", IndexValue(None, b"new")))
         truth[b"050"] = IndexValue(None, b"new")

@@ -41,8 +41,6 @@ from headwater.commits import (
     commit_change,
     commit_series,
     create_reference_at,
-    ensure_reference,
-    ensure_references,
     mend_time,
     pin_commits,
     unpin_commits,
@@ -107,7 +105,7 @@ def _put(tx: Transaction) -> None:
 
 def _series(world: World) -> Act:
     rows = world.rows
-    ensure_reference(rows, "things")
+    rows.ensure_reference("things")
 
     def part(key: bytes) -> SeriesPart[None]:
         return SeriesPart(lambda tx: tx.index("things").put(key, IndexValue(None, key)) and None)
@@ -117,7 +115,7 @@ def _series(world: World) -> Act:
 
 def _commit(world: World) -> Act:
     rows = world.rows
-    ensure_reference(rows, "things")
+    rows.ensure_reference("things")
     return lambda: commit_change(rows, "things", _put, message="put")
 
 
@@ -142,7 +140,7 @@ def _mend_time(world: World) -> Act:
     """A commit by a clock that was a day ahead."""
     ahead = FakeClock(world.clock.now() + 86_400_000_000)
     rows = Store(world.raw, url="memory://", settings=SETTINGS, clock=ahead).rows(world.rows.realm, world.rows.key)
-    ensure_reference(rows, "things")
+    rows.ensure_reference("things")
     commit_change(rows, "things", _put)
     mine = world.rows
     return lambda: mend_time(mine, "things", properties=lambda head: {})
@@ -522,10 +520,8 @@ OPERATIONS = (
     Operation("commit_series", _series),
     Operation("create_reference_at", _create_at, _LOST),
     Operation("assign_reference", _assign, _LOST),
-    Operation("ensure_reference", lambda world: (lambda rows: lambda: ensure_reference(rows, "things"))(world.rows)),
-    Operation(
-        "ensure_references", lambda world: (lambda rows: lambda: ensure_references(rows, ["things", "more"]))(world.rows)
-    ),
+    Operation("ensure_reference", lambda world: (lambda rows: lambda: rows.ensure_reference("things"))(world.rows)),
+    Operation("ensure_references", lambda world: (lambda rows: lambda: rows.ensure_references(["things", "more"]))(world.rows)),
     Operation("mend_time", _mend_time, is_resumable=True),
     Operation("pin_commits", _pin),
     Operation("unpin_commits", _unpin),

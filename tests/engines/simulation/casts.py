@@ -13,7 +13,7 @@ from fake_clock import FakeClock
 from headwater.catalogs import Catalog, Catalogs, ContentKey, IcebergTable, Put, RefKind
 from headwater.catalogs.registry import content_reference
 from headwater.clock import Micros
-from headwater.commits import Transaction, commit_change, ensure_reference, ensure_references, read_head
+from headwater.commits import Transaction, commit_change, read_head
 from headwater.errors import CorruptionError, FencedError, HeadwaterError, NotFoundError, RefusedError
 from headwater.index import IndexValue
 from headwater.jobs import COLLECT, EXPORT, PURGE, RESTORE, run_collection, run_purge
@@ -60,10 +60,10 @@ _HASH = CredentialsHash(client_id="c", salt=b"s", digest=b"d")
 def prepare(backend: MemoryBackend) -> MemoryBackend:
     """The database with one realm that is served, which has a lake."""
     store = Store(backend, url="memory://", settings=SETTINGS, clock=FakeClock(START - 7_200_000_000))
-    ensure_reference(store.system, TASKS)
+    store.system.ensure_reference(TASKS)
     realms = RealmRegistry(store)
     realm = realms.move_realm(realms.create_realm("acme", retention=_RETENTION), RealmState.INITIALIZING)
-    ensure_references(realms.open_realm_for("acme", RealmState.INITIALIZING), REALM_REFERENCES)
+    realms.open_realm_for("acme", RealmState.INITIALIZING).ensure_references(REALM_REFERENCES)
     realms.move_realm(realm, RealmState.ACTIVE)
     Catalogs(realms.open_realm("acme")).create_catalog("lake")
     return backend
