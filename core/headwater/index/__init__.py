@@ -1,19 +1,26 @@
 """An ordered map from key bytes to values that spills into stripes. Knows nothing of commits, nor of what its values mean."""
 
 from headwater.index.index_check import IndexChecker
-from headwater.index.index_diff import IndexDifference, index_differences
 from headwater.index.index_nodes import (
     Change,
     Entry,
     IndexContainer,
     IndexLimits,
     IndexValue,
+    SharedIndexScan,
     Stripe,
     StripeList,
     StripeReader,
 )
-from headwater.index.index_scan import SharedIndexScan
-from headwater.index.ordered_index import Index, IndexEditor, NewIndex, StoredIndex, after_prefix
+from headwater.index.ordered_index import (
+    Index,
+    IndexDifference,
+    IndexEditor,
+    NewIndex,
+    StoredIndex,
+    after_prefix,
+    index_differences,
+)
 from headwater.index.page_columns import KEY_BYTES
 
 __all__ = [

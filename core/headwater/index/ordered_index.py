@@ -1,8 +1,16 @@
-"""The ordered map: reading an index, editing it, and building a new one.
+"""The ordered map: reading an index, editing it, building a new one, and comparing two.
 
 Edits are laid over the stored entries as a stream of chunks. A chunk is a list in key order, never an empty one; its items are
 entries, or only keys when the caller wants no values. A stream that is read backwards has its last chunk first; within each chunk,
 key order stays.
+
+Two indexes are compared without reading the stripes and lists of stripes that both share:
+
+    before   [ changes ][ stripe 1 ][ stripe 2 ][ stripe 3 ]
+    after    [ changes ][ stripe 1 ][ stripe 4 ][ stripe 3 ]      keys to be compared: of 2, of 4, and of both sets of changes
+
+A key that differs is in the changes above the stripes of at least one index, or in a stripe that they do not share: otherwise both
+would read it from the same stripe. So it does not matter whether a shared stripe has the same neighbors in both.
 """
 
 from __future__ import annotations
@@ -10,7 +18,8 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
+from heapq import merge
+from itertools import chain, groupby, islice
 from typing import Any, NamedTuple
 
 from headwater.errors import RefusedError
@@ -42,6 +51,8 @@ Chunk = list[Any]
 Chunks = Iterator[Chunk]
 _FIRST = 16
 _LARGEST = 4096
+_COMPARED, _COMPARED_MOST = 64, 4096
+"""Keys that are compared together: few at first, for callers that want only one page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,8 +173,8 @@ class Index:
     def get_many(self, keys: Iterable[bytes]) -> dict[bytes, IndexValue]:
         """Those of the keys that are there, in the order given. One bulk read for each level of what is not in the cache."""
         wanted = list(dict.fromkeys(keys))
-        found = self._find_many(wanted)
-        return {key: value for key in wanted if (value := found[key]) is not None}
+        values = self._find_many(wanted)
+        return {key: value for key in wanted if (value := values[key]) is not None}
 
     def range(
         self, start: bytes | None = None, end: bytes | None = None, *, reverse: bool = False, limit: int | None = None
@@ -198,8 +209,8 @@ class Index:
         if container.levels == 2:
             wanted = _in_order(container.children, IndexQuery(start=start, end=end, reverse=False, limit=None, keys_only=True))
             lists += [stripes.children for stripes in load_stripes(self._objects, wanted, StripeList)]
-        found = sorted({bound for children in lists for bound in children.bounds})
-        return [key for key in found[1:] if (start is None or key > start) and (end is None or key < end)]
+        bounds = sorted({bound for children in lists for bound in children.bounds})
+        return [key for key in bounds[1:] if (start is None or key > start) and (end is None or key < end)]
 
     def _read(self, query: IndexQuery) -> Iterator[Any]:
         if query.is_empty():
@@ -224,19 +235,19 @@ class Index:
 
     def _find_many(self, keys: list[bytes]) -> dict[bytes, IndexValue | None]:
         """The value of each of the keys."""
-        found: dict[bytes, IndexValue | None] = {}
-        deeper = _found_in(self._container.page, keys, found)
+        values: dict[bytes, IndexValue | None] = {}
+        deeper = _read_values(self._container.page, keys, values)
         children, levels = self._container.children, self._container.levels
         below = _spread(children, deeper) if levels else {}
         if levels == 2:
             lists = load_stripes(self._objects, list(below), StripeList)
             asked, below = below.values(), {}
             for stripes, rest in zip(lists, asked, strict=True):
-                below |= _spread(stripes.children, _found_in(stripes.page, rest, found))
+                below |= _spread(stripes.children, _read_values(stripes.page, rest, values))
         if below:
             for stripe, rest in zip(load_stripes(self._objects, list(below), Stripe), below.values(), strict=True):
-                _found_in(stripe.page, rest, found)
-        return dict.fromkeys(keys) | found
+                _read_values(stripe.page, rest, values)
+        return dict.fromkeys(keys) | values
 
     def _chunks(self, query: IndexQuery) -> Chunks:
         container = self._container
@@ -275,13 +286,13 @@ def _in_order(children: Children, query: IndexQuery) -> list[ObjectId]:
     return wanted[::-1] if query.reverse else wanted
 
 
-def _found_in(page: EntryPage, keys: list[bytes], found: dict[bytes, IndexValue | None]) -> list[bytes]:
+def _read_values(page: EntryPage, keys: list[bytes], values: dict[bytes, IndexValue | None]) -> list[bytes]:
     """Record the values that a page holds for the keys. Returns the keys that it does not hold."""
     rest = []
     for key in keys:
         at = page.position(key)
         if at >= 0:
-            found[key] = page.value(at)
+            values[key] = page.value(at)
         else:
             rest.append(key)
     return rest
@@ -438,3 +449,92 @@ class NewIndex:
 
 def _impossible(key: bytes) -> RefusedError:
     return RefusedError(f"index key {key[:40]!r} has {len(key)} bytes: 1 to {KEY_BYTES} are possible")
+
+
+class IndexDifference(NamedTuple):
+    """A key, and what it holds in each of two indexes; None: it is not there."""
+
+    key: bytes
+    before: IndexValue | None
+    after: IndexValue | None
+
+
+def index_differences(
+    before: Index, after: Index, *, start: bytes | None = None, end: bytes | None = None
+) -> Iterator[IndexDifference]:
+    """The keys with ``start`` <= key < ``end`` that hold different values, in key order. Both indexes are of one realm.
+
+    Reads the parts that the indexes do not share, and for a key that one of them has changed above its stripes, that stripe.
+
+    raises        CorruptionError when a part that it needs is missing or damaged
+    """
+    sides = _side(before, start, end), _side(after, start, end)
+    keys = (key for key, _ in groupby(merge(*_candidates(*sides))))
+    step = _COMPARED
+    while some := list(islice(keys, step)):
+        then, now = before._find_many(some), after._find_many(some)
+        yield from (IndexDifference(key, then[key], now[key]) for key in some if then[key] != now[key])
+        step = min(4 * step, _COMPARED_MOST)
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """One index as it lies in a commit, and the keys that were edited above that."""
+
+    index: Index
+    container: IndexContainer
+    edited: Sequence[bytes]
+    start: bytes | None
+    end: bytes | None
+
+    def keys(self, page: EntryPage) -> list[bytes]:
+        first = 0 if self.start is None else page.first_at(self.start)
+        last = page.count if self.end is None else page.first_at(self.end)
+        return page.keys.between(first, max(first, last))
+
+    def below(self, holder: IndexContainer | StripeList) -> list[ObjectId]:
+        """The children that may have keys of the range."""
+        first, last = holder.children.spread(self.start, self.end)
+        return holder.children.object_ids[first:last]
+
+    def stripe_keys(self, stripes: Sequence[ObjectId]) -> Iterator[bytes]:
+        for stripe in load_ahead(self.index._objects, stripes, Stripe, ReadAheadWindow(None)):
+            yield from self.keys(stripe.page)
+
+
+def _side(index: Index, start: bytes | None, end: bytes | None) -> _Side:
+    edited: set[bytes] = set()
+    beneath = index
+    while isinstance(beneath, IndexEditor):
+        edited.update(beneath._changes)
+        beneath = beneath._base
+    ordered = sorted(edited)
+    first = 0 if start is None else bisect_left(ordered, start)
+    last = len(ordered) if end is None else bisect_left(ordered, end)
+    return _Side(index, index._container, ordered[first:last], start, end)
+
+
+def _candidates(before: _Side, after: _Side) -> Iterator[Iterator[bytes]]:
+    """Streams of keys in order, with every key that may differ in one of them at least."""
+    if before.start is not None and before.end is not None and before.start >= before.end:
+        return
+    stripes: list[list[ObjectId]] = []
+    shared_lists = _shared_lists(before, after)
+    for side in (before, after):
+        yield iter(side.edited)
+        yield iter(side.keys(side.container.page))
+        children = side.below(side.container) if side.container.levels else []
+        if side.container.levels == 2:
+            lists = load_stripes(side.index._objects, [i for i in children if i not in shared_lists], StripeList)
+            yield from (iter(side.keys(opened.page)) for opened in lists)
+            children = [stripe for opened in lists for stripe in side.below(opened)]
+        stripes.append(children)
+    shared = set(stripes[0]).intersection(stripes[1])
+    for side, children in zip((before, after), stripes, strict=True):
+        yield side.stripe_keys([i for i in children if i not in shared])
+
+
+def _shared_lists(before: _Side, after: _Side) -> frozenset[ObjectId]:
+    if before.container.levels != 2 or after.container.levels != 2:
+        return frozenset()
+    return frozenset(before.below(before.container)).intersection(after.below(after.container))

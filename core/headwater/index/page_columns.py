@@ -410,9 +410,9 @@ def _shared(keys: Sequence[bytes]) -> list[int]:
     return shared
 
 
-def common(one: bytes, other: bytes) -> int:
-    length = min(len(one), len(other))
-    bits = (int.from_bytes(one[:length], "big") ^ int.from_bytes(other[:length], "big")).bit_length()
+def common(left: bytes, right: bytes) -> int:
+    length = min(len(left), len(right))
+    bits = (int.from_bytes(left[:length], "big") ^ int.from_bytes(right[:length], "big")).bit_length()
     return length - (bits + 7 >> 3)
 
 

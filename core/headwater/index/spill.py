@@ -205,14 +205,14 @@ def neighbours(page: EntryPage, children: Children, moves: Sequence[SpillMove], 
     if len(children) < 2:
         return []
     changing = {move.child for move in moves}
-    found = set()
+    nearby = set()
     for move in moves:
         removals = page.removals(move.start, move.end) if shrink else 0
         if children.size(move.child) - shrink * removals < small:
             beside = [at for at in (move.child - 1, move.child + 1) if 0 <= at < len(children)]
             if changing.isdisjoint(beside):
-                found.add(min(beside, key=children.size))
-    return sorted(found)
+                nearby.add(min(beside, key=children.size))
+    return sorted(nearby)
 
 
 def _ranges(page: EntryPage, children: Children) -> list[SpillMove]:
@@ -349,12 +349,12 @@ class _Spill:
         beside = neighbours(top.page, top.children, moves, small=_SMALL_LIST, shrink=0)
         wanted = [*(move.child for move in moves), *beside]
         lists = load_stripes(self._objects, [top.children.object_ids[at] for at in wanted], StripeList)
-        found = dict(zip(wanted, lists, strict=True))
-        nodes = {at: _Node(top.children.bounds[at], found[at].page, found[at].children) for at in beside}
+        lists_at = dict(zip(wanted, lists, strict=True))
+        nodes = {at: _Node(top.children.bounds[at], lists_at[at].page, lists_at[at].children) for at in beside}
         changed = []
         for move in moves:
-            page = found[move.child].page.changed(top.page.between(move.start, move.end), keeps_removals=True)
-            changed.append(_Node(top.children.bounds[move.child], page, found[move.child].children))
+            page = lists_at[move.child].page.changed(top.page.between(move.start, move.end), keeps_removals=True)
+            changed.append(_Node(top.children.bounds[move.child], page, lists_at[move.child].children))
         over = [at for at, node in enumerate(changed) if _is_over(node.page, self.limits.embedded_bytes)]
         for at, node in zip(over, self._into_stripes([changed[at] for at in over]), strict=True):
             changed[at] = node
