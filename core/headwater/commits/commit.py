@@ -82,13 +82,13 @@ class Commit(StoredObject, frozen=True, kw_only=True):
 
     def points_to(self) -> Iterable[ObjectId]:
         """The objects in its indexes. An inner member points to the objects that it put, and to the commits that it is read from."""
-        found: list[ObjectId] = []
+        ids: list[ObjectId] = []
         if self.depth:
-            found += (operation.object_id for operation in self.operations if operation.object_id is not None)
-            found += self.beneath()
+            ids += (operation.object_id for operation in self.operations if operation.object_id is not None)
+            ids += self.beneath()
         for container in self.indexes.values():
-            found += container.points_to()
-        return found
+            ids += container.points_to()
+        return ids
 
     def beneath(self) -> tuple[ObjectId, ...]:
         """The commits that an inner member is read from, as far as its tail names them: the members before it, and the base."""
@@ -164,16 +164,16 @@ class Head:
     def _read_beneath(self, member: Commit) -> tuple[list[Commit], Commit | None]:
         """The members before this one, nearest first, as many as its tail names; and the base. One round trip."""
         wanted = member.beneath()
-        found = []
+        commits = []
         for commit_id, commit in zip(wanted, self.rows.read_many(wanted, Commit), strict=True):
             if commit is None:
                 raise self._missing(f"commit {id_text(commit_id)}, which is not there")
-            found.append(commit)
-        base = None if member.base is None else found.pop()
-        depths = [commit.depth for commit in found if commit.base == member.base]
+            commits.append(commit)
+        base = None if member.base is None else commits.pop()
+        depths = [commit.depth for commit in commits if commit.base == member.base]
         if depths != list(range(member.depth - 1, 0, -1))[:TAIL] or member.seq - member.depth != (base.seq if base else 0):
             raise self._missing("commits that are not of its group")
-        return found, base
+        return commits, base
 
     def _missing(self, what: str) -> ExpiredError | CorruptionError:
         text = f"commit {id_text(self.id)} of realm {self.rows.realm!r}"
@@ -216,10 +216,10 @@ def read_commit(rows: RealmReader, commit_id: ObjectId) -> Head:
 
     raises        ExpiredError when it is not there (any more)
     """
-    found = rows.find_object(commit_id, Commit)
-    if found is None:
+    commit = rows.find_object(commit_id, Commit)
+    if commit is None:
         raise ExpiredError(f"commit {id_text(commit_id)} is not in realm {rows.realm!r}: it was collected, or never was")
-    return Head(commit_id, found, rows)
+    return Head(commit_id, commit, rows)
 
 
 def load_head(rows: RealmReader, reference: Reference) -> Head | None:
@@ -231,8 +231,8 @@ def load_head(rows: RealmReader, reference: Reference) -> Head | None:
     """
     if reference.pointer is None:
         return None
-    found = rows.find_object(reference.pointer, Commit)
-    if found is None:
+    commit = rows.find_object(reference.pointer, Commit)
+    if commit is None:
         now = rows.find_row(reference.name)
         if now is None or now.pointer != reference.pointer or now.deleted is not None:
             raise ExpiredError(
@@ -243,7 +243,7 @@ def load_head(rows: RealmReader, reference: Reference) -> Head | None:
             f"reference {reference.name!r} of realm {rows.realm!r} points to commit {id_text(reference.pointer)}, which is not there;"
             f" recent pointers: {', '.join(id_text(i) for i in reference.recent[:3]) or 'none'}. Nothing was changed: run `headwater fsck`"
         )
-    return Head(reference.pointer, found, rows)
+    return Head(reference.pointer, commit, rows)
 
 
 def descends(rows: RealmReader, start: ObjectId, wanted: ObjectId, seq: int) -> bool:
@@ -252,17 +252,17 @@ def descends(rows: RealmReader, start: ObjectId, wanted: ObjectId, seq: int) -> 
     raises        UnknownOutcomeError when history was cut before the answer was found
     """
     while True:
-        found = rows.find_object(start, Commit)
-        if found is None:
+        commit = rows.find_object(start, Commit)
+        if commit is None:
             raise UnknownOutcomeError(f"commit {id_text(start)} of realm {rows.realm!r} is not there any more")
-        distance = found.seq - seq
+        distance = commit.seq - seq
         if distance <= 0:
             return start == wanted
-        if distance <= len(found.tail):
-            return found.tail[distance - 1] == wanted
-        if not found.tail:
+        if distance <= len(commit.tail):
+            return commit.tail[distance - 1] == wanted
+        if not commit.tail:
             return False
-        start = found.tail[-1]
+        start = commit.tail[-1]
 
 
 T = TypeVar("T")

@@ -112,8 +112,8 @@ class DescendingLog(CommitLog):
         yield from islice(wanted, self._limit)
         self.end = self.end or LogEnd.LIMIT
 
-    def _is_touched(self, found: Head) -> bool:
-        return self._touching is None or self._touching.chooses(found.commit)
+    def _is_touched(self, head: Head) -> bool:
+        return self._touching is None or self._touching.chooses(head.commit)
 
     def _wanted(self) -> Iterator[Head]:
         """The commits of the range. Sets ``end`` after the last."""
@@ -147,8 +147,8 @@ class DescendingLog(CommitLog):
 
 def ascend(rows: RealmReader, down: CommitLog, limit: int | None) -> CommitLog:
     """Returns the commits of a log, oldest first. Keeps only ids in memory; commits that are collected meanwhile are left out."""
-    ids = [found.id for found in down]
-    heads = (Head(commit_id, found, rows) for commit_id, found in climb(rows, ids) if found is not None)
+    ids = [head.id for head in down]
+    heads = (Head(commit_id, commit, rows) for commit_id, commit in climb(rows, ids) if commit is not None)
     return CommitLog(islice(heads, limit), down.end)
 
 
@@ -167,22 +167,22 @@ def _descend(rows: RealmReader, start: Head | None, most: int | None) -> Iterato
     current, given = start, 1
     while current.commit.tail and (most is None or given < most):
         block = current.commit.tail[: None if most is None else most - given]
-        for commit_id, found in zip(block, rows.read_many(block, Commit), strict=True):
-            if found is None:
+        for commit_id, commit in zip(block, rows.read_many(block, Commit), strict=True):
+            if commit is None:
                 return
-            current = _older(current, Head(commit_id, found, rows))
+            current = _older(current, Head(commit_id, commit, rows))
             yield current
         given += len(block)
 
 
-def _older(above: Head, found: Head) -> Head:
-    """Returns ``found``, whose seq must be smaller: otherwise a damaged store could send a walk round in circles."""
-    if found.commit.seq >= above.commit.seq:
+def _older(above: Head, below: Head) -> Head:
+    """Returns ``below``, whose seq must be smaller: otherwise a damaged store could send a walk round in circles."""
+    if below.commit.seq >= above.commit.seq:
         raise CorruptionError(
-            f"commit {id_text(found.id)} of realm {found.rows.realm!r} cannot be an ancestor of {id_text(above.id)}, which is older:"
+            f"commit {id_text(below.id)} of realm {below.rows.realm!r} cannot be an ancestor of {id_text(above.id)}, which is older:"
             " run `headwater fsck`"
         )
-    return found
+    return below
 
 
 def read_log(
@@ -221,14 +221,14 @@ def read_changes(rows: RealmReader, reference: str, since: ObjectId | None = Non
     if since is not None and rows.find_object(since, Commit) is None:
         raise _expired(rows, reference, since)
     down = read_log(rows, reference, stretch=LogRange(until=since, with_until=False))
-    later = [found.id for found in down]
+    later = [head.id for head in down]
     if down.end is not (LogEnd.BEGINNING if since is None else LogEnd.UNTIL):
         raise _expired(rows, reference, since)
-    for commit_id, found in climb(rows, later):
-        if found is None:
+    for commit_id, commit in climb(rows, later):
+        if commit is None:
             raise _expired(rows, reference, since)
-        for operation in found.operations:
-            yield Head(commit_id, found, rows), operation
+        for operation in commit.operations:
+            yield Head(commit_id, commit, rows), operation
 
 
 def _expired(rows: RealmReader, reference: str, since: ObjectId | None) -> ExpiredError:

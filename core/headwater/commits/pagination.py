@@ -123,10 +123,10 @@ def read_next_page(rows: RealmReader, token: str, *, limit: int | None = None) -
 
 def read_pinned(rows: RealmReader, token: PageToken) -> Head:
     """The commit that a token pins; ExpiredError when it was collected."""
-    found = rows.find_object(token.commit_id, Commit)
-    if found is None:
+    commit = rows.find_object(token.commit_id, Commit)
+    if commit is None:
         raise _expired(rows, token.commit_id)
-    return Head(token.commit_id, found, rows)
+    return Head(token.commit_id, commit, rows)
 
 
 def _entries(head: Head, listing: IndexListing, after: bytes | None, limit: int | None) -> Iterator[tuple[bytes, IndexValue]]:

@@ -27,12 +27,12 @@ def mark_reachable(rows: RealmReader, roots: Iterable[ObjectId], mark: Callable[
     while waiting:
         # From the end, depth first: what waits stays as small as what a few objects point to.
         batch, waiting = waiting[-_BATCH:], waiting[:-_BATCH]
-        for object_id, found in zip(batch, rows.read_many(batch, StoredObject), strict=True):
-            if found is None:
+        for object_id, value in zip(batch, rows.read_many(batch, StoredObject), strict=True):
+            if value is None:
                 raise _missing(rows, object_id)
-            if why := unknown_pointers_reason(found):
+            if why := unknown_pointers_reason(value):
                 raise _untold(rows, object_id, why)
-            waiting += [target for target in found.points_to() if mark(target, object_id)]
+            waiting += [target for target in value.points_to() if mark(target, object_id)]
 
 
 class VisitedObjects(Protocol):
@@ -91,21 +91,21 @@ class ReachabilityWalk:
         leaves: list[ObjectId] = []
         inner: list[tuple[ObjectId, Pointers]] = []
         read = 0
-        for object_id, found in zip(batch, self._rows.read_pointing(batch), strict=True):
-            if found is None:
+        for object_id, pointers in zip(batch, self._rows.read_pointing(batch), strict=True):
+            if pointers is None:
                 raise _missing(self._rows, object_id, _parent(wanted, object_id))
-            if found.targets is None:
-                raise _untold(self._rows, object_id, found.why, _parent(wanted, object_id))
-            read += found.bytes
-            if found.is_leaf:
+            if pointers.targets is None:
+                raise _untold(self._rows, object_id, pointers.why, _parent(wanted, object_id))
+            read += pointers.bytes
+            if pointers.is_leaf:
                 leaves.append(object_id)
             else:
-                inner.append((object_id, found))
+                inner.append((object_id, pointers))
         # Settled before their targets are pushed: an object that points back to one of these must not queue it again.
         self._seen.settle(leaves, are_leaves=True)
         self._seen.settle([object_id for object_id, _ in inner], are_leaves=False)
-        for object_id, found in inner:
-            self.push(found.targets or (), object_id, are_entries=found.type == _ENTRIES)
+        for object_id, pointers in inner:
+            self.push(pointers.targets or (), object_id, are_entries=pointers.type == _ENTRIES)
         return read, len(batch)
 
 

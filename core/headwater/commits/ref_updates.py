@@ -74,16 +74,16 @@ def assign_reference(
     """
     for _ in range(_TRIES):
         # Read before the flag: a collector that says "sweeping" after our look raises this version, and the swap fails.
-        seen = rows.read_reference(reference, fresh=True)
-        if seen.pointer != expected:
+        row = rows.read_reference(reference, fresh=True)
+        if row.pointer != expected:
             raise ConflictError(
-                f"reference {reference!r} of realm {rows.realm!r} is at {_shown(seen.pointer)}, expected {_shown(expected)}: look again"
+                f"reference {reference!r} of realm {rows.realm!r} is at {_shown(row.pointer)}, expected {_shown(expected)}: look again"
             )
-        if seen.pointer == target:
-            return seen
+        if row.pointer == target:
+            return row
         check_targets(rows, {target: [reference, *among]})
         try:
-            return rows.move_reference(seen, target)
+            return rows.move_reference(row, target)
         except SwapConflictError:
             continue
     raise SwapConflictError(f"reference {reference!r} of realm {rows.realm!r} changes too fast: try again")
@@ -104,14 +104,14 @@ def create_reference_at(
     raises        SwapConflictError: it exists · ExpiredError, RefusedError and UnavailableError as for ``assign_reference``
     """
     for _ in range(_TRIES):
-        seen = rows.find_row(reference)
-        if seen is not None and seen.deleted is None:
+        row = rows.find_row(reference)
+        if row is not None and row.deleted is None:
             raise SwapConflictError(f"reference {reference!r} of realm {rows.realm!r} is there already")
         if target is not None:
-            check_targets(rows, {target: [*([] if seen is None else [reference]), *among]})
+            check_targets(rows, {target: [*([] if row is None else [reference]), *among]})
         check()
         try:
-            return rows.create_reference_as_seen(reference, seen, target)  # as it was before the flag was read
+            return rows.create_reference_as_seen(reference, row, target)  # as it was before the flag was read
         except SwapConflictError:
             continue  # alive now, or buried by the collector: look again
     raise SwapConflictError(f"reference {reference!r} of realm {rows.realm!r} changes too fast: try again")
@@ -129,13 +129,13 @@ def check_targets(rows: RealmReader, targets: Mapping[ObjectId, Sequence[str]]) 
     # for that sweep raises the reference's version first. Both are read past the cache, which may be older than either.
     record = read_collection(rows)
     collection = None if record is None else record.value
-    found = _read_commits(rows.without_cache(), targets)
+    heads = _read_commits(rows.without_cache(), targets)
     names = list(dict.fromkeys(name for among in targets.values() for name in among))
-    there = {name: row for name, row in zip(names, rows.find_rows(names), strict=True) if row is not None}
+    row_of = {name: row for name, row in zip(names, rows.find_rows(names), strict=True) if row is not None}
     for target, among in targets.items():
-        references = [there[name] for name in dict.fromkeys(among) if name in there]
+        references = [row_of[name] for name in dict.fromkeys(among) if name in row_of]
         if not any(row.pointer == target and row.deleted is None for row in references):
-            _check_history(rows, found[target], references, collection)
+            _check_history(rows, heads[target], references, collection)
 
 
 def _check_history(
@@ -157,10 +157,10 @@ def _check_history(
 
 def _read_commits(rows: RealmReader, targets: Iterable[ObjectId]) -> dict[ObjectId, Head]:
     wanted = list(targets)
-    found = {}
+    heads = {}
     for commit_id, commit in zip(wanted, rows.read_many(wanted, Commit), strict=True):
-        found[commit_id] = read_commit(rows, commit_id) if commit is None else Head(commit_id, commit, rows)
-    return found
+        heads[commit_id] = read_commit(rows, commit_id) if commit is None else Head(commit_id, commit, rows)
+    return heads
 
 
 def _is_kept(rows: RealmReader, target: Head, row: Reference, cuts: CutLines, cutoff: Micros) -> bool:
@@ -245,11 +245,11 @@ def unpin_commits(rows: RealmStore, owner: ObjectId, *, fence: Fence | None = No
 def read_pins(rows: RealmReader) -> list[CommitPin]:
     """All pins of a realm, read now."""
     try:
-        found = read_head(rows, PINS, fresh=True)
+        head = read_head(rows, PINS, fresh=True)
     except NotFoundError:
         return []
-    ids = [] if found is None else [value.object_id for _, value in found.index(_INDEX).range() if value.object_id is not None]
-    return [there for there in rows.read_many(ids, CommitPin) if there is not None]
+    ids = [] if head is None else [value.object_id for _, value in head.index(_INDEX).range() if value.object_id is not None]
+    return [pin for pin in rows.read_many(ids, CommitPin) if pin is not None]
 
 
 def _key(owner: ObjectId, target: ObjectId) -> bytes:
@@ -324,13 +324,13 @@ def newest_move(row: Reference) -> Micros:
 def _cut_of_line(rows: RealmReader, name: str, pointer: ObjectId, cuts: CutLines) -> CutPoint:
     """The cut of a line that has everything that a pointer leads to, except commits later than every head that was cut."""
     line, newest = sound_times(read_log(rows, pointer)), _newest_of_kin(name, cuts)
-    found, time = next(((found, time) for found, time in line if time <= newest), (None, newest))
-    if found is None:
+    head, time = next(((head, time) for head, time in line if time <= newest), (None, newest))
+    if head is None:
         return CutPoint(cuts.latest)
-    seq = found.commit.seq
+    seq = head.commit.seq
     able = [(line, cut) for line, cut in cuts.lines.items() if cut.seq >= seq and cut.newest >= time]
     able.sort(key=lambda entry: (entry[0] != name, _home(entry[0]) != _home(name), entry[1].time))
-    points = (CutPoint(cut.time, cut.oldest) for _, cut in able[:_ASKED] if _has(rows, cut, found))
+    points = (CutPoint(cut.time, cut.oldest) for _, cut in able[:_ASKED] if _has(rows, cut, head))
     return next(points, CutPoint(cuts.latest))
 
 
@@ -352,8 +352,8 @@ def _home(name: str) -> list[str]:
     return name.split("/")[:2]
 
 
-def _has(rows: RealmReader, cut: HistoryCut, found: Head) -> bool:
+def _has(rows: RealmReader, cut: HistoryCut, head: Head) -> bool:
     try:
-        return descends(rows, cut.head, found.id, found.commit.seq)
+        return descends(rows, cut.head, head.id, head.commit.seq)
     except UnknownOutcomeError:
         return False

@@ -295,10 +295,10 @@ def swap_task(rows: RealmStore, seen: Versioned[Task], new: Task, *, is_mine: Ca
         except SwapConflictError:
             if unclear is None:
                 raise
-            found = _find(rows, seen.id)
-            if found is not None:
-                if is_mine(found.value):
-                    return found
+            current = _find(rows, seen.id)
+            if current is not None:
+                if is_mine(current.value):
+                    return current
                 raise
         except UnavailableError:
             if unclear is None:

@@ -95,13 +95,13 @@ class TaskPlace(NamedTuple):
 
 def task_places_of(at: Head, task_ids: Container[ObjectId]) -> dict[ObjectId, TaskPlace]:
     """The places of tasks that cannot be read themselves. The indexes have none of a task that ended, and not last."""
-    found = {}
+    places = {}
     for name in (LAST, UNIQUE):
         for key, value in at.index(name).range():
             place = _place_of(key)
             if value.object_id is not None and value.object_id in task_ids and place is not None:
-                found[value.object_id] = place
-    return found
+                places[value.object_id] = place
+    return places
 
 
 def _place_of(key: bytes) -> TaskPlace | None:
@@ -327,11 +327,11 @@ def task_figures_of(
     states: Counter[tuple[str, TaskState]] = Counter()
     retries: Counter[str] = Counter()
     ages: dict[str, list[float]] = {}
-    for one in _standings(active, read):
-        states[one.kind, one.state] += 1
-        retries[one.kind] += one.failures
-        if one.state is TaskState.WAITING and one.due <= now:
-            ages.setdefault(one.kind, []).append((now - one.due) / 1_000_000)
+    for standing in _standings(active, read):
+        states[standing.kind, standing.state] += 1
+        retries[standing.kind] += standing.failures
+        if standing.state is TaskState.WAITING and standing.due <= now:
+            ages.setdefault(standing.kind, []).append((now - standing.due) / 1_000_000)
     endings = list(_endings(ended, read))
     dead = Counter(kind for kind, state, _ in endings if state is TaskState.FAILED)
     seconds: dict[str, list[float]] = {}
@@ -340,12 +340,12 @@ def task_figures_of(
             seconds.setdefault(kind, []).append(took)
     return TaskFigures(
         active=dict(states),
-        due={kind: len(found) for kind, found in ages.items()},
-        oldest_due_seconds={kind: max(found) for kind, found in ages.items()},
+        due={kind: len(waits) for kind, waits in ages.items()},
+        oldest_due_seconds={kind: max(waits) for kind, waits in ages.items()},
         dead_letters=dict(dead),
         retries={kind: count for kind, count in retries.items() if count},
-        seconds={kind: sum(found) / len(found) for kind, found in seconds.items()},
-        longest_seconds={kind: max(found) for kind, found in seconds.items()},
+        seconds={kind: sum(taken) / len(taken) for kind, taken in seconds.items()},
+        longest_seconds={kind: max(taken) for kind, taken in seconds.items()},
         unreadable=dict(broken),
     )
 
@@ -402,16 +402,16 @@ def matching_tasks(rows: RealmStore, at: Head, asked: TaskQuery) -> Iterator[See
 
 def last_tasks_of_realm(rows: RealmStore, at: Head, realm: str) -> ReadableRows[Versioned[Task]]:
     """The active tasks, then the task that ended last for each kind and subject, the newest first."""
-    found = tasks_named(at, _read_each(rows, entries_of_realm(at, realm)))
-    found.sort(key=lambda one: (not one.value.is_active, -(one.value.finished or one.value.created)))
-    return found
+    tasks = tasks_named(at, _read_each(rows, entries_of_realm(at, realm)))
+    tasks.sort(key=lambda task: (not task.value.is_active, -(task.value.finished or task.value.created)))
+    return tasks
 
 
-def tasks_named(at: Head, found: Iterable[SeenTask]) -> ReadableRows[Versioned[Task]]:
+def tasks_named(at: Head, tasks: Iterable[SeenTask]) -> ReadableRows[Versioned[Task]]:
     """The tasks that can be read, and the places of those that cannot."""
     readable: list[Versioned[Task]] = []
     faults: dict[ObjectId, CorruptionError] = {}
-    for task_id, seen in found:
+    for task_id, seen in tasks:
         if isinstance(seen, CorruptionError):
             faults[task_id] = seen
         else:
@@ -440,15 +440,15 @@ def read_task_figures(rows: RealmStore, at: Head, *, now: Micros, soon: Micros) 
     retried = {entry.id for entry in active}
     ended = [entry for entry in ended_entries(at) if entry.id not in retried]
     ids += [entry.id for entry in ended if entry.state is None][:READ_FOR_FIGURES]
-    found = dict(_read_each(rows, ids))
-    read = {task_id: seen.value for task_id, seen in found.items() if isinstance(seen, Versioned)}
-    return task_figures_of(active, ended, read, now=now, unreadable={task_id for task_id in found if task_id not in read})
+    task_of = dict(_read_each(rows, ids))
+    read = {task_id: seen.value for task_id, seen in task_of.items() if isinstance(seen, Versioned)}
+    return task_figures_of(active, ended, read, now=now, unreadable={task_id for task_id in task_of if task_id not in read})
 
 
-def _matching(found: Iterable[SeenTask], asked: TaskQuery) -> Iterator[SeenTask]:
+def _matching(tasks: Iterable[SeenTask], asked: TaskQuery) -> Iterator[SeenTask]:
     since, before = asked.get("since"), asked.get("before")
     plain = {name: asked.get(name) for name in ("state", "kind", "realm", "subject") if asked.get(name) is not None}
-    for task_id, seen in found:
+    for task_id, seen in tasks:
         if isinstance(seen, CorruptionError):
             yield task_id, seen
             continue

@@ -96,9 +96,9 @@ def mend_entries(rows: RealmStore, *, fence: Callable[[], None] | None = None) -
 def _faults(rows: RealmStore, at: Head, index: str, block: list[_Entry]) -> Iterator[EntryFault]:
     ids = [value.object_id or ObjectId(0) for _, value in block]
     wanted = [task_id for task_id in ids if task_id]
-    found = dict(zip(wanted, rows.read_each_versioned(wanted, Task), strict=True))
+    task_of = dict(zip(wanted, rows.read_each_versioned(wanted, Task), strict=True))
     for (key, value), task_id in zip(block, ids, strict=True):
-        seen = found.get(task_id)
+        seen = task_of.get(task_id)
         if seen is None:
             yield EntryFault(index, key, task_id, f"index {index!r} names task {id_text(task_id)}, which is not there", True)
         elif isinstance(seen, CorruptionError):

@@ -257,7 +257,7 @@ class TaskLease:
     def _swap(self, change: Callable[[Task], Task], is_applied: Callable[[Task, Task], bool]) -> None:
         """Change the task while this attempt holds it. Others may only ask it to stop; then the change is made again.
 
-        is_applied    (new, found): whether a task shows that it was changed into the new one
+        is_applied    (new, task): whether a task shows that it was changed into the new one
         """
         self._require_mine(self._seen)
         while True:
@@ -268,8 +268,8 @@ class TaskLease:
             except SwapConflictError:
                 self._seen = self._require_mine(self._read())
 
-    def _is_held(self, found: Task) -> bool:
-        return found.state is TaskState.RUNNING and found.attempt == self.attempt and found.lease == self._seen.value.lease
+    def _is_held(self, task: Task) -> bool:
+        return task.state is TaskState.RUNNING and task.attempt == self.attempt and task.lease == self._seen.value.lease
 
     def _read(self) -> Versioned[Task]:
         try:
@@ -277,21 +277,21 @@ class TaskLease:
         except NotFoundError as missing:
             raise FencedError(f"task {id_text(self.id)} ({self.task}) is gone: attempt {self.attempt} must stop") from missing
 
-    def _require_mine(self, found: Versioned[Task]) -> Versioned[Task]:
-        if self._is_held(found.value):
-            return found
-        now = f"{found.value.state}, attempt {found.value.attempt}" + (f" of {found.value.owner}" if found.value.owner else "")
+    def _require_mine(self, task: Versioned[Task]) -> Versioned[Task]:
+        if self._is_held(task.value):
+            return task
+        now = f"{task.value.state}, attempt {task.value.attempt}" + (f" of {task.value.owner}" if task.value.owner else "")
         raise FencedError(f"task {id_text(self.id)} ({self.task}) is {now} by now: attempt {self.attempt} must stop")
 
     def _now(self) -> Micros:
         return self._rows.clock.now()
 
 
-def _has_beaten(new: Task, found: Task) -> bool:
-    return (found.state, found.lease, found.beat) == (new.state, new.lease, new.beat)
+def _has_beaten(new: Task, task: Task) -> bool:
+    return (task.state, task.lease, task.beat) == (new.state, new.lease, new.beat)
 
 
-def _has_ended(new: Task, found: Task) -> bool:
+def _has_ended(new: Task, task: Task) -> bool:
     """Whether a task shows the end of this attempt."""
     # By the attempt's record: others may have ended it as lost, and begun another attempt since.
-    return new.attempts[-1] in found.attempts
+    return new.attempts[-1] in task.attempts

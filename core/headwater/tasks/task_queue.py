@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, TypeVar, Unpack
 
-import msgspec
 import structlog
 
 from headwater.clock import Micros
@@ -164,10 +163,7 @@ class TaskQueue:
                     return ask_to_stop(seen.value)
             raise self._refused(seen, "only a waiting or running task can be cancelled")
 
-        self.read_task(task_id)
-        changed = change_task(self._rows, task_id, change)
-        self._settle_later(task_id)
-        return changed.value
+        return self._change(task_id, change)
 
     def retry_task(self, task_id: ObjectId, *, arguments: Callable[[Task], Mapping[str, Any]] | None = None) -> Task:
         """Let a dead-lettered or cancelled task wait again, with all its attempts before it, due now.
@@ -182,7 +178,7 @@ class TaskQueue:
             return self._retry(task_id)
         # Before the first write: an error after it cannot say that nothing happened.
         check_retry(self._rows, self._head(), seen)
-        change_task(self._rows, task_id, lambda seen: self._with_arguments(self._require_ended(seen), arguments))
+        change_task(self._rows, task_id, lambda seen: self._with_arguments(self._require_ended(seen), arguments, due=Micros(0)))
 
         def go_on() -> Task:
             task = self.read_task(task_id).value
@@ -213,10 +209,10 @@ class TaskQueue:
         return seen
 
     @staticmethod
-    def _with_arguments(seen: Versioned[Task], arguments: Callable[[Task], Mapping[str, Any]]) -> Task:
+    def _with_arguments(seen: Versioned[Task], arguments: Callable[[Task], Mapping[str, Any]], *, due: Micros) -> Task:
         given = dict(arguments(seen.value))
         require_plain_data(given, f"arguments of {seen.value}", limit_bytes=ARGUMENT_BYTES)
-        return amend_arguments(seen.value, arguments=given, due=seen.value.due)
+        return amend_arguments(seen.value, arguments=given, due=due)
 
     def amend_task(self, task_id: ObjectId, arguments: Callable[[Task], Mapping[str, Any]], *, due: Micros) -> Task:
         """Give a waiting task other arguments and a later due time in one swap. A task in another state is left alone.
@@ -233,12 +229,9 @@ class TaskQueue:
             task = seen.value
             if task.state is not TaskState.WAITING:
                 return task
-            return msgspec.structs.replace(self._with_arguments(seen, arguments), due=Micros(max(task.due, due)))
+            return self._with_arguments(seen, arguments, due=due)
 
-        self.read_task(task_id)
-        changed = change_task(self._rows, task_id, change)
-        self._settle_later(task_id)
-        return changed.value
+        return self._change(task_id, change)
 
     def run_now(self, task_id: ObjectId) -> Task:
         """Make a waiting task due now. A running task is left alone.
@@ -261,7 +254,7 @@ class TaskQueue:
 
         watch         this process's memory of running tasks: a silent one is found a lease after it was first seen
         """
-        found: list[ClaimableTask] = []
+        claimable: list[ClaimableTask] = []
         running: set[ObjectId] = set()
         now = self._clock.now()
         for key, task_id, asked, seen in self._due_tasks(before=now):
@@ -272,13 +265,13 @@ class TaskQueue:
             elif not seen.value.is_active or seen.value.due != due_of_key(key):
                 self._settle_later(task_id)
             elif seen.value.state is TaskState.WAITING:
-                found.append(ClaimableTask(task_id, seen.value.kind))
+                claimable.append(ClaimableTask(task_id, seen.value.kind))
             else:
                 running.add(task_id)
                 if watch.observe(task_id, seen.token, asked=asked):
-                    found.append(ClaimableTask(task_id, seen.value.kind, seen.token))
+                    claimable.append(ClaimableTask(task_id, seen.value.kind, seen.token))
         watch.keep_only(running)
-        return found
+        return claimable
 
     def claim_task(self, task_id: ObjectId, owner: str, watch: LeaseEvidence = NOBODY_WATCHED) -> TaskLease | None:
         """Begin the next attempt of a task that waits and is due, or whose worker has fallen silent.
@@ -297,7 +290,7 @@ class TaskQueue:
         new = begin_attempt(free, owner=owner, lease=lease, now=now) if free.is_active else free
         try:
             swapped = swap_task(
-                self._rows, seen, new, is_mine=lambda found: found == new or (found.lease == lease and found.is_active)
+                self._rows, seen, new, is_mine=lambda task: task == new or (task.lease == lease and task.is_active)
             )
         except SwapConflictError:
             return None
@@ -380,6 +373,13 @@ class TaskQueue:
             self._rows.ensure_reference(REFERENCE)
             return commit_change(self._rows, REFERENCE, change, message=message).result
 
+    def _change(self, task_id: ObjectId, change: Callable[[Versioned[Task]], Task]) -> Task:
+        """Change a task, and let its entries follow. Returns the task after that. Raises NotFoundError."""
+        self.read_task(task_id)
+        changed = change_task(self._rows, task_id, change)
+        self._settle_later(task_id)
+        return changed.value
+
     def _follow(self, task_id: ObjectId, done: str) -> Task:
         """Settle a task whose change was decided. Returns the task after that."""
 
@@ -396,7 +396,7 @@ class TaskQueue:
         retry_due = due_of_retry(at, seen) if at else None
         if retry_due is not None:
             with contextlib.suppress(SwapConflictError):
-                swap_task(self._rows, seen, wait_again(seen.value, due=retry_due), is_mine=lambda found: found.is_active)
+                swap_task(self._rows, seen, wait_again(seen.value, due=retry_due), is_mine=lambda task: task.is_active)
             return
         self._commit(lambda tx: settle_task_entry(tx, self.read_task(task_id)), f"settle {seen.value}")
 
@@ -427,7 +427,7 @@ class TaskQueue:
         for block in _blocks(entries):
             asked = self._clock.monotonic()
             seen = self._rows.read_each_versioned([task_id for _, task_id in block], Task)
-            yield from ((key, task_id, asked, one) for (key, task_id), one in zip(block, seen, strict=True))
+            yield from ((key, task_id, asked, task) for (key, task_id), task in zip(block, seen, strict=True))
 
     @staticmethod
     def _refused(seen: Versioned[Task], why: str) -> RefusedError:
