@@ -520,8 +520,11 @@ OPERATIONS = (
     Operation("commit_series", _series),
     Operation("create_reference_at", _create_at, _LOST),
     Operation("assign_reference", _assign, _LOST),
-    Operation("ensure_reference", lambda world: (lambda rows: lambda: rows.ensure_reference("things"))(world.rows)),
-    Operation("ensure_references", lambda world: (lambda rows: lambda: rows.ensure_references(["things", "more"]))(world.rows)),
+    Operation("RealmStore.ensure_reference", lambda world: (lambda rows: lambda: rows.ensure_reference("things"))(world.rows)),
+    Operation(
+        "RealmStore.ensure_references",
+        lambda world: (lambda rows: lambda: rows.ensure_references(["things", "more"]))(world.rows),
+    ),
     Operation("mend_time", _mend_time, is_resumable=True),
     Operation("pin_commits", _pin),
     Operation("unpin_commits", _unpin),

@@ -24,11 +24,14 @@ from headwater import catalogs, commits, fsck, gc, jobs, purge, realms, reconcil
 from headwater.catalogs import Catalog, Catalogs, TableClaims
 from headwater.errors import UnavailableError
 from headwater.realms import RealmRegistry
+from headwater.store import RealmStore
 from headwater.tasks import TaskLease, TaskQueue
 from tiers import Sample
 
 ROOMS = (catalogs, commits, fsck, gc, jobs, purge, realms, reconcile, restore, tasks)
 CLASSES = (Catalog, Catalogs, TaskLease, TableClaims, RealmRegistry, TaskQueue)
+HANDLE = (RealmStore.ensure_reference, RealmStore.ensure_references)
+"""Of a handle on a realm, what takes more than one call of the store; its single calls are faulted beneath all others."""
 PURE = {
     *("check_not_ahead", "file_arguments", "first_look_after"),
     *(
@@ -144,6 +147,7 @@ def public_names() -> Iterator[str]:
         yield from functions_of(room)
     for one in CLASSES:
         yield from (f"{one.__name__}.{name}" for name, value in vars(one).items() if is_operation(name, value))
+    yield from (f"{RealmStore.__name__}.{operation.__name__}" for operation in HANDLE)
 
 
 def functions_of(room: ModuleType) -> Iterator[str]:
