@@ -119,7 +119,7 @@ def commit_series(
     lead.refuse_nesting()
     was_committing, _thread.is_committing = _thread.is_committing, True
     try:
-        return _commit_parts(lead, parts, fence)
+        return _commit_apart(lead, lambda group: _run_parts(lead, group, parts(group.head), fence))
     finally:
         _thread.is_committing = was_committing
 
@@ -270,37 +270,35 @@ class _Committer:
 
         may_return    raise RestartError, to enter the queue again, once a run was quick: its work may be memoised
         """
-        call, lost = self._call, 0
-        fault: HeadwaterError | None = None
-        while not call.is_over:
-            call.attempts += 1
-            began, is_quick = self._clock.monotonic(), False
-            try:
-                group = CommitGroup.on_head(self._rows, call.reference)
-            except UnavailableError as away:
-                fault = away
-            else:
-                called = self._clock.monotonic()
-                call.run_change(group)
-                is_quick = self._clock.monotonic() - called < self._rows.settings.commit_member_seconds
-                if call.member is not None:
-                    group.add_member(self._rows, call.member)
-                    fault = _publish_own(call, group, call)
-                if call.member is None or fault is None:
-                    return call.answer()
+        is_quick = False
+
+        def run(group: CommitGroup) -> list[_CommitCall[Any]]:
+            nonlocal is_quick
+            called = self._clock.monotonic()
+            self._call.run_change(group)
+            is_quick = self._clock.monotonic() - called < self._rows.settings.commit_member_seconds
+            if self._call.member is not None:
+                group.add_member(self._rows, self._call.member)
+            return [self._call]
+
+        def may_go_on() -> None:
             if may_return and is_quick:
                 self._evictions -= 1
                 raise RestartError
-            lost += 1
-            call.pause(lost, attempt_seconds=_attempt_seconds(call, began, fault))
-        return call.give_up(fault)
+
+        return _commit_apart(self._call, run, may_go_on)[0]
 
 
-def _commit_parts(
-    lead: _CommitCall[None],
-    parts: Callable[[Head | None], Sequence[SeriesPart[R]]],
-    fence: Callable[[], None] | None,
+def _commit_apart(
+    lead: _CommitCall[Any],
+    run: Callable[[CommitGroup], Sequence[_CommitCall[R]]],
+    may_go_on: Callable[[], None] = lambda: None,
 ) -> list[CommitResult[R]]:
+    """Run changes on the head and publish their commits as a group of their own, again until it is published or the time is over.
+
+    run           runs the changes and adds their commits to the group, in the order of their calls
+    may_go_on     called after each attempt that was lost; what it raises ends the attempts
+    """
     lost = 0
     fault: HeadwaterError | None = None
     while not lead.is_over:
@@ -311,13 +309,17 @@ def _commit_parts(
         except UnavailableError as away:
             fault = away
         else:
-            calls = _run_parts(lead, group, parts(group.head), fence)
-            last = next((call for call in reversed(calls) if call.member is not None), None)
-            fault = None if last is None else _publish_own(lead, group, last)
+            calls = run(group)
+            # A list, no generator: a Ctrl-C that ends a generator half-way is swallowed by the interpreter.
+            changing = [call for call in calls if call.member is not None]
+            fault = _publish_own(lead, group, changing[-1]) if changing else None
             if fault is None:
                 return [call.answer() for call in calls]
+            may_go_on()
         lost += 1
-        lead.pause(lost, attempt_seconds=_attempt_seconds(lead, began, fault))
+        # A beaten attempt is followed by another as soon as one takes; one that met a fault is not.
+        was_beaten = isinstance(fault, SwapConflictError)
+        lead.pause(lost, attempt_seconds=lead.rows.clock.monotonic() - began if was_beaten else 0.0)
     return lead.give_up(fault)
 
 
@@ -363,11 +365,6 @@ def _publish_own(call: _CommitCall[Any], group: CommitGroup, last: _CommitCall[A
     except UnknownOutcomeError as unclear:
         last.say_unknown(unclear)
     return None if is_applied else SwapConflictError("others were faster")
-
-
-def _attempt_seconds(call: _CommitCall[Any], began: float, fault: HeadwaterError | None) -> float:
-    """How long a beaten attempt took; 0 for one that met a fault."""
-    return call.rows.clock.monotonic() - began if isinstance(fault, SwapConflictError) else 0.0
 
 
 def _may_pass(fault: HeadwaterError) -> bool:
