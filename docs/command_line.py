@@ -54,7 +54,7 @@ Where two codes could be meant:
 - 3, not 5: what is named is not there, such as a store, a realm, a commit that was collected, or a file to read.
 - 5, not 2: the form is right, and a rule says no.
   That is a name or location that nothing may have, what a file holds, a wrong state, a file that would be overwritten,
-  a store's URL that is wrong, a confirmation that is missing or repeats something else, a database that lets nobody in.
+  a store's URL that is wrong, a confirmation that is missing or repeats something else, a database that refuses the login.
 - 6, not 5: it would have been right before somebody made, moved or took it.
 
 A filter that fits nothing, such as `task list --realm`, is an empty list and 0.

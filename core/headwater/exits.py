@@ -6,7 +6,7 @@ The same situation ends with the same code, whichever command meets it. Where tw
               or reference, a number. Nothing is opened
 3, not 5      what is named is not there: a store, a realm, a commit that was collected, a file to read
 5, not 2      it has the right form, and a rule says no: a name or place that nothing may have, what a file holds, a wrong state, a
-              confirmation that is missing or repeats something else, a file that would be overwritten, a database that lets nobody in
+              confirmation that is missing or repeats something else, a file that would be overwritten, a database that refuses the login
 6, not 5      it would have been right a moment ago: somebody made, moved or took it meanwhile, or before
 """
 

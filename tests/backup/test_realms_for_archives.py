@@ -60,7 +60,7 @@ def test_realm_only_created_takes_the_archives_definition(target: Store, archive
 def test_realm_that_a_resource_has_created_is_left_to_it(target: Store, archive: Path) -> None:
     RealmRegistry(target).create_realm("copy", manager=RealmManager(name="copy"))
 
-    with pytest.raises(RefusedError, match="a resource looks after it"):
+    with pytest.raises(RefusedError, match="a resource manages it"):
         load_realm(target, "copy", archive)
 
 

@@ -37,6 +37,6 @@
 {{- fail (printf "spark.master is given, and spark.mode is %s: set spark.mode=master, or leave spark.master out" .Values.spark.mode) -}}
 {{- end -}}
 {{- if and .Values.crds.enabled (not .Values.crds.keep) .Values.watch.namespaces -}}
-{{- fail "crds.keep=false would delete the Realms and Catalogs of all namespaces with this release, which looks after some: keep them, or set crds.enabled=false" -}}
+{{- fail "crds.keep=false would delete the Realms and Catalogs of all namespaces with this release, which manages some: keep them, or set crds.enabled=false" -}}
 {{- end -}}
 {{- end -}}

@@ -107,7 +107,7 @@ envFrom:
   {{- end }}
 {{- end -}}
 
-{{/* Who the operator is, and what it looks after. */}}
+{{/* The name of the operator, and what it watches. */}}
 {{- define "headwater.operatorEnvironment" -}}
 - name: POD_NAME
   valueFrom:

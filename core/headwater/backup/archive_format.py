@@ -197,7 +197,7 @@ def open_sealed(sealed: SealedObject, realm: str) -> StoredObject:
     value = decode_object(sealed.id, sealed.type, sealed.envelope, StoredObject, realm=realm, token=token)
     if why := unknown_pointers_reason(value):
         raise CorruptionError(
-            f"object {id_text(sealed.id)} of realm {realm!r} {why}: what it points to cannot be told; use the release that wrote it"
+            f"object {id_text(sealed.id)} of realm {realm!r} {why}: what it points to cannot be determined; use the release that wrote it"
         )
     return value
 

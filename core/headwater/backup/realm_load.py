@@ -120,7 +120,7 @@ def check_loadable(realm: Realm | None) -> None:
     if realm is None or realm.state is RealmState.LOADING:
         return
     if realm.state is not RealmState.CREATED or realm.manager is not None:
-        reason = _REASONS.get(realm.state, "a resource looks after it, and will fill it")
+        reason = _REASONS.get(realm.state, "a resource manages it, and will fill it")
         raise RefusedError(f"realm {realm.id!r} cannot be imported: {reason}. An import makes a new realm: name another id")
 
 

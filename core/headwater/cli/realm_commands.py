@@ -83,7 +83,7 @@ def manager_field(source: str) -> ViewField[Any]:
         ".name": "of the resource",
         ".uid": "of the resource; empty: manifests in files",
     }
-    return ViewField("manager", "the resource that looks after it; null: nobody", source, form=_manager, inside=inside)
+    return ViewField("manager", "the resource that manages it; null: none does", source, form=_manager, inside=inside)
 
 
 REALM: ResultView[RealmRow] = ResultView(

@@ -125,7 +125,7 @@ TASK: ResultView[Versioned[Task]] = ResultView(
         ViewField("subject", "what within the realm, such as a catalog", "value.subject", "SUBJECT"),
         ViewField("arguments", "names and ids", "value.arguments"),
         ViewField("state", "WAITING, RUNNING, SUCCEEDED, FAILED or CANCELLED", "value.state", "STATE"),
-        ViewField("stopRequested", "somebody asked it to stop", "value.stop_requested"),
+        ViewField("stopRequested", "whether it was asked to stop", "value.stop_requested"),
         ViewField("attempt", "number of the last attempt; 0: none yet", "value.attempt", "ATTEMPT"),
         ViewField("failures", "attempts that failed or were lost", "value.failures", "FAILURES"),
         ViewField("maxAttempts", "failures until it is FAILED", "value.max_attempts"),
@@ -281,7 +281,7 @@ TASK_FIGURES: ResultView[dict[str, Any]] = ResultView(
     "task figures",
     (
         ViewField("kind", "of these tasks", header="KIND"),
-        ViewField("waiting", "active, and nobody does them now", header="WAITING"),
+        ViewField("waiting", "active, and no worker runs them now", header="WAITING"),
         ViewField("running", "being done", header="RUNNING"),
         ViewField("due", "waiting though they are due", header="DUE"),
         ViewField(

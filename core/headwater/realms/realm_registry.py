@@ -76,7 +76,7 @@ PURGED_KEYS = "purged-keys"
 REALM_REFERENCES = ("root", "catalogs", "principals", "principal-roles", "grants", "policy-mappings", "claims")
 """The named references that every realm has from its bootstrap on."""
 FILLED_REFERENCES = ("root", "principals", "principal-roles", "grants")
-"""The references that a bootstrap fills, in this order: a realm in which one of them is empty lets nobody in."""
+"""The references that a bootstrap fills, in this order: in a realm in which one of them is empty, nobody can log in."""
 
 Fence = Callable[[], None]
 R = TypeVar("R")

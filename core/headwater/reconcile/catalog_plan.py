@@ -127,7 +127,7 @@ def _plan_foreign(manifest: CatalogManifest, catalog: CatalogDefinition, name: s
     adopt = f"annotate {ADOPT}: {name} to take it over"
     if catalog.manager is None and catalog.former is None:
         why = (
-            f"catalog {name} is managed by nobody, at {without_logins(catalog.base_location)} with the default branch "
+            f"catalog {name} has no manager, at {without_logins(catalog.base_location)} with the default branch "
             f"{catalog.default_branch}, and this Catalog asks for {without_logins(manifest.spec.base_location)} with "
             f"{manifest.spec.default_branch}: make baseLocation and defaultBranch of the Catalog equal to take it over as it is, or "
             f"annotate {ADOPT}: {name} to change it"

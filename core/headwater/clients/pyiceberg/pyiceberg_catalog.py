@@ -156,7 +156,7 @@ class HeadwaterCatalog(MetastoreCatalog):
         """Drop a table with its files. A task deletes them once no kept commit has the table, which may take weeks.
 
         reachable_only  purge only what can be reached: files that only missing or unreadable manifests name are then never deleted
-        raises        NoSuchTableError; ValueError, and nothing is dropped, where its files cannot be told or may not be deleted: all
+        raises        NoSuchTableError; ValueError, and nothing is dropped, where its files cannot be determined or may not be deleted: all
                       manifests are read before
         """
         with pyiceberg_errors():

@@ -217,7 +217,7 @@ def is_maintainable(document: Document) -> str | None:
     document      one that was read, of any version
     """
     if document.get("format-version") == RAW_VERSION:
-        return f"its format version {RAW_VERSION} is a draft: which files it refers to cannot be told yet"
+        return f"its format version {RAW_VERSION} is a draft: which files it refers to cannot be determined yet"
     if document.get("encryption-keys"):
         return "it is encrypted: its manifests cannot be read without its keys"
     snapshots = document.get("snapshots")
