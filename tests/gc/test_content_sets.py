@@ -37,3 +37,17 @@ def test_ids_that_follow_one_another_are_told_apart() -> None:
     made.add_ids(number.to_bytes(16, "big") for number in range(0, 2000, 2))
 
     assert [UUID(int=number) in made for number in range(2000)] == [True, False] * 1000
+
+
+def test_set_is_the_same_after_it_was_persisted(contents: ContentIdSet) -> None:
+    again = ContentIdSet.from_chunks(contents.chunks())
+
+    assert all(one in again for one in ids(1))
+    assert len(again) == COUNT
+
+
+def test_more_can_be_added_to_what_was_persisted(contents: ContentIdSet) -> None:
+    again = ContentIdSet.from_chunks(contents.chunks())
+    again.add_ids(one.bytes for one in ids(2))
+
+    assert len(again) == 2 * COUNT

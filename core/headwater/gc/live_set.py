@@ -348,6 +348,21 @@ class ContentIdSet:
     def __len__(self) -> int:
         return sum(len(self._sort(place)) for place in range(_BUCKETS))
 
+    def chunks(self) -> Iterator[bytes]:
+        """The whole set as bytes, in the format of ``LiveSet.chunks``."""
+        marks = LiveSet(1 << 62)
+        for place in range(_BUCKETS):
+            marks.mark_many([ObjectId(number) for number in self._sort(place)], KeepReason.HEAD)
+        return marks.chunks()
+
+    @classmethod
+    def from_chunks(cls, chunks: Iterable[bytes]) -> ContentIdSet:
+        """The set that ``chunks`` gave. Raises CorruptionError as ``LiveSet.from_chunks`` does."""
+        made = cls()
+        for number in LiveSet.from_chunks(chunks):
+            made._buckets[number >> 55].append(number)
+        return made
+
     def _sort(self, place: int) -> array[int]:
         bucket = self._buckets[place]
         if len(bucket) != self._sorted[place]:
