@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +15,12 @@ from headwater.store import ObjectId, RealmId, RealmKey, RealmStore, Reference, 
 from headwater.store.backends.memory import MemoryBackend
 
 __all__ = ["store_url"]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """The file of a store on SQLite, not there yet."""
+    return tmp_path / "store.db"
 
 
 @pytest.fixture

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import msgspec
 import pytest
-from specimens import in_parts, key, read, read_object, reference, row, scan
 
 from headwater.errors import CollisionError
 from headwater.store import Backend, ObjectRow
+from specimens import find_reference, in_parts, key, read_object, reference, row, scan
 
 NEW = reference(pointer=100, version=6)
 Write = Callable[[Backend, list[ObjectRow]], None]
@@ -45,7 +45,7 @@ def test_new_object_that_meets_other_bytes_replaces_nothing(
         write(backend, [*(row(number) for number in range(200, 200 + others)), row(100)])
 
     assert read_object(backend, 100) == there[0]
-    assert read(backend) == reference()
+    assert find_reference(backend) == reference()
     assert sorted(one for one in scan(backend) if one.id == 100) == [key(one) for one in there]
 
 

@@ -7,13 +7,20 @@ import random
 from collections.abc import Callable, Iterator
 
 import pytest
+
+from backend_fixtures import BACKENDS
+from faulty_backend import FaultyBackend
+from forked_children import run_forked
+from headwater.errors import CollisionError, HeadwaterError, SwapConflictError, UnavailableError, UnknownOutcomeError
+from headwater.store import BULK_BYTES, ROW_BYTES, Backend, ObjectId, ObjectRow, ReferenceRow
+from headwater.store.backends.memory import MemoryBackend
 from specimens import (
     OTHER,
     REALM,
+    find_reference,
     in_parts,
     key,
     race,
-    read,
     read_back,
     read_object,
     reference,
@@ -22,13 +29,6 @@ from specimens import (
     scan,
     scan_names,
 )
-
-from backend_fixtures import BACKENDS
-from faulty_backend import FaultyBackend
-from forked_children import run_forked
-from headwater.errors import CollisionError, HeadwaterError, SwapConflictError, UnavailableError, UnknownOutcomeError
-from headwater.store import BULK_BYTES, ROW_BYTES, Backend, ObjectId, ObjectRow, ReferenceRow
-from headwater.store.backends.memory import MemoryBackend
 
 NEW = dataclasses.replace(reference(pointer=100, version=6), recent=(ObjectId(7),))
 ALL: dict[str, Callable[[pytest.FixtureRequest], Backend]] = {
@@ -56,7 +56,7 @@ class TestCommits:
         rows = [row(100), row(3, token="a"), *in_parts(50, b"a", b"b")]
         backend.write_and_swap(rows, reference(), NEW)
 
-        assert (read(backend), read_back(backend, rows)) == (NEW, rows)
+        assert (find_reference(backend), read_back(backend, rows)) == (NEW, rows)
 
     @pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 120])
     def test_any_number_of_objects_is_written(self, backend: Backend, count: int) -> None:
@@ -64,7 +64,7 @@ class TestCommits:
         rows = [row(number, value=b"%d" % number) for number in range(count, 0, -1)]
         backend.write_and_swap(rows, reference(), NEW)
 
-        assert (read(backend), read_back(backend, rows)) == (NEW, rows)
+        assert (find_reference(backend), read_back(backend, rows)) == (NEW, rows)
         assert len(scan(backend)) == count
 
     def test_without_objects_it_is_a_swap(self, backend: Backend) -> None:
@@ -73,13 +73,13 @@ class TestCommits:
         with pytest.raises(SwapConflictError):
             backend.write_and_swap([], reference(), NEW)
 
-        assert read(backend) == NEW
+        assert find_reference(backend) == NEW
 
     def test_reference_without_pointer_gets_its_first(self, backend: Backend) -> None:
         backend.create_reference(reference(pointer=None))
         backend.write_and_swap([row(100)], reference(pointer=None), NEW)
 
-        assert (read(backend), read_object(backend, 100)) == (NEW, row(100))
+        assert (find_reference(backend), read_object(backend, 100)) == (NEW, row(100))
 
     def test_other_references_and_objects_stay_as_they_are(self, backend: Backend) -> None:
         others = [reference("mai"), reference(realm=OTHER), reference(realm=REALM + 1)]
@@ -87,7 +87,7 @@ class TestCommits:
         backend.write_objects([row(99), row(100, realm=OTHER)])
         backend.write_and_swap([row(100)], reference(), NEW)
 
-        assert [read(backend, made.name, made.realm) for made in others] == others
+        assert [find_reference(backend, made.name, made.realm) for made in others] == others
         assert len(scan(backend)) == 3
 
     def test_parts_that_an_earlier_try_left_behind_are_replaced(self, backend: Backend) -> None:
@@ -104,7 +104,7 @@ class TestCommits:
         rows = much()
         backend.write_and_swap(rows, reference(), NEW)
 
-        assert (read(backend), read_back(backend, rows)) == (NEW, rows)
+        assert (find_reference(backend), read_back(backend, rows)) == (NEW, rows)
 
 
 class TestBeaten:
@@ -142,14 +142,14 @@ class TestBeaten:
         with pytest.raises(SwapConflictError):
             backend.write_and_swap(much(), reference(version=4), NEW)
 
-        assert read(backend) == reference()
+        assert find_reference(backend) == reference()
         assert bool(scan(backend)) != is_atomic
 
     def test_commit_to_an_absent_reference_is_beaten(self, backend: Backend) -> None:
         with pytest.raises(SwapConflictError):
             backend.write_and_swap([row(100)], reference(), NEW)
 
-        assert read(backend) is None
+        assert find_reference(backend) is None
 
     def test_repeated_commit_is_beaten_and_its_objects_stay(self, backend: Backend) -> None:
         backend.create_reference(reference())
@@ -158,7 +158,7 @@ class TestBeaten:
         with pytest.raises(SwapConflictError):
             backend.write_and_swap(rows, reference(), NEW)
 
-        assert (read(backend), read_back(backend, rows)) == (NEW, rows)
+        assert (find_reference(backend), read_back(backend, rows)) == (NEW, rows)
 
 
 class TestRaces:
@@ -172,7 +172,7 @@ class TestRaces:
 
         [winner] = [number for number in race(8, commit) if number is not SwapConflictError]
 
-        assert read(backend) == dataclasses.replace(NEW, pointer=ObjectId(winner))
+        assert find_reference(backend) == dataclasses.replace(NEW, pointer=ObjectId(winner))
         assert len(scan(backend)) == (2 if is_atomic else 16)
 
     def test_counter_loses_nothing_and_pointers_find_their_objects(self, backend: Backend) -> None:
@@ -181,7 +181,7 @@ class TestRaces:
         def count(number: int) -> int:
             done = 0
             for turn in range(10_000):
-                seen = read(backend)
+                seen = find_reference(backend)
                 assert seen is not None
                 assert seen.pointer is None or read_object(backend, seen.pointer) is not None
                 pointer = 1000 * turn + number + 1
@@ -234,14 +234,14 @@ class TestFaults:
         outcomes = [told(faults) for _ in range(2)]
 
         assert outcomes == [UnknownOutcomeError, SwapConflictError]
-        assert (read(faults), read_object(faults, 100)) == (NEW, row(100))
+        assert (find_reference(faults), read_object(faults, 100)) == (NEW, row(100))
 
     def test_call_that_did_not_happen_can_be_repeated(self, faults: FaultyBackend, form: bool) -> None:
         faults.fail("write_and_swap" if form else "swap_reference")
         outcomes = [told(faults), len(scan(faults)), told(faults)]
 
         assert outcomes == [UnavailableError, 0 if form else 1, None]
-        assert (read(faults), read_object(faults, 100)) == (NEW, row(100))
+        assert (find_reference(faults), read_object(faults, 100)) == (NEW, row(100))
 
 
 def told(backend: Backend) -> type[HeadwaterError] | None:

@@ -6,7 +6,6 @@ import random
 from collections.abc import Callable
 
 import pytest
-from specimens import LARGEST, REALM, key, race, read, read_object, reference, row, scan
 
 from faulty_backend import FaultyBackend
 from forked_children import run_forked
@@ -14,6 +13,7 @@ from headwater.errors import RefusedError, SwapConflictError
 from headwater.store import Backend, ScanSplit, open_backend
 from headwater.store.backends.memory import MemoryBackend
 from headwater.store.stores import parse_url
+from specimens import LARGEST, REALM, find_reference, key, race, read_object, reference, row, scan
 
 CALLS: dict[str, Callable[[Backend], object]] = {
     "create_reference": lambda backend: backend.create_reference(reference()),
@@ -70,7 +70,7 @@ def test_rows_are_there_when_the_store_is_opened_again(store_url: str) -> None:
     first.create_reference(reference())
     first.close()
     again = open_backend(parse_url(store_url))
-    found = (read_object(again, 1), read(again))
+    found = (read_object(again, 1), find_reference(again))
     again.close()
 
     assert found == ((None, None) if store_url == "memory://" else (row(1), reference()))
@@ -138,7 +138,7 @@ def test_fork_hits_no_call_of_another_thread_in_the_middle(backend: Backend) -> 
             count(backend, 20)
 
     race(3, work)
-    found = read(backend)
+    found = find_reference(backend)
 
     assert found is not None
     assert found.version == 40 + (0 if is_in_memory(backend) else 9)
@@ -147,7 +147,7 @@ def test_fork_hits_no_call_of_another_thread_in_the_middle(backend: Backend) -> 
 def count(backend: Backend, times: int) -> None:
     done = 0
     for _ in range(100_000):
-        seen = read(backend)
+        seen = find_reference(backend)
         assert seen is not None
         try:
             backend.swap_reference(seen, reference(version=seen.version + 1))

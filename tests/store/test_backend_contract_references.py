@@ -6,11 +6,11 @@ import dataclasses
 import unicodedata
 
 import pytest
-from specimens import LARGEST, OTHER, REALM, race, read, reference, reference_key, scan_names
 
 from headwater.clock import Micros
 from headwater.errors import SwapConflictError
 from headwater.store import Backend, ObjectId, RealmKey, ReferenceMove, ReferenceRow
+from specimens import LARGEST, OTHER, REALM, find_reference, race, reference, reference_key, scan_names
 
 NAMES = [
     "a",
@@ -68,21 +68,21 @@ class TestCreation:
         )
         backend.create_reference(made)
 
-        assert read(backend) == made
+        assert find_reference(backend) == made
 
     @pytest.mark.parametrize("realm", [0, LARGEST - 1, LARGEST])
     def test_least_and_the_largest_numbers_are_kept(self, backend: Backend, realm: int) -> None:
         made = dataclasses.replace(reference(realm=realm, pointer=realm, version=realm), created=Micros(0), deleted=Micros(0))
         backend.create_reference(made)
 
-        assert read(backend, realm=realm) == made
+        assert find_reference(backend, realm=realm) == made
 
     def test_second_creation_is_beaten_and_changes_nothing(self, backend: Backend) -> None:
         backend.create_reference(reference())
         with pytest.raises(SwapConflictError):
             backend.create_reference(reference(pointer=8))
 
-        assert read(backend) == reference()
+        assert find_reference(backend) == reference()
 
     def test_creation_over_a_tombstone_is_beaten(self, backend: Backend) -> None:
         buried = dataclasses.replace(reference(), deleted=Micros(9))
@@ -90,14 +90,14 @@ class TestCreation:
         with pytest.raises(SwapConflictError):
             backend.create_reference(reference(version=6))
 
-        assert read(backend) == buried
+        assert find_reference(backend) == buried
 
     def test_same_name_in_another_realm_is_another_reference(self, backend: Backend) -> None:
         backend.create_reference(reference())
         backend.create_reference(reference(realm=OTHER, pointer=8))
 
-        assert read(backend) == reference()
-        assert read(backend, realm=OTHER) == reference(realm=OTHER, pointer=8)
+        assert find_reference(backend) == reference()
+        assert find_reference(backend, realm=OTHER) == reference(realm=OTHER, pointer=8)
 
     def test_reference_keeps_thousands_of_moves(self, backend: Backend) -> None:
         moves = tuple(ReferenceMove(ObjectId(LARGEST - number), Micros(number)) for number in range(4000))
@@ -106,11 +106,11 @@ class TestCreation:
         moved = dataclasses.replace(made, moves=moves[1:], version=6)
         backend.swap_reference(made, moved)
 
-        assert read(backend) == moved
+        assert find_reference(backend) == moved
 
     def test_one_of_many_racing_creations_wins(self, backend: Backend) -> None:
         won = race(8, lambda number: backend.create_reference(reference(pointer=number)) or number)
-        found = read(backend)
+        found = find_reference(backend)
 
         assert found is not None
         assert [number for number in won if number is not SwapConflictError] == [found.pointer]
@@ -132,7 +132,7 @@ class TestBulkCreation:
         ]
 
         assert backend.create_references(rows) == [True, True, True]
-        assert [read(backend, made.name, made.realm) for made in rows] == rows
+        assert [find_reference(backend, made.name, made.realm) for made in rows] == rows
 
     def test_none_is_made_of_none(self, backend: Backend) -> None:
         assert backend.create_references([]) == []
@@ -215,14 +215,14 @@ class TestSwaps:
         backend.create_reference(old)
         backend.swap_reference(old, new)
 
-        assert read(backend) == new
+        assert find_reference(backend) == new
 
     def test_swap_leaves_all_others_alone(self, backend: Backend) -> None:
         others = [reference("mai"), reference("main/"), reference("Main"), reference(realm=OTHER), reference(realm=REALM + 1)]
         backend.create_references([reference(), *others])
         backend.swap_reference(reference(), reference(pointer=8, version=6))
 
-        assert [read(backend, made.name, made.realm) for made in others] == others
+        assert [find_reference(backend, made.name, made.realm) for made in others] == others
 
     @pytest.mark.parametrize(
         "seen",
@@ -243,26 +243,26 @@ class TestSwaps:
         with pytest.raises(SwapConflictError):
             backend.swap_reference(reference(pointer=None, version=6), reference(version=7))
 
-        assert read(backend) == reference(pointer=0, version=6)
+        assert find_reference(backend) == reference(pointer=0, version=6)
 
     def test_swap_may_take_the_pointer_away(self, backend: Backend) -> None:
         backend.create_reference(reference())
         backend.swap_reference(reference(), reference(pointer=None, version=6))
         backend.swap_reference(reference(pointer=None, version=6), reference(pointer=None, version=7))
 
-        assert read(backend) == reference(pointer=None, version=7)
+        assert find_reference(backend) == reference(pointer=None, version=7)
 
     def test_swap_by_the_same_row_is_not_beaten(self, backend: Backend) -> None:
         backend.create_reference(reference())
         backend.swap_reference(reference(), reference())
 
-        assert read(backend) == reference()
+        assert find_reference(backend) == reference()
 
     def test_swap_compares_pointer_and_version_alone(self, backend: Backend) -> None:
         backend.create_reference(dataclasses.replace(reference(), recent=(ObjectId(4),)))
         backend.swap_reference(dataclasses.replace(reference(), created=Micros(1)), reference(version=6))
 
-        assert read(backend) == reference(version=6)
+        assert find_reference(backend) == reference(version=6)
 
     def test_largest_versions_are_told_apart(self, backend: Backend) -> None:
         backend.create_reference(reference(version=LARGEST - 1))
@@ -272,27 +272,29 @@ class TestSwaps:
             backend.swap_reference(reference(version=LARGEST - 2), reference())
         backend.swap_reference(reference(version=LARGEST - 1), reference(version=LARGEST))
 
-        assert read(backend) == reference(version=LARGEST)
+        assert find_reference(backend) == reference(version=LARGEST)
 
     def test_swap_of_an_absent_reference_is_beaten(self, backend: Backend) -> None:
         with pytest.raises(SwapConflictError):
             backend.swap_reference(reference(), reference(version=6))
 
-        assert read(backend) is None
+        assert find_reference(backend) is None
 
     def test_tombstone_is_a_row_like_any_other(self, backend: Backend) -> None:
         buried = dataclasses.replace(reference(version=6), deleted=Micros(60))
         backend.create_reference(reference())
         backend.swap_reference(reference(), buried)
 
-        assert read(backend) == buried
+        assert find_reference(backend) == buried
         assert scan_names(backend) == [reference_key(buried)]
 
     def test_one_of_many_racing_swaps_wins(self, backend: Backend) -> None:
         backend.create_reference(reference())
         won = race(8, lambda number: backend.swap_reference(reference(), reference(pointer=number, version=6)) or number)
 
-        assert [reference(pointer=number, version=6) for number in won if number is not SwapConflictError] == [read(backend)]
+        assert [reference(pointer=number, version=6) for number in won if number is not SwapConflictError] == [
+            find_reference(backend)
+        ]
 
     def test_counter_that_many_swap_loses_nothing(self, backend: Backend) -> None:
         backend.create_reference(reference(version=0))
@@ -300,7 +302,7 @@ class TestSwaps:
         def count(_: int) -> int:
             swapped = 0
             for _ in range(10_000):
-                seen = read(backend)
+                seen = find_reference(backend)
                 assert seen is not None
                 try:
                     backend.swap_reference(seen, dataclasses.replace(seen, version=seen.version + 1))
@@ -312,7 +314,7 @@ class TestSwaps:
             return swapped
 
         assert race(5, count) == [10] * 5
-        assert read(backend) == reference(version=50)
+        assert find_reference(backend) == reference(version=50)
 
 
 class TestRemoval:
@@ -321,21 +323,21 @@ class TestRemoval:
         backend.create_references([reference(), *others])
         backend.remove_reference(reference())
 
-        assert read(backend) is None
-        assert [read(backend, made.name, made.realm) for made in others] == others
+        assert find_reference(backend) is None
+        assert [find_reference(backend, made.name, made.realm) for made in others] == others
 
     def test_name_that_was_removed_is_free(self, backend: Backend) -> None:
         backend.create_reference(reference())
         backend.remove_reference(reference())
         backend.create_reference(reference(pointer=9, version=1))
 
-        assert read(backend) == reference(pointer=9, version=1)
+        assert find_reference(backend) == reference(pointer=9, version=1)
 
     def test_row_without_pointer_can_be_removed(self, backend: Backend) -> None:
         backend.create_reference(reference(pointer=None))
         backend.remove_reference(reference(pointer=None))
 
-        assert read(backend) is None
+        assert find_reference(backend) is None
 
     @pytest.mark.parametrize(
         "seen",
@@ -346,7 +348,7 @@ class TestRemoval:
         with pytest.raises(SwapConflictError):
             backend.remove_reference(seen)
 
-        assert read(backend) == reference()
+        assert find_reference(backend) == reference()
 
     def test_race_of_a_swap_and_removals_has_one_winner(self, backend: Backend) -> None:
         backend.create_reference(reference())
@@ -361,7 +363,7 @@ class TestRemoval:
         won = [number for number in race(8, act) if number is not SwapConflictError]
 
         assert len(won) == 1
-        assert read(backend) == (None if won[0] % 2 else reference(version=6))
+        assert find_reference(backend) == (None if won[0] % 2 else reference(version=6))
 
 
 def test_realm_keys_next_to_each_other_do_not_mix(backend: Backend) -> None:

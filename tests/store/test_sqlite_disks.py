@@ -15,17 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from specimens import read_object, row, scan
 
 from headwater.errors import RefusedError, UnavailableError
 from headwater.store.backends.sqlite import SqliteBackend
-
-LARGE = [row(number, value=os.urandom(1000)) for number in range(100, 300)]
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "store.db"
+from specimens import LARGE, read_object, row, scan
 
 
 @pytest.fixture

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from specimens import REALM, in_parts, read, read_back, read_object, reference, row, scan, scan_names
 
 from forked_children import run_forked
 from headwater.errors import (
@@ -29,13 +28,7 @@ from headwater.errors import (
 from headwater.store import ScanSplit, open_store
 from headwater.store.backends.sqlite import SqliteBackend
 from headwater.store.backends.sqlite.database_file import WriterTurns
-
-LARGE = [row(number, value=os.urandom(1000)) for number in range(100, 300)]
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "store.db"
+from specimens import LARGE, REALM, find_reference, in_parts, read_back, read_object, reference, row, scan, scan_names
 
 
 @pytest.fixture
@@ -95,7 +88,7 @@ class TestBusy:
             backend.write_and_swap([row(1)], reference(), reference(pointer=1, version=6))
         blocker.close()
 
-        assert (scan(backend), read(backend)) == ([], reference())
+        assert (scan(backend), find_reference(backend)) == ([], reference())
         backend.write_and_swap([row(1)], reference(), reference(pointer=1, version=6))
 
     def test_readers_are_not_held_up_by_a_writer(self, backend: SqliteBackend, path: Path) -> None:
@@ -275,7 +268,7 @@ class TestForeignFiles:
         execute(path, "CREATE TABLE refs (a)", "CREATE TABLE objs (b)", "PRAGMA user_version = 1")
         backend = SqliteBackend(path)
         with pytest.raises(CorruptionError, match="no such column"):
-            read(backend)
+            find_reference(backend)
         backend.close()
 
     def test_schema_from_the_future_is_refused_and_left_alone(self, path: Path) -> None:
@@ -326,9 +319,9 @@ class TestForeignRows:
         backend.create_references([reference("a"), reference("main")])
         execute(path, f"UPDATE refs SET {change} WHERE name = 'main'")
         with pytest.raises(CorruptionError, match=r"store\.db: table refs: the row of realm key 10, 'main' was not written"):
-            read(backend)
+            find_reference(backend)
 
-        assert read(backend, "a") == reference("a")
+        assert find_reference(backend, "a") == reference("a")
 
     @pytest.mark.parametrize("change", ["pointer = 'words'", "version = 2.5", "created = x'00'", "name = x'6d61'"])
     def test_scan_of_references_tells_foreign_values(self, backend: SqliteBackend, path: Path, change: str) -> None:
@@ -409,11 +402,11 @@ def test_killed_committer_leaves_whole_commits(path: Path) -> None:
         finally:
             os._exit(0)
     backend = SqliteBackend(path)
-    while (read(backend) or reference()).version < 50:
+    while (find_reference(backend) or reference()).version < 50:
         time.sleep(0.001)
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
-    found = read(backend)
+    found = find_reference(backend)
     objects = {(made.id, made.part) for made in scan(backend)}
 
     assert found is not None

@@ -6,13 +6,13 @@ import os
 from collections.abc import Callable, Iterator
 
 import pytest
-from mongo_rows import eventually
 
 from headwater.store import open_backend
 from headwater.store.backends.mongodb import MongodbBackend
 from headwater.store.stores import parse_url
 from servers.mongodb import MongodbServer
 from servers.proxy import Proxy
+from specimens import eventually
 
 Open = Callable[[str], MongodbBackend]
 

@@ -9,37 +9,18 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import pytest
-from mongo_rows import REALM, eventually, find, find_reference, in_parts, key, reference, row, state
 from pymongo.errors import ExecutionTimeout
 
 from headwater.errors import HeadwaterError, RefusedError, SwapConflictError, UnavailableError, UnknownOutcomeError
-from headwater.store import Backend, ScanSplit
+from headwater.store import Backend
 from headwater.store.backends.mongodb import MongodbBackend
 from headwater.store.backends.mongodb.errors import driver_error
 from servers.mongodb import MongodbServer
 from servers.proxy import Proxy
+from specimens import READS, REALM, WRITES, eventually, find_reference, in_parts, read_object, reference, row, state
 
 pytestmark = pytest.mark.long
 
-WRITES: dict[str, Callable[[Backend], object]] = {
-    "create_reference": lambda backend: backend.create_reference(reference("new")),
-    "create_references": lambda backend: backend.create_references([reference("new")]),
-    "swap_reference": lambda backend: backend.swap_reference(reference(), reference(version=6)),
-    "write_and_swap": lambda backend: backend.write_and_swap([row(2)], reference(), reference(version=6)),
-    "remove_reference": lambda backend: backend.remove_reference(reference()),
-    "write_objects": lambda backend: backend.write_objects([row(2)]),
-    "insert_object": lambda backend: backend.insert_object(row(2, token="a")),
-    "update_object": lambda backend: backend.update_object(row(1, token="b"), "a"),
-    "delete_objects": lambda backend: backend.delete_objects([key(row(1, token="a"))]),
-}
-READS: dict[str, Callable[[Backend], object]] = {
-    "read_references": lambda backend: backend.read_references(REALM, ["main"]),
-    "read_objects": lambda backend: find(backend, 1),
-    "scan_references": lambda backend: backend.scan_references(ScanSplit(), None, 5),
-    "scan_objects": lambda backend: backend.scan_objects(ScanSplit(), None, 5),
-    "split_references": lambda backend: backend.split_references(None, 2),
-    "split_objects": lambda backend: backend.split_objects(None, 2),
-}
 COMMANDS = {"insert": "create_reference", "update": "swap_reference", "delete": "remove_reference"}
 writes = pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
 reads = pytest.mark.parametrize("read", READS.values(), ids=READS)
@@ -120,7 +101,7 @@ def test_calls_without_a_server_are_unavailable(by_proxy: Callable[[str], str], 
     backend = open_at(by_proxy("400ms"))
     proxy.close()
     with pytest.raises(UnavailableError):
-        find(backend, 1)  # the connection that there was is known to be gone from here on
+        read_object(backend, 1)  # the connection that there was is known to be gone from here on
     for call in (*WRITES.values(), *READS.values()):
         with pytest.raises(UnavailableError):
             call(backend)
@@ -136,7 +117,7 @@ def test_calls_over_a_hanging_connection_end_in_time(
     with pytest.raises(UnknownOutcomeError, match="timed out"):
         backend.write_objects([row(2)])
     with pytest.raises(UnavailableError):
-        find(backend, 1)
+        read_object(backend, 1)
     backend.close()
 
     assert time.monotonic() - start < 5
@@ -149,25 +130,25 @@ def test_server_that_stands_still_is_given_up_and_found_again(our_server: Mongod
     with pytest.raises(UnknownOutcomeError):
         backend.swap_reference(reference(), reference(version=6))
     with pytest.raises(UnavailableError):
-        find(backend, 1)
+        read_object(backend, 1)
     took = time.monotonic() - start
     our_server.resume()
 
     assert (
         took < 20
     )  # twice the time of a call and all that a busy machine adds; by itself the driver waits for half a minute at least
-    assert eventually(lambda: find(backend, 1)) == row(1, token="a")
+    assert eventually(lambda: read_object(backend, 1)) == row(1, token="a")
 
 
 def test_rows_survive_a_kill_of_the_server(our_server: MongodbServer, direct: MongodbBackend) -> None:
-    direct.write_objects([row(2), *in_parts(3, 2)])
+    direct.write_objects([row(2), *in_parts(3, b"0", b"1")])
     our_server.kill()
     our_server.start()
 
-    assert eventually(lambda: find(direct, 2)) == row(2)
-    assert find(direct, 3, 1) == in_parts(3, 2)[1]
+    assert eventually(lambda: read_object(direct, 2)) == row(2)
+    assert read_object(direct, 3, 1) == in_parts(3, b"0", b"1")[1]
     direct.write_objects([row(4)])
-    assert find(direct, 4) == row(4)
+    assert read_object(direct, 4) == row(4)
 
 
 def test_call_waits_for_a_server_that_restarts(our_server: MongodbServer, database: str, open_at: Any) -> None:
@@ -244,7 +225,7 @@ def test_write_that_no_majority_confirmed_has_an_unknown_outcome(direct: Mongodb
 @pytest.mark.parametrize("code", [11602, 10107, 6])
 def test_read_that_was_interrupted_is_asked_again(spoiled: MongodbBackend, failing: FailPoint, code: int) -> None:
     with failing("find", times=1, errorCode=code):
-        assert find(spoiled, 1) == row(1, token="a")
+        assert read_object(spoiled, 1) == row(1, token="a")
 
 
 def test_call_without_a_free_connection_is_unavailable(
@@ -260,7 +241,7 @@ def test_call_without_a_free_connection_is_unavailable(
             backend.insert_object(row(2, token="a"))
         holder.join(10)
 
-    assert find(direct, 2) is None
+    assert read_object(direct, 2) is None
 
 
 @pytest.mark.parametrize(("code", "advice"), [(13, "readWrite"), (59, "MongoDB 4.4"), (166, "a view")])
@@ -272,16 +253,16 @@ def test_refusal_for_good_by_the_server_says_what_to_do(
 
 
 def test_repeated_write_heals_what_a_lost_one_left(spoiled: MongodbBackend, direct: MongodbBackend, proxy: Proxy) -> None:
-    direct.write_objects(in_parts(5, 4))
-    new = in_parts(5, 2)
+    direct.write_objects(in_parts(5, b"0", b"1", b"2", b"3"))
+    new = in_parts(5, b"0", b"1")
     proxy.drop_answers()  # of the first round trip: nothing is replaced yet
     with pytest.raises(UnknownOutcomeError):
         spoiled.write_objects(new)
     proxy.pass_on()
-    eventually(lambda: find(spoiled, 5))
+    eventually(lambda: read_object(spoiled, 5))
     spoiled.write_objects(new)
 
-    assert [find(direct, 5, part) for part in range(4)] == [*new, None, None]
+    assert [read_object(direct, 5, part) for part in range(4)] == [*new, None, None]
 
 
 def test_faults_name_the_store_and_the_call(spoiled: MongodbBackend, proxy: Proxy) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from bson import Binary
 from bson import ObjectId as BsonId
-from mongo_rows import REALM, find, find_reference, in_parts, key, reference, row, scan
 from pymongo import MongoClient, monitoring
 
 from headwater.clock import Micros
@@ -19,6 +18,7 @@ from headwater.store.backends.mongodb import MongodbBackend
 from headwater.store.backends.mongodb.backend import split_ends
 from headwater.store.backends.mongodb.row_documents import object_id, object_position
 from servers.mongodb import MongodbServer
+from specimens import REALM, find_reference, in_parts, key, read_object, reference, row, scan
 
 LARGEST = (1 << 63) - 1
 Documents = dict[str, Any]
@@ -107,9 +107,9 @@ def test_five_hundred_rows_come_in_one_answer(listened: MongodbBackend, wire: Wi
 
 
 def test_rewriting_with_fewer_parts_takes_a_third_round_trip(listened: MongodbBackend, wire: Wire) -> None:
-    listened.write_objects(in_parts(2, 4))
+    listened.write_objects(in_parts(2, b"0", b"1", b"2", b"3"))
     wire.commands.clear()
-    listened.write_objects(in_parts(2, 2))
+    listened.write_objects(in_parts(2, b"0", b"1"))
 
     assert [next(iter(command)) for command in wire.commands][:2] == ["insert", "update"]
     assert [one.part for one in scan(listened) if one.id == 2] == [0, 1]
@@ -187,19 +187,19 @@ class TestHiddenParts:
     """The first part of an object whose others may still be there."""
 
     def test_hidden_part_is_no_row(self, direct: MongodbBackend, database: str, stored: Any) -> None:
-        rows = in_parts(5, 3)
+        rows = in_parts(5, b"0", b"1", b"2")
         direct.write_objects(rows)
         assert direct.delete_objects([key(rows[0])]) == 1
 
         assert stored[database].objs.count_documents({"x": True}) == 1
-        assert find(direct, 5) is None
+        assert read_object(direct, 5) is None
         assert [one.part for one in scan(direct)] == [1, 2]
         assert direct.delete_objects([key(rows[0])]) == 0
         direct.insert_object(row(5, token="a"))
-        assert find(direct, 5) == row(5, token="a")
+        assert read_object(direct, 5) == row(5, token="a")
 
     def test_it_goes_with_the_last_other_part(self, direct: MongodbBackend, database: str, stored: Any) -> None:
-        rows = in_parts(5, 3)
+        rows = in_parts(5, b"0", b"1", b"2")
         direct.write_objects(rows)
         deleted = [direct.delete_objects([key(part)]) for part in rows]
 
@@ -207,13 +207,13 @@ class TestHiddenParts:
         assert stored[database].objs.count_documents({}) == 0
 
     def test_nothing_is_left_when_all_parts_go_at_once(self, direct: MongodbBackend, database: str, stored: Any) -> None:
-        direct.write_objects([*in_parts(5, 3), *in_parts(6, 2), row(7)])
+        direct.write_objects([*in_parts(5, b"0", b"1", b"2"), *in_parts(6, b"0", b"1"), row(7)])
 
         assert direct.delete_objects(scan(direct)) == 6
         assert stored[database].objs.count_documents({}) == 0
 
     def test_it_goes_with_its_realm_and_is_not_counted(self, direct: MongodbBackend, database: str, stored: Any) -> None:
-        rows = in_parts(5, 3)
+        rows = in_parts(5, b"0", b"1", b"2")
         direct.write_objects(rows)
         direct.delete_objects([key(rows[0])])
 
@@ -242,7 +242,7 @@ def test_foreign_object_is_unreadable_and_named(
     stored[database].objs.insert_one({**RIGHT, field: value})
 
     with pytest.raises(CorruptionError, match=rf"collection objs: .*object 0+1, part 0, realm key 10.*its field {field}"):
-        find(direct, 1)
+        read_object(direct, 1)
     if not isinstance(value, Binary | str) or field != "d":
         with pytest.raises(CorruptionError, match=f"its field {field}"):
             scan(direct)
@@ -286,7 +286,7 @@ def test_numbers_written_long_by_other_tools_are_the_same(direct: MongodbBackend
     from bson import Int64
 
     stored[database].objs.insert_one({**RIGHT, "c": Int64(50), "n": Int64(1)})
-    found = find(direct, 1)
+    found = read_object(direct, 1)
 
     assert found == row(1, token="a")
     assert direct.delete_objects([key(row(1, token="a"))]) == 1

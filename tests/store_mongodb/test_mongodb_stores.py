@@ -8,7 +8,6 @@ from contextlib import closing
 from typing import Any
 
 import pytest
-from mongo_rows import find, find_reference, reference, row
 
 from forked_children import run_forked
 from headwater.errors import CorruptionError, HeadwaterError, RefusedError, UnavailableError
@@ -16,6 +15,7 @@ from headwater.store import open_backend, open_store
 from headwater.store.backends.mongodb import MongodbBackend
 from headwater.store.stores import parse_url
 from servers.mongodb import MongodbServer
+from specimens import find_reference, read_object, reference, row
 
 Open = Callable[[str], MongodbBackend]
 NOWHERE = "mongodb://127.0.0.1:1"
@@ -98,7 +98,7 @@ def test_ten_processes_that_set_up_at_once_all_succeed(server: MongodbServer, da
     def set_up(number: int) -> bool:
         with closing(open_backend(parse_url(server.url(database, timeout="60s")))) as backend:
             backend.write_objects([row(number + 1)])
-            return find(backend, number + 1) == row(number + 1)
+            return read_object(backend, number + 1) == row(number + 1)
 
     assert run_forked(10, set_up) == [True] * 10
     with server.client() as client:
@@ -150,7 +150,7 @@ class TestPasswords:
         backend = open_at(self.url(locked, f"ann:{QUOTED}", authSource="admin"))
         backend.write_objects([row(1)])
 
-        assert find(backend, 1) == row(1)
+        assert read_object(backend, 1) == row(1)
 
     def test_open_store_does_not_show_it(self, locked: MongodbServer) -> None:
         with open_store(self.url(locked, f"ann:{QUOTED}", authSource="admin")) as store:

@@ -8,7 +8,6 @@ from collections.abc import Callable
 
 import psycopg
 import pytest
-from pg_rows import find, find_reference, key, reference, row
 
 from headwater.errors import (
     HeadwaterError,
@@ -18,33 +17,15 @@ from headwater.errors import (
     UnavailableError,
     UnknownOutcomeError,
 )
-from headwater.store import Backend, ScanSplit
+from headwater.store import Backend
 from headwater.store.backends.postgresql import PostgresqlBackend
 from headwater.store.backends.postgresql.errors import connecting_error
 from servers.postgresql import PostgresqlServer
 from servers.proxy import Proxy
+from specimens import READS, REALM, WRITES, find_reference, key, read_object, reference, row, state
 
-WRITES: dict[str, Callable[[Backend], object]] = {
-    "create_reference": lambda backend: backend.create_reference(reference("new")),
-    "create_references": lambda backend: backend.create_references([reference("new")]),
-    "swap_reference": lambda backend: backend.swap_reference(reference(), reference(version=6)),
-    "write_and_swap": lambda backend: backend.write_and_swap([row(2)], reference(), reference(version=6)),
-    "remove_reference": lambda backend: backend.remove_reference(reference()),
-    "write_objects": lambda backend: backend.write_objects([row(2)]),
-    "insert_object": lambda backend: backend.insert_object(row(2, token="a")),
-    "update_object": lambda backend: backend.update_object(row(1, token="b"), "a"),
-    "delete_objects": lambda backend: backend.delete_objects([key(row(1, token="a"))]),
-    "delete_realm": lambda backend: backend.delete_realm(row(1).realm, 10),
-}
-READS: dict[str, Callable[[Backend], object]] = {
-    "read_references": lambda backend: backend.read_references(row(1).realm, ["main"]),
-    "read_objects": lambda backend: find(backend, 1),
-    "scan_references": lambda backend: backend.scan_references(ScanSplit(), None, 5),
-    "scan_objects": lambda backend: backend.scan_objects(ScanSplit(), None, 5),
-    "split_references": lambda backend: backend.split_references(None, 2),
-    "split_objects": lambda backend: backend.split_objects(None, 2),
-}
-writes = pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
+EVERY_WRITE = {**WRITES, "delete_realm": lambda backend: backend.delete_realm(REALM, 10)}
+writes = pytest.mark.parametrize("write", EVERY_WRITE.values(), ids=EVERY_WRITE)
 reads = pytest.mark.parametrize("read", READS.values(), ids=READS)
 
 
@@ -55,10 +36,6 @@ def stored(direct: PostgresqlBackend, spoiled: PostgresqlBackend) -> None:
     direct.write_objects([row(1, token="a")])
     for read in READS.values():
         read(spoiled)
-
-
-def state(backend: Backend) -> object:
-    return backend.scan_references(ScanSplit(), None, 99), backend.scan_objects(ScanSplit(), None, 99), find(backend, 1)
 
 
 def in_thread(work: Callable[[], object]) -> tuple[threading.Thread, list[object]]:
@@ -158,7 +135,7 @@ def test_calls_over_a_hanging_connection_end_in_time(
     spoiled.write_objects([row(2)])
     swallow(proxy)
     with pytest.raises(UnavailableError, match="no answer"):
-        find(spoiled, 1)
+        read_object(spoiled, 1)
 
     assert time.monotonic() - start < 4
 
@@ -169,30 +146,30 @@ def test_server_that_stands_still_is_given_up_in_time(server: PostgresqlServer, 
     with pytest.raises(UnknownOutcomeError):
         spoiled.write_objects([row(2)])
     with pytest.raises(UnavailableError):  # there is no connection any more, and none to be had
-        find(spoiled, 1)
+        read_object(spoiled, 1)
 
     assert time.monotonic() - start < 6
     server.resume()
-    assert find(spoiled, 1) == row(1, token="a")
+    assert read_object(spoiled, 1) == row(1, token="a")
 
 
 def test_writes_go_on_after_a_restart(server: PostgresqlServer, direct: PostgresqlBackend) -> None:
     server.restart()
     direct.write_objects([row(2)])
 
-    assert find(direct, 2) == row(2)
+    assert read_object(direct, 2) == row(2)
 
 
 def test_rows_survive_a_kill_of_the_server(server: PostgresqlServer, direct: PostgresqlBackend) -> None:
     direct.write_objects([row(2)])
     server.kill()
     with pytest.raises(UnavailableError):
-        find(direct, 2)
+        read_object(direct, 2)
     with pytest.raises(UnavailableError):
         direct.write_objects([row(3)])
     server.start()
 
-    assert (find(direct, 2), find(direct, 3)) == (row(2), None)
+    assert (read_object(direct, 2), read_object(direct, 3)) == (row(2), None)
 
 
 def test_commit_survives_a_kill_of_the_server_as_a_whole(server: PostgresqlServer, direct: PostgresqlBackend) -> None:
@@ -202,8 +179,8 @@ def test_commit_survives_a_kill_of_the_server_as_a_whole(server: PostgresqlServe
         direct.write_and_swap([row(4)], reference(version=6), reference(version=7))
     server.start()
 
-    assert (find_reference(direct), find(direct, 2), find(direct, 3)) == (reference(version=6), row(2), row(3))
-    assert find(direct, 4) is None
+    assert (find_reference(direct), read_object(direct, 2), read_object(direct, 3)) == (reference(version=6), row(2), row(3))
+    assert read_object(direct, 4) is None
 
 
 def test_commit_that_waits_and_is_beaten_has_written_nothing(
@@ -217,7 +194,7 @@ def test_commit_that_waits_and_is_beaten_has_written_nothing(
     thread.join(10)
 
     assert [type(fault) for fault in said] == [SwapConflictError]
-    assert find(direct, 2) is None
+    assert read_object(direct, 2) is None
 
 
 def test_commit_that_waits_too_long_is_unavailable_and_undone(
@@ -228,16 +205,16 @@ def test_commit_that_waits_too_long_is_unavailable_and_undone(
         with pytest.raises(UnavailableError, match="statement timeout"):
             patient.write_and_swap([row(2)], reference(), reference(version=6))
 
-    assert (find_reference(direct), find(direct, 2)) == (reference(), None)
+    assert (find_reference(direct), read_object(direct, 2)) == (reference(), None)
 
 
 def test_connections_ended_while_idle_disturb_nothing(server: PostgresqlServer, direct: PostgresqlBackend) -> None:
-    for call in (lambda: direct.write_objects([row(2)]), lambda: find(direct, 2)):
+    for call in (lambda: direct.write_objects([row(2)]), lambda: read_object(direct, 2)):
         server.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'headwater'")
         wait_until(lambda: server.execute("SELECT 1 FROM pg_stat_activity WHERE application_name = 'headwater'") == [])
         call()
 
-    assert find(direct, 2) == row(2)
+    assert read_object(direct, 2) == row(2)
 
 
 def test_write_ended_by_the_administrator_is_unknown(server: PostgresqlServer, schema: str, direct: PostgresqlBackend) -> None:
@@ -268,9 +245,9 @@ def test_read_that_waits_too_long_is_unavailable(server: PostgresqlServer, schem
     with server.connect() as blocker, blocker.transaction():
         blocker.execute(f"LOCK TABLE {schema}.objs")
         with pytest.raises(UnavailableError, match="statement timeout"):
-            find(patient, 1)
+            read_object(patient, 1)
 
-    assert find(patient, 1) == row(1, token="a")
+    assert read_object(patient, 1) == row(1, token="a")
 
 
 def test_call_for_which_no_connection_becomes_free_is_unavailable(
@@ -279,21 +256,21 @@ def test_call_for_which_no_connection_becomes_free_is_unavailable(
     small = open_at(server.url(schema, pool=2, timeout="400ms"))
     with server.connect() as blocker, blocker.transaction():
         blocker.execute(f"LOCK TABLE {schema}.objs")
-        threads = [in_thread(lambda: find(small, 1)) for _ in range(6)]
+        threads = [in_thread(lambda: read_object(small, 1)) for _ in range(6)]
         for thread, _ in threads:
             thread.join(10)
     said = [str(faults[0]) for _, faults in threads]
 
     assert all("statement timeout" in text or "none of 2 connections became free" in text for text in said)
     assert any("none of 2 connections" in text for text in said)
-    assert find(small, 1) == row(1, token="a")
+    assert read_object(small, 1) == row(1, token="a")
 
 
 def test_many_threads_share_few_connections(
     server: PostgresqlServer, schema: str, open_at: Callable[[str], PostgresqlBackend]
 ) -> None:
     small = open_at(server.url(schema, pool=2, application_name="few"))
-    threads = [in_thread(lambda: [find(small, 1) for _ in range(50)]) for _ in range(8)]
+    threads = [in_thread(lambda: [read_object(small, 1) for _ in range(50)]) for _ in range(8)]
     counts = [server.execute("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'few'")[0][0] for _ in range(5)]
     for thread, said in threads:
         thread.join(30)
@@ -309,7 +286,7 @@ def test_server_that_takes_no_writes_is_read_and_says_why(
     server.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'headwater'")
     try:
         wait_until(lambda: server.execute("SELECT 1 FROM pg_stat_activity WHERE application_name = 'headwater'") == [])
-        assert find(direct, 1) == row(1, token="a")
+        assert read_object(direct, 1) == row(1, token="a")
         with pytest.raises(UnavailableError, match="read-only"):
             direct.write_objects([row(2)])
     finally:
@@ -325,7 +302,7 @@ def test_tables_that_are_gone_are_told_with_what_to_do(
 ) -> None:
     server.drop(schema)
     with pytest.raises(RefusedError, match=r"restore the schema, .* open the store again to begin anew"):
-        find(direct, 1)
+        read_object(direct, 1)
 
 
 def test_drivers_words_on_several_lines_become_sentences_on_one() -> None:
@@ -338,7 +315,7 @@ def test_drivers_words_on_several_lines_become_sentences_on_one() -> None:
 
 def test_no_fault_shows_the_password(server: PostgresqlServer, spoiled: PostgresqlBackend, proxy: Proxy) -> None:
     proxy.drop_requests()
-    for call in (lambda: find(spoiled, 1), lambda: spoiled.write_objects([row(2)])):
+    for call in (lambda: read_object(spoiled, 1), lambda: spoiled.write_objects([row(2)])):
         with pytest.raises(HeadwaterError) as caught:
             call()
         fault: BaseException | None = caught.value
@@ -363,4 +340,4 @@ def test_full_disk_of_the_server_says_that_nothing_happened(
         with pytest.raises(StoreFullError, match=r"No space left on device \(nothing was written; make room"):
             write()
 
-    assert (find_reference(direct), find(direct, 2)) == (reference(), None)
+    assert (find_reference(direct), read_object(direct, 2)) == (reference(), None)

@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from pg_rows import OTHER, REALM, find, find_reference, key, reference, row
 
 from headwater.errors import CorruptionError, RefusedError, SwapConflictError, UnknownOutcomeError
 from headwater.store import ObjectId, ScanSplit
@@ -22,6 +21,7 @@ from headwater.store.backends.postgresql import backend as splitting
 from headwater.store.backends.postgresql.statements import scan
 from servers.postgresql import PostgresqlServer
 from servers.proxy import Proxy
+from specimens import OTHER, REALM, find_reference, key, read_object, reference, row
 
 Open = Callable[[str], PostgresqlBackend]
 
@@ -54,7 +54,7 @@ def test_values_of_all_sizes_come_back(direct: PostgresqlBackend, size: int) -> 
     made = row(1, value=os.urandom(size))
     direct.write_objects([made])
 
-    assert find(direct, 1) == made
+    assert read_object(direct, 1) == made
     assert direct.scan_objects(ScanSplit(), None, 5) == [key(made)]
 
 
@@ -96,7 +96,7 @@ def test_commit_is_one_round_trip_even_if_beaten(
             spoiled.write_and_swap(rows, reference(version=99), reference(version=100))
 
     assert [round_trips(proxy, call) for call in (commit_in_vain, commit)] == [1, 1]
-    assert (find_reference(direct), find(direct, count)) == (reference(version=7), row(count))
+    assert (find_reference(direct), read_object(direct, count)) == (reference(version=7), row(count))
 
 
 def test_bulk_write_beyond_the_bound_is_cut_between_objects(
@@ -294,4 +294,4 @@ def test_conditional_deletion_spares_a_row_that_another_changes_just_then(
     thread.join(10)
 
     assert deleted == [0]
-    assert find(direct, 1) == row(1, token="b")
+    assert read_object(direct, 1) == row(1, token="b")

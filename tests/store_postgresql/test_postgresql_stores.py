@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from pg_rows import find, find_reference, reference, row
 
 from forked_children import run_forked
 from headwater.errors import RefusedError, UnavailableError
@@ -15,6 +14,7 @@ from headwater.store import open_backend
 from headwater.store.backends.postgresql import PostgresqlBackend
 from headwater.store.stores import parse_url
 from servers.postgresql import PostgresqlServer
+from specimens import find_reference, read_object, reference, row
 
 Open = Callable[[str], PostgresqlBackend]
 
@@ -42,7 +42,7 @@ def test_new_store_is_empty_in_the_schema_named(server: PostgresqlServer, schema
     backend = open_at(server.url(schema))
     tables = server.execute("SELECT tablename FROM pg_tables WHERE schemaname = %s ORDER BY 1", (schema,))
 
-    assert find(backend, 1) is None
+    assert read_object(backend, 1) is None
     assert tables == [("objs",), ("refs",), ("version",)]
 
 
@@ -57,7 +57,7 @@ def test_schema_may_have_the_name_of_a_word_of_sql(server: PostgresqlServer, ope
     backend = open_at(server.url("order"))
     backend.write_objects([row(1)])
 
-    assert find(backend, 1) == row(1)
+    assert read_object(backend, 1) == row(1)
     server.drop("order")
 
 
@@ -71,7 +71,7 @@ def test_stores_in_two_schemas_know_nothing_of_each_other(server: PostgresqlServ
     one, other = open_at(server.url(schema)), open_at(server.url(f"{schema}_b"))
     one.write_objects([row(1)])
 
-    assert (find(one, 1), find(other, 1)) == (row(1), None)
+    assert (read_object(one, 1), read_object(other, 1)) == (row(1), None)
 
 
 def test_ten_processes_set_the_same_schema_up_at_once(server: PostgresqlServer, schema: str, open_at: Open) -> None:
@@ -83,7 +83,7 @@ def test_ten_processes_set_the_same_schema_up_at_once(server: PostgresqlServer, 
     run_forked(10, work)
     backend = open_at(server.url(schema))
 
-    assert [find(backend, number + 1) for number in range(10)] == [row(number + 1) for number in range(10)]
+    assert [read_object(backend, number + 1) for number in range(10)] == [row(number + 1) for number in range(10)]
     assert server.execute(f"SELECT number FROM {schema}.version") == [(1,)]
 
 
@@ -124,7 +124,7 @@ def test_role_that_may_only_use_tables_works_once_they_exist(
     backend.write_objects([row(1)])
     backend.create_reference(reference())
 
-    assert (find(backend, 1), find_reference(backend)) == (row(1), reference())
+    assert (read_object(backend, 1), find_reference(backend)) == (row(1), reference())
 
 
 def test_role_that_may_not_create_is_refused_without_tables(
@@ -154,7 +154,7 @@ def test_role_that_may_not_write_reads_and_is_refused_writes(
     with pytest.raises(RefusedError, match="permission denied for table objs"):
         backend.write_objects([row(2)])
 
-    assert find(backend, 1) == row(1)
+    assert read_object(backend, 1) == row(1)
 
 
 def test_role_makes_its_schema_where_it_may(
@@ -163,7 +163,7 @@ def test_role_makes_its_schema_where_it_may(
     backend = open_at(server.url(schema, user=make_role(f"CREATE ON DATABASE {server.database}"), password="secret"))
     backend.write_objects([row(1)])
 
-    assert find(backend, 1) == row(1)
+    assert read_object(backend, 1) == row(1)
 
 
 def test_role_sets_up_a_schema_that_was_made_for_it(
@@ -174,7 +174,7 @@ def test_role_sets_up_a_schema_that_was_made_for_it(
     backend = open_at(server.url(schema, user=role, password="secret"))
     backend.write_objects([row(1)])
 
-    assert find(backend, 1) == row(1)
+    assert read_object(backend, 1) == row(1)
 
 
 def test_wrong_password_is_refused_and_not_shown(server: PostgresqlServer) -> None:
@@ -212,7 +212,7 @@ def test_fault_in_an_open_store_says_in_which_schema(server: PostgresqlServer, s
     backend = open_at(server.url(schema))
     server.execute(f"DROP TABLE {schema}.objs")
     with pytest.raises(RefusedError, match=rf"schema={schema}: .*restore the schema, or drop what is left") as caught:
-        find(backend, 1)
+        read_object(backend, 1)
 
     assert server.password not in str(caught.value)
 
@@ -248,7 +248,7 @@ def test_password_may_come_from_the_environment_or_a_file(
     open_at(server.url(schema, password=None, passfile=passwords))
     monkeypatch.setenv("PGPASSWORD", server.password)
 
-    assert find(open_at(server.url(schema, password=None)), 1) is None
+    assert read_object(open_at(server.url(schema, password=None)), 1) is None
 
 
 def test_service_may_say_everything(
@@ -260,7 +260,7 @@ def test_service_may_say_everything(
     )
     monkeypatch.setenv("PGSERVICEFILE", str(services))
 
-    assert find(open_at(f"postgresql://?service=lake&schema={schema}"), 1) is None
+    assert read_object(open_at(f"postgresql://?service=lake&schema={schema}"), 1) is None
 
 
 def test_environment_says_what_the_url_does_not(
@@ -271,7 +271,7 @@ def test_environment_says_what_the_url_does_not(
     monkeypatch.setenv("PGUSER", server.user)
     monkeypatch.setenv("PGPASSWORD", server.password)
 
-    assert find(open_at(f"postgresql:///{server.database}?schema={schema}"), 1) is None
+    assert read_object(open_at(f"postgresql:///{server.database}?schema={schema}"), 1) is None
 
 
 @pytest.mark.parametrize(
@@ -283,13 +283,13 @@ def test_unix_socket_is_named_by_its_folder(server: PostgresqlServer, schema: st
         user=server.user, escaped=folder.replace("/", "%2F"), folder=folder, port=server.port, database=server.database
     )
 
-    assert find(open_at(f"{url}{'&' if '?' in url else '?'}schema={schema}"), 1) is None
+    assert read_object(open_at(f"{url}{'&' if '?' in url else '?'}schema={schema}"), 1) is None
 
 
 def test_host_that_answers_is_taken_of_several(server: PostgresqlServer, schema: str, open_at: Open) -> None:
     url = server.url(schema).replace(f"{server.host}:{server.port}", f"127.0.0.1:1,{server.host}:{server.port}")
 
-    assert find(open_at(url), 1) is None
+    assert read_object(open_at(url), 1) is None
 
 
 def test_standby_is_neither_read_nor_written(server: PostgresqlServer, schema: str, open_at: Open) -> None:
@@ -297,13 +297,13 @@ def test_standby_is_neither_read_nor_written(server: PostgresqlServer, schema: s
     backend.write_objects([row(1)])
     server.demote()
     try:
-        for call in (lambda: find(backend, 1), lambda: backend.write_objects([row(2)])):
+        for call in (lambda: read_object(backend, 1), lambda: backend.write_objects([row(2)])):
             with pytest.raises(UnavailableError, match="standby"):
                 call()
     finally:
         server.promote()
 
-    assert (find(backend, 1), find(backend, 2)) == (row(1), None)
+    assert (read_object(backend, 1), read_object(backend, 2)) == (row(1), None)
 
 
 def test_sessions_wait_for_the_disk_against_their_role(
