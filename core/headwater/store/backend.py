@@ -237,7 +237,7 @@ class Backend(Protocol):
         ...
 
     def before_fork(self) -> None:
-        """Prepare for a fork: wait for running calls, block new ones, and release what a child must not inherit.
+        """Prepare for a fork: release what a child must not inherit, and keep whole what it inherits, if calls of other threads could not.
 
         Several stores may share a backend: a second call before the fork changes nothing.
         """

@@ -265,13 +265,11 @@ class MongodbBackend:
         return None if now is None else Micros(round(now.replace(tzinfo=UTC).timestamp() * 1_000_000))
 
     def before_fork(self) -> None:
-        self._calls.shut()
+        """Do nothing: calls of other threads go on in the parent, and do not exist in a child, which has connections of its own."""
 
     def after_fork(self, *, is_child: bool) -> None:
         if is_child:
             self._calls.begin_in_child()
-        else:
-            self._calls.open_client()
 
     def close(self) -> None:
         self._calls.close()

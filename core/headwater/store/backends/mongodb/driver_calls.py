@@ -17,7 +17,7 @@ from pymongo.monitoring import ConnectionPoolListener
 from headwater.errors import HeadwaterError, RefusedError
 from headwater.store.backends.mongodb.errors import DRIVER_FAULTS, driver_error, is_surely_undone
 from headwater.store.backends.mongodb.row_documents import Document
-from headwater.store.stores import ForkGate, StoreUrl, UrlOption, as_connections, as_seconds, one_of
+from headwater.store.stores import StoreUrl, UrlOption, as_connections, as_seconds, one_of
 
 T = TypeVar("T")
 _CLOSE_SECONDS = 0.5
@@ -98,7 +98,6 @@ class DriverCalls:
 
     def _begin(self) -> None:
         self._lock = threading.Lock()
-        self._gate = ForkGate()
         self._sending = _Sending()
         self._collections: StoreCollections | None = None
 
@@ -114,13 +113,12 @@ class DriverCalls:
         return self._call(what, act, writes=True, of_one=False)
 
     def _call(self, what: str, act: Callable[[StoreCollections], T], *, writes: bool, of_one: bool) -> T:
-        with self._gate:
-            collections = self._at_hand(what)
-            try:
-                with pymongo.timeout(self._seconds):
-                    return self._act(collections, act, of_one=of_one)
-            except DRIVER_FAULTS as fault:
-                raise self._error(fault, what, writes=writes, of_one=of_one) from _without_secret(fault, self._secret)
+        collections = self._at_hand(what)
+        try:
+            with pymongo.timeout(self._seconds):
+                return self._act(collections, act, of_one=of_one)
+        except DRIVER_FAULTS as fault:
+            raise self._error(fault, what, writes=writes, of_one=of_one) from _without_secret(fault, self._secret)
 
     def _act(self, collections: StoreCollections, act: Callable[[StoreCollections], T], *, of_one: bool) -> T:
         until = time.monotonic() + self._seconds
@@ -149,13 +147,6 @@ class DriverCalls:
             if self._collections is None:
                 self._collections = StoreCollections(self._make(self._sending), self._database)
             return self._collections
-
-    def shut(self) -> None:
-        """Wait until no call is running, and block new ones."""
-        self._gate.shut_gate()
-
-    def open_client(self) -> None:
-        self._gate.open_gate()
 
     def begin_in_child(self) -> None:
         """Forget the parent's client without touching it. The next call makes a new one.

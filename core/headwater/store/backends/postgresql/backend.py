@@ -283,13 +283,11 @@ class PostgresqlBackend:
         return Micros(now)
 
     def before_fork(self) -> None:
-        self._pool.shut()
+        """Do nothing: calls of other threads go on in the parent, and do not exist in a child, which has connections of its own."""
 
     def after_fork(self, *, is_child: bool) -> None:
         if is_child:
             self._pool = self._pool.anew()
-        else:
-            self._pool.open_pool()
 
     def close(self) -> None:
         self._pool.close()

@@ -158,7 +158,6 @@ class ConnectionPool:
         self._condition = threading.Condition(threading.Lock())
         self._idle: list[tuple[float, BoundedConnection]] = []  # the one used longest ago comes first
         self._busy = 0  # invariant: 0 <= _busy <= _size; counts borrowers, even before they have a connection
-        self._is_shut = False
         self._is_closed = False
 
     def borrow(self) -> BoundedConnection:
@@ -197,17 +196,6 @@ class ConnectionPool:
         for _, connection in idle:
             connection.close()
 
-    def shut(self) -> None:
-        """Lend no more connections, and wait until all have been returned."""
-        with self._condition:
-            self._is_shut = True
-            self._condition.wait_for(lambda: not self._busy)
-
-    def open_pool(self) -> None:
-        with self._condition:
-            self._is_shut = False
-            self._condition.notify_all()
-
     def anew(self) -> ConnectionPool:
         """Make the pool of a forked child: like this one, but without its connections, which belong to the parent."""
         _inherited.append(self)
@@ -223,7 +211,7 @@ class ConnectionPool:
         self.close_idle()
 
     def _is_open(self) -> bool:
-        return self._is_closed or (not self._is_shut and self._busy < self._size)
+        return self._is_closed or self._busy < self._size
 
     def _pop(self) -> BoundedConnection | None:
         while True:
@@ -248,8 +236,7 @@ class ConnectionPool:
                     self._idle.append((now, connection))
                     if self._idle[0][0] < now - _IDLE_SECONDS:
                         surplus = self._idle.pop(0)[1]
-            # ``shut`` waits for the last connection while borrowers wait too: one notification could wake the wrong waiter.
-            self._condition.notify_all() if self._is_shut else self._condition.notify()
+            self._condition.notify()
         if surplus is not None:
             surplus.close()
 
