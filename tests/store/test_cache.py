@@ -47,7 +47,7 @@ def remembered(cache: Cache) -> Callable[[], list[int]]:
 
 def fill(cache: Cache, numbers: range) -> None:
     for number in numbers:
-        cache.put_object(REALM, [(ObjectId(number), Note(number=number + 1000), None)], cache.ticket())
+        cache.put_object(REALM, [(ObjectId(number), Note(number=number + 1000))], cache.ticket())
 
 
 def test_cache_holds_no_more_than_its_budget(cache: Cache, remembered: Callable[[], list[int]]) -> None:
@@ -74,7 +74,7 @@ def test_object_used_longest_ago_goes_where_all_were_used(cache: Cache, remember
 
 def test_object_larger_than_the_budget_pushes_nothing_out(cache: Cache, remembered: Callable[[], list[int]]) -> None:
     fill(cache, range(10))
-    cache.put_object(REALM, [(ObjectId(50), Note(data=b"x" * 20_000), None)], cache.ticket())
+    cache.put_object(REALM, [(ObjectId(50), Note(data=b"x" * 20_000))], cache.ticket())
 
     assert remembered() == list(range(10))
 
@@ -102,7 +102,7 @@ def test_realms_do_not_share_objects(cache: Cache) -> None:
 
 def test_statistics_count_what_happened(cache: Cache) -> None:
     fill(cache, range(12))
-    cache.put_object(REALM, [(ObjectId(50), Note(data=b"x" * 20_000), None)], cache.ticket())
+    cache.put_object(REALM, [(ObjectId(50), Note(data=b"x" * 20_000))], cache.ticket())
     for number in (0, 11, 11):
         cache.find_object(REALM, ObjectId(number))
 
@@ -179,7 +179,7 @@ def filled_with(cache: Cache, make: Callable[[int], StoredObject]) -> None:
         made = make(number)
         name, envelope = encode_object(ObjectId(number), made)
         read = decode_object(ObjectId(number), name, envelope, type(made), realm="acme")
-        cache.put_object(REALM, [(ObjectId(number), read, None)], cache.ticket())
+        cache.put_object(REALM, [(ObjectId(number), read)], cache.ticket())
         if cache.statistics().evictions:
             return
 
@@ -211,7 +211,7 @@ def test_small_objects_do_not_make_large_ones_seem_small(clock: FakeClock, trace
         made = Note(more={"": [{} for _ in range(450)]}) if random.random() * every < 1 else Note(text="ab")
         name, envelope = encode_object(ObjectId(number), made)
         read = decode_object(ObjectId(number), name, envelope, Note, realm="acme")
-        full.put_object(REALM, [(ObjectId(number), read, len(envelope))], full.ticket())
+        full.put_object(REALM, [(ObjectId(number), read)], full.ticket())
 
     assert 0.25 < traced() / full.statistics().budget < 1.2
 
@@ -395,7 +395,7 @@ def late_rows(late_faults: FaultyBackend, settings: Settings, clock: FakeClock) 
 def evict_all(cache: Cache) -> None:
     before = cache.statistics()
     for number in range(1, 100):
-        cache.put_object(RealmKey(99), [(ObjectId(number), Note(data=b"x" * (before.budget // 4)), None)], cache.ticket())
+        cache.put_object(RealmKey(99), [(ObjectId(number), Note(data=b"x" * (before.budget // 4)))], cache.ticket())
     assert cache.statistics().evictions >= before.entries
 
 

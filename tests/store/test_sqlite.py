@@ -25,11 +25,6 @@ ACME = RealmId("acme"), RealmKey(5)
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "store.db"
-
-
-@pytest.fixture
 def url(path: Path) -> str:
     return f"sqlite:///{path}"
 
@@ -132,9 +127,7 @@ def test_forked_child_starts_with_an_empty_cache(url: str) -> None:
         rows = store.rows(*ACME)
         keys = rows.write_objects([(ObjectId(1), Note())])
         rows.delete_unchanged(keys)
-        store.cache.put_object(
-            rows.key, [(ObjectId(1), Note(), None)], store.cache.ticket()
-        )  # as a thread might that read it before
+        store.cache.put_object(rows.key, [(ObjectId(1), Note())], store.cache.ticket())  # as a thread might that read it before
 
         assert rows.find_object(ObjectId(1), Note) == Note()
         assert run_forked(1, lambda _: rows.find_object(ObjectId(1), Note) is None) == [True]

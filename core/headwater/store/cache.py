@@ -13,7 +13,6 @@ change on its way, is not cached::
 
 from __future__ import annotations
 
-import random
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable
@@ -32,61 +31,13 @@ from headwater.store.stored_objects import StoredObject, UnknownObject
 
 _FLAT = frozenset((type(None), bool, int, float, str, bytes))
 _BYTES, _ASCII, _NUMBER, _EMPTY, _GC = 33, 49, 32, 64, 16
-_SAMPLE = 31
-_SMALL_BYTES = 1024
-_OLD = 0.75
-
-
-class _SizedType:
-    """Statistics of the objects of one type and of about one size.
-
-    ratio         bytes of memory for each byte stored
-    left          how many more objects are estimated by this ratio before the next one is weighed
-    """
-
-    __slots__ = ("left", "ratio")
-
-    def __init__(self, ratio: float) -> None:
-        self.left = 0
-        self.ratio = ratio
-
-
-class SizeEstimator:
-    """Estimates the memory of many small objects: weighs about one in 16 of a type, and scales the others by their stored bytes.
-
-    A ratio applies to objects of one type whose stored sizes have the same number of binary digits. Within a type, small objects are
-    often texts and large ones lists of dictionaries: one ratio for all would be far too small for the large ones. The budget limits
-    the sum of many objects, in which single errors cancel out. Objects beyond a size, and objects whose stored bytes are compressed,
-    are always weighed. The next object to weigh is chosen at random, so that no pattern of writes can evade it. Concurrent threads may
-    weigh one object more or less.
-    """
-
-    def __init__(self) -> None:
-        self._kinds: dict[tuple[type[msgspec.Struct], int], _SizedType] = {}
-
-    def weigh(self, value: msgspec.Struct, stored_bytes: int | None) -> int:
-        """About how many bytes of memory an object takes. ``stored_bytes``: its envelope's size, or None when compressed."""
-        if stored_bytes is None or stored_bytes > _SMALL_BYTES:
-            return weigh(value)
-        like = (type(value), stored_bytes.bit_length())
-        kind = self._kinds.get(like)
-        if kind is not None and kind.left > 0:
-            kind.left -= 1
-            return int(stored_bytes * kind.ratio)
-        weight = weigh(value)
-        ratio = weight / max(1, stored_bytes)
-        if kind is None:
-            self._kinds[like] = _SizedType(ratio)
-        else:
-            kind.ratio = _OLD * kind.ratio + (1 - _OLD) * ratio
-            kind.left = random.randrange(_SAMPLE)
-        return weight
 
 
 def weigh(value: msgspec.Struct) -> int:
     """Bytes of memory: what tracemalloc reports, or up to three times as much, because shared values are counted each time.
 
-    The stored size says little: 3 bytes of MessagePack become 100 of a dictionary, and a compressed row a hundred times more.
+    The stored size says little: 3 bytes of MessagePack become 100 of a dictionary, and a compressed row a hundred times more. Every
+    object is weighed, which takes less time than decoding it: docs/decisions/0025.
     """
     total = 0
     deeper: list[Any] = [value]
@@ -183,7 +134,6 @@ class Cache:
         self._clock = clock
         self._budget = budget_bytes
         self._ttl = reference_ttl_seconds
-        self._scale = SizeEstimator()
         self.after_fork()
 
     def after_fork(self) -> None:
@@ -240,26 +190,25 @@ class Cache:
     def put_object(
         self,
         realm: RealmKey,
-        objects: Iterable[tuple[ObjectId, StoredObject, int | None]],
+        objects: Iterable[tuple[ObjectId, StoredObject]],
         ticket: CacheTicket,
         *,
         is_written: bool = False,
     ) -> None:
         """Cache immutable objects for as long as their types allow.
 
-        objects       each with the bytes of its envelope, or None where these say nothing about its size in memory
         is_written    they were just written under this ticket: an earlier reader that found one absent is outdated
         """
         entries: list[tuple[_Key, _Entry]] = []
         kept_out: list[ObjectId] = []
-        weigh, asked = self._scale.weigh, ticket.seconds
-        for object_id, value, stored_bytes in objects:
+        asked = ticket.seconds
+        for object_id, value in objects:
             seconds = value.cached_seconds
             if not self._budget or seconds == 0 or isinstance(value, UnknownObject):
                 kept_out.append(object_id)  # an unknown type may be known a moment later, once its module was imported
             else:
                 until = None if seconds is None else asked + seconds
-                entries.append(((realm, object_id), _Entry(value, _ENTRY + weigh(value, stored_bytes), asked, until)))
+                entries.append(((realm, object_id), _Entry(value, _ENTRY + weigh(value), asked, until)))
         self._put(entries, ticket, is_written)
         if is_written and kept_out:
             self.forget_object(realm, kept_out)

@@ -26,7 +26,6 @@ from headwater.store.stored_objects import (
     Versioned,
     decode_object,
     encode_object,
-    is_compressed,
     is_whole,
     object_parts,
     pointing_number,
@@ -42,8 +41,8 @@ class ObjectBatch(NamedTuple):
     """Objects as rows, ready to be written, perhaps more than once. Made by ``RealmStore.pack``."""
 
     rows: list[ObjectRow]
-    remembered: list[tuple[ObjectId, StoredObject, int | None]]
-    """Objects to cache, each with the bytes of its envelope where these indicate its size in memory."""
+    remembered: list[tuple[ObjectId, StoredObject]]
+    """The immutable objects, to be cached."""
     others: list[ObjectId]
 
     @property
@@ -173,13 +172,13 @@ class RealmObjects(RealmReferences):
         self._check_once(object_ids, "object")
         now = self.clock.now()
         rows: list[ObjectRow] = []
-        remembered: list[tuple[ObjectId, StoredObject, int | None]] = []
+        remembered: list[tuple[ObjectId, StoredObject]] = []
         others: list[ObjectId] = []
         for object_id, value in written:
             parts = self._rows_of(object_id, value, now)
             rows += parts
             if parts[0].token is None:
-                remembered.append((object_id, value, _telling_bytes(parts[0].value)))
+                remembered.append((object_id, value))
             else:
                 others.append(object_id)
         return ObjectBatch(rows, remembered, others)
@@ -269,13 +268,13 @@ class RealmObjects(RealmReferences):
         ]
         if absent:
             ticket = self._cache.ticket()
-            immutable: list[tuple[ObjectId, StoredObject, int | None]] = []
+            immutable: list[tuple[ObjectId, StoredObject]] = []
             realm = self.realm
             for row, envelope in self._load(absent):
                 object_id, token = row.id, row.token
                 value = found[object_id] = decode_object(object_id, row.type, envelope, StoredObject, realm=realm, token=token)
                 if token is None and not value.updateable:
-                    immutable.append((object_id, value, _telling_bytes(envelope)))
+                    immutable.append((object_id, value))
             self._cache.put_object(self.key, immutable, ticket)
             if within:
                 for object_id in absent:
@@ -348,11 +347,6 @@ def _apart(object_ids: Sequence[ObjectId], read: Callable[[Sequence[ObjectId]], 
             return [fault]
     half = len(object_ids) // 2
     return _apart(object_ids[:half], read) + _apart(object_ids[half:], read)
-
-
-def _telling_bytes(envelope: bytes) -> int | None:
-    """An envelope's size, where it indicates the object's size in memory; otherwise None."""
-    return None if is_compressed(envelope) else len(envelope)
 
 
 def _new_token() -> str:

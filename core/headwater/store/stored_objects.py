@@ -281,10 +281,6 @@ def decode_object(object_id: ObjectId, name: str, envelope: bytes, cls: type[T],
     raise CorruptionError(f"object {id_text(object_id)} of type {name!r} in realm {realm!r}: {fault}") from fault
 
 
-def is_compressed(envelope: bytes) -> bool:
-    return bool(envelope[1] & _COMPRESSED)
-
-
 def is_whole(object_id: ObjectId, name: str, envelope: bytes) -> bool:
     """Whether an envelope has the bytes that were written, or is of a later format, whose checksum this release cannot verify."""
     if len(envelope) < _HEADER.size:
