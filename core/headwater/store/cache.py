@@ -320,8 +320,8 @@ class Cache:
             self._weight -= entry.weight
 
 
-def _is_newer(there: _Entry, entry: _Entry) -> bool:
+def _is_newer(cached: _Entry, entry: _Entry) -> bool:
     """Whether the cached entry must stay: a reference of a higher version, or an object where the new answer is an absence."""
-    if isinstance(there.value, ReferenceRow) and isinstance(entry.value, ReferenceRow):
-        return (there.value.version, there.asked) > (entry.value.version, entry.asked)
-    return there.value is not None and entry.value is None
+    if isinstance(cached.value, ReferenceRow) and isinstance(entry.value, ReferenceRow):
+        return (cached.value.version, cached.asked) > (entry.value.version, entry.asked)
+    return cached.value is not None and entry.value is None

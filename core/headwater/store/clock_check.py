@@ -123,9 +123,9 @@ def _note(store: Store, seen: Versioned[ClockConfirmation] | None, doubt: ClockC
 def _traces(store: Store) -> Iterator[Micros]:
     """The times at which other processes wrote to the store, by their clocks: their leases, and the latest system-realm commits."""
     leases = store.system.read_each_versioned([node_lease_id(node) for node in range(NODES)], NodeLease)
-    for node, found in enumerate(leases):
-        if isinstance(found, Versioned) and node not in store.ids.nodes:
-            lease = found.value
+    for node, stored in enumerate(leases):
+        if isinstance(stored, Versioned) and node not in store.ids.nodes:
+            lease = stored.value
             renewed = lease.end - round(store.settings.node_lease_seconds * 1000) if lease.owner else lease.end
             yield id_time(ObjectId(max(lease.start, renewed) << 22))
     for row in store.system.find_rows(_REFERENCES):

@@ -86,8 +86,8 @@ def _has_ended(pid: int, began: str) -> bool:
         return True
     except OSError:
         return False
-    found = _began(pid)
-    return found is not None and found != began
+    now_began = _began(pid)
+    return now_began is not None and now_began != began
 
 
 def _mark_of(pid: int, now_millis: int) -> _Mark | None:
@@ -152,8 +152,8 @@ class NodeLeases:
     ahead_millis   how far ids may run ahead of the clock of the process that makes them
     """
 
-    def __init__(self, rows: RealmStore, *, lease_millis: int, ahead_millis: int) -> None:
-        self._rows = rows
+    def __init__(self, realm_store: RealmStore, *, lease_millis: int, ahead_millis: int) -> None:
+        self._realm_store = realm_store
         self._lease_millis = lease_millis
         self._ahead_millis = ahead_millis
 
@@ -195,7 +195,9 @@ class NodeLeases:
         gone = [(node, seen) for node, seen in leased if has_process_ended(seen.value.owner, now)]
         if not gone:
             return None
-        self._rows.clock.sleep(DRIFT_MILLIS / 1000)  # or the first id would be further ahead of the clock than ids may be
+        self._realm_store.clock.sleep(
+            DRIFT_MILLIS / 1000
+        )  # or the first id would be further ahead of the clock than ids may be
         start = now + DRIFT_MILLIS + self._ahead_millis
         taken = (self._try_to_take(node, seen, start) for node, seen in gone if seen.value.start <= start)
         return next((lease for lease in taken if lease is not None), None)
@@ -207,7 +209,7 @@ class NodeLeases:
         """
         longer = msgspec.structs.replace(held.value, end=self._end(now))
         try:
-            return self._rows.update_object(held, longer)
+            return self._realm_store.update_object(held, longer)
         except (
             SwapConflictError,
             UnknownOutcomeError,
@@ -219,41 +221,45 @@ class NodeLeases:
         ended = NodeLease(start=held.value.start, end=end, owner="")
         try:
             try:
-                self._rows.update_object(held, ended)
+                self._realm_store.update_object(held, ended)
             except SwapConflictError:
-                found = self._look_again(held.id, held.value)
-                if found is not None:
-                    self._rows.update_object(found, ended)
+                stored = self._look_again(held.id, held.value)
+                if stored is not None:
+                    self._realm_store.update_object(stored, ended)
         except HeadwaterError:
             return
 
     def _read(self, nodes: Sequence[int]) -> list[tuple[int, HeldLease | None]]:
         """Read the leases of nodes. Unreadable leases are left out: their owner is unknown, so this process must not take them."""
-        leases = self._rows.read_each_versioned([node_lease_id(node) for node in nodes], NodeLease)
+        leases = self._realm_store.read_each_versioned([node_lease_id(node) for node in nodes], NodeLease)
         return [(node, lease) for node, lease in zip(nodes, leases, strict=True) if not isinstance(lease, CorruptionError)]
 
     def _try_to_take(self, node: int, seen: HeldLease | None, now: int) -> HeldLease | None:
         lease, lease_id = NodeLease(start=now, end=self._end(now), owner=owner_text(self._reading())), node_lease_id(node)
         try:
-            return self._rows.insert_object(lease_id, lease) if seen is None else self._rows.update_object(seen, lease)
+            return (
+                self._realm_store.insert_object(lease_id, lease)
+                if seen is None
+                else self._realm_store.update_object(seen, lease)
+            )
         except SwapConflictError:
             return None
         except UnknownOutcomeError as unclear:
             try:
-                found = self._look_again(lease_id, lease)
+                stored = self._look_again(lease_id, lease)
             except HeadwaterError as fault:
                 raise UnavailableError(f"no node could be leased: {fault}") from unclear
-            if found is None:  # not to be tried on and on: each try may take as long as a call may
+            if stored is None:  # not to be tried on and on: each try may take as long as a call may
                 raise UnavailableError(f"no node could be leased: {unclear}") from unclear
-            return found
+            return stored
 
     def _look_again(self, lease_id: ObjectId, ours: NodeLease) -> HeldLease | None:
-        found = self._rows.find_versioned(lease_id, NodeLease)
-        return found if found is not None and found.value.owner == ours.owner else None
+        stored = self._realm_store.find_versioned(lease_id, NodeLease)
+        return stored if stored is not None and stored.value.owner == ours.owner else None
 
     def _reading(self) -> int:
         """The clock's reading in id time. A caller's ``now`` may be ahead of it, or stale after waiting for the database."""
-        return self._rows.clock.wall() // 1000 - EPOCH_MILLIS
+        return self._realm_store.clock.wall() // 1000 - EPOCH_MILLIS
 
     def _end(self, now: int) -> int:
         return min(now + self._lease_millis, END_MILLIS)
@@ -302,11 +308,11 @@ class IdGenerator:
     _current: tuple[int, Iterator[ObjectId]]
     """The run: the time (microseconds since 1970) at which the clock leaves its millisecond, and its ids that are left."""
 
-    def __init__(self, rows: RealmStore, *, clock: Clock, lease_seconds: float, renew_seconds: float) -> None:
+    def __init__(self, realm_store: RealmStore, *, clock: Clock, lease_seconds: float, renew_seconds: float) -> None:
         self._clock = clock
         self._lease_millis = round(lease_seconds * 1000)
         self._renew_millis = round(renew_seconds * 1000)
-        self._nodes = NodeLeases(rows, lease_millis=self._lease_millis, ahead_millis=AHEAD_SECONDS * 1000)
+        self._nodes = NodeLeases(realm_store, lease_millis=self._lease_millis, ahead_millis=AHEAD_SECONDS * 1000)
         self._is_closed = False
         self._last = -1
         """The last tick that was reserved."""

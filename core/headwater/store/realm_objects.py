@@ -80,12 +80,12 @@ class RealmObjects(RealmReferences):
 
         ``cls`` determines how long absence is cached, if at all (see ``object_type``).
         """
-        found = {}
+        values = {}
         for object_id in object_ids:
             value = self._cache.find_object(self.key, object_id)
             if value is not None:
-                found[object_id] = value
-        return self._read_cold(object_ids, cls, found)
+                values[object_id] = value
+        return self._read_cold(object_ids, cls, values)
 
     def read_pointing(self, object_ids: Sequence[ObjectId]) -> list[Pointers | None]:
         """Read the pointers of objects of any type, None where there is none; one round trip, and a second one for objects in parts.
@@ -93,12 +93,12 @@ class RealmObjects(RealmReferences):
         For a walk over everything: objects whose type has no pointers are not decoded, nor is their checksum verified, and nothing
         new is cached.
         """
-        found: dict[ObjectId, Pointers] = {}
+        pointers: dict[ObjectId, Pointers] = {}
         for object_id in object_ids:
             value = self._cache.find_object(self.key, object_id)
             if value is not None:
-                found[object_id] = pointers_of(value)
-        absent = [object_id for object_id in dict.fromkeys(object_ids) if object_id not in found]
+                pointers[object_id] = pointers_of(value)
+        absent = [object_id for object_id in dict.fromkeys(object_ids) if object_id not in pointers]
         if absent:
             self._check_ids(absent)
             several: list[ObjectId] = []
@@ -108,18 +108,18 @@ class RealmObjects(RealmReferences):
                 if row.parts > 1 and not is_leaf(row.type):
                     several.append(row.id)
                 else:
-                    found[row.id] = pointers_in(row, row.value, realm=self.realm)
+                    pointers[row.id] = pointers_in(row, row.value, realm=self.realm)
             for row, envelope in self._load(several):
-                found[row.id] = pointers_in(row, envelope, realm=self.realm)
-        return [found.get(object_id) for object_id in object_ids]
+                pointers[row.id] = pointers_in(row, envelope, realm=self.realm)
+        return [pointers.get(object_id) for object_id in object_ids]
 
     def read_many_versioned(self, object_ids: Sequence[ObjectId], cls: type[T]) -> list[Versioned[T] | None]:
         """Read updateable objects from the database, never from the cache."""
-        found = {}
+        versioned = {}
         for row, envelope in self._load(list(dict.fromkeys(object_ids))):
             value = decode_object(row.id, row.type, envelope, cls, realm=self.realm, token=row.token)
-            found[row.id] = Versioned(row.id, value, self._token(row), row.created)
-        return [found.get(object_id) for object_id in object_ids]
+            versioned[row.id] = Versioned(row.id, value, self._token(row), row.created)
+        return [versioned.get(object_id) for object_id in object_ids]
 
     def read_each(self, object_ids: Sequence[ObjectId], cls: type[T]) -> list[T | CorruptionError | None]:
         """Read immutable objects like ``read_many``; an unreadable one yields its error, at the cost of further round trips."""
@@ -222,22 +222,22 @@ class RealmObjects(RealmReferences):
     def is_intact(self, object_id: ObjectId) -> bool:
         """Whether an object exists with the bytes that were written, or in a format that only a later release knows."""
         try:
-            found = self._load([object_id]) if object_id else []
+            loaded = self._load([object_id]) if object_id else []
         except CorruptionError:
             return False
-        return bool(found) and all(is_whole(row.id, row.type, envelope) for row, envelope in found)
+        return bool(loaded) and all(is_whole(row.id, row.type, envelope) for row, envelope in loaded)
 
     def raw_rows(self, object_id: ObjectId) -> list[ObjectRow]:
         """The rows of an object as stored, without decoding them; only those that the backend can return."""
-        found: list[ObjectRow] = []
+        rows: list[ObjectRow] = []
         while True:
             try:
-                [row] = self._backend.read_objects(self.key, [(object_id, len(found))])
+                [row] = self._backend.read_objects(self.key, [(object_id, len(rows))])
             except CorruptionError:
-                return found
-            if row is None or len(found) >= MOST_PARTS:
-                return found
-            found.append(row)
+                return rows
+            if row is None or len(rows) >= MOST_PARTS:
+                return rows
+            rows.append(row)
 
     def _check_keys(self, keys: Sequence[ObjectKey]) -> None:
         if not set(map(_realm_of, keys)) <= {self.key}:
@@ -259,12 +259,12 @@ class RealmObjects(RealmReferences):
         if self._cache is not self._shared:
             self._cache.forget_object(self.key, batch.ids)
 
-    def _read_cold(self, object_ids: Sequence[ObjectId], cls: type[T], found: dict[ObjectId, StoredObject]) -> list[T | None]:
+    def _read_cold(self, object_ids: Sequence[ObjectId], cls: type[T], values: dict[ObjectId, StoredObject]) -> list[T | None]:
         within = cls.absent_seconds if self._cache is self._shared else 0.0
         absent = [
             object_id
             for object_id in dict.fromkeys(object_ids)
-            if object_id not in found and not (within and self._shared.is_absent(self.key, object_id, within_seconds=within))
+            if object_id not in values and not (within and self._shared.is_absent(self.key, object_id, within_seconds=within))
         ]
         if absent:
             ticket = self._cache.ticket()
@@ -272,17 +272,17 @@ class RealmObjects(RealmReferences):
             realm = self.realm
             for row, envelope in self._load(absent):
                 object_id, token = row.id, row.token
-                value = found[object_id] = decode_object(object_id, row.type, envelope, StoredObject, realm=realm, token=token)
+                value = values[object_id] = decode_object(object_id, row.type, envelope, StoredObject, realm=realm, token=token)
                 if token is None and not value.updateable:
                     immutable.append((object_id, value))
             self._cache.put_object(self.key, immutable, ticket)
             if within:
                 for object_id in absent:
-                    if object_id not in found:
+                    if object_id not in values:
                         self._shared.put_absence(self.key, object_id, ticket, seconds=within)
         answers = []
         for object_id in object_ids:
-            answer = found.get(object_id)
+            answer = values.get(object_id)
             answers.append(answer if isinstance(answer, cls) else self._as(object_id, answer, cls))
         return answers
 
@@ -410,16 +410,16 @@ def _put_together(
         if not 1 < row.parts <= MOST_PARTS:
             raise CorruptionError(f"{_where(row, realm)}: it cannot have {row.parts} parts, the row was altered")
     others = [(row.id, part) for row in rows for part in range(1, row.parts)]
-    found = dict(zip(others, backend.read_objects(key, others), strict=True))
+    parts = dict(zip(others, backend.read_objects(key, others), strict=True))
     torn = []
     for row in rows:
-        pieces = [found[row.id, part] for part in range(1, row.parts)]
-        there = [piece for piece in pieces if piece is not None]
-        is_whole = len(there) == len(pieces)
+        pieces = [parts[row.id, part] for part in range(1, row.parts)]
+        present = [piece for piece in pieces if piece is not None]
+        is_whole = len(present) == len(pieces)
         if is_last and not is_whole:
             raise CorruptionError(f"{_where(row, realm)}: one of its {row.parts} parts is missing")
-        if is_last or (is_whole and all(piece.created == row.created for piece in there)):
-            loaded.append((row, b"".join((row.value, *(piece.value for piece in there)))))
+        if is_last or (is_whole and all(piece.created == row.created for piece in present)):
+            loaded.append((row, b"".join((row.value, *(piece.value for piece in present)))))
         else:
             torn.append(row.id)
     return torn

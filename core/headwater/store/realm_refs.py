@@ -246,15 +246,15 @@ class RealmReferences:
         """
         self._check_names(names)
         self._check_once(names, "reference")
-        found: dict[str, Reference] = {}
+        references: dict[str, Reference] = {}
         unclear: UnknownOutcomeError | None = None
         for _ in range(_TRIES):
-            rest = [name for name in names if name not in found]
+            rest = [name for name in names if name not in references]
             if not rest:
-                return [found[name] for name in names]
+                return [references[name] for name in names]
             self.check_write()
             try:
-                found.update(self._create_absent(rest))
+                references.update(self._create_absent(rest))
             except UnknownOutcomeError as fault:
                 unclear = fault
             except HeadwaterError as fault:
@@ -383,18 +383,18 @@ class RealmReferences:
         """Try once to create references, and return those that exist, whoever made them: an unclear answer only needs a retry."""
         rows = [self._new_row(name) for name in names]
         ticket = self._shared.ticket()
-        made = self._backend.create_references(rows)
-        found = {row.name: row for row, is_made in zip(rows, made, strict=True) if is_made}
-        for row in found.values():
+        inserted = self._backend.create_references(rows)
+        references = {row.name: row for row, is_inserted in zip(rows, inserted, strict=True) if is_inserted}
+        for row in references.values():
             self._shared.put_reference(row, ticket, is_written=True)
-        rest = [name for name in names if name not in found]
+        rest = [name for name in names if name not in references]
         for stored in self.find_rows(rest):
             if stored is not None:
                 try:
-                    found[stored.name] = self.create_reference_as_seen(stored.name, stored) if stored.deleted else stored
+                    references[stored.name] = self.create_reference_as_seen(stored.name, stored) if stored.deleted else stored
                 except SwapConflictError:
                     continue  # another created it again: it is found by the next try
-        return found
+        return references
 
     def _create_again(self, row: ReferenceRow, unclear: UnknownOutcomeError) -> None:
         """Create again after an unclear answer. The version is an id made here, so a row that carries it was written by this call."""
@@ -446,15 +446,15 @@ class RealmReferences:
 
         The caller waits, so this is limited by the commit time-out.
         """
-        found: Reference | None = done
+        reference: Reference | None = done
         ends = self.clock.monotonic() + self.settings.commit_timeout_seconds
         wait = self.settings.commit_backoff_seconds
         while self.clock.monotonic() < ends:
             try:
-                found = self.find_row(done.name) if found is None else found
-                return done if found is None else self.record_move(found, left)
+                reference = self.find_row(done.name) if reference is None else reference
+                return done if reference is None else self.record_move(reference, left)
             except (SwapConflictError, UnavailableError, UnknownOutcomeError):
-                found = None
+                reference = None
                 self.clock.sleep(wait)
                 wait = min(2 * wait, self.settings.commit_backoff_limit_seconds)
             except HeadwaterError as fault:

@@ -107,8 +107,8 @@ class MemoryBackend:
 
     def _check_new(self, rows: Sequence[ObjectRow]) -> None:
         for row in rows:
-            there = self._objects.rows.get((row.realm, row.id, row.part))
-            if there is not None and (there.type, there.value) != (row.type, row.value):
+            stored = self._objects.rows.get((row.realm, row.id, row.part))
+            if stored is not None and (stored.type, stored.value) != (row.type, row.value):
                 raise collision(row)
 
     def _write_objects(self, rows: Sequence[ObjectRow]) -> None:

@@ -148,8 +148,8 @@ class MongodbBackend:
 
     def read_references(self, realm: RealmKey, names: Sequence[str]) -> list[ReferenceRow | None]:
         ids = [reference_id(realm, name) for name in names]
-        found = self._read("read references", lambda c: c.refs, ids) if ids else {}
-        rows = {key: reference_row(document, self._place) for key, document in found.items()}
+        documents = self._read("read references", lambda c: c.refs, ids) if ids else {}
+        rows = {key: reference_row(document, self._place) for key, document in documents.items()}
         return [rows.get(key) for key in ids]
 
     def swap_reference(self, seen: ReferenceRow, new: ReferenceRow) -> None:
@@ -170,8 +170,8 @@ class MongodbBackend:
 
     def read_objects(self, realm: RealmKey, keys: Sequence[tuple[ObjectId, int]]) -> list[ObjectRow | None]:
         ids = [object_id(realm, number, part) for number, part in keys]
-        found = self._read("read objects", lambda c: c.objs, ids) if ids else {}
-        rows = {key: object_row(document, self._place) for key, document in found.items() if is_row(document)}
+        documents = self._read("read objects", lambda c: c.objs, ids) if ids else {}
+        rows = {key: object_row(document, self._place) for key, document in documents.items() if is_row(document)}
         return [rows.get(key) for key in ids]
 
     def write_objects(self, rows: Sequence[ObjectRow], *, are_new: bool = False) -> None:
@@ -348,10 +348,12 @@ def _insert_many(rows: Collection[Document], documents: Sequence[Document]) -> l
 
 def _check_equal(objs: Collection[Document], documents: Sequence[Document], rows: Sequence[ObjectRow]) -> None:
     """Raise CollisionError if a row exists under one of these keys with another type or value."""
-    there = {document["_id"]: document for document in objs.find({"_id": {"$in": [document["_id"] for document in documents]}})}
+    stored = {
+        document["_id"]: document for document in objs.find({"_id": {"$in": [document["_id"] for document in documents]}})
+    }
     for document, row in zip(documents, rows, strict=True):
-        found = there.get(document["_id"])
-        if found is not None and is_row(found) and (found["t"], bytes(found["d"])) != (row.type, row.value):
+        present = stored.get(document["_id"])
+        if present is not None and is_row(present) and (present["t"], bytes(present["d"])) != (row.type, row.value):
             raise collision(row)
 
 

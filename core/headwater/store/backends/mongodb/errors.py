@@ -77,9 +77,9 @@ def duplicates(fault: BulkWriteError) -> list[int] | None:
     details: Mapping[str, Any] = fault.details
     failed = details.get("writeErrors") or []
     # A write concern error means that the write is not known to survive a failover, so it is not reported as a mere duplicate.
-    if details.get("writeConcernErrors") or any(one.get("code") != DUPLICATE for one in failed):
+    if details.get("writeConcernErrors") or any(error.get("code") != DUPLICATE for error in failed):
         return None
-    return [int(one["index"]) for one in failed]
+    return [int(error["index"]) for error in failed]
 
 
 def driver_error(

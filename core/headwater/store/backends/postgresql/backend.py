@@ -139,24 +139,24 @@ class PostgresqlBackend:
             raise SwapConflictError(f"reference {row.name!r} of realm key {row.realm} is there already")
 
     def create_references(self, rows: Sequence[ReferenceRow]) -> list[bool]:
-        made: set[tuple[RealmKey, str]] = set()
+        inserted: set[tuple[RealmKey, str]] = set()
 
         def create(chunk: Sequence[ReferenceRow]) -> None:
             statement, values = self._sql.create_references, _reference_arrays(chunk)
-            made.update(self._call("create references", lambda c: c.answer(statement, values).fetchall(), writes=True))
+            inserted.update(self._call("create references", lambda c: c.answer(statement, values).fetchall(), writes=True))
 
         # Sorted, so that all calls lock rows in the same order: two bulk calls for the same names cannot deadlock.
         in_chunks(create, sorted(rows, key=_reference_position), size=_reference_bytes)
-        return [_reference_position(row) in made for row in rows]
+        return [_reference_position(row) in inserted for row in rows]
 
     def read_references(self, realm: RealmKey, names: Sequence[str]) -> list[ReferenceRow | None]:
         if not names:
             return []
         if len(names) == 1:
-            found = self._find("read a reference", self._sql.read_reference, (realm, names[0]))
+            columns = self._find("read a reference", self._sql.read_reference, (realm, names[0]))
         else:
-            found = self._fetch("read references", self._sql.read_references, {"realm": realm, "names": TextArray(names)})
-        rows = {row[1]: self._reference_row(row) for row in found}
+            columns = self._fetch("read references", self._sql.read_references, {"realm": realm, "names": TextArray(names)})
+        rows = {row[1]: self._reference_row(row) for row in columns}
         return [rows.get(name) for name in names]
 
     def swap_reference(self, seen: ReferenceRow, new: ReferenceRow) -> None:
@@ -203,8 +203,8 @@ class PostgresqlBackend:
         if not keys:
             return []
         if len(keys) == 1:
-            found = self._find("read an object", self._sql.read_object, (realm, *keys[0]))
-            return [_object_row(realm, *keys[0], *found[0]) if found else None]
+            stored = self._find("read an object", self._sql.read_object, (realm, *keys[0]))
+            return [_object_row(realm, *keys[0], *stored[0]) if stored else None]
         ids, part = zip(*keys, strict=True)
         values = {"realm": realm, "ids": BigintArray(ids), "part": IntArray(part)}
         rows: list[ObjectRow | None] = [None] * len(keys)
@@ -521,10 +521,10 @@ def _set_up(connection: BoundedConnection, place: str, schema: str, *, create: b
 
 def _version(connection: BoundedConnection, schema: str) -> int | None:
     """The schema's version; None if it is not set up. Queries pg_class, because ``to_regclass`` may answer from before the lock."""
-    there = (
+    query = (
         "SELECT count(*) FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = relnamespace WHERE nspname = %s AND relname = %s"
     )
-    if connection.only_row(there, (schema, "version")) == (0,):
+    if connection.only_row(query, (schema, "version")) == (0,):
         return None
     return connection.only_row(f'SELECT max(number)::bigint FROM "{schema}".version')[0] or 0
 

@@ -389,10 +389,10 @@ class SqliteFile:
 def _identity_of(path: str) -> tuple[int, int] | None:
     """Device and inode of the file that a path names now; None if there is none."""
     try:
-        found = os.stat(path)  # noqa: PTH116  a third of the time of Path.stat
+        status = os.stat(path)  # noqa: PTH116  a third of the time of Path.stat
     except FileNotFoundError:
         return None
-    return (found.st_dev, found.st_ino)
+    return (status.st_dev, status.st_ino)
 
 
 def _code(fault: sqlite3.Error) -> int | None:
