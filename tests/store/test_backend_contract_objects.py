@@ -6,12 +6,12 @@ import random
 
 import msgspec
 import pytest
-from specimens import LARGEST, OTHER, REALM, in_parts, key, race, read_back, read_object, row, scan
 
 from backend_fixtures import slow_on_mongodb
 from headwater.clock import Micros
 from headwater.errors import SwapConflictError
 from headwater.store import BULK_BYTES, ROW_BYTES, Backend, ObjectId, ObjectKey, RealmKey
+from specimens import LARGEST, OTHER, REALM, in_parts, key, race, read_back, read_object, row, scan
 
 EVERY_BYTE = bytes(range(256))
 LARGE = (EVERY_BYTE * (ROW_BYTES // 256))[:ROW_BYTES]

@@ -9,12 +9,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from specimens import LARGEST, OTHER, REALM, in_parts, key, reference, reference_key, row, scan, scan_names
 
 from backend_fixtures import slow_on_mongodb
 from headwater.clock import Micros
 from headwater.errors import RefusedError
 from headwater.store import Backend, ObjectId, ObjectKey, ObjectRow, RealmKey, ReferenceRow, ScanSplit
+from specimens import LARGEST, OTHER, REALM, in_parts, key, reference, reference_key, row, scan, scan_names
 from tiers import long_but_for
 
 ROWS = [

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 import msgspec
 import pytest
 from notes import Counter, Note
-from specimens import reference
 
 from fake_clock import FakeClock
 from headwater.errors import CorruptionError, RefusedError
@@ -17,6 +16,7 @@ from headwater.settings import Settings
 from headwater.store import ROW_BYTES, ObjectId, ObjectRow, RealmId, RealmKey, RealmStore, Store, StoredObject, UnknownObject
 from headwater.store.backends.memory import MemoryBackend
 from headwater.store.stored_objects import MOST_PARTS, OBJECT_BYTES, decode_object, encode_object
+from specimens import reference
 
 ID = ObjectId(0x0123456789ABCDEF)
 PLAIN = Note(text="hello", number=5, data=b"\0\xff", more={"a": [1, None, 2.5]})

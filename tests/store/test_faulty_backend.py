@@ -8,12 +8,12 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from specimens import REALM, key, reference, row, scan, scan_names
 
 from faulty_backend import FaultyBackend
 from headwater.errors import HeadwaterError, SwapConflictError, UnavailableError, UnknownOutcomeError
 from headwater.store import ObjectId, ScanSplit
 from headwater.store.backends.memory import MemoryBackend
+from specimens import REALM, key, reference, row, scan, scan_names
 
 WRITES: dict[str, Callable[[FaultyBackend], Any]] = {
     "create_reference": lambda faults: faults.create_reference(reference("new")),
