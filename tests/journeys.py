@@ -98,11 +98,12 @@ def check_limit(name: str, journey: Journey) -> None:
 
 
 def commit(catalog: Catalog) -> Journey:
-    """One Put on a catalog that is open, and was committed to before."""
+    """One Put of a new table on a catalog that is open, and was committed to before."""
     journey = Journey()
     put(catalog, "main", "orders")
+    customers = Put(ContentKey.of("customers"), IcebergTable(metadata_location="s3://lake/customers/v1.json"))
     with journey.traced():
-        put(catalog, "main", "customers")
+        catalog.commit("main", [customers])
     return journey
 
 

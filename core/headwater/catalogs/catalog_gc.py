@@ -38,7 +38,7 @@ from headwater.catalogs.registry import (
 )
 from headwater.catalogs.table_claims import BY_LOCATION, BY_UUID, CLAIMS, ClaimOwner
 from headwater.clock import Micros
-from headwater.commits import Head, Transaction, commit_change, credible_until, read_head
+from headwater.commits import Head, Transaction, commit_change, read_head
 from headwater.errors import CorruptionError, NotFoundError, SwapConflictError, UnavailableError
 from headwater.index import Index, IndexValue, SharedIndexScan
 from headwater.store import ObjectId, RealmStore
@@ -189,7 +189,7 @@ def release_claims(
 
     A claim that is taken again meanwhile has a new time, and stays. One with a time in the future counts as taken now.
     """
-    credible = credible_until(rows)
+    credible = rows.credible_until(rows.clock.now())
 
     def is_free(value: IndexValue) -> bool:
         owner = ClaimOwner.from_value(value)

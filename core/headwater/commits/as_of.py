@@ -18,7 +18,6 @@ from dataclasses import dataclass
 
 from headwater.clock import Micros, as_text
 from headwater.commits.commit import Commit, Head, read_commit
-from headwater.commits.commit_log import credible_until
 from headwater.errors import ExpiredError, NotFoundError, RefusedError
 from headwater.store import ObjectId, RealmReader, Reference, ReferenceMove, id_text, id_time, is_note
 
@@ -81,7 +80,7 @@ def check_reference_times(rows: RealmReader, row: Reference, time: Micros, *, wh
     raises        RefusedError with the time that cannot be right
     """
     wrong = max(row.created, row.deleted or 0, *(move.time for move in row.moves), 0)
-    if wrong > credible_until(rows):
+    if wrong > rows.credible_until(rows.clock.now()):
         raise RefusedError(
             f"{_undetermined(rows, time, what)}: it was made, moved or deleted at {as_text(wrong)}, and it is"
             f" {as_text(rows.clock.now())} now, so a clock was ahead. Set the clocks right and run `headwater fsck`, which mends the time"
@@ -118,7 +117,7 @@ def commit_as_of(head: Head, time: Micros, *, what: DescribeReference, fence: Ca
             return commit
         above, sound = commit, min(sound, commit.commit.time)
         is_sound = commit.commit.time == sound
-        if sound > credible_until(rows):
+        if sound > rows.credible_until(rows.clock.now()):
             raise _ahead(commit, time, what)
         if is_sound and id_time(commit.id) <= time and _is_carried(commit):
             raise _untold(rows, commit, time, what)

@@ -297,8 +297,7 @@ class Transaction:
     ) -> None:
         self.reference = reference
         self.commit_time = now if head is None else Micros(max(now, head.commit.time + 1))
-        credible = now + round(rows.settings.clock_bound_seconds * 1_000_000)
-        self.time = self.commit_time if self.commit_time <= credible else now
+        self.time = self.commit_time if self.commit_time <= rows.credible_until(now) else now
         self.is_mending = False
         self.added: dict[ObjectId, StoredObject] = {}
         self.message: str | None = None
@@ -425,6 +424,9 @@ class PendingReader:
     @property
     def clock(self) -> Clock:
         return self._stored.clock
+
+    def credible_until(self, now: Micros) -> Micros:
+        return self._stored.credible_until(now)
 
     def without_cache(self, *, budget_bytes: int = 0) -> RealmReader:
         return PendingReader(self._stored.without_cache(budget_bytes=budget_bytes), self._pending)

@@ -239,11 +239,6 @@ def _expired(rows: RealmReader, reference: str, since: ObjectId | None) -> Expir
     )
 
 
-def credible_until(rows: RealmReader) -> Micros:
-    """The latest time that can be right: now, plus the bound by which clocks may differ. A later time is of a wrong clock."""
-    return Micros(rows.clock.now() + round(rows.settings.clock_bound_seconds * 1_000_000))
-
-
 def sound_times(newest_first: Iterable[Head]) -> Iterator[tuple[Head, Micros]]:
     """Each commit of a line with its sound time: its own, or that of the first one above it that is earlier."""
     sound: Micros | None = None
@@ -267,7 +262,7 @@ class CommitsAhead(NamedTuple):
 
 def find_ahead(rows: RealmReader, pointer: ObjectId) -> CommitsAhead | None:
     """The commits from a pointer downwards whose times lie in the future; None when they do not, or were mended."""
-    credible, first, count = credible_until(rows), None, 0
+    credible, first, count = rows.credible_until(rows.clock.now()), None, 0
     for head, time in sound_times(read_log(rows, pointer)):
         if time <= credible:
             return None if first is None else CommitsAhead(first, count, time)

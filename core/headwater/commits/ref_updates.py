@@ -28,7 +28,7 @@ from typing import NamedTuple
 
 from headwater.clock import Micros
 from headwater.commits.commit import Commit, Head, Transaction, descends, read_commit, read_head
-from headwater.commits.commit_log import credible_until, read_log, sound_times
+from headwater.commits.commit_log import read_log, sound_times
 from headwater.commits.committer import commit_change
 from headwater.commits.gc_record import CollectionRecord, CutLines, HistoryCut, read_collection, read_cuts
 from headwater.errors import (
@@ -180,7 +180,7 @@ def _is_kept(rows: RealmReader, target: Head, row: Reference, cuts: CutLines, cu
 
 def _is_within(rows: RealmReader, target: Head, cut: CutPoint) -> bool:
     """Whether a commit of a line lies after its cut. A cut that is a time alone cannot tell that of a commit by a clock that was ahead."""
-    if cut.time and not cut.seq and target.commit.time > credible_until(rows):
+    if cut.time and not cut.seq and target.commit.time > rows.credible_until(rows.clock.now()):
         return False
     return not cut.lets_go(target.commit)
 

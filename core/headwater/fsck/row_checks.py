@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from headwater.clock import as_text
-from headwater.commits import Head, Transaction, commit_change, credible_until, find_ahead, mend_time, read_head
+from headwater.commits import Head, Transaction, commit_change, find_ahead, mend_time, read_head
 from headwater.errors import CorruptionError, HeadwaterError, NotFoundError, RefusedError, SwapConflictError
 from headwater.fsck.fsck_findings import FindingCode, FsckContext, FsckFinding
 from headwater.fsck.object_walk import read_with_faults
@@ -129,7 +129,7 @@ def check_times(context: FsckContext) -> Iterator[FsckFinding]:
 
 
 def is_row_ahead(rows: RealmStore, row: Reference) -> bool:
-    return max(row.created, row.deleted or 0, *(move.time for move in row.moves), 0) > credible_until(rows)
+    return max(row.created, row.deleted or 0, *(move.time for move in row.moves), 0) > rows.credible_until(rows.clock.now())
 
 
 def _commits(context: FsckContext, row: Reference) -> Iterator[FsckFinding]:
@@ -167,7 +167,7 @@ def _properties(parent: Head) -> dict[str, Any]:
 def rewrite_rows(rows: RealmStore) -> str:
     """Rewrite the rows whose time lies in the future, unchanged; returns their number. This process' clock must be right."""
     references = sum(_raise(rows, key.name) for key in rows.scan_references())
-    objects, credible = 0, credible_until(rows)
+    objects, credible = 0, rows.credible_until(rows.clock.now())
     for batch in rows.scan_objects():
         objects += sum(
             _rewrite(rows, object_id) for object_id in dict.fromkeys(key.id for key in batch if key.created > credible)

@@ -20,7 +20,6 @@ from headwater.commits import (
     Head,
     HistoryCut,
     ReachabilityWalk,
-    credible_until,
     find_cut_point,
     is_note_collected,
     left_line_name,
@@ -229,7 +228,7 @@ class LiveMarker:
     def lines(self, listed: ScopeEntry, row: Reference, cuts: CutLines) -> list[HistoryLine]:
         """The reference's own line if it is alive, and a line for each pointer that it left within the grace."""
         commits, age = self.scope.policy.history_kept(listed)
-        credible, kept_since = credible_until(self.scope.rows), self.kept_since
+        credible, kept_since = self.scope.rows.credible_until(self.scope.rows.clock.now()), self.kept_since
         left = [move for move in row.moves if move.time >= kept_since and not self._was_let_go(move, row, cuts)]
         if row.deleted is not None and row.pointer is not None and row.deleted >= kept_since:
             left.append(ReferenceMove(row.pointer, row.deleted))

@@ -174,6 +174,7 @@ class RealmReferences:
         self._backend = store.backend
         self._shared = store.cache
         self._cache = store.cache if cache is None else cache
+        self._clock_bound = round(store.settings.clock_bound_seconds * 1_000_000)
 
     @property
     def settings(self) -> Settings:
@@ -190,6 +191,10 @@ class RealmReferences:
     def new_ids(self, n: int) -> list[ObjectId]:
         """Make ``n`` new ids; see ``IdGenerator.next_many``."""
         return self.store.ids.next_many(n)
+
+    def credible_until(self, now: Micros) -> Micros:
+        """The latest time that can be right: ``now``, plus the bound by which clocks may differ. A later time is of a wrong clock."""
+        return Micros(now + self._clock_bound)
 
     def check_write(self) -> None:
         """Raise RefusedError when this handle may not write now."""
@@ -315,8 +320,7 @@ class RealmReferences:
     def raise_version(self, seen: Reference) -> Reference:
         """Make every swap based on this version fail; the pointer stays. Times from a clock that was ahead become now."""
         now = self.clock.now()
-        credible = Micros(now + round(self.settings.clock_bound_seconds * 1_000_000))
-        return self._settle(seen, raised_row(seen, now=now, credible=credible))
+        return self._settle(seen, raised_row(seen, now=now, credible=self.credible_until(now)))
 
     def delete_reference(self, seen: Reference) -> Reference:
         """Replace the reference with a tombstone."""

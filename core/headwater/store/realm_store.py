@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Protocol, TypeVar
 
-from headwater.clock import Clock
+from headwater.clock import Clock, Micros
 from headwater.errors import CollisionError, CorruptionError, RefusedError, SwapConflictError
 from headwater.settings import Settings
 from headwater.store.backend import (
@@ -52,6 +52,7 @@ class RealmReader(Protocol):
     @property
     def clock(self) -> Clock: ...
 
+    def credible_until(self, now: Micros) -> Micros: ...
     def find_object(self, object_id: ObjectId, cls: type[T]) -> T | None: ...
     def read_object(self, object_id: ObjectId, cls: type[T]) -> T: ...
     def read_many(self, object_ids: Sequence[ObjectId], cls: type[T]) -> list[T | None]: ...

@@ -63,7 +63,6 @@ PURE = {
         "is_bad",
     ),
     *(
-        "credible_until",
         "no_state_error",
         "check_reference_times",
         "parse_revspec",
