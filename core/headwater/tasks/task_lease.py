@@ -137,7 +137,7 @@ class TaskLease:
         self.attempt = seen.value.attempt
 
     def __repr__(self) -> str:
-        return f"<Claim of task {id_text(self.id)}, attempt {self.attempt}>"
+        return f"<TaskLease of task {id_text(self.id)}, attempt {self.attempt}>"
 
     @property
     def task(self) -> Task:
