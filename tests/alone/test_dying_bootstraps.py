@@ -16,6 +16,8 @@ from headwater.realms import RealmRegistry, RealmState, bootstrap, find_root, ha
 from headwater.store import Store
 from headwater.store.backends.memory import MemoryBackend
 
+pytestmark = pytest.mark.long
+
 OTHER = hash_credentials(new_credentials())
 
 

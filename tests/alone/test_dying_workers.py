@@ -14,6 +14,8 @@ from headwater.store import Store
 from headwater.store.backends.memory import MemoryBackend
 from headwater.tasks import LeaseWatch, TaskState
 
+pytestmark = pytest.mark.long
+
 
 @pytest.mark.parametrize("name", WORKS)
 def test_next_worker_ends_what_one_left_at_any_call(name: str, tmp_path: Path) -> None:

@@ -6,9 +6,12 @@ import sys
 import threading
 
 import msgspec
+import pytest
 
 from forked_children import run_forked
 from headwater.store import ObjectId, StoredObject, object_type, stored_objects
+
+pytestmark = pytest.mark.long
 
 ROUNDS, THREADS = 100, 4
 

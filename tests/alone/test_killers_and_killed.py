@@ -16,8 +16,10 @@ from fake_clock import FakeClock
 from faulty_backend import FaultyBackend
 from headwater.store import ObjectId, Store, open_backend, open_store
 from headwater.store.backends.memory import MemoryBackend
-from headwater.store.stores import parse_url
+from headwater.store.urls import parse_url
 from headwater.tasks import AttemptEnd, LeaseWatch, TaskQueue, TaskState
+
+pytestmark = pytest.mark.long
 
 
 def test_task_that_kills_its_workers_is_given_up_with_its_history() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from deaths import SETTINGS, open_on
 from grounds_of_work import HOUR, ROOT
 
@@ -13,6 +14,8 @@ from headwater.index import IndexValue
 from headwater.realms import HistoryRetention, RealmRegistry, bootstrap
 from headwater.store import RealmStore, Store
 from headwater.store.backends.memory import MemoryBackend
+
+pytestmark = pytest.mark.long
 
 VERSIONS = 6
 

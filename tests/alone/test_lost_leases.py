@@ -21,6 +21,8 @@ from headwater.store.backends.memory import MemoryBackend
 from headwater.tasks import LeaseWatch, TaskQueue, TaskState
 from headwater_workers.task_executor import TASK_BODIES
 
+pytestmark = pytest.mark.long
+
 STEP = 1 if IS_SOAK else 7
 
 

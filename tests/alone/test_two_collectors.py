@@ -17,6 +17,8 @@ from headwater.gc import CollectionResult, collect_realm
 from headwater.store import Store
 from headwater.store.backends.memory import MemoryBackend
 
+pytestmark = pytest.mark.long
+
 BOUND = SETTINGS.clock_bound_seconds - 0.000_01
 """These clocks stand still, so that each commit on a reference lies a microsecond further ahead of its maker's clock."""
 

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from headwater.catalogs.history.catalog_merge import MergeBase, MergeBaseFinder
+from headwater.catalogs.history.merge_base import MergeBase, MergeBaseFinder
 from headwater.commits import Head, Transaction, commit_change, read_commit
 from headwater.errors import ExpiredError, NotFoundError
 from headwater.index import IndexValue

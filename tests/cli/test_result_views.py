@@ -8,7 +8,10 @@ from typing import Any
 
 import pytest
 
+from headwater.cli.gc_commands import COLLECTION
+from headwater.clock import Micros
 from headwater.console import ResultView, ViewField, text_field
+from headwater.gc import CollectionResult
 
 
 class Color(Enum):
@@ -62,3 +65,9 @@ def test_columns_are_the_fields_with_heads() -> None:
 
     assert view.columns([{"names": ["a"], "x": 1}]) == ["NAMES", "a"]
     assert view.columns([]) == ["no things"]
+
+
+def test_collection_has_every_field_that_is_shown_of_it() -> None:
+    result = CollectionResult(realm="acme", dry_run=False, writer_cutoff=Micros(0), reader_cutoff=Micros(0)).as_plain()
+
+    assert {field.name for field in COLLECTION.fields if not field.source} <= result.keys()

@@ -19,6 +19,8 @@ from headwater.cli import main
 from servers.postgresql import PostgresqlServer
 from tiers import long_but_for
 
+pytestmark = pytest.mark.long
+
 __all__ = ["postgresql_server"]
 
 PASSWORD = "Geheim/wort@x"

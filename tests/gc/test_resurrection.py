@@ -31,6 +31,8 @@ from headwater.store.backends.memory import MemoryBackend
 from lakes import HOUR, Act, Meeting, awakenings, lake, make_lake, make_realm, meetings, open_on, put, rows_of
 from tiers import Sample, long_but_for
 
+pytestmark = pytest.mark.long
+
 STEP = 97
 """Of the calls of a collection every so many is met, shifted with each call of the sleeper."""
 REFUSALS = (

@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from probe_client import Client, start
 
+pytestmark = pytest.mark.long
+
 
 def requests(client: Client, query: str = "") -> list[dict[str, object]]:
     return list(client.get(f"/_control/requests?namespace={client.namespace}&{query}").body["requests"])

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from probe_client import Client, definition
 
+pytestmark = pytest.mark.long
+
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 POLICIES = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
 BINDINGS = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings"

@@ -9,6 +9,8 @@ import pytest
 import yaml
 from probe_client import Client
 
+pytestmark = pytest.mark.long
+
 TOOL = Path(__file__).parents[2] / ".tools" / "helm"
 
 CONFIG_MAP = """

@@ -12,6 +12,8 @@ import pytest
 import yaml
 from transcripts import DATA
 
+pytestmark = pytest.mark.long
+
 TOOL = Path(__file__).parents[2] / ".tools" / "kubectl"
 
 WIDGET = {"apiVersion": "example.dev/v1alpha1", "kind": "Widget", "metadata": {"name": "k"}, "spec": {"id": "abc"}}

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from probe_client import GROUP, Client, definition
 
+pytestmark = pytest.mark.long
+
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from probe_client import Client
 
+pytestmark = pytest.mark.long
+
 NUMBERS = [("limit", "list"), ("timeoutSeconds", "list"), ("timeoutSeconds", "watch"), ("gracePeriodSeconds", "delete")]
 
 

@@ -8,6 +8,8 @@ import time
 import pytest
 from probe_client import Client, Reply, definition
 
+pytestmark = pytest.mark.long
+
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from probe_client import APPLY, JSON, Client
 
+pytestmark = pytest.mark.long
+
 
 def test_created_object_gets_all_that_a_server_gives(client: Client) -> None:
     metadata = client.make().metadata

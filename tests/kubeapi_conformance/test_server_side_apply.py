@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from probe_client import Client
+
+pytestmark = pytest.mark.long
 
 
 def conditions(**statuses: str) -> list[dict[str, str]]:

@@ -10,6 +10,8 @@ from probe_client import Client
 from kubeapi.shapes import shape_of
 from kubetest.recorded_shapes import NOT_RECORDED, assert_recorded, general, recorded_shapes, unrecorded_shapes
 
+pytestmark = pytest.mark.long
+
 REALMS = "/apis/headwater.dev/v1alpha1/realms"
 WATCH = f"{REALMS}?watch=true&allowWatchBookmarks=true&resourceVersion=290"
 

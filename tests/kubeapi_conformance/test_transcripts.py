@@ -10,6 +10,8 @@ import pytest
 import yaml
 from transcripts import DATA, Played, Player, Step, differences, read_steps, served_here
 
+pytestmark = pytest.mark.long
+
 FILES = ("raw-objects", "raw-watches", "raw-discovery", "kubectl")
 STEPS = [step for file in FILES for step in read_steps(file)]
 WIDGETS = "/apis/example.dev/v1alpha1/namespaces/default/widgets"

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
 from probe_client import Client, definition
+
+pytestmark = pytest.mark.long
 
 
 def now(client: Client) -> str:

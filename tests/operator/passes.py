@@ -168,7 +168,8 @@ def catalog_passes(draw: st.DrawFn) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def status_of(made: dict[str, Any], brought: dict[str, Any], *, now: Micros) -> dict[str, Any]:
     make = {"Realm": realm_status, "Catalog": catalog_status}[made["kind"]]
-    return make(CachedResource.from_body(made), now=now, **brought)
+    others = {name: value for name, value in brought.items() if name not in ("outcome", "seen")}
+    return make(CachedResource.from_body(made), brought["outcome"], brought["seen"], now=now, **others)
 
 
 either = realm_passes() | catalog_passes()

@@ -18,6 +18,8 @@ from headwater.settings import Settings
 from kubetest import Cluster
 from tiers import Sample
 
+pytestmark = pytest.mark.long
+
 Story = Callable[[Desk], None]
 
 STORE_FAULTS: dict[str, dict[str, Any]] = {

@@ -19,6 +19,8 @@ from headwater_operator.runtime.informer_cache import ResourceKey
 from headwater_operator.runtime.watch import JitteredBackoffs, watch_settings
 from kubetest.waits import wait_for
 
+pytestmark = pytest.mark.long
+
 WATCHES = ("realms", "catalogs")
 
 

@@ -26,7 +26,9 @@ class Proxy:
     """``with Proxy(host, port) as proxy:`` and connect to ``proxy.host``, ``proxy.port``. Thread-safe.
 
     What is set acts on the next bytes that come, on connections that are open and on new ones, until the next thing is set; or
-    ``times`` times, and then everything passes again. A connection of which something was swallowed stays dead until it is cut.
+    ``times`` times, and then everything passes again. With ``holding`` it acts only on requests with these bytes in them, and on
+    their answers: a driver that asks behind the back of its calls whether the server lives does not use up what is meant for a
+    call. A connection of which something was swallowed stays dead until it is cut.
     """
 
     host = "127.0.0.1"
@@ -36,8 +38,9 @@ class Proxy:
         self._lock = threading.Lock()
         self._mode = _Mode.PASS
         self._times: int | None = None
+        self._holding = b""
         self._round_trips = 0
-        self._accepted = 0
+        self._drops = 0
         self._links: set[_Link] = set()
         self._threads: list[threading.Thread] = []
         self._is_closed = False
@@ -51,29 +54,29 @@ class Proxy:
         return self._round_trips
 
     @property
-    def accepted(self) -> int:
-        """How many connections there were so far."""
-        return self._accepted
+    def drops(self) -> int:
+        """How many requests and answers were dropped or swallowed so far."""
+        return self._drops
 
     def pass_on(self) -> None:
         """Let everything through."""
-        self._set(_Mode.PASS, None)
+        self._set(_Mode.PASS)
 
-    def drop_requests(self, *, times: int | None = None) -> None:
+    def drop_requests(self, *, times: int | None = None, holding: str = "") -> None:
         """Cut a connection when its client says something, which does not reach the server."""
-        self._set(_Mode.DROP_REQUESTS, times)
+        self._set(_Mode.DROP_REQUESTS, times, holding)
 
-    def drop_answers(self, *, times: int | None = None) -> None:
+    def drop_answers(self, *, times: int | None = None, holding: str = "") -> None:
         """Let requests through, and cut the connection once the server has answered; the client gets nothing of that."""
-        self._set(_Mode.DROP_ANSWERS, times)
+        self._set(_Mode.DROP_ANSWERS, times, holding)
 
     def hang(self) -> None:
         """Swallow requests: the connection stays open, and nothing comes."""
-        self._set(_Mode.HANG, None)
+        self._set(_Mode.HANG)
 
     def hang_answers(self) -> None:
         """Let requests through and swallow what the server answers."""
-        self._set(_Mode.HANG_ANSWERS, None)
+        self._set(_Mode.HANG_ANSWERS)
 
     def cut(self) -> None:
         """Cut every connection that there is now, whatever it is doing."""
@@ -98,15 +101,16 @@ class Proxy:
     def __exit__(self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
 
-    def _set(self, mode: _Mode, times: int | None) -> None:
+    def _set(self, mode: _Mode, times: int | None = None, holding: str = "") -> None:
         with self._lock:
-            self._mode, self._times = mode, times
+            self._mode, self._times, self._holding = mode, times, holding.encode()
 
-    def _applies(self, mode: _Mode) -> bool:
+    def _applies(self, mode: _Mode, link: _Link) -> bool:
         """Whether that is what shall be done to bytes that have just come; counts them."""
         with self._lock:
-            if self._mode is not mode:
+            if self._mode is not mode or self._holding not in link.request:
                 return False
+            self._drops += 1
             if self._times is not None:
                 self._times -= 1
                 if self._times == 0:
@@ -129,8 +133,6 @@ class Proxy:
             self._start(self._connect, client)
 
     def _connect(self, client: socket.socket) -> None:
-        with self._lock:
-            self._accepted += 1
         try:
             server = socket.create_connection(self._server, timeout=_CONNECT_SECONDS)
         except OSError:
@@ -151,13 +153,14 @@ class Proxy:
     def _carry_requests(self, link: _Link) -> None:
         try:
             while data := link.client.recv(_CHUNK_BYTES):
-                if self._applies(_Mode.DROP_REQUESTS):
+                is_first, link.is_asking = not link.is_asking, True
+                link.request = data if is_first else link.request + data
+                if self._applies(_Mode.DROP_REQUESTS, link):
                     break
-                if self._applies(_Mode.HANG):
+                if self._applies(_Mode.HANG, link):
                     link.is_dead = True
                 if not link.is_dead:
-                    if not link.is_asking:
-                        link.is_asking = True
+                    if is_first:
                         self._count_round_trip()
                     link.server.sendall(data)
         except OSError:
@@ -172,10 +175,10 @@ class Proxy:
         try:
             while data := link.server.recv(_CHUNK_BYTES):
                 link.is_asking = False
-                if self._applies(_Mode.DROP_ANSWERS):
+                if self._applies(_Mode.DROP_ANSWERS, link):
                     _drain(link.server)
                     break
-                if self._applies(_Mode.HANG_ANSWERS):
+                if self._applies(_Mode.HANG_ANSWERS, link):
                     link.is_dead = True
                 if not link.is_dead:
                     link.client.sendall(data)
@@ -203,6 +206,8 @@ class _Link:
         self.server = server
         self.directions = 2
         self.is_asking = False
+        self.request = b""
+        """What its client said last: so far while it is asking, and whole once the server answers."""
         self.is_dead = False
 
     def cut(self) -> None:

@@ -12,7 +12,7 @@ from forked_children import run_forked
 from headwater.errors import RefusedError, SwapConflictError
 from headwater.store import Backend, ScanSplit, open_backend
 from headwater.store.backends.memory import MemoryBackend
-from headwater.store.stores import parse_url
+from headwater.store.urls import parse_url
 from specimens import LARGEST, REALM, find_reference, key, race, read_object, reference, row, scan
 
 CALLS: dict[str, Callable[[Backend], object]] = {

@@ -21,6 +21,8 @@ from headwater.settings import Settings
 from headwater.store import NodeLease, ObjectId, Store, node_lease_id, open_store
 from tiers import long_but_for
 
+pytestmark = pytest.mark.long
+
 SHORT = Settings(node_lease_seconds=1.0, node_renew_seconds=0.25)
 
 

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import subprocess
 import sys
 import threading
+import time
 import warnings
 from collections.abc import Iterator
+from urllib.parse import urlsplit
 
 import pytest
 
 from backend_fixtures import STORES
 from forked_children import run_forked
-from headwater.errors import SwapConflictError
+from headwater.errors import SwapConflictError, UnavailableError
 from headwater.store import ObjectId, ReferenceRow, Store, open_store
+from servers.proxy import Proxy
 from specimens import REALM, find_reference, read_object, reference, row
 
 SERVERS = [name for name in STORES if name in ("postgresql", "mongodb")]
@@ -136,6 +140,30 @@ def test_forks_while_other_threads_call_disturb_nobody(store: Store) -> None:
 
     assert len({pid for [pid] in children}) == 5
     assert counted(store) == 115
+
+
+@pytest.mark.long
+def test_fork_does_not_wait_for_a_server_that_hangs(url: str) -> None:
+    place = urlsplit(url)
+    with Proxy(str(place.hostname), int(place.port or 0)) as proxy:
+        through = url.replace(f":{place.port}", f":{proxy.port}").replace("timeout=60s", "timeout=10s&directConnection=true")
+        with open_store(through) as store:
+            store.backend.create_reference(reference())
+            proxy.hang()
+            caller = threading.Thread(target=find_or_fail, args=(store,))
+            caller.start()
+            while not proxy.drops:
+                time.sleep(0.01)
+            run_forked(1, lambda _: None)
+
+            assert caller.is_alive()  # until its time is over, which a fork that waits would wait for
+            proxy.close()
+            caller.join(60)
+
+
+def find_or_fail(store: Store) -> None:
+    with contextlib.suppress(UnavailableError):
+        find_reference(store.backend)
 
 
 def test_fork_warns_of_nothing(store: Store) -> None:

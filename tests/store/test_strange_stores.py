@@ -16,13 +16,13 @@ from headwater.errors import HeadwaterError, RefusedError
 from headwater.settings import Settings
 from headwater.store import BackendKind, StoreUrl, UrlOption, open_store
 from headwater.store.backends.memory import MemoryBackend
-from headwater.store.stores import as_count, as_seconds, one_of, parse_url
+from headwater.store.urls import as_count, as_seconds, one_of, parse_url
 
 GROUP = "headwater.backends"
 HARBOUR = """
 from headwater.store import BackendKind, UrlOption
 from headwater.store.backends.memory import MemoryBackend
-from headwater.store.stores import as_count, as_seconds
+from headwater.store.urls import (as_count, as_seconds)
 
 class Harbour(MemoryBackend):
     def close(self):

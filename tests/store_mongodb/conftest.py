@@ -9,7 +9,7 @@ import pytest
 
 from headwater.store import open_backend
 from headwater.store.backends.mongodb import MongodbBackend
-from headwater.store.stores import parse_url
+from headwater.store.urls import parse_url
 from servers.mongodb import MongodbServer
 from servers.proxy import Proxy
 from specimens import eventually

@@ -58,10 +58,10 @@ def failing(our_server: MongodbServer) -> FailPoint:
 
 @writes
 def test_write_without_its_answer_is_unknown_and_happened(
-    spoiled: MongodbBackend, direct: MongodbBackend, proxy: Proxy, write: Act
+    spoiled: MongodbBackend, direct: MongodbBackend, proxy: Proxy, database: str, write: Act
 ) -> None:
     before = state(direct)
-    proxy.drop_answers()
+    proxy.drop_answers(holding=database)
     with pytest.raises(UnknownOutcomeError, match="whether it happened is not known"):
         write(spoiled)
 
@@ -70,18 +70,20 @@ def test_write_without_its_answer_is_unknown_and_happened(
 
 @writes
 def test_write_lost_on_its_way_is_unknown_and_undone(
-    spoiled: MongodbBackend, direct: MongodbBackend, proxy: Proxy, write: Act
+    spoiled: MongodbBackend, direct: MongodbBackend, proxy: Proxy, database: str, write: Act
 ) -> None:
     before = state(direct)
-    proxy.drop_requests()
+    proxy.drop_requests(holding=database)
     with pytest.raises(UnknownOutcomeError):
         write(spoiled)
 
     assert state(direct) == before
 
 
-def test_lost_insertion_is_never_repeated_by_itself(spoiled: MongodbBackend, direct: MongodbBackend, proxy: Proxy) -> None:
-    proxy.drop_answers(times=1)
+def test_lost_insertion_is_never_repeated_by_itself(
+    spoiled: MongodbBackend, direct: MongodbBackend, proxy: Proxy, database: str
+) -> None:
+    proxy.drop_answers(times=1, holding=database)
     with pytest.raises(UnknownOutcomeError):  # and not beaten, by itself
         spoiled.create_reference(reference("new"))
 
@@ -90,11 +92,12 @@ def test_lost_insertion_is_never_repeated_by_itself(spoiled: MongodbBackend, dir
 
 @reads
 def test_read_goes_through_when_its_connection_is_cut_once(
-    spoiled: MongodbBackend, direct: MongodbBackend, proxy: Proxy, read: Act
+    spoiled: MongodbBackend, direct: MongodbBackend, proxy: Proxy, database: str, read: Act
 ) -> None:
-    proxy.drop_answers(times=1)
+    proxy.drop_answers(times=1, holding=database)
 
     assert read(spoiled) == read(direct)
+    assert proxy.drops == 1
 
 
 def test_calls_without_a_server_are_unavailable(by_proxy: Callable[[str], str], open_at: Any, proxy: Proxy) -> None:
@@ -252,10 +255,12 @@ def test_refusal_for_good_by_the_server_says_what_to_do(
         direct.create_reference(reference("new"))
 
 
-def test_repeated_write_heals_what_a_lost_one_left(spoiled: MongodbBackend, direct: MongodbBackend, proxy: Proxy) -> None:
-    direct.write_objects(in_parts(5, b"0", b"1", b"2", b"3"))
-    new = in_parts(5, b"0", b"1")
-    proxy.drop_answers()  # of the first round trip: nothing is replaced yet
+def test_repeated_write_heals_what_a_lost_one_left(
+    spoiled: MongodbBackend, direct: MongodbBackend, proxy: Proxy, database: str
+) -> None:
+    direct.write_objects(in_parts(5, 4))
+    new = in_parts(5, 2)
+    proxy.drop_answers(holding=database)  # of the first round trip: nothing is replaced yet
     with pytest.raises(UnknownOutcomeError):
         spoiled.write_objects(new)
     proxy.pass_on()
@@ -265,7 +270,7 @@ def test_repeated_write_heals_what_a_lost_one_left(spoiled: MongodbBackend, dire
     assert [read_object(direct, 5, part) for part in range(4)] == [*new, None, None]
 
 
-def test_faults_name_the_store_and_the_call(spoiled: MongodbBackend, proxy: Proxy) -> None:
-    proxy.drop_requests()
+def test_faults_name_the_store_and_the_call(spoiled: MongodbBackend, proxy: Proxy, database: str) -> None:
+    proxy.drop_requests(holding=database)
     with pytest.raises(HeadwaterError, match=rf"mongodb://127\.0\.0\.1:{proxy.port}/.*: swap a reference: "):
         spoiled.swap_reference(reference(), reference(version=6))

@@ -13,7 +13,7 @@ from forked_children import run_forked
 from headwater.errors import CorruptionError, HeadwaterError, RefusedError, UnavailableError
 from headwater.store import open_backend, open_store
 from headwater.store.backends.mongodb import MongodbBackend
-from headwater.store.stores import parse_url
+from headwater.store.urls import parse_url
 from servers.mongodb import MongodbServer
 from specimens import find_reference, read_object, reference, row
 

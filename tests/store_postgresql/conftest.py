@@ -9,7 +9,7 @@ import pytest
 
 from headwater.store import open_backend
 from headwater.store.backends.postgresql import PostgresqlBackend
-from headwater.store.stores import parse_url
+from headwater.store.urls import parse_url
 from servers.postgresql import PostgresqlServer
 from servers.proxy import Proxy
 

@@ -12,7 +12,7 @@ from forked_children import run_forked
 from headwater.errors import RefusedError, UnavailableError
 from headwater.store import open_backend
 from headwater.store.backends.postgresql import PostgresqlBackend
-from headwater.store.stores import parse_url
+from headwater.store.urls import parse_url
 from servers.postgresql import PostgresqlServer
 from specimens import find_reference, read_object, reference, row
 

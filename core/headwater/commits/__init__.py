@@ -6,7 +6,8 @@ committer     one call: run the change, publish it, answer; and the waits betwee
 commit_queue  group commit: the queue of one reference, in which the threads of a process take turns
 commit_group  the commits that are published together; their write and swap, and its outcome
 commit        a commit as it is stored and read, and the transaction in which a change makes one
-ref_updates   pointing a reference at an existing commit, or a pin, beside a collector that deletes
+ref_updates   pointing a reference at an existing commit beside a collector that deletes
+pins          commits that are kept whole while a task works with them
 """
 
 from headwater.commits.as_of import (
@@ -53,11 +54,10 @@ from headwater.commits.pagination import (
     read_page,
     read_pinned,
 )
+from headwater.commits.pins import PINS, CommitPin, pin_commits, read_pins, unpin_commits
 from headwater.commits.reachability import ReachabilityWalk, VisitedObjects, mark_reachable
 from headwater.commits.ref_updates import (
-    PINS,
     UNCUT,
-    CommitPin,
     CutPoint,
     assign_reference,
     create_reference_at,
@@ -65,9 +65,6 @@ from headwater.commits.ref_updates import (
     is_note_collected,
     left_line_name,
     newest_move,
-    pin_commits,
-    read_pins,
-    unpin_commits,
 )
 
 __all__ = [

@@ -234,7 +234,7 @@ def catalog_changes(changes: CatalogChanges, catalog: str) -> ManifestWords:
     if names:
         return ManifestWords(f"updated {catalog}: {names}", f"update {catalog}: {names}")
     if changes.get("manager") is None:
-        return ManifestWords(f"left {catalog} as it is, and has no manager", f"leave {catalog} as it is, and has no manager")
+        return ManifestWords(f"left {catalog} as it is, without a manager", f"leave {catalog} as it is, without a manager")
     return ManifestWords(f"took {catalog} over", f"take {catalog} over")
 
 

@@ -581,7 +581,7 @@ def _sentences(action: Effect, subject: str) -> list[str]:
         case AdoptRealm(manager, _, _):
             return [f"adopt {subject} for {manager_text(manager)}"]
         case DetachRealm():
-            return [f"leave {subject} as it is, and has no manager"]
+            return [f"leave {subject} as it is, without a manager"]
         case RemoveRealm():
             return [f"delete the entry and the credentials of {subject}"]
         case SubmitTask(kind, due, about, _):

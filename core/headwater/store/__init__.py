@@ -45,18 +45,8 @@ from headwater.store.stored_objects import (
     object_type,
     registered_type,
 )
-from headwater.store.stores import (
-    BackendKind,
-    Store,
-    StoreUrl,
-    UrlOption,
-    as_count,
-    as_seconds,
-    one_of,
-    open_backend,
-    open_store,
-    parse_url,
-)
+from headwater.store.stores import Store, open_backend, open_store
+from headwater.store.urls import BackendKind, StoreUrl, UrlOption, as_count, as_seconds, one_of, parse_url
 
 __all__ = [
     "BULK_BYTES",

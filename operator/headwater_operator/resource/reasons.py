@@ -347,7 +347,7 @@ _ALL: tuple[Reason, ...] = (
         "Normal",
         "The realm was taken over from another manager as an annotation asked for, or back by the resource that had it before.",
     ),
-    Reason("RealmDetached", (), "Normal", "The resource is gone and the realm is kept, and has no manager."),
+    Reason("RealmDetached", (), "Normal", "The resource is gone. The realm is kept, and has no manager."),
     Reason("RealmDeleted", (), "Normal", "The entry of the purged realm was deleted, and with it the Secret of its root."),
     Reason("CatalogCreated", (), "Normal", "The catalog was created."),
     Reason("CatalogUpdated", (), "Normal", "The definition of the catalog was changed as the resource declares."),

@@ -17,7 +17,7 @@ from backend_fixtures import STORES
 from forked_children import run_forked
 from headwater.commits import Transaction
 from headwater.store import open_backend, open_store
-from headwater.store.stores import parse_url
+from headwater.store.urls import parse_url
 from tiers import long_but_for
 
 COMMITS = {"memory": 10, "sqlite": 10, "postgresql": 8, "mongodb": 2}

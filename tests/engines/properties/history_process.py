@@ -16,7 +16,7 @@ from pathlib import Path
 from cas_clients import Entry, Work, run_client
 
 from headwater.store import open_backend
-from headwater.store.stores import parse_url
+from headwater.store.urls import parse_url
 
 __all__ = ["begin", "journal_of", "start"]
 

@@ -25,7 +25,7 @@ from headwater import open_store
 from headwater.errors import UnknownOutcomeError
 from headwater.store import Backend, open_backend
 from headwater.store.backends.memory import MemoryBackend
-from headwater.store.stores import parse_url
+from headwater.store.urls import parse_url
 from tiers import long_but_for
 
 pytestmark = pytest.mark.timeout(300 * LENGTH)

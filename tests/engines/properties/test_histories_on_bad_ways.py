@@ -16,7 +16,7 @@ from cas_clients import KEYS, LENGTH, Entry, Key, Work, assert_linearizable, loo
 
 from backend_fixtures import STORES
 from headwater.store import Backend, open_backend
-from headwater.store.stores import parse_url
+from headwater.store.urls import parse_url
 from servers.proxy import Proxy
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(300 * LENGTH)]
@@ -71,12 +71,14 @@ def test_changes_whose_answers_are_dropped_on_the_way_are_linearizable(
     chance = random.Random(seed)
     with opened(url) as direct, Proxy(place.hostname, place.port or 27017) as proxy, opened(through(proxy, url)) as backend:
         acts = [proxy.drop_answers] * 7 + [proxy.drop_requests] * 2
+        holding = place.path[1:] if name == "mongodb" else ""  # what its driver asks besides goes to the database admin
 
         def do_one() -> None:
             if chance.random() < 0.1:
                 proxy.cut()
             else:
-                chance.choice(acts)(times=chance.randint(1, 3))  # for drivers repeat by themselves what was lost once
+                # Several, for drivers repeat by themselves what was lost once.
+                chance.choice(acts)(times=chance.randint(1, 3), holding=holding)
 
         def spoil(journal: list[Entry]) -> None:
             now_and_then(journal, times, entries=40, act=do_one, chance=chance)
@@ -84,7 +86,7 @@ def test_changes_whose_answers_are_dropped_on_the_way_are_linearizable(
 
         journal = run_threads(8, backend, work, meanwhile=spoil)
         assert_linearizable(journal + look(direct, MORE_KEYS), least=40)
-    assert proxy.accepted > 8 + times // 4, "hardly a connection was cut"
+    assert proxy.drops > times // 4, "hardly anything was lost"
     assert unanswered(journal), "no outcome was unknown"
 
 

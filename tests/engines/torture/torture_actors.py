@@ -27,7 +27,7 @@ from headwater.errors import CorruptionError, HeadwaterError, UnknownOutcomeErro
 from headwater.realms import CredentialsHash
 from headwater.settings import Settings
 from headwater.store import Store, open_backend
-from headwater.store.stores import parse_url
+from headwater.store.urls import parse_url
 
 __all__ = ["Actor", "ActorProcess", "Note", "Role", "Stage", "notes_of"]
 

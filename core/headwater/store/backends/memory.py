@@ -21,7 +21,7 @@ from headwater.store.backend import (
     collision,
 )
 from headwater.store.ids import ObjectId, RealmKey
-from headwater.store.stores import BackendKind, StoreUrl
+from headwater.store.urls import BackendKind, StoreUrl
 
 P = TypeVar("P", bound=tuple[Any, ...])
 R = TypeVar("R")

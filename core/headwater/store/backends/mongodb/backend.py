@@ -52,7 +52,7 @@ from headwater.store.backends.mongodb.row_documents import (
     reference_row,
 )
 from headwater.store.ids import ObjectId, RealmKey
-from headwater.store.stores import BackendKind, StoreUrl
+from headwater.store.urls import BackendKind, StoreUrl
 
 P = TypeVar("P", bound=tuple[Any, ...])
 SCHEMA_VERSION = 1

@@ -17,7 +17,7 @@ from pymongo.monitoring import ConnectionPoolListener
 from headwater.errors import HeadwaterError, RefusedError
 from headwater.store.backends.mongodb.errors import DRIVER_FAULTS, driver_error, is_surely_undone
 from headwater.store.backends.mongodb.row_documents import Document
-from headwater.store.stores import StoreUrl, UrlOption, as_connections, as_seconds, one_of
+from headwater.store.urls import StoreUrl, UrlOption, as_connections, as_seconds, one_of
 
 T = TypeVar("T")
 _CLOSE_SECONDS = 0.5

@@ -54,7 +54,7 @@ from headwater.store.backends.postgresql.statements import (
     statements_of,
 )
 from headwater.store.ids import ObjectId, RealmKey
-from headwater.store.stores import BackendKind, StoreUrl
+from headwater.store.urls import BackendKind, StoreUrl
 
 _EXACT_INDEX_BYTES = 128 << 20
 """Up to this index size all keys are counted, about a second's work; for a larger one, a sample of pages is read."""

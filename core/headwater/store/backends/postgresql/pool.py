@@ -27,7 +27,7 @@ from psycopg.errors import _WaitTimeout
 from headwater.errors import RefusedError, UnavailableError
 from headwater.store.backends.postgresql.errors import connecting_error, statement_error
 from headwater.store.backends.postgresql.statements import ADAPTERS
-from headwater.store.stores import StoreUrl, UrlOption, as_connections, as_count, as_seconds, one_of
+from headwater.store.urls import StoreUrl, UrlOption, as_connections, as_count, as_seconds, one_of
 
 _IDLE_SECONDS = 300.0
 """A connection that was idle for this long is closed."""
@@ -49,7 +49,8 @@ _SESSION = {
 _LATER_MARGIN = 0.1
 """The share by which the server's time-out ends before ours: its answer is certain, whereas after ours the outcome is unknown."""
 _inherited: list[ConnectionPool] = []
-"""Pools of the parent process. Kept alive, so that garbage collection does not touch their connections."""
+"""Pools of the parent process. Kept alive, so that garbage collection does not touch their idle connections; those that the parent's
+threads were using are in no pool, and only ``BoundedConnection.__del__`` keeps a child from ending their sessions."""
 
 
 def _as_schema(text: str) -> str:

@@ -26,7 +26,7 @@ from headwater.store.backend import (
 )
 from headwater.store.backends.sqlite.database_file import SqliteFile, is_folder
 from headwater.store.ids import ObjectId, RealmKey
-from headwater.store.stores import BackendKind, StoreUrl, UrlOption, as_seconds
+from headwater.store.urls import BackendKind, StoreUrl, UrlOption, as_seconds
 
 K = TypeVar("K", bound=tuple[Any, ...])
 _new: Any = tuple.__new__
