@@ -35,6 +35,8 @@ from headwater.errors import (
 from headwater.exits import exit_code
 from headwater.store import ObjectId
 
+pytestmark = pytest.mark.long
+
 
 def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "headwater", *arguments]

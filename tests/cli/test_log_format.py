@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.long
+
 MAIN = "from headwater.cli import main\n"
 INTERRUPTED = """
 @main.command()

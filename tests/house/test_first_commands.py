@@ -16,6 +16,8 @@ from pyiceberg.catalog.sql import SqlCatalog
 
 from headwater.cli import main
 
+pytestmark = pytest.mark.long
+
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 TASTE = README.partition("## A taste\n")[2].partition("\n## ")[0]
 COMMANDS = [line.partition("#")[0].strip() for line in re.findall(r"^headwater .+$", TASTE, re.MULTILINE)]

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from stories import Story, catalog_body, realm_body
 
 from headwater.catalogs import Catalogs
 from headwater.realms import RealmState
+
+pytestmark = pytest.mark.long
 
 
 def test_realm_that_is_applied_becomes_ready(story: Story) -> None:

@@ -9,6 +9,8 @@ from stories import catalog_body, realm_body
 
 from kubetest import Namespace
 
+pytestmark = pytest.mark.long
+
 LOCATION = "must be a URL such as s3://bucket/folder/"
 REALMS: list[tuple[str, dict[str, Any], str]] = [
     ("a reserved id", {"realmId": "::mine::"}, "spec.realmId: Forbidden: ids with '::' belong to Headwater itself"),

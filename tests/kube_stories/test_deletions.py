@@ -8,6 +8,8 @@ from stories import Story, catalog_body, realm_body
 from headwater.catalogs import Catalogs
 from headwater.realms import RealmState
 
+pytestmark = pytest.mark.long
+
 CONFIRM = "headwater.dev/confirm-purge"
 
 

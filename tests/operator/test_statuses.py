@@ -19,6 +19,8 @@ from headwater_operator.resource.resource_status import is_written
 from headwater_operator.runtime.informer_cache import CachedResource
 from kubeapi.admission import CompiledKind
 
+pytestmark = pytest.mark.long
+
 FOLDER = Path(__file__).parents[2] / "crds"
 
 

@@ -18,6 +18,8 @@ from headwater_operator.resource.waiting_resources import ASK_SECONDS, KEPT_OFF_
 from headwater_operator.runtime.informer_cache import ResourceKey
 from headwater_operator.runtime.workqueue import WorkQueue
 
+pytestmark = pytest.mark.long
+
 ACME, OTHER = ResourceKey("Realm", "default", "acme"), ResourceKey("Realm", "default", "other")
 REALMS = [f"realm-{number}" for number in range(5)]
 

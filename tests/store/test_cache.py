@@ -202,7 +202,7 @@ def test_full_cache_takes_a_quarter_to_a_tenth_more(clock: FakeClock, traced: Ca
     assert 0.25 < traced() / full.statistics().budget < 1.1
 
 
-@pytest.mark.parametrize("every", [2, 20])
+@pytest.mark.parametrize("every", long_but_for({20}, [2, 20]))
 def test_small_objects_do_not_make_large_ones_seem_small(clock: FakeClock, traced: Callable[[], int], every: int) -> None:
     full = make_cache(clock, 4 * MIB)
     number = 0
@@ -216,7 +216,7 @@ def test_small_objects_do_not_make_large_ones_seem_small(clock: FakeClock, trace
     assert 0.25 < traced() / full.statistics().budget < 1.2
 
 
-@pytest.mark.parametrize("moves", [0, 100])
+@pytest.mark.parametrize("moves", long_but_for({0}, [0, 100]))
 def test_cache_full_of_references_keeps_its_budget_too(clock: FakeClock, traced: Callable[[], int], moves: int) -> None:
     full = make_cache(clock, 4 * MIB)
     number = 1000

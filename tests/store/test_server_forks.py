@@ -22,6 +22,8 @@ from headwater.store import ObjectId, ReferenceRow, Store, open_store
 from servers.proxy import Proxy
 from specimens import REALM, find_reference, read_object, reference, row
 
+pytestmark = pytest.mark.long
+
 SERVERS = [name for name in STORES if name in ("postgresql", "mongodb")]
 
 

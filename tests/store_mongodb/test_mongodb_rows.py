@@ -20,6 +20,8 @@ from headwater.store.backends.mongodb.row_documents import object_id, object_pos
 from servers.mongodb import MongodbServer
 from specimens import REALM, find_reference, in_parts, key, read_object, reference, row, scan
 
+pytestmark = pytest.mark.long
+
 LARGEST = (1 << 63) - 1
 Documents = dict[str, Any]
 

@@ -17,6 +17,8 @@ from headwater.store.urls import parse_url
 from servers.mongodb import MongodbServer
 from specimens import find_reference, read_object, reference, row
 
+pytestmark = pytest.mark.long
+
 Open = Callable[[str], MongodbBackend]
 NOWHERE = "mongodb://127.0.0.1:1"
 SECRET, QUOTED = "s3cret&with/:@", "s3cret%26with%2F%3A%40"

@@ -24,6 +24,8 @@ from servers.postgresql import PostgresqlServer
 from servers.proxy import Proxy
 from specimens import READS, REALM, WRITES, find_reference, key, read_object, reference, row, state
 
+pytestmark = pytest.mark.long
+
 EVERY_WRITE = {**WRITES, "delete_realm": lambda backend: backend.delete_realm(REALM, 10)}
 writes = pytest.mark.parametrize("write", EVERY_WRITE.values(), ids=EVERY_WRITE)
 reads = pytest.mark.parametrize("read", READS.values(), ids=READS)

@@ -23,6 +23,8 @@ from servers.postgresql import PostgresqlServer
 from servers.proxy import Proxy
 from specimens import OTHER, REALM, find_reference, key, read_object, reference, row
 
+pytestmark = pytest.mark.long
+
 Open = Callable[[str], PostgresqlBackend]
 
 

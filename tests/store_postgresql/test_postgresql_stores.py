@@ -16,6 +16,8 @@ from headwater.store.urls import parse_url
 from servers.postgresql import PostgresqlServer
 from specimens import find_reference, read_object, reference, row
 
+pytestmark = pytest.mark.long
+
 Open = Callable[[str], PostgresqlBackend]
 
 
