@@ -73,7 +73,7 @@ def parse_spark_conf(text: str) -> dict[str, str]:
     text = text.strip()
     pairs = _json_pairs(text) if text.startswith("{") else [_pair(part) for part in _NEXT_SPARK_NAME.split(text) if part]
     if wrong := [name for name, _ in pairs if not _SPARK_NAME.fullmatch(name)]:
-        raise RefusedError(f"{wrong[0][:40]!r} is no name of a Spark setting: they begin with 'spark.'")
+        raise RefusedError(f"{wrong[0][:40]!r} is not a name of a Spark setting: they begin with 'spark.'")
     return dict(pairs)
 
 

@@ -95,7 +95,7 @@ def test_name_is_taken_once(catalog: Catalog, first: ObjectId, name: str) -> Non
 
 
 def test_bad_name_is_refused(catalog: Catalog) -> None:
-    with pytest.raises(RefusedError, match="is no name for a branch"):
+    with pytest.raises(RefusedError, match="is not a name for a branch"):
         catalog.create_branch("a..b")
 
 

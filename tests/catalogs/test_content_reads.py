@@ -65,7 +65,7 @@ def test_page_of_a_collected_commit_is_expired(filled: Catalog) -> None:
 
 @pytest.mark.parametrize("token", ["", "x", "not a token", "AA", "é"])
 def test_text_that_is_no_page_token_is_refused(filled: Catalog, token: str) -> None:
-    with pytest.raises(RefusedError, match="is no page token"):
+    with pytest.raises(RefusedError, match="is not a page token"):
         filled.entries("main", page_token=token)
 
 

@@ -114,14 +114,14 @@ def test_page_token_of_other_keys_is_refused(apart: Catalog) -> None:
 
 @pytest.mark.parametrize("token", ["", "x", "AA", "é"])
 def test_text_that_is_no_page_token_is_refused(apart: Catalog, token: str) -> None:
-    with pytest.raises(RefusedError, match="is no page token of a comparison"):
+    with pytest.raises(RefusedError, match="is not a page token of a comparison"):
         apart.diff("main", "dev", page_token=token)
 
 
 def test_page_token_of_a_listing_is_none_of_a_comparison(apart: Catalog) -> None:
     token = apart.entries("dev", limit=1).next_token
 
-    with pytest.raises(RefusedError, match="is no page token of a comparison"):
+    with pytest.raises(RefusedError, match="is not a page token of a comparison"):
         apart.diff("main", "dev", page_token=token)
 
 

@@ -148,7 +148,7 @@ def test_tag_is_read_and_not_written(
     tagged = open_client(branch="v1")
 
     assert tagged.load_table("sales.orders").metadata == table.metadata
-    with pytest.raises(ValueError, match=r"'v1' is no branch of catalog 'lake' of realm '.*': it can only be read"):
+    with pytest.raises(ValueError, match=r"'v1' is not a branch of catalog 'lake' of realm '.*': it can only be read"):
         tagged.drop_table("sales.orders")
 
 

@@ -159,7 +159,7 @@ def test_token_is_written_as_the_page_on_formats_says() -> None:
 
 @given(st.text(max_size=30) | st.binary(max_size=60).map(lambda data: base64.urlsafe_b64encode(data).rstrip(b"=").decode()))
 def test_text_that_is_no_token_is_refused(text: str) -> None:
-    with pytest.raises(RefusedError, match="is no page token"):
+    with pytest.raises(RefusedError, match="is not a page token"):
         PageToken.from_text(text)
 
 

@@ -119,7 +119,7 @@ NO_URL = "is not a location; write a URL such as s3://bucket/folder/, or ./folde
         ),
         (
             PLACE + "defaultBranch: HEAD",
-            "x.yaml:13: spec.defaultBranch: 'HEAD' is no name for a branch: HEAD and DETACHED are reserved",
+            "x.yaml:13: spec.defaultBranch: 'HEAD' is not a name for a branch: HEAD and DETACHED are reserved",
         ),
         (PLACE + "imports: {a: b}", "x.yaml:13: spec.imports: expected a list, not a mapping"),
         (PLACE + "imports:\n- {locations: ['s3://a/']}", "x.yaml:14: spec.imports[0].name: is missing"),

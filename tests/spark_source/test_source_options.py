@@ -39,7 +39,7 @@ def test_request_does_not_show_the_password() -> None:
         ({"option.table": "entries", "option.url": URL, "owner": "ann", "provider": "headwater"}, "by CREATE TEMPORARY VIEW"),
         ({"table": "entries", "url": URL, "columns": "key, size"}, "no column size: its columns are realm, catalog, ref"),
         ({"table": "entries", "url": URL, "columns": "key,key"}, "names a column twice"),
-        ({"table": "entries", "url": URL, "partitions": "0"}, "the option partitions: '0' is no whole number from 1"),
+        ({"table": "entries", "url": URL, "partitions": "0"}, "the option partitions: '0' is not a whole number from 1"),
         ({"table": "entries", "url": URL, "pushdown": "yes"}, "the option pushdown is 'yes': set it to true or false"),
         ({"table": "objects", "url": URL, "at": "main"}, "table objects is read as it is now"),
         ({"table": "objects", "url": URL, "catalog": "lake"}, "catalogs share objects"),

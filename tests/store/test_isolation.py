@@ -159,7 +159,7 @@ def test_name_out_of_bounds_is_refused(
 ) -> None:
     faults.calls.clear()
     with pytest.raises(
-        RefusedError, match="is no name of a reference in realm 'acme': a name is 1 to 500 bytes of UTF-8"
+        RefusedError, match="is not a name of a reference in realm 'acme': a name is 1 to 500 bytes of UTF-8"
     ) as refused:
         call(faulty, name)
 

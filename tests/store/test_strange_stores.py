@@ -69,7 +69,7 @@ def test_third_partys_backend_is_found_by_its_entry_point(tmp_path: Path) -> Non
     [
         ("depth=3", ["there is no option 'depth'", "the options of harbour:// are berths, wait"]),
         ("berths=2&berths=3", ["the option 'berths' stands there twice"]),
-        ("berths=0", ["the option 'berths': '0' is no whole number from 1"]),
+        ("berths=0", ["the option 'berths': '0' is not a whole number from 1"]),
         ("wait=soon", ["the option 'wait': "]),
         ("depth=3&berths=x&wait=-1s", ["'depth'", "'berths'", "'wait'"]),
     ],
@@ -100,7 +100,7 @@ def test_unknown_scheme_lists_what_there_is(tmp_path: Path) -> None:
         ("import no_such_driver", "the Python package 'no_such_driver' is not installed"),
         ("1 / 0", "the entry point 'harbour:KIND' of package 'harbour' cannot be loaded: ZeroDivisionError"),
         ("", "the entry point 'harbour:KIND' of package 'harbour' cannot be loaded: AttributeError"),
-        ("KIND = 5", "the entry point 'harbour:KIND' of package 'harbour' is no BackendKind"),
+        ("KIND = 5", "the entry point 'harbour:KIND' of package 'harbour' is not a BackendKind"),
     ],
 )
 def test_backend_that_cannot_be_loaded_says_why(tmp_path: Path, source: str, reason: str) -> None:

@@ -273,14 +273,14 @@ def test_foreign_reference_is_unreadable_and_named(
 @pytest.mark.parametrize("key", [b"short", b"x" * 19, 5, "text", {"r": 1}])
 def test_document_with_a_foreign_key_is_unreadable(direct: MongodbBackend, database: str, stored: Any, key: Any) -> None:
     stored[database].objs.insert_one({**RIGHT, "_id": key})
-    with pytest.raises(CorruptionError, match="is no key of a row: a key is 20 bytes"):
+    with pytest.raises(CorruptionError, match="is not a key of a row: a key is 20 bytes"):
         scan(direct)
 
 
 @pytest.mark.parametrize("key", [5, "short", "zzzzzzzzzzzzzzzzmain", BsonId()])
 def test_reference_with_a_foreign_key_is_unreadable(direct: MongodbBackend, database: str, stored: Any, key: Any) -> None:
     stored[database].refs.insert_one({**RIGHT_REFERENCE, "_id": key})
-    with pytest.raises(CorruptionError, match="is no key of a reference"):
+    with pytest.raises(CorruptionError, match="is not a key of a reference"):
         direct.scan_references(ScanSplit(), None, 9)
 
 

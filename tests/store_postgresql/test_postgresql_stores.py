@@ -65,7 +65,7 @@ def test_schema_may_have_the_name_of_a_word_of_sql(server: PostgresqlServer, ope
 
 @pytest.mark.parametrize("name", ["", "Big", "1st", "a-b", "pg_own", 'a"b', "x" * 64])
 def test_schema_that_is_no_plain_name_is_refused(server: PostgresqlServer, name: str) -> None:
-    with pytest.raises(RefusedError, match="is no name of a schema"):
+    with pytest.raises(RefusedError, match="is not a name of a schema"):
         open_backend(parse_url(server.url(name)))
 
 

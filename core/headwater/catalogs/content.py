@@ -72,7 +72,7 @@ class ContentKey:
         try:
             return cls(tuple(data.decode().split("\0")))
         except (UnicodeDecodeError, RefusedError) as fault:
-            raise CorruptionError(f"index key {data!r} is no content key: {fault}") from fault
+            raise CorruptionError(f"index key {data!r} is not a content key: {fault}") from fault
 
     def to_index(self) -> bytes:
         return _SEPARATOR.join(element.encode() for element in self.elements)

@@ -356,7 +356,7 @@ def checked_ref_name(kind: RefKind, name: str) -> str:
     """
     fault = _name_fault(name)
     if fault:
-        raise RefusedError(f"{name!r} is no name for a {kind}: {fault}")
+        raise RefusedError(f"{name!r} is not a name for a {kind}: {fault}")
     return name
 
 

@@ -57,11 +57,11 @@ class PageToken(msgspec.Struct, frozen=True, array_like=True):
     def from_text(cls, text: str) -> PageToken:
         """Read the token that ``as_text`` wrote.
 
-        raises        RefusedError for a text that is no page token, or was altered
+        raises        RefusedError for a text that is not a page token, or was altered
         """
         token = decode_token(text, _decoder)
         if token is None or token.as_text() != text:
-            raise RefusedError(f"{text!r} is no page token: give one as it came with the page before, or none")
+            raise RefusedError(f"{text!r} is not a page token: give one as it came with the page before, or none")
         return token
 
 

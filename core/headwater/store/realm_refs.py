@@ -502,7 +502,7 @@ class RealmReferences:
             if not 1 <= size <= NAME_BYTES or "\0" in name:
                 shown = repr(name) if len(name) <= 80 else f"{name[:80]!r}..."
                 raise RefusedError(
-                    f"{shown} is no name of a reference in realm {self.realm!r}:"
+                    f"{shown} is not a name of a reference in realm {self.realm!r}:"
                     f" a name is 1 to {NAME_BYTES} bytes of UTF-8 without NUL and surrogates"
                 )
 

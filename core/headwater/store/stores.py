@@ -135,7 +135,7 @@ def _kind_of(url: StoreUrl) -> BackendKind:
             f"store {url.shown!r}: the entry point {claim_of(point)} cannot be loaded: {type(fault).__name__}: {fault}"
         ) from fault
     if not isinstance(kind, BackendKind):
-        raise RefusedError(f"store {url.shown!r}: the entry point {claim_of(point)} is no BackendKind")
+        raise RefusedError(f"store {url.shown!r}: the entry point {claim_of(point)} is not a BackendKind")
     return kind
 
 

@@ -116,7 +116,7 @@ class BackendKind:
 def parse_url(text: str) -> StoreUrl:
     """Take a URL apart.
 
-    raises        RefusedError when the text is no URL; it is not repeated, because it may hold a password
+    raises        RefusedError when the text is not a URL; it is not repeated, because it may hold a password
     """
     try:
         parts = urlsplit(text)
@@ -126,7 +126,7 @@ def parse_url(text: str) -> StoreUrl:
     except ValueError:
         is_url = False
     if not is_url:
-        raise RefusedError(f"{_UNSHOWN} is no URL: write scheme://place/name")
+        raise RefusedError(f"{_UNSHOWN} is not a URL: write scheme://place/name")
     if "\0" in unquote(text):
         raise RefusedError(f"{_UNSHOWN} has a NUL in it, which no name and no password can have")
     if "#" in text:
@@ -158,7 +158,7 @@ def parse_url(text: str) -> StoreUrl:
 def as_count(text: str) -> int:
     """A whole number from 1."""
     if not text.isascii() or not text.isdigit() or int(text) < 1:
-        raise ValueError(f"{text!r} is no whole number from 1")
+        raise ValueError(f"{text!r} is not a whole number from 1")
     return int(text)
 
 

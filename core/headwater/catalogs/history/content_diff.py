@@ -63,11 +63,13 @@ class ChangeToken(msgspec.Struct, frozen=True, array_like=True):
     def from_text(cls, text: str) -> ChangeToken:
         """Decode a token that ``encode`` wrote.
 
-        raises        RefusedError for a text that is no page token of a comparison, or was altered
+        raises        RefusedError for a text that is not a page token of a comparison, or was altered
         """
         token = decode_token(text, _decoder)
         if token is None or token.to_text() != text:
-            raise RefusedError(f"{text!r} is no page token of a comparison: give one as it came with the page before, or none")
+            raise RefusedError(
+                f"{text!r} is not a page token of a comparison: give one as it came with the page before, or none"
+            )
         return token
 
 

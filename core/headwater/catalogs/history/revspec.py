@@ -270,7 +270,7 @@ def follow_steps(
         except ExpiredError as fault:
             raise ExpiredError(f"{spec.text!r} of realm {rows.realm!r} has expired at {step.text}: {fault}") from fault
         except NotFoundError as fault:
-            raise NotFoundError(f"{spec.text!r} is no commit of realm {rows.realm!r}, at {step.text}: {fault}") from fault
+            raise NotFoundError(f"{spec.text!r} is not a commit of realm {rows.realm!r}, at {step.text}: {fault}") from fault
     return commit
 
 

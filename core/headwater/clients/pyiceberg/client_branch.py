@@ -237,7 +237,7 @@ class ClientBranch:
         try:
             self.catalog.branch(self._reference)
         except NotFoundError as fault:
-            raise RefusedError(f"{self._reference!r} is no branch of {self.catalog.label}: it can only be read") from fault
+            raise RefusedError(f"{self._reference!r} is not a branch of {self.catalog.label}: it can only be read") from fault
         self._is_writable = True
 
 

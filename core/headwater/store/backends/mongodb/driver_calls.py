@@ -204,7 +204,7 @@ def _database(url: StoreUrl) -> str:
         raise RefusedError(f"store {url.shown!r}: the database is missing: write {EXAMPLE}")
     if not _DATABASE.fullmatch(url.path) or len(url.path.encode()) > 63:
         raise RefusedError(
-            f'store {url.shown!r}: {url.path!r} is no name of a database: up to 63 bytes, without spaces and / \\ . " $ * < > : | ?'
+            f'store {url.shown!r}: {url.path!r} is not a name of a database: up to 63 bytes, without spaces and / \\ . " $ * < > : | ?'
         )
     if url.path in _RESERVED:
         raise RefusedError(f"store {url.shown!r}: {url.path!r} is MongoDB's own database: name another one")

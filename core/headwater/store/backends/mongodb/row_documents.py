@@ -61,7 +61,7 @@ def object_id(realm: RealmKey, object_id: ObjectId, part: int) -> bytes:
 
 def object_position(key: Any, place: str) -> ObjectPosition:
     if type(key) is not bytes or len(key) != _key.size:
-        _refuse(place, "objs", key, f"is no key of a row: a key is {_key.size} bytes")
+        _refuse(place, "objs", key, f"is not a key of a row: a key is {_key.size} bytes")
     realm, number, part = _key.unpack(key)
     return (RealmKey(realm), ObjectId(number), part)
 
@@ -131,7 +131,7 @@ def reference_position(key: Any, place: str) -> ReferencePosition:
             raise ValueError
         return (RealmKey(int(key[:_REALM_DIGITS], 16)), key[_REALM_DIGITS:])
     except ValueError:
-        _refuse(place, "refs", key, "is no key of a reference: a key is text, 16 hex digits and a name")
+        _refuse(place, "refs", key, "is not a key of a reference: a key is text, 16 hex digits and a name")
 
 
 def realm_of_references(realm: RealmKey) -> tuple[str, str]:

@@ -55,7 +55,9 @@ threads were using are in no pool, and only ``BoundedConnection.__del__`` keeps 
 
 def _as_schema(text: str) -> str:
     if not re.fullmatch(r"[a-z_][a-z0-9_]{0,62}", text) or text.startswith("pg_"):
-        raise ValueError(f"{text!r} is no name of a schema here: up to 63 of a-z, 0-9 and _, not a digit first, not pg_ first")
+        raise ValueError(
+            f"{text!r} is not a name of a schema here: up to 63 of a-z, 0-9 and _, not a digit first, not pg_ first"
+        )
     return text
 
 
