@@ -1,0 +1,83 @@
+"""File tables: which data files a table has, which partitions of its key refer to them, and the rows in them.
+
+Knows realms' rows and the database that keeps the references. Must not know catalogs, tasks, Celery or Spark.
+"""
+
+from headwater.files.file_errors import (
+    FileExistsInTableError,
+    FileHasReferencesError,
+    FileNotTrackedError,
+    FileTableClosedError,
+    JobCommitsFailedError,
+    OutputIsInputError,
+    ReferenceAssignedError,
+    ReferenceExistsError,
+    ReferenceNotAssignedError,
+    ReferenceNotFoundError,
+    RequestIdReusedError,
+    SplitsFailedError,
+    TreeBehindError,
+)
+from headwater.files.file_references import (
+    AddFiles,
+    AssignJob,
+    AssignmentCheck,
+    CommitJob,
+    FileReference,
+    FileReport,
+    FileRequest,
+    FileSnapshot,
+    ForgetFiles,
+    PartitionId,
+    RequestOutcome,
+    RequestState,
+    SplitReference,
+    TrackedFile,
+    group_references,
+    split_to_children,
+)
+from headwater.files.partition_tree import ROOT, PartitionTree, RowKeyRange, ancestors_of, balanced_splits, children_of
+from headwater.files.reference_store import FileReferenceStore, FileScope
+from headwater.files.row_keys import RowKey, RowKeyType
+
+__all__ = [
+    "ROOT",
+    "AddFiles",
+    "AssignJob",
+    "AssignmentCheck",
+    "CommitJob",
+    "FileExistsInTableError",
+    "FileHasReferencesError",
+    "FileNotTrackedError",
+    "FileReference",
+    "FileReferenceStore",
+    "FileReport",
+    "FileRequest",
+    "FileScope",
+    "FileSnapshot",
+    "FileTableClosedError",
+    "ForgetFiles",
+    "JobCommitsFailedError",
+    "OutputIsInputError",
+    "PartitionId",
+    "PartitionTree",
+    "ReferenceAssignedError",
+    "ReferenceExistsError",
+    "ReferenceNotAssignedError",
+    "ReferenceNotFoundError",
+    "RequestIdReusedError",
+    "RequestOutcome",
+    "RequestState",
+    "RowKey",
+    "RowKeyRange",
+    "RowKeyType",
+    "SplitReference",
+    "SplitsFailedError",
+    "TrackedFile",
+    "TreeBehindError",
+    "ancestors_of",
+    "balanced_splits",
+    "children_of",
+    "group_references",
+    "split_to_children",
+]
