@@ -114,6 +114,9 @@ class FileReferenceStore(Protocol):
     def report(self, max_unreferenced: int) -> FileReport:
         """All files with references, and the first ``max_unreferenced`` by name of those without, at one point in time."""
 
+    def find_files(self, filenames: Sequence[str]) -> dict[str, TrackedFile]:
+        """Files with all their references, by name, at one point in time; those that are not tracked are absent. Up to 10,000 names."""
+
     def is_empty(self) -> bool:
         """Whether no file is tracked, with references or without."""
 
@@ -122,6 +125,9 @@ class FileReferenceStore(Protocol):
 
         raises        ReferenceNotFoundError when one is missing, ReferenceAssignedError when one belongs to another job
         """
+
+    def forget_outcomes(self, before: Micros, limit: int) -> int:
+        """Delete up to ``limit`` outcomes that are older than a time. Returns how many; fewer than the limit: none is left."""
 
     def close_scope(self) -> None:
         """Refuse all later writes, also of transactions that are running now: when this returns, none is under way. For purges."""
