@@ -17,7 +17,6 @@ from headwater.errors import CorruptionError, HeadwaterError
 from headwater.fsck import FindingCode, RepairAction, RepairStep, check_store, plan_repairs, repair_realm
 from headwater.gc import collect_realm
 from headwater.gc.shared_scan import SCAN_LOCK_ID, hold_scan_lock
-from headwater.gc.sweep import FenceWatch
 from headwater.index import IndexValue
 from headwater.jobs import COLLECT
 from headwater.jobs.task_runs import Run, list_runs, record_run
@@ -27,6 +26,7 @@ from headwater.settings import Settings
 from headwater.store import SYSTEM_REALM, ObjectId, ObjectRow, RealmStore, Store, id_text
 from headwater.store.backends.memory import MemoryBackend
 from headwater.tasks import LeaseWatch, TaskQueue
+from headwater.throttle import FenceWatch
 from lakes import open_on, rows_of
 from newer_release import rewrite
 

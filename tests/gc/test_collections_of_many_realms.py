@@ -14,10 +14,10 @@ from headwater.commits import read_collection
 from headwater.errors import FencedError, RefusedError, UnavailableError
 from headwater.gc import CollectionResult, collect_realm
 from headwater.gc.shared_scan import collect_realms, hold_scan_lock
-from headwater.gc.sweep import FenceWatch
 from headwater.realms import REALM_REFERENCES, RealmRegistry, RealmState
 from headwater.settings import Settings
 from headwater.store import ObjectKey, RealmStore, Store, StoredObject, object_type
+from headwater.throttle import FenceWatch
 from lakes import HOUR, open_on
 from unordered import UnorderedBackend
 

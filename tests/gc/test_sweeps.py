@@ -16,15 +16,16 @@ from headwater.catalogs import ContentKey, IcebergTable, Put
 from headwater.clock import Micros
 from headwater.commits import SweptSplit, pin_commits, read_collection, read_pins
 from headwater.errors import FencedError, UnavailableError
-from headwater.gc import Fence, KeepReason, PhaseTimer, Throttle, collect_realm
+from headwater.gc import KeepReason, PhaseTimer, collect_realm
 from headwater.gc.live_set import LiveSet, RowClassifier
-from headwater.gc.sweep import CollectionResult, FenceWatch, RealmSweep, RowRate, ScanLandmarks
+from headwater.gc.sweep import CollectionResult, RealmSweep, ScanLandmarks
 from headwater.jobs import run_collection
 from headwater.jobs.task_runs import list_runs
 from headwater.settings import Settings
 from headwater.store import ObjectId, ObjectKey, RealmKey, RealmStore, Store, StoredObject, UnknownObject, object_type
 from headwater.store.backends.memory import MemoryBackend
 from headwater.tasks import TaskLease, TaskQueue, TaskStoppedError
+from headwater.throttle import Fence, FenceWatch, RowRate, Throttle
 from lakes import HOUR, lake, make_lake, make_realm, open_on, put, rows_of, unreadable_heads
 
 

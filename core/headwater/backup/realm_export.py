@@ -45,14 +45,13 @@ from headwater.clock import Micros, as_text
 from headwater.commits import AbsentReference, Head, no_state_error, pin_commits, read_collection, state_as_of, unpin_commits
 from headwater.durability import publish
 from headwater.errors import CorruptionError, ExpiredError, FencedError, HeadwaterError, RefusedError, UnavailableError
-from headwater.gc import Fence, ProgressCallback
 from headwater.gc.live_set import LiveSet
 from headwater.gc.retention import KeepReason
-from headwater.gc.sweep import FenceWatch
 from headwater.realms import FILLED_REFERENCES, REALM_REFERENCES, Realm, RealmRegistry, RealmState
 from headwater.settings import Settings
 from headwater.store import ObjectId, RealmStore, Store, id_text
 from headwater.store.realm_objects import load_object
+from headwater.throttle import Fence, FenceWatch, ProgressCallback
 
 _log = structlog.get_logger()
 

@@ -32,8 +32,6 @@ from headwater.backup.archive_format import (
 from headwater.backup.realm_export import sealed_objects
 from headwater.clock import as_text
 from headwater.errors import CorruptionError, FencedError, RefusedError, SwapConflictError, UnavailableError
-from headwater.gc import Fence, ProgressCallback
-from headwater.gc.sweep import FenceWatch
 from headwater.realms import Realm, RealmRegistry, RealmState
 from headwater.store import (
     ROW_BYTES,
@@ -48,6 +46,7 @@ from headwater.store import (
     id_time,
     object_type,
 )
+from headwater.throttle import Fence, FenceWatch, ProgressCallback
 
 _REFERENCES = 200
 _TRIES = 20

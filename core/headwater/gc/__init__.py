@@ -16,10 +16,7 @@ from headwater.gc.retention import RUNS, CollectionScope, KeepReason, RetentionP
 from headwater.gc.shared_scan import collect_realms
 from headwater.gc.sweep import (
     CollectionResult,
-    Fence,
     PhaseTimer,
-    ProgressCallback,
-    Throttle,
     keys_in_use,
     keys_with_rows,
 )
@@ -29,15 +26,12 @@ __all__ = [
     "CollectionResult",
     "CollectionScope",
     "Collector",
-    "Fence",
     "KeepReason",
     "LeftoverParts",
     "LiveMarker",
     "PhaseTimer",
-    "ProgressCallback",
     "RetentionPolicy",
     "ScopeEntry",
-    "Throttle",
     "abandon_sweep",
     "check_collectable",
     "check_not_ahead",

@@ -43,13 +43,9 @@ from headwater.gc.mark_phase import LiveMarker, check_not_ahead
 from headwater.gc.retention import CollectionScope, ScopeEntry, open_scope
 from headwater.gc.sweep import (
     CollectionResult,
-    Fence,
-    FenceWatch,
     PhaseTimer,
-    ProgressCallback,
     RealmSweep,
     ScanLandmarks,
-    Throttle,
     collect_purged_keys,
     release_pins,
     remove_tombstones,
@@ -57,6 +53,7 @@ from headwater.gc.sweep import (
 from headwater.settings import duration_text
 from headwater.store import ObjectId, ObjectKey, RealmKey, RealmStore, Reference, Store, Versioned, check_clock
 from headwater.tasks import TaskStoppedError
+from headwater.throttle import Fence, FenceWatch, ProgressCallback, Throttle
 
 _TRIES = 100
 _created = attrgetter("created")

@@ -18,7 +18,7 @@ from headwater.commits import SweptSplit
 from headwater.errors import FencedError, HeadwaterError, SwapConflictError, UnavailableError
 from headwater.gc.collector import Collector
 from headwater.gc.retention import open_scope
-from headwater.gc.sweep import CollectionResult, Fence, FenceWatch, SplitSweep, Throttle
+from headwater.gc.sweep import CollectionResult, SplitSweep
 from headwater.store import (
     ObjectKey,
     ObjectPosition,
@@ -32,6 +32,7 @@ from headwater.store import (
     object_type,
 )
 from headwater.tasks import TaskStoppedError
+from headwater.throttle import Fence, FenceWatch, Throttle
 
 _SCAN_ROWS = 600
 

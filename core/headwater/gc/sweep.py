@@ -2,10 +2,6 @@
 
 The cleanup after it removes tombstones and names, stale pins, and rows under purged realm keys.
 ``CollectionResult`` has the counts of a collection: rows that it saw, why they stayed, what was deleted, how long each phase took.
-``Throttle`` says how fast a sweep or a purge may go: a limit of rows per second, and a fence that is asked once a second.
-
-A fence raises when its task was taken over. It is asked before every durable step. Between durable steps there are millions of small
-steps, and asking the database at each would take as long as the step: ``FenceWatch`` asks once a second.
 """
 
 from __future__ import annotations
@@ -28,9 +24,9 @@ from headwater.errors import CorruptionError, NotFoundError, SwapConflictError
 from headwater.gc.live_set import RowClassifier
 from headwater.gc.retention import CollectionScope, KeepReason, ScopeEntry
 from headwater.realms import RealmRegistry
-from headwater.settings import Settings
 from headwater.store import ObjectId, ObjectKey, ObjectPosition, RealmId, RealmKey, RealmStore, Reference, ScanSplit, Store
 from headwater.tasks import TaskQueue
+from headwater.throttle import FenceWatch, ProgressCallback, Throttle
 
 _SAVE_BATCHES = 20
 _SAVE_SECONDS = 5.0
@@ -442,75 +438,3 @@ def _camel(name: str) -> str:
 
 def _by_type(types: dict[str, tuple[int, int]]) -> dict[str, dict[str, int]]:
     return {name: {"rows": rows, "bytes": size} for name, (rows, size) in types.items()}
-
-
-Fence = Callable[[], None]
-"""Called before every durable step; raises FencedError when the task was taken over."""
-ProgressCallback = Callable[[int, int, str], None]
-"""Called with (done, total, unit)."""
-
-_LOOK_SECONDS = 1.0
-_LONGEST_SLEEP_SECONDS = 1.0
-
-
-class FenceWatch:
-    """Asks the fence at most once a second between durable steps, and always before one. Safe for several threads."""
-
-    def __init__(self, fence: Fence, clock: Clock) -> None:
-        self._fence = fence
-        self._clock = clock
-        self._looked: float | None = None
-
-    def check_now_and_then(self) -> None:
-        """Call the fence unless it was called within the last second."""
-        now = self._clock.monotonic()
-        if self._looked is None or now - self._looked >= _LOOK_SECONDS:
-            self.check_fence()
-
-    def check_fence(self) -> None:
-        """Call the fence now, before a durable step."""
-        # Before the call: its answer is as old as the question.
-        self._looked = self._clock.monotonic()
-        self._fence()
-
-
-class RowRate:
-    """A limit of rows per second over all threads that share it; 0 is no limit. Unused time is not saved up."""
-
-    def __init__(self, rows_per_second: float, clock: Clock) -> None:
-        self._rows_per_second = rows_per_second
-        self._clock = clock
-        self._lock = threading.Lock()
-        # Invariant: the monotonic second from which on further rows may go; under the lock it only grows.
-        self._next = clock.monotonic()
-
-    def wait_for(self, rows: int, watch: FenceWatch) -> None:
-        """Wait as long as these rows take at the limit, and ask the fence meanwhile."""
-        if not self._rows_per_second or not rows:
-            return
-        with self._lock:
-            self._next = max(self._next, self._clock.monotonic()) + rows / self._rows_per_second
-            until = self._next
-        while (left := until - self._clock.monotonic()) > 0:
-            watch.check_now_and_then()
-            self._clock.sleep(min(left, _LONGEST_SLEEP_SECONDS))
-
-
-class Throttle:
-    """The fence and the two limits that a collection or a purge keeps, each over all of its threads."""
-
-    def __init__(self, settings: Settings, clock: Clock, fence: Fence) -> None:
-        self.watch = FenceWatch(fence, clock)
-        self.scanned = RowRate(settings.scan_rows_per_second, clock)
-        self.deleted = RowRate(settings.delete_rows_per_second, clock)
-
-    def before_scanning_on(self, rows: int) -> None:
-        """Wait and ask the fence after ``rows`` rows were scanned."""
-        self.scanned.wait_for(rows, self.watch)
-        self.watch.check_now_and_then()
-
-    def before_deleting(self, rows: int) -> None:
-        """Wait and ask the fence before ``rows`` rows are deleted, which follows at once."""
-        # The fence comes after the wait, which may be long: nothing may lie between its answer and the deletion.
-        self.deleted.wait_for(rows, self.watch)
-        self.watch.check_fence()

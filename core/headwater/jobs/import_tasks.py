@@ -22,11 +22,11 @@ from headwater.catalogs import (
     survey_scope,
 )
 from headwater.errors import RefusedError
-from headwater.gc import ProgressCallback
 from headwater.jobs.task_runs import ReportWriter, open_active_realm, run_recorded
 from headwater.realms import RealmRegistry
 from headwater.store import RealmStore, Store, id_text
 from headwater.tasks import Task, TaskLease
+from headwater.throttle import ProgressCallback
 
 SHOWN_BYTES = 32 * 1024
 """The number of bytes for quarantined tables in an outcome. Their count is always exact."""

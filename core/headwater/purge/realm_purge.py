@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from headwater.errors import RefusedError, UnavailableError
-from headwater.gc import Fence, PhaseTimer, ProgressCallback, Throttle
+from headwater.gc import PhaseTimer
 from headwater.realms import Realm, RealmRegistry, RealmState
 from headwater.store import RealmStore, Store
+from headwater.throttle import Fence, ProgressCallback, Throttle
 
 _ROUNDS = 20
 _BATCHES = 10

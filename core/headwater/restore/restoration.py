@@ -57,11 +57,11 @@ from headwater.commits import (
     unpin_commits,
 )
 from headwater.errors import CorruptionError, NotFoundError, RefusedError, SwapConflictError
-from headwater.gc import Fence, ProgressCallback
 from headwater.index import IndexValue
 from headwater.restore.restore_plan import RequestMoment, RestoreAction, RestoreRequest, RestoreStep, plan_restoration
 from headwater.restore.state_diff import StateDifference, indexes_of, state_differences
 from headwater.store import ObjectId, RealmReader, RealmStore, StoredObject, id_text, unknown_pointers_reason
+from headwater.throttle import Fence, ProgressCallback
 
 _READ_AT_ONCE = 500
 _SHOWN, _SHOWN_BYTES = 100, 32 * 1024
