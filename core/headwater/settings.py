@@ -33,6 +33,10 @@ _OF_SERVICES = re.compile(r"_SERVICE_(HOST|PORT)(_|$)|_PORT(_\d+_(TCP|UDP|SCTP)(
 """Variables that the kubelet sets in every container for each Service of its namespace. Source: Kubernetes documentation, "Services"."""
 
 
+REQUEST_KINDS = ("add", "split", "assign", "commit", "forget")
+"""The requests on file references that a queue takes, as the setting ``files_asynchronous`` names them."""
+
+
 def parse_duration(text: str) -> float:
     """Seconds of a duration such as ``90s``, ``24h``, ``1h30m`` or ``30d``.
 
@@ -177,6 +181,12 @@ class Settings:
     delete_batch: int = _count(500, "rows deleted per call by the collector and the purge", "rows")
     import_batch: int = _count(500, "tables per commit of an import", "tables")
     broker: str = _text("embedded", "`embedded` (a folder, no server) or the URL of a Redis")
+    files_asynchronous: str = _text(
+        "auto",
+        "which requests on file references are sent to the queue instead of applied at once: names among add, split, assign, commit and"
+        " forget with commas between them, or `none`; `auto`: commit where the broker is a Redis",
+    )
+    files_committers: int = _count(4, "committers that apply requests of the queue at the same time, in all workers together")
     dispatch_seconds: float = _seconds(1.0, "time between two looks of the dispatcher at the due tasks")
     spark_master: str = _text("local[*]", "Spark master of the pipeline; `off` runs it in process")
     spark_from_tables: int = _count(
@@ -202,6 +212,12 @@ class Settings:
     @property
     def purge_hold_floor_seconds(self) -> float:
         return self.realm_handle_ttl_seconds + self.commit_timeout_seconds
+
+    @property
+    def asynchronous_requests(self) -> tuple[str, ...]:
+        """The names in ``files_asynchronous``; none for ``none``."""
+        names = tuple(name.strip() for name in self.files_asynchronous.split(",") if name.strip())
+        return () if names == ("none",) else names
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None, **overrides: Any) -> Settings:
@@ -254,6 +270,13 @@ class Settings:
             parse_spark_conf(self.spark_conf)
         except RefusedError as fault:
             faults.append(f"{variable_of('spark_conf')}: {fault}")
+        names = set(self.asynchronous_requests)
+        is_none = self.files_asynchronous.strip() == "none"
+        if names != {"auto"} and not is_none and (not names or names - set(REQUEST_KINDS)):
+            faults.append(
+                f"{variable_of('files_asynchronous')} must be auto, none, or names among {', '.join(REQUEST_KINDS)},"
+                f" not {self.files_asynchronous!r}"
+            )
         if self.log_format not in ("console", "json"):
             faults.append(f"{variable_of('log_format')} must be console or json, not {self.log_format!r}")
         return faults

@@ -38,6 +38,14 @@ from headwater.files.file_references import (
 )
 from headwater.files.partition_tree import ROOT, PartitionTree, RowKeyRange, ancestors_of, balanced_splits, children_of
 from headwater.files.reference_store import FileReferenceStore, FileScope
+from headwater.files.request_sender import (
+    RequestSender,
+    SentOutcomes,
+    identify_request,
+    is_asynchronous,
+    kind_of,
+    wait_for_outcomes,
+)
 from headwater.files.row_keys import RowKey, RowKeyType
 
 __all__ = [
@@ -67,10 +75,12 @@ __all__ = [
     "ReferenceNotFoundError",
     "RequestIdReusedError",
     "RequestOutcome",
+    "RequestSender",
     "RequestState",
     "RowKey",
     "RowKeyRange",
     "RowKeyType",
+    "SentOutcomes",
     "SplitReference",
     "SplitsFailedError",
     "TrackedFile",
@@ -79,5 +89,9 @@ __all__ = [
     "balanced_splits",
     "children_of",
     "group_references",
+    "identify_request",
+    "is_asynchronous",
+    "kind_of",
     "split_to_children",
+    "wait_for_outcomes",
 ]
