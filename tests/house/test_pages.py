@@ -80,7 +80,12 @@ def test_page_of_the_stores_has_every_option_of_every_kind() -> None:
 
 def test_variable_of_each_setting_on_the_page_sets_it(generator: dict[str, Any]) -> None:
     texts = {"float": "7h", "int": "7", "bool": "true", "str": "json"}
-    own = {"filter_fpp": "0.00002", "filter_refuse_fpp": "0.00002", "spark_conf": "spark.name=json"}
+    own = {
+        "filter_fpp": "0.00002",
+        "filter_refuse_fpp": "0.00002",
+        "files_asynchronous": "none",
+        "spark_conf": "spark.name=json",
+    }
     fields = [field for field in dataclasses.fields(Settings) if str(field.type) in texts]
     for field in fields:
         others = {"task_lease_seconds": 1e6, "node_lease_seconds": 1e6, "task_heartbeat_seconds": 1, "node_renew_seconds": 1}
