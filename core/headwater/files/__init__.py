@@ -1,6 +1,6 @@
 """File tables: which data files a table has, which partitions of its key refer to them, and the rows in them.
 
-Knows realms' rows and the database that keeps the references. Must not know catalogs, tasks, Celery or Spark.
+Knows realms' rows, commits, and the database that keeps the references. Must not know catalogs, tasks, Celery or Spark.
 """
 
 from headwater.files.file_errors import (
@@ -36,6 +36,16 @@ from headwater.files.file_references import (
     group_references,
     split_to_children,
 )
+from headwater.files.file_table import ALL_KEYS, FileTable, LeafRead, ReadPlan, intersect_ranges, open_file_table
+from headwater.files.file_table_definition import FileTableColumn, FileTableDefinition, FileTableState, tree_reference
+from headwater.files.file_table_registry import (
+    FILE_TABLES,
+    FileTableFields,
+    FileTables,
+    find_file_table,
+    list_file_tables,
+    read_file_table,
+)
 from headwater.files.partition_tree import ROOT, PartitionTree, RowKeyRange, ancestors_of, balanced_splits, children_of
 from headwater.files.reference_store import FileReferenceStore, FileScope
 from headwater.files.request_sender import (
@@ -49,6 +59,8 @@ from headwater.files.request_sender import (
 from headwater.files.row_keys import RowKey, RowKeyType
 
 __all__ = [
+    "ALL_KEYS",
+    "FILE_TABLES",
     "ROOT",
     "AddFiles",
     "AssignJob",
@@ -63,12 +75,20 @@ __all__ = [
     "FileRequest",
     "FileScope",
     "FileSnapshot",
+    "FileTable",
     "FileTableClosedError",
+    "FileTableColumn",
+    "FileTableDefinition",
+    "FileTableFields",
+    "FileTableState",
+    "FileTables",
     "ForgetFiles",
     "JobCommitsFailedError",
+    "LeafRead",
     "OutputIsInputError",
     "PartitionId",
     "PartitionTree",
+    "ReadPlan",
     "ReferenceAssignedError",
     "ReferenceExistsError",
     "ReferenceNotAssignedError",
@@ -88,10 +108,16 @@ __all__ = [
     "ancestors_of",
     "balanced_splits",
     "children_of",
+    "find_file_table",
     "group_references",
     "identify_request",
+    "intersect_ranges",
     "is_asynchronous",
     "kind_of",
+    "list_file_tables",
+    "open_file_table",
+    "read_file_table",
     "split_to_children",
+    "tree_reference",
     "wait_for_outcomes",
 ]
