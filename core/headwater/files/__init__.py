@@ -37,15 +37,23 @@ from headwater.files.file_references import (
     split_to_children,
 )
 from headwater.files.file_table import ALL_KEYS, FileTable, LeafRead, ReadPlan, intersect_ranges, open_file_table
-from headwater.files.file_table_definition import FileTableColumn, FileTableDefinition, FileTableState, tree_reference
+from headwater.files.file_table_definition import (
+    FileTableColumn,
+    FileTableDefinition,
+    FileTableState,
+    parse_tree_reference,
+    tree_reference,
+)
 from headwater.files.file_table_registry import (
     FILE_TABLES,
     FileTableFields,
     FileTables,
+    check_list_is_there,
     find_file_table,
     list_file_tables,
     read_file_table,
 )
+from headwater.files.listed_trees import bury_trees, release_tree, tree_names, tree_text
 from headwater.files.partition_tree import ROOT, PartitionTree, RowKeyRange, ancestors_of, balanced_splits, children_of
 from headwater.files.reference_store import FileReferenceStore, FileScope
 from headwater.files.request_sender import (
@@ -107,6 +115,8 @@ __all__ = [
     "TreeBehindError",
     "ancestors_of",
     "balanced_splits",
+    "bury_trees",
+    "check_list_is_there",
     "children_of",
     "find_file_table",
     "group_references",
@@ -116,8 +126,12 @@ __all__ = [
     "kind_of",
     "list_file_tables",
     "open_file_table",
+    "parse_tree_reference",
     "read_file_table",
+    "release_tree",
     "split_to_children",
+    "tree_names",
     "tree_reference",
+    "tree_text",
     "wait_for_outcomes",
 ]

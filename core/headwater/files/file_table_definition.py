@@ -13,6 +13,7 @@ from headwater.files.file_references import check_text
 from headwater.files.row_keys import RowKeyType
 from headwater.store import StoredObject, StoredPart, object_type
 
+_TREE = re.compile(r"files/(?P<id>[0-9a-f]{16})/tree")
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
 
 
@@ -93,6 +94,12 @@ _WHY_CLOSED = {
 
 def tree_reference(table_id: str) -> str:
     return f"files/{table_id}/tree"
+
+
+def parse_tree_reference(reference: str) -> str | None:
+    """The id of the table whose tree a reference is; None if it is no tree's."""
+    match = _TREE.fullmatch(reference)
+    return None if match is None else match["id"]
 
 
 def checked_table_name(name: str) -> str:

@@ -24,6 +24,7 @@ from headwater.files.file_table_definition import (
     FileTableState,
     check_columns,
     checked_table_name,
+    parse_tree_reference,
 )
 from headwater.files.reference_store import FileScope
 from headwater.files.row_keys import RowKeyType
@@ -97,6 +98,7 @@ class FileTables:
             store_table(tx, made)
             return made
 
+        check_list_is_there(self._rows)
         self._rows.ensure_reference(FILE_TABLES)
         definition = self._commit(change, f"create file table {name}")
         return complete_operation(
@@ -197,6 +199,21 @@ def store_table(tx: Transaction, definition: FileTableDefinition) -> None:
         tx.index(BY_NAME).put(definition.name.encode(), value)
     elif named is not None and named.id == definition.id:  # another table may have the name by now
         tx.index(BY_NAME).remove(definition.name.encode())
+
+
+def check_list_is_there(rows: RealmStore) -> None:
+    """Pass if the list of file tables is there, or there are no file tables. A tree is listed before its row is made.
+
+    raises        CorruptionError when trees have rows, and the list has none: it was lost
+    """
+    if rows.find_reference(FILE_TABLES, fresh=True) is not None:
+        return
+    trees = [row.name for row in rows.scan_references() if row.deleted is None and parse_tree_reference(row.name)]
+    if trees and rows.find_reference(FILE_TABLES, fresh=True) is None:
+        raise CorruptionError(
+            f"realm {rows.realm!r} has no reference {FILE_TABLES!r}, but trees of file tables ({', '.join(sorted(trees)[:3])}): it was"
+            " lost; nothing of the realm is deleted until it is restored from a backup of the database"
+        )
 
 
 def _tables_head(rows: RealmReader) -> Head | None:

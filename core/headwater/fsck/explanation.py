@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from headwater.catalogs import reference_text
 from headwater.clock import Micros, as_text
 from headwater.commits import Commit, CommitPin
 from headwater.errors import ExpiredError, HeadwaterError, NotFoundError, UnavailableError
@@ -14,7 +13,15 @@ from headwater.fsck.object_walk import ObjectUse, held_objects, read_with_faults
 from headwater.gc.collector import open_marker
 from headwater.gc.live_set import LiveSet
 from headwater.gc.mark_phase import LiveMarker
-from headwater.gc.retention import CollectionScope, HistoryLine, KeepReason, LinePosition, kept_commits, open_scope
+from headwater.gc.retention import (
+    CollectionScope,
+    HistoryLine,
+    KeepReason,
+    LinePosition,
+    describe_reference,
+    kept_commits,
+    open_scope,
+)
 from headwater.settings import duration_text
 from headwater.store import (
     ObjectId,
@@ -128,7 +135,7 @@ def _held_by(store: Store, scope: CollectionScope, row: ObjectRow, holders: Sequ
     further = max((commits for _, commits in ends), default=0)
     is_open = any(holder.why is KeepReason.HEAD for holder in holders)
     goes = None if is_open or further else max(last, Micros(row.created + _micros(scope.rows.settings.writer_grace_seconds)))
-    reference = reference_text(scope.rows, first.line.name)
+    reference = describe_reference(scope.rows, first.line.name)
     grace = duration_text(scope.rows.settings.reader_grace_seconds)
     sentence = {
         KeepReason.HEAD: f"the commit is the head of {reference}",

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from headwater.catalogs import CONTENT, ContentKey, reference_text
+from headwater.catalogs import CONTENT, ContentKey
 from headwater.catalogs.stored_metadata import piece_text
 from headwater.clock import Micros
 from headwater.errors import CorruptionError, HeadwaterError
 from headwater.fsck.object_walk import ObjectUse
-from headwater.gc.retention import CollectionScope, ScopeEntry
+from headwater.gc.retention import CollectionScope, ScopeEntry, describe_reference
 from headwater.store import ObjectId, RealmReader, RealmStore, Reference, Store
 
 
@@ -170,7 +170,7 @@ class FsckContext:
     def reference_words(self, reference: str) -> str:
         """The name of a reference as people know it; its stored name where the lists of catalogs cannot be read."""
         try:
-            return reference_text(self.rows, reference)
+            return describe_reference(self.rows, reference)
         except HeadwaterError:
             return repr(reference)
 

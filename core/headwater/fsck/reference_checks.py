@@ -27,12 +27,13 @@ from headwater.catalogs import (
     stored_places,
 )
 from headwater.clock import Micros, as_text
-from headwater.commits import PINS, Head, read_collection, read_commit, read_head
+from headwater.commits import Head, read_collection, read_commit, read_head
 from headwater.errors import CorruptionError, HeadwaterError, NotFoundError
+from headwater.files import parse_tree_reference
 from headwater.fsck.fsck_findings import FindingCode, FsckContext, FsckFinding, keys_text, use_text
 from headwater.fsck.object_walk import FaultWalker, ObjectFault, ObjectUse, uses_below
 from headwater.gc.collector import open_marker
-from headwater.gc.retention import BrokenHistoryError, kept_commits
+from headwater.gc.retention import LATE_REFERENCES, BrokenHistoryError, kept_commits
 from headwater.index import Entry, IndexChecker, IndexValue
 from headwater.store import ObjectId, RealmStore, Reference, id_text
 
@@ -51,7 +52,7 @@ def check_names(context: FsckContext) -> Iterator[FsckFinding]:
     for entry in context.listed:
         if entry.name in context.references:
             continue
-        if not entry.listed and not context.scope.is_system and entry.name != PINS:
+        if not entry.listed and not context.scope.is_system and entry.name not in LATE_REFERENCES:
             yield context.finding(
                 FindingCode.REFERENCE_MISSING,
                 entry.name,
@@ -78,7 +79,9 @@ def check_names(context: FsckContext) -> Iterator[FsckFinding]:
             FindingCode.ROW_WITHOUT_NAME,
             row.name,
             f"has a row (created {as_text(row.created)}), but stands in no list: what it points to will be collected",
-            "create the branch or tag again under this name, or leave it: it harms nobody",
+            "restore the list of file tables from a backup of the database; nothing of this realm is collected while it is missing"
+            if parse_tree_reference(row.name)
+            else "create the branch or tag again under this name, or leave it: it harms nobody",
         )
 
 

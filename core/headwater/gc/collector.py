@@ -38,6 +38,7 @@ from headwater.errors import (
     UnavailableError,
     UnknownOutcomeError,
 )
+from headwater.files import bury_trees
 from headwater.gc.live_set import LiveSet, RowClassifier, load_live_set, save_live_set
 from headwater.gc.mark_phase import LiveMarker, check_not_ahead
 from headwater.gc.retention import CollectionScope, ScopeEntry, open_scope
@@ -305,6 +306,7 @@ class Collector:
             remove_tombstones(self._scope, self._scope.find_references(), self._watch, self.result)
             if not self._scope.is_system:
                 finish_deletions(self._rows, fence=self._watch.check_fence)
+                bury_trees(self._rows, fence=self._watch.check_fence)
                 release_pins(self._store, self._scope, self._watch, self.result)
             collect_purged_keys(self._store, self._pacing, self.result)
         except (FencedError, TaskStoppedError, UnavailableError, UnknownOutcomeError):

@@ -11,16 +11,19 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from headwater.catalogs import reference_names
+from headwater.catalogs import reference_names, reference_text
 from headwater.clock import Micros
 from headwater.commits import PINS, Commit, CutPoint, Head, LogEnd, read_log
 from headwater.errors import CorruptionError, RefusedError
+from headwater.files import FILE_TABLES, check_list_is_there, tree_names, tree_text
 from headwater.realms import REALM_REFERENCES, REALMS, HistoryRetention, KeptHistory, Realm, RealmRegistry, RealmState
 from headwater.settings import Settings, sound_count, sound_seconds
 from headwater.store import SYSTEM_REALM, ObjectId, RealmStore, Reference, Store, id_text
 from headwater.tasks import REFERENCE as TASKS
 
 RUNS = "maintenance-runs"
+LATE_REFERENCES = (PINS, FILE_TABLES)
+"""The references that a realm gets with the first entry of their lists."""
 _NEVER = Micros(0)
 REMEMBERED_BYTES = 16 * 1024 * 1024
 """The cache budget of one collection: branches share most of their history."""
@@ -77,8 +80,9 @@ class CollectionScope:
         if self.is_system:
             return [ScopeEntry(REALMS), ScopeEntry(TASKS), ScopeEntry(RUNS)]
         return [
-            *(ScopeEntry(name) for name in (*REALM_REFERENCES, PINS)),
+            *(ScopeEntry(name) for name in (*REALM_REFERENCES, *LATE_REFERENCES)),
             *(ScopeEntry(*entry) for entry in reference_names(self.rows)),
+            *(ScopeEntry(tree.name, listed=tree.listed) for tree in tree_names(self.rows)),
         ]
 
     def check_complete(self, references: Iterable[tuple[ScopeEntry, Reference]]) -> None:
@@ -92,12 +96,19 @@ class CollectionScope:
                 f"realm {self.rows.realm!r} has no reference {', '.join(sorted(lost))}, which every realm has: it was lost; nothing of the"
                 " realm is deleted until it is restored from a backup of the database"
             )
+        if not self.is_system:
+            check_list_is_there(self.rows)
 
     def find_references(self) -> list[tuple[ScopeEntry, Reference]]:
         """Every listed name that has a row, with the row; tombstones included."""
         listed = self.list_references()
         rows = self.rows.find_rows([entry.name for entry in listed])
         return [(entry, row) for entry, row in zip(listed, rows, strict=True) if row is not None]
+
+
+def describe_reference(rows: RealmStore, reference: str) -> str:
+    """Describe a reference for users: "branch main of catalog lake", or the tree of a file table."""
+    return tree_text(rows, reference) or reference_text(rows, reference)
 
 
 def check_collectable(store: Store, realm_id: str) -> int:

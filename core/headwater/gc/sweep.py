@@ -21,6 +21,7 @@ from headwater.catalogs import release_name
 from headwater.clock import Clock, Micros, as_text
 from headwater.commits import SweptSplit, read_pins, unpin_commits
 from headwater.errors import CorruptionError, NotFoundError, SwapConflictError
+from headwater.files import release_tree
 from headwater.gc.live_set import RowClassifier
 from headwater.gc.retention import CollectionScope, KeepReason, ScopeEntry
 from headwater.realms import RealmRegistry
@@ -230,7 +231,8 @@ def remove_tombstones(
         except SwapConflictError:
             continue  # alive again
         # The row first: a row without a listed name would be a reference that no collection marks.
-        release_name(scope.rows, entry.name, older_than=cutoff)
+        if not release_name(scope.rows, entry.name, older_than=cutoff):
+            release_tree(scope.rows, entry.name, older_than=cutoff)
         result.tombstones_removed += 1
 
 
