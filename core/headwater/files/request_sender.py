@@ -17,13 +17,8 @@ import msgspec
 from headwater.clock import Clock, SystemClock
 from headwater.errors import UnavailableError
 from headwater.files.file_references import (
-    AddFiles,
-    AssignJob,
-    CommitJob,
     FileRequest,
-    ForgetFiles,
     RequestOutcome,
-    SplitReference,
 )
 from headwater.files.reference_store import FileReferenceStore, FileScope
 from headwater.settings import Settings
@@ -33,7 +28,7 @@ POLL_SECONDS, POLL_LIMIT_SECONDS = 0.010, 1.0
 RESEND_SECONDS = 30.0
 """A request without an outcome is sent again after this time, doubling: a broker may lose messages."""
 
-R = TypeVar("R", AddFiles, SplitReference, AssignJob, CommitJob, ForgetFiles)
+R = TypeVar("R", bound=FileRequest)
 
 
 class RequestSender(Protocol):

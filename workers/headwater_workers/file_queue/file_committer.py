@@ -1,0 +1,347 @@
+"""The committers: threads that take batches from the queue, apply them, and settle them once the outcomes are written.
+
+What becomes of a request:
+
+- applied, or refused by the rules of file references: its outcome is written, and it leaves the queue;
+- its file table is unknown, closed or purged: it is refused with a line in the log, for there is nowhere to write;
+- the database does not answer: it comes back after a while, with full jitter, as often as it takes;
+- it fails in a way that nobody foresaw, or its reader dies: a strike. With strikes it is handed out alone, so that it harms no other;
+- it cannot be read, or has too many strikes: it is set aside with the reason, and waits for a person.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import msgspec
+import structlog
+
+from headwater.clock import Clock
+from headwater.errors import NotFoundError, RefusedError, UnavailableError, UnknownOutcomeError
+from headwater.files import (
+    FileReferenceStore,
+    FileRequest,
+    FileScope,
+    FileTableClosedError,
+    RequestOutcome,
+    RequestState,
+    kind_of,
+)
+from headwater_workers.file_queue.request_queue import (
+    LEASE_SECONDS,
+    QueuedRequest,
+    RequestBatch,
+    RequestQueue,
+    SetAsideRequest,
+    Settlement,
+    scope_of,
+)
+from headwater_workers.file_queue.request_senders import decode_request
+
+BATCH_REQUESTS = 100
+STRIKES = 5
+"""Unexpected failures and lost readers until a request is set aside."""
+BACKOFF_SECONDS, BACKOFF_LIMIT_SECONDS = 0.2, 30.0
+"""The first and longest ceiling of the wait after a database did not answer; doubles, and chance chooses below it."""
+WAIT_SECONDS = 1.0
+"""How long a committer waits for a ring; then it looks for what came back by itself."""
+REPORT_SECONDS = 30.0
+SERIALIZATION_STATES = ("40001", "40P01")
+"""SQLSTATEs of transactions that a database ended because of others: a serialization failure and a deadlock."""
+
+log = structlog.get_logger(__name__)
+
+
+class _ReadableRequest(NamedTuple):
+    """A request of the queue and what it says."""
+
+    queued: QueuedRequest
+    request: FileRequest
+
+
+class FileCommitter:
+    """Applies what the queue hands out. ``step`` may be called by several threads at a time.
+
+    open_references  opens the references of a file table, which are closed after the batch
+    chance           a number from 0 to 1
+    """
+
+    def __init__(
+        self,
+        queue: RequestQueue,
+        open_references: Callable[[FileScope], FileReferenceStore],
+        *,
+        clock: Clock,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
+        self._queue = queue
+        self._open_references = open_references
+        self._clock = clock
+        self._chance = chance
+        self._lock = threading.Lock()
+        self._held: dict[str, RequestBatch] = {}
+        self._counts: Counter[str] = Counter()
+
+    def step(self) -> bool:
+        """Take a batch and settle it. Returns whether there was one.
+
+        raises        UnavailableError when the broker does not answer; what was held comes back after its lease
+        """
+        batch = self._queue.take(BATCH_REQUESTS)
+        if batch is None:
+            return False
+        with self._lock:
+            self._held[batch.id] = batch
+        try:
+            settlement = self._apply(batch)
+        finally:
+            with self._lock:
+                del self._held[batch.id]
+        self._queue.settle_batch(batch, settlement)
+        return True
+
+    def renew_leases(self) -> None:
+        """Renew the leases of what is held, and hand the counters on."""
+        with self._lock:
+            held = list(self._held.values())
+            counts, self._counts = self._counts, Counter()
+        if held:
+            self._queue.renew_batches(held)
+        if counts:
+            try:
+                self._queue.add_counts(counts)
+            except UnavailableError:
+                self._count(counts)
+                raise
+
+    def _apply(self, batch: RequestBatch) -> Settlement:
+        started = time.monotonic()
+        aside: list[SetAsideRequest] = []
+        readable: list[_ReadableRequest] = []
+        for queued in batch.requests:
+            try:
+                request = decode_request(queued.body)
+            except (msgspec.MsgspecError, RefusedError, UnicodeDecodeError) as fault:
+                aside.append(self._set_aside(batch.table, queued, f"the message cannot be read: {fault}"))
+                continue
+            if queued.strikes >= STRIKES:
+                reason = f"{queued.strikes} readers failed or died while they held it"
+                aside.append(self._set_aside(batch.table, queued, reason, request))
+            else:
+                readable.append(_ReadableRequest(queued, request))
+        settlement = self._apply_readable(batch.table, readable, aside) if readable else Settlement(set_aside=aside)
+        seconds = round(time.monotonic() - started, 3)
+        log.info(
+            "batch of requests",
+            table=batch.table,
+            requests=len(batch.requests),
+            tries=1 + max(queued.tries + queued.strikes for queued in batch.requests),
+            later=len(settlement.later),
+            set_aside=len(settlement.set_aside),
+            seconds=seconds,
+        )
+        return settlement
+
+    def _apply_readable(self, table: str, readable: Sequence[_ReadableRequest], aside: list[SetAsideRequest]) -> Settlement:
+        try:
+            scope = scope_of(table)
+        except ValueError:
+            aside += [self._set_aside(table, each.queued, "its file table has no such name", each.request) for each in readable]
+            return Settlement(set_aside=aside)
+        try:
+            references = self._open_references(scope)
+        except NotFoundError as fault:
+            self._refuse(table, readable, fault)
+            return Settlement(set_aside=aside)
+        except Exception as fault:  # noqa: BLE001 - as below
+            return self._after_fault(table, readable, aside, fault)
+        try:
+            return self._apply_each(table, references, readable, aside)
+        except FileTableClosedError as fault:
+            self._refuse(table, readable, fault)
+            return Settlement(set_aside=aside)
+        except Exception as fault:  # noqa: BLE001 - the door: what nobody foresaw must not end the committer
+            return self._after_fault(table, readable, aside, fault)
+        finally:
+            self._count({state: count for state, count in references.counts().items() if state in SERIALIZATION_STATES})
+            references.close()
+
+    def _after_fault(
+        self, table: str, readable: Sequence[_ReadableRequest], aside: list[SetAsideRequest], fault: Exception
+    ) -> Settlement:
+        if isinstance(fault, UnavailableError | UnknownOutcomeError):
+            return self._try_later(table, readable, aside, fault)
+        return self._strike(table, readable, aside, fault)
+
+    def _apply_each(
+        self, table: str, references: FileReferenceStore, readable: Sequence[_ReadableRequest], aside: list[SetAsideRequest]
+    ) -> Settlement:
+        """Apply a batch as one; where that fails for a reason that nobody foresaw, each request alone, so that the others go on."""
+        try:
+            self._note_outcomes(table, references.apply_requests([each.request for each in readable]))
+        except (UnavailableError, UnknownOutcomeError, FileTableClosedError):
+            raise
+        except Exception as fault:
+            if len(readable) == 1:
+                raise
+            log.warning("a batch of requests failed: each is applied alone", table=table, error=_error_text(fault))
+        else:
+            return Settlement(set_aside=aside)
+        later: list[QueuedRequest] = []
+        delay = 0.0
+        for each in readable:
+            alone = self._apply_readable(table, [each], aside)
+            later += alone.later
+            delay = max(delay, alone.delay_seconds)
+        return Settlement(later, delay, aside)
+
+    def _note_outcomes(self, table: str, outcomes: Sequence[RequestOutcome]) -> None:
+        states = Counter(outcome.state for outcome in outcomes)
+        self._count({"applied": states[RequestState.APPLIED], "refused": states[RequestState.REFUSED]})
+        for outcome in outcomes:
+            if outcome.state is RequestState.REFUSED:
+                log.info("request refused", table=table, request=outcome.request, kind=outcome.kind, reason=outcome.reason)
+
+    def _refuse(self, table: str, readable: Sequence[_ReadableRequest], fault: Exception) -> None:
+        """Drop requests for a file table that takes no more: there is nowhere to write their outcome."""
+        self._count({"refused": len(readable)})
+        for each in readable:
+            log.warning(
+                "request refused",
+                table=table,
+                request=each.request.request,
+                kind=kind_of(each.request),
+                reason=_error_text(fault),
+            )
+
+    def _try_later(
+        self, table: str, readable: Sequence[_ReadableRequest], aside: list[SetAsideRequest], fault: Exception
+    ) -> Settlement:
+        tries = max(each.queued.tries for each in readable)
+        ceiling = min(BACKOFF_LIMIT_SECONDS, BACKOFF_SECONDS * 2 ** min(tries, 30))
+        delay = ceiling * self._chance()
+        self._count({"retried": len(readable)})
+        log.warning("the database does not answer: requests are tried again", table=table, seconds=delay, error=str(fault))
+        return Settlement([replace(each.queued, tries=each.queued.tries + 1) for each in readable], delay, aside)
+
+    def _strike(
+        self, table: str, readable: Sequence[_ReadableRequest], aside: list[SetAsideRequest], fault: Exception
+    ) -> Settlement:
+        later = []
+        for each in readable:
+            struck = replace(each.queued, strikes=each.queued.strikes + 1)
+            if struck.strikes >= STRIKES:
+                aside.append(self._set_aside(table, struck, _error_text(fault), each.request))
+            else:
+                later.append(struck)
+        self._count({"retried": len(later)})
+        strikes = max((queued.strikes for queued in later), default=STRIKES)
+        if later:
+            log.error(
+                "a request failed unexpectedly: it is tried again", table=table, strikes=strikes, error=_error_text(fault)
+            )
+        return Settlement(later, BACKOFF_SECONDS * 2**strikes * self._chance(), aside)
+
+    def _set_aside(self, table: str, queued: QueuedRequest, reason: str, request: FileRequest | None = None) -> SetAsideRequest:
+        record = SetAsideRequest(
+            key=queued.key,
+            table=table,
+            request=request.request if request is not None else "",
+            kind=kind_of(request) if request is not None else "",
+            reason=reason,
+            strikes=queued.strikes,
+            time=self._clock.now(),
+            body=queued.body,
+        )
+        self._count({"set aside": 1})
+        log.error("request set aside", table=table, request=record.request, kind=record.kind, key=record.key, reason=reason)
+        return record
+
+    def _count(self, counts: Mapping[str, int]) -> None:
+        with self._lock:
+            self._counts.update({name: count for name, count in counts.items() if count})
+
+
+class CommitterThreads:
+    """Runs a committer in threads until it is stopped. A broker that does not answer is asked again.
+
+    beat          called by each loop with its name, again and again
+    """
+
+    def __init__(self, committer: FileCommitter, queue: RequestQueue, *, threads: int, beat: Callable[[str], None]) -> None:
+        self._committer = committer
+        self._queue = queue
+        self._beat = beat
+        self._stopped = threading.Event()
+        self._ended = threading.Event()
+        names = [f"committer {number}" for number in range(1, threads + 1)]
+        self._threads = [threading.Thread(target=self._run, args=(name,), name=name, daemon=True) for name in names]
+        self._renewal = threading.Thread(target=self._renew, name="leases", daemon=True)
+
+    def start(self) -> None:
+        for thread in (*self._threads, self._renewal):
+            thread.start()
+
+    def stop(self) -> None:
+        """Let the threads end after the batches that they hold; does not wait."""
+        self._stopped.set()
+
+    def join(self, timeout_seconds: float) -> bool:
+        """Wait for the end of the threads. Returns whether all have ended; leases are renewed until then."""
+        end = time.monotonic() + timeout_seconds
+        for thread in self._threads:
+            thread.join(max(0.0, end - time.monotonic()))
+        self._ended.set()
+        self._renewal.join(max(0.0, end - time.monotonic()))
+        return not any(thread.is_alive() for thread in self._threads)
+
+    def _run(self, name: str) -> None:
+        trouble = ""
+        while not self._stopped.is_set():
+            self._beat(name)
+            try:
+                if not self._committer.step():
+                    self._queue.wait(WAIT_SECONDS)
+            except Exception as fault:  # noqa: BLE001 - the door: a committer that ended would leave the queue unserved
+                if trouble != (trouble := _error_text(fault)):
+                    log.warning("the queue of requests cannot be read: again soon", error=trouble)
+                self._stopped.wait(WAIT_SECONDS)
+            else:
+                if trouble:
+                    log.info("the queue of requests is read again")
+                trouble = ""
+
+    def _renew(self) -> None:
+        reported = time.monotonic()
+        while True:
+            is_over = self._ended.wait(LEASE_SECONDS / 4)
+            try:
+                self._committer.renew_leases()
+                if time.monotonic() - reported > REPORT_SECONDS:
+                    reported = time.monotonic()
+                    self._report()
+            except Exception as fault:  # noqa: BLE001 - the door: leases that end are held to be harmless, and are renewed again
+                log.warning("the leases of requests could not be renewed", error=_error_text(fault))
+            if is_over:
+                return
+
+    def _report(self) -> None:
+        figures = self._queue.figures()
+        if figures.waiting or figures.held or figures.delayed:
+            log.info(
+                "queue of requests",
+                waiting=dict(figures.waiting),
+                held=sum(figures.held.values()),
+                delayed=sum(figures.delayed.values()),
+                set_aside=figures.set_aside,
+            )
+
+
+def _error_text(fault: Exception) -> str:
+    return f"{type(fault).__name__}: {fault}"
