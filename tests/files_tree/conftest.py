@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from headwater.files import FileScope, FileTableColumn, FileTableDefinition, FileTableFields, FileTables, RowKeyType
+from file_tables import FIELDS
+from headwater.files import FileScope, FileTableDefinition, FileTableFields, FileTables
 from headwater.store import RealmStore
 
 
 @pytest.fixture
 def fields() -> FileTableFields:
-    return FileTableFields(
-        key_column="id",
-        key_type=RowKeyType.LONG,
-        sort_columns=("day",),
-        columns=(FileTableColumn(name="id", type="long"), FileTableColumn(name="day", type="date")),
-    )
+    return FIELDS
 
 
 @pytest.fixture

@@ -7,18 +7,17 @@ import itertools
 import pytest
 
 from fake_clock import FakeClock
+from file_tables import make_tree
 from headwater.commits import read_head
 from headwater.errors import CorruptionError, NotFoundError
 from headwater.files import (
     FILE_TABLES,
     ROOT,
-    FileTableColumn,
     FileTableDefinition,
     FileTables,
     FileTableState,
     PartitionId,
     PartitionTree,
-    RowKeyType,
     find_file_table,
     read_file_table,
 )
@@ -33,20 +32,10 @@ from lakes import HOUR, REALM, make_realm, meetings, open_on, rows_of
 from tiers import Sample
 
 
-def make_table(rows: RealmStore) -> FileTableDefinition:
-    return FileTables(rows, lambda _: None).create_table(
-        "orders",
-        location="s3://lake",
-        key_column="id",
-        key_type=RowKeyType.LONG,
-        columns=(FileTableColumn(name="id", type="long"),),
-    )
-
-
 @pytest.fixture
 def orders(realm_rows: RealmStore, clock: FakeClock) -> FileTableDefinition:
     """A table with two splits, older than all graces."""
-    table = make_table(realm_rows)
+    table = make_tree(realm_rows)
     commit_splits(realm_rows, table, {ROOT: b"m"})
     commit_splits(realm_rows, table, {PartitionId("r0"): b"f"})
     clock.advance(10 * HOUR)
@@ -99,7 +88,7 @@ def test_lost_list_of_file_tables_stops_the_collection(
     with pytest.raises(CorruptionError, match="no reference 'file-tables', but trees of file tables"):
         collect_realm(store, REALM)
     with pytest.raises(CorruptionError, match="it was lost"):
-        make_table(realm_rows)
+        make_tree(realm_rows)
     assert [(finding.code, finding.subject) for finding in check_store(store, realm=REALM)] == [
         (FindingCode.ROW_WITHOUT_NAME, orders.tree_reference)
     ]
@@ -144,7 +133,7 @@ def test_table_made_during_a_collection_stays(settings: Settings, clock: FakeClo
     make_realm(open_on(backend, settings, clock))
     calls = sample.one_in(10, itertools.count(1))
 
-    for met in meetings(backend, settings, clock.now(), lambda other: make_table(rows_of(other)), calls):
+    for met in meetings(backend, settings, clock.now(), lambda other: make_tree(rows_of(other)), calls):
         met.collect_again()
 
         rows = rows_of(met.open())
@@ -156,7 +145,7 @@ def test_split_made_during_a_collection_stays(settings: Settings, clock: FakeClo
     backend = MemoryBackend()
     prepared = open_on(backend, settings, clock)
     make_realm(prepared)
-    orders = make_table(rows_of(prepared))
+    orders = make_tree(rows_of(prepared))
     clock.advance(HOUR)
     calls = sample.one_in(10, itertools.count(1))
 

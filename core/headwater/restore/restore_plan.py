@@ -43,6 +43,7 @@ from headwater.commits import (
     state_as_of,
 )
 from headwater.errors import CorruptionError, NotFoundError, RefusedError
+from headwater.files import FILE_TABLES, list_file_tables, parse_tree_reference
 from headwater.realms import FILLED_REFERENCES, REALM_REFERENCES
 from headwater.restore.state_diff import ChangeCounts, count_differences, indexes_of, state_differences
 from headwater.settings import parse_duration
@@ -233,6 +234,7 @@ _FIELDS = ("base_location", "allowed_locations", "default_branch", "properties")
 """The fields of a catalog that a restoration brings back. The others are up to its manager, or to the person who deletes."""
 _LATER = "made later: it stays, unless --prune says otherwise"
 _SINCE = "since this restoration was asked for: it stays so"
+_FILES = "a file table is not restored: its rows are what its references say now, and its partition tree only grows"
 
 
 def plan_restoration(rows: RealmStore, request: RestoreRequest, *, asked: RequestMoment | None = None) -> RestorePlan:
@@ -274,7 +276,7 @@ class _Planner:
             return prefix, rest
         if not self._text:
             return "realm", ""
-        if self._text not in REALM_REFERENCES and self._text != PINS:
+        if self._text not in (*REALM_REFERENCES, PINS, FILE_TABLES):
             return "catalog", self._text
         if find_definition(self._rows, name=self._text) is not None:
             raise RefusedError(
@@ -319,6 +321,8 @@ class _Planner:
         for catalog_id, later in now.items():
             if catalog_id not in alive:
                 yield self._later(RestoreStep(act=RestoreAction.KEEP, text=later.name, catalog=later), later.updated)
+        for table in list_file_tables(self._rows):
+            yield RestoreStep(act=RestoreAction.KEEP, text=table.name, note=_FILES)
 
     def _deleted_catalog(self, held: CatalogDefinition, was: CatalogDefinition) -> Iterator[RestoreStep]:
         taken = find_definition(self._rows, name=held.name)
@@ -512,6 +516,8 @@ def _checked_own(rows: RealmStore, reference: str) -> str:
             raise RefusedError(
                 f"reference {reference!r} of realm {rows.realm!r} is a branch or tag: write it as catalog and name, such as lake/main"
             )
+    if reference == FILE_TABLES or parse_tree_reference(reference):
+        raise RefusedError(f"reference {reference!r} of realm {rows.realm!r} belongs to file tables: {_FILES}")
     if reference in (*REALM_REFERENCES, PINS):
         return reference
     raise NotFoundError(f"realm {rows.realm!r} has no reference {reference!r} that can be restored")
