@@ -1,4 +1,4 @@
-"""The file systems on which a location may lie: listing, reading and deleting, behind one interface.
+"""The file systems on which a location may lie: listing, reading, writing and deleting, behind one interface.
 
 ``LakeStorage`` lists and reads for surveys, and turns what goes wrong with one table into a ``RejectedTable``. ``LakeFolder``
 lists and deletes for purges. Both use a ``FileSystem``: local files, fsspec's drivers, or pyarrow's where fsspec has none. Its
@@ -11,6 +11,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import shutil
 import stat
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -22,6 +23,7 @@ from typing import Any, NamedTuple, Protocol
 import fsspec
 from fsspec.asyn import AsyncFileSystem
 
+from headwater.durability import make_folder, replacing, sync_folder
 from headwater.errors import NotFoundError, RefusedError, UnavailableError
 from headwater.iceberg.layout import FileInfo, parse_metadata_name
 from headwater.iceberg.location import canonical_location
@@ -323,6 +325,12 @@ class FileSystem(Protocol):
     def read_bytes(self, path: str) -> bytes:
         """Read a file; raises what ``file_size`` raises."""
 
+    def read_range(self, path: str, offset: int, length: int) -> bytes:
+        """Read a part of a file; raises what ``file_size`` raises."""
+
+    def put_file(self, source: str, path: str) -> None:
+        """Store a local file under a new name. Where the storage allows, others see it whole or not at all."""
+
     def delete_file(self, path: str) -> None:
         """Delete one file of exactly this name, which is not taken as a pattern."""
 
@@ -382,6 +390,20 @@ class _LocalFiles:
         with open(path, "rb", buffering=0) as file:  # noqa: PTH123  # a Path and a buffer take as long as the read itself
             return file.readall()
 
+    def read_range(self, path: str, offset: int, length: int) -> bytes:
+        _status(path)
+        with open(path, "rb", buffering=0) as file:  # noqa: PTH123
+            return os.pread(file.fileno(), length, offset)
+
+    def put_file(self, source: str, path: str) -> None:
+        target = Path(path)
+        make_folder(target.parent)
+        with replacing(target) as part:
+            shutil.copyfile(source, part)
+            with part.open("rb") as file:
+                os.fsync(file.fileno())
+        sync_folder(target.parent)
+
     def delete_file(self, path: str) -> None:
         Path(path).unlink()
 
@@ -433,6 +455,13 @@ class _FsspecFiles:
         with _path_errors(path):
             return bytes(self._system.cat_file(path))
 
+    def read_range(self, path: str, offset: int, length: int) -> bytes:
+        with _path_errors(path):
+            return bytes(self._system.cat_file(path, start=offset, end=offset + length))
+
+    def put_file(self, source: str, path: str) -> None:
+        self._system.put_file(source, path)
+
     def delete_file(self, path: str) -> None:
         self._system.rm_file(path)  # ``rm`` would take ``*`` and ``[`` in a name for a pattern
 
@@ -461,6 +490,14 @@ class _ArrowFiles:
     def read_bytes(self, path: str) -> bytes:
         with _arrow_errors(), self._system.open_input_file(path) as file:
             return bytes(file.readall())
+
+    def read_range(self, path: str, offset: int, length: int) -> bytes:
+        with _arrow_errors(), self._system.open_input_file(path) as file:
+            return bytes(file.read_at(length, offset))
+
+    def put_file(self, source: str, path: str) -> None:
+        with _arrow_errors(), open(source, "rb") as file, self._system.open_output_stream(path) as output:  # noqa: PTH123
+            shutil.copyfileobj(file, output, 1 << 20)
 
     def delete_file(self, path: str) -> None:
         with _arrow_errors():
