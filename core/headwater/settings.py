@@ -187,6 +187,11 @@ class Settings:
         " forget with commas between them, or `none`; `auto`: commit where the broker is a Redis",
     )
     files_committers: int = _count(4, "committers that apply requests of the queue at the same time, in all workers together")
+    files_compaction_batch: int = _count(12, "files that one compaction of a file table merges, at most", "files")
+    files_compaction_lease_seconds: float = _seconds(
+        HOUR, "after this time, a compaction that was assigned and not committed is executed by whoever compacts next"
+    )
+    files_leaf_rows: int = _count(50_000_000, "rows from which on a leaf of a file table is split", "rows")
     dispatch_seconds: float = _seconds(1.0, "time between two looks of the dispatcher at the due tasks")
     spark_master: str = _text("local[*]", "Spark master of the pipeline; `off` runs it in process")
     spark_from_tables: int = _count(
@@ -277,6 +282,8 @@ class Settings:
                 f"{variable_of('files_asynchronous')} must be auto, none, or names among {', '.join(REQUEST_KINDS)},"
                 f" not {self.files_asynchronous!r}"
             )
+        if self.files_compaction_batch < 2:
+            faults.append(f"{variable_of('files_compaction_batch')} must be at least 2, not {self.files_compaction_batch}")
         if self.log_format not in ("console", "json"):
             faults.append(f"{variable_of('log_format')} must be console or json, not {self.log_format!r}")
         return faults

@@ -3,6 +3,18 @@
 Knows realms' rows, commits, and the database that keeps the references. Must not know catalogs, tasks, Celery or Spark.
 """
 
+from headwater.files.compaction import (
+    CompactionJob,
+    CompactionReport,
+    CompactionRules,
+    CompactionStrategy,
+    commit_or_discard,
+    compact_table,
+    execute_job,
+    prepare_jobs,
+)
+from headwater.files.data_files import ReadCounts, data_file_name, read_data_file
+from headwater.files.data_storage import delete_data_file, is_slow_down, with_patience
 from headwater.files.file_errors import (
     FileExistsInTableError,
     FileHasReferencesError,
@@ -53,6 +65,16 @@ from headwater.files.file_table_registry import (
     list_file_tables,
     read_file_table,
 )
+from headwater.files.ingestion import (
+    LeafFileWriter,
+    LeafLimits,
+    OutputNames,
+    discard_files,
+    ingest_rows,
+    is_applied,
+    track_files,
+)
+from headwater.files.leaf_splits import SplitPlan, even_limits, plan_splits, split_large_leaves
 from headwater.files.listed_trees import bury_trees, release_tree, tree_names, tree_text
 from headwater.files.partition_tree import ROOT, PartitionTree, RowKeyRange, ancestors_of, balanced_splits, children_of
 from headwater.files.reference_store import FileReferenceStore, FileScope
@@ -65,6 +87,8 @@ from headwater.files.request_sender import (
     wait_for_outcomes,
 )
 from headwater.files.row_keys import RowKey, RowKeyType
+from headwater.files.row_query import query_rows, scan_rows
+from headwater.files.row_schema import RowSchema, arrow_type
 
 __all__ = [
     "ALL_KEYS",
@@ -74,6 +98,10 @@ __all__ = [
     "AssignJob",
     "AssignmentCheck",
     "CommitJob",
+    "CompactionJob",
+    "CompactionReport",
+    "CompactionRules",
+    "CompactionStrategy",
     "FileExistsInTableError",
     "FileHasReferencesError",
     "FileNotTrackedError",
@@ -92,10 +120,14 @@ __all__ = [
     "FileTables",
     "ForgetFiles",
     "JobCommitsFailedError",
+    "LeafFileWriter",
+    "LeafLimits",
     "LeafRead",
     "OutputIsInputError",
+    "OutputNames",
     "PartitionId",
     "PartitionTree",
+    "ReadCounts",
     "ReadPlan",
     "ReferenceAssignedError",
     "ReferenceExistsError",
@@ -108,30 +140,51 @@ __all__ = [
     "RowKey",
     "RowKeyRange",
     "RowKeyType",
+    "RowSchema",
     "SentOutcomes",
+    "SplitPlan",
     "SplitReference",
     "SplitsFailedError",
     "TrackedFile",
     "TreeBehindError",
     "ancestors_of",
+    "arrow_type",
     "balanced_splits",
     "bury_trees",
     "check_list_is_there",
     "children_of",
+    "commit_or_discard",
+    "compact_table",
+    "data_file_name",
+    "delete_data_file",
+    "discard_files",
+    "even_limits",
+    "execute_job",
     "find_file_table",
     "group_references",
     "identify_request",
+    "ingest_rows",
     "intersect_ranges",
+    "is_applied",
     "is_asynchronous",
+    "is_slow_down",
     "kind_of",
     "list_file_tables",
     "open_file_table",
     "parse_tree_reference",
+    "plan_splits",
+    "prepare_jobs",
+    "query_rows",
+    "read_data_file",
     "read_file_table",
     "release_tree",
+    "scan_rows",
+    "split_large_leaves",
     "split_to_children",
+    "track_files",
     "tree_names",
     "tree_reference",
     "tree_text",
     "wait_for_outcomes",
+    "with_patience",
 ]
