@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from row_tables import LONG_ROWS, LONGS, TEXTS, Row, in_order, rows_of, table_of
 from headwater.errors import ConflictError, CorruptionError, ExpiredError, RefusedError
 from headwater.files import ReadCounts, RowKeyRange, RowKeyType, RowSchema, data_file_name, read_data_file
 from headwater.files import data_files as written
-from headwater.files.data_files import SortedFileWriter, read_file_sketch
+from headwater.files.data_files import SortedFileWriter, new_sorted_file, read_file_sketch
 from headwater.store import ObjectId
 
 WriteFile = Callable[..., str]
@@ -31,7 +32,7 @@ def test_data_file_gives_its_rows_again(tmp_path_factory: pytest.TempPathFactory
     filename = f"file://{tmp_path_factory.mktemp('rows')}/a.parquet"
     table = LONGS.sort_rows(table_of(LONGS, rows))
 
-    with SortedFileWriter(LONGS, filename) as writer:
+    with new_sorted_file(LONGS, filename) as writer:
         for part in table.to_batches(max_chunksize=batch):
             writer.write_rows(part)
 
@@ -44,7 +45,7 @@ def test_data_file_read_by_range_gives_exactly_that(
     tmp_path_factory: pytest.TempPathFactory, rows: list[Row], low: int | None, high: int | None
 ) -> None:
     filename = f"file://{tmp_path_factory.mktemp('rows')}/a.parquet"
-    with SortedFileWriter(LONGS, filename) as writer:
+    with new_sorted_file(LONGS, filename) as writer:
         writer.write_rows(LONGS.sort_rows(table_of(LONGS, rows)))
 
     read = rows_of(read_data_file(LONGS, filename, below(low, high)))
@@ -157,7 +158,7 @@ def test_sketch_has_keys_at_equal_distances(write_file: WriteFile) -> None:
 
 
 def test_sketch_of_long_keys_stays_small(folder: str) -> None:
-    with SortedFileWriter(TEXTS, f"{folder}/data/a.parquet") as writer:
+    with new_sorted_file(TEXTS, f"{folder}/data/a.parquet") as writer:
         writer.write_rows(table_of(TEXTS, [(f"{number:05}" + "x" * 20_000, None, 0) for number in range(50)]))
 
     samples = read_file_sketch(f"{folder}/data/a.parquet").samples
@@ -177,7 +178,7 @@ def folder(tmp_path: Path) -> str:
 def write_file(folder: str) -> WriteFile:
     def write(rows: list[Row], *, name: str = "a", schema: RowSchema = LONGS) -> str:
         filename = f"{folder}/data/{name}.parquet"
-        with SortedFileWriter(schema, filename) as writer:
+        with new_sorted_file(schema, filename) as writer:
             writer.write_rows(table_of(schema, rows))
         return filename
 
@@ -191,5 +192,5 @@ def small_groups(monkeypatch: pytest.MonkeyPatch) -> int:
     return 10
 
 
-def writer_of(folder: str) -> SortedFileWriter:
-    return SortedFileWriter(LONGS, f"{folder}/data/a.parquet")
+def writer_of(folder: str) -> AbstractContextManager[SortedFileWriter]:
+    return new_sorted_file(LONGS, f"{folder}/data/a.parquet")

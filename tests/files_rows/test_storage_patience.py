@@ -14,7 +14,7 @@ from row_tables import LONGS, rows_of, table_of
 from headwater.errors import ExpiredError, UnavailableError
 from headwater.files import RowKeyRange, RowKeyType, delete_data_file, is_slow_down, read_data_file, with_patience
 from headwater.files import data_storage as storage
-from headwater.files.data_files import SortedFileWriter
+from headwater.files.data_files import new_sorted_file
 
 FILE = "busy://lake/t/data/a.parquet"
 
@@ -46,7 +46,7 @@ class BusyFileSystem(MemoryFileSystem):  # type: ignore[misc]
 
 
 def write(filename: str) -> None:
-    with SortedFileWriter(LONGS, filename) as writer:
+    with new_sorted_file(LONGS, filename) as writer:
         writer.write_rows(table_of(LONGS, [(number, None, 0.0) for number in range(100)]))
 
 

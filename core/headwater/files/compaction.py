@@ -13,7 +13,7 @@ from enum import StrEnum
 
 from headwater.clock import Micros
 from headwater.errors import HeadwaterError
-from headwater.files.data_files import SortedFileWriter, data_file_name, read_data_file, read_file_sketch
+from headwater.files.data_files import data_file_name, new_sorted_file, read_data_file, read_file_sketch
 from headwater.files.data_storage import delete_data_file
 from headwater.files.file_errors import JobCommitsFailedError
 from headwater.files.file_references import (
@@ -193,7 +193,7 @@ def execute_job(schema: RowSchema, job: CompactionJob, *, location: str, file_id
     batch_rows = batch_rows_for(len(job.inputs), row_bytes)
     streams = [read_data_file(schema, filename, job.keys, batch_rows=batch_rows) for filename in job.inputs]
     filename = data_file_name(location, file_id, job.id)
-    with SortedFileWriter(schema, filename) as writer:
+    with new_sorted_file(schema, filename) as writer:
         for rows in merge_sorted(schema, streams):
             writer.write_rows(rows)
     output = FileReference(filename=filename, partition=job.partition, rows=writer.rows)

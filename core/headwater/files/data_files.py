@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -73,10 +73,27 @@ class KeySketch:
         return json.dumps(values, separators=(",", ":")).encode()
 
 
-class SortedFileWriter(AbstractContextManager["SortedFileWriter"]):
-    """Writes one data file of rows that come in order. Leaving the context stores it; after an error nothing is stored."""
+@contextmanager
+def new_sorted_file(schema: RowSchema, filename: str) -> Iterator[SortedFileWriter]:
+    """Write one data file of rows that come in order. Leaving the context stores it; after an error nothing is stored.
 
-    def __init__(self, schema: RowSchema, filename: str) -> None:
+    raises        ConflictError when the file exists; RefusedError; UnavailableError
+    """
+    with new_data_file(filename) as path:
+        writer = SortedFileWriter(schema, filename, path)
+        try:
+            yield writer
+            writer.finish_file()
+        finally:
+            writer.close_file()
+
+
+class SortedFileWriter:
+    """The open file of ``new_sorted_file``."""
+
+    def __init__(self, schema: RowSchema, filename: str, path: str) -> None:
+        from pyarrow.parquet import ParquetWriter, SortingColumn
+
         self.filename = filename
         self.rows = 0
         self._schema = schema
@@ -84,41 +101,12 @@ class SortedFileWriter(AbstractContextManager["SortedFileWriter"]):
         self._waiting: list[pa.Table] = []
         self._waiting_rows = self._waiting_bytes = self._memory_bytes = 0
         self._last: OrderTuple = ()
-        self._storing: AbstractContextManager[str] | None = None
-        self._parquet: Any = None
-
-    def __enter__(self) -> SortedFileWriter:
-        from pyarrow.parquet import ParquetWriter, SortingColumn
-
-        schema = self._schema
-        self._storing = new_data_file(self.filename)
-        path = self._storing.__enter__()
-        try:
-            self._parquet = ParquetWriter(
-                path,
-                schema.arrow,
-                compression="zstd",
-                sorting_columns=[SortingColumn(schema.names.index(name), nulls_first=True) for name in schema.order],
-            )
-        except BaseException as fault:
-            self._storing.__exit__(type(fault), fault, fault.__traceback__)
-            raise
-        return self
-
-    def __exit__(self, kind: Any, fault: Any, trace: Any) -> None:
-        assert self._storing is not None
-        try:
-            if fault is None:
-                self._write_group(self._waiting_rows)
-                self._parquet.add_key_value_metadata(
-                    {_TABLE: self._schema.table, _KEYS: self._sketch.to_json(memory_bytes=self._memory_bytes)}
-                )
-            with storage_errors("write", self.filename):
-                self._parquet.close()
-        except BaseException as own:
-            self._storing.__exit__(type(own), own, own.__traceback__)
-            raise
-        self._storing.__exit__(kind, fault, trace)
+        self._parquet = ParquetWriter(
+            path,
+            schema.arrow,
+            compression="zstd",
+            sorting_columns=[SortingColumn(schema.names.index(name), nulls_first=True) for name in schema.order],
+        )
 
     def write_rows(self, rows: pa.Table | pa.RecordBatch) -> None:
         """Add rows in the table's columns and types (see ``RowSchema.conform``).
@@ -148,6 +136,16 @@ class SortedFileWriter(AbstractContextManager["SortedFileWriter"]):
         self._memory_bytes += table.nbytes
         while self._waiting_rows >= (rows_of_a_group := self._group_rows()):
             self._write_group(rows_of_a_group)
+
+    def finish_file(self) -> None:
+        """Write what waits, and the footer's own part."""
+        self._write_group(self._waiting_rows)
+        sketch = self._sketch.to_json(memory_bytes=self._memory_bytes)
+        self._parquet.add_key_value_metadata({_TABLE: self._schema.table, _KEYS: sketch})
+
+    def close_file(self) -> None:
+        with storage_errors("write", self.filename):
+            self._parquet.close()
 
     def _group_rows(self) -> int:
         each = max(1, self._waiting_bytes // max(1, self._waiting_rows))

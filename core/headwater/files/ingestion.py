@@ -12,7 +12,7 @@ from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headwater.errors import HeadwaterError, UnknownOutcomeError
-from headwater.files.data_files import SortedFileWriter, data_file_name, key_position
+from headwater.files.data_files import SortedFileWriter, data_file_name, key_position, new_sorted_file
 from headwater.files.data_storage import delete_data_file
 from headwater.files.file_errors import RequestIdReusedError
 from headwater.files.file_references import AddFiles, FileReference, PartitionId, RequestState, TrackedFile
@@ -60,8 +60,12 @@ class OutputNames(NamedTuple):
     file_id: ObjectId
     part: str
 
-    def name(self, number: int) -> str:
+    def location_of(self, number: int) -> str:
         return data_file_name(self.location, self.file_id, f"{self.part}-{number}")
+
+
+class LeftEarly(Exception):
+    """A writer was left before its end, so that what it has written is nothing."""
 
 
 class LeafFileWriter:
@@ -75,16 +79,14 @@ class LeafFileWriter:
         self._files: list[TrackedFile] = []
         self._counts: dict[int, int] = {}
         self._open: SortedFileWriter | None = None
+        self._stack = ExitStack()
         self._is_finished = False
 
     def __enter__(self) -> LeafFileWriter:
         return self
 
     def __exit__(self, kind: Any, fault: Any, trace: Any) -> None:
-        if self._open is not None:
-            writer, self._open = self._open, None
-            failure = fault or RuntimeError("the writer was left before its end")
-            writer.__exit__(type(failure), failure, trace)
+        self._stack.__exit__(kind or LeftEarly, fault or LeftEarly(), trace)
         if not self._is_finished:
             discard_files(self._files)
 
@@ -117,14 +119,14 @@ class LeafFileWriter:
         if not rows.num_rows:
             return
         if self._open is None:
-            self._open = SortedFileWriter(self._schema, self._names.name(len(self._files))).__enter__()
+            self._open = self._stack.enter_context(new_sorted_file(self._schema, self._names.location_of(len(self._files))))
         self._open.write_rows(rows)
 
     def _close_file(self) -> None:
         if self._open is None:
             return
         writer, self._open = self._open, None
-        writer.__exit__(None, None, None)
+        self._stack.close()
         counts, self._counts = self._counts, {}
         references = tuple(
             FileReference(

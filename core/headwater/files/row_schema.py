@@ -182,7 +182,7 @@ class RowOrder:
     def tuple_at(self, row: int) -> OrderTuple:
         return tuple((value is not None, value) for value in (column[row].as_py() for column in self._columns))
 
-    def position(self, limit: OrderTuple, *, after_equals: bool) -> int:
+    def rows_up_to(self, limit: OrderTuple, *, after_equals: bool) -> int:
         """How many rows come before a limit, given that they are sorted; with those that equal it, or without."""
         search = bisect_right if after_equals else bisect_left
         return search(range(self._rows), limit, key=self.tuple_at)

@@ -48,7 +48,7 @@ def merge_sorted(schema: RowSchema, streams: Sequence[Iterator[pa.RecordBatch]])
         last = min((head.last, number) for number, head in heads.items())
         slices = []
         for number, head in sorted(heads.items()):
-            end = head.order.position(last[0], after_equals=number <= last[1])
+            end = head.order.rows_up_to(last[0], after_equals=number <= last[1])
             if end > head.begin:
                 slices.append(head.rows.slice(head.begin, end - head.begin))
                 head.begin = end
