@@ -180,6 +180,15 @@ class Settings:
     delete_rows_per_second: int = _limit("rows that a collection or a purge deletes in a second, at most", "rows")
     delete_batch: int = _count(500, "rows deleted per call by the collector and the purge", "rows")
     import_batch: int = _count(500, "tables per commit of an import", "tables")
+    files_store: str = _text(
+        "",
+        "URL of the PostgreSQL or SQLite database that keeps file references where the store's own database does not: beside MongoDB"
+        " and memory",
+    )
+    files_connections: int = _count(
+        8, "connections of one process to the file references on PostgreSQL, at most; idle ones are closed after 30 s"
+    )
+    files_attempts: int = _count(10, "attempts of a transaction on file references that loses against others")
     broker: str = _text("embedded", "`embedded` (a folder, no server) or the URL of a Redis")
     files_asynchronous: str = _text(
         "auto",

@@ -76,6 +76,7 @@ from headwater.files.ingestion import (
 )
 from headwater.files.leaf_splits import SplitPlan, even_limits, plan_splits, split_large_leaves
 from headwater.files.listed_trees import bury_trees, release_tree, tree_names, tree_text
+from headwater.files.open_references import keeps_file_references, list_file_scopes, open_file_references
 from headwater.files.partition_tree import ROOT, PartitionTree, RowKeyRange, ancestors_of, balanced_splits, children_of
 from headwater.files.reference_store import FileReferenceStore, FileScope
 from headwater.files.request_sender import (
@@ -89,6 +90,7 @@ from headwater.files.request_sender import (
 from headwater.files.row_keys import RowKey, RowKeyType
 from headwater.files.row_query import query_rows, scan_rows
 from headwater.files.row_schema import RowSchema, arrow_type
+from headwater.files.sql_references import RetryPolicy
 
 __all__ = [
     "ALL_KEYS",
@@ -137,6 +139,7 @@ __all__ = [
     "RequestOutcome",
     "RequestSender",
     "RequestState",
+    "RetryPolicy",
     "RowKey",
     "RowKeyRange",
     "RowKeyType",
@@ -168,8 +171,11 @@ __all__ = [
     "is_applied",
     "is_asynchronous",
     "is_slow_down",
+    "keeps_file_references",
     "kind_of",
+    "list_file_scopes",
     "list_file_tables",
+    "open_file_references",
     "open_file_table",
     "parse_tree_reference",
     "plan_splits",

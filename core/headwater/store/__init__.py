@@ -45,7 +45,7 @@ from headwater.store.stored_objects import (
     object_type,
     registered_type,
 )
-from headwater.store.stores import Store, open_backend, open_store
+from headwater.store.stores import Store, StoreCompanion, open_backend, open_store
 from headwater.store.urls import BackendKind, StoreUrl, UrlOption, as_count, as_seconds, one_of, parse_url
 
 __all__ = [
@@ -77,6 +77,7 @@ __all__ = [
     "ReferenceRow",
     "ScanSplit",
     "Store",
+    "StoreCompanion",
     "StoreContext",
     "StoreUrl",
     "StoredObject",

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import threading
 import weakref
+from collections.abc import Callable
 from contextlib import ExitStack
 from functools import cache, partial
 from importlib.metadata import EntryPoint
 from sys import _getframe
 from threading import get_ident
 from types import FrameType, TracebackType
+from typing import Protocol, TypeVar
 
 from headwater.clock import Clock, ClockWatch, Micros, SystemClock
 from headwater.errors import RefusedError
@@ -23,6 +25,17 @@ from headwater.store.realm_refs import WriteGuard
 from headwater.store.realm_store import RealmStore
 from headwater.store.stored_objects import claim_of, entry_points_of
 from headwater.store.urls import BackendKind, StoreUrl, parse_url
+
+
+class StoreCompanion(Protocol):
+    """What a store carries over a fork and closes with itself: connections to other tables, or to another database."""
+
+    def before_fork(self) -> None: ...
+    def after_fork(self, *, is_child: bool) -> None: ...
+    def close(self) -> None: ...
+
+
+CompanionT = TypeVar("CompanionT", bound=StoreCompanion)
 
 
 class Store:
@@ -39,7 +52,18 @@ class Store:
         self.ids = IdGenerator(
             self.system, clock=clock, lease_seconds=settings.node_lease_seconds, renew_seconds=settings.node_renew_seconds
         )
+        self._companions: dict[type[StoreCompanion], StoreCompanion] = {}
+        self._companion_lock = threading.Lock()
         _open_stores.add(self)
+
+    def companion(self, kind: type[CompanionT], make: Callable[[], CompanionT]) -> CompanionT:
+        """The companion of a kind; the first caller makes it, while no other thread forks."""
+        with _opening, self._companion_lock:
+            if kind not in self._companions:
+                self._companions[kind] = make()
+            companion = self._companions[kind]
+        assert isinstance(companion, kind)
+        return companion
 
     def new_id(self) -> ObjectId:
         """A new id; the first one leases a node."""
@@ -68,15 +92,22 @@ class Store:
 
     def close(self) -> None:
         self.ids.close()
+        for companion in self._companions.values():
+            companion.close()
         self.backend.close()
         _open_stores.discard(self)
 
     def before_fork(self) -> None:
         self.backend.before_fork()
+        for companion in self._companions.values():
+            companion.before_fork()
 
     def after_fork(self, *, is_child: bool) -> None:
         self.backend.after_fork(is_child=is_child)
+        for companion in self._companions.values():
+            companion.after_fork(is_child=is_child)
         if is_child:
+            self._companion_lock = threading.Lock()
             self.cache.after_fork()
             self.ids.forget()
 

@@ -39,7 +39,14 @@ from headwater.store.backend import (
     in_chunks,
 )
 from headwater.store.backends.postgresql.errors import is_lost, is_to_be_replaced, statement_error
-from headwater.store.backends.postgresql.pool import OPTIONS, BoundedConnection, ConnectionPool, NoAnswerError, open_pool
+from headwater.store.backends.postgresql.pool import (
+    OPTIONS,
+    BoundedConnection,
+    ConnectionPool,
+    NoAnswerError,
+    PoolLimits,
+    open_pool,
+)
 from headwater.store.backends.postgresql.statements import (
     FEW,
     SCHEMA_VERSION,
@@ -129,9 +136,14 @@ class PostgresqlBackend:
 
     capabilities = Capabilities(ordered_keys=True, bulk_realm_deletion=True, atomic_commits=True, parallel_scans=True)
 
-    def __init__(self, pool: ConnectionPool, *, place: str, schema: str) -> None:
+    def __init__(
+        self, pool: ConnectionPool, *, place: str, schema: str, open_pool: Callable[[PoolLimits], ConnectionPool]
+    ) -> None:
+        """``open_pool`` makes another pool to the same database, for tables beside those of rows."""
         self._pool = pool
-        self._place = place
+        self.place = self._place = place
+        self.schema = schema
+        self.open_pool = open_pool
         self._sql = statements_of(schema)
 
     def create_reference(self, row: ReferenceRow) -> None:
@@ -487,7 +499,7 @@ def _open(url: StoreUrl, options: Mapping[str, Any], create: bool) -> Postgresql
     except BaseException:
         pool.close()
         raise
-    return PostgresqlBackend(pool, place=place, schema=schema)
+    return PostgresqlBackend(pool, place=place, schema=schema, open_pool=partial(open_pool, url, options))
 
 
 def _set_up(connection: BoundedConnection, place: str, schema: str, *, create: bool) -> None:

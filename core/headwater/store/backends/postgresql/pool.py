@@ -13,6 +13,7 @@ import re
 import select
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from math import ceil
 from time import monotonic
@@ -86,11 +87,36 @@ _PARAMETERS = ("host", "port", "service", "passfile", "sslmode", "sslrootcert", 
 """Options that are libpq's own, under its names."""
 
 
-def open_pool(url: StoreUrl, options: Mapping[str, Any]) -> ConnectionPool:
+@dataclass(frozen=True, kw_only=True)
+class PoolLimits:
+    """How many connections a pool has, and what their sessions begin with.
+
+    size          how many there are at most; None: what the URL says
+    idle_seconds  a connection that was idle for this long is closed
+    is_reaped     whether that happens even while nobody uses the pool
+    session       settings of every session beyond those of the rows' own, or instead
+    """
+
+    size: int | None = None
+    idle_seconds: float = _IDLE_SECONDS
+    is_reaped: bool = False
+    session: Mapping[str, str] = field(default_factory=dict)
+
+
+def open_pool(url: StoreUrl, options: Mapping[str, Any], limits: PoolLimits | None = None) -> ConnectionPool:
     """The pool for a URL and its options, without any connection yet."""
     place = url.shown_open  # its options are known ones by now, and the schema says which store it is
-    connect = partial(_connect, place, _parameters(url, options), options["timeout"], options["connect_timeout"])
-    return ConnectionPool(connect, place=place, size=options["pool"], wait_seconds=options["timeout"])
+    limits = limits or PoolLimits()
+    session = _SESSION | dict(limits.session)
+    connect = partial(_connect, place, _parameters(url, options), options["timeout"], options["connect_timeout"], session)
+    return ConnectionPool(
+        connect,
+        place=place,
+        size=limits.size or options["pool"],
+        wait_seconds=options["timeout"],
+        idle_seconds=limits.idle_seconds,
+        is_reaped=limits.is_reaped,
+    )
 
 
 class BoundedConnection(psycopg.Connection[Any]):
@@ -151,13 +177,28 @@ class ConnectionPool:
     place         how the server is called in messages
     size          how many there are at most
     wait_seconds  how long a caller waits for one while all are in use
+    idle_seconds  a connection that was idle for this long is closed: by the next caller who gives one back
+    is_reaped     whether a thread does so, too, while there are idle connections and nobody calls
     """
 
-    def __init__(self, connect: Callable[[], BoundedConnection], *, place: str, size: int, wait_seconds: float) -> None:
+    def __init__(
+        self,
+        connect: Callable[[], BoundedConnection],
+        *,
+        place: str,
+        size: int,
+        wait_seconds: float,
+        idle_seconds: float = _IDLE_SECONDS,
+        is_reaped: bool = False,
+    ) -> None:
         self._connect = connect
         self._place = place
         self._size = size
         self._wait_seconds = wait_seconds
+        self._idle_seconds = idle_seconds
+        self._is_reaped = is_reaped
+        self._reaper: threading.Thread | None = None
+        self._closing = threading.Event()
         self._condition = threading.Condition(threading.Lock())
         self._idle: list[tuple[float, BoundedConnection]] = []  # the one used longest ago comes first
         self._busy = 0  # invariant: 0 <= _busy <= _size; counts borrowers, even before they have a connection
@@ -202,7 +243,14 @@ class ConnectionPool:
     def anew(self) -> ConnectionPool:
         """Make the pool of a forked child: like this one, but without its connections, which belong to the parent."""
         _inherited.append(self)
-        pool = ConnectionPool(self._connect, place=self._place, size=self._size, wait_seconds=self._wait_seconds)
+        pool = ConnectionPool(
+            self._connect,
+            place=self._place,
+            size=self._size,
+            wait_seconds=self._wait_seconds,
+            idle_seconds=self._idle_seconds,
+            is_reaped=self._is_reaped,
+        )
         pool._is_closed = self._is_closed
         return pool
 
@@ -211,7 +259,26 @@ class ConnectionPool:
         with self._condition:
             self._is_closed = True
             self._condition.notify_all()
+        self._closing.set()
         self.close_idle()
+
+    def close_expired(self, now: float) -> float | None:
+        """Close connections that were idle for too long at a time of the monotonic clock. Returns when the next one will have been."""
+        expired = []
+        with self._condition:
+            while self._idle and self._idle[0][0] + self._idle_seconds <= now:
+                expired.append(self._idle.pop(0)[1])  # closed outside the lock, like all: a server that hangs holds nobody up
+            soonest = self._idle[0][0] + self._idle_seconds if self._idle else None
+            if soonest is None:
+                self._reaper = None  # under the lock: who adds the next idle connection starts another one
+        for connection in expired:
+            connection.close()
+        return soonest
+
+    def _reap(self) -> None:
+        # Waits for an event of its own: woken by the condition, it would take the turn of a caller who waits for a connection.
+        while (soonest := self.close_expired(monotonic())) is not None:
+            self._closing.wait(max(0.0, soonest - monotonic()) + _CHECK_SECONDS)
 
     def _is_open(self) -> bool:
         return self._is_closed or self._busy < self._size
@@ -237,8 +304,13 @@ class ConnectionPool:
                     surplus = connection
                 else:
                     self._idle.append((now, connection))
-                    if self._idle[0][0] < now - _IDLE_SECONDS:
+                    if self._idle[0][0] < now - self._idle_seconds:
                         surplus = self._idle.pop(0)[1]
+                    # Started late, and again in a child: a thread does not survive a fork. It ends when there is nothing to close,
+                    # so a process that is done with its connections keeps no thread either.
+                    if self._is_reaped and self._reaper is None:
+                        self._reaper = threading.Thread(target=self._reap, name="idle connections", daemon=True)
+                        self._reaper.start()
             self._condition.notify()
         if surplus is not None:
             surplus.close()
@@ -268,7 +340,9 @@ def _parameters(url: StoreUrl, options: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _connect(place: str, parameters: dict[str, Any], answer_seconds: float, connect_seconds: float) -> BoundedConnection:
+def _connect(
+    place: str, parameters: dict[str, Any], answer_seconds: float, connect_seconds: float, session: Mapping[str, str]
+) -> BoundedConnection:
     """A connection whose session is set up, in one more round trip."""
     try:
         connection = BoundedConnection.connect(**parameters, autocommit=True, context=ADAPTERS)
@@ -276,7 +350,7 @@ def _connect(place: str, parameters: dict[str, Any], answer_seconds: float, conn
         raise connecting_error(fault, place=place) from fault
     connection.answer_seconds = connect_seconds
     try:
-        _begin_session(connection, place, answer_seconds)
+        _begin_session(connection, place, answer_seconds, session)
     except psycopg.Error as fault:
         connection.close()
         raise statement_error(fault, place=place, what="begin a session", writes=False) from fault
@@ -287,13 +361,13 @@ def _connect(place: str, parameters: dict[str, Any], answer_seconds: float, conn
     return connection
 
 
-def _begin_session(connection: BoundedConnection, place: str, answer_seconds: float) -> None:
+def _begin_session(connection: BoundedConnection, place: str, answer_seconds: float, session: Mapping[str, str]) -> None:
     if connection.info.server_version < _OLDEST:
         raise RefusedError(
             f"{place}: the server is PostgreSQL {connection.info.server_version // 10000}; it has to be 12 or newer"
         )
     limit = str(max(1, int(answer_seconds * (1 - _LATER_MARGIN) * 1000)))
-    settings = _SESSION | {"statement_timeout": limit, "idle_in_transaction_session_timeout": limit}
+    settings = dict(session) | {"statement_timeout": limit, "idle_in_transaction_session_timeout": limit}
     calls = ", ".join("set_config(%s, %s, false)" for _ in settings)
     # synchronous_commit = off acknowledges commits that a crash of the server loses. Stricter values of the server stay.
     durable = (

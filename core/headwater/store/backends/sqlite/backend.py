@@ -99,6 +99,11 @@ class SqliteBackend:
             self.close()
             raise
 
+    @property
+    def file(self) -> SqliteFile:
+        """The file, for tables beside those of rows."""
+        return self._file
+
     def _is_set_up(self, connection: sqlite3.Connection) -> bool:
         # One statement reads the version and the tables: between two, another process could set the file up, and version 0 with
         # our tables would look like another program's database.

@@ -1,0 +1,105 @@
+"""Opens the references of a file table: in the store's own database, or in the one that the setting ``files_store`` names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, cast
+
+from headwater.errors import RefusedError
+from headwater.files.reference_store import FileReferenceStore, FileScope
+from headwater.files.sql_references import RetryPolicy
+from headwater.files.sqlite_references import SqliteFileTables
+from headwater.settings import variable_of
+from headwater.store import Backend, RealmKey, Store, StoreCompanion, open_backend, parse_url
+from headwater.store.backends.sqlite import SqliteBackend
+
+if TYPE_CHECKING:
+    from headwater.files.postgresql_references import PostgresqlFileTables
+    from headwater.store.backends.postgresql import PostgresqlBackend
+
+_SCHEMES = ("postgresql", "sqlite")
+
+
+def open_file_references(
+    store: Store, scope: FileScope, *, create: bool = False, policy: RetryPolicy | None = None
+) -> FileReferenceStore:
+    """The references of a file table. Closing the handle is not needed: its connections are the store's.
+
+    create        make the scope if it is not there. Only for a new table: a purged one must not come back
+    raises        NotFoundError when there is no such scope; RefusedError when the store's database keeps no references and the setting
+                  ``files_store`` names no other
+    """
+    tables = _tables_of(store)
+    if create:
+        tables.create_scope(scope)
+    return tables.open_scope(scope, policy or RetryPolicy(sleep=store.clock.sleep, attempts=store.settings.files_attempts))
+
+
+def list_file_scopes(store: Store, realm: RealmKey | None = None) -> list[FileScope]:
+    """The scopes of a realm, or all, closed ones too, sorted; raises RefusedError as ``open_file_references`` does."""
+    return _tables_of(store).list_scopes(realm)
+
+
+def keeps_file_references(store: Store) -> bool:
+    """Whether a store can have file tables: its own database keeps references, or the setting ``files_store`` names one that does."""
+    return _is_own(store.backend) or bool(store.settings.files_store)
+
+
+class ReferenceTables:
+    """The tables of a store's file references, opened when they are first asked for; a companion of the store."""
+
+    def __init__(self, store: Store) -> None:
+        with ExitStack() as opened:
+            backend = store.backend
+            if not _is_own(backend):
+                backend = _open_beside(store)
+                opened.callback(backend.close)
+            self.tables = _tables_in(backend, store)
+            opened.pop_all()
+        self._parts: Sequence[StoreCompanion] = [self.tables] if backend is store.backend else [self.tables, backend]
+
+    def before_fork(self) -> None:
+        for part in self._parts:
+            part.before_fork()
+
+    def after_fork(self, *, is_child: bool) -> None:
+        for part in self._parts:
+            part.after_fork(is_child=is_child)
+
+    def close(self) -> None:
+        for part in self._parts:
+            part.close()
+
+
+def _is_own(backend: Backend) -> bool:
+    """Whether this database keeps file references itself."""
+    return isinstance(backend, SqliteBackend) or type(backend).__name__ == "PostgresqlBackend"
+
+
+def _open_beside(store: Store) -> Backend:
+    url = store.settings.files_store
+    kind = store.url.partition("://")[0]
+    if not url:
+        raise RefusedError(
+            f"a store on {kind}:// does not keep file references: set {variable_of('files_store')} to the URL of a PostgreSQL or SQLite"
+            " database beside it, such as postgresql://user@host/database or sqlite:////folder/files.db"
+        )
+    if parse_url(url).scheme not in _SCHEMES:
+        raise RefusedError(
+            f"{variable_of('files_store')}={parse_url(url).shown}: file references need PostgreSQL or SQLite: write postgresql://"
+            " or sqlite:///"
+        )
+    return open_backend(parse_url(url))
+
+
+def _tables_in(backend: Backend, store: Store) -> PostgresqlFileTables | SqliteFileTables:
+    if isinstance(backend, SqliteBackend):
+        return SqliteFileTables(backend.file, store.clock)
+    from headwater.files.postgresql_references import PostgresqlFileTables  # its driver may not be installed
+
+    return PostgresqlFileTables(cast("PostgresqlBackend", backend), store.clock, connections=store.settings.files_connections)
+
+
+def _tables_of(store: Store) -> PostgresqlFileTables | SqliteFileTables:
+    return store.companion(ReferenceTables, lambda: ReferenceTables(store)).tables
