@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, NamedTuple, TypeVar
 
 import psycopg
@@ -68,12 +68,11 @@ class PostgresqlFileTables:
         limits = PoolLimits(size=connections, idle_seconds=_IDLE_SECONDS, is_reaped=True, session=session)
         self._pool = backend.open_pool(limits)
         self.schema = backend.schema
-        try:
+        with ExitStack() as opened:
+            opened.callback(self._pool.close)
             with self.borrowed("set file tables up", writes=False) as connection:
                 _set_up(connection, self.place, self.schema)
-        except BaseException:
-            self._pool.close()
-            raise
+            opened.pop_all()
 
     def create_scope(self, scope: FileScope) -> None:
         """Make a scope; nothing happens when it is there."""
@@ -319,7 +318,7 @@ class PostgresqlReferences(SqlReferenceStore):
 
         return mark
 
-    def is_empty(self) -> bool:
+    def _has_no_file(self) -> bool:
         def look() -> bool:
             with self._tables.borrowed("look for files", writes=False) as connection:
                 return connection.answer(self._sql.any_file, (self._number,)).fetchone() is None
@@ -359,9 +358,6 @@ class PostgresqlReferences(SqlReferenceStore):
                 return deleted
 
         return self._persist("delete a file scope", lambda: self._tables.patiently(delete), may_repeat=True)
-
-    def close(self) -> None:
-        """Nothing to do: the connections are the store's."""
 
 
 def _pages(connection: BoundedConnection, query: str, values: dict[str, Any]) -> Iterator[tuple[Any, ...]]:

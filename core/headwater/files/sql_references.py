@@ -117,11 +117,11 @@ class ReferenceCounts:
         self._lock = threading.Lock()
         self._counter: Counter[str] = Counter(transactions=0, retries=0)
 
-    def add(self, *names: str) -> None:
+    def count_each(self, *names: str) -> None:
         with self._lock:
             self._counter.update(names)
 
-    def read(self) -> Mapping[str, int]:
+    def as_mapping(self) -> Mapping[str, int]:
         with self._lock:
             return dict(self._counter)
 
@@ -228,8 +228,15 @@ class SqlReferenceStore(ABC):
                 raise ReferenceAssignedError(filename=place[0], partition=place[1], job=job)
         return all(jobs[place] is not None for _, place in places)
 
+    def is_empty(self) -> bool:
+        return self._has_no_file()
+
+    def close(self) -> None:
+        """Close the handle, which holds nothing of its own: the connections are the store's."""
+        _log.debug("file references: closed", table=self.scope.table, **self.counts())
+
     def counts(self) -> Mapping[str, int]:
-        return self._counts.read()
+        return self._counts.as_mapping()
 
     def _commit(self, commits: Sequence[CommitJob]) -> list[RequestVerdict]:
         return self._apply("commit jobs", commits)
@@ -262,7 +269,7 @@ class SqlReferenceStore(ABC):
     def _persist(self, what: str, act: Callable[[], T], *, may_repeat: bool = False) -> T:
         attempt = 1
         while True:
-            self._counts.add("transactions")
+            self._counts.count_each("transactions")
             try:
                 return act()
             except ReferenceConflictError as fault:
@@ -275,13 +282,13 @@ class SqlReferenceStore(ABC):
                 if not may_repeat or attempt >= self._policy.attempts:
                     raise
                 is_stale = False
-            self._counts.add("retries")
+            self._counts.count_each("retries")
             if not is_stale:  # who made the rows stale has committed: there is nothing to wait for
                 self._policy.wait_after(attempt)
             attempt += 1
 
     def _note(self, state: str, what: str, attempt: int, fault: Exception) -> None:
-        self._counts.add(state)
+        self._counts.count_each(state)
         _log.info(
             "file references: attempt lost", table=self.scope.table, what=what, state=state, attempt=attempt, fault=str(fault)
         )
@@ -329,7 +336,7 @@ class SqlReferenceStore(ABC):
     def mark_unreferenced(self, now: Micros, *, batch: int = 10_000) -> int: ...
 
     @abstractmethod
-    def is_empty(self) -> bool: ...
+    def _has_no_file(self) -> bool: ...
 
     @abstractmethod
     def forget_outcomes(self, before: Micros, limit: int) -> int: ...
@@ -339,9 +346,6 @@ class SqlReferenceStore(ABC):
 
     @abstractmethod
     def delete_scope(self, limit: int) -> int: ...
-
-    @abstractmethod
-    def close(self) -> None: ...
 
 
 class _RefusedRequestError(Exception):

@@ -209,7 +209,7 @@ class SqliteReferences(SqlReferenceStore):
 
         return mark
 
-    def is_empty(self) -> bool:
+    def _has_no_file(self) -> bool:
         query = "SELECT 1 FROM tracked_files WHERE scope = ? LIMIT 1"
         return self._file.read("look for files", lambda c: c.execute(query, (self._number,)).fetchone()) is None
 
@@ -244,9 +244,6 @@ class SqliteReferences(SqlReferenceStore):
             return deleted
 
         return self._file.write("delete a file scope", delete)
-
-    def close(self) -> None:
-        """Nothing to do: the file is the store's."""
 
 
 class _SqliteTransaction:

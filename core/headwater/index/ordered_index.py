@@ -145,7 +145,7 @@ class IndexQuery:
     limit: int | None
     keys_only: bool
 
-    def is_empty(self) -> bool:
+    def selects_nothing(self) -> bool:
         return self.limit == 0 or (self.start is not None and self.end is not None and self.start >= self.end)
 
 
@@ -213,7 +213,7 @@ class Index:
         return [key for key in bounds[1:] if (start is None or key > start) and (end is None or key < end)]
 
     def _read(self, query: IndexQuery) -> Iterator[Any]:
-        if query.is_empty():
+        if query.selects_nothing():
             return iter(())
         chunks = self._chunks(query)
         return islice(chain.from_iterable(map(reversed, chunks) if query.reverse else chunks), query.limit)
