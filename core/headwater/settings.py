@@ -179,6 +179,25 @@ class Settings:
     scan_rows_per_second: int = _limit("keys that a collection scans in a second, at most", "rows")
     delete_rows_per_second: int = _limit("rows that a collection or a purge deletes in a second, at most", "rows")
     delete_batch: int = _count(500, "rows deleted per call by the collector and the purge", "rows")
+    files_collect_seconds: float = _seconds(15 * MINUTE, "time between two collections of a file table's files")
+    files_delete_delay_seconds: float = _seconds(
+        3 * HOUR,
+        "how long a file of a file table is kept after a collection found it without references; must exceed the longest read of a table,"
+        " for a read that takes longer fails",
+    )
+    files_writer_grace_seconds: float = _seconds(
+        24 * HOUR,
+        "a file in the folder of a file table that nobody tracks is collected when it is older than this; must exceed the longest ingest"
+        " or compaction",
+    )
+    files_delete_limit: int = _count(750_000, "files that one collection of a file table deletes, at most", "files")
+    delete_files_per_second: int = _limit("files that a collection of a file table deletes in a second, at most", "files")
+    files_outcomes_kept_seconds: float = _seconds(
+        30 * DAY, "how long it is known what became of a request on file references; a repetition after that is a new request"
+    )
+    files_job_seconds: float = _seconds(
+        DAY, "a job that references of a file table were assigned to for longer, and that has no outcome, is reported"
+    )
     import_batch: int = _count(500, "tables per commit of an import", "tables")
     files_store: str = _text(
         "",

@@ -10,10 +10,14 @@ from structlog.testing import capture_logs
 
 from fake_clock import FakeClock
 from faulty_backend import FaultyBackend
+from headwater.files import FileTableColumn, FileTables, RowKeyType
+from headwater.jobs import COLLECT_FILES
+from headwater.realms import RealmRegistry
 from headwater.settings import Settings
 from headwater.store import ObjectId, Store, open_store
 from headwater.tasks import LeaseExpiry, TaskQueue, TaskState
-from headwater_workers.dispatcher import Dispatcher, DispatcherThread
+from headwater_workers.dispatcher import FILE_TABLES_SECONDS, Dispatcher, DispatcherThread
+from lakes import make_realm
 
 Sent = list[tuple[ObjectId, str | None]]
 
@@ -37,6 +41,25 @@ def test_due_task_is_sent(dispatcher: Dispatcher, waiting: ObjectId, sent: Sent)
     dispatcher.step()
 
     assert sent == [(waiting, None)]
+
+
+def test_new_file_table_gets_its_collection(store: Store, tasks: TaskQueue, clock: FakeClock) -> None:
+    dispatcher = Dispatcher(store, lambda task_id, token: None, kinds={COLLECT_FILES})
+    dispatcher.step()
+    rows = RealmRegistry(store).open_realm(make_realm(store).id)
+    FileTables(rows, lambda scope: None).create_table(
+        "orders",
+        location="s3://lake/tables",
+        key_column="id",
+        key_type=RowKeyType.LONG,
+        columns=(FileTableColumn(name="id", type="long"),),
+    )
+    dispatcher.step()
+    assert not tasks.list_tasks(kind=COLLECT_FILES)
+    clock.advance(FILE_TABLES_SECONDS)
+    dispatcher.step()
+
+    assert [task.value.subject for task in tasks.list_tasks(kind=COLLECT_FILES)] == ["orders"]
 
 
 def test_task_of_the_future_is_not_sent(dispatcher: Dispatcher, tasks: TaskQueue, clock: FakeClock, sent: Sent) -> None:

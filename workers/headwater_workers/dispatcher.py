@@ -10,7 +10,7 @@ from time import monotonic
 
 import structlog
 
-from headwater.jobs import COLLECT
+from headwater.jobs import COLLECT, COLLECT_FILES, schedule_file_collections
 from headwater.reconcile import next_time, weekly_schedule
 from headwater.store import SYSTEM_REALM, ObjectId, Store, id_text
 from headwater.tasks import ClaimableTask, LeaseWatch, TaskQueue
@@ -18,6 +18,8 @@ from headwater.tasks import ClaimableTask, LeaseWatch, TaskQueue
 FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 5.0, 60.0
 """A message is repeated after this time, doubling, while nobody claims its task: all workers may be busy."""
 TIDY_SECONDS = 600.0
+FILE_TABLES_SECONDS = 300.0
+"""The longest time until a new file table, or one that was collected, gets its next collection."""
 REMINDER_SECONDS = 60.0
 """How often a lasting fault is logged again."""
 
@@ -39,13 +41,14 @@ class Dispatcher:
     """
 
     def __init__(self, store: Store, send: Callable[[ObjectId, str | None], None], *, kinds: Collection[str]) -> None:
+        self._store = store
         self._tasks = TaskQueue(store)
         self._clock = store.clock
         self._send = send
         self._kinds = kinds
         self._watch = LeaseWatch(store.clock, store.settings.task_lease_seconds)
         self._sent: dict[ObjectId, _Sent] = {}
-        self._tidy_at = store.clock.monotonic()
+        self._tidy_at = self._file_tables_at = store.clock.monotonic()
 
     def step(self) -> None:
         """Read the due tasks once and send messages for the claimable ones."""
@@ -57,6 +60,10 @@ class Dispatcher:
         if self._clock.monotonic() >= self._tidy_at:
             self._tidy()
             self._tidy_at = self._clock.monotonic() + TIDY_SECONDS
+        if COLLECT_FILES in self._kinds and self._clock.monotonic() >= self._file_tables_at:
+            schedule_file_collections(self._store)
+            wait = min(self._store.settings.files_collect_seconds / 3, FILE_TABLES_SECONDS)
+            self._file_tables_at = self._clock.monotonic() + wait
 
     def _tidy(self) -> None:
         """Do the maintenance that belongs to no manifest: delete old tasks, and keep one weekly collection of the system realm

@@ -18,6 +18,7 @@ from headwater.errors import FencedError, HeadwaterError, NotFoundError, Refused
 from headwater.extras import missing_extra
 from headwater.jobs import (
     COLLECT,
+    COLLECT_FILES,
     EXPORT,
     IMPORT,
     LOAD,
@@ -27,6 +28,7 @@ from headwater.jobs import (
     SPARK,
     run_collection,
     run_export,
+    run_file_collection,
     run_import,
     run_load,
     run_purge,
@@ -62,6 +64,7 @@ def import_tables_body(store: Store, claim: TaskLease) -> dict[str, Any]:
 
 TASK_BODIES: Mapping[str, TaskBody] = {
     COLLECT: run_collection,
+    COLLECT_FILES: run_file_collection,
     EXPORT: run_export,
     IMPORT: import_tables_body,
     LOAD: run_load,

@@ -131,7 +131,7 @@ SUMMARY: ResultView[Mapping[str, Any]] = ResultView(
             "what was done or seen meanwhile, and what waits",
             inside={
                 "[].id": "the task's id",
-                "[].kind": "gc, purge, purge-table, import, export, load or restore",
+                "[].kind": "gc, file-gc, purge, purge-table, import, export, load or restore",
                 "[].realm": "the realm's id",
                 "[].subject": "what within the realm, such as a catalog",
                 "[].state": "as in a [task](#task)",

@@ -190,7 +190,7 @@ def storage_errors(deed: str, location: str) -> Iterator[None]:
             raise
         raise ExpiredError(
             f"data file {location} is gone: it was collected since this read began, or somebody deleted it; read again, and raise"
-            " files_collection_delay if reads take longer than that"
+            " HEADWATER_FILES_DELETE_DELAY if reads take longer than that"
         ) from fault
     except PermissionError as fault:
         raise RefusedError(f"cannot {deed} {location} ({fault}): grant the process that right") from fault

@@ -3,10 +3,17 @@
 The holder of a task's lease calls one ``run_...`` function of this package with it. Knows what a task is, but not who runs it.
 """
 
+from headwater.jobs.file_tasks import (
+    plan_file_collection,
+    run_file_collection,
+    schedule_file_collections,
+    submit_file_collection,
+)
 from headwater.jobs.import_tasks import SPARK, TableSurvey, dry_import, run_import
 from headwater.jobs.table_tasks import request_table_purge, retry_reachable_only, run_purge_table
 from headwater.jobs.task_runs import (
     COLLECT,
+    COLLECT_FILES,
     EXPORT,
     IMPORT,
     LOAD,
@@ -27,6 +34,7 @@ from headwater.jobs.task_runs import (
 
 __all__ = [
     "COLLECT",
+    "COLLECT_FILES",
     "EXPORT",
     "IMPORT",
     "LOAD",
@@ -39,15 +47,19 @@ __all__ = [
     "dry_import",
     "file_arguments",
     "list_runs",
+    "plan_file_collection",
     "read_report",
     "record_run",
     "request_table_purge",
     "retry_reachable_only",
     "run_collection",
     "run_export",
+    "run_file_collection",
     "run_import",
     "run_load",
     "run_purge",
     "run_purge_table",
     "run_restore",
+    "schedule_file_collections",
+    "submit_file_collection",
 ]

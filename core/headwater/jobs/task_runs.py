@@ -1,8 +1,11 @@
-"""What the tasks of a realm do, by kind (all but imports and the purge of a table), and the record that a run of any kind leaves.
+"""What the tasks of a realm do, by kind (all but imports, the purge of a table and collections of files), and the record that a run leaves.
 
-The newest ``runs_kept`` records stay, in the system realm. The reference of the runs has the index ``reports``, of imports: 8 bytes id
-of the task, 4 bytes attempt, 4 bytes number -> ``ReportPiece``. Pieces are committed while the import runs; those of a later attempt
-replace earlier ones. They are deleted once the record of their run is deleted and they are a week old.
+The newest ``runs_kept`` records stay, in the system realm, and as many of collections of files: there are so many that they would push
+all others out. These are in the index ``file-runs``, the others in ``runs``.
+
+The reference of the runs also has the index ``reports``, of imports: 8 bytes id of the task, 4 bytes attempt, 4 bytes number ->
+``ReportPiece``. Pieces are committed while the import runs; those of a later attempt replace earlier ones. They are deleted once the
+record of their run is deleted and they are a week old.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ import socket
 import zlib
 from collections.abc import Callable, Container, Iterator
 from contextlib import suppress
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +51,7 @@ from headwater.tasks import Task, TaskLease, TaskNotReadyError, TaskStoppedError
 
 COLLECT, PURGE, IMPORT = "gc", "purge", "import"
 EXPORT, LOAD, RESTORE = "export", "load", "restore"
-PURGE_TABLE = "purge-table"
+PURGE_TABLE, COLLECT_FILES = "purge-table", "file-gc"
 _log = structlog.get_logger()
 _CLOCK_LOOK_SECONDS = 3600.0
 """The longest time that a task waits for a person to confirm the clock."""
@@ -336,7 +340,7 @@ def _is_going(before: Realm | None, now: Realm | None) -> bool:
     return now is None or now.key != before.key or now.state in _GOING
 
 
-_RUN_INDEX = "runs"
+_RUN_INDEX, _FILE_RUN_INDEX = "runs", "file-runs"
 
 
 @object_type("run")
@@ -367,12 +371,12 @@ def record_run(store: Store, run: Run, *, fence: Callable[[], None] | None = Non
     store.system.ensure_reference(RUNS)
 
     def change(tx: Transaction) -> None:
-        index = tx.index(_RUN_INDEX)
+        index = tx.index(_FILE_RUN_INDEX if run.kind == COLLECT_FILES else _RUN_INDEX)
         run_id = tx.add_object(run)
         index.put(run.started.to_bytes(8, "big") + run_id.to_bytes(8, "big"), IndexValue(run_id))
         for key, _ in list(index.range(limit=max(len(index) - store.settings.runs_kept, 0))):
             index.remove(key)
-        remove_old_reports(tx, lambda: {(run.task, run.attempt), *_with_tasks(store, index)})
+        remove_old_reports(tx, lambda: {(run.task, run.attempt), *_with_tasks(store, tx.index(_RUN_INDEX))})
 
     commit_change(store.system, RUNS, change, message=f"record a {run.kind} of {run.realm}", fence=fence)
 
@@ -392,7 +396,8 @@ def list_runs(
         head = read_head(store.system, RUNS, fresh=True)
     except NotFoundError:
         return ReadableRows()
-    entries = [] if head is None else list(head.index(_RUN_INDEX).range(reverse=True))
+    indexes = () if head is None else (head.index(_RUN_INDEX), head.index(_FILE_RUN_INDEX))
+    entries = sorted((entry for index in indexes for entry in index.range()), key=itemgetter(0), reverse=True)
     started = {value.object_id: _start_of(key) for key, value in entries if value.object_id is not None}
     runs = dict(zip(started, store.system.read_each(list(started), Run), strict=True))
     chosen = [run for run in runs.values() if isinstance(run, Run) and kind in (None, run.kind) and realm in (None, run.realm)]

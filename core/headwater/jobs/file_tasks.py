@@ -1,0 +1,108 @@
+"""The job of the kind `file-gc`: the collection of one file table's files, and its schedule.
+
+A file table always has one such task waiting. Most of the time there is nothing to collect; then the task is put off and stays the same,
+instead of leaving an entry in the history for every quarter of an hour.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+from headwater.clock import Micros
+from headwater.files import (
+    FileReferenceStore,
+    FileScope,
+    FileTableDefinition,
+    FileTableState,
+    find_file_table,
+    list_file_tables,
+)
+from headwater.files.data_folder import DataFolder
+from headwater.files.file_collection import CollectedFiles, FileCollector
+from headwater.files.open_references import open_file_references
+from headwater.jobs.task_runs import COLLECT_FILES, open_active_realm, run_recorded
+from headwater.realms import Realm, RealmRegistry, RealmState
+from headwater.store import DoubtfulClockError, Store
+from headwater.tasks import SubmittedTask, TaskLease, TaskNotReadyError, TaskQueue
+
+_CLOCK_LOOK_SECONDS = 3600.0
+_WITH_FILES = (RealmState.LOADING, RealmState.ACTIVE, RealmState.INACTIVE)
+
+
+def run_file_collection(store: Store, claim: TaskLease, *, is_idle_recorded: bool = False) -> dict[str, Any]:
+    """Collect the files of the file table that the task's subject names.
+
+    is_idle_recorded  whether to end the task, and to record a run, even if nothing was done
+    raises        TaskNotReadyError while the clock is doubtful or the realm INACTIVE, and until the next time if nothing was done
+    """
+    rows = open_active_realm(store, claim.task)
+    definition = find_file_table(rows, name=claim.task.subject)
+    if definition is None or definition.state is not FileTableState.ACTIVE:
+        return _left_alone(claim.task.subject, definition)
+    with closing(open_file_references(store, FileScope(rows.key, definition.id))) as references:
+        collector = FileCollector(
+            store,
+            references,
+            DataFolder(definition.data_folder),
+            neighbors=list(neighbors_of(store, definition)),
+            fence=claim.check_stop,
+            progress=claim.report_progress,
+        )
+
+        def work() -> dict[str, Any]:
+            try:
+                collected = collector.collect()
+            except DoubtfulClockError as doubt:
+                left = (doubt.until - store.clock.now()) / 1_000_000
+                raise TaskNotReadyError(str(doubt), seconds=min(max(left, 1.0), _CLOCK_LOOK_SECONDS)) from doubt
+            if collected.is_idle and not is_idle_recorded:
+                raise TaskNotReadyError("there was nothing to collect", seconds=store.settings.files_collect_seconds)
+            return collected.as_plain()
+
+        return run_recorded(store, claim, work, so_far=collector.result.as_plain)
+
+
+def plan_file_collection(store: Store, references: FileReferenceStore, definition: FileTableDefinition) -> CollectedFiles:
+    """What a collection would do now; nothing is changed."""
+    folder = DataFolder(definition.data_folder)
+    return FileCollector(store, references, folder, neighbors=list(neighbors_of(store, definition))).plan()
+
+
+def _left_alone(name: str, definition: FileTableDefinition | None) -> dict[str, Any]:
+    why = "there is no such file table any more" if definition is None else f"the file table is {definition.state}"
+    return CollectedFiles(notes=[f"{name}: {why}: nothing was collected"]).as_plain()
+
+
+def neighbors_of(store: Store, definition: FileTableDefinition) -> Iterator[str]:
+    """The locations of all other file tables of the store, in whatever realm and state: a realm that was loaded from an archive has
+    tables at the locations of another one.
+    """
+    for realm in RealmRegistry(store).list_realms():
+        if realm.state in _WITH_FILES:
+            for other in list_file_tables(store.rows(realm.id, realm.key), with_deleted=True):
+                if other.id != definition.id or other.location != definition.location:
+                    yield other.location
+
+
+def submit_file_collection(store: Store, realm: Realm, table: str, *, due: Micros | None = None) -> SubmittedTask:
+    """Ask for a collection of a table's files, unless one is asked for already."""
+    return TaskQueue(store).submit_task(COLLECT_FILES, realm=realm.id, realm_key=realm.key, subject=table, due=due)
+
+
+def schedule_file_collections(store: Store) -> int:
+    """Keep one collection waiting for every file table that may be written to. Returns how many there are.
+
+    A realm whose maintenance is suspended gets no new ones.
+    """
+    tables = 0
+    due = Micros(store.clock.now() + round(store.settings.files_collect_seconds * 1_000_000))
+    for realm in RealmRegistry(store).list_realms():
+        if realm.state is not RealmState.ACTIVE or realm.maintenance.suspend:
+            continue
+        for definition in list_file_tables(store.rows(realm.id, realm.key)):
+            if definition.state is FileTableState.ACTIVE:
+                submit_file_collection(store, realm, definition.name, due=due)
+                tables += 1
+    return tables

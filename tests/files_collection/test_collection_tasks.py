@@ -1,0 +1,172 @@
+"""Every file table always has one collection waiting, which leaves no trace while there is nothing to collect."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from collected_tables import HOUR, CollectedTable
+
+from fake_clock import FakeClock
+from headwater import Store
+from headwater.files import (
+    FileScope,
+    FileTableColumn,
+    FileTableDefinition,
+    FileTables,
+    FileTableState,
+    RowKeyType,
+)
+from headwater.files.data_folder import DataFolder
+from headwater.files.open_references import open_file_references
+from headwater.jobs import COLLECT_FILES, Run, list_runs, record_run, run_file_collection, schedule_file_collections
+from headwater.realms import MaintenanceSchedule, Realm, RealmRegistry, RealmState
+from headwater.store import RealmStore
+from headwater.tasks import LeaseWatch, Task, TaskLease, TaskNotReadyError, TaskQueue, TaskState
+from lakes import make_realm
+
+COLUMNS = (FileTableColumn(name="id", type="long", nullable=False),)
+
+
+@pytest.fixture
+def realm(store: Store) -> Realm:
+    return make_realm(store)
+
+
+@pytest.fixture
+def rows(store: Store, realm: Realm) -> RealmStore:
+    return RealmRegistry(store).open_realm(realm.id)
+
+
+@pytest.fixture
+def tables(store: Store, rows: RealmStore) -> FileTables:
+    return FileTables(rows, lambda scope: open_file_references(store, scope, create=True))
+
+
+@pytest.fixture
+def definition(tables: FileTables, tmp_path: Path) -> FileTableDefinition:
+    return tables.create_table(
+        "orders", location=(tmp_path / "lake").as_uri(), key_column="id", key_type=RowKeyType.LONG, columns=COLUMNS
+    )
+
+
+@pytest.fixture
+def table(store: Store, rows: RealmStore, definition: FileTableDefinition) -> CollectedTable:
+    folder = definition.data_folder.rstrip("/")
+    references = open_file_references(store, FileScope(rows.key, definition.id))
+    return CollectedTable(store, references, DataFolder(folder), Path(folder.removeprefix("file://")))
+
+
+def waiting(store: Store) -> list[Task]:
+    return [task.value for task in TaskQueue(store).list_tasks(kind=COLLECT_FILES) if task.value.state is TaskState.WAITING]
+
+
+def claim(store: Store, clock: FakeClock) -> TaskLease:
+    """The task of the table, when it is due."""
+    schedule_file_collections(store)
+    (task,) = (task for task in TaskQueue(store).list_tasks(kind=COLLECT_FILES, realm="acme") if task.value.is_active)
+    clock.advance(max((task.value.due - clock.now()) / 1_000_000, 0))
+    claimed = TaskQueue(store).claim_task(task.id, "worker", LeaseWatch(clock, 60))
+    assert claimed is not None
+    return claimed
+
+
+def collect(store: Store, clock: FakeClock) -> dict[str, object]:
+    """The outcome of the next collection."""
+    claimed = claim(store, clock)
+    outcome = run_file_collection(store, claimed)
+    claimed.finish_task(outcome)
+    return outcome
+
+
+def test_table_gets_one_collection_every_quarter_of_an_hour(store: Store, table: CollectedTable, clock: FakeClock) -> None:
+    assert [schedule_file_collections(store) for _ in range(2)] == [1, 1]
+
+    (task,) = waiting(store)
+    assert (task.realm, task.subject, task.due) == ("acme", "orders", clock.now() + 900_000_000)
+
+
+def test_realm_that_is_not_active_gets_none(store: Store, realm: Realm, table: CollectedTable) -> None:
+    RealmRegistry(store).move_realm(realm, RealmState.INACTIVE)
+
+    assert schedule_file_collections(store) == 0
+
+
+def test_suspended_maintenance_gets_none(store: Store, realm: Realm, table: CollectedTable) -> None:
+    RealmRegistry(store).update_realm(realm, maintenance=MaintenanceSchedule(suspend=True))
+
+    assert schedule_file_collections(store) == 0
+
+
+def test_read_only_table_gets_none(store: Store, tables: FileTables, definition: FileTableDefinition) -> None:
+    tables.change_state(definition, FileTableState.READ_ONLY)
+
+    assert schedule_file_collections(store) == 0
+
+
+def test_collection_of_a_read_only_table_leaves_it_alone(
+    store: Store, tables: FileTables, table: CollectedTable, definition: FileTableDefinition, clock: FakeClock
+) -> None:
+    table.make_unreferenced()
+    claimed = claim(store, clock)
+    tables.change_state(definition, FileTableState.READ_ONLY)
+    outcome = run_file_collection(store, claimed)
+
+    assert outcome["marked"] == 0
+    assert "the file table is READ_ONLY" in outcome["notes"][0]
+
+
+def test_collection_leaves_a_run_with_its_counts(store: Store, table: CollectedTable, clock: FakeClock) -> None:
+    table.make_unreferenced(2)
+    collect(store, clock)
+    (run,) = list_runs(store, kind=COLLECT_FILES)
+
+    assert (run.realm, run.subject, run.counts["marked"]) == ("acme", "orders", 2)
+
+
+def test_idle_collection_waits_for_its_next_time(store: Store, table: CollectedTable, clock: FakeClock) -> None:
+    with pytest.raises(TaskNotReadyError, match="nothing to collect") as put_off:
+        run_file_collection(store, claim(store, clock))
+
+    assert put_off.value.seconds == 900
+    assert list(list_runs(store)) == []
+
+
+def test_collection_of_an_inactive_realm_waits(store: Store, realm: Realm, table: CollectedTable, clock: FakeClock) -> None:
+    claimed = claim(store, clock)
+    RealmRegistry(store).move_realm(realm, RealmState.INACTIVE)
+
+    with pytest.raises(TaskNotReadyError, match="INACTIVE"):
+        run_file_collection(store, claimed)
+
+
+def test_copy_of_the_table_in_another_realm_stops_deletions(
+    store: Store, table: CollectedTable, definition: FileTableDefinition, clock: FakeClock
+) -> None:
+    table.make_unreferenced()
+    collect(store, clock)
+    clock.advance(4 * HOUR)
+    other = RealmRegistry(store).open_realm(make_realm_beside(store).id)
+    copies = FileTables(other, lambda scope: open_file_references(store, scope, create=True))
+    copies.create_table("copy", location=definition.data_folder, key_column="id", key_type=RowKeyType.LONG, columns=COLUMNS)
+    outcome = collect(store, clock)
+
+    assert outcome["deleted"] == 0
+    assert "another file table lies at" in str(outcome["notes"])
+
+
+def make_realm_beside(store: Store) -> Realm:
+    realms = RealmRegistry(store)
+    realm = realms.move_realm(realms.create_realm("beside"), RealmState.INITIALIZING)
+    return realms.move_realm(realm, RealmState.ACTIVE)
+
+
+def test_collections_push_no_other_runs_out(store: Store, table: CollectedTable, clock: FakeClock) -> None:
+    record_run(store, Run(kind="gc", realm="acme", started=clock.now(), finished=clock.now()))
+    for _ in range(store.settings.runs_kept + 5):
+        clock.advance(1)
+        record_run(store, Run(kind=COLLECT_FILES, realm="acme", subject="orders", started=clock.now(), finished=clock.now()))
+
+    assert len(list_runs(store, kind="gc")) == 1
+    assert len(list_runs(store, kind=COLLECT_FILES)) == store.settings.runs_kept
+    assert list_runs(store)[0].kind == COLLECT_FILES
