@@ -14,6 +14,8 @@ from headwater.cli.catalog_commands import CATALOG, DELETION_PLAN
 from headwater.cli.cli_session import EXIT_CODES
 from headwater.cli.content_commands import CHANGE, COMMIT, CONTENT, ENTRY, KEY_CHANGE
 from headwater.cli.credentials_commands import ROOT
+from headwater.cli.file_row_commands import COMPACTION, INGESTED_FILE, SPLIT
+from headwater.cli.file_table_commands import FILE_COLLECTION, FILE_EXPLANATION, FILE_TABLE, FILE_TABLE_REPORT
 from headwater.cli.fsck_command import FINDING, STEP
 from headwater.cli.gc_commands import COLLECTION, EXPLANATION, RUN, RUN_TYPE
 from headwater.cli.import_commands import IMPORT
@@ -80,6 +82,13 @@ RESULTS: tuple[ResultView[Any], ...] = (
     NAMED_REFERENCE,
     DELETED_REFERENCE,
     IMPORT,
+    FILE_TABLE,
+    FILE_TABLE_REPORT,
+    INGESTED_FILE,
+    SPLIT,
+    COMPACTION,
+    FILE_COLLECTION,
+    FILE_EXPLANATION,
     COLLECTION,
     RUN,
     RUN_TYPE,

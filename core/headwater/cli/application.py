@@ -14,6 +14,7 @@ import structlog
 from headwater.cli.apply_command import apply_command
 from headwater.cli.catalog_commands import catalog
 from headwater.cli.cli_session import CliSession, is_log_json, lines_of, print_note
+from headwater.cli.file_table_commands import file_table
 from headwater.cli.fsck_command import fsck_command
 from headwater.cli.gc_commands import gc
 from headwater.cli.import_commands import import_report_command, import_tables_command
@@ -80,6 +81,7 @@ def main() -> None:
 for _command in (
     apply_command,
     catalog,
+    file_table,
     fsck_command,
     gc,
     import_tables_command,

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import click
@@ -17,6 +17,8 @@ import structlog
 from headwater.catalogs import Catalog, Catalogs
 from headwater.console import ConsoleSession, Output
 from headwater.errors import ConflictError, HeadwaterError, NotFoundError, RefusedError
+from headwater.files import FileTable, open_file_table
+from headwater.files.open_references import open_file_references
 from headwater.realms import RealmRegistry
 from headwater.settings import Settings, unknown_variables, variable_of
 from headwater.store import ObjectId, ReadableRows, Store, id_text, open_store
@@ -115,6 +117,15 @@ def opened_catalog(session: CliSession, realm_id: str, name: str) -> Iterator[Ca
     """Open one catalog of a realm as a user."""
     with session.open_store() as store:
         yield Catalog.open(RealmRegistry(store).open_realm(realm_id), name)
+
+
+@contextmanager
+def opened_file_table(session: CliSession, realm_id: str, name: str) -> Iterator[tuple[Store, FileTable]]:
+    """Open a file table of a realm, with its references."""
+    with session.open_store() as store:
+        rows = RealmRegistry(store).open_realm(realm_id)
+        with open_file_table(rows, name, partial(open_file_references, store)) as table:
+            yield store, table
 
 
 def lines_of(error: HeadwaterError) -> list[str]:

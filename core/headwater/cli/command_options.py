@@ -83,6 +83,7 @@ NEW_FILE = click.Path(dir_okay=False, path_type=Path)
 
 realm_argument = click.argument("realm_id", metavar="REALM")
 catalog_arguments = option_group(realm_argument, click.argument("name", metavar="CATALOG"))
+file_table_arguments = option_group(realm_argument, click.argument("name", metavar="TABLE"))
 
 
 def limit_option(default: int) -> Callable[[F], F]:
@@ -134,3 +135,12 @@ def person() -> str:
         return getpass.getuser() or HEADWATER
     except (OSError, KeyError, ImportError):  # a user id without a name, as containers may have
         return HEADWATER
+
+
+def folder_location(location: str) -> str:
+    """A URL as it is; a folder as the location of its absolute path, in which nothing is percent-encoded. What ``..`` means depends on
+    links; without one, a folder behind a link keeps the name that its tables record."""
+    if "://" in location:
+        return location
+    path = Path(location)
+    return f"file://{path.resolve() if '..' in path.parts else path.absolute()}"

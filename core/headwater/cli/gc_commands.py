@@ -82,7 +82,7 @@ RUN: ResultView[Run] = ResultView(
     (
         ViewField("started", "when it began", header="STARTED", form=time_field),
         ViewField("finished", "when it ended", form=time_field),
-        ViewField("kind", "gc, purge, purge-table, import, export, load or restore", header="KIND"),
+        ViewField("kind", "gc, file-gc, purge, purge-table, import, export, load or restore", header="KIND"),
         ViewField("realm", "the realm's id", header="REALM"),
         ViewField("subject", "what within the realm, such as a catalog", header="SUBJECT"),
         ViewField("seconds", "how long it took", _seconds, "SECONDS"),
@@ -198,7 +198,9 @@ def run_gc_command(session: CliSession, realm_id: str, dry_run: bool, detach: bo
 _filter_options = option_group(
     click.option("--realm", metavar="REALM", help="Only runs on this realm."),
     click.option(
-        "--kind", metavar="KIND", help="Only runs of this kind: gc, purge, purge-table, import, export, load or restore."
+        "--kind",
+        metavar="KIND",
+        help="Only runs of this kind: gc, file-gc, purge, purge-table, import, export, load or restore.",
     ),
     click.option("--since", type=TIME, metavar="TIME", help="Only runs that began then or later; 7d is as long ago."),
     click.option("--failed", is_flag=True, help="Only runs that failed."),

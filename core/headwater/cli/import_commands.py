@@ -14,7 +14,16 @@ import msgspec
 
 from headwater.catalogs import Catalogs, ContentKey, ImportSpec, ParquetReport, ReportRow
 from headwater.cli.cli_session import CliSession
-from headwater.cli.command_options import ID, KEY, NEW_FILE, author_option, catalog_arguments, detach_option, person
+from headwater.cli.command_options import (
+    ID,
+    KEY,
+    NEW_FILE,
+    author_option,
+    catalog_arguments,
+    detach_option,
+    folder_location,
+    person,
+)
 from headwater.cli.html_report import ImportGatherer
 from headwater.cli.local_run import other_task_error, run_or_detach
 from headwater.clock import as_text
@@ -203,9 +212,9 @@ def import_report_command(session: CliSession, realm_id: str, name: str, file: P
 def _spec(locations: Sequence[str], *, namespace: ContentKey | None, inventory: str | None, **fields: Any) -> ImportSpec:
     return ImportSpec(
         name=BY_HAND,
-        locations=tuple(map(_url, locations)),
+        locations=tuple(map(folder_location, locations)),
         namespace=() if namespace is None else namespace.elements,
-        inventory=None if inventory is None else _url(inventory),
+        inventory=None if inventory is None else folder_location(inventory),
         **fields,
     )
 
@@ -315,12 +324,3 @@ def _survey_on_spark(settings: Settings) -> TableSurvey:
     for point in entry_points(group=ENTRY_POINTS, name=SPARK):
         return cast(TableSurvey, point.load()(settings))
     raise RefusedError("--spark needs headwater's pipeline, which this installation lacks: pip install 'headwater[spark]'")
-
-
-def _url(location: str) -> str:
-    """A URL as it is; a folder as the location of its absolute path, in which nothing is percent-encoded. What ``..`` means depends on
-    links; without one, a folder behind a link keeps the name that its tables record."""
-    if "://" in location:
-        return location
-    path = Path(location)
-    return f"file://{path.resolve() if '..' in path.parts else path.absolute()}"

@@ -1,0 +1,248 @@
+"""``headwater file-table ingest``, ``query``, ``split`` and ``compact``: the rows of file tables, in this process by pyarrow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from headwater.cli.cli_session import CliSession, opened_file_table
+from headwater.cli.command_options import NEW_FILE, file_table_arguments, folder_location
+from headwater.console import ResultView, ViewField, count_text, output_option, prints, text_table
+from headwater.durability import replacing
+from headwater.errors import RefusedError
+from headwater.exits import FINDINGS
+from headwater.files import FileTable, RowKeyRange, TrackedFile
+from headwater.files.compaction import CompactionReport, CompactionRules, CompactionStrategy, compact_table
+from headwater.files.data_storage import open_data_file
+from headwater.files.ingestion import ingest_rows
+from headwater.files.leaf_splits import SplitPlan, plan_splits, split_large_leaves
+from headwater.files.row_query import query_rows
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_BATCH_ROWS = 65_536
+
+INGESTED_FILE: ResultView[TrackedFile] = ResultView(
+    "ingested file",
+    "new files",
+    (
+        ViewField("file", "the file that was written", "filename", "FILE"),
+        ViewField("rows", "its rows", header="ROWS"),
+        ViewField("partitions", "how many partitions refer to it", lambda file: len(file.references), "PARTITIONS"),
+    ),
+)
+
+
+@click.command(name="ingest")
+@file_table_arguments
+@click.argument("files", metavar="FILE...", nargs=-1, required=True)
+@click.option(
+    "--request",
+    metavar="NAME",
+    default="",
+    help="A name for this ingest, such as the day of its data: the same ingest, asked for again, then does nothing.",
+)
+@prints(INGESTED_FILE, many=True)
+def ingest_command(session: CliSession, realm_id: str, name: str, files: tuple[str, ...], request: str) -> None:
+    """Add the rows of Parquet files (URLs or paths), in any order, to a file table. All or none are added."""
+    with opened_file_table(session, realm_id, name) as (_, table):
+        ingested = ingest_rows(table, _read_parquet(map(folder_location, files)), request=request)
+    session.show_all(INGESTED_FILE, ingested)
+    if request and not ingested:
+        session.warn(f"the ingest {request!r} was done before: nothing was added")
+
+
+def _read_parquet(locations: Iterable[str]) -> Iterator[pa.RecordBatch]:
+    import pyarrow as pa
+    from pyarrow.parquet import ParquetFile
+
+    for location in locations:
+        with open_data_file(location) as source:
+            try:
+                file = ParquetFile(source)
+            except pa.ArrowInvalid as fault:
+                raise RefusedError(f"{location} is no Parquet file: {fault}") from fault
+            with file:
+                yield from file.iter_batches(batch_size=_BATCH_ROWS)
+
+
+@click.command(name="query")
+@file_table_arguments
+@click.option("--key", metavar="KEY", help="Only rows of this key (binary ones in hex).")
+@click.option("--from", "low", metavar="KEY", help="Only rows from this key on.")
+@click.option("--to", "high", metavar="KEY", help="Only rows below this key.")
+@click.option("--column", "columns", metavar="NAME", multiple=True, help="Only this column; may be repeated.")
+@click.option(
+    "--limit", metavar="COUNT", type=click.IntRange(min=1), default=100, show_default=True, help="At most so many rows."
+)
+@click.option("--into", "file", metavar="FILE", type=NEW_FILE, help="Write all rows to a Parquet file instead.")
+@output_option
+@click.pass_obj
+def query_command(
+    session: CliSession,
+    realm_id: str,
+    name: str,
+    key: str | None,
+    low: str | None,
+    high: str | None,
+    columns: tuple[str, ...],
+    limit: int,
+    file: Path | None,
+) -> None:
+    """Print rows of a file table by their key, sorted, as of one moment."""
+    with opened_file_table(session, realm_id, name) as (_, table):
+        rows = query_rows(table, _range(table, key, low, high), columns=columns)
+    if file is not None:
+        _write_parquet(file, rows)
+        session.say(f"{count_text(rows.num_rows, 'row')} written to {file}")
+        return
+    shown = [{name: _plain(value) for name, value in row.items()} for row in rows.slice(0, limit).to_pylist()]
+    heads = list(rows.column_names)
+    lines = text_table(heads, [[row[head] for head in heads] for row in shown]) if shown else ["no rows"]
+    session.print_result(shown, lambda: lines)
+    if rows.num_rows > limit:
+        session.warn(f"{rows.num_rows - limit} more rows: raise --limit, or write all of them to a file with --into")
+
+
+def _range(table: FileTable, key: str | None, low: str | None, high: str | None) -> RowKeyRange:
+    if key is not None and (low is not None or high is not None):
+        raise click.UsageError("--key names one key: omit --from and --to")
+    key_type = table.definition.key_type
+
+    def encoded(text: str | None) -> bytes | None:
+        return None if text is None else key_type.encode_key(key_type.parse_key(text))
+
+    if key is not None:
+        wanted = key_type.encode_key(key_type.parse_key(key))
+        return RowKeyRange(wanted, wanted + b"\0")
+    return RowKeyRange(encoded(low), encoded(high))
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON can hold it: bytes in hex, times and decimals as text."""
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, datetime | date):
+        return value.isoformat()
+    if isinstance(value, Decimal):
+        return str(value)
+    return [_plain(item) for item in value] if isinstance(value, list) else value
+
+
+def _write_parquet(file: Path, rows: pa.Table) -> None:
+    from pyarrow import parquet
+
+    with replacing(file) as part:
+        parquet.write_table(rows, part, compression="zstd")
+
+
+def _leaves(plan: Mapping[str, Any]) -> list[dict[str, Any]]:
+    split: SplitPlan = plan["plan"]
+    key_type = plan["table"].definition.key_type
+    shown = []
+    for leaf, rows in sorted(split.rows.items()):
+        points = [point for partition, point in sorted(split.points.items()) if partition.startswith(leaf)]
+        keys = [key_type.decode_key(point) for point in sorted(points)]
+        shown.append({"leaf": leaf, "rows": rows, "points": [_plain(key) for key in keys], "unsplit": split.unsplit.get(leaf)})
+    return shown
+
+
+SPLIT: ResultView[Mapping[str, Any]] = ResultView(
+    "split of a file table",
+    "splits",
+    (
+        ViewField("dryRun", "nothing was split"),
+        ViewField(
+            "large",
+            "the leaves that have too many rows",
+            _leaves,
+            inside={
+                "[].leaf": "its path from the root r",
+                "[].rows": "about how many",
+                "[].points": "the keys at which it is split",
+                "[].unsplit": "why it cannot be split; null: it can",
+            },
+        ),
+        ViewField("leaves", "leaves of the tree now"),
+        ViewField("treeNumber", "number of the newest change of the tree"),
+    ),
+)
+
+
+@click.command(name="split")
+@file_table_arguments
+@click.option(
+    "--leaf-rows",
+    metavar="COUNT",
+    type=click.IntRange(min=1),
+    help="Split leaves with more rows than this; default is the setting.",
+)
+@click.option("--dry-run", is_flag=True, help="Show where leaves would be split, and split none.")
+@prints(SPLIT)
+def split_command(session: CliSession, realm_id: str, name: str, leaf_rows: int | None, dry_run: bool) -> None:
+    """Split large leaves at keys that divide their rows evenly. No file is rewritten; partitions are never joined again."""
+    leaf_rows = leaf_rows or session.settings.files_leaf_rows
+    with opened_file_table(session, realm_id, name) as (_, table):
+        if dry_run:
+            plan, tree = plan_splits(table, leaf_rows=leaf_rows), table.read_tree()
+        else:
+            plan, tree = split_large_leaves(table, leaf_rows=leaf_rows)
+        figures = {"leaves": len(tree.leaf_ids()), "treeNumber": tree.number}
+        session.show(SPLIT, {"dryRun": dry_run, "plan": plan, "table": table, **figures})
+
+
+def _reasons(pairs: Sequence[tuple[str, str]]) -> list[dict[str, str]]:
+    return [{"job": job, "reason": reason} for job, reason in pairs]
+
+
+COMPACTION: ResultView[CompactionReport] = ResultView(
+    "compaction of a file table",
+    "compactions",
+    (
+        ViewField("applied", "jobs that replaced several files of a leaf by one", lambda report: len(report.applied)),
+        ViewField("rows", "rows that these jobs wrote"),
+        ViewField(
+            "refused",
+            "jobs that came too late; nothing is lost",
+            lambda report: _reasons(report.refused),
+            inside={"[].job": "its id", "[].reason": "why"},
+        ),
+        ViewField(
+            "failed",
+            "jobs that could not be executed; their files stay assigned, and a later compaction tries again",
+            lambda report: _reasons(report.failed),
+            inside={"[].job": "its id", "[].reason": "why"},
+        ),
+    ),
+)
+
+
+@click.command(name="compact")
+@file_table_arguments
+@click.option(
+    "--strategy",
+    type=click.Choice([strategy.value for strategy in CompactionStrategy]),
+    default=CompactionStrategy.SIZE_RATIO.value,
+    show_default=True,
+    help="Which files of a leaf: those of similar size, the smallest in full batches, or all.",
+)
+@click.option("--batch", metavar="COUNT", type=click.IntRange(min=2), help="Files of one job, at most; default is the setting.")
+@prints(COMPACTION)
+def compact_command(session: CliSession, realm_id: str, name: str, strategy: str, batch: int | None) -> int:
+    """Merge files of each leaf into one, in this process. Files that were merged are deleted by a later collection.
+
+    Exit code 8 if a job failed.
+    """
+    settings = session.settings
+    rules = CompactionRules(strategy=CompactionStrategy(strategy), batch=batch or settings.files_compaction_batch)
+    with opened_file_table(session, realm_id, name) as (_, table):
+        table.check_writable()
+        report = compact_table(table, rules, lease_seconds=settings.files_compaction_lease_seconds)
+    session.show(COMPACTION, report)
+    return FINDINGS if report.failed else 0
