@@ -24,7 +24,7 @@ from headwater.cli.realm_commands import PURGE_PLAN, REALM
 from headwater.cli.ref_commands import DELETED_REFERENCE, NAMED_REFERENCE
 from headwater.cli.store_commands import STORE, VERSION
 from headwater.cli.task_commands import TASK, TASK_FIGURES
-from headwater.console import ResultView
+from headwater.console import PrintedForm, ResultView
 
 _INTRODUCTION = """\
 # Command line
@@ -113,10 +113,23 @@ def page() -> str:
 
 def results() -> list[ResultView[Any]]:
     """Every kind of result: those of this package, and those of commands that other packages add."""
-    root = click.Context(main, info_name="headwater")
-    commands = [main.get_command(root, name) for name in main.list_commands(root)]
-    printed = [command.callback.__dict__.get("printed") for command in commands if command is not None and command.callback]
+    printed = [_printed_form(command) for command in _walk(main, click.Context(main, info_name="headwater"))]
     return [*RESULTS, *(form.view for form in printed if form is not None and form.view not in RESULTS)]
+
+
+def _walk(group: click.Group, ctx: click.Context) -> Iterator[click.Command]:
+    """All commands that are no groups."""
+    for name in group.list_commands(ctx):
+        command = group.get_command(ctx, name)
+        assert command is not None, f"{name} is listed"
+        if isinstance(command, click.Group):
+            yield from _walk(command, click.Context(command, parent=ctx, info_name=name))
+        else:
+            yield command
+
+
+def _printed_form(command: click.Command) -> PrintedForm | None:
+    return getattr(command.callback, "printed", None)
 
 
 def _exit_codes() -> str:
@@ -144,7 +157,7 @@ def _commands(group: click.Group, ctx: click.Context) -> Iterator[str]:
 
 
 def _printed(command: click.Command) -> str:
-    printed = getattr(command.callback, "printed", None)
+    printed = _printed_form(command)
     if printed is None:
         return ""
     link = f"[{printed.view.name}](#{printed.view.name.replace(' ', '-')})"

@@ -59,6 +59,7 @@ def test_settled_requests_are_gone(queue: RequestQueue) -> None:
 
     figures = queue.figures()
     assert (figures.waiting, figures.held, figures.delayed) == ({}, {}, {})
+    assert not queue.has_requests()
 
 
 def test_batch_is_of_one_table_and_limited(queue: RequestQueue) -> None:
@@ -131,6 +132,7 @@ def test_delayed_request_comes_after_its_delay(queue: RequestQueue) -> None:
     queue.settle_batch(batch, Settlement([replace(batch.requests[0], tries=1)], delay_seconds=0.2))
     at_once = queue.take(100)
     figures = queue.figures()
+    assert queue.has_requests()
 
     again = take(queue)
 

@@ -27,6 +27,7 @@ from headwater.store import Store, id_of, open_store
 from headwater.tasks import LeaseExpiry
 from headwater_workers.celery_app import LOOK, Broker, configure_worker_logs, make_app, send_look
 from headwater_workers.dispatcher import Dispatcher, DispatcherThread
+from headwater_workers.file_queue import CommitterGuard, guard_of
 from headwater_workers.liveness import DISPATCHER, Pulse, beat_in_the_main_loop
 from headwater_workers.task_executor import TASK_BODIES, execute_task
 
@@ -61,12 +62,14 @@ def serve_worker(
         beat_in_the_main_loop(app, pulse)
         dispatcher = Dispatcher(store, partial(send_look, app), kinds=TASK_BODIES)
         thread = DispatcherThread(dispatcher, wait_seconds=settings.dispatch_seconds, also=_before_a_step(pulse, parent))
-        _connect(thread, children, pulse)
+        guard = guard_of(settings, broker, log_level=log_level)
+        _connect(thread, children, pulse, guard)
         worker = _celery_worker(app, concurrency)
         log.info("worker started", concurrency=concurrency, store=store.url, pid=os.getpid())
         worker.start()
         thread.stop()
         thread.join(JOIN_SECONDS)
+        guard.join()
     log.info("worker stopped", pid=os.getpid())
     return int(worker.exitcode or 0)
 
@@ -146,15 +149,20 @@ def _silence_standard_output() -> None:
         os.dup2(nowhere.fileno(), 1)
 
 
-def _connect(thread: DispatcherThread, children: _Children, pulse: Pulse) -> None:
+def _connect(thread: DispatcherThread, children: _Children, pulse: Pulse, guard: CommitterGuard) -> None:
     def stop(**_: Any) -> None:
         log.info("worker is stopping: running tasks are handed back", pid=os.getpid())
         children.stop()
         thread.stop()
+        guard.stop()
         pulse.forget_beat(DISPATCHER)
 
+    def start(**_: Any) -> None:
+        thread.start()
+        guard.start()
+
     # Celery holds receivers weakly by default.
-    signals.worker_ready.connect(lambda **_: thread.start(), weak=False)
+    signals.worker_ready.connect(start, weak=False)
     signals.worker_shutting_down.connect(stop, weak=False)
     signals.worker_process_init.connect(lambda **_: children.begin(), weak=False)
     signals.worker_process_shutdown.connect(lambda **_: children.close(), weak=False)

@@ -20,7 +20,7 @@ from headwater.settings import Settings
 from headwater.store import Store, open_store
 from headwater_workers.celery_app import Broker
 from headwater_workers.file_queue.file_committer import CommitterThreads, FileCommitter
-from headwater_workers.file_queue.request_queue import RequestQueue
+from headwater_workers.file_queue.request_queue import LEASE_SECONDS, RequestQueue
 from headwater_workers.file_queue.request_senders import open_request_queue
 from headwater_workers.liveness import PATIENCE_SECONDS, Pulse
 
@@ -42,6 +42,7 @@ def serve_committers(
     *,
     parent: int | None = None,
     alive_file: Path | None = None,
+    lease_seconds: float = LEASE_SECONDS,
 ) -> int:
     """Apply the requests of the queue until SIGTERM or SIGINT, which let the batches that are held end.
 
@@ -56,10 +57,12 @@ def serve_committers(
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, stop)
-    queue = open_request_queue(broker, cap=settings.files_committers)
+    queue = open_request_queue(broker, cap=settings.files_committers, lease_seconds=lease_seconds)
     with Pulse(alive_file) as pulse, open_store(settings.store, settings=settings, create=False) as store:
         committer = FileCommitter(queue, lambda scope: open_references(store, scope), clock=store.clock)
-        threads = CommitterThreads(committer, queue, threads=settings.files_committers, beat=pulse.beat)
+        threads = CommitterThreads(
+            committer, queue, threads=settings.files_committers, beat=pulse.beat, lease_seconds=lease_seconds
+        )
         threads.start()
         log.info("file committer started", committers=settings.files_committers, store=store.url, pid=os.getpid())
         while not stopped.wait(CHECK_SECONDS):
@@ -128,7 +131,7 @@ class CommitterGuard:
     def step(self) -> None:
         """Look after the process once."""
         if self._process is None:
-            if self._is_needed():
+            if self._queue.has_requests():
                 self._start()
             return
         code = self._process.poll()
@@ -137,7 +140,7 @@ class CommitterGuard:
             if self._is_stuck(now):
                 log.error("the file committer hangs: it is killed and started again", pid=self._process.pid)
                 self._process.kill()
-        elif now - self._started > self._pause and self._is_needed():
+        elif now - self._started > self._pause and self._queue.has_requests():
             log.warning("the file committer ended: it is started again", code=code)
             self._pause = min(self._pause * 2, RESTART_SECONDS) if now - self._started < PATIENCE_SECONDS else 1.0
             self._start()
@@ -149,10 +152,6 @@ class CommitterGuard:
                     self.step()
             except Exception as fault:  # noqa: BLE001 - the door: without this loop nobody would start the committers
                 log.debug("the queue of requests could not be looked at", error=f"{type(fault).__name__}: {fault}")
-
-    def _is_needed(self) -> bool:
-        figures = self._queue.figures()
-        return bool(figures.waiting or figures.held or figures.delayed)
 
     def _is_stuck(self, now: float) -> bool:
         if now - self._started < PATIENCE_SECONDS:

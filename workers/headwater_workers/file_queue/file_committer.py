@@ -272,12 +272,22 @@ class CommitterThreads:
     """Runs a committer in threads until it is stopped. A broker that does not answer is asked again.
 
     beat          called by each loop with its name, again and again
+    lease_seconds of the queue
     """
 
-    def __init__(self, committer: FileCommitter, queue: RequestQueue, *, threads: int, beat: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        committer: FileCommitter,
+        queue: RequestQueue,
+        *,
+        threads: int,
+        beat: Callable[[str], None],
+        lease_seconds: float = LEASE_SECONDS,
+    ) -> None:
         self._committer = committer
         self._queue = queue
         self._beat = beat
+        self._renew_seconds = lease_seconds / 4
         self._stopped = threading.Event()
         self._ended = threading.Event()
         names = [f"committer {number}" for number in range(1, threads + 1)]
@@ -320,7 +330,7 @@ class CommitterThreads:
     def _renew(self) -> None:
         reported = time.monotonic()
         while True:
-            is_over = self._ended.wait(LEASE_SECONDS / 4)
+            is_over = self._ended.wait(self._renew_seconds)
             try:
                 self._committer.renew_leases()
                 if time.monotonic() - reported > REPORT_SECONDS:

@@ -125,6 +125,10 @@ class FolderRequestQueue:
             known |= {name: known.get(name, 0) + count for name, count in counts.items()}
             self._replace(self._folder / "counts", json.dumps(known).encode())
 
+    def has_requests(self) -> bool:
+        with self._reached():
+            return any(self._names(table) for table in self._tables())
+
     def figures(self) -> QueueFigures:
         found: dict[str, dict[str, int]] = {_WAITING: {}, _HELD: {}, _DELAYED: {}}
         with self._reached():

@@ -66,6 +66,7 @@ await_turn(p, ARGV[1])
 ring(p)
 """
 )
+# Each take is a turn, also one that empties a table: whatever comes to the table later queues behind those that wait now.
 # A held batch whose lease ended was lost by its reader: each of its messages gets a strike. A delayed one comes back as it is.
 _TAKE = (
     _RING
@@ -108,8 +109,9 @@ if count > 0 then
   redis.call('ZADD', p .. 'held', now + lease, id)
   redis.call('ZADD', p .. 'slots', now + lease, id)
 end
+local turn = redis.call('INCR', p .. 'turn')
 if redis.call('EXISTS', wait) == 1 then
-  redis.call('ZADD', p .. 'turns', redis.call('INCR', p .. 'turn'), owner)
+  redis.call('ZADD', p .. 'turns', turn, owner)
 else
   redis.call('ZREM', p .. 'turns', owner)
 end
@@ -196,6 +198,10 @@ class RedisRequestQueue:
             for name, count in counts.items():
                 pipeline.hincrby(f"{self._prefix}counts", name, count)
             pipeline.execute()
+
+    def has_requests(self) -> bool:
+        with self._reached():
+            return bool(self._client.exists(f"{self._prefix}turns", f"{self._prefix}held"))
 
     def figures(self) -> QueueFigures:
         with self._reached():

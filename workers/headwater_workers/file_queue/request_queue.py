@@ -112,6 +112,9 @@ class RequestQueue(Protocol):
     def add_counts(self, counts: Mapping[str, int]) -> None:
         """Add to the counters of the queue."""
 
+    def has_requests(self) -> bool:
+        """Whether any request waits, is held or delayed."""
+
     def figures(self) -> QueueFigures: ...
 
     def find_reasons(self, table: str, requests: Sequence[str]) -> dict[str, str]:

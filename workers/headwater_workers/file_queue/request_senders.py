@@ -15,19 +15,19 @@ from headwater_workers.celery_app import Broker, broker_of
 from headwater_workers.file_broker import prepare_folder
 from headwater_workers.file_queue.folder_requests import FolderRequestQueue
 from headwater_workers.file_queue.redis_requests import RedisRequestQueue
-from headwater_workers.file_queue.request_queue import LARGEST_BYTES, QueuedRequest, RequestQueue, text_of_scope
+from headwater_workers.file_queue.request_queue import LARGEST_BYTES, LEASE_SECONDS, QueuedRequest, RequestQueue, text_of_scope
 
 _DECODER = msgspec.msgpack.Decoder(FileRequest)
 
 
-def open_request_queue(broker: Broker, *, cap: int = 1) -> RequestQueue:
+def open_request_queue(broker: Broker, *, cap: int = 1, lease_seconds: float = LEASE_SECONDS) -> RequestQueue:
     """The queue of requests on a broker. Nothing is asked of the broker yet.
 
     cap           batches that readers hold at the same time, all together
     """
     if broker.folder is None:
-        return RedisRequestQueue(broker.url, broker.queue, cap=cap)
-    return FolderRequestQueue(prepare_folder(broker.folder) / "file-requests", cap=cap)
+        return RedisRequestQueue(broker.url, broker.queue, cap=cap, lease_seconds=lease_seconds)
+    return FolderRequestQueue(prepare_folder(broker.folder) / "file-requests", cap=cap, lease_seconds=lease_seconds)
 
 
 def open_request_sender(settings: Settings, broker_folder: Path | None = None) -> QueuedRequestSender:
