@@ -8,7 +8,7 @@ import platform
 import sqlite3
 import subprocess
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,7 +27,9 @@ __all__ = [
     "at_most",
     "at_most_of_floor",
     "markdown",
+    "markdown_rows",
     "read_results",
+    "row_of",
     "say",
     "show",
     "write_results",
@@ -102,6 +104,15 @@ class Row:
             "target": None if self.target is None else str(self.target),
             "met": None if self.target is None else self.target.is_met_by(self.value, self.floor),
         }
+
+
+def row_of(kept: dict[str, Any]) -> Row:
+    """The reverse of ``Row.plain``."""
+    target = None
+    if kept["target"] is not None:
+        sign, bound, *of_floor = kept["target"].split(" ", 2)
+        target = Target(sign == "<=", float(bound), bool(of_floor))
+    return Row(kept["case"], kept["backend"], kept["value"], kept["unit"], kept["floor"], target)
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,9 +204,16 @@ def markdown(results: dict[str, Any]) -> str:
         f"{machine['system']}, {machine['filesystem']}{fsync}, Python {machine['python']}, SQLite {machine['sqlite']}{versions}. "
         f"Load before the run: {load:.2g}.",
         "",
+    ]
+    return "\n".join(lines) + "\n" + markdown_rows(results["rows"])
+
+
+def markdown_rows(rows: Iterable[Mapping[str, Any]]) -> str:
+    """The table alone."""
+    lines = [
         "| " + " | ".join(HEADS) + " |",
         "|" + "|".join("---" for _ in HEADS) + "|",
-        *("| " + " | ".join(_shown(row[head]) for head in HEADS) + " |" for row in results["rows"]),
+        *("| " + " | ".join(_shown(row[head]) for head in HEADS) + " |" for row in rows),
     ]
     return "\n".join(lines) + "\n"
 

@@ -8,9 +8,17 @@ from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent
 NO_SUITES = (
+    "commit_crowd",
     "contenders",
+    "contention",
+    "contention_tables",
     "counting",
     "disk",
+    "dummy_references",
+    "file_garbage",
+    "file_queue",
+    "file_rows",
+    "file_updates",
     "floor",
     "lakes",
     "litter",
@@ -22,6 +30,9 @@ NO_SUITES = (
     "pictures",
     "places",
     "plain",
+    "reference_counts",
+    "reference_options",
+    "reference_watch",
     "report",
     "run",
     "scanning",

@@ -22,11 +22,11 @@ def report(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     yield report
 
 
-def test_page_of_performance_shows_the_latest_results(report: ModuleType) -> None:
-    from benchmarks.pages import page_with_tables
+def test_pages_show_the_latest_results(report: ModuleType) -> None:
+    from benchmarks.pages import PAGES, page_with_tables
 
-    page = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
-    assert page == page_with_tables(page), "run `python -m benchmarks.pages`"
+    pages = [page.read_text(encoding="utf-8") for page in PAGES]
+    assert pages == [page_with_tables(page) for page in pages], "run `python -m benchmarks.pages`"
 
 
 def test_row_says_how_far_it_is_from_floor_and_target(report: ModuleType) -> None:
