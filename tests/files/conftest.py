@@ -9,9 +9,10 @@ from reference_stores import REFERENCE_DATABASES, ReferenceDatabase, make_file
 
 from fake_clock import FakeClock
 from headwater.files import FileReferenceStore, TrackedFile
+from tiers import long_but_for
 
 
-@pytest.fixture(scope="session", params=list(REFERENCE_DATABASES))
+@pytest.fixture(scope="session", params=long_but_for({"sqlite", "postgresql"}, REFERENCE_DATABASES))
 def reference_database(request: pytest.FixtureRequest) -> Iterator[ReferenceDatabase]:
     """Each database in turn, for all tests of this process."""
     database = REFERENCE_DATABASES[request.param](request)

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from functools import partial
 from typing import Protocol
 
 import pytest
+from contender_database import CONTENDERS, ContenderDatabase
 
 from backend_fixtures import STORES
 from fake_clock import FakeClock
@@ -64,6 +66,7 @@ REFERENCE_DATABASES: dict[str, Callable[[pytest.FixtureRequest], ReferenceDataba
         f"sqlite:///{request.getfixturevalue('tmp_path_factory').mktemp('references')}/store.db"
     ),
     "postgresql": lambda request: StoreDatabase(STORES["postgresql"](request)),
+    **{name: partial(ContenderDatabase, option) for name, option in CONTENDERS.items()},
 }
 
 
