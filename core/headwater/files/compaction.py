@@ -25,7 +25,7 @@ from headwater.files.file_references import (
     RequestState,
 )
 from headwater.files.file_table import FileTable
-from headwater.files.partition_tree import LONGEST_PATH, PartitionTree, RowKeyRange
+from headwater.files.partition_tree import PartitionTree, RowKeyRange
 from headwater.files.row_schema import RowSchema
 from headwater.files.sorted_merge import batch_rows_for, merge_sorted
 from headwater.settings import Settings
@@ -171,7 +171,7 @@ def prepare_jobs(
     raises        FileTableClosedError; UnknownOutcomeError: jobs that were assigned are found when their lease runs out
     """
     table.check_writable()
-    table.push_down_references(levels=LONGEST_PATH)
+    table.push_down_references()
     snapshot = table.references.snapshot()
     tree = table.read_tree()
     now = table.rows.clock.now()

@@ -21,7 +21,7 @@ from headwater.files.file_errors import TreeBehindError
 from headwater.files.file_references import FileReference, FileSnapshot, PartitionId, RequestState, SplitReference
 from headwater.files.file_table_definition import FileTableDefinition
 from headwater.files.file_table_registry import find_file_table, read_file_table
-from headwater.files.partition_tree import PartitionTree, RowKeyRange, ancestors_of, children_of
+from headwater.files.partition_tree import PartitionTree, RowKeyRange, ancestors_of
 from headwater.files.reference_store import FileReferenceStore, FileScope
 from headwater.files.stored_tree import Fence, commit_splits, read_tree, read_tree_as_of, read_tree_at
 from headwater.store import ObjectId, RealmStore
@@ -100,7 +100,7 @@ class FileTable:
         return read_tree(self.rows, self.definition)
 
     def split_leaves(self, points: Mapping[PartitionId, bytes], *, fence: Fence | None = None) -> PartitionTree:
-        """Split leaves at points, as many levels as are named, in one commit; then move references down into them.
+        """Split leaves at points, as many levels as are named, in one commit; then move references down to the leaves.
 
         Interrupted after the commit, the table reads the same, and the next split or ``push_down_references`` moves them.
 
@@ -108,19 +108,18 @@ class FileTable:
         """
         self.check_writable()
         tree = commit_splits(self.rows, self.definition, points, fence=fence)
-        self.push_down_references(levels=_levels_of(points), fence=fence)
+        self.push_down_references(fence=fence)
         return tree
 
-    def push_down_references(self, *, levels: int = 1, fence: Fence | None = None) -> int:
-        """Move references of partitions that were split towards the leaves. Returns how many were moved.
+    def push_down_references(self, *, fence: Fence | None = None) -> int:
+        """Move the references of partitions that were split down to the leaves. Returns how many were moved.
 
         References that are assigned to a job stay where they are: the job's output takes their place, and is moved later.
         """
-        snapshot, tree = self._read_both()
-        splits = []
-        for reference in snapshot.references:
-            if reference.job is None and reference.partition in tree.splits:
-                splits.append(_split_among(reference, _descended(tree, reference.partition, levels), tree.number))
+        snapshot, tree = self.read_both()
+        waiting = [each for each in snapshot.references if each.job is None and each.partition in tree.splits]
+        leaves = {partition: tree.leaves_below(partition) for partition in {each.partition for each in waiting}}
+        splits = [_split_among(each, leaves[each.partition], tree.number) for each in waiting]
         return sum(self._apply_splits(splits[at : at + _BATCH], fence) for at in range(0, len(splits), _BATCH))
 
     def plan_read(self, keys: RowKeyRange = ALL_KEYS) -> ReadPlan:
@@ -128,19 +127,22 @@ class FileTable:
 
         raises        TreeBehindError when the tree is older than the references, even after a while
         """
-        snapshot, tree = self._read_both()
+        snapshot, tree = self.read_both()
         by_partition: dict[PartitionId, list[FileReference]] = {}
         for reference in snapshot.references:
             by_partition.setdefault(reference.partition, []).append(reference)
         plans = (_plan_leaf(tree, leaf, keys, by_partition) for leaf in tree.leaves_in(keys))
         return ReadPlan(tree, tuple(plan for plan in plans if plan.references))
 
-    def _read_both(self) -> tuple[FileSnapshot, PartitionTree]:
-        """The references, then the tree. Never the other way round: see the head of this module."""
+    def read_both(self) -> tuple[FileSnapshot, PartitionTree]:
+        """All references at one point in time, and a tree that is no older than they are.
+
+        raises        TreeBehindError when the tree is older, even after a while
+        """
         for look in range(_LOOKS):
             if look:
                 self.rows.clock.sleep(_PAUSE_SECONDS)  # a replica of the realm's database may be a little late
-            snapshot = self.references.snapshot()
+            snapshot = self.references.snapshot()  # first: see the head of this module
             tree = read_tree(self.rows, self.definition)
             strangers = {
                 reference.partition for reference in snapshot.references if not tree.has_partition(reference.partition)
@@ -188,14 +190,6 @@ def intersect_ranges(one: RowKeyRange, other: RowKeyRange) -> RowKeyRange:
     return RowKeyRange(max(lows, default=None), min(highs, default=None))
 
 
-def _descended(tree: PartitionTree, partition: PartitionId, levels: int) -> list[PartitionId]:
-    """The partitions so many levels below, or the leaves that come before."""
-    below = [partition]
-    for _ in range(levels):
-        below = [child for each in below for child in (children_of(each) if each in tree.splits else (each,))]
-    return below
-
-
 def _split_among(source: FileReference, targets: Sequence[PartitionId], tree_number: int) -> SplitReference:
     rows = source.rows // len(targets)
     return SplitReference(
@@ -206,12 +200,6 @@ def _split_among(source: FileReference, targets: Sequence[PartitionId], tree_num
         ),
         tree_number=tree_number,
     )
-
-
-def _levels_of(points: Iterable[PartitionId]) -> int:
-    """The longest chain of partitions that are split below each other."""
-    named = set(points)
-    return max((1 + sum(each in named for each in ancestors_of(partition)) for partition in named), default=1)
 
 
 def _behind(label: str, snapshot: FileSnapshot, tree: PartitionTree, strangers: Iterable[PartitionId]) -> TreeBehindError:
