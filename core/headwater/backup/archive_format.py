@@ -1,10 +1,12 @@
 """The byte format of an archive: a header, then numbered blocks of records, each compressed and with its own checksum.
 
-Header: ``HWREALM`` and 1 byte format. A block: 1 kind · 8 number from 0 · 4 bytes of the body as stored · 4 as it was · 4 CRC-32 of
-these 17 bytes and the stored body · the body, compressed by zlib. The last block has the SHA-256 of all that stands before it.
+Header: ``HWREALM`` and 1 byte format: 1, or 2 for an archive with file tables. A block: 1 kind · 8 number from 0 · 4 bytes of the body
+as stored · 4 as it was · 4 CRC-32 of these 17 bytes and the stored body · the body, compressed by zlib. The last block has the SHA-256 of
+all that stands before it.
 
 An object's record: 8 id · 1 flags (bit 0: updateable) · 1 length of the type's name · the name · 4 length · the envelope.
 A reference's record: 2 length of the name · the name · 8 pointer, 0 for none. Numbers are big-endian.
+A file table's record: 4 length · MessagePack of an ``ArchivedTable``, its ``ArchivedSplits`` and ``ArchivedReferences``.
 The first block says what the archive is, the last block what it holds: ``check_archive`` checks both.
 """
 
@@ -23,6 +25,7 @@ from typing import Any, BinaryIO, NamedTuple, TypeVar, cast
 
 import msgspec
 
+from headwater.backup.archived_tables import ArchivedReferences, ArchivedTable, read_table_records
 from headwater.catalogs.registry import parse_reference
 from headwater.clock import Micros
 from headwater.errors import CorruptionError, NotFoundError, RefusedError, UnavailableError
@@ -31,10 +34,13 @@ from headwater.store import SYSTEM_KEY, ObjectId, RealmId, StoredObject, id_text
 from headwater.store.stored_objects import decode_object
 
 ARCHIVE_FORMAT = 1
+FILE_TABLES_FORMAT = 2
+"""The format of an archive with file tables: releases that do not know them refuse it by its first bytes."""
 BLOCK_BYTES = 1024 * 1024
 """A block is closed when it reaches this many bytes before compression."""
 _MAGIC = b"HWREALM"
-_HEAD = _MAGIC + bytes([ARCHIVE_FORMAT])
+_HEAD_BYTES = len(_MAGIC) + 1
+_FORMATS = (ARCHIVE_FORMAT, FILE_TABLES_FORMAT)
 _FRAME = struct.Struct(">cQII")
 _CHECKSUM = struct.Struct(">I")
 _MOST_BYTES = 258 * 1024 * 1024
@@ -45,6 +51,7 @@ class BlockKind(Enum):
     MANIFEST = b"M"
     REFERENCES = b"R"
     OBJECTS = b"O"
+    FILE_TABLES = b"F"
     END = b"E"
 
 
@@ -63,7 +70,7 @@ class ArchiveBlock(NamedTuple):
 class BlockWriter:
     """Writes an archive from its beginning and gathers records into blocks. The caller closes and syncs the file."""
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: BinaryIO, *, archive_format: int = ARCHIVE_FORMAT) -> None:
         self._file = file
         self._sha = hashlib.sha256()
         self._kind: BlockKind | None = None
@@ -71,7 +78,7 @@ class BlockWriter:
         self._gathered_bytes = 0
         self.number = 0
         self.size_bytes = 0
-        self._put(_HEAD)
+        self._put(_MAGIC + bytes([archive_format]))
 
     def add_record(self, kind: BlockKind, record: bytes) -> bool:
         """Add a record to the current block of its kind. Returns True if that filled the block, which is then written."""
@@ -114,12 +121,13 @@ def read_blocks(file: BinaryIO, name: str) -> Iterator[ArchiveBlock]:
     raises        RefusedError for another file, and for an archive of another format; CorruptionError for one that was altered, cut
                   off or added to
     """
-    head = file.read(len(_HEAD))
-    if head[: len(_MAGIC)] != _MAGIC or len(head) != len(_HEAD):
+    head = file.read(_HEAD_BYTES)
+    if head[: len(_MAGIC)] != _MAGIC or len(head) != _HEAD_BYTES:
         raise RefusedError(f"{name!r} is not an archive of a realm; `headwater realm export` writes one")
-    if head != _HEAD:
+    if head[-1] not in _FORMATS:
         raise RefusedError(
-            f"archive {name!r} is of format {head[-1]}, and this release reads format {ARCHIVE_FORMAT}: use the release that wrote it"
+            f"archive {name!r} is of format {head[-1]}, and this release reads formats {ARCHIVE_FORMAT} and {FILE_TABLES_FORMAT}: use the"
+            " release that wrote it"
         )
     sha = hashlib.sha256(head)
     number = 0
@@ -222,6 +230,8 @@ class RealmDigest:
     newest: ObjectId = _NONE
     types: Counter[str] = field(default_factory=Counter)
     pointers: dict[str, ObjectId | None] = field(default_factory=dict)
+    file_tables: int = 0
+    file_references: int = 0
     _sum: int = 0
 
     def add_object(self, sealed: SealedObject, record: bytes) -> None:
@@ -313,8 +323,10 @@ class ArchiveManifest(msgspec.Struct, frozen=True, kw_only=True, rename="camel")
     definition: dict[str, Any] = {}
 
 
-class ArchiveEnd(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class ArchiveEnd(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """The last block.
+
+    file_tables, file_references  left out of an archive without file tables
 
     blocks        number of blocks before it
     before        SHA-256 of the file up to this block
@@ -330,6 +342,8 @@ class ArchiveEnd(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     digest: str
     blocks: int
     before: str
+    file_tables: int = 0
+    file_references: int = 0
 
     @classmethod
     def from_digest(cls, contents: RealmDigest, *, blocks: int, before: str) -> ArchiveEnd:
@@ -342,7 +356,14 @@ class ArchiveEnd(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
             digest=contents.digest(),
             blocks=blocks,
             before=before,
+            file_tables=contents.file_tables,
+            file_references=contents.file_references,
         )
+
+
+def file_table_counts(end: ArchiveEnd) -> dict[str, int]:
+    """What a result tells of the file tables in an archive; nothing where there are none."""
+    return {"fileTables": end.file_tables, "fileReferences": end.file_references} if end.file_tables else {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -365,7 +386,10 @@ class _ArchiveCheck:
 
     def check_block(self, block: ArchiveBlock) -> None:
         kind, contents = block.kind, self.contents
-        if (kind is BlockKind.MANIFEST) != (block.number == 0) or (kind is BlockKind.REFERENCES and contents.objects):
+        is_late = (kind is BlockKind.REFERENCES and contents.objects) or (
+            kind in (BlockKind.REFERENCES, BlockKind.OBJECTS) and contents.file_tables
+        )
+        if (kind is BlockKind.MANIFEST) != (block.number == 0) or is_late:
             raise CorruptionError(f"archive {self.name!r} has a block of kind {kind.value!r} where none belongs")
         match kind:
             case BlockKind.MANIFEST:
@@ -376,6 +400,11 @@ class _ArchiveCheck:
             case BlockKind.OBJECTS:
                 for sealed, record in read_objects(block.body):
                     self._take_object(sealed, record)
+            case BlockKind.FILE_TABLES:
+                for table_record in read_table_records(block.body):
+                    contents.file_tables += isinstance(table_record, ArchivedTable)
+                    if isinstance(table_record, ArchivedReferences):
+                        contents.file_references += len(table_record.references)
             case BlockKind.END:
                 self.end = _decoded(block.body, ArchiveEnd, self.name)
                 self._check_end(self.end, block)

@@ -10,7 +10,7 @@ import contextlib
 import glob
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -20,6 +20,8 @@ import msgspec
 import structlog
 
 from headwater.backup.archive_format import (
+    ARCHIVE_FORMAT,
+    FILE_TABLES_FORMAT,
     ArchivedReference,
     ArchiveEnd,
     ArchiveManifest,
@@ -28,9 +30,11 @@ from headwater.backup.archive_format import (
     RealmDigest,
     SealedObject,
     check_archive,
+    file_table_counts,
     open_sealed,
     realm_definition,
 )
+from headwater.backup.archived_tables import pack_record, table_records
 from headwater.catalogs import reference_text
 from headwater.catalogs.registry import (
     CATALOGS,
@@ -45,6 +49,8 @@ from headwater.clock import Micros, as_text
 from headwater.commits import AbsentReference, Head, no_state_error, pin_commits, read_collection, state_as_of, unpin_commits
 from headwater.durability import publish
 from headwater.errors import CorruptionError, ExpiredError, FencedError, HeadwaterError, RefusedError, UnavailableError
+from headwater.files import FileScope, FileTable, FileTableDefinition, FileTableState, list_file_tables
+from headwater.files.open_references import open_file_references
 from headwater.gc.live_set import LiveSet
 from headwater.gc.retention import KeepReason
 from headwater.realms import FILLED_REFERENCES, REALM_REFERENCES, Realm, RealmRegistry, RealmState
@@ -90,6 +96,7 @@ class ExportResult:
             "objects": self.end.objects,
             "types": dict(self.end.types),
             "objectBytes": self.end.size_bytes,
+            **file_table_counts(self.end),
             "fileBytes": self.file_bytes,
             "digest": self.end.digest,
         }
@@ -119,7 +126,7 @@ def export_realm(
     time = newest_readable(store.clock.now(), store.settings) if order.time is None else order.time
     try:
         snapshot = take_snapshot(rows, time, owner=order.task, fence=fence)
-        done = _write(rows, realm, order, snapshot, fence=fence, progress=progress)
+        done = _write(store, rows, realm, order, snapshot, fence=fence, progress=progress)
     except HeadwaterError as fault:
         if isinstance(fault, CorruptionError):
             # the realm may have been purged meanwhile: then nothing is damaged
@@ -139,7 +146,14 @@ def check_exportable(store: Store, realm_id: str, time: Micros | None) -> None:
 
 
 def _write(
-    rows: RealmStore, realm: Realm, order: ExportOrder, snapshot: RealmSnapshot, *, fence: Fence, progress: ProgressCallback
+    store: Store,
+    rows: RealmStore,
+    realm: Realm,
+    order: ExportOrder,
+    snapshot: RealmSnapshot,
+    *,
+    fence: Fence,
+    progress: ProgressCallback,
 ) -> ExportResult:
     contents, still_mine = RealmDigest(pointers=dict(snapshot.pointers)), FenceWatch(fence, rows.clock).check_now_and_then
     manifest = ArchiveManifest(
@@ -150,7 +164,8 @@ def _write(
         definition=realm_definition(realm),
     )
     with _file_faults(order.file), _temporary(order) as (file, temporary):
-        blocks = BlockWriter(file)
+        tables = archived_tables(rows)
+        blocks = BlockWriter(file, archive_format=FILE_TABLES_FORMAT if tables else ARCHIVE_FORMAT)
         blocks.add_record(BlockKind.MANIFEST, msgspec.json.encode(manifest))
         for name in sorted(snapshot.pointers, key=str.encode):
             blocks.add_record(BlockKind.REFERENCES, ArchivedReference(name, snapshot.pointers[name]).record())
@@ -161,6 +176,9 @@ def _write(
                 fence()
             still_mine()
             progress(contents.objects, 0, "objects")
+        for table in tables:
+            _write_table(store, rows, table, blocks, contents)
+            fence()
         blocks.close_block()
         end = ArchiveEnd.from_digest(contents, blocks=blocks.number, before=blocks.digest())
         blocks.add_record(BlockKind.END, msgspec.json.encode(end))
@@ -170,6 +188,28 @@ def _write(
         fence()
         _publish(temporary, order.file)
     return ExportResult(order.file, manifest, end, blocks.size_bytes)
+
+
+def _write_table(
+    store: Store, rows: RealmStore, definition: FileTableDefinition, blocks: BlockWriter, contents: RealmDigest
+) -> None:
+    """Write a file table as it is now: of its references no earlier state is known."""
+    with closing(open_file_references(store, FileScope(rows.key, definition.id))) as references:
+        taken = rows.clock.now()
+        snapshot, tree = FileTable(rows, definition, references).read_both()
+    contents.file_tables += 1
+    contents.file_references += len(snapshot.references)
+    for record in table_records(definition, snapshot, tree, taken=taken):
+        blocks.add_record(BlockKind.FILE_TABLES, pack_record(record))
+
+
+def archived_tables(rows: RealmStore) -> list[FileTableDefinition]:
+    """The file tables that an archive gets: those that can be read.
+
+    raises        CorruptionError when a definition cannot be read
+    """
+    tables = list_file_tables(rows).complete()
+    return [table for table in tables if table.state in (FileTableState.ACTIVE, FileTableState.READ_ONLY)]
 
 
 def _exportable(realm: Realm, key: int) -> Realm:

@@ -3,7 +3,8 @@
 A realm that is being loaded has one additional object: the progress of the load, under a fixed id, where a resumed load finds it.
 It is deleted at the end.
 
-    archive checked as a whole -> CREATED -> LOADING, progress -> objects -> references -> read back -> ACTIVE -> no progress
+    archive checked as a whole -> CREATED -> LOADING, progress -> objects -> references -> read back -> file tables -> ACTIVE
+    -> no progress
 """
 
 from __future__ import annotations
@@ -24,14 +25,17 @@ from headwater.backup.archive_format import (
     RealmDigest,
     SealedObject,
     check_archive,
+    file_table_counts,
     open_archive,
     read_blocks,
     read_objects,
     realm_fields,
 )
+from headwater.backup.file_table_load import check_room, load_file_tables
 from headwater.backup.realm_export import sealed_objects
 from headwater.clock import as_text
 from headwater.errors import CorruptionError, FencedError, RefusedError, SwapConflictError, UnavailableError
+from headwater.files import FILE_TABLES, parse_tree_reference
 from headwater.realms import Realm, RealmRegistry, RealmState
 from headwater.store import (
     ROW_BYTES,
@@ -80,6 +84,7 @@ class LoadResult:
             "objects": end.objects,
             "types": dict(end.types),
             "objectBytes": end.size_bytes,
+            **file_table_counts(end),
             "digest": end.digest,
         }
 
@@ -146,6 +151,8 @@ class _RealmLoad:
     def load(self, to: RealmState) -> Realm:
         realms = RealmRegistry(self.store)
         self._check_clock()
+        if self.checked.end.file_tables:
+            check_room(self.store, str(self.file))
         realm = self._made(realms)
         if realm.state in _SERVING:
             return realm  # an earlier attempt came this far
@@ -153,6 +160,8 @@ class _RealmLoad:
         self._write_objects(rows, self._begun(rows))
         self._write_references(rows)
         self._verify(rows)
+        if self.checked.end.file_tables:
+            load_file_tables(self.store, rows, self.file, fence=self.fence)
         protected = bool(self.checked.manifest.definition.get("deletion_protection"))
         self.fence()
         now = realms.read_realm(realm.id)
@@ -286,7 +295,7 @@ class _RealmLoad:
         for names in _batches([key.name for key in rows.scan_references()]):
             self.fence()
             for row in rows.find_rows(names):
-                if row is not None and row.deleted is None:
+                if row is not None and row.deleted is None and not _is_of_file_tables(row.name):
                     digest.pointers[row.name] = row.pointer
         total, still_mine = self.checked.end.objects, FenceWatch(self.fence, rows.clock).check_now_and_then
         for sealed in sealed_objects(rows, [pointer for pointer in digest.pointers.values() if pointer is not None]):
@@ -298,6 +307,11 @@ class _RealmLoad:
                 f"realm {rows.realm!r} does not read back as archive {str(self.file)!r} has it ({digest.objects} objects of"
                 f" {total}, {len(digest.pointers)} references of {self.checked.end.references}): it stays LOADING; purge it"
             )
+
+
+def _is_of_file_tables(reference: str) -> bool:
+    """Whether an earlier attempt has made a reference after everything else was read back."""
+    return reference == FILE_TABLES or parse_tree_reference(reference) is not None
 
 
 def _rows_of(rows: RealmStore, sealed: SealedObject) -> Iterator[ObjectRow]:

@@ -91,6 +91,7 @@ from headwater.files.row_keys import RowKey, RowKeyType
 from headwater.files.row_query import query_rows, scan_rows
 from headwater.files.row_schema import RowSchema, arrow_type
 from headwater.files.sql_references import RetryPolicy
+from headwater.files.stored_tree import initialize_tree, read_tree
 
 __all__ = [
     "ALL_KEYS",
@@ -167,6 +168,7 @@ __all__ = [
     "group_references",
     "identify_request",
     "ingest_rows",
+    "initialize_tree",
     "intersect_ranges",
     "is_applied",
     "is_asynchronous",
@@ -183,6 +185,7 @@ __all__ = [
     "query_rows",
     "read_data_file",
     "read_file_table",
+    "read_tree",
     "release_tree",
     "scan_rows",
     "split_large_leaves",

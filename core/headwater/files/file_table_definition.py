@@ -45,8 +45,8 @@ class FileTableDefinition(StoredObject, frozen=True, kw_only=True):
     location      the folder of this table alone; it ends in the id
     key_column    the column whose ranges are the partitions
     sort_columns  by which rows of equal key are sorted
-    successor     of a read-only table whose files are being copied: the id of the table that takes its place
-    source        of that table: the id of the one that it takes the place of
+    source        the id of the table of which this one was made: imported, or copied to take its place
+    is_foreign    its files belong to another store, from which it was imported: this one never deletes them
     """
 
     id: str
@@ -59,8 +59,8 @@ class FileTableDefinition(StoredObject, frozen=True, kw_only=True):
     columns: tuple[FileTableColumn, ...]
     created: Micros = Micros(0)
     updated: Micros = Micros(0)
-    successor: str = ""
     source: str = ""
+    is_foreign: bool = False
 
     @property
     def data_folder(self) -> str:

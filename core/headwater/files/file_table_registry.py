@@ -10,7 +10,7 @@ table has is listed before it is made, and as long as it is there:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Protocol, TypedDict, TypeVar, Unpack
 
 import msgspec
@@ -81,7 +81,7 @@ class FileTables:
                       with another tree; UnknownOutcomeError when it is there and may be incomplete
         """
         checked_table_name(name)
-        base = _checked_location(location)
+        base = checked_base(location)
         check_columns(fields.get("columns", ()), fields.get("key_column", ""), fields.get("sort_columns", ()))
         table_id = id_text(self._rows.new_id())
 
@@ -117,6 +117,53 @@ class FileTables:
         self._make_scope(FileScope(self._rows.key, definition.id))
         initialize_tree(self._rows, definition, splits or {})
         return self.change_state(definition, FileTableState.ACTIVE)
+
+    def add_table(self, definition: FileTableDefinition, *, fence: Fence | None = None) -> FileTableDefinition:
+        """List a table that is made of another one, unless one of the same source is listed, whose definition is returned then.
+
+        A table that is still CREATING does not take a name that another one has.
+        """
+
+        def change(tx: Transaction) -> FileTableDefinition:
+            copies = (each for each in _definitions_in(tx) if each.source == definition.source)
+            copy = next((each for each in copies if each.state is not FileTableState.DELETED), None)
+            if copy is None:
+                copy = msgspec.structs.replace(definition, updated=tx.time)
+                store_table(tx, copy)
+            return copy
+
+        check_list_is_there(self._rows)
+        self._rows.ensure_reference(FILE_TABLES)
+        return self._commit(change, f"list file table {definition.name}", fence)
+
+    def replace_table(
+        self, old: FileTableDefinition, new: FileTableDefinition, *, fence: Fence | None = None
+    ) -> FileTableDefinition:
+        """Give the name of one table to another one, which becomes ACTIVE, and begin the deletion of the first. A repeated call changes
+        nothing.
+
+        raises        SwapConflictError when one of them has changed since
+        """
+
+        def change(tx: Transaction) -> FileTableDefinition:
+            stored_old, stored_new = _definition_in(tx, BY_ID, old.id), _definition_in(tx, BY_ID, new.id)
+            if stored_new is not None and stored_new.state is FileTableState.ACTIVE:
+                return stored_new
+            if (
+                stored_old is None
+                or stored_old.state is not old.state
+                or stored_new is None
+                or stored_new.state is not new.state
+            ):
+                raise SwapConflictError(
+                    f"file table {old.name!r} of realm {self._rows.realm!r} was changed meanwhile: look again"
+                )
+            store_table(tx, msgspec.structs.replace(stored_old, state=FileTableState.DELETING, updated=tx.time))
+            active = msgspec.structs.replace(stored_new, state=FileTableState.ACTIVE, updated=tx.time)
+            store_table(tx, active)
+            return active
+
+        return self._commit(change, f"file table {old.name} is {new.id}", fence)
 
     def change_state(self, seen: FileTableDefinition, to: FileTableState, *, fence: Fence | None = None) -> FileTableDefinition:
         """Move a table from the state that was seen to another one; when it is in that one already, nothing is changed.
@@ -195,9 +242,11 @@ def store_table(tx: Transaction, definition: FileTableDefinition) -> None:
     value = IndexValue(tx.add_object(definition), b"")
     tx.index(BY_ID).put(definition.id.encode(), value)
     named = _definition_in(tx, BY_NAME, definition.name)
+    if named is not None and named.id != definition.id:  # another table has the name
+        return
     if definition.state not in (FileTableState.DELETING, FileTableState.DELETED):
         tx.index(BY_NAME).put(definition.name.encode(), value)
-    elif named is not None and named.id == definition.id:  # another table may have the name by now
+    elif named is not None:
         tx.index(BY_NAME).remove(definition.name.encode())
 
 
@@ -228,13 +277,18 @@ def _definition_in(tx: Transaction, index: str, key: str) -> FileTableDefinition
     return None if value is None else _read_value(tx.reader, value)
 
 
+def _definitions_in(tx: Transaction) -> list[FileTableDefinition]:
+    targets = [value.object_id for _, value in tx.index(BY_ID).range() if value.object_id is not None]
+    return [definition for definition in tx.reader.read_many(targets, FileTableDefinition) if definition is not None]
+
+
 def _read_value(rows: RealmReader, value: IndexValue) -> FileTableDefinition:
     if value.object_id is None:
         raise CorruptionError(f"an entry of reference {FILE_TABLES!r} of realm {rows.realm!r} points to no definition")
     return rows.read_object(value.object_id, FileTableDefinition)
 
 
-def _checked_location(location: str) -> str:
+def checked_base(location: str) -> str:
     base = location.rstrip("/")
     if not base or not location.isprintable() or len(location) > 500:
         raise RefusedError(f"{location[:200]!r} is not the location of a file table: give the URL or the path of a folder")
@@ -253,11 +307,8 @@ def _check_same(realm: str, existing: FileTableDefinition, base: str, fields: Fi
 
 def _check_apart(realm: str, tx: Transaction, base: str) -> None:
     """Two tables never share a folder: the collection of one would delete the other's files as its own strays."""
-    definitions: Sequence[FileTableDefinition | None] = tx.reader.read_many(
-        [value.object_id for _, value in tx.index(BY_ID).range() if value.object_id is not None], FileTableDefinition
-    )
-    for definition in definitions:
-        if definition is not None and f"{base}/".startswith(f"{definition.location}/"):
+    for definition in _definitions_in(tx):
+        if f"{base}/".startswith(f"{definition.location}/"):
             raise RefusedError(
                 f"{base!r} lies in the folder of file table {definition.name!r} of realm {realm!r}: give a folder outside of it"
             )
