@@ -271,6 +271,21 @@ def test_wait_sends_again_what_was_lost(committing: Committing, table: CrowdedTa
     assert 30 <= clock.monotonic() < 40
 
 
+def test_wait_refuses_a_second_execution_of_a_job(committing: Committing, table: CrowdedTable) -> None:
+    """Both executions have the job's id, and another output."""
+    references = committing.references(table.scope)
+    second = msgspec.structs.replace(table.job(0), output=msgspec.structs.replace(table.job(0).output, filename="other"))
+    sent = [committing.sender.send_requests(table.scope, [job]) for job in (table.job(0), second)]
+    committing.commit_all()
+
+    waited = [
+        wait_for_outcomes(references, table.scope, each, sender=committing.sender, timeout_seconds=5).outcomes["job-0"]
+        for each in sent
+    ]
+
+    assert [(each.state.value, each.error) for each in waited] == [("APPLIED", ""), ("REFUSED", "RequestIdReusedError")]
+
+
 def test_wait_ends_with_what_is_open(committing: Committing, table: CrowdedTable) -> None:
     sent = committing.sender.send_requests(table.scope, table.jobs[:2])
 

@@ -8,7 +8,6 @@ Source of the rules and of the order of checks: Sleeper's FileReferenceStore of 
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -40,7 +39,7 @@ from headwater.files.file_references import (
     RequestState,
     SplitReference,
 )
-from headwater.files.request_sender import kind_of
+from headwater.files.request_sender import kind_of, request_digest
 
 ReferencePlace = tuple[str, PartitionId]
 """The key of a reference: filename and partition."""
@@ -104,11 +103,6 @@ class RequestVerdict:
 
     outcome: RequestOutcome
     fault: HeadwaterError | None = None
-
-
-def request_digest(request: FileRequest) -> str:
-    """32 hex digits of a request: equal for equal requests, in every process."""
-    return hashlib.blake2b(msgspec.msgpack.encode(request), digest_size=16).hexdigest()
 
 
 def outcome_fault(outcome: RequestOutcome) -> HeadwaterError | None:

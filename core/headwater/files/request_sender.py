@@ -6,6 +6,7 @@ transaction, under the request's id, makes repetitions harmless, so a sender tha
 
 from __future__ import annotations
 
+import hashlib
 import random
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -16,10 +17,8 @@ import msgspec
 
 from headwater.clock import Clock, SystemClock
 from headwater.errors import UnavailableError
-from headwater.files.file_references import (
-    FileRequest,
-    RequestOutcome,
-)
+from headwater.files.file_errors import RequestIdReusedError
+from headwater.files.file_references import FileRequest, RequestOutcome, RequestState
 from headwater.files.reference_store import FileReferenceStore, FileScope
 from headwater.settings import Settings
 
@@ -66,11 +65,34 @@ def kind_of(request: FileRequest) -> str:
     return str(type(request).__struct_config__.tag)
 
 
+def request_digest(request: FileRequest) -> str:
+    """32 hex digits of a request: equal for equal requests, in every process."""
+    return hashlib.blake2b(msgspec.msgpack.encode(request), digest_size=16).hexdigest()
+
+
 def identify_request(request: R) -> R:
     """The request with an id: its own, or a new one where it has none. Without an id a repetition could not be told the outcome."""
     if request.request:
         return request
     return msgspec.structs.replace(request, request=uuid.uuid4().hex)
+
+
+def told_outcome(request: FileRequest, outcome: RequestOutcome) -> RequestOutcome:
+    """What the outcome under a request's id says to its sender: where it is of another request with that id, this one was refused.
+
+    Two executions of a compaction job send commits with one id and different outputs: only the first is applied.
+    """
+    if outcome.digest == request_digest(request):
+        return outcome
+    fault = RequestIdReusedError(request=request.request)
+    return msgspec.structs.replace(
+        outcome,
+        kind=kind_of(request),
+        state=RequestState.REFUSED,
+        digest=request_digest(request),
+        reason=str(fault),
+        error=type(fault).__name__,
+    )
 
 
 def is_asynchronous(settings: Settings, kind: str) -> bool:
@@ -106,7 +128,8 @@ def wait_for_outcomes(
     again = clock.monotonic() + resend
     while True:
         try:
-            outcomes |= references.find_outcomes(list(pending))
+            known = references.find_outcomes(list(pending))
+            outcomes |= {name: told_outcome(pending[name], outcome) for name, outcome in known.items()}
             pending = {name: request for name, request in pending.items() if name not in outcomes}
             if pending and poll == POLL_LIMIT_SECONDS:
                 set_aside |= sender.find_set_aside(scope, list(pending))
