@@ -18,6 +18,7 @@ from benchmarks.commit_crowd import PROCESSES, CommitCrowd, silence_retries
 from benchmarks.contention import Arena, ContentionCase, ContentionRun, Workload, medians
 from benchmarks.disk import ROOT, working_folder
 from benchmarks.file_garbage import garbage_rows
+from benchmarks.file_queue import queue_rows
 from benchmarks.file_updates import measure_updates
 from benchmarks.options import Options, read_options
 from benchmarks.pictures import Curve, Series, curve_of
@@ -28,7 +29,7 @@ SUITE = "files"
 BACKEND = "postgresql"
 CONTENTION = ("options", "attempts", "workers", "queue", "batches", "collection", "keys", "large")
 """Parts that are cases of the contention scenario."""
-PARTS = (*CONTENTION, "garbage", "million")
+PARTS = (*CONTENTION, "broker", "garbage", "million")
 SERIALIZABLE, REPEATABLE, COMMITTED, SHIPPED = "SERIALIZABLE", "REPEATABLE READ", "READ COMMITTED", "as shipped"
 SHARES = (0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999)
 P99_SECONDS = 1.5
@@ -240,6 +241,11 @@ def collect_garbage(bench: FileBench) -> None:
     bench.rows += garbage_rows(bench.server, bench.scale.garbage)
 
 
+def commit_by_queue(bench: FileBench) -> None:
+    workload, repetitions = bench.scale.workload, bench.scale.repetitions
+    bench.rows += queue_rows(bench.server, leaves=workload.leaves, files=workload.files, repetitions=repetitions)
+
+
 def update_for_long(bench: FileBench) -> None:
     rows, curves = measure_updates(bench.server, bench.scale.updates)
     bench.rows += rows
@@ -248,6 +254,7 @@ def update_for_long(bench: FileBench) -> None:
 
 MEASURES: dict[str, Callable[[FileBench], None]] = {
     **{part: partial(contend, part) for part in CONTENTION},
+    "broker": commit_by_queue,
     "garbage": collect_garbage,
     "million": update_for_long,
 }

@@ -47,6 +47,7 @@ from headwater_workers.file_queue.request_senders import decode_request
 BATCH_REQUESTS = 100
 STRIKES = 5
 """Unexpected failures and lost readers until a request is set aside."""
+OPEN_TABLES = 1000
 BACKOFF_SECONDS, BACKOFF_LIMIT_SECONDS = 0.2, 30.0
 """The first and longest ceiling of the wait after a database did not answer; doubles, and chance chooses below it."""
 WAIT_SECONDS = 1.0
@@ -68,7 +69,7 @@ class _ReadableRequest(NamedTuple):
 class FileCommitter:
     """Applies what the queue hands out. ``step`` may be called by several threads at a time.
 
-    open_references  opens the references of a file table, which are closed after the batch
+    open_references  opens the references of a file table, which stay open
     chance           a number from 0 to 1
     """
 
@@ -81,7 +82,7 @@ class FileCommitter:
         chance: Callable[[], float] = random.random,
     ) -> None:
         self._queue = queue
-        self._open_references = open_references
+        self._tables = _OpenTables(open_references)
         self._clock = clock
         self._chance = chance
         self._lock = threading.Lock()
@@ -108,6 +109,7 @@ class FileCommitter:
 
     def renew_leases(self) -> None:
         """Renew the leases of what is held, and hand the counters on."""
+        self._count(self._tables.take_counts())
         with self._lock:
             held = list(self._held.values())
             counts, self._counts = self._counts, Counter()
@@ -155,7 +157,7 @@ class FileCommitter:
             aside += [self._set_aside(table, each.queued, "its file table has no such name", each.request) for each in readable]
             return Settlement(set_aside=aside)
         try:
-            references = self._open_references(scope)
+            references = self._tables.open_table(scope)
         except NotFoundError as fault:
             self._refuse(table, readable, fault)
             return Settlement(set_aside=aside)
@@ -168,9 +170,6 @@ class FileCommitter:
             return Settlement(set_aside=aside)
         except Exception as fault:  # noqa: BLE001 - the door: what nobody foresaw must not end the committer
             return self._after_fault(table, readable, aside, fault)
-        finally:
-            self._count({state: count for state, count in references.counts().items() if state in SERIALIZATION_STATES})
-            references.close()
 
     def _after_fault(
         self, table: str, readable: Sequence[_ReadableRequest], aside: list[SetAsideRequest], fault: Exception
@@ -266,6 +265,47 @@ class FileCommitter:
     def _count(self, counts: Mapping[str, int]) -> None:
         with self._lock:
             self._counts.update({name: count for name, count in counts.items() if count})
+
+
+class _OpenTables:
+    """References of file tables that stay open, the last used ones. Safe for threads."""
+
+    def __init__(self, open_references: Callable[[FileScope], FileReferenceStore]) -> None:
+        self._open_references = open_references
+        self._lock = threading.Lock()
+        self._open: dict[FileScope, FileReferenceStore] = {}
+        self._told: dict[FileScope, Mapping[str, int]] = {}
+        self._counts: Counter[str] = Counter()
+
+    def open_table(self, scope: FileScope) -> FileReferenceStore:
+        """raises what opening raises; one that was purged meanwhile raises FileTableClosedError when it is written to"""
+        with self._lock:
+            references = self._open.pop(scope, None)
+            if references is not None:
+                self._open[scope] = references  # the last in the order
+                return references
+        opened = self._open_references(scope)
+        with self._lock:
+            references = self._open.setdefault(scope, opened)  # another thread may have opened it meanwhile
+            if len(self._open) > OPEN_TABLES:
+                oldest = next(iter(self._open))
+                self._note_counts(oldest)
+                del self._open[oldest], self._told[oldest]
+        return references
+
+    def take_counts(self) -> Counter[str]:
+        """What was counted by SQLSTATE since the last call."""
+        with self._lock:
+            for scope in self._open:
+                self._note_counts(scope)
+            counts, self._counts = self._counts, Counter()
+        return counts
+
+    def _note_counts(self, scope: FileScope) -> None:
+        now = {state: number for state, number in self._open[scope].counts().items() if state in SERIALIZATION_STATES}
+        self._counts.update(now)
+        self._counts.subtract(self._told.get(scope, {}))
+        self._told[scope] = now
 
 
 class CommitterThreads:
