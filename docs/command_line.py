@@ -15,7 +15,13 @@ from headwater.cli.cli_session import EXIT_CODES
 from headwater.cli.content_commands import CHANGE, COMMIT, CONTENT, ENTRY, KEY_CHANGE
 from headwater.cli.credentials_commands import ROOT
 from headwater.cli.file_row_commands import COMPACTION, INGESTED_FILE, SPLIT
-from headwater.cli.file_table_commands import FILE_COLLECTION, FILE_EXPLANATION, FILE_TABLE, FILE_TABLE_REPORT
+from headwater.cli.file_table_commands import (
+    FILE_COLLECTION,
+    FILE_EXPLANATION,
+    FILE_TABLE,
+    FILE_TABLE_DELETION,
+    FILE_TABLE_REPORT,
+)
 from headwater.cli.fsck_command import FINDING, STEP
 from headwater.cli.gc_commands import COLLECTION, EXPLANATION, RUN, RUN_TYPE
 from headwater.cli.import_commands import IMPORT
@@ -89,6 +95,7 @@ RESULTS: tuple[ResultView[Any], ...] = (
     COMPACTION,
     FILE_COLLECTION,
     FILE_EXPLANATION,
+    FILE_TABLE_DELETION,
     COLLECTION,
     RUN,
     RUN_TYPE,

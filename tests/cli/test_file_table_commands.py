@@ -232,3 +232,22 @@ def test_scope_of_the_references_is_made(headwater: CommandLine, store: Store, t
     (definition,) = list_file_tables(rows)
 
     assert open_file_references(store, FileScope(rows.key, definition.id)).is_empty()
+
+
+def test_deletion_is_shown_and_confirmed(headwater: CommandLine, table: str, write_rows: Write, tmp_path: Path) -> None:
+    headwater.ok("file-table", "ingest", "acme", "orders", write_rows(1, 200))
+    refused = headwater("file-table", "delete", "acme", "orders")
+
+    assert (refused.exit_code, "--confirm acme/orders" in refused.stderr) == (5, True)
+    assert len(headwater.data("file-table", "query", "acme", "orders")) == 2
+    done = headwater.data("file-table", "delete", "acme", "orders", "--confirm", "acme/orders")
+    assert (done["files"], done["deleted"]) == (1, 1)
+    assert list((tmp_path / "lake").rglob("*.parquet")) == []
+    assert headwater.data("file-table", "list", "acme") == []
+
+
+def test_name_of_a_deleted_table_is_free(headwater: CommandLine, table: str, tmp_path: Path) -> None:
+    headwater.ok("file-table", "delete", "acme", "orders", "--confirm", "acme/orders")
+    headwater.ok("file-table", "create", "acme", "orders", "--location", tmp_path / "lake", *COLUMNS)
+
+    assert headwater.data("file-table", "show", "acme", "orders")["leaves"] == 1

@@ -2,78 +2,31 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from collected_tables import HOUR, CollectedTable
+from file_tables_of_realms import COLUMNS, claim_collection
 
 from fake_clock import FakeClock
 from headwater import Store
 from headwater.files import (
-    FileScope,
-    FileTableColumn,
     FileTableDefinition,
     FileTables,
     FileTableState,
     RowKeyType,
 )
-from headwater.files.data_folder import DataFolder
 from headwater.files.open_references import open_file_references
 from headwater.jobs import COLLECT_FILES, Run, list_runs, record_run, run_file_collection, schedule_file_collections
 from headwater.realms import MaintenanceSchedule, Realm, RealmRegistry, RealmState
-from headwater.store import RealmStore
-from headwater.tasks import LeaseWatch, Task, TaskLease, TaskNotReadyError, TaskQueue, TaskState
-from lakes import make_realm
-
-COLUMNS = (FileTableColumn(name="id", type="long", nullable=False),)
-
-
-@pytest.fixture
-def realm(store: Store) -> Realm:
-    return make_realm(store)
-
-
-@pytest.fixture
-def rows(store: Store, realm: Realm) -> RealmStore:
-    return RealmRegistry(store).open_realm(realm.id)
-
-
-@pytest.fixture
-def tables(store: Store, rows: RealmStore) -> FileTables:
-    return FileTables(rows, lambda scope: open_file_references(store, scope, create=True))
-
-
-@pytest.fixture
-def definition(tables: FileTables, tmp_path: Path) -> FileTableDefinition:
-    return tables.create_table(
-        "orders", location=(tmp_path / "lake").as_uri(), key_column="id", key_type=RowKeyType.LONG, columns=COLUMNS
-    )
-
-
-@pytest.fixture
-def table(store: Store, rows: RealmStore, definition: FileTableDefinition) -> CollectedTable:
-    folder = definition.data_folder.rstrip("/")
-    references = open_file_references(store, FileScope(rows.key, definition.id))
-    return CollectedTable(store, references, DataFolder(folder), Path(folder.removeprefix("file://")))
+from headwater.tasks import Task, TaskNotReadyError, TaskQueue, TaskState
 
 
 def waiting(store: Store) -> list[Task]:
     return [task.value for task in TaskQueue(store).list_tasks(kind=COLLECT_FILES) if task.value.state is TaskState.WAITING]
 
 
-def claim(store: Store, clock: FakeClock) -> TaskLease:
-    """The task of the table, when it is due."""
-    schedule_file_collections(store)
-    (task,) = (task for task in TaskQueue(store).list_tasks(kind=COLLECT_FILES, realm="acme") if task.value.is_active)
-    clock.advance(max((task.value.due - clock.now()) / 1_000_000, 0))
-    claimed = TaskQueue(store).claim_task(task.id, "worker", LeaseWatch(clock, 60))
-    assert claimed is not None
-    return claimed
-
-
 def collect(store: Store, clock: FakeClock) -> dict[str, object]:
     """The outcome of the next collection."""
-    claimed = claim(store, clock)
+    claimed = claim_collection(store, clock)
     outcome = run_file_collection(store, claimed)
     claimed.finish_task(outcome)
     return outcome
@@ -108,7 +61,7 @@ def test_collection_of_a_read_only_table_leaves_it_alone(
     store: Store, tables: FileTables, table: CollectedTable, definition: FileTableDefinition, clock: FakeClock
 ) -> None:
     table.make_unreferenced()
-    claimed = claim(store, clock)
+    claimed = claim_collection(store, clock)
     tables.change_state(definition, FileTableState.READ_ONLY)
     outcome = run_file_collection(store, claimed)
 
@@ -126,14 +79,14 @@ def test_collection_leaves_a_run_with_its_counts(store: Store, table: CollectedT
 
 def test_idle_collection_waits_for_its_next_time(store: Store, table: CollectedTable, clock: FakeClock) -> None:
     with pytest.raises(TaskNotReadyError, match="nothing to collect") as put_off:
-        run_file_collection(store, claim(store, clock))
+        run_file_collection(store, claim_collection(store, clock))
 
     assert put_off.value.seconds == 900
     assert list(list_runs(store)) == []
 
 
 def test_collection_of_an_inactive_realm_waits(store: Store, realm: Realm, table: CollectedTable, clock: FakeClock) -> None:
-    claimed = claim(store, clock)
+    claimed = claim_collection(store, clock)
     RealmRegistry(store).move_realm(realm, RealmState.INACTIVE)
 
     with pytest.raises(TaskNotReadyError, match="INACTIVE"):

@@ -13,6 +13,7 @@ import click
 from headwater.cli.cli_session import CliSession, opened_file_table
 from headwater.cli.command_options import (
     NEW_FILE,
+    confirm_option,
     detach_option,
     file_table_arguments,
     folder_location,
@@ -34,12 +35,16 @@ from headwater.files import (
     FileTables,
     RowKeyType,
     balanced_splits,
+    find_file_table,
     list_file_tables,
+    read_file_table,
 )
 from headwater.files.data_folder import DataFolder
 from headwater.files.file_collection import FileExplanation, explain_file
+from headwater.files.file_table_deletion import delete_file_table
 from headwater.files.open_references import open_file_references
 from headwater.jobs import plan_file_collection, run_file_collection, submit_file_collection
+from headwater.jobs.file_tasks import neighbors_of
 from headwater.realms import RealmRegistry
 from headwater.store import RealmStore, Store
 from headwater.tasks import TaskQueue
@@ -183,6 +188,36 @@ FILE_EXPLANATION: ResultView[FileExplanation] = ResultView(
                 "[].updated": "when the reference was last changed",
             },
         ),
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FileTableDeletion:
+    """What the deletion of a file table would remove, or has removed."""
+
+    realm: str
+    definition: FileTableDefinition
+    files: int
+    deleted: int = 0
+    rows: int = 0
+    kept: int = 0
+
+
+FILE_TABLE_DELETION: ResultView[FileTableDeletion] = ResultView(
+    "deletion of a file table",
+    "deletions",
+    (
+        ViewField("realm", "the realm's id"),
+        ViewField("name", "the table", "definition.name"),
+        ViewField("id", "the table's id", "definition.id"),
+        ViewField("location", "the folder of this table alone", "definition.location"),
+        ViewField("files", "files in its folder before the deletion"),
+        ViewField("deleted", "files that were deleted"),
+        ViewField(
+            "kept", "entries of the folder that stay: of a read-only table all of them, of others those that are no data files"
+        ),
+        ViewField("rows", "rows of references, files and outcomes that were deleted"),
     ),
 )
 
@@ -349,3 +384,25 @@ def export_file_table_command(session: CliSession, realm_id: str, name: str, fil
     with opened_file_table(session, realm_id, name) as (_, table):
         references = export_file_table(table, file)
     session.say(f"{count_text(references, 'reference')} of file table {name!r} written to {file}")
+
+
+@file_table.command(name="delete")
+@file_table_arguments
+@confirm_option("REALM/TABLE")
+@prints(FILE_TABLE_DELETION)
+def delete_file_table_command(session: CliSession, realm_id: str, name: str, confirm: str | None) -> None:
+    """Delete a file table (by its name, or by its id to go on with a deletion) with all its files. There is no way back.
+
+    After an interruption a worker goes on, or the same command with the id.
+    """
+    with session.open_store() as store:
+        rows = RealmRegistry(store).open_realm(realm_id)
+        definition = find_file_table(rows, table_id=name) or read_file_table(rows, name)
+        files = sum(1 for _ in DataFolder(definition.data_folder).list_files())
+        wanted = f"{realm_id}/{name}"
+        if confirm != wanted:
+            session.show(FILE_TABLE_DELETION, FileTableDeletion(realm_id, definition, files))
+            raise RefusedError(f"nothing was deleted: repeat realm and table with --confirm {wanted} to go ahead")
+        done = delete_file_table(store, rows, definition, neighbors=list(neighbors_of(store, definition)))
+        deletion = FileTableDeletion(realm_id, definition, files, done.deleted, done.rows, done.kept)
+        session.show(FILE_TABLE_DELETION, deletion)

@@ -1,4 +1,4 @@
-"""The job of the kind `file-gc`: the collection of one file table's files, and its schedule.
+"""The job of the kind `file-gc`: the collection of one file table's files, or the rest of its deletion, and its schedule.
 
 A file table always has one such task waiting. Most of the time there is nothing to collect; then the task is put off and stays the same,
 instead of leaving an entry in the history for every quarter of an hour.
@@ -21,10 +21,11 @@ from headwater.files import (
 )
 from headwater.files.data_folder import DataFolder
 from headwater.files.file_collection import CollectedFiles, FileCollector
+from headwater.files.file_table_deletion import DeletedTable, delete_file_table
 from headwater.files.open_references import open_file_references
 from headwater.jobs.task_runs import COLLECT_FILES, open_active_realm, run_recorded
 from headwater.realms import Realm, RealmRegistry, RealmState
-from headwater.store import DoubtfulClockError, Store
+from headwater.store import DoubtfulClockError, RealmStore, Store
 from headwater.tasks import SubmittedTask, TaskLease, TaskNotReadyError, TaskQueue
 
 _CLOCK_LOOK_SECONDS = 3600.0
@@ -38,7 +39,9 @@ def run_file_collection(store: Store, claim: TaskLease, *, is_idle_recorded: boo
     raises        TaskNotReadyError while the clock is doubtful or the realm INACTIVE, and until the next time if nothing was done
     """
     rows = open_active_realm(store, claim.task)
-    definition = find_file_table(rows, name=claim.task.subject)
+    definition = find_file_table(rows, name=claim.task.subject) or find_file_table(rows, table_id=claim.task.subject)
+    if definition is not None and definition.state is FileTableState.DELETING:
+        return _run_deletion(store, claim, rows, definition)
     if definition is None or definition.state is not FileTableState.ACTIVE:
         return _left_alone(claim.task.subject, definition)
     with closing(open_file_references(store, FileScope(rows.key, definition.id))) as references:
@@ -62,6 +65,22 @@ def run_file_collection(store: Store, claim: TaskLease, *, is_idle_recorded: boo
             return collected.as_plain()
 
         return run_recorded(store, claim, work, so_far=collector.result.as_plain)
+
+
+def _run_deletion(store: Store, claim: TaskLease, rows: RealmStore, definition: FileTableDefinition) -> dict[str, Any]:
+    """Go on with the deletion of a file table: one that was interrupted, or was left to a worker."""
+
+    def work() -> dict[str, Any]:
+        return delete_file_table(
+            store,
+            rows,
+            definition,
+            neighbors=list(neighbors_of(store, definition)),
+            fence=claim.check_stop,
+            progress=claim.report_progress,
+        ).as_plain()
+
+    return run_recorded(store, claim, work, so_far=DeletedTable(definition.name).as_plain)
 
 
 def plan_file_collection(store: Store, references: FileReferenceStore, definition: FileTableDefinition) -> CollectedFiles:
@@ -92,7 +111,7 @@ def submit_file_collection(store: Store, realm: Realm, table: str, *, due: Micro
 
 
 def schedule_file_collections(store: Store) -> int:
-    """Keep one collection waiting for every file table that may be written to. Returns how many there are.
+    """Keep one collection waiting for every file table that may be written to, or is being deleted. Returns how many there are.
 
     A realm whose maintenance is suspended gets no new ones.
     """
@@ -101,8 +120,9 @@ def schedule_file_collections(store: Store) -> int:
     for realm in RealmRegistry(store).list_realms():
         if realm.state is not RealmState.ACTIVE or realm.maintenance.suspend:
             continue
-        for definition in list_file_tables(store.rows(realm.id, realm.key)):
-            if definition.state is FileTableState.ACTIVE:
-                submit_file_collection(store, realm, definition.name, due=due)
+        for definition in list_file_tables(store.rows(realm.id, realm.key), with_deleted=True):
+            if definition.state in (FileTableState.ACTIVE, FileTableState.DELETING):
+                is_named = definition.state is FileTableState.ACTIVE  # another table may have the name of a deleted one
+                submit_file_collection(store, realm, definition.name if is_named else definition.id, due=due)
                 tables += 1
     return tables
