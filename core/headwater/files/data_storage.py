@@ -158,26 +158,21 @@ class RangeInput(io.RawIOBase):
         self._position = max(0, base + offset)
         return self._position
 
-    def size(self) -> int:
-        return self._size
+    def readall(self) -> bytes:
+        return self._read_next(self._size)
 
-    def read(self, size: int | None = -1) -> bytes:
-        rest = max(0, self._size - self._position)
-        length = rest if size is None or size < 0 else min(size, rest)
+    def readinto(self, buffer: Any) -> int:
+        data = self._read_next(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def _read_next(self, size: int) -> bytes:
+        start, length = self._position, max(0, min(size, self._size - self._position))
         if not length:
             return b""
-        start = self._position
         data: bytes = with_patience(lambda: bytes(self._system.read_range(self._path, start, length)))
         self._position += len(data)
         return data
-
-    def readall(self) -> bytes:
-        return self.read()
-
-    def readinto(self, buffer: Any) -> int:
-        data = self.read(len(buffer))
-        buffer[: len(data)] = data
-        return len(data)
 
 
 @contextmanager

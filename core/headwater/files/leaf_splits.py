@@ -7,6 +7,7 @@ is the left one. Where the sketches show one key only, the keys themselves are r
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -19,6 +20,8 @@ from headwater.files.row_schema import RowSchema
 from headwater.files.stored_tree import LONGEST_POINT
 
 _MOST_CHILDREN = 1024
+_FULLNESS = 2 / 3
+"""Of a new leaf: so it has room to grow, and is not split again at once because the sketches are not exact."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +55,8 @@ def plan_splits(table: FileTable, *, leaf_rows: int) -> SplitPlan:
         if count <= leaf_rows:
             continue
         rows[leaf.leaf] = count
-        limits = choose_points(samples, children=min(_MOST_CHILDREN, -(-count // leaf_rows)))
+        children = math.ceil(count / (leaf_rows * _FULLNESS))
+        limits = choose_points(samples, children=min(_MOST_CHILDREN, max(2, children)))
         limits = limits or _point_among_keys(schema, leaf)
         if limits:
             points |= balanced_splits(limits, root=leaf.leaf)

@@ -164,7 +164,20 @@ class HeadwaterSource(DataSource):
             self._pins = pin_states(store, self._request) if TABLES[self._request.table].has_states else []
 
 
-class HeadwaterReader(DataSourceReader):
+class PieceReader(DataSourceReader):
+    """A reader whose tasks get lists of pieces; our errors end them as a sentence, without a traceback."""
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        try:
+            yield from self._read_task(partition.value or [])  # without a partition, Spark requests an empty one
+        except HeadwaterError as fault:
+            raise _sentence(fault) from None
+
+    def _read_task(self, pieces: list[Any]) -> Iterator[pa.RecordBatch]:
+        raise NotImplementedError
+
+
+class HeadwaterReader(PieceReader):
     """Plans the reading of one query on the driver's side, and reads in executors, which get no more than they need."""
 
     def __init__(self, request: ReadRequest, places: list[Tenant], pins: list[PinnedState]) -> None:
@@ -185,12 +198,8 @@ class HeadwaterReader(DataSourceReader):
             raise _sentence(fault) from None
         return [InputPartition(bundle) for bundle in bundles]
 
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        pieces: list[ScanPartition] = partition.value or []  # without a partition, Spark requests an empty one
-        try:
-            yield from read_partition(self._request, self._selection, pieces)
-        except HeadwaterError as fault:
-            raise _sentence(fault) from None
+    def _read_task(self, pieces: list[Any]) -> Iterator[pa.RecordBatch]:
+        return read_partition(self._request, self._selection, pieces)
 
 
 class NarrowingSource(HeadwaterSource):

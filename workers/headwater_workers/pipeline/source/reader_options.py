@@ -71,7 +71,7 @@ def request_of(options: Mapping[str, str]) -> ReadRequest:
             f"the data source headwater has no table {table!r}: set the option table to one of {', '.join(TABLES)}"
         )
     request = ReadRequest(
-        url=_url(given),
+        url=shareable_url(given),
         table=table,
         columns=chosen(table, [name.strip() for name in given.get("columns", "").split(",") if name.strip()]),
         realm=given.get("realm"),
@@ -79,8 +79,8 @@ def request_of(options: Mapping[str, str]) -> ReadRequest:
         at=given.get("at"),
         ref=given.get("ref"),
         prefix=given.get("prefix"),
-        pushdown=_truth(given.get("pushdown", "false")),
-        partitions=_count(given.get("partitions")),
+        pushdown=read_truth(given.get("pushdown", "false")),
+        partitions=partition_count(given.get("partitions")),
     )
     if request.at is not None and not TABLES[table].has_states:
         raise RefusedError(f"table {table} is read as it is now: leave the option at away")
@@ -102,7 +102,7 @@ def open_for_reading(url: str) -> Store:
     return open_store(url, settings=Settings.from_environment(), create=False)
 
 
-def _url(given: Mapping[str, str]) -> str:
+def shareable_url(given: Mapping[str, str]) -> str:
     """The store's URL in a form that works elsewhere on this machine or, unless it is a file, on others.
 
     raises        RefusedError for a store that other processes cannot open, and for a file that is not there
@@ -127,13 +127,13 @@ def _url(given: Mapping[str, str]) -> str:
     return f"sqlite:///{quote(str(file))}{'?' if query else ''}{query}"
 
 
-def _truth(text: str) -> bool:
+def read_truth(text: str) -> bool:
     if text.lower() not in ("true", "false"):
         raise RefusedError(f"the option pushdown is {text!r}: set it to true or false")
     return text.lower() == "true"
 
 
-def _count(text: str | None) -> int:
+def partition_count(text: str | None) -> int:
     try:
         return _PARTITIONS if text is None else as_count(text)
     except ValueError as fault:
