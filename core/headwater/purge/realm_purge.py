@@ -1,4 +1,6 @@
-"""Purge a realm: delete its rows in bounded batches, and move it to PURGED only when a scan finds none."""
+"""Purge a realm: delete its file tables, then its rows in bounded batches, and move it to PURGED only when a scan finds none.
+
+The file tables first: the realm's rows say where their files are. PURGED means that both databases are empty."""
 
 from __future__ import annotations
 
@@ -7,6 +9,7 @@ from typing import Any
 
 from headwater.errors import RefusedError, UnavailableError
 from headwater.gc import PhaseTimer
+from headwater.purge.file_table_purge import FileTablePurge, PurgedFileTables
 from headwater.realms import Realm, RealmRegistry, RealmState
 from headwater.store import RealmStore, Store
 from headwater.throttle import Fence, ProgressCallback, Throttle
@@ -20,12 +23,14 @@ class PurgedRealm:
     """What a purge deleted.
 
     rounds        scans that still found rows of late writers
-    seconds       by phase: count, delete
+    files         what was deleted of its file tables
+    seconds       by phase: files, count, delete
     """
 
     realm: str
     rows_deleted: int = 0
     rounds: int = 0
+    files: PurgedFileTables = field(default_factory=PurgedFileTables)
     seconds: dict[str, float] = field(default_factory=dict)
 
     def as_plain(self) -> dict[str, Any]:
@@ -33,6 +38,7 @@ class PurgedRealm:
             "realm": self.realm,
             "rowsDeleted": self.rows_deleted,
             "rounds": self.rounds,
+            **({"fileTables": self.files.as_plain()} if self.files.tables or self.files.rows else {}),
             "seconds": {name: round(seconds, 3) for name, seconds in self.seconds.items()},
         }
 
@@ -50,7 +56,7 @@ def purge_realm(
 
     key           the key of the realm to purge: a realm of the same id that was created later is left alone
     raises        RefusedError in any state but PURGING and PURGED, or under another key · UnavailableError when late writers
-                  keep adding rows · FencedError when the task was taken over
+                  keep adding rows, or data files cannot be deleted · FencedError when the task was taken over
     """
     realms = RealmRegistry(store)
     result = PurgedRealm(realm_id)
@@ -60,12 +66,16 @@ def purge_realm(
     state = RealmState.PURGED if realm.state is RealmState.PURGED else RealmState.PURGING
     rows = realms.open_realm_for(realm_id, state)  # checks state and key before every batch
     pacing, phases = Throttle(store.settings, store.clock, fence), PhaseTimer(store.clock, result.seconds)
+    files = FileTablePurge(store, rows, fence=fence, progress=progress)
+    result.files = files.result
     with phases.time_phase("count"):
         total = _count(rows, pacing)
     while result.rounds < _ROUNDS:
+        with phases.time_phase("files"):
+            files.empty_realm()
         with phases.time_phase("delete"):
             _delete(rows, total, pacing, progress, result)
-        if rows.is_empty():
+        if rows.is_empty() and not files.left_scopes():
             realms.move_realm(_check_key(realms.read_realm(realm_id), key), RealmState.PURGED, fence=fence)
             return result
         result.rounds += 1
