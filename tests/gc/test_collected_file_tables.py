@@ -76,10 +76,6 @@ def test_collection_of_a_realm_without_file_tables_makes_no_list(store: Store, r
     assert check_store(store, realm=REALM) == []
 
 
-def test_realm_with_file_tables_is_sound(store: Store, orders: FileTableDefinition) -> None:
-    assert check_store(store, realm=REALM) == []
-
-
 def test_lost_list_of_file_tables_stops_the_collection(
     store: Store, realm_rows: RealmStore, orders: FileTableDefinition
 ) -> None:

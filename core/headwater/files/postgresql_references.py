@@ -37,6 +37,7 @@ from headwater.files.reference_statements import (
 from headwater.files.reference_store import FileScope
 from headwater.files.sql_references import (
     ReferenceConflictError,
+    ReferenceFaults,
     ReferenceTransaction,
     RetryPolicy,
     SqlReferenceStore,
@@ -289,6 +290,12 @@ class PostgresqlReferences(SqlReferenceStore):
         with self._tables.transaction(what, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY") as connection:
             connection.execute(WHOLE_TABLES.encode())
             yield connection
+
+    def find_faults(self, limit: int) -> ReferenceFaults:
+        values = {"scope": self._number, "limit": limit}
+        with self._snapshot("look for contradictions") as connection:
+            queries = (self._sql.untracked_files, self._sql.marked_files)
+            return ReferenceFaults(*([row[0] for row in _pages(connection, query, values)] for query in queries))
 
     def clear_files(self) -> None:
         def clear(transaction: ReferenceTransaction) -> None:

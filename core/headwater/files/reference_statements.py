@@ -94,6 +94,14 @@ class ReferenceStatements:
             f"DELETE FROM {outcomes} WHERE ctid = ANY (ARRAY (SELECT ctid FROM {outcomes} WHERE scope = %(scope)b"
             " AND time < %(before)b LIMIT %(limit)b))"
         )
+        self.untracked_files = (
+            f"SELECT DISTINCT filename FROM {refs} AS r WHERE scope = %(scope)b AND NOT EXISTS (SELECT FROM {files} AS f"
+            " WHERE f.scope = r.scope AND f.filename = r.filename) ORDER BY filename LIMIT %(limit)b"
+        )
+        self.marked_files = (
+            f"SELECT filename FROM {files} AS f WHERE scope = %(scope)b AND marked < {NOT_MARKED} AND NOT {free}"
+            " ORDER BY filename LIMIT %(limit)b"
+        )
         self.any_file = f"SELECT 1 FROM {files} WHERE scope = %b LIMIT 1"
         self.mark = (
             f"WITH d AS MATERIALIZED (SELECT f.ctid, f.filename FROM {files} AS f WHERE f.scope = %(scope)b"

@@ -110,6 +110,13 @@ class StoredReferences(NamedTuple):
     unreferenced: list[tuple[str, int]]
 
 
+class ReferenceFaults(NamedTuple):
+    """Rows that contradict each other, by filename: referenced without being tracked; marked as unreferenced, with references."""
+
+    untracked: list[str]
+    marked: list[str]
+
+
 class ReferenceCounts:
     """What one handle counted. Thread-safe."""
 
@@ -325,6 +332,10 @@ class SqlReferenceStore(ABC):
 
         filenames     only these files, with their references and without
         """
+
+    @abstractmethod
+    def find_faults(self, limit: int) -> ReferenceFaults:
+        """The first ``limit`` contradictions of each kind, at one point in time: for fsck."""
 
     @abstractmethod
     def clear_files(self) -> None: ...

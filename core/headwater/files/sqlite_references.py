@@ -13,6 +13,7 @@ from headwater.files.reference_rules import KnownRows, NamedRows, ReferenceChang
 from headwater.files.reference_store import FileScope
 from headwater.files.sql_references import (
     NOT_MARKED,
+    ReferenceFaults,
     ReferenceTransaction,
     RetryPolicy,
     SqlReferenceStore,
@@ -169,6 +170,22 @@ class SqliteReferences(SqlReferenceStore):
             return StoredReferences(0 if row is None else row[0], references, names)
 
         return self._at_once(what, select)
+
+    def find_faults(self, limit: int) -> ReferenceFaults:
+        referenced = (
+            "SELECT DISTINCT filename FROM file_references AS r WHERE scope = ? AND NOT EXISTS (SELECT 1 FROM tracked_files AS f"
+            " WHERE f.scope = r.scope AND f.filename = r.filename) ORDER BY filename LIMIT ?"
+        )
+        marked = (
+            f"SELECT filename FROM tracked_files WHERE scope = ? AND marked < {NOT_MARKED} AND NOT {_UNREFERENCED}"
+            " ORDER BY filename LIMIT ?"
+        )
+
+        def find(connection: sqlite3.Connection) -> ReferenceFaults:
+            names = [[name for (name,) in connection.execute(query, (self._number, limit))] for query in (referenced, marked)]
+            return ReferenceFaults(*names)
+
+        return self._at_once("look for contradictions", find)
 
     def clear_files(self) -> None:
         def clear(transaction: ReferenceTransaction) -> None:

@@ -72,6 +72,23 @@ class FindingCode(StrEnum):
     CLAIM_UNREADABLE = "CLAIM_UNREADABLE", _DAMAGE, "a claim is no claim"
     CLAIM_WITHOUT_CONTENT = "CLAIM_WITHOUT_CONTENT", _LEFTOVER, "claims are held for content that no head has any more"
     CLAIM_OF_ANOTHER = "CLAIM_OF_ANOTHER", _TROUBLE, "a table's uuid is claimed for another table"
+    FILE_SCOPE_MISSING = (
+        "FILE_SCOPE_MISSING",
+        _DAMAGE,
+        "a file table has no references: the database of these was lost, or is another",
+    )
+    FILE_SCOPE_WITHOUT_TABLE = (
+        "FILE_SCOPE_WITHOUT_TABLE",
+        _TROUBLE,
+        "there are references of a file table that its realm does not have",
+    )
+    TREE_BEHIND = "TREE_BEHIND", _DAMAGE, "a file table's references are newer than its tree: one database was restored alone"
+    TREE_UNREADABLE = "TREE_UNREADABLE", _DAMAGE, "a file table has no partition tree that can be read"
+    FILE_ROWS_TWICE = "FILE_ROWS_TWICE", _DAMAGE, "a partition and one below it refer to the same file: rows come twice"
+    FILE_UNTRACKED = "FILE_UNTRACKED", _DAMAGE, "a partition refers to a file that is not tracked"
+    FILE_MARKED = "FILE_MARKED", _TROUBLE, "a file is marked as unreferenced, and has references"
+    FILE_TABLE_UNFINISHED = "FILE_TABLE_UNFINISHED", _TROUBLE, "the creation or deletion of a file table was interrupted"
+    FILE_JOB_STALE = "FILE_JOB_STALE", _LEFTOVER, "a job has had references for more than a day, and no outcome"
     TASK_UNREADABLE = "TASK_UNREADABLE", _DAMAGE, "a task is listed and cannot be read: it is left alone, and holds its place"
     RUN_UNREADABLE = "RUN_UNREADABLE", _DAMAGE, "the record of a run, or a piece of its report, is listed and cannot be read"
     TURN_UNREADABLE = "TURN_UNREADABLE", _DAMAGE, "whose turn it is to scan the store cannot be read: nothing is collected"

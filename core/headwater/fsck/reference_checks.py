@@ -59,7 +59,7 @@ def check_names(context: FsckContext) -> Iterator[FsckFinding]:
                 "has no row, though every realm has this reference from its bootstrap on: it was lost",
                 "restore it from a backup of the database; nothing of this realm is collected until then",
             )
-        elif entry.listed and entry.listed < context.now - grace:
+        elif entry.listed and entry.listed < context.now - grace and not parse_tree_reference(entry.name):
             yield context.finding(
                 FindingCode.NAME_WITHOUT_ROW,
                 entry.name,

@@ -13,6 +13,7 @@ from headwater.catalogs import CATALOGS, CatalogDefinition, Catalogs, CatalogSta
 from headwater.clock import as_text
 from headwater.commits import CollectionRecord, read_collection, read_head, read_pins
 from headwater.errors import HeadwaterError, NotFoundError, RefusedError
+from headwater.fsck.file_table_checks import check_file_tables, left_file_scopes
 from headwater.fsck.fsck_findings import FindingCode, FsckContext, FsckFinding, is_bad, open_context
 from headwater.fsck.reference_checks import check_collectability, check_heads, check_names
 from headwater.fsck.row_checks import check_listed_objects, check_stored_rows, check_times
@@ -76,7 +77,11 @@ def _check_rows(store: Store, realm_id: str) -> Iterator[FsckFinding]:
         check_flags,
     ]
     # Listed objects first: what they report, the check of the heads need not report again.
-    checks = [check_listed_objects, *checks, check_tasks] if context.scope.is_system else [*checks, check_catalogs]
+    checks = (
+        [check_listed_objects, *checks, check_tasks]
+        if context.scope.is_system
+        else [*checks, check_catalogs, check_file_tables]
+    )
     is_ahead = False
     for check in checks:
         for finding in check(context):
@@ -110,7 +115,9 @@ def check_realm_state(store: Store, realm: Realm) -> Iterator[FsckFinding]:
         code = FindingCode.LOAD_ABANDONED
         message = "the realm is LOADING, and no task loads it: its import failed or was cancelled"
         repair = f"`headwater realm import FILE {realm.id}` with the same file goes on with it, or `{command}` takes it away"
-    elif realm.state is RealmState.PURGED and not RealmRegistry(store).is_realm_empty(realm):
+    elif realm.state is RealmState.PURGED and (
+        not RealmRegistry(store).is_realm_empty(realm) or left_file_scopes(store, realm.key)
+    ):
         code = FindingCode.ROWS_AFTER_PURGE
         message = "the realm is PURGED, and has rows again, which a late writer left"
         repair = f"`{command}` deletes them; the realm's entry cannot be deleted before"
