@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, cast
+from functools import partial
+from typing import TYPE_CHECKING, Protocol, cast
 
 from headwater.errors import RefusedError
 from headwater.files.reference_store import FileReferenceStore, FileScope
 from headwater.files.sql_references import RetryPolicy
-from headwater.files.sqlite_references import SqliteFileTables
+from headwater.files.sqlite_references import SqliteFileTables, SqliteReferences
 from headwater.settings import variable_of
 from headwater.store import Backend, RealmKey, Store, StoreCompanion, open_backend, parse_url
 from headwater.store.backends.sqlite import SqliteBackend
 
 if TYPE_CHECKING:
-    from headwater.files.postgresql_references import PostgresqlFileTables
     from headwater.store.backends.postgresql import PostgresqlBackend
 
 _SCHEMES = ("postgresql", "sqlite")
@@ -30,20 +30,28 @@ def open_file_references(
     raises        NotFoundError when there is no such scope; RefusedError when the store's database keeps no references and the setting
                   ``files_store`` names no other
     """
-    tables = _tables_of(store)
+    opened = _tables_of(store)
     if create:
-        tables.create_scope(scope)
-    return tables.open_scope(scope, policy or RetryPolicy(sleep=store.clock.sleep, attempts=store.settings.files_attempts))
+        opened.tables.create_scope(scope)
+    policy = policy or RetryPolicy(sleep=store.clock.sleep, attempts=store.settings.files_attempts)
+    return opened.open_scope(scope, policy=policy)
 
 
 def list_file_scopes(store: Store, realm: RealmKey | None = None) -> list[FileScope]:
     """The scopes of a realm, or all, closed ones too, sorted; raises RefusedError as ``open_file_references`` does."""
-    return _tables_of(store).list_scopes(realm)
+    return _tables_of(store).tables.list_scopes(realm)
 
 
 def keeps_file_references(store: Store) -> bool:
     """Whether a store can have file tables: its own database keeps references, or the setting ``files_store`` names one that does."""
     return _is_own(store.backend) or bool(store.settings.files_store)
+
+
+class ScopeTables(StoreCompanion, Protocol):
+    """The tables of all scopes in one database."""
+
+    def create_scope(self, scope: FileScope) -> None: ...
+    def list_scopes(self, realm: RealmKey | None) -> list[FileScope]: ...
 
 
 class ReferenceTables:
@@ -55,7 +63,9 @@ class ReferenceTables:
             if not _is_own(backend):
                 backend = _open_beside(store)
                 opened.callback(backend.close)
-            self.tables = _tables_in(backend, store)
+            self.tables: ScopeTables
+            self.open_scope: Callable[..., FileReferenceStore]
+            self.tables, self.open_scope = _tables_in(backend, store)
             opened.pop_all()
         self._parts: Sequence[StoreCompanion] = [self.tables] if backend is store.backend else [self.tables, backend]
 
@@ -93,13 +103,18 @@ def _open_beside(store: Store) -> Backend:
     return open_backend(parse_url(url))
 
 
-def _tables_in(backend: Backend, store: Store) -> PostgresqlFileTables | SqliteFileTables:
+def _tables_in(backend: Backend, store: Store) -> tuple[ScopeTables, Callable[..., FileReferenceStore]]:
+    """The tables in a database, and what makes the references of one scope in them."""
     if isinstance(backend, SqliteBackend):
-        return SqliteFileTables(backend.file, store.clock)
-    from headwater.files.postgresql_references import PostgresqlFileTables  # its driver may not be installed
+        file_tables = SqliteFileTables(backend.file, store.clock)
+        return file_tables, partial(SqliteReferences, file_tables)
+    from headwater.files import postgresql_file_tables, postgresql_references  # their driver may not be installed
 
-    return PostgresqlFileTables(cast("PostgresqlBackend", backend), store.clock, connections=store.settings.files_connections)
+    tables = postgresql_file_tables.PostgresqlFileTables(
+        cast("PostgresqlBackend", backend), store.clock, connections=store.settings.files_connections
+    )
+    return tables, partial(postgresql_references.PostgresqlReferences, tables)
 
 
-def _tables_of(store: Store) -> PostgresqlFileTables | SqliteFileTables:
-    return store.companion(ReferenceTables, lambda: ReferenceTables(store)).tables
+def _tables_of(store: Store) -> ReferenceTables:
+    return store.companion(ReferenceTables, lambda: ReferenceTables(store))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import msgspec
 
@@ -77,24 +78,34 @@ class ReferenceChanges:
     assigned      references without a job, each with its new one
     """
 
-    removed: list[tuple[ReferencePlace, str | None]]
-    assigned: list[tuple[ReferencePlace, str]]
-    forgotten: list[str]
-    added_files: list[str]
-    added_references: list[FileReference]
-    outcomes: list[RequestOutcome]
-    tree_number: int
+    removed: list[tuple[ReferencePlace, str | None]] = field(default_factory=list)
+    assigned: list[tuple[ReferencePlace, str]] = field(default_factory=list)
+    forgotten: list[str] = field(default_factory=list)
+    added_files: list[str] = field(default_factory=list)
+    added_references: list[FileReference] = field(default_factory=list)
+    outcomes: list[RequestOutcome] = field(default_factory=list)
+    tree_number: int = 0
 
     def __bool__(self) -> bool:
-        return bool(
-            self.removed
-            or self.assigned
-            or self.forgotten
-            or self.added_files
-            or self.added_references
-            or self.outcomes
-            or self.tree_number
-        )
+        return bool(self.row_count() or self.tree_number)
+
+    def row_count(self) -> int:
+        """How many rows are to be written."""
+        return sum(len(getattr(self, name)) for name in _LISTS)
+
+    def pages(self, size: int) -> Iterator[ReferenceChanges]:
+        """The same changes, in the same order, up to ``size`` rows of one kind at a time."""
+        for name in _LISTS:
+            rows: list[Any] = getattr(self, name)
+            for start in range(0, len(rows), size):
+                page = ReferenceChanges()
+                setattr(page, name, rows[start : start + size])
+                yield page
+        if self.tree_number:
+            yield ReferenceChanges(tree_number=self.tree_number)
+
+
+_LISTS = ("removed", "assigned", "forgotten", "added_files", "added_references", "outcomes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +146,32 @@ def named_rows(requests: Sequence[FileRequest]) -> NamedRows:
             named.files.update(request.filenames)
             named.counted.update(request.filenames)
     return named
+
+
+def assumed_rows(requests: Sequence[FileRequest]) -> KnownRows:
+    """The rows that would let requests succeed: what to write can then be decided before anything is read, for the write to check."""
+    known = KnownRows()
+    made: set[str] = set()
+    for request in requests:
+        if isinstance(request, AddFiles):
+            made.update(each.filename for each in request.files)
+        elif isinstance(request, SplitReference):
+            _assume(known, made, [_place(request.source)], None)
+        elif isinstance(request, AssignJob):
+            _assume(known, made, [(filename, request.partition) for filename in request.filenames], None)
+        elif isinstance(request, CommitJob):
+            _assume(known, made, [(filename, request.partition) for filename in request.inputs], request.job)
+            made.add(request.output.filename)
+        else:
+            known.files.update(set(request.filenames) - made)
+    return known
+
+
+def _assume(known: KnownRows, made: set[str], places: Sequence[ReferencePlace], job: str | None) -> None:
+    for place in places:
+        if place[0] not in made:
+            known.files.add(place[0])
+            known.jobs.setdefault(place, job)
 
 
 def decide(requests: Sequence[FileRequest], known: KnownRows, now: Micros) -> tuple[list[RequestVerdict], ReferenceChanges]:

@@ -15,7 +15,9 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, TypeVar
+from functools import partial
+from tempfile import TemporaryFile
+from typing import IO, NamedTuple, Protocol, TypeVar
 
 import structlog
 
@@ -101,9 +103,20 @@ class ReferenceTransaction(Protocol):
     def write_changes(self, changes: ReferenceChanges) -> bool:
         """Write changes. False when a row is not as it was known: then the transaction has to be rolled back."""
 
+    def mark_rows(self, now: Micros, after: str, limit: int) -> FileMarks:
+        """Look at up to ``limit`` files that are not marked, by name, beyond one; mark those without references."""
+
+
+class FileMarks(NamedTuple):
+    """What was done to a batch of files: so many were marked of so many that were looked at, up to the name ``last``."""
+
+    marked: int
+    looked: int
+    last: str
+
 
 class StoredReferences(NamedTuple):
-    """References and the tree number at one point in time, and tracked files without references, each with its mark."""
+    """References and the tree number at one point in time, and tracked files without references, each with its mark; sorted."""
 
     tree_number: int
     references: list[FileReference]
@@ -195,6 +208,28 @@ class SqlReferenceStore(ABC):
 
     def find_outcomes(self, requests: Sequence[str]) -> dict[str, RequestOutcome]:
         return self._look("find outcomes", NamedRows(outcomes=set(requests))).outcomes if requests else {}
+
+    def mark_unreferenced(self, now: Micros, *, batch: int = 10_000) -> int:
+        # A batch counts the files that are looked at: among a million with references, no statement looks for ten thousand without.
+        # A count of zero references never rises again, so it does not matter what others do between two batches.
+        total, marks = 0, FileMarks(0, batch, "")
+        while marks.looked == batch:
+            marks = self._run("mark unreferenced files", partial(_mark_rows, now, marks.last, batch), may_repeat=True)
+            total += marks.marked
+        return total
+
+    def collectable_files(self, before: Micros) -> Iterator[str]:
+        names = self._collectable(before)
+        # Kept in a file: a million names are no burden, and neither a connection nor a transaction waits while objects are deleted.
+        spool = TemporaryFile("w+", encoding="utf-8", newline="\n")  # noqa: SIM115 - closed by the iterator, or with it
+        try:
+            for name in names:
+                spool.write(f"{name}\n")  # printable, so without line breaks
+            spool.seek(0)
+        except BaseException:
+            spool.close()
+            raise
+        return _spooled_names(spool)
 
     def references(self) -> list[FileReference]:
         return self._select("read references").references
@@ -341,10 +376,8 @@ class SqlReferenceStore(ABC):
     def clear_files(self) -> None: ...
 
     @abstractmethod
-    def collectable_files(self, before: Micros) -> Iterator[str]: ...
-
-    @abstractmethod
-    def mark_unreferenced(self, now: Micros, *, batch: int = 10_000) -> int: ...
+    def _collectable(self, before: Micros) -> Iterable[str]:
+        """The names of files without references that were marked before a time, at one point in time."""
 
     @abstractmethod
     def _has_no_file(self) -> bool: ...
@@ -365,6 +398,16 @@ class _RefusedRequestError(Exception):
     def __init__(self, fault: HeadwaterError) -> None:
         super().__init__(str(fault))
         self.fault = fault
+
+
+def _mark_rows(now: Micros, after: str, limit: int, transaction: ReferenceTransaction) -> FileMarks:
+    return transaction.mark_rows(now, after, limit)
+
+
+def _spooled_names(spool: IO[str]) -> Iterator[str]:
+    with spool:
+        for line in spool:
+            yield line.removesuffix("\n")
 
 
 def _unreferenced_file(stored: tuple[str, int]) -> TrackedFile:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 from headwater.clock import Clock, Micros
@@ -13,6 +13,7 @@ from headwater.files.reference_rules import KnownRows, NamedRows, ReferenceChang
 from headwater.files.reference_store import FileScope
 from headwater.files.sql_references import (
     NOT_MARKED,
+    FileMarks,
     ReferenceFaults,
     ReferenceTransaction,
     RetryPolicy,
@@ -71,13 +72,13 @@ class SqliteFileTables:
         rows = self.file.read("list file scopes", lambda c: c.execute(query, (realm, realm)).fetchall())
         return [FileScope(RealmKey(key), table) for key, table in rows]
 
-    def open_scope(self, scope: FileScope, policy: RetryPolicy) -> SqliteReferences:
-        """raises NotFoundError when there is no such scope"""
+    def find_scope(self, scope: FileScope) -> int:
+        """The number of a scope in the tables; raises NotFoundError when there is none."""
         query = "SELECT scope FROM file_scopes WHERE realm = ? AND table_id = ?"
         row = self.file.read("find a file scope", lambda c: c.execute(query, tuple(scope)).fetchone())
         if row is None:
             raise NotFoundError(f"there are no references of file table {scope.table} of realm key {scope.realm}")
-        return SqliteReferences(self, scope, row[0], policy)
+        return int(row[0])
 
     def close(self) -> None:
         """The file is its owner's to close."""
@@ -110,11 +111,12 @@ def _set_up(connection: sqlite3.Connection) -> None:
 class SqliteReferences(SqlReferenceStore):
     """The references of one file table in a SQLite file, where one transaction at a time writes."""
 
-    def __init__(self, tables: SqliteFileTables, scope: FileScope, number: int, policy: RetryPolicy) -> None:
+    def __init__(self, tables: SqliteFileTables, scope: FileScope, *, policy: RetryPolicy) -> None:
+        """raises NotFoundError when there is no such scope"""
         super().__init__(scope, policy=policy)
         self._file = tables.file
         self._clock = tables.clock
-        self._number = number
+        self._number = tables.find_scope(scope)
 
     def _transact(self, what: str, work: Callable[[ReferenceTransaction], T]) -> T:
         def transact(connection: sqlite3.Connection) -> T:
@@ -188,43 +190,17 @@ class SqliteReferences(SqlReferenceStore):
         return self._at_once("look for contradictions", find)
 
     def clear_files(self) -> None:
-        def clear(transaction: ReferenceTransaction) -> None:
-            assert isinstance(transaction, _SqliteTransaction)
+        def clear(connection: sqlite3.Connection) -> None:
+            self._check_open(connection, "clear files")
             for table in ("file_references", "tracked_files"):
-                transaction.connection.execute(f"DELETE FROM {table} WHERE scope = ?", (self._number,))
+                connection.execute(f"DELETE FROM {table} WHERE scope = ?", (self._number,))
 
-        self._run("clear files", clear)
+        self._file.write("clear files", clear)
 
-    def collectable_files(self, before: Micros) -> Iterator[str]:
-        # Names of one moment, in memory: a reader that stays open would keep the write-ahead log from being written back.
+    def _collectable(self, before: Micros) -> list[str]:
         query = f"SELECT filename FROM tracked_files WHERE scope = ? AND marked < ? AND {_UNREFERENCED} ORDER BY filename"
         rows = self._file.read("find collectable files", lambda c: c.execute(query, (self._number, before)).fetchall())
-        return (filename for (filename,) in rows)
-
-    def mark_unreferenced(self, now: Micros, *, batch: int = 10_000) -> int:
-        marked, after = 0, ""
-        while after is not None:
-            count, after = self._run("mark unreferenced files", self._marking(now, after, batch), may_repeat=True)
-            marked += count
-        return marked
-
-    def _marking(self, now: Micros, after: str, batch: int) -> Callable[[ReferenceTransaction], tuple[int, Any]]:
-        """Mark one batch of names beyond ``after``: returns how many, and where to go on; None at the end."""
-        query = (
-            "SELECT filename FROM tracked_files WHERE scope = ? AND filename > ? AND marked = ?"
-            f" AND {_UNREFERENCED} ORDER BY filename LIMIT ?"
-        )
-
-        def mark(transaction: ReferenceTransaction) -> tuple[int, str | None]:
-            assert isinstance(transaction, _SqliteTransaction)
-            names = transaction.connection.execute(query, (self._number, after, NOT_MARKED, batch)).fetchall()
-            transaction.connection.executemany(
-                "UPDATE tracked_files SET marked = ? WHERE scope = ? AND filename = ?",
-                [(now, self._number, filename) for (filename,) in names],
-            )
-            return len(names), names[-1][0] if len(names) == batch else None
-
-        return mark
+        return [filename for (filename,) in rows]
 
     def _has_no_file(self) -> bool:
         query = "SELECT 1 FROM tracked_files WHERE scope = ? LIMIT 1"
@@ -328,6 +304,22 @@ class _SqliteTransaction:
                 "UPDATE file_scopes SET tree_number = max(tree_number, ?) WHERE scope = ?", [(changes.tree_number, number)]
             )
         return True
+
+    def mark_rows(self, now: Micros, after: str, limit: int) -> FileMarks:
+        names = [
+            filename
+            for (filename,) in self.connection.execute(
+                "SELECT filename FROM tracked_files WHERE scope = ? AND filename > ? AND marked = ? ORDER BY filename LIMIT ?",
+                (self._number, after, NOT_MARKED, limit),
+            )
+        ]
+        last = names[-1] if names else after
+        statement = (
+            "UPDATE tracked_files SET marked = ? WHERE scope = ? AND filename > ? AND filename <= ? AND marked = ?"
+            f" AND {_UNREFERENCED}"
+        )
+        marked = self.connection.execute(statement, (now, self._number, after, last, NOT_MARKED)).rowcount
+        return FileMarks(marked, len(names), last)
 
     def _find(self, query: str, *key: str) -> Any:
         return self.connection.execute(query, (self._number, *key)).fetchone()
