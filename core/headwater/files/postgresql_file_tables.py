@@ -25,7 +25,7 @@ ISOLATION = {
     "write": "READ COMMITTED",
     # Clear, close, delete: they wait for all writers, and the statement after the wait has to see what those wrote.
     "alone": "READ COMMITTED",
-    # A query of one statement is of one moment by itself; these have several, or pages.
+    # Queries of several statements or pages. A single statement is of one moment by itself.
     "pages": "REPEATABLE READ READ ONLY",
 }
 """The isolation level of each kind of transaction; docs/decisions/0028 has the figures."""

@@ -94,7 +94,7 @@ class ReferenceChanges:
         return sum(len(getattr(self, name)) for name in _LISTS)
 
     def pages(self, size: int) -> Iterator[ReferenceChanges]:
-        """The same changes, in the same order, up to ``size`` rows of one kind at a time."""
+        """These changes in their order, up to ``size`` rows of one kind at a time."""
         for name in _LISTS:
             rows: list[Any] = getattr(self, name)
             for start in range(0, len(rows), size):

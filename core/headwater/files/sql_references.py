@@ -14,6 +14,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from tempfile import TemporaryFile
@@ -219,16 +220,12 @@ class SqlReferenceStore(ABC):
         return total
 
     def collectable_files(self, before: Micros) -> Iterator[str]:
-        names = self._collectable(before)
         # Kept in a file: a million names are no burden, and neither a connection nor a transaction waits while objects are deleted.
-        spool = TemporaryFile("w+", encoding="utf-8", newline="\n")  # noqa: SIM115 - closed by the iterator, or with it
-        try:
-            for name in names:
-                spool.write(f"{name}\n")  # printable, so without line breaks
+        with ExitStack() as opened:
+            spool = opened.enter_context(TemporaryFile("w+", encoding="utf-8", newline="\n"))
+            spool.writelines(f"{name}\n" for name in self._collectable(before))  # names are printable: without line breaks
             spool.seek(0)
-        except BaseException:
-            spool.close()
-            raise
+            opened.pop_all()
         return _spooled_names(spool)
 
     def references(self) -> list[FileReference]:
