@@ -30,25 +30,28 @@ class DummyStatements(ReferenceStatements):
             f"SELECT count(*) FROM {refs} AS r WHERE r.scope = %(scope)b",
             f"SELECT count(*) FROM {refs} AS r WHERE r.scope = %(scope)b AND r.part <> {DUMMY}",
         )
-        self.forget = (
-            "WITH d AS MATERIALIZED (SELECT f.ctid FROM unnest(%(filenames)b::text[]) AS w (filename)"
-            f" CROSS JOIN LATERAL ({one} AND {free} OFFSET 0) AS f) DELETE FROM {refs} AS o USING d WHERE o.ctid = d.ctid"
+        self.steps["forgotten"] = (
+            "forgotten_places AS MATERIALIZED (SELECT f.ctid FROM unnest(%(forgotten_files)b::text[]) AS w (filename)"
+            f" CROSS JOIN LATERAL ({one} AND {free} OFFSET 0) AS f WHERE {{before}})",
+            f"forgotten AS (DELETE FROM {refs} AS o USING forgotten_places AS d WHERE o.ctid = d.ctid RETURNING 1)",
         )
-        self.track = (
-            f"INSERT INTO {refs} (scope, filename, part, row_count, flags, job, updated)"
-            f" SELECT %(scope)b, filename, {DUMMY}, 0, 0, NULL, {NOT_MARKED} FROM unnest(%(filenames)b::text[]) AS w (filename)"
-            " ON CONFLICT DO NOTHING"
+        self.steps["tracked"] = (
+            f"tracked AS (INSERT INTO {refs} (scope, filename, part, row_count, flags, job, updated)"
+            f" SELECT %(scope)b, filename, {DUMMY}, 0, 0, NULL, {NOT_MARKED} FROM unnest(%(tracked_files)b::text[]) AS w (filename)"
+            " WHERE {before} ON CONFLICT DO NOTHING RETURNING 1)",
         )
         self.select = f"{self.select.partition(' FROM ')[0]} FROM (SELECT * FROM {refs} WHERE part <> {DUMMY}) AS r"
-        self.unreferenced = f"SELECT filename, updated AS marked FROM {refs} AS f WHERE {is_dummy} AND {free}"
+        self.files = f"SELECT filename, updated AS marked, {free} FROM {refs} AS f WHERE {is_dummy}"
         self.collectable_files = (
             f"SELECT filename FROM {refs} AS f WHERE {is_dummy} AND updated < %(before)b AND updated < {NOT_MARKED} AND {free}"
             " ORDER BY filename"
         )
         self.any_file = f"SELECT 1 FROM {refs} WHERE scope = %b LIMIT 1"
         self.mark = (
-            f"WITH d AS MATERIALIZED (SELECT f.ctid, f.filename FROM {refs} AS f WHERE {is_dummy} AND f.filename > %(after)b"
-            f" AND f.updated = {NOT_MARKED} AND {free} ORDER BY f.filename LIMIT %(batch)b),"
-            f" u AS (UPDATE {refs} AS o SET updated = %(now)b FROM d WHERE o.ctid = d.ctid AND o.updated = {NOT_MARKED} RETURNING 1)"
-            " SELECT (SELECT count(*) FROM u), (SELECT count(*) FROM d), (SELECT max(filename) FROM d)"
+            f"WITH looked AS MATERIALIZED (SELECT f.scope, f.filename, f.ctid FROM {refs} AS f WHERE {is_dummy}"
+            f" AND f.filename > %(after)b AND f.updated = {NOT_MARKED} ORDER BY f.filename LIMIT %(limit)b),"
+            f" free AS MATERIALIZED (SELECT f.ctid FROM looked AS f WHERE {free}),"
+            f" marks AS (UPDATE {refs} AS o SET updated = %(now)b FROM free WHERE o.ctid = free.ctid AND o.updated = {NOT_MARKED}"
+            " RETURNING 1)"
+            " SELECT (SELECT count(*) FROM marks), (SELECT count(*) FROM looked), (SELECT max(filename) FROM looked)"
         )

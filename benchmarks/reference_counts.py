@@ -44,47 +44,61 @@ class CountStatements(ReferenceStatements):
         self.load = self.load.replace(f"{tracked} AND f.filename = w.name OFFSET 0) AS f", known)
         if known not in self.load:
             raise ValueError("the statement that loads rows is not the one that option 1 was made for")
-        removed = self.remove.replace("DELETE FROM", "gone AS (DELETE FROM", 1)
-        self.remove = (
-            f"{removed.replace(') gone AS', '), gone AS', 1)} RETURNING o.filename, o.part),"
-            f" n AS (SELECT filename, {salt} AS salt, count(*) AS n FROM gone GROUP BY 1, 2),"
-            f" l AS MATERIALIZED (SELECT c.filename, c.salt, n.n FROM n JOIN {counts} AS c ON c.scope = %(scope)b"
-            " AND c.filename = n.filename AND c.salt = n.salt ORDER BY c.filename, c.salt FOR UPDATE OF c),"
-            f" u AS (UPDATE {counts} AS c SET count = c.count - l.n, updated = %(now)b FROM l"
-            " WHERE c.scope = %(scope)b AND c.filename = l.filename AND c.salt = l.salt) SELECT 1 FROM gone"
+        places, _ = self.steps["removed"]
+        self.steps["removed"] = (
+            places,
+            f"gone AS (DELETE FROM {refs} AS o USING removed_places AS d WHERE o.ctid = d.ctid AND o.job IS NOT DISTINCT FROM d.job"
+            " RETURNING o.filename, o.part)",
+            f"fewer AS (SELECT filename, {salt} AS salt, count(*) AS n FROM gone GROUP BY 1, 2)",
+            f"locked AS MATERIALIZED (SELECT c.filename, c.salt, n.n FROM fewer AS n JOIN {counts} AS c ON c.scope = %(scope)b"
+            " AND c.filename = n.filename AND c.salt = n.salt ORDER BY c.filename, c.salt FOR UPDATE OF c)",
+            f"lowered AS (UPDATE {counts} AS c SET count = c.count - l.n, updated = door.now FROM locked AS l CROSS JOIN door"
+            " WHERE c.scope = %(scope)b AND c.filename = l.filename AND c.salt = l.salt RETURNING 1)",
+            "removed AS MATERIALIZED (SELECT 1 FROM gone WHERE (SELECT count(*) FROM lowered) >= 0)",
         )
-        self.track = (
-            f"INSERT INTO {counts} (scope, filename, salt, count, updated, marked)"
-            f" SELECT %(scope)b, filename, 0, 0, %(now)b, {NOT_MARKED} FROM unnest(%(filenames)b::text[]) AS w (filename)"
-            " ON CONFLICT DO NOTHING"
+        # A statement changes a row once, so a new file's counts are written when it is tracked, and other files' when it is placed.
+        new = "filename = ANY (%(tracked_files)b::text[])"
+        placed = "FROM unnest(%(placed_files)b::text[], %(placed_parts)b::text[]) AS w (filename, part)"
+        self.steps["tracked"] = (
+            f"fresh AS (INSERT INTO {counts} (scope, filename, salt, count, updated, marked)"
+            f" SELECT %(scope)b, filename, salt, sum(n), min(now), {NOT_MARKED} FROM"
+            " (SELECT filename, 0 AS salt, 0 AS n FROM unnest(%(tracked_files)b::text[]) AS w (filename)"
+            f" UNION ALL SELECT filename, {salt}, 1 {placed} WHERE {new}) AS n CROSS JOIN door"
+            f" WHERE {{before}} AND NOT EXISTS (SELECT {mine} = n.filename) GROUP BY filename, salt ORDER BY filename, salt"
+            " ON CONFLICT DO NOTHING RETURNING filename, salt)",
+            "tracked AS MATERIALIZED (SELECT 1 FROM fresh WHERE salt = 0)",
         )
-        self.refer = (
-            f"WITH new AS ({self.refer} RETURNING filename, part),"
-            f" u AS (INSERT INTO {counts} AS c (scope, filename, salt, count, updated, marked)"
-            f" SELECT %(scope)b, filename, {salt}, count(*), %(now)b, {NOT_MARKED} FROM new GROUP BY 2, 3 ORDER BY 2, 3"
-            " ON CONFLICT (scope, filename, salt) DO UPDATE SET count = c.count + excluded.count, updated = excluded.updated)"
-            " SELECT 1 FROM new"
+        [insertion] = self.steps["placed"]
+        self.steps["placed"] = (
+            insertion.replace("placed AS", "put AS", 1).replace("RETURNING 1)", "RETURNING filename, part)"),
+            f"more AS (INSERT INTO {counts} AS c (scope, filename, salt, count, updated, marked)"
+            f" SELECT %(scope)b, filename, {salt}, count(*), min(door.now), {NOT_MARKED} FROM put CROSS JOIN door WHERE NOT {new}"
+            " GROUP BY 2, 3 ORDER BY 2, 3 ON CONFLICT (scope, filename, salt)"
+            " DO UPDATE SET count = c.count + excluded.count, updated = excluded.updated RETURNING 1)",
+            "placed AS MATERIALIZED (SELECT 1 FROM put WHERE (SELECT count(*) FROM more) >= 0)",
         )
         free = f"NOT EXISTS (SELECT {mine} = f.filename AND c.count > 0)"
-        self.forget = (
-            "WITH d AS MATERIALIZED (SELECT f.filename FROM unnest(%(filenames)b::text[]) AS f (filename)"
-            f" WHERE EXISTS (SELECT {mine} = f.filename) AND {free}),"
-            f" gone AS (DELETE FROM {counts} AS c USING d WHERE c.scope = %(scope)b AND c.filename = d.filename"
-            " RETURNING c.filename) SELECT DISTINCT filename FROM gone"
+        self.steps["forgotten"] = (
+            "forgotten_places AS MATERIALIZED (SELECT f.filename FROM unnest(%(forgotten_files)b::text[]) AS f (filename)"
+            f" WHERE EXISTS (SELECT {mine} = f.filename) AND {free} AND {{before}})",
+            f"dropped AS (DELETE FROM {counts} AS c USING forgotten_places AS d WHERE c.scope = %(scope)b AND c.filename = d.filename"
+            " RETURNING c.filename)",
+            "forgotten AS MATERIALIZED (SELECT DISTINCT filename FROM dropped)",
         )
         files = f"SELECT filename, min(marked) AS marked FROM {counts} AS f WHERE scope = %(scope)b"
-        self.unreferenced = f"SELECT * FROM ({files} AND {free} GROUP BY filename) AS f WHERE true"
+        self.files = f"SELECT filename, marked, {free} FROM ({files} GROUP BY filename) AS f WHERE true"
         self.collectable_files = (
             f"SELECT filename FROM ({files} AND marked < %(before)b AND marked < {NOT_MARKED} AND {free} GROUP BY filename) AS f"
             " ORDER BY filename"
         )
         self.any_file = f"SELECT 1 FROM {counts} WHERE scope = %b LIMIT 1"
         self.mark = (
-            f"WITH d AS MATERIALIZED ({files} AND filename > %(after)b AND marked = {NOT_MARKED} AND {free}"
-            " GROUP BY filename ORDER BY filename LIMIT %(batch)b),"
-            f" u AS (UPDATE {counts} AS c SET marked = %(now)b FROM d WHERE c.scope = %(scope)b AND c.filename = d.filename"
-            " RETURNING c.filename) SELECT (SELECT count(DISTINCT filename) FROM u), (SELECT count(*) FROM d),"
-            " (SELECT max(filename) FROM d)"
+            f"WITH looked AS MATERIALIZED ({files} AND filename > %(after)b AND marked = {NOT_MARKED}"
+            " GROUP BY filename ORDER BY filename LIMIT %(limit)b),"
+            f" free AS MATERIALIZED (SELECT f.filename FROM looked AS f WHERE {free}),"
+            f" marks AS (UPDATE {counts} AS c SET marked = %(now)b FROM free AS d WHERE c.scope = %(scope)b"
+            " AND c.filename = d.filename RETURNING c.filename) SELECT (SELECT count(DISTINCT filename) FROM marks),"
+            " (SELECT count(*) FROM looked), (SELECT max(filename) FROM looked)"
         )
         some = f"DELETE FROM {counts} WHERE ctid = ANY (ARRAY (SELECT ctid FROM {counts} WHERE scope = %b LIMIT %b))"
         self.clear = (*self.clear, some)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from typing import cast
@@ -17,10 +17,12 @@ from benchmarks.reference_counts import CountStatements, count_tables
 from benchmarks.reference_watch import AuditQuery
 
 from headwater.clock import Clock, SystemClock
-from headwater.files import FileReferenceStore, FileScope
-from headwater.files.postgresql_references import PostgresqlFileTables, PostgresqlReferences
+from headwater.files import FileReferenceStore, FileRequest, FileScope, SplitReference
+from headwater.files.postgresql_file_tables import PostgresqlFileTables
+from headwater.files.postgresql_references import PostgresqlReferences
+from headwater.files.reference_rules import RequestVerdict
 from headwater.files.reference_statements import ReferenceStatements
-from headwater.files.sql_references import NOT_MARKED, RetryPolicy
+from headwater.files.sql_references import NOT_MARKED, RetryPolicy, SqlReferenceStore
 from headwater.store import RealmKey, open_backend, parse_url
 from headwater.store.backends.postgresql import PostgresqlBackend
 
@@ -62,7 +64,7 @@ class ReferenceOption:
 
     def open_store(self, url: str, tuning: Tuning) -> ContenderReferences:
         """The references of the scope, with one connection of their own, which is open; closing them closes it."""
-        return cast(ContenderReferences, self.open_tables(url, tuning).open_scope(SCOPE, policy_of(tuning)))
+        return self.open_tables(url, tuning).open_scope(SCOPE, policy_of(tuning))
 
     @contextmanager
     def create_store(self, url: str) -> Iterator[FileReferenceStore]:
@@ -145,17 +147,22 @@ class ContenderTables(PostgresqlFileTables):
                 connection.execute(f"ALTER TABLE {references} {turned}".encode())
 
     def open_scope(self, scope: FileScope, policy: RetryPolicy) -> ContenderReferences:
-        store = super().open_scope(scope, policy)
-        return ContenderReferences(self, scope, store._number, policy)
+        return ContenderReferences(self, scope, policy=policy)
 
 
 class ContenderReferences(PostgresqlReferences):
     """The library's references with the statements of an option. Closing them closes the connections."""
 
-    def __init__(self, tables: ContenderTables, scope: FileScope, number: int, policy: RetryPolicy) -> None:
-        super().__init__(tables, scope, number, policy)
+    def __init__(self, tables: ContenderTables, scope: FileScope, *, policy: RetryPolicy) -> None:
+        super().__init__(tables, scope, policy=policy)
         self._sql = tables.option.statements(tables.schema)
         self.tables = tables
+
+    def _apply(self, what: str, requests: Sequence[FileRequest], *, is_whole: bool = False) -> list[RequestVerdict]:
+        # Option 1 lowers and raises one row's count for a split, which a single statement cannot do.
+        if self.tables.option.number == 1 and any(isinstance(request, SplitReference) for request in requests):
+            return SqlReferenceStore._apply(self, what, requests, is_whole=is_whole)
+        return super()._apply(what, requests, is_whole=is_whole)
 
     @property
     def paused_seconds(self) -> float:

@@ -315,7 +315,14 @@ def _steps(changes: ReferenceChanges) -> tuple[str, ...]:
 
 def _columns(changes: ReferenceChanges) -> dict[str, Any]:
     """Changes as arrays, one for each column, and how many rows each step has to change."""
-    columns: dict[str, Any] = {"tree_number": changes.tree_number, "raised_rows": 1}
+    references, outcomes = changes.added_references, changes.outcomes
+    columns: dict[str, Any] = {
+        "tree_number": changes.tree_number,
+        "raised_rows": 1,
+        "placed_rows": len(references),
+        "placed_files": TextArray([each.filename for each in references]),
+        "placed_parts": TextArray([each.partition for each in references]),
+    }
     for step, rows in (("removed", changes.removed), ("assigned", changes.assigned)):
         columns[f"{step}_rows"] = len(rows)
         if rows:
@@ -325,14 +332,11 @@ def _columns(changes: ReferenceChanges) -> dict[str, Any]:
     for step, names in (("forgotten", changes.forgotten), ("tracked", changes.added_files)):
         columns[f"{step}_rows"] = len(names)
         columns[f"{step}_files"] = TextArray(names)
-    if references := changes.added_references:
-        columns["placed_rows"] = len(references)
-        columns["placed_files"] = TextArray([each.filename for each in references])
-        columns["placed_parts"] = TextArray([each.partition for each in references])
+    if references:
         columns["placed_counts"] = BigintArray([each.rows for each in references])
         columns["placed_flags"] = IntArray([reference_flags(each) for each in references])
         columns["placed_jobs"] = TextArray([each.job for each in references])
-    if outcomes := changes.outcomes:
+    if outcomes:
         columns["told_rows"] = len(outcomes)
         columns["told_requests"] = TextArray([each.request for each in outcomes])
         columns["told_kinds"] = TextArray([each.kind for each in outcomes])

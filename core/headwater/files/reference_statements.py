@@ -27,6 +27,7 @@ class ReferenceStatements:
         scopes, doors = f'"{schema}".file_scopes', f'"{schema}".file_doors'
         files, refs, outcomes = f'"{schema}".tracked_files', f'"{schema}".file_references', f'"{schema}".file_outcomes'
         free = f"NOT EXISTS (SELECT FROM {refs} AS r WHERE r.scope = f.scope AND r.filename = f.filename)"
+        self.steps = dict(_STEPS)
         self._names = {"scopes": scopes, "doors": doors, "files": files, "refs": refs, "outcomes": outcomes, "free": free}
         self._writes: dict[tuple[str, ...], str] = {}
         self.enter = f"SELECT {SERVER_NOW} FROM {doors} WHERE scope = %b AND slot = %b FOR KEY SHARE"
@@ -98,7 +99,7 @@ class ReferenceStatements:
             ]
             before, is_sound = "EXISTS (SELECT FROM door)", "true"
             for step in steps:
-                parts += [part.format(before=before, **self._names) for part in _STEPS[step]]
+                parts += [part.format(before=before, **self._names) for part in self.steps[step]]
                 before = is_sound = f"(SELECT count(*) FROM {step}) = %({step}_rows)b"
             check = f"CASE WHEN EXISTS (SELECT FROM door) THEN 1 / ({is_sound})::int END"
             self._writes[steps] = f"WITH {', '.join(parts)} SELECT (SELECT now FROM door), {check}"
@@ -149,7 +150,8 @@ _STEPS = {
         "raised AS (SELECT 1 WHERE {before} AND (SELECT count(*) FROM raised_scope) >= 0)",
     ),
 }
-"""What a transaction may do, by the names that ``ReferenceStatements.write`` takes. Each finds its rows in the order of their keys."""
+"""What a transaction may do, by the names that ``write`` takes: parts of a WITH clause, of which the last returns a row for each that was
+changed. Each finds its rows in the order of their keys."""
 
 
 def set_up_tables(schema: str) -> tuple[str, ...]:
