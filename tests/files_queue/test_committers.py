@@ -133,6 +133,11 @@ def test_request_that_is_too_large_is_refused(committing: Committing, table: Cro
     assert not committing.queue.has_requests()
 
 
+def test_table_id_that_is_no_name_is_refused(committing: Committing, table: CrowdedTable) -> None:
+    with pytest.raises(RefusedError, match="16 hex digits"):
+        committing.sender.send_requests(FileScope(RealmKey(1), "../a|b"), table.jobs)
+
+
 def test_message_that_cannot_be_read_is_set_aside(committing: Committing, table: CrowdedTable) -> None:
     committing.queue.push(text_of_scope(table.scope), [QueuedRequest("ab" * 16, b"\x83 no request")])
     committing.sender.send_requests(table.scope, table.jobs)

@@ -20,10 +20,11 @@ from headwater.settings import Settings
 from headwater.store import Store, open_store
 from headwater_workers.celery_app import broker_of
 from headwater_workers.file_queue import QueuedRequestSender, RequestQueue, open_request_queue
+from servers.postgresql import PostgresqlServer
 
 pytestmark = pytest.mark.long
 
-KILLS = 60 if os.environ.get("HEADWATER_SOAK") == "1" else 5
+KILLS = 60 if os.environ.get("HEADWATER_SOAK") == "1" else 4
 JOBS = 40
 
 
@@ -118,6 +119,24 @@ def test_jobs_of_killed_committers_are_applied_once_over_redis(
     kill_again_and_again(open_queued(postgresql_url, redis_url))
 
 
+def test_jobs_survive_a_database_that_is_killed(open_queued: OpenStore, redis_url: str) -> None:
+    with PostgresqlServer() as server:
+        queued = open_queued(server.url("lake"), redis_url)
+        tables = [CrowdedTable.create(queued.store, table=name, leaves=JOBS) for name in "ab"]
+        with running_program(queued.environment, queued.folder):
+            for number in range(JOBS):
+                for table in tables:
+                    queued.sender.send_requests(table.scope, [table.job(number)])
+                if number % 15 == 7:
+                    server.kill()
+                    time.sleep(random.random() * 0.3)
+                    server.restart()
+            for table in tables:
+                queued.await_outcomes(table)
+        assert [queued.faults(table) for table in tables] == [[], []]
+        queued.close()
+
+
 def test_term_lets_held_batches_end(queued: QueuedStore) -> None:
     tables = [CrowdedTable.create(queued.store, table=name, leaves=JOBS) for name in "abc"]
     with running_program(queued.environment, queued.folder, lease_seconds=60) as program:
@@ -131,30 +150,21 @@ def test_term_lets_held_batches_end(queued: QueuedStore) -> None:
         assert "drained=True" in program.said
 
 
-def test_worker_starts_committers_when_requests_come(queued: QueuedStore) -> None:
-    table = CrowdedTable.create(queued.store, leaves=JOBS)
-    with running_program(queued.environment, queued.folder, "worker", "--concurrency", "1") as worker:
-        assert committers_of(worker.process.pid) == []
-        queued.sender.send_requests(table.scope, table.jobs)
-        queued.await_outcomes(table)
-        [committer] = committers_of(worker.process.pid)
-        worker.stop()
-
-        wait_for(lambda: not psutil.pid_exists(committer.pid))
-    assert queued.faults(table) == []
-
-
-def test_worker_replaces_committers_that_were_killed(queued: QueuedStore) -> None:
+def test_worker_starts_committers_and_replaces_killed_ones(queued: QueuedStore) -> None:
     first, second = (CrowdedTable.create(queued.store, table=name) for name in "ab")
     with running_program(queued.environment, queued.folder, "worker", "--concurrency", "1") as worker:
+        assert committers_of(worker.process.pid) == []
         queued.sender.send_requests(first.scope, first.jobs)
         queued.await_outcomes(first)
         wait_for(lambda: not queued.queue.has_requests())
         committers_of(worker.process.pid)[0].kill()
         queued.sender.send_requests(second.scope, second.jobs)
         queued.await_outcomes(second)
+        [committer] = committers_of(worker.process.pid)
+        worker.stop()
 
-    assert queued.faults(second) == []
+        wait_for(lambda: not psutil.pid_exists(committer.pid))
+    assert (queued.faults(first), queued.faults(second)) == ([], [])
 
 
 def test_committers_of_a_worker_that_was_killed_end(queued: QueuedStore) -> None:

@@ -50,9 +50,12 @@ STRIKES = 5
 OPEN_TABLES = 1000
 BACKOFF_SECONDS, BACKOFF_LIMIT_SECONDS = 0.2, 30.0
 """The first and longest ceiling of the wait after a database did not answer; doubles, and chance chooses below it."""
+SETTLE_PAUSES = (0.1, 1.0, 3.0)
 WAIT_SECONDS = 1.0
 """How long a committer waits for a ring; then it looks for what came back by itself."""
 REPORT_SECONDS = 30.0
+OUTAGE_SECONDS = 60.0
+"""How often a database that does not answer is logged while it stays away."""
 SERIALIZATION_STATES = ("40001", "40P01")
 """SQLSTATEs of transactions that a database ended because of others: a serialization failure and a deadlock."""
 
@@ -88,6 +91,7 @@ class FileCommitter:
         self._lock = threading.Lock()
         self._held: dict[str, RequestBatch] = {}
         self._counts: Counter[str] = Counter()
+        self._outage = ("", 0.0)
 
     def step(self) -> bool:
         """Take a batch and settle it. Returns whether there was one.
@@ -100,12 +104,20 @@ class FileCommitter:
         with self._lock:
             self._held[batch.id] = batch
         try:
-            settlement = self._apply(batch)
+            self._settle(batch, self._apply(batch))
         finally:
             with self._lock:
                 del self._held[batch.id]
-        self._queue.settle_batch(batch, settlement)
         return True
+
+    def _settle(self, batch: RequestBatch, settlement: Settlement) -> None:
+        """Settle a batch, and try again while the broker does not answer: a batch that comes back by its lease costs it a strike."""
+        for pause in SETTLE_PAUSES:
+            try:
+                return self._queue.settle_batch(batch, settlement)
+            except UnavailableError:
+                self._clock.sleep(pause)
+        return self._queue.settle_batch(batch, settlement)
 
     def renew_leases(self) -> None:
         """Renew the leases of what is held, and hand the counters on."""
@@ -226,8 +238,17 @@ class FileCommitter:
         ceiling = min(BACKOFF_LIMIT_SECONDS, BACKOFF_SECONDS * 2 ** min(tries, 30))
         delay = ceiling * self._chance()
         self._count({"retried": len(readable)})
-        log.warning("the database does not answer: requests are tried again", table=table, seconds=delay, error=str(fault))
+        self._tell_outage(table, str(fault))
         return Settlement([replace(each.queued, tries=each.queued.tries + 1) for each in readable], delay, aside)
+
+    def _tell_outage(self, table: str, error: str) -> None:
+        now = self._clock.monotonic()
+        with self._lock:
+            is_told = error == self._outage[0] and now - self._outage[1] < OUTAGE_SECONDS
+            if not is_told:
+                self._outage = (error, now)
+        if not is_told:
+            log.warning("the database does not answer: requests are tried again", table=table, error=error)
 
     def _strike(
         self, table: str, readable: Sequence[_ReadableRequest], aside: list[SetAsideRequest], fault: Exception

@@ -14,6 +14,7 @@ from typing import Protocol
 import msgspec
 
 from headwater.clock import Micros
+from headwater.errors import RefusedError
 from headwater.files import FileScope
 from headwater.store import RealmKey
 
@@ -133,7 +134,12 @@ class RequestQueue(Protocol):
 
 
 def text_of_scope(scope: FileScope) -> str:
-    """The text of a scope, which is also the name of a folder and a part of keys."""
+    """The text of a scope, which is also the name of a folder and a part of keys.
+
+    raises        RefusedError for an id of a table that would not do as one
+    """
+    if not (scope.table.isascii() and scope.table.isalnum()):
+        raise RefusedError(f"{scope.table!r} is not an id of a file table: these are 16 hex digits")
     return f"{scope.realm:016x}-{scope.table}"
 
 
