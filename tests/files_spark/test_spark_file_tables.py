@@ -13,7 +13,18 @@ from pyspark.errors import PySparkException
 from spark_tables import PlacedTable
 
 from headwater import Settings
-from headwater.files import CompactionRules, CompactionStrategy, RowKeyType, ingest_rows, query_rows, split_large_leaves
+from headwater.files import (
+    CompactionRules,
+    CompactionStrategy,
+    RowKeyType,
+    ingest_rows,
+    open_file_references,
+    query_rows,
+    split_large_leaves,
+)
+from headwater.store import open_store
+from headwater_workers.celery_app import broker_of
+from headwater_workers.file_queue import CommitterThreads, FileCommitter, open_request_queue
 from headwater_workers.pipeline import find_engine
 from headwater_workers.pipeline.files import SparkFileTable, SpreadKind
 
@@ -68,6 +79,31 @@ def test_rows_are_those_of_plain_spark_whatever_is_done(spark: Any, new_table: N
         assert sorted(map(str, (tuple(row.values()) for row in query_rows(handle).to_pylist()))) == [
             str(row) for row in expected
         ]
+
+
+def test_compaction_commits_by_way_of_the_queue(spark: Any, new_table: NewTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = new_table()
+    monkeypatch.setenv("HEADWATER_FILES_ASYNCHRONOUS", "commit")
+    table = SparkFileTable(spark, realm=place.realm, name=place.name, url=place.url)
+    table.ingest(numbered(spark, 500), partitions=3)
+    expected = rows_of(numbered(spark, 500))
+    late = table.compact(ALL, outcome_seconds=0.1)
+    settings = Settings(store=place.url)
+    queue = open_request_queue(broker_of(settings))
+
+    with open_store(place.url, settings=settings) as store:
+        committer = FileCommitter(queue, lambda scope: open_file_references(store, scope), clock=store.clock)
+        threads = CommitterThreads(committer, queue, threads=2, beat=lambda name: None)
+        threads.start()
+        again = table.compact(ALL, lease_seconds=0)
+        threads.stop()
+        threads.join(30)
+
+    assert late.applied == () and [reason for _, reason in late.failed] == [
+        "its commit was sent, and has no outcome after 0.1 s"
+    ] * len(late.failed)
+    assert len(again.applied) + len(again.refused) == len(late.failed) > 0 and again.failed == ()
+    assert rows_of(table.select_rows()) == expected
 
 
 def test_condition_finds_what_it_would_find_without_being_pushed_down(spark: Any, new_table: NewTable) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack, closing
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from headwater.files import CompactionReport, CompactionRules, RowKey, is_applied
+from headwater.files import CompactionReport, CompactionRules, RequestSender, RowKey, is_applied, is_asynchronous
 from headwater.settings import Settings
 from headwater_workers.pipeline.files.file_options import file_table_at
 from headwater_workers.pipeline.files.file_source import FORMAT, register_file_source
@@ -60,16 +61,29 @@ class SparkFileTable:
         return self.spark.read.format(FORMAT).options(**self._place, **chosen, **options).load()
 
     def compact(self, rules: CompactionRules | None = None, **options: Any) -> CompactionReport:
-        """Compact the table by Spark; ``options`` are those of ``compact_on_spark``."""
-        settings = Settings.from_environment()
+        """Compact the table by Spark; ``options`` are those of ``compact_on_spark``. Commits go to the queue of the workers where the
+        setting ``files_asynchronous`` says so.
+        """
+        settings = Settings.from_environment(store=self._url)
         options = {"lease_seconds": settings.files_compaction_lease_seconds} | options
-        with file_table_at(self._url, self.realm, self.name) as table:
+        with ExitStack() as opened:
+            if "sender" not in options and is_asynchronous(settings, "commit"):
+                options["sender"] = opened.enter_context(closing(_open_sender(settings)))
+            table = opened.enter_context(file_table_at(self._url, self.realm, self.name))
             return compact_on_spark(self.spark, table, rules or CompactionRules.of(settings), **options)
 
 
 def ingest(rows: DataFrame, *, realm: str, name: str, url: str = "", **options: Any) -> None:
     """Append rows to a file table; ``options`` are those of ``SparkFileTable.ingest``."""
     SparkFileTable(rows.sparkSession, realm=realm, name=name, url=url).ingest(rows, **options)
+
+
+def _open_sender(settings: Settings) -> RequestSender:
+    from headwater_workers.file_queue import (
+        open_request_sender,  # with the broker's libraries, which Spark programs may be without
+    )
+
+    return open_request_sender(settings)
 
 
 def _text(key: RowKey) -> str:
