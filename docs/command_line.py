@@ -16,6 +16,7 @@ from headwater.cli.content_commands import CHANGE, COMMIT, CONTENT, ENTRY, KEY_C
 from headwater.cli.credentials_commands import ROOT
 from headwater.cli.file_row_commands import COMPACTION, INGESTED_FILE, SPLIT
 from headwater.cli.file_table_commands import (
+    ADOPTION,
     FILE_COLLECTION,
     FILE_EXPLANATION,
     FILE_TABLE,
@@ -95,6 +96,7 @@ RESULTS: tuple[ResultView[Any], ...] = (
     COMPACTION,
     FILE_COLLECTION,
     FILE_EXPLANATION,
+    ADOPTION,
     FILE_TABLE_DELETION,
     COLLECTION,
     RUN,

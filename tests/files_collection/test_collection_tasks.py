@@ -14,9 +14,10 @@ from headwater.files import (
     FileTableState,
     RowKeyType,
 )
-from headwater.files.open_references import open_file_references
+from headwater.files.open_references import list_file_scopes, open_file_references
 from headwater.jobs import COLLECT_FILES, Run, list_runs, record_run, run_file_collection, schedule_file_collections
 from headwater.realms import MaintenanceSchedule, Realm, RealmRegistry, RealmState
+from headwater.store import RealmStore
 from headwater.tasks import Task, TaskNotReadyError, TaskQueue, TaskState
 
 
@@ -123,3 +124,14 @@ def test_collections_push_no_other_runs_out(store: Store, table: CollectedTable,
     assert len(list_runs(store, kind="gc")) == 1
     assert len(list_runs(store, kind=COLLECT_FILES)) == store.settings.runs_kept
     assert list_runs(store)[0].kind == COLLECT_FILES
+
+
+def test_worker_ends_a_deletion_that_was_interrupted(
+    store: Store, rows: RealmStore, tables: FileTables, definition: FileTableDefinition, table: CollectedTable, clock: FakeClock
+) -> None:
+    table.make_unreferenced()
+    tables.change_state(definition, FileTableState.DELETING)
+    outcome = run_file_collection(store, claim_collection(store, clock))
+
+    assert (outcome["files"], list(table.path.iterdir())) == (2, [])
+    assert list_file_scopes(store, rows.key) == []

@@ -35,16 +35,14 @@ from headwater.files import (
     FileTables,
     RowKeyType,
     balanced_splits,
-    find_file_table,
     list_file_tables,
-    read_file_table,
 )
 from headwater.files.data_folder import DataFolder
+from headwater.files.file_adoption import adopt_table
 from headwater.files.file_collection import FileExplanation, explain_file
-from headwater.files.file_table_deletion import delete_file_table
 from headwater.files.open_references import open_file_references
 from headwater.jobs import plan_file_collection, run_file_collection, submit_file_collection
-from headwater.jobs.file_tasks import neighbors_of
+from headwater.purge import FileTablePurge
 from headwater.realms import RealmRegistry
 from headwater.store import RealmStore, Store
 from headwater.tasks import TaskQueue
@@ -192,32 +190,32 @@ FILE_EXPLANATION: ResultView[FileExplanation] = ResultView(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class FileTableDeletion:
-    """What the deletion of a file table would remove, or has removed."""
-
-    realm: str
-    definition: FileTableDefinition
-    files: int
-    deleted: int = 0
-    rows: int = 0
-    kept: int = 0
-
-
-FILE_TABLE_DELETION: ResultView[FileTableDeletion] = ResultView(
+FILE_TABLE_DELETION: ResultView[Mapping[str, Any]] = ResultView(
     "deletion of a file table",
     "deletions",
     (
-        ViewField("realm", "the realm's id"),
-        ViewField("name", "the table", "definition.name"),
-        ViewField("id", "the table's id", "definition.id"),
-        ViewField("location", "the folder of this table alone", "definition.location"),
-        ViewField("files", "files in its folder before the deletion"),
-        ViewField("deleted", "files that were deleted"),
+        ViewField("tables", "tables that are deleted: also what an adoption was about to put in its place"),
+        ViewField("files", "data files that are deleted"),
+        ViewField("missing", "of its files, those that were gone already"),
+        ViewField("kept", "its files that stay: they lie outside of its folder, or belong to another store"),
+        ViewField("unknown", "what else lies in its folder: it stays"),
+        ViewField("rows", "rows of references, files and outcomes that are deleted"),
         ViewField(
-            "kept", "entries of the folder that stay: of a read-only table all of them, of others those that are no data files"
+            "failures", "files that could not be deleted", inside={"[].file": "the file", "[].reason": "what the storage said"}
         ),
-        ViewField("rows", "rows of references, files and outcomes that were deleted"),
+    ),
+)
+
+ADOPTION: ResultView[Mapping[str, Any]] = ResultView(
+    "adoption of a file table",
+    "adoptions",
+    (
+        ViewField("table", "the name, which the new table has from now on"),
+        ViewField("id", "the new table's id"),
+        ViewField("location", "its folder"),
+        ViewField("files", "all files that it has"),
+        ViewField("copied", "files that this call copied"),
+        ViewField("bytes", "their size"),
     ),
 )
 
@@ -386,23 +384,33 @@ def export_file_table_command(session: CliSession, realm_id: str, name: str, fil
     session.say(f"{count_text(references, 'reference')} of file table {name!r} written to {file}")
 
 
+@file_table.command(name="adopt")
+@file_table_arguments
+@click.option("--location", metavar="URL", required=True, help="A folder; the table gets one of its own in there.")
+@prints(ADOPTION)
+def adopt_file_table_command(session: CliSession, realm_id: str, name: str, location: str) -> None:
+    """Copy the files of an imported, read-only file table into a folder of its own, and make the table writable.
+
+    After an interruption, the same command goes on.
+    """
+    with session.open_store() as store:
+        rows = RealmRegistry(store).open_realm(realm_id)
+        session.show(ADOPTION, adopt_table(store, rows, name, location=folder_location(location)).as_plain())
+
+
 @file_table.command(name="delete")
 @file_table_arguments
 @confirm_option("REALM/TABLE")
 @prints(FILE_TABLE_DELETION)
 def delete_file_table_command(session: CliSession, realm_id: str, name: str, confirm: str | None) -> None:
-    """Delete a file table (by its name, or by its id to go on with a deletion) with all its files. There is no way back.
+    """Delete a file table with all its files. There is no way back.
 
-    After an interruption a worker goes on, or the same command with the id.
+    After an interruption the same command goes on, and so does a worker.
     """
     with session.open_store() as store:
-        rows = RealmRegistry(store).open_realm(realm_id)
-        definition = find_file_table(rows, table_id=name) or read_file_table(rows, name)
-        files = sum(1 for _ in DataFolder(definition.data_folder).list_files())
+        purge = FileTablePurge(store, RealmRegistry(store).open_realm(realm_id))
         wanted = f"{realm_id}/{name}"
         if confirm != wanted:
-            session.show(FILE_TABLE_DELETION, FileTableDeletion(realm_id, definition, files))
+            session.show(FILE_TABLE_DELETION, purge.plan_table(name).as_plain())
             raise RefusedError(f"nothing was deleted: repeat realm and table with --confirm {wanted} to go ahead")
-        done = delete_file_table(store, rows, definition, neighbors=list(neighbors_of(store, definition)))
-        deletion = FileTableDeletion(realm_id, definition, files, done.deleted, done.rows, done.kept)
-        session.show(FILE_TABLE_DELETION, deletion)
+        session.show(FILE_TABLE_DELETION, purge.delete_table(name).as_plain())

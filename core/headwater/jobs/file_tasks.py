@@ -21,11 +21,11 @@ from headwater.files import (
 )
 from headwater.files.data_folder import DataFolder
 from headwater.files.file_collection import CollectedFiles, FileCollector
-from headwater.files.file_table_deletion import DeletedTable, delete_file_table
 from headwater.files.open_references import open_file_references
 from headwater.jobs.task_runs import COLLECT_FILES, open_active_realm, run_recorded
+from headwater.purge import FileTablePurge
 from headwater.realms import Realm, RealmRegistry, RealmState
-from headwater.store import DoubtfulClockError, RealmStore, Store
+from headwater.store import DoubtfulClockError, Store
 from headwater.tasks import SubmittedTask, TaskLease, TaskNotReadyError, TaskQueue
 
 _CLOCK_LOOK_SECONDS = 3600.0
@@ -41,7 +41,8 @@ def run_file_collection(store: Store, claim: TaskLease, *, is_idle_recorded: boo
     rows = open_active_realm(store, claim.task)
     definition = find_file_table(rows, name=claim.task.subject) or find_file_table(rows, table_id=claim.task.subject)
     if definition is not None and definition.state is FileTableState.DELETING:
-        return _run_deletion(store, claim, rows, definition)
+        purge = FileTablePurge(store, rows, fence=claim.check_stop, progress=claim.report_progress)
+        return run_recorded(store, claim, lambda: purge.finish_deletions().as_plain(), so_far=purge.result.as_plain)
     if definition is None or definition.state is not FileTableState.ACTIVE:
         return _left_alone(claim.task.subject, definition)
     with closing(open_file_references(store, FileScope(rows.key, definition.id))) as references:
@@ -65,22 +66,6 @@ def run_file_collection(store: Store, claim: TaskLease, *, is_idle_recorded: boo
             return collected.as_plain()
 
         return run_recorded(store, claim, work, so_far=collector.result.as_plain)
-
-
-def _run_deletion(store: Store, claim: TaskLease, rows: RealmStore, definition: FileTableDefinition) -> dict[str, Any]:
-    """Go on with the deletion of a file table: one that was interrupted, or was left to a worker."""
-
-    def work() -> dict[str, Any]:
-        return delete_file_table(
-            store,
-            rows,
-            definition,
-            neighbors=list(neighbors_of(store, definition)),
-            fence=claim.check_stop,
-            progress=claim.report_progress,
-        ).as_plain()
-
-    return run_recorded(store, claim, work, so_far=DeletedTable(definition.name).as_plain)
 
 
 def plan_file_collection(store: Store, references: FileReferenceStore, definition: FileTableDefinition) -> CollectedFiles:
