@@ -6,12 +6,21 @@ import time
 import uuid
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from threading import Thread
 
 import pytest
 
 from headwater.clock import Micros
-from headwater_workers.file_queue import QueuedRequest, RequestBatch, RequestQueue, SetAsideRequest, Settlement
+from headwater.errors import UnavailableError
+from headwater_workers.file_queue import (
+    FolderRequestQueue,
+    QueuedRequest,
+    RequestBatch,
+    RequestQueue,
+    SetAsideRequest,
+    Settlement,
+)
 
 OpenQueue = Callable[..., RequestQueue]
 A, B, C = "00000000000000aa-a", "00000000000000aa-b", "00000000000000bb-c"
@@ -150,6 +159,21 @@ def test_late_settlement_has_no_effect(open_queue: OpenQueue) -> None:
     queue.settle_batch(again, DONE)
 
     assert queue.list_set_aside() == []
+
+
+def test_settlement_that_failed_may_be_repeated(tmp_path: Path) -> None:
+    queue = FolderRequestQueue(tmp_path)
+    queue.push(A, requests(2))
+    batch = take(queue)
+    settlement = Settlement(set_aside=[set_aside(batch.requests[0], A)])
+    (tmp_path / "aside").touch()  # a file where a folder should be
+
+    with pytest.raises(UnavailableError, match="the embedded broker in"):
+        queue.settle_batch(batch, settlement)
+    (tmp_path / "aside").unlink()
+    queue.settle_batch(batch, settlement)
+
+    assert (len(queue.list_set_aside()), queue.has_requests()) == (1, False)
 
 
 def test_no_more_batches_are_held_than_may_be(open_queue: OpenQueue) -> None:

@@ -121,12 +121,13 @@ class FileCommitter:
 
     def renew_leases(self) -> None:
         """Renew the leases of what is held, and hand the counters on."""
-        self._count(self._tables.take_counts())
         with self._lock:
             held = list(self._held.values())
-            counts, self._counts = self._counts, Counter()
         if held:
             self._queue.renew_batches(held)
+        self._count(self._tables.take_counts())
+        with self._lock:
+            counts, self._counts = self._counts, Counter()
         if counts:
             try:
                 self._queue.add_counts(counts)

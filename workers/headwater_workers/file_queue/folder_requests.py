@@ -75,7 +75,8 @@ class FolderRequestQueue:
         self._cap = cap
         self._lease_seconds = lease_seconds
         self._served = ""
-        self._held: dict[str, tuple[int, list[Path]]] = {}
+        self._held: dict[str, list[Path]] = {}
+        self._slots: dict[str, int] = {}
 
     def push(self, table: str, requests: Sequence[QueuedRequest]) -> None:
         with self._reached():
@@ -104,18 +105,17 @@ class FolderRequestQueue:
             time.sleep(min(left, POLL_SECONDS))
 
     def settle_batch(self, batch: RequestBatch, settlement: Settlement) -> None:
-        slot, paths = self._held.pop(batch.id)
-        try:
-            with self._reached():
-                self._settle_files(batch, paths, settlement)
-        finally:
+        if (slot := self._slots.pop(batch.id, None)) is not None:
             os.close(slot)
+        with self._reached():
+            self._settle_files(batch, self._held[batch.id], settlement)
+        del self._held[batch.id]  # after an error the batch may be settled again
 
     def renew_batches(self, batches: Sequence[RequestBatch]) -> None:
         ends = time.time() + self._lease_seconds
         with self._reached():
             for batch in batches:
-                for path in self._held.get(batch.id, (0, []))[1]:
+                for path in self._held.get(batch.id, ()):
                     with contextlib.suppress(FileNotFoundError):
                         os.utime(path, (ends, ends))
 
@@ -158,9 +158,8 @@ class FolderRequestQueue:
         return self._forget_aside([record for record in self.list_set_aside() if record.key in keys])
 
     def close(self) -> None:
-        for slot, _ in self._held.values():
-            os.close(slot)
-        self._held.clear()
+        while self._slots:
+            os.close(self._slots.popitem()[1])
 
     def _take_turn(self, limit: int, slot: int) -> RequestBatch | None:
         """The next batch, of the first table after the one that this process served last."""
@@ -170,7 +169,8 @@ class FolderRequestQueue:
             if taken:
                 self._served = table
                 batch = RequestBatch(uuid.uuid4().hex, table, tuple(request for _, request in taken))
-                self._held[batch.id] = (slot, [path for path, _ in taken])
+                self._held[batch.id] = [path for path, _ in taken]
+                self._slots[batch.id] = slot
                 return batch
         return None
 
