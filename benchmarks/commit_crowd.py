@@ -17,7 +17,6 @@ from typing import Any, Protocol
 
 import structlog
 
-from headwater.errors import HeadwaterError
 from headwater.files import CommitJob, FileReferenceStore
 
 __all__ = ["CommitCrowd", "CrowdResult", "CrowdTask", "JobRecord", "silence_retries"]
@@ -185,7 +184,7 @@ def work(task: CrowdTask, store: FileReferenceStore, next_job: Any, begin: threa
         began, error = time.monotonic(), ""
         try:
             store.commit_jobs(commits)
-        except HeadwaterError as fault:
+        except Exception as fault:  # noqa: BLE001 - a job that failed, for whatever reason, is a failed job
             error = type(fault).__name__
         attempts = store.counts().get("transactions", 0) - before
         records.append(JobRecord(len(commits), began, time.monotonic(), attempts, error))

@@ -14,7 +14,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -31,6 +31,8 @@ __all__ = ["Arena", "ContentionCase", "ContentionRun", "Workload", "medians"]
 ROWS = 1000
 """Of each reference at first; each output has those of its inputs."""
 SEED = 17
+STATEMENT_TIMEOUT = "60s"
+"""Of the workers' connections: with 10 s as shipped, a lock that is waited for longer counts as a failed job."""
 ASSIGNED_AT_ONCE = 1000
 COLLECT_SECONDS = 0.02
 
@@ -235,7 +237,8 @@ class Arena:
 
     def run(self, case: ContentionCase) -> ContentionRun:
         """One run, with its verification: what is wrong is in ``problems``."""
-        with self._database(case.option, case.workload) as (name, url), self._server.connect(dbname=name) as admin:
+        with self._database(case.option, case.workload) as name, self._server.connect(dbname=name) as admin:
+            url = self._server.url(database=name, timeout=STATEMENT_TIMEOUT)
             admin.execute("ANALYZE")
             admin.execute("CHECKPOINT")
             store = case.option.open_store(url, Tuning(isolation=case.collection)) if case.collection else None
@@ -243,7 +246,9 @@ class Arena:
             audit = case.workload.audit_query(case.option)
             try:
                 before = readings(admin)
-                with watch_references(url, audit, collect=collect, collect_seconds=COLLECT_SECONDS) as watch:
+                with watch_references(
+                    self._server.url(database=name), audit, collect=collect, collect_seconds=COLLECT_SECONDS
+                ) as watch:
                     result = self._crowd.run(ContentionTask(url, case), workers=case.cap or case.workers)
                 after = readings(admin)
             finally:
@@ -269,11 +274,12 @@ class Arena:
         )
 
     @contextmanager
-    def _database(self, option: ReferenceOption, workload: Workload) -> Iterator[tuple[str, str]]:
-        """Name and URL of a new database with the workload in it, dropped at the end."""
-        template = self._templates.get((option.label, workload))
+    def _database(self, option: ReferenceOption, workload: Workload) -> Iterator[str]:
+        """The name of a new database with the workload in it, dropped at the end."""
+        key = (replace(option, looks_first=False).label, workload)
+        template = self._templates.get(key)
         if template is None:
-            template = self._templates[option.label, workload] = f"template_{len(self._templates)}"
+            template = self._templates[key] = f"template_{len(self._templates)}"
             self._server.execute(f'CREATE DATABASE "{template}"')
             with option.create_store(self._server.url(database=template)) as store:
                 workload.load(store)
@@ -281,7 +287,7 @@ class Arena:
         name = f"run_{self._runs}"
         self._server.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}"')
         try:
-            yield name, self._server.url(database=name)
+            yield name
         finally:
             self._server.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
 

@@ -9,13 +9,18 @@ from benchmarks.report import markdown_rows
 
 __all__ = ["TABLES", "contention_table", "part_table"]
 
+LOOKING = ", looking first"
+SOURCES = {"looking": "options", "server": "options"}
+"""Tables of a part of the cases of another one, or with other columns."""
 Case = Mapping[str, Any]
 """What ``settings.contention`` of the results holds of a case."""
 
 
 def contention_table(results: Mapping[str, Any] | None, part: str) -> str:
     """The table of one part of the results, as Markdown."""
-    cases = (results or {}).get("settings", {}).get("contention", {}).get("options" if part == "server" else part)
+    cases = list((results or {}).get("settings", {}).get("contention", {}).get(SOURCES.get(part, part), ()))
+    if part in ("options", "looking"):
+        cases = [case for case in cases if looks_first(case) == (part == "looking")]
     if results is None or not cases:
         return "Not measured yet.\n"
     columns = TABLES[part]
@@ -42,6 +47,10 @@ def part_table(results: Mapping[str, Any] | None, part: str) -> str:
     if results is None or not rows:
         return "Not measured yet.\n"
     return markdown_rows([{**row, "case": row["case"].removeprefix(f"{part}: ")} for row in rows])
+
+
+def looks_first(case: Case) -> bool:
+    return str(case["factors"]["option"]).endswith(LOOKING)
 
 
 def factor(name: str) -> Callable[[Case], str]:
@@ -94,6 +103,7 @@ def columns_of(*names: str) -> Sequence[Column]:
 
 KEYS = {
     "options": 2,
+    "looking": 2,
     "attempts": 3,
     "workers": 3,
     "queue": 3,
@@ -105,6 +115,7 @@ KEYS = {
 """Columns of factors, which come first."""
 TABLES: dict[str, Sequence[Column]] = {
     "options": [*columns_of("option", "isolation"), *SPEED, *WAITS, *LOSSES, *WRONG],
+    "looking": [*columns_of("option", "isolation"), *SPEED, *WAITS, *LOSSES, *WRONG],
     "attempts": [*columns_of("option", "isolation", "attempts"), *SPEED, *WAITS, *LOSSES, *WRONG],
     "workers": [*columns_of("option", "isolation", "workers"), *SPEED, *WAITS, *LOSSES, *WRONG],
     "queue": [

@@ -1,14 +1,15 @@
 """File references: three ways to keep them, when hundreds of jobs give up references to the same few files at once.
 
 Run it with ``make bench SUITE=files``; ``--quick`` is small and shows that it works. ``--only=options,queue`` runs these parts, and
-``--merge`` puts their figures into the results of the last full run. The part ``million`` takes long and runs only when it is named.
+``--merge`` puts their figures into the results of the last full run; ``--repetitions=2`` is for a machine that is not free for an hour.
+The part ``million`` takes long and runs only when it is named.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,12 +17,13 @@ from typing import Any
 import psycopg
 from benchmarks.commit_crowd import PROCESSES, CommitCrowd, silence_retries
 from benchmarks.contention import Arena, ContentionCase, ContentionRun, Workload, medians
+from benchmarks.contention_curves import committer_curve, wait_curve, worker_curve
 from benchmarks.disk import ROOT, working_folder
 from benchmarks.file_garbage import garbage_rows
 from benchmarks.file_queue import queue_rows
 from benchmarks.file_updates import measure_updates
 from benchmarks.options import Options, read_options
-from benchmarks.pictures import Curve, Series, curve_of
+from benchmarks.pictures import Curve, curve_of
 from benchmarks.reference_options import OPTIONS
 from benchmarks.report import Row, Target, at_most, read_results, row_of, say, show, write_results
 
@@ -31,7 +33,6 @@ CONTENTION = ("options", "attempts", "workers", "queue", "batches", "collection"
 """Parts that are cases of the contention scenario."""
 PARTS = (*CONTENTION, "broker", "garbage", "million")
 SERIALIZABLE, REPEATABLE, COMMITTED, SHIPPED = "SERIALIZABLE", "REPEATABLE READ", "READ COMMITTED", "as shipped"
-SHARES = (0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999)
 P99_SECONDS = 1.5
 SERVER_SETTINGS = {"max_connections": "600"}
 """More than 100 as shipped: 500 workers have a connection each."""
@@ -55,8 +56,9 @@ class Scale:
     workload: Workload
     large: Workload
     crowds: Sequence[int]
-    """Workers of a storm: few, more, most. The usual number is 300."""
+    """Workers of the part that varies them."""
     workers: int
+    """Of all others."""
     repetitions: int
     """Of the main table; the other parts have ``fewer``."""
     fewer: int
@@ -69,7 +71,7 @@ class Scale:
 FULL = Scale(
     workload=Workload(1024, 11),
     large=Workload(8192, 10),
-    crowds=(20, 100, 500),
+    crowds=(20, 100, 300, 500),
     workers=300,
     repetitions=5,
     fewer=3,
@@ -80,7 +82,7 @@ FULL = Scale(
 QUICK = Scale(
     workload=Workload(128, 4),
     large=Workload(256, 4),
-    crowds=(10,),
+    crowds=(10, 24),
     workers=24,
     repetitions=1,
     fewer=1,
@@ -153,8 +155,12 @@ def targets_of(case: ContentionCase, workers: int) -> tuple[Target | None, Targe
 
 
 def main(arguments: list[str]) -> int:
-    options = read_options([each for each in arguments if each != "--merge"], PARTS)
+    repetitions = next((int(each.partition("=")[2]) for each in arguments if each.startswith("--repetitions=")), None)
+    own = ("--merge", "--repetitions=")
+    options = read_options([each for each in arguments if not each.startswith(own)], PARTS)
     scale = QUICK if options.is_quick else FULL
+    if repetitions is not None:
+        scale = replace(scale, repetitions=repetitions, fewer=repetitions)
     silence_retries()
     sys.path.append(str(ROOT / "tests"))
     from servers.postgresql import PostgresqlServer
@@ -179,14 +185,14 @@ def contention_cases(part: str, scale: Scale) -> tuple[list[ContentionCase], int
     case = partial(ContentionCase, workload=scale.workload, workers=scale.workers)
     few = scale.fewer
     if part == "options":
-        levels = (SERIALIZABLE, REPEATABLE, COMMITTED)
-        cases = [case(option=option, isolation=level) for option in OPTIONS for level in levels]
-        return [*cases, case(option=THREE, isolation=SHIPPED)], scale.repetitions
+        cases = [case(option=each, isolation=level) for each in OPTIONS for level in (SERIALIZABLE, REPEATABLE, COMMITTED)]
+        looking = [case(option=each.looking(), isolation=level) for each in (TWO, THREE) for level in (SERIALIZABLE, COMMITTED)]
+        return [*cases, case(option=THREE, isolation=SHIPPED), *looking], scale.repetitions
     if part == "attempts":
-        cases = [case(option=option, attempts=attempts) for attempts in (3, 5) for option in OPTIONS]
-        return [*cases, *(case(option=option, isolation=COMMITTED, attempts=3) for option in (ONE, SALTED, TWO, THREE))], few
+        cases = [case(option=each, attempts=attempts) for attempts in (3, 5) for each in OPTIONS]
+        return [*cases, *(case(option=each, isolation=COMMITTED, attempts=3) for each in OPTIONS)], few
     if part == "workers":
-        options = [(option, SERIALIZABLE) for option in (ONE, SALTED, TWO, THREE)] + [(ONE, COMMITTED), (THREE, COMMITTED)]
+        options = [(each, SERIALIZABLE) for each in (ONE, SALTED, THREE)] + [(each, COMMITTED) for each in (ONE, TWO, THREE)]
         return [case(option=option, isolation=level, workers=crowd) for crowd in scale.crowds for option, level in options], few
     if part == "queue":
         options = [(ONE, COMMITTED), (THREE, SERIALIZABLE), (THREE, COMMITTED)]
@@ -195,46 +201,24 @@ def contention_cases(part: str, scale: Scale) -> tuple[list[ContentionCase], int
         levels = (SERIALIZABLE, REPEATABLE, COMMITTED)
         return [case(option=THREE, isolation=level, cap=4, batch=batch) for batch in (1, 10, 100) for level in levels], few
     if part == "collection":
-        cases = [case(option=option, collection=level) for option in (TWO, THREE) for level in ("", SERIALIZABLE, COMMITTED)]
-        return [*cases, *(case(option=THREE, isolation=COMMITTED, collection=level) for level in ("", COMMITTED))], few
+        cases = [case(option=each, collection=to) for each in (TWO, THREE) for to in ("", SERIALIZABLE, COMMITTED)]
+        return [*cases, *(case(option=THREE, isolation=COMMITTED, collection=to) for to in ("", COMMITTED))], few
     if part == "keys":
-        turned = [option.turned() for option in (TWO, THREE)]
+        turned = [each.turned() for each in (TWO, THREE)]
         return [case(option=option, isolation=level) for option in turned for level in (SERIALIZABLE, COMMITTED)], few
     large = partial(case, workload=scale.large, workers=min(200, scale.workers))
-    return [large(option=TWO), large(option=THREE), large(option=THREE, isolation=COMMITTED)], 1
+    return [large(option=THREE), large(option=TWO, isolation=COMMITTED), large(option=THREE, isolation=COMMITTED)], 1
 
 
 def contend(part: str, bench: FileBench) -> None:
     cases, repetitions = contention_cases(part, bench.scale)
     cases = cases[-bench.scale.most_cases :]
     runs = bench.contend(part, cases, repetitions)
-    if part == "options":
-        bench.curves.append(wait_curve([(case, runs[case.label]) for case in cases if is_drawn(case)]))
+    if part in CURVES:
+        bench.curves.append(CURVES[part]({case: runs[case.label] for case in cases}))
 
 
-def is_drawn(case: ContentionCase) -> bool:
-    """In the picture of waits."""
-    return case.isolation == (SHIPPED if case.option is THREE else SERIALIZABLE) or (
-        case.option is THREE and case.isolation == SERIALIZABLE
-    )
-
-
-def wait_curve(cases: Sequence[tuple[ContentionCase, Sequence[ContentionRun]]]) -> Curve:
-    """Waits of all repetitions together."""
-    series = []
-    for case, runs in cases:
-        waits = sorted(wait for run in runs for wait in run.waits)
-        points = [(share, waits[int(share * len(waits))]) for share in SHARES]
-        series.append(Series(f"{case.option.label}, {case.isolation}", points))
-    return Curve(
-        name="files-waits",
-        title=f"How long jobs wait for their commit: {cases[0][0].workers} workers, 10 attempts",
-        x="share of jobs that wait at most so long",
-        y="seconds",
-        x_scale="share",
-        y_scale="log",
-        series=series,
-    )
+CURVES = {"options": wait_curve, "workers": worker_curve, "queue": committer_curve}
 
 
 def collect_garbage(bench: FileBench) -> None:

@@ -47,20 +47,27 @@ class ReferenceOption:
 
     salts               rows that a count is spread over; for option 1
     is_partition_first  whether the key of references is (partition, filename)
+    looks_first         whether a commit reads what is there, decides and then writes, in a transaction of several statements; the
+                        library does so only where its one statement finds a row that is not as it should be
     """
 
     number: int
     salts: int = 1
     is_partition_first: bool = False
+    looks_first: bool = False
 
     @property
     def label(self) -> str:
         salt = f", salt {self.salts:,}" if self.salts > 1 else ""
-        return f"{self.number}{salt}{', key (partition, filename)' if self.is_partition_first else ''}"
+        turned = ", key (partition, filename)" if self.is_partition_first else ""
+        return f"{self.number}{salt}{turned}{', looking first' if self.looks_first else ''}"
 
     def turned(self) -> ReferenceOption:
         """The same with the other order of the key."""
         return replace(self, is_partition_first=not self.is_partition_first)
+
+    def looking(self) -> ReferenceOption:
+        return replace(self, looks_first=True)
 
     def open_store(self, url: str, tuning: Tuning) -> ContenderReferences:
         """The references of the scope, with one connection of their own, which is open; closing them closes it."""
@@ -160,7 +167,9 @@ class ContenderReferences(PostgresqlReferences):
 
     def _apply(self, what: str, requests: Sequence[FileRequest], *, is_whole: bool = False) -> list[RequestVerdict]:
         # Option 1 lowers and raises one row's count for a split, which a single statement cannot do.
-        if self.tables.option.number == 1 and any(isinstance(request, SplitReference) for request in requests):
+        option = self.tables.option
+        is_split = any(isinstance(request, SplitReference) for request in requests)
+        if option.looks_first or (option.number == 1 and is_split):
             return SqlReferenceStore._apply(self, what, requests, is_whole=is_whole)
         return super()._apply(what, requests, is_whole=is_whole)
 

@@ -11,6 +11,7 @@ NO_SUITES = (
     "commit_crowd",
     "contenders",
     "contention",
+    "contention_curves",
     "contention_tables",
     "counting",
     "disk",
