@@ -14,10 +14,10 @@ transactions that lock one row at a time make lists of each other in the server:
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import islice
 from typing import Any, TypeVar
 
 import psycopg
@@ -53,6 +53,7 @@ from headwater.store.backends.postgresql.statements import BigintArray, IntArray
 
 T = TypeVar("T")
 _PAGE_ROWS = 20_000
+_cursors = itertools.count(1)
 
 
 class PostgresqlReferences(SqlReferenceStore):
@@ -61,7 +62,7 @@ class PostgresqlReferences(SqlReferenceStore):
     def __init__(self, tables: PostgresqlFileTables, scope: FileScope, *, policy: RetryPolicy) -> None:
         """raises NotFoundError when there is no such scope"""
         super().__init__(scope, policy=policy)
-        self._tables = tables
+        self.tables = tables
         self._number = tables.find_scope(scope)
         self._sql = ReferenceStatements(tables.schema)
 
@@ -80,21 +81,21 @@ class PostgresqlReferences(SqlReferenceStore):
 
     def _write_alone(self, what: str, changes: ReferenceChanges) -> Micros | None:
         """Write changes and commit in one round trip. Returns when; None when a row is not as they assume."""
-        with self._tables.borrowed(what, writes=True) as connection:
+        with self.tables.borrowed(what, writes=True) as connection:
             return self._write(connection, changes, what)
 
     def _write_in_transaction(self, what: str, changes: ReferenceChanges) -> Micros | None:
         def write() -> Micros | None:
-            with self._tables.transaction(what) as connection:
+            with self.tables.transaction(what) as connection:
                 return self._write(connection, changes, what)
 
-        return self._tables.patiently(write)
+        return self.tables.patiently(write)
 
     def _write(
         self, connection: BoundedConnection, changes: ReferenceChanges, what: str, now: Micros | None = None
     ) -> Micros | None:
-        if now is None and self._tables.clock is not None:
-            now = self._tables.clock.now()
+        if now is None and self.tables.clock is not None:
+            now = self.tables.clock.now()
         values = {"scope": self._number, "slot": random.randrange(DOORS), "now": now} | _columns(changes)
         try:
             row = connection.answer(self._sql.write(_steps(changes)), values).fetchone()
@@ -105,14 +106,14 @@ class PostgresqlReferences(SqlReferenceStore):
         return Micros(row[0])
 
     def _transact(self, what: str, work: Callable[[ReferenceTransaction], T]) -> T:
-        return self._tables.patiently(lambda: self._transact_once(what, work))
+        return self.tables.patiently(lambda: self._transact_once(what, work))
 
     def _transact_once(self, what: str, work: Callable[[ReferenceTransaction], T]) -> T:
-        with self._tables.transaction(what) as connection:
+        with self.tables.transaction(what) as connection:
             row = connection.answer(self._sql.enter, (self._number, random.randrange(DOORS))).fetchone()
             if row is None:
                 raise self._closed(what)
-            now = row[0] if self._tables.clock is None else self._tables.clock.now()
+            now = row[0] if self.tables.clock is None else self.tables.clock.now()
 
             def write(changes: ReferenceChanges) -> bool:
                 return all(self._write(connection, page, what, now) is not None for page in changes.pages(_PAGE_ROWS))
@@ -121,10 +122,10 @@ class PostgresqlReferences(SqlReferenceStore):
 
     def _look(self, what: str, named: NamedRows) -> KnownRows:
         def look() -> KnownRows:
-            with self._tables.borrowed(what, writes=False) as connection:
+            with self.tables.borrowed(what, writes=False) as connection:
                 return read_named_rows(connection, self._sql, self._number, named)
 
-        return self._tables.patiently(look)
+        return self.tables.patiently(look)
 
     def _select(
         self,
@@ -157,12 +158,12 @@ class PostgresqlReferences(SqlReferenceStore):
                 )
             return StoredReferences(0 if row is None else row[0], references, names)
 
-        return self._tables.patiently(select)
+        return self.tables.patiently(select)
 
     @contextmanager
     def _snapshot(self, what: str) -> Iterator[BoundedConnection]:
         """A transaction whose statements all see one point in time."""
-        with self._tables.transaction(what, "pages") as connection:
+        with self.tables.transaction(what, "pages") as connection:
             yield connection
 
     def find_faults(self, limit: int) -> ReferenceFaults:
@@ -179,7 +180,7 @@ class PostgresqlReferences(SqlReferenceStore):
 
     def clear_files(self) -> None:
         def clear() -> None:
-            with self._tables.transaction("clear files", "alone") as connection:
+            with self.tables.transaction("clear files", "alone") as connection:
                 doors = connection.answer(self._sql.lock_doors, (self._number,)).rowcount
                 if not doors:
                     raise self._closed("clear files")
@@ -188,34 +189,34 @@ class PostgresqlReferences(SqlReferenceStore):
                     while connection.answer(statement, (self._number, 5 * _PAGE_ROWS)).rowcount:
                         pass
 
-        self._persist("clear files", lambda: self._tables.patiently(clear))
+        self._persist("clear files", lambda: self.tables.patiently(clear))
 
     def _has_no_file(self) -> bool:
         def look() -> bool:
-            with self._tables.borrowed("look for files", writes=False) as connection:
+            with self.tables.borrowed("look for files", writes=False) as connection:
                 return connection.answer(self._sql.any_file, (self._number,)).fetchone() is None
 
-        return self._tables.patiently(look)
+        return self.tables.patiently(look)
 
     def forget_outcomes(self, before: Micros, limit: int) -> int:
         def forget() -> int:
-            with self._tables.transaction("forget outcomes") as connection:
+            with self.tables.transaction("forget outcomes") as connection:
                 values = {"scope": self._number, "before": before, "limit": limit}
                 return connection.answer(self._sql.forget_outcomes, values).rowcount
 
-        return self._persist("forget outcomes", lambda: self._tables.patiently(forget), may_repeat=True)
+        return self._persist("forget outcomes", lambda: self.tables.patiently(forget), may_repeat=True)
 
     def close_scope(self) -> None:
         def close() -> None:
-            with self._tables.transaction("close a file scope", "alone") as connection:
+            with self.tables.transaction("close a file scope", "alone") as connection:
                 connection.answer(self._sql.close, (self._number,))
                 connection.answer(self._sql.remove_doors, (self._number,))
 
-        self._persist("close a file scope", lambda: self._tables.patiently(close), may_repeat=True)
+        self._persist("close a file scope", lambda: self.tables.patiently(close), may_repeat=True)
 
     def delete_scope(self, limit: int) -> int:
         def delete() -> int:
-            with self._tables.transaction("delete a file scope", "alone") as connection:
+            with self.tables.transaction("delete a file scope", "alone") as connection:
                 row = connection.answer(self._sql.is_closed, (self._number,)).fetchone()
                 if row is None:
                     return 0
@@ -228,20 +229,23 @@ class PostgresqlReferences(SqlReferenceStore):
                     deleted += connection.answer(self._sql.delete_scope, (self._number,)).rowcount
                 return deleted
 
-        return self._persist("delete a file scope", lambda: self._tables.patiently(delete), may_repeat=True)
+        return self._persist("delete a file scope", lambda: self.tables.patiently(delete), may_repeat=True)
 
 
 def _pages(connection: BoundedConnection, query: str, values: dict[str, Any]) -> Iterator[tuple[Any, ...]]:
-    """The rows of a query, in pages, in a transaction: one long answer would run into the time limit of a statement."""
-    with psycopg.ServerCursor(connection, "pages") as cursor:
-        cursor.execute(query.encode(), values, binary=True)
-        while rows := cursor.fetchmany(_PAGE_ROWS):
-            yield from rows
+    """The rows of a query, in pages, in a transaction: one long answer would run into the time limit of a statement.
+
+    The cursor has a name of its own, and ends with the transaction, also where the caller does not read to the end.
+    """
+    name = f"pages_{next(_cursors)}"
+    connection.execute(f"DECLARE {name} NO SCROLL CURSOR FOR {query}".encode(), values)
+    while rows := connection.execute(f"FETCH {_PAGE_ROWS} FROM {name}".encode(), binary=True).fetchall():
+        yield from rows
 
 
 def _unreferenced(rows: Iterator[tuple[Any, ...]], limit: int) -> list[tuple[str, int]]:
     """The first files of (filename, mark, whether without references) that have no references, with their marks."""
-    return list(islice(((filename, marked) for filename, marked, is_free in rows if is_free), limit)) if limit else []
+    return list(itertools.islice(((filename, marked) for filename, marked, is_free in rows if is_free), limit)) if limit else []
 
 
 class _PostgresqlTransaction:
