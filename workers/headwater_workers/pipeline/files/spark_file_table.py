@@ -8,6 +8,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from headwater.extras import missing_extra
 from headwater.files import CompactionReport, CompactionRules, RequestSender, RowKey, is_applied, is_asynchronous
 from headwater.settings import Settings
 from headwater_workers.pipeline.files.file_options import file_table_at
@@ -79,10 +80,10 @@ def ingest(rows: DataFrame, *, realm: str, name: str, url: str = "", **options: 
 
 
 def _open_sender(settings: Settings) -> RequestSender:
-    from headwater_workers.file_queue import (
-        open_request_sender,  # with the broker's libraries, which Spark programs may be without
-    )
-
+    try:
+        from headwater_workers.file_queue import open_request_sender  # with the broker's libraries: not every program has them
+    except ModuleNotFoundError as absent:
+        raise missing_extra(absent) or absent from absent
     return open_request_sender(settings)
 
 
