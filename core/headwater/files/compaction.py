@@ -7,7 +7,7 @@ execution, so that it is not taken for a stray while it is written. The first co
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -238,9 +238,3 @@ def compact_table(
             applied.append(job.id)
             rows += commit.output.rows
     return CompactionReport(tuple(applied), tuple(refused), tuple(failed), rows)
-
-
-def applied_outputs(table: FileTable, jobs: Sequence[str]) -> Mapping[str, bool]:
-    """What became of jobs: True applied, False refused; those without an outcome are absent."""
-    outcomes = table.references.find_outcomes(jobs)
-    return {job: outcome.state is RequestState.APPLIED for job, outcome in outcomes.items()}
