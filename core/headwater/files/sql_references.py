@@ -306,7 +306,7 @@ class SqlReferenceStore(ABC):
         return self._persist(what, lambda: self._transact(what, work), may_repeat=may_repeat)
 
     def _persist(self, what: str, act: Callable[[], T], *, may_repeat: bool = False) -> T:
-        attempt = 1
+        attempt, unclear = 1, None
         while True:
             self._counts.count_each("transactions")
             try:
@@ -314,13 +314,20 @@ class SqlReferenceStore(ABC):
             except ReferenceConflictError as fault:
                 self._note(fault.state, what, attempt, fault)
                 if attempt >= self._policy.attempts:
-                    raise UnavailableError(f"{fault}; it was tried {attempt} times, and nothing was written") from fault
+                    raise unclear or UnavailableError(
+                        f"{fault}; it was tried {attempt} times, and nothing was written"
+                    ) from fault
                 is_stale = fault.state == "stale"
+            except UnavailableError as fault:
+                if unclear is None:
+                    raise
+                # This attempt did not happen, but one before it may have. Whoever believes that none did deletes the files.
+                raise unclear from fault
             except UnknownOutcomeError as fault:
                 self._note("unknown", what, attempt, fault)
                 if not may_repeat or attempt >= self._policy.attempts:
                     raise
-                is_stale = False
+                is_stale, unclear = False, fault
             self._counts.count_each("retries")
             if not is_stale:  # who made the rows stale has committed: there is nothing to wait for
                 self._policy.wait_after(attempt)
