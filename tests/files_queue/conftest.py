@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from redis_broker import redis_server
+from servers.redis_broker import redis_server
 
 from headwater_workers.file_queue import FolderRequestQueue, RedisRequestQueue, RequestQueue
 
