@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from servers.redis_broker import redis_server
 
 from headwater_workers.file_queue import FolderRequestQueue, RedisRequestQueue, RequestQueue
+from servers.redis_broker import redis_server
 
 OpenQueue = Callable[..., RequestQueue]
 

@@ -78,11 +78,12 @@ def test_mutant_is_where_the_list_says(name: str) -> None:
 
 
 def test_mutants_of_the_engines_are_all_on_the_list() -> None:
+    from engines.file_tables.table_mutants import STORMY
     from engines.properties.broken_backends import BROKEN
     from engines.properties.wrong_backends import WRONG
     from engines.simulation.simulated_mutants import SIMULATED
 
-    tried = {make.__name__ for make in (*BROKEN.values(), *WRONG.values(), *SIMULATED)}  # type: ignore[attr-defined]
+    tried = {make.__name__ for make in (*BROKEN.values(), *WRONG.values(), *SIMULATED, *STORMY)}  # type: ignore[attr-defined]
 
     assert tried == MUTANTS.keys()
 

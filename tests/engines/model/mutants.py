@@ -11,11 +11,12 @@ MODELS = {"BackendModel": "tests/engines/properties/backend_model.py"}
 ALONE = "engines.properties.wrong_backends"
 IN_RACES = "engines.properties.broken_backends"
 IN_WORLDS = "engines.simulation.simulated_mutants"
+IN_STORMS = "engines.file_tables.table_mutants"
 
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """A wrong database.
+    """A wrong database, or a wrong part of file tables.
 
     place         the module with its class
     breaks        what it does wrong
@@ -33,6 +34,10 @@ def _alone(breaks: str) -> Mutant:
 
 def _in_races(breaks: str) -> Mutant:
     return Mutant(IN_RACES, breaks, "rows_change_at_one_instant")
+
+
+def _in_storms(breaks: str, killed_by: str) -> Mutant:
+    return Mutant(IN_STORMS, breaks, killed_by)
 
 
 MUTANTS: Mapping[str, Mutant] = {
@@ -61,5 +66,12 @@ MUTANTS: Mapping[str, Mutant] = {
     "TornReads": _in_races("reads a value and its token apart"),
     "Careless": Mutant(IN_WORLDS, "moves a reference wherever it is by now", "acknowledged_commits_are_there"),
     "Greedy": Mutant(IN_WORLDS, "deletes the head of a realm's list of catalogs with the garbage", "recent_heads_are_whole"),
+    "ReadsTheTreeFirst": _in_storms("reads the partition tree before the references", "tables_have_whole_ingests"),
+    "MovesBeforeItSplits": _in_storms("moves references before the tree has their partitions", "tables_are_not_damaged"),
+    "KeepsSplitReferences": _in_storms("leaves a reference there that was split", "references_of_a_file_do_not_overlap"),
+    "WritesNoOutcomes": _in_storms("applies requests without the rows that tell so", "tables_have_whole_ingests"),
+    "TracksFileByFile": _in_storms("tracks the files of an ingest one by one", "tables_have_whole_ingests"),
+    "DeletesAtOnce": _in_storms("deletes marked files without their delay", "late_reads_alone_miss_files"),
+    "DeletesStrays": _in_storms("deletes strays that nobody tracks", "late_reads_alone_miss_files"),
 }
 """Each mutant by the name of its class."""
