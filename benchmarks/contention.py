@@ -19,9 +19,9 @@ from functools import cached_property, partial
 from typing import Any
 
 import psycopg
-from benchmarks.commit_crowd import CommitCrowd, CrowdResult, JobRecord
+from benchmarks.commit_crowd import PROCESSES, CommitCrowd, CrowdResult, JobRecord
 from benchmarks.reference_options import ContenderReferences, ReferenceOption, Tuning
-from benchmarks.reference_watch import AuditQuery, ReferenceWatch, watch_references
+from benchmarks.reference_watch import AuditQuery, ReferenceWatch, one_number, watch_references
 
 from headwater.clock import Micros
 from headwater.files import AssignJob, CommitJob, FileReference, FileReferenceStore, PartitionId, TrackedFile
@@ -35,6 +35,7 @@ STATEMENT_TIMEOUT = "60s"
 """Of the workers' connections: with 10 s as shipped, a lock that is waited for longer counts as a failed job."""
 ASSIGNED_AT_ONCE = 1000
 COLLECT_SECONDS = 0.02
+SESSIONS_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
@@ -174,7 +175,7 @@ class ContentionRun:
     connect: list[float]
     watch: ReferenceWatch
     wal_bytes: int
-    dead_rows: int
+    changed_rows: int
     table_bytes: int
     deadlocks: int
     problems: list[str]
@@ -212,7 +213,7 @@ class ContentionRun:
             "errors_40P01": self.counts.get("40P01", 0),
             "deadlocks": self.deadlocks,
             "wal_bytes_per_job": self.wal_bytes / committed,
-            "dead_rows": self.dead_rows,
+            "changed_rows_per_job": self.changed_rows / committed,
             "table_bytes": self.table_bytes,
             "predicate_locks_max": max(self.watch.predicate_locks, default=0),
             "paused_share": self.paused / (sum(self.commit_times) or 1),
@@ -265,7 +266,7 @@ class Arena:
             connect=result.connect_seconds,
             watch=watch,
             wal_bytes=after["wal"] - before["wal"],
-            dead_rows=after["dead"] - before["dead"],
+            changed_rows=after["changed"] - before["changed"],
             table_bytes=after["bytes"],
             deadlocks=after["deadlocks"] - before["deadlocks"],
             problems=problems,
@@ -341,15 +342,21 @@ def submission_waits(result: CrowdResult, workers: int) -> list[float]:
 
 
 def readings(admin: psycopg.Connection[Any]) -> dict[str, int]:
-    """Figures of the server about its database. Counters are flushed when a session ends."""
+    """Figures of the server about its database, once all other sessions have ended: then they have reported what they did."""
+    deadline = time.monotonic() + SESSIONS_SECONDS
+    others = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    while (
+        one_number(admin, others) > PROCESSES + 1 and time.monotonic() < deadline
+    ):  # each process keeps one that writes nothing
+        time.sleep(0.05)
     row = admin.execute(
         "SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint,"
-        " (SELECT coalesce(sum(n_dead_tup), 0)::bigint FROM pg_stat_user_tables),"
+        " (SELECT coalesce(sum(n_tup_upd + n_tup_del), 0)::bigint FROM pg_stat_user_tables),"
         " (SELECT coalesce(sum(pg_total_relation_size(relid)), 0)::bigint FROM pg_stat_user_tables),"
         " (SELECT deadlocks FROM pg_stat_database WHERE datname = current_database())"
     ).fetchone()
     assert row is not None
-    return dict(zip(("wal", "dead", "bytes", "deadlocks"), row, strict=True))
+    return dict(zip(("wal", "changed", "bytes", "deadlocks"), row, strict=True))
 
 
 def percentile(ordered: list[float], share: float) -> float:

@@ -35,7 +35,7 @@ def contention_table(results: Mapping[str, Any] | None, part: str) -> str:
     runs = " or ".join(str(number) for number in repetitions)
     lines += [
         "",
-        f"Medians of {runs} {'run' if repetitions == [1] else 'runs'} each, the range in brackets; server, workers and auditor shared "
+        f"{'One run each' if repetitions == [1] else f'Medians of {runs} runs, the range in brackets'}; server, workers and auditor shared "
         f"{results['machine']['cores']} cores, with a load average from {low:.1f} to {high:.1f}.",
     ]
     return "\n".join(lines) + "\n"
@@ -59,7 +59,9 @@ def factor(name: str) -> Callable[[Case], str]:
 
 def measure(name: str, digits: int = 0, *, scale: float = 1, with_range: bool = False) -> Callable[[Case], str]:
     def shown(case: Case) -> str:
-        of = case["measures"][name]
+        of = case["measures"].get(name)
+        if of is None:
+            return ""
         middle, low, high = (f"{of[which] * scale:,.{digits}f}" for which in ("median", "min", "max"))
         return f"{middle} ({low}–{high})" if with_range and low != high else middle
 
@@ -141,7 +143,7 @@ TABLES: dict[str, Sequence[Column]] = {
     "server": [
         *columns_of("option", "isolation"),
         ("WAL, bytes a job", measure("wal_bytes_per_job")),
-        ("dead rows", measure("dead_rows")),
+        ("rows deleted or changed by a job", measure("changed_rows_per_job", 1)),
         ("tables, MiB", measure("table_bytes", 1, scale=2**-20)),
         ("predicate locks, most", measure("predicate_locks_max")),
         ("connect p50, ms", measure("connect_p50_ms", 1)),

@@ -31,7 +31,9 @@ SUITE = "files"
 BACKEND = "postgresql"
 CONTENTION = ("options", "attempts", "workers", "queue", "batches", "collection", "keys", "large")
 """Parts that are cases of the contention scenario."""
-PARTS = (*CONTENTION, "broker", "garbage", "million")
+PARTS = (*CONTENTION, "broker", "garbage", "rows", "million")
+LONG_PARTS = ("million",)
+"""Run only when they are named; a quick run leaves Spark out as well."""
 SERIALIZABLE, REPEATABLE, COMMITTED, SHIPPED = "SERIALIZABLE", "REPEATABLE READ", "READ COMMITTED", "as shipped"
 P99_SECONDS = 1.5
 SERVER_SETTINGS = {"max_connections": "600"}
@@ -63,6 +65,7 @@ class Scale:
     """Of the main table; the other parts have ``fewer``."""
     fewer: int
     garbage: int
+    ingested: int
     updates: int
     most_cases: int
     """Of a part."""
@@ -76,6 +79,7 @@ FULL = Scale(
     repetitions=5,
     fewer=3,
     garbage=1_000_000,
+    ingested=4_000_000,
     updates=1_000_000,
     most_cases=100,
 )
@@ -87,6 +91,7 @@ QUICK = Scale(
     repetitions=1,
     fewer=1,
     garbage=2000,
+    ingested=20_000,
     updates=2000,
     most_cases=2,
 )
@@ -170,7 +175,8 @@ def main(arguments: list[str]) -> int:
         with PostgresqlServer(folder=folder, is_synced=True, settings=SERVER_SETTINGS) as server, CommitCrowd() as crowd:
             bench = FileBench(server, Arena(server, crowd), scale)
             for part in PARTS:
-                if part in options.only or (part != "million" and options.wants(part)):
+                is_long = part in LONG_PARTS or (part == "rows" and options.is_quick)
+                if part in options.only or (not is_long and options.wants(part)):
                     say(f"part {part}")
                     MEASURES[part](bench)
             versions, settings = server_versions(server), server_settings(server)
@@ -230,6 +236,12 @@ def commit_by_queue(bench: FileBench) -> None:
     bench.rows += queue_rows(bench.server, leaves=workload.leaves, files=workload.files, repetitions=repetitions)
 
 
+def ingest(bench: FileBench) -> None:
+    from benchmarks.file_rows import ingest_rates  # starts Spark when it is measured, and not before
+
+    bench.rows += ingest_rates(rows=bench.scale.ingested, rounds=bench.scale.fewer)
+
+
 def update_for_long(bench: FileBench) -> None:
     rows, curves = measure_updates(bench.server, bench.scale.updates)
     bench.rows += rows
@@ -240,6 +252,7 @@ MEASURES: dict[str, Callable[[FileBench], None]] = {
     **{part: partial(contend, part) for part in CONTENTION},
     "broker": commit_by_queue,
     "garbage": collect_garbage,
+    "rows": ingest,
     "million": update_for_long,
 }
 
