@@ -77,6 +77,9 @@ def test_key_column_is_never_null(headwater: CommandLine, table: str) -> None:
     [
         (("--column", "id=long", "--key", "key"), 5, "there is no column 'key' for the key; columns are id"),
         (("--column", "id=double", "--key", "id"), 5, "column 'id' of type double cannot be the key"),
+        (("--column", "id=long", "--column", "at=varchar", "--key", "id"), 5, "varchar"),
+        (("--column", "id=long", "--column", "at=double", "--key", "id", "--sort", "at"), 5, "at"),
+        (("--column", "id=long", "--key", "id", "--sort", "at"), 5, "there is no column 'at' to sort by"),
         (("--column", "id", "--key", "id"), 2, "'id' is not of the form NAME=VALUE"),
         (("--column", "id=long", "--key", "id", "--split-point", "many"), 5, "'many' is not a row key of type long"),
     ],
@@ -114,6 +117,12 @@ def test_ingest_of_no_parquet_file_is_refused(headwater: CommandLine, table: str
 
     assert result.exit_code == 5
     assert "notes.txt is no Parquet file" in result.stderr
+
+
+def test_ingest_of_a_missing_file_is_not_found(headwater: CommandLine, table: str, tmp_path: Path) -> None:
+    result = headwater("file-table", "ingest", "acme", "orders", tmp_path / "nothing.parquet")
+
+    assert (result.exit_code, result.stderr) == (3, f"headwater: there is no file file://{tmp_path}/nothing.parquet\n")
 
 
 def test_query_tells_of_rows_beyond_its_limit(headwater: CommandLine, table: str, write_rows: Write, tmp_path: Path) -> None:

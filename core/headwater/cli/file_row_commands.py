@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -14,7 +15,7 @@ from headwater.cli.cli_session import CliSession, opened_file_table
 from headwater.cli.command_options import NEW_FILE, file_table_arguments, folder_location
 from headwater.console import ResultView, ViewField, count_text, output_option, prints, text_table
 from headwater.durability import replacing
-from headwater.errors import RefusedError
+from headwater.errors import ExpiredError, NotFoundError, RefusedError
 from headwater.exits import FINDINGS
 from headwater.files import FileTable, RowKeyRange, TrackedFile
 from headwater.files.compaction import CompactionReport, CompactionRules, CompactionStrategy, compact_table
@@ -63,13 +64,23 @@ def _read_parquet(locations: Iterable[str]) -> Iterator[pa.RecordBatch]:
     from pyarrow.parquet import ParquetFile
 
     for location in locations:
-        with open_data_file(location) as source:
+        with _open_input(location) as source:
             try:
                 file = ParquetFile(source)
             except pa.ArrowInvalid as fault:
                 raise RefusedError(f"{location} is no Parquet file: {fault}") from fault
             with file:
                 yield from file.iter_batches(batch_size=_BATCH_ROWS)
+
+
+@contextmanager
+def _open_input(location: str) -> Iterator[Any]:
+    with ExitStack() as opened:
+        try:
+            source = opened.enter_context(open_data_file(location))
+        except ExpiredError as missing:  # it says so of a file of a table
+            raise NotFoundError(f"there is no file {location}") from missing
+        yield source
 
 
 @click.command(name="query")

@@ -41,6 +41,7 @@ from headwater.files.data_folder import DataFolder
 from headwater.files.file_adoption import adopt_table
 from headwater.files.file_collection import FileExplanation, explain_file
 from headwater.files.open_references import open_file_references
+from headwater.files.row_schema import RowSchema
 from headwater.jobs import plan_file_collection, run_file_collection, submit_file_collection
 from headwater.purge import FileTablePurge
 from headwater.realms import RealmRegistry
@@ -199,7 +200,7 @@ FILE_TABLE_DELETION: ResultView[Mapping[str, Any]] = ResultView(
         ViewField("missing", "of its files, those that were gone already"),
         ViewField("kept", "its files that stay: they lie outside of its folder, or belong to another store"),
         ViewField("unknown", "what else lies in its folder: it stays"),
-        ViewField("rows", "rows of references, files and outcomes that are deleted"),
+        ViewField("rows", "rows of references and files that are deleted, and, not counted by a plan, of outcomes"),
         ViewField(
             "failures", "files that could not be deleted", inside={"[].file": "the file", "[].reason": "what the storage said"}
         ),
@@ -284,6 +285,7 @@ def create_file_table_command(
 ) -> None:
     """Create a file table. After an interruption, run the same command to complete it."""
     key_type = _key_type(columns, fields["key_column"])
+    _check_types(columns, key_type, fields["key_column"], fields["sort_columns"])
     splits = balanced_splits(sorted(key_type.encode_key(key_type.parse_key(point)) for point in points)) if points else None
     columns = tuple(_required(column) if column.name == fields["key_column"] else column for column in columns)
     with session.open_store() as store:
@@ -304,6 +306,15 @@ def _key_type(columns: tuple[FileTableColumn, ...], key_column: str) -> RowKeyTy
             f"column {key_column!r} of type {kind} cannot be the key: its type must be int, long, string or binary"
         )
     return RowKeyType(kind)
+
+
+def _check_types(
+    columns: tuple[FileTableColumn, ...], key_type: RowKeyType, key_column: str, sort_columns: tuple[str, ...]
+) -> None:
+    """Refuse what no data file can hold or sort; later, the table would be there and no row could be added."""
+    kinds = tuple((column.name, column.type) for column in columns)
+    sort = tuple(name for name in sort_columns if name in dict(kinds))  # the others are refused with the table
+    RowSchema(table="", columns=kinds, key=key_column, key_type=key_type, sort=sort).check_types()
 
 
 def _required(column: FileTableColumn) -> FileTableColumn:
