@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import date, datetime
 from decimal import Decimal
+from importlib.metadata import entry_points
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import click
 
@@ -23,11 +24,31 @@ from headwater.files.data_storage import open_data_file
 from headwater.files.ingestion import ingest_rows
 from headwater.files.leaf_splits import SplitPlan, plan_splits, split_large_leaves
 from headwater.files.row_query import query_rows
+from headwater.settings import Settings
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 _BATCH_ROWS = 65_536
+
+ENTRY_POINTS = "headwater.file_work"
+
+
+class FileWork(Protocol):
+    """What an entry point of that group makes of settings: ingests and compactions of file tables by an engine of its own."""
+
+    def ingest_files(self, realm: str, name: str, locations: Sequence[str], *, request: str = "") -> None: ...
+
+    def compact_table(self, realm: str, name: str, rules: CompactionRules) -> CompactionReport: ...
+
+
+def _work_on_spark(settings: Settings) -> FileWork:
+    for point in entry_points(group=ENTRY_POINTS, name="spark"):
+        return cast(FileWork, point.load()(settings))
+    raise RefusedError("--spark needs headwater's pipeline, which this installation lacks: pip install 'headwater[spark]'")
+
+
+_spark_option = click.option("--spark", "on_spark", is_flag=True, help="Do it on Spark, with the master of the settings.")
 
 INGESTED_FILE: ResultView[TrackedFile] = ResultView(
     "ingested file",
@@ -49,11 +70,20 @@ INGESTED_FILE: ResultView[TrackedFile] = ResultView(
     default="",
     help="A name for this ingest, such as the day of its data: the same ingest, asked for again, then does nothing.",
 )
+@_spark_option
 @prints(INGESTED_FILE, many=True)
-def ingest_command(session: CliSession, realm_id: str, name: str, files: tuple[str, ...], request: str) -> None:
-    """Add the rows of Parquet files (URLs or paths), in any order, to a file table. All or none are added."""
+def ingest_command(session: CliSession, realm_id: str, name: str, files: tuple[str, ...], request: str, on_spark: bool) -> None:
+    """Add the rows of Parquet files (URLs or paths), in any order, to a file table. All or none are added.
+
+    With --spark it prints a sentence instead of the new files.
+    """
+    locations = [folder_location(file) for file in files]
+    if on_spark:
+        _work_on_spark(session.settings).ingest_files(realm_id, name, locations, request=request)
+        session.say(f"the rows of {count_text(len(files), 'file')} are in file table {name!r}")
+        return
     with opened_file_table(session, realm_id, name) as (_, table):
-        ingested = ingest_rows(table, _read_parquet(map(folder_location, files)), request=request)
+        ingested = ingest_rows(table, _read_parquet(locations), request=request)
     session.show_all(INGESTED_FILE, ingested)
     if request and not ingested:
         session.warn(f"the ingest {request!r} was done before: nothing was added")
@@ -244,9 +274,10 @@ COMPACTION: ResultView[CompactionReport] = ResultView(
     help="Which files of a leaf: those of similar size, the smallest in full batches, or all.",
 )
 @click.option("--batch", metavar="COUNT", type=click.IntRange(min=2), help="Files of one job, at most; default is the setting.")
+@_spark_option
 @prints(COMPACTION)
-def compact_command(session: CliSession, realm_id: str, name: str, strategy: str, batch: int | None) -> int:
-    """Merge files of each leaf into one, in this process. Files that were merged are deleted by a later collection.
+def compact_command(session: CliSession, realm_id: str, name: str, strategy: str, batch: int | None, on_spark: bool) -> int:
+    """Merge files of each leaf into one, here or on Spark. Files that were merged are deleted by a later collection.
 
     Exit code 8 if a job failed.
     """
@@ -254,6 +285,9 @@ def compact_command(session: CliSession, realm_id: str, name: str, strategy: str
     rules = CompactionRules(strategy=CompactionStrategy(strategy), batch=batch or settings.files_compaction_batch)
     with opened_file_table(session, realm_id, name) as (_, table):
         table.check_writable()
-        report = compact_table(table, rules, lease_seconds=settings.files_compaction_lease_seconds)
+        if not on_spark:
+            report = compact_table(table, rules, lease_seconds=settings.files_compaction_lease_seconds)
+    if on_spark:
+        report = _work_on_spark(settings).compact_table(realm_id, name, rules)
     session.show(COMPACTION, report)
     return FINDINGS if report.failed else 0
