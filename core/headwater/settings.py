@@ -211,8 +211,9 @@ class Settings:
     broker: str = _text("embedded", "`embedded` (a folder, no server) or the URL of a Redis")
     files_asynchronous: str = _text(
         "auto",
-        "which requests on file references are sent to the queue instead of applied at once: names among add, split, assign, commit and"
-        " forget with commas between them, or `none`; `auto`: commit where the broker is a Redis",
+        "which requests on file references go to the queue instead of being applied at once: names among add, split, assign, commit and"
+        " forget with commas between them, or `none`; `auto`: commit where the broker is a Redis. Of Headwater's own work, the commits of"
+        " compactions on Spark heed it; programs do by `apply_or_send`",
     )
     files_committers: int = _count(4, "committers that apply requests of the queue at the same time, in all workers together")
     files_compaction_batch: int = _count(12, "files that one compaction of a file table merges, at most", "files")

@@ -22,6 +22,7 @@ from headwater.files import (
     RequestOutcome,
     RequestState,
     TrackedFile,
+    apply_or_send,
     open_file_references,
     wait_for_outcomes,
 )
@@ -125,6 +126,18 @@ def test_requests_of_all_kinds_are_applied(committing: Committing, table: Crowde
     }
 
 
+def test_setting_says_which_requests_are_sent(committing: Committing, table: CrowdedTable) -> None:
+    references = committing.references(table.scope)
+    added = AddFiles(files=(TrackedFile(filename="new"),), request="add-new")
+    settings = Settings(files_asynchronous="commit")
+
+    told = apply_or_send(references, table.scope, [added, table.job(0)], settings=settings, sender=committing.sender)
+
+    assert (list(told.outcomes), told.open) == (["add-new"], ("job-0",))
+    committing.commit_all()
+    assert references.find_outcomes(["job-0"])["job-0"].state is RequestState.APPLIED
+
+
 def test_request_that_is_too_large_is_refused(committing: Committing, table: CrowdedTable) -> None:
     large = AddFiles(files=tuple(TrackedFile(filename=f"file-{number:0500d}") for number in range(300)))
 
@@ -206,9 +219,9 @@ def test_table_whose_database_is_away_delays_no_other(committing: Committing, ta
     assert other.faults(committing.references(other.scope)) == []
 
 
-def test_table_with_thousands_of_jobs_delays_no_other(committing: Committing, table: CrowdedTable) -> None:
+def test_table_with_many_jobs_delays_no_other(committing: Committing, table: CrowdedTable) -> None:
     crowd = CrowdedTable.create(committing.store, table="c", leaves=2)
-    committing.sender.send_requests(crowd.scope, [crowd.job(0)] * 1000)
+    committing.sender.send_requests(crowd.scope, [crowd.job(0)] * 400)
     committing.committer.step()
     committing.sender.send_requests(table.scope, [table.job(0)])
 

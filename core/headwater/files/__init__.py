@@ -82,6 +82,7 @@ from headwater.files.reference_store import FileReferenceStore, FileScope
 from headwater.files.request_sender import (
     RequestSender,
     SentOutcomes,
+    apply_or_send,
     identify_request,
     is_asynchronous,
     kind_of,
@@ -152,6 +153,7 @@ __all__ = [
     "TrackedFile",
     "TreeBehindError",
     "ancestors_of",
+    "apply_or_send",
     "arrow_type",
     "balanced_splits",
     "bury_trees",

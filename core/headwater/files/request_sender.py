@@ -105,6 +105,27 @@ def is_asynchronous(settings: Settings, kind: str) -> bool:
     return kind == "commit" and settings.broker != "embedded" if names == ("auto",) else kind in names
 
 
+def apply_or_send(
+    references: FileReferenceStore,
+    scope: FileScope,
+    requests: Sequence[FileRequest],
+    *,
+    settings: Settings,
+    sender: RequestSender,
+) -> SentOutcomes:
+    """Send those requests whose kind the setting ``files_asynchronous`` names, and apply the others at once, in the given order.
+
+    requests      with ids, as ``identify_request`` gives them: ``wait_for_outcomes`` asks for the open ones among them
+    returns       the outcomes of those that were applied; those that were sent are open
+    """
+    sent = [request for request in requests if is_asynchronous(settings, kind_of(request))]
+    applied = [request for request in requests if not is_asynchronous(settings, kind_of(request))]
+    outcomes = references.apply_requests(applied)
+    if sent:
+        sender.send_requests(scope, sent)
+    return SentOutcomes({outcome.request: outcome for outcome in outcomes}, open=tuple(request.request for request in sent))
+
+
 def wait_for_outcomes(
     references: FileReferenceStore,
     scope: FileScope,
