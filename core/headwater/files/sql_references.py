@@ -272,7 +272,9 @@ class SqlReferenceStore(ABC):
 
     def close(self) -> None:
         """Close the handle, which holds nothing of its own: the connections are the store's."""
-        _log.debug("file references: closed", table=self.scope.table, **self.counts())
+        counts = self.counts()
+        if counts.get("retries"):  # a process that set up no logging, such as Spark's, would print a line for each handle
+            _log.debug("file references: closed", table=self.scope.table, **counts)
 
     def counts(self) -> Mapping[str, int]:
         return self._counts.as_mapping()
