@@ -29,6 +29,7 @@ from headwater.files import (
 )
 from headwater.files.file_adoption import adopt_table
 from headwater.fsck import check_store
+from headwater.purge import FileTablePurge
 from headwater.realms import RealmRegistry, RealmState
 from headwater.store import RealmStore
 from headwater.store.backends.memory import MemoryBackend
@@ -201,6 +202,20 @@ def test_interrupted_adoption_goes_on(target: Store, archive: Path, tmp_path: Pa
 
     assert adopted.table.location.startswith(str(tmp_path / "ours"))
     assert contents(copied_table(target)) == [b"first", b"second"]
+
+
+def test_deleted_import_takes_what_was_copied_of_it(target: Store, archive: Path, tmp_path: Path) -> None:
+    load_realm(target, "copy", archive)
+    rows = rows_of_copy(target)
+    originals = copied_table(target).plan_read().filenames
+    Path(originals[0]).unlink()
+    with pytest.raises(ExpiredError):
+        adopt_table(target, rows, "orders", location=str(tmp_path / "ours"))
+
+    FileTablePurge(target, rows).delete_table("orders")
+
+    assert list_file_scopes(target) == []
+    assert Path(originals[1]).exists() and not list((tmp_path / "ours").rglob("*.parquet"))
 
 
 def test_damaged_record_is_told(archive: Path) -> None:

@@ -23,6 +23,7 @@ from headwater.cli.local_run import run_or_detach
 from headwater.clock import Micros
 from headwater.console import DURATION, ResultView, ViewField, duration_field, prints, time_after, time_field
 from headwater.errors import RefusedError, SwapConflictError
+from headwater.files import list_file_tables
 from headwater.jobs import PURGE, run_purge
 from headwater.realms import (
     Credentials,
@@ -144,6 +145,7 @@ class PurgePlan:
     realm: Realm
     held_until: Micros | None
     catalogs: list[str]
+    file_tables: list[str]
 
 
 PURGE_PLAN: ResultView[PurgePlan] = ResultView(
@@ -155,6 +157,7 @@ PURGE_PLAN: ResultView[PurgePlan] = ResultView(
         ViewField("heldUntil", "it cannot be purged before", form=time_after),
         ViewField("deletionProtection", "it cannot be purged", "realm.deletion_protection"),
         ViewField("catalogs", "everything in these goes"),
+        ViewField("fileTables", "these go with their files, but for the files of imported ones"),
     ),
 )
 
@@ -313,9 +316,8 @@ def _is_confirmed(session: CliSession, store: Store, target: Realm, confirm: str
     """Whether the realm's id was repeated; otherwise the plan is shown."""
     if confirm == target.id:
         return True
-    session.show(
-        PURGE_PLAN, PurgePlan(target, hold_until(target, store.settings, store.clock.now()), _catalog_names(store, target))
-    )
+    held = hold_until(target, store.settings, store.clock.now())
+    session.show(PURGE_PLAN, PurgePlan(target, held, _catalog_names(store, target), _file_table_names(store, target)))
     return False
 
 
@@ -323,6 +325,12 @@ def _catalog_names(store: Store, target: Realm) -> list[str]:
     if target.state not in (RealmState.ACTIVE, RealmState.INACTIVE):
         return []  # not filled yet, or half of it is gone
     return [definition.name for definition in Catalogs(store.rows(target.id, target.key)).list_catalogs()]
+
+
+def _file_table_names(store: Store, target: Realm) -> list[str]:
+    if target.state not in (RealmState.ACTIVE, RealmState.INACTIVE):
+        return []
+    return [definition.name for definition in list_file_tables(store.rows(target.id, target.key))]
 
 
 def _switch(session: CliSession, realm_id: str, source: RealmState, *, to: RealmState) -> None:

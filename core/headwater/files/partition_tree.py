@@ -9,7 +9,7 @@ The tree only grows. Every change of it has a number, 1 for the tree of one root
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -93,7 +93,8 @@ class PartitionTree:
         """The leaves that overlap a range, in order."""
         leaves, points = self._leaves
         first = 0 if keys.low is None else bisect_right(points, keys.low)
-        return [leaf for leaf in leaves[first:] if self.range_of(leaf).overlaps(keys)]
+        last = len(leaves) if keys.high is None else bisect_left(points, keys.high) + 1
+        return [leaf for leaf in leaves[first:last] if self.range_of(leaf).overlaps(keys)]
 
     def split_leaf(self, leaf: PartitionId, point: bytes) -> PartitionTree:
         """The tree after one split.
