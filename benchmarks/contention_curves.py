@@ -9,6 +9,8 @@ from benchmarks.pictures import Curve, Series
 
 __all__ = ["committer_curve", "wait_curve", "worker_curve"]
 
+LETTERS = {"SERIALIZABLE": "S", "REPEATABLE READ": "RR", "READ COMMITTED": "RC"}
+LEGEND = "S: SERIALIZABLE, RC: READ COMMITTED"
 SHARES = (0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999)
 Runs = Mapping[ContentionCase, Sequence[ContentionRun]]
 
@@ -25,7 +27,7 @@ def wait_curve(runs: Runs) -> Curve:
     return Curve(
         name="files-waits",
         title=f"How long jobs wait for their commit: {workers} workers, 10 attempts",
-        x="share of jobs that wait at most so long",
+        x=f"share of jobs that wait at most so long ({LEGEND})",
         y="seconds",
         x_scale="share",
         y_scale="log",
@@ -37,7 +39,7 @@ def worker_curve(runs: Runs) -> Curve:
     return Curve(
         name="files-workers",
         title="Wait of all but one in a hundred jobs, by the number of workers",
-        x="workers, a connection each",
+        x=f"workers, a connection each ({LEGEND})",
         y="p99, seconds",
         x_scale="log",
         y_scale="log",
@@ -50,7 +52,7 @@ def committer_curve(runs: Runs) -> Curve:
     return Curve(
         name="files-committers",
         title="Jobs a second, by the number of committers",
-        x="committers",
+        x=f"committers ({LEGEND})",
         y="jobs/s",
         x_scale="log",
         series=series_by(runs, "cap", "jobs_per_s"),
@@ -68,4 +70,5 @@ def series_by(runs: Runs, factor: str, measure: str) -> list[Series]:
 
 
 def short_label(case: ContentionCase) -> str:
-    return f"{case.option.label}, {case.isolation}"
+    """Fits beside a picture; the titles of its axes say what the letters mean."""
+    return f"{case.option.label}, {LETTERS.get(case.isolation, case.isolation)}"
