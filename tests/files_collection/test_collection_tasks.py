@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import pytest
 from collected_tables import HOUR, CollectedTable
-from file_tables_of_realms import COLUMNS, claim_collection
+from file_tables_of_realms import claim_collection
+from msgspec.structs import replace
 
 from fake_clock import FakeClock
 from headwater import Store
-from headwater.files import (
-    FileTableDefinition,
-    FileTables,
-    FileTableState,
-    RowKeyType,
-)
-from headwater.files.open_references import list_file_scopes, open_file_references
+from headwater.commits import commit_change
+from headwater.files import FILE_TABLES, AssignJob, FileTableDefinition, FileTables, FileTableState, PartitionId
+from headwater.files.file_table_registry import store_table
+from headwater.files.open_references import list_file_scopes
 from headwater.jobs import COLLECT_FILES, Run, list_runs, record_run, run_file_collection, schedule_file_collections
 from headwater.realms import MaintenanceSchedule, Realm, RealmRegistry, RealmState
 from headwater.store import RealmStore
@@ -86,6 +84,33 @@ def test_idle_collection_waits_for_its_next_time(store: Store, table: CollectedT
     assert list(list_runs(store)) == []
 
 
+def test_what_stands_in_the_way_is_told_by_the_waiting_task(store: Store, table: CollectedTable, clock: FakeClock) -> None:
+    filename = table.add_file()
+    table.references.assign_jobs([AssignJob(job="lost", partition=PartitionId("r"), filenames=(filename,))])
+    clock.advance(25 * HOUR)
+
+    with pytest.raises(TaskNotReadyError, match="job lost had references assigned for longer than 1d"):
+        run_file_collection(store, claim_collection(store, clock))
+
+
+def test_table_deleted_during_its_collection_is_no_failure(
+    store: Store, tables: FileTables, table: CollectedTable, definition: FileTableDefinition, clock: FakeClock
+) -> None:
+    table.make_unreferenced()
+    claimed = claim_collection(store, clock)
+    check = claimed.check_stop
+
+    def delete_meanwhile() -> None:
+        check()
+        table.references.close_scope()
+        tables.change_state(definition, FileTableState.DELETING)
+
+    claimed.check_stop = delete_meanwhile  # type: ignore[method-assign]  # the moment before the marks
+    outcome = run_file_collection(store, claimed)
+
+    assert (outcome["marked"], "the file table is DELETING" in outcome["notes"][0]) == (0, True)
+
+
 def test_collection_of_an_inactive_realm_waits(store: Store, realm: Realm, table: CollectedTable, clock: FakeClock) -> None:
     claimed = claim_collection(store, clock)
     RealmRegistry(store).move_realm(realm, RealmState.INACTIVE)
@@ -97,16 +122,17 @@ def test_collection_of_an_inactive_realm_waits(store: Store, realm: Realm, table
 def test_copy_of_the_table_in_another_realm_stops_deletions(
     store: Store, table: CollectedTable, definition: FileTableDefinition, clock: FakeClock
 ) -> None:
-    table.make_unreferenced()
+    (filename,) = table.make_unreferenced()
     collect(store, clock)
     clock.advance(4 * HOUR)
     other = RealmRegistry(store).open_realm(make_realm_beside(store).id)
-    copies = FileTables(other, lambda scope: open_file_references(store, scope, create=True))
-    copies.create_table("copy", location=definition.data_folder, key_column="id", key_type=RowKeyType.LONG, columns=COLUMNS)
-    outcome = collect(store, clock)
+    other.ensure_reference(FILE_TABLES)
+    copy = replace(definition, state=FileTableState.READ_ONLY)  # as an archive brings it
+    commit_change(other, FILE_TABLES, lambda tx: store_table(tx, copy), message="load")
 
-    assert outcome["deleted"] == 0
-    assert "another file table lies at" in str(outcome["notes"])
+    with pytest.raises(TaskNotReadyError, match="another file table lies at"):
+        run_file_collection(store, claim_collection(store, clock))
+    assert table.is_stored(filename)
 
 
 def make_realm_beside(store: Store) -> Realm:

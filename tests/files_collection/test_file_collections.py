@@ -234,7 +234,7 @@ def test_job_without_an_end_is_reported(table: CollectedTable, clock: FakeClock)
     collected = table.collect()
 
     assert collected.jobs == ["lost"]
-    assert "1 jobs have held references for longer than 1d" in collected.notes[0]
+    assert "job lost had references assigned for longer than 1d" in collected.notes[0]
 
 
 def test_collection_of_another_table_leaves_this_one_alone(table: CollectedTable, store: Store, tmp_path: Path) -> None:

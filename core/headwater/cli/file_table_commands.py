@@ -354,7 +354,7 @@ def collect_files_command(session: CliSession, realm_id: str, name: str, dry_run
     outcome: Mapping[str, Any] | None
     with opened_file_table(session, realm_id, name) as (store, table):
         if dry_run:
-            outcome = plan_file_collection(store, table.references, table.definition).as_plain()
+            outcome = plan_file_collection(store, table).as_plain()
         else:
             table.check_writable()
             submitted = submit_file_collection(store, RealmRegistry(store).read_realm(realm_id), name)

@@ -80,8 +80,8 @@ class CollectedFiles:
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing was done, and there is nothing to tell."""
-        return not (self.marked or self.deleted or self.missing or self.failed or self.outcomes or self.jobs or self.notes)
+        """Whether nothing was done. There may still be notes: what stands in the way of a collection lasts."""
+        return not (self.marked or self.deleted or self.missing or self.failed or self.outcomes)
 
     def as_plain(self) -> dict[str, Any]:
         plain = {name: getattr(self, name) for name in self.__slots__ if name != "dry_run"}
@@ -113,7 +113,9 @@ class FileCollector:
         self._folder = folder
         self._neighbors = tuple(neighbors)
         self._watch = FenceWatch(fence, store.clock)
-        self._rate = RowRate(store.settings.delete_files_per_second, store.clock)
+        rate = store.settings.delete_files_per_second
+        self._rate = RowRate(rate, store.clock)
+        self._at_once = min(rate or _DELETED_BETWEEN_LOOKS, _DELETED_BETWEEN_LOOKS)
         self._progress = progress
         self.result = CollectedFiles()
 
@@ -235,7 +237,7 @@ class FileCollector:
 
     def _delete_marked(self, time: CollectionTime) -> None:
         gone: list[str] = []
-        for batch in _batches(self._deletable(time), _DELETED_BETWEEN_LOOKS):
+        for batch in _batches(self._deletable(time), self._at_once):
             self._rate.wait_for(len(batch), self._watch)
             self._watch.check_fence()
             gone += self._delete_files(batch)
@@ -287,7 +289,8 @@ class FileCollector:
         for filename in self._references.collectable_files(before) if before else ():
             due[self._folder.has_file(filename)] += 1
         result.outside, inside = due
-        result.waiting = sum(1 for _ in self._references.collectable_files(_FOREVER)) - sum(due)
+        everything = sum(1 for _ in self._references.collectable_files(_FOREVER))
+        result.waiting = max(everything - sum(due), 0)  # another collection may forget files in between
         result.postponed = max(inside - (result.deleted if result.dry_run else result.failed), 0)
 
     def _forget_outcomes(self, time: CollectionTime) -> None:
@@ -306,8 +309,8 @@ class FileCollector:
         self.result.jobs = jobs[:_JOBS_SHOWN]
         if jobs:
             self.result.notes.append(
-                f"{len(jobs)} jobs have held references for longer than {duration_text(self._settings.files_job_seconds)}, and nothing is"
-                f" known of their end: {', '.join(jobs[:5])}; their files are left to them"
+                f"{_some(jobs, 'job')} had references assigned for longer than {duration_text(self._settings.files_job_seconds)}, and"
+                " nothing is known of their end: a compaction executes them again"
             )
 
 

@@ -10,10 +10,14 @@ from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
 
+import structlog
+
 from headwater.clock import Micros
+from headwater.errors import HeadwaterError, NotFoundError
 from headwater.files import (
-    FileReferenceStore,
     FileScope,
+    FileTable,
+    FileTableClosedError,
     FileTableDefinition,
     FileTableState,
     find_file_table,
@@ -28,6 +32,7 @@ from headwater.realms import Realm, RealmRegistry, RealmState
 from headwater.store import DoubtfulClockError, Store
 from headwater.tasks import SubmittedTask, TaskLease, TaskNotReadyError, TaskQueue
 
+_log = structlog.get_logger()
 _CLOCK_LOOK_SECONDS = 3600.0
 _WITH_FILES = (RealmState.LOADING, RealmState.ACTIVE, RealmState.INACTIVE)
 
@@ -45,12 +50,13 @@ def run_file_collection(store: Store, claim: TaskLease, *, is_idle_recorded: boo
         return run_recorded(store, claim, lambda: purge.finish_deletions().as_plain(), so_far=purge.result.as_plain)
     if definition is None or definition.state is not FileTableState.ACTIVE:
         return _left_alone(claim.task.subject, definition)
-    with closing(open_file_references(store, FileScope(rows.key, definition.id))) as references:
+    scope = FileScope(rows.key, definition.id)
+    with closing(open_file_references(store, scope)) as references:
         collector = FileCollector(
             store,
             references,
             DataFolder(definition.data_folder),
-            neighbors=list(neighbors_of(store, definition)),
+            neighbors=list(neighbors_of(store, scope)),
             fence=claim.check_stop,
             progress=claim.report_progress,
         )
@@ -61,17 +67,23 @@ def run_file_collection(store: Store, claim: TaskLease, *, is_idle_recorded: boo
             except DoubtfulClockError as doubt:
                 left = (doubt.until - store.clock.now()) / 1_000_000
                 raise TaskNotReadyError(str(doubt), seconds=min(max(left, 1.0), _CLOCK_LOOK_SECONDS)) from doubt
+            except (FileTableClosedError, NotFoundError):
+                current = find_file_table(rows, table_id=definition.id)
+                if current is not None and current.state is FileTableState.ACTIVE:
+                    raise
+                return _left_alone(definition.name, current)  # it was deleted meanwhile
             if collected.is_idle and not is_idle_recorded:
-                raise TaskNotReadyError("there was nothing to collect", seconds=store.settings.files_collect_seconds)
+                reason = "; ".join(["there was nothing to collect", *collected.notes])
+                raise TaskNotReadyError(reason, seconds=store.settings.files_collect_seconds)
             return collected.as_plain()
 
         return run_recorded(store, claim, work, so_far=collector.result.as_plain)
 
 
-def plan_file_collection(store: Store, references: FileReferenceStore, definition: FileTableDefinition) -> CollectedFiles:
+def plan_file_collection(store: Store, table: FileTable) -> CollectedFiles:
     """What a collection would do now; nothing is changed."""
-    folder = DataFolder(definition.data_folder)
-    return FileCollector(store, references, folder, neighbors=list(neighbors_of(store, definition))).plan()
+    folder, neighbors = DataFolder(table.definition.data_folder), list(neighbors_of(store, table.scope))
+    return FileCollector(store, table.references, folder, neighbors=neighbors).plan()
 
 
 def _left_alone(name: str, definition: FileTableDefinition | None) -> dict[str, Any]:
@@ -79,14 +91,16 @@ def _left_alone(name: str, definition: FileTableDefinition | None) -> dict[str, 
     return CollectedFiles(notes=[f"{name}: {why}: nothing was collected"]).as_plain()
 
 
-def neighbors_of(store: Store, definition: FileTableDefinition) -> Iterator[str]:
+def neighbors_of(store: Store, scope: FileScope) -> Iterator[str]:
     """The locations of all other file tables of the store, in whatever realm and state: a realm that was loaded from an archive has
-    tables at the locations of another one.
+    tables of the same ids, at the locations of another one.
+
+    raises        CorruptionError when a realm or a table cannot be read: it may share a folder
     """
-    for realm in RealmRegistry(store).list_realms():
+    for realm in RealmRegistry(store).list_realms().complete():
         if realm.state in _WITH_FILES:
-            for other in list_file_tables(store.rows(realm.id, realm.key), with_deleted=True):
-                if other.id != definition.id or other.location != definition.location:
+            for other in list_file_tables(store.rows(realm.id, realm.key), with_deleted=True).complete():
+                if FileScope(realm.key, other.id) != scope:
                     yield other.location
 
 
@@ -98,16 +112,24 @@ def submit_file_collection(store: Store, realm: Realm, table: str, *, due: Micro
 def schedule_file_collections(store: Store) -> int:
     """Keep one collection waiting for every file table that may be written to, or is being deleted. Returns how many there are.
 
-    A realm whose maintenance is suspended gets no new ones.
+    A realm whose maintenance is suspended gets no new ones, and one that cannot be read keeps no other from its own.
     """
     tables = 0
-    due = Micros(store.clock.now() + round(store.settings.files_collect_seconds * 1_000_000))
     for realm in RealmRegistry(store).list_realms():
-        if realm.state is not RealmState.ACTIVE or realm.maintenance.suspend:
-            continue
-        for definition in list_file_tables(store.rows(realm.id, realm.key), with_deleted=True):
-            if definition.state in (FileTableState.ACTIVE, FileTableState.DELETING):
-                is_named = definition.state is FileTableState.ACTIVE  # another table may have the name of a deleted one
-                submit_file_collection(store, realm, definition.name if is_named else definition.id, due=due)
-                tables += 1
+        if realm.state is RealmState.ACTIVE and not realm.maintenance.suspend:
+            try:
+                tables += _schedule_realm(store, realm)
+            except HeadwaterError as fault:
+                _log.warning("collections of files could not be scheduled", realm=realm.id, fault=str(fault))
+    return tables
+
+
+def _schedule_realm(store: Store, realm: Realm) -> int:
+    tables = 0
+    due = Micros(store.clock.now() + round(store.settings.files_collect_seconds * 1_000_000))
+    for definition in list_file_tables(store.rows(realm.id, realm.key), with_deleted=True):
+        if definition.state in (FileTableState.ACTIVE, FileTableState.DELETING):
+            is_named = definition.state is FileTableState.ACTIVE  # another table may have the name of a deleted one
+            submit_file_collection(store, realm, definition.name if is_named else definition.id, due=due)
+            tables += 1
     return tables
