@@ -17,7 +17,7 @@ from headwater.errors import ConflictError, FencedError, NotFoundError, RefusedE
 from headwater.settings import Settings
 from headwater.store import ObjectId, Store, open_store
 from headwater.store.backends.memory import MemoryBackend
-from headwater.tasks import AttemptEnd, LeaseExpiry, Task, TaskLease, TaskQueue, TaskState
+from headwater.tasks import AttemptEnd, LeaseExpiry, Task, TaskLease, TaskNotReadyError, TaskQueue, TaskState
 from headwater_workers.task_executor import execute_task
 
 Work = Callable[[TaskLease], dict[str, Any]]
@@ -74,6 +74,17 @@ def test_work_that_may_succeed_later_is_tried_again(run: Run, error: Exception) 
     task = run(raising(error))
 
     assert (task.state, task.failures) == (TaskState.WAITING, 1)
+
+
+@pytest.mark.parametrize(("is_expected", "level"), [(True, "info"), (False, "warning")])
+def test_task_put_off_warns_of_what_is_unusual(store: Store, waiting: ObjectId, is_expected: bool, level: str) -> None:
+    def body(store: Store, claim: TaskLease) -> dict[str, Any]:
+        raise TaskNotReadyError("not now", is_expected=is_expected)
+
+    with capture_logs() as logs:
+        execute_task(store, waiting, LeaseExpiry(None), owner="here", is_stopping=lambda: False, kinds={"gc": body})
+
+    assert [log["log_level"] for log in logs if log["event"] == "task put off"] == [level]
 
 
 def test_time_limit_is_named(run: Run) -> None:

@@ -6,6 +6,7 @@ each durable step; and reports progress. It knows nothing of Celery.
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -128,7 +129,8 @@ def _attempt(store: Store, claim: TaskLease, body: TaskBody) -> None:
         _end(claim.end_stopped, "task stopped", reason=claim.stop_reason)
     except TaskNotReadyError as not_yet:
         reason, seconds = str(not_yet), not_yet.seconds
-        _end(lambda: claim.put_off(reason, seconds), "task put off", reason=reason)
+        level = logging.INFO if not_yet.is_expected else logging.WARNING
+        _end(lambda: claim.put_off(reason, seconds), "task put off", level=level, reason=reason)
     except SoftTimeLimitExceeded:  # there was no check for long
         error = _too_long(store)
         _end(lambda: claim.fail_task(error), "task failed", error=error)
@@ -164,7 +166,7 @@ def _too_long(store: Store) -> str:
     return f"it ran longer than the time limit of {duration_text(store.settings.task_time_limit_seconds)}"
 
 
-def _end(step: Callable[[], None], event: str, **values: Any) -> None:
+def _end(step: Callable[[], None], event: str, *, level: int = logging.WARNING, **values: Any) -> None:
     try:
         step()
     except FencedError as fenced:
@@ -172,7 +174,7 @@ def _end(step: Callable[[], None], event: str, **values: Any) -> None:
     except HeadwaterError as error:
         log.warning("the end of the task could not be written: its lease will end", event_lost=event, error=str(error))
     else:
-        log.warning(event, **values)
+        log.log(level, event, **values)
 
 
 def _numbers(outcome: dict[str, Any]) -> dict[str, Any]:

@@ -74,7 +74,8 @@ def run_file_collection(store: Store, claim: TaskLease, *, is_idle_recorded: boo
                 return _left_alone(definition.name, current)  # it was deleted meanwhile
             if collected.is_idle and not is_idle_recorded:
                 reason = "; ".join(["there was nothing to collect", *collected.notes])
-                raise TaskNotReadyError(reason, seconds=store.settings.files_collect_seconds)
+                seconds = store.settings.files_collect_seconds
+                raise TaskNotReadyError(reason, seconds=seconds, is_expected=not collected.notes)
             return collected.as_plain()
 
         return run_recorded(store, claim, work, so_far=collector.result.as_plain)

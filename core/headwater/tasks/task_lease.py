@@ -108,11 +108,13 @@ class TaskNotReadyError(HeadwaterError):
     """The work needs something that another process will provide. Nothing was done: put the task off.
 
     seconds       when to look again
+    is_expected   whether this is how things usually are, and nothing to warn of
     """
 
-    def __init__(self, message: str, *, seconds: float = LOOK_AGAIN_SECONDS) -> None:
+    def __init__(self, message: str, *, seconds: float = LOOK_AGAIN_SECONDS, is_expected: bool = False) -> None:
         super().__init__(message)
         self.seconds = seconds
+        self.is_expected = is_expected
 
 
 class TaskLease:
