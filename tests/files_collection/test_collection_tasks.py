@@ -84,7 +84,7 @@ def test_idle_collection_waits_for_its_next_time(store: Store, table: CollectedT
     assert list(list_runs(store)) == []
 
 
-def test_what_stands_in_the_way_is_told_by_the_waiting_task(store: Store, table: CollectedTable, clock: FakeClock) -> None:
+def test_waiting_task_tells_what_stands_in_its_way(store: Store, table: CollectedTable, clock: FakeClock) -> None:
     filename = table.add_file()
     table.references.assign_jobs([AssignJob(job="lost", partition=PartitionId("r"), filenames=(filename,))])
     clock.advance(25 * HOUR)
