@@ -161,6 +161,26 @@ def test_late_settlement_has_no_effect(open_queue: OpenQueue) -> None:
     assert queue.list_set_aside() == []
 
 
+def test_push_meets_a_reader_that_takes_empty_folders_away(open_queue: OpenQueue) -> None:
+    reader, queue = open_queue(), open_queue()
+    taken: list[str] = []
+    pushed = requests(300)
+
+    def read() -> None:
+        while len(taken) < len(pushed):
+            if batch := reader.take(10):
+                taken.extend(each.key for each in batch.requests)
+                reader.settle_batch(batch, DONE)
+
+    reading = Thread(target=read)
+    reading.start()
+    for request in pushed:
+        queue.push(A, [request])
+    reading.join(60)
+
+    assert sorted(taken) == sorted(each.key for each in pushed)
+
+
 def test_settlement_that_failed_may_be_repeated(tmp_path: Path) -> None:
     queue = FolderRequestQueue(tmp_path)
     queue.push(A, requests(2))

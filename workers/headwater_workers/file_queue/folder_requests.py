@@ -38,6 +38,7 @@ from headwater_workers.file_queue.request_queue import (
 )
 
 POLL_SECONDS = 0.05
+WRITE_TRIES = 100
 _WAITING, _HELD, _DELAYED = "req", "taken", "later"
 
 
@@ -236,14 +237,13 @@ class FolderRequestQueue:
 
     def _write(self, table: str, request: QueuedRequest) -> None:
         name = _FileName(f"{time.time_ns():020d}", request.key, request.strikes, request.tries, _WAITING)
-        while True:
-            folder = self._table_folder(table)
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            try:
-                self._replace(folder / str(name), request.body)
-                return
-            except FileNotFoundError:
-                continue  # a reader took the empty folder away
+        path = self._table_folder(table) / str(name)
+        for _ in range(WRITE_TRIES):
+            # A reader may take the empty folder away at any moment: before the file comes, or while mkdir looks what is there.
+            with contextlib.suppress(FileNotFoundError, FileExistsError):
+                path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                return self._replace(path, request.body)
+        return self._replace(path, request.body)
 
     def _replace(self, path: Path, content: bytes) -> None:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
