@@ -187,8 +187,8 @@ class Settings:
     )
     files_writer_grace_seconds: float = _seconds(
         24 * HOUR,
-        "a file in the folder of a file table that nobody tracks is collected when it is older than this; must exceed the longest ingest"
-        " or compaction",
+        "a file in the folder of a file table that nobody tracks is collected when it is older than this, and no request that comes"
+        " later may refer to it; must exceed the longest ingest or compaction with its wait in the queue",
     )
     files_delete_limit: int = _count(750_000, "files that one collection of a file table deletes, at most", "files")
     delete_files_per_second: int = _limit("files that a collection of a file table deletes in a second, at most", "files")

@@ -53,17 +53,26 @@ def test_late_job_whose_output_is_a_stray_loses_cleanly(table: CollectedTable) -
     assert [reference.filename for reference in table.references.references()] == [given]
 
 
-def test_writer_that_is_faster_than_the_collection_wins(table: CollectedTable) -> None:
+def test_writer_that_comes_after_the_deletion_loses_cleanly(table: CollectedTable, clock: FakeClock) -> None:
     filename = table.write_file(hours_ago=25)
+    table.collect()
+    clock.advance(4 * HOUR)
+    table.collect()
+    assert not table.is_stored(filename) and not table.is_tracked(filename)
 
-    def track_meanwhile() -> None:
-        if not table.is_tracked(filename):
-            table.references.add_files([TrackedFile(filename=filename, references=(reference_to(filename),))])
+    with pytest.raises(FileExistsInTableError, match="longer ago than the writers' grace"):
+        table.references.add_files([TrackedFile(filename=filename, references=(reference_to(filename),))])
+    assert table.references.references() == []
 
-    collected = table.collect(fence=track_meanwhile)
 
-    assert (collected.strays, collected.marked) == (0, 0)
-    assert table.is_stored(filename)
+def test_job_whose_output_came_too_late_may_be_executed_again(table: CollectedTable) -> None:
+    given, late, fresh = table.add_file(), table.write_file(hours_ago=25), table.write_file()
+    table.references.assign_jobs([AssignJob(job="again", partition=PartitionId("r"), filenames=(given,))])
+
+    with pytest.raises(JobCommitsFailedError):
+        table.references.commit_jobs([CommitJob(job="again", inputs=(given,), output=reference_to(late))])
+    table.references.commit_jobs([CommitJob(job="again", inputs=(given,), output=reference_to(fresh))])
+    assert [reference.filename for reference in table.references.references()] == [fresh]
 
 
 @pytest.mark.parametrize(
@@ -85,10 +94,11 @@ def test_folder_in_the_folder_is_left_alone(table: CollectedTable) -> None:
     assert table.collect().unknown == 1
 
 
-def test_file_tracked_under_another_spelling_is_no_stray(table: CollectedTable) -> None:
-    filename = table.write_file(hours_ago=25)
+def test_file_tracked_under_another_spelling_is_no_stray(table: CollectedTable, clock: FakeClock) -> None:
+    filename = table.write_file()
     other = filename.replace("file:///", "/")
     table.references.add_files([TrackedFile(filename=other, references=(reference_to(other),))])
+    clock.advance(25 * HOUR)
     collected = table.collect()
 
     assert collected.strays == 0

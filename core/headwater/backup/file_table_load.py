@@ -91,7 +91,7 @@ class _TableLoad:
         scope = FileScope(self.rows.key, definition.id)
         is_begun = definition.state is FileTableState.CREATING
         self.fence()
-        with closing(open_file_references(self.store, scope, create=is_begun)) as references:
+        with closing(open_file_references(self.store, scope, create=is_begun, takes_old_files=True)) as references:
             if is_begun:
                 initialize_tree(self.rows, definition, self.parts.splits, fence=self.fence)
                 for number, record in enumerate(self.parts.references):

@@ -9,7 +9,7 @@ from typing import Any
 
 from headwater.clock import Micros
 from headwater.files import FileReference, FileTable, FileTableDefinition, TrackedFile
-from headwater.files.data_folder import data_file_time
+from headwater.files.file_references import data_file_time
 from headwater.jobs import COLLECT_FILES
 from headwater.jobs.task_runs import list_runs
 from headwater.store import Store

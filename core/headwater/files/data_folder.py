@@ -6,21 +6,17 @@ storage tells are of other clocks, and of copies.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from enum import StrEnum
 from functools import cached_property
 from typing import NamedTuple
 
-from headwater.clock import Micros
 from headwater.errors import HeadwaterError, UnavailableError
 from headwater.files.data_storage import is_slow_down
 from headwater.iceberg import canonical_location, is_within
 from headwater.iceberg.filesystem import FileSystem, open_file_system
-from headwater.store import ObjectId, id_time, is_fixed
 
-_NAME = re.compile(r"([0-7][0-9a-f]{15})-[^/]+\.parquet")
 _DELETED_AT_ONCE = 16
 _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 1.0, 30.0
 _ROUNDS = 8
@@ -124,10 +120,3 @@ class DataFolder:
     def _opened(self) -> tuple[FileSystem, str]:
         system, root = open_file_system(canonical_location(self.location))
         return system, root.rstrip("/")
-
-
-def data_file_time(filename: str) -> Micros | None:
-    """When a data file was made, by its name; None for a name that no writer of data files gives."""
-    match = _NAME.fullmatch(filename.rpartition("/")[2])
-    file_id = None if match is None else ObjectId(int(match[1], 16))
-    return None if file_id is None or is_fixed(file_id) else id_time(file_id)

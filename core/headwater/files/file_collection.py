@@ -23,9 +23,9 @@ from typing import Any
 from headwater.clock import Micros, as_text
 from headwater.errors import NotFoundError, UnavailableError
 from headwater.files.collection_clock import CollectionTime, read_collection_time
-from headwater.files.data_folder import DataFolder, DeletionResult, data_file_time
+from headwater.files.data_folder import DataFolder, DeletionResult
 from headwater.files.file_errors import FileExistsInTableError, FileNotTrackedError
-from headwater.files.file_references import FileReference, TrackedFile
+from headwater.files.file_references import FileReference, TrackedFile, data_file_time
 from headwater.files.reference_store import FileReferenceStore
 from headwater.settings import Settings, duration_text
 from headwater.store import Store

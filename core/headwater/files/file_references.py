@@ -12,6 +12,7 @@ Source: Sleeper's FileReferenceStore of October 2024, "Use PostgreSQL for the st
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from functools import cached_property
@@ -22,7 +23,9 @@ import msgspec
 
 from headwater.clock import Micros
 from headwater.errors import RefusedError
+from headwater.store.ids import ObjectId, id_time, is_fixed
 
+_DATA_FILE = re.compile(r"([0-7][0-9a-f]{15})-[^/]+\.parquet")
 PartitionId = NewType("PartitionId", str)
 """A partition of a file table: unique within its tree. See ``partition_tree`` for how ids are made."""
 
@@ -283,3 +286,10 @@ def check_text(text: str, what: str) -> None:
     """
     if not text or len(text) > 1000 or "\0" in text or not text.isprintable():
         raise RefusedError(f"{text[:200]!r} is not {what}: use 1 to 1000 printable characters")
+
+
+def data_file_time(filename: str) -> Micros | None:
+    """When a data file was made, by its name; None for a name that no writer of data files gives."""
+    match = _DATA_FILE.fullmatch(filename.rpartition("/")[2])
+    file_id = None if match is None else ObjectId(int(match[1], 16))
+    return None if file_id is None or is_fixed(file_id) else id_time(file_id)

@@ -169,7 +169,7 @@ def track_files(table: FileTable, files: Sequence[TrackedFile], *, request: str)
     """Track written files in one request. When that is refused, they are deleted, as far as possible.
 
     returns       the files; none when the request was applied before, with other files
-    raises        FileTableClosedError; FileExistsInTableError when they were taken for strays, because writing took too long;
+    raises        FileTableClosedError; FileExistsInTableError when writing took longer than the writers' grace;
                   UnknownOutcomeError: they may be tracked, and stay where they are
     """
     if not files:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 from headwater.errors import RefusedError
 from headwater.files.reference_store import FileReferenceStore, FileScope
-from headwater.files.sql_references import RetryPolicy
+from headwater.files.sql_references import RetryPolicy, SqlReferenceStore
 from headwater.files.sqlite_references import SqliteFileTables, SqliteReferences
 from headwater.settings import variable_of
 from headwater.store import Backend, RealmKey, Store, StoreCompanion, open_backend, parse_url
@@ -22,11 +22,12 @@ _SCHEMES = ("postgresql", "sqlite")
 
 
 def open_file_references(
-    store: Store, scope: FileScope, *, create: bool = False, policy: RetryPolicy | None = None
+    store: Store, scope: FileScope, *, create: bool = False, policy: RetryPolicy | None = None, takes_old_files: bool = False
 ) -> FileReferenceStore:
     """The references of a file table. Closing the handle is not needed: its connections are the store's.
 
     create        make the scope if it is not there. Only for a new table: a purged one must not come back
+    takes_old_files  whether to refer to files that are older than the writers' grace: only for tables that no collection looks at
     raises        NotFoundError when there is no such scope; RefusedError when the store's database keeps no references and the setting
                   ``files_store`` names no other
     """
@@ -34,7 +35,10 @@ def open_file_references(
     if create:
         opened.tables.create_scope(scope)
     policy = policy or RetryPolicy(sleep=store.clock.sleep, attempts=store.settings.files_attempts)
-    return opened.open_scope(scope, policy=policy)
+    references = opened.open_scope(scope, policy=policy)
+    if not takes_old_files:
+        references.writer_grace_seconds = store.settings.files_writer_grace_seconds
+    return references
 
 
 def list_file_scopes(store: Store, realm: RealmKey | None = None) -> list[FileScope]:
@@ -64,7 +68,7 @@ class ReferenceTables:
                 backend = _open_beside(store)
                 opened.callback(backend.close)
             self.tables: ScopeTables
-            self.open_scope: Callable[..., FileReferenceStore]
+            self.open_scope: Callable[..., SqlReferenceStore]
             self.tables, self.open_scope = _tables_in(backend, store)
             opened.pop_all()
         self._parts: Sequence[StoreCompanion] = [self.tables] if backend is store.backend else [self.tables, backend]
@@ -103,7 +107,7 @@ def _open_beside(store: Store) -> Backend:
     return open_backend(parse_url(url))
 
 
-def _tables_in(backend: Backend, store: Store) -> tuple[ScopeTables, Callable[..., FileReferenceStore]]:
+def _tables_in(backend: Backend, store: Store) -> tuple[ScopeTables, Callable[..., SqlReferenceStore]]:
     """The tables in a database, and what makes the references of one scope in them."""
     if isinstance(backend, SqliteBackend):
         file_tables = SqliteFileTables(backend.file, store.clock)

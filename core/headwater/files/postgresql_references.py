@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import time as machine_time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -25,7 +26,7 @@ from msgspec import structs
 
 from headwater.clock import Micros
 from headwater.errors import RefusedError
-from headwater.files.file_references import FileRequest, PartitionId, RequestOutcome, RequestState
+from headwater.files.file_references import FileRequest, PartitionId, RequestOutcome, RequestState, data_file_time
 from headwater.files.postgresql_file_tables import PostgresqlFileTables
 from headwater.files.reference_rules import (
     KnownRows,
@@ -35,6 +36,7 @@ from headwater.files.reference_rules import (
     assumed_rows,
     decide,
     first_faults,
+    new_files,
 )
 from headwater.files.reference_statements import DOORS, WHOLE_TABLES, ReferenceStatements
 from headwater.files.reference_store import FileScope
@@ -69,7 +71,7 @@ class PostgresqlReferences(SqlReferenceStore):
     def _apply(self, what: str, requests: Sequence[FileRequest], *, is_whole: bool = False) -> list[RequestVerdict]:
         """Apply requests as if nothing stood against them, by one statement that checks just that; otherwise as every database does."""
         verdicts, changes = decide(requests, assumed_rows(requests), Micros(0))
-        if any(first_faults(verdicts)) or changes.row_count() > _PAGE_ROWS:
+        if self._may_be_late(requests) or any(first_faults(verdicts)) or changes.row_count() > _PAGE_ROWS:
             return super()._apply(what, requests, is_whole=is_whole)
         # Alone, the statement commits by itself. Then a broken connection leaves open whether it did, which only outcomes can tell.
         is_alone = all(request.request for request in requests)
@@ -78,6 +80,15 @@ class PostgresqlReferences(SqlReferenceStore):
         if time is None:
             return super()._apply(what, requests, is_whole=is_whole)
         return [RequestVerdict(structs.replace(verdict.outcome, time=time)) for verdict in verdicts]
+
+    def _may_be_late(self, requests: Sequence[FileRequest]) -> bool:
+        """Whether a new file may be too old: the server's clock then decides. Half of the grace is for what clocks differ by."""
+        if self.writer_grace_seconds is None:
+            return False
+        now = Micros(machine_time.time_ns() // 1000) if self.tables.clock is None else self.tables.clock.now()
+        limit = now - round(self.writer_grace_seconds * 500_000)
+        made = [data_file_time(filename) for request in requests for filename in new_files(request)]
+        return any(each is not None and each < limit for each in made)
 
     def _write_alone(self, what: str, changes: ReferenceChanges) -> Micros | None:
         """Write changes and commit in one round trip. Returns when; None when a row is not as they assume."""

@@ -39,6 +39,7 @@ from headwater.files.file_references import (
     RequestOutcome,
     RequestState,
     SplitReference,
+    data_file_time,
 )
 from headwater.files.request_sender import kind_of, request_digest
 
@@ -174,10 +175,18 @@ def _assume(known: KnownRows, made: set[str], places: Sequence[ReferencePlace], 
             known.jobs.setdefault(place, job)
 
 
-def decide(requests: Sequence[FileRequest], known: KnownRows, now: Micros) -> tuple[list[RequestVerdict], ReferenceChanges]:
-    """Judge requests in their order, each all or nothing, and return a verdict on each with the changes that all together make."""
+ALWAYS = Micros(0)
+
+
+def decide(
+    requests: Sequence[FileRequest], known: KnownRows, now: Micros, *, oldest: Micros = ALWAYS
+) -> tuple[list[RequestVerdict], ReferenceChanges]:
+    """Judge requests in their order, each all or nothing, and return a verdict on each with the changes that all together make.
+
+    oldest        new references to data files that were made before this time are refused
+    """
     ledger = _Ledger(known)
-    verdicts = [_judge(request, ledger, now) for request in requests]
+    verdicts = [_judge(request, ledger, now, oldest) for request in requests]
     return verdicts, ledger.changes()
 
 
@@ -235,7 +244,7 @@ class _Ledger:
         )
 
 
-def _judge(request: FileRequest, ledger: _Ledger, now: Micros) -> RequestVerdict:
+def _judge(request: FileRequest, ledger: _Ledger, now: Micros, oldest: Micros) -> RequestVerdict:
     digest = request_digest(request) if request.request else ""
     earlier = ledger.outcomes.get(request.request) if request.request else None
     if earlier is not None and earlier.digest == digest:
@@ -245,6 +254,7 @@ def _judge(request: FileRequest, ledger: _Ledger, now: Micros) -> RequestVerdict
         fault = RequestIdReusedError(request=request.request)
     else:
         try:
+            _check_age(request, oldest)
             _APPLY[type(request)](request, ledger)
         except (ConflictError, NotFoundError, RefusedError) as refusal:
             fault = refusal
@@ -257,10 +267,28 @@ def _judge(request: FileRequest, ledger: _Ledger, now: Micros) -> RequestVerdict
         reason="" if fault is None else str(fault),
         error="" if fault is None else type(fault).__name__,
     )
-    if request.request and earlier is None:
+    # A job's next execution has another output: one that came too late must not end the job, which would hold its inputs for ever.
+    is_last = not (isinstance(request, CommitJob) and isinstance(fault, FileExistsInTableError))
+    if request.request and earlier is None and is_last:
         ledger.outcomes[request.request] = outcome
         ledger.new_outcomes.append(outcome)
     return RequestVerdict(outcome, fault)
+
+
+def _check_age(request: FileRequest, oldest: Micros) -> None:
+    """Refuse references to files that a collection may have taken for strays, deleted and forgotten: nothing would tell of that."""
+    for filename in new_files(request):
+        made = data_file_time(filename)
+        if made is not None and made < oldest:
+            message = f"file {filename!r} was made longer ago than the writers' grace: collections take it, write its rows anew"
+            raise FileExistsInTableError(message, filename=filename)
+
+
+def new_files(request: FileRequest) -> list[str]:
+    """The files that a request makes the first references to."""
+    if isinstance(request, AddFiles):
+        return [file.filename for file in request.files if file.references]
+    return [request.output.filename] if isinstance(request, CommitJob) else []
 
 
 # Each of these checks everything before it changes anything: so a refused request leaves nothing behind, without a savepoint.

@@ -47,7 +47,8 @@ class FileReferenceStore(Protocol):
     def add_files(self, files: Sequence[TrackedFile] | AddFiles) -> None:
         """Track files with their references; a file may have none.
 
-        raises        FileExistsInTableError when a file is tracked already, even with other partitions or without references
+        raises        FileExistsInTableError when a file is tracked already, even with other partitions or without references; or when
+                      it is older than the writers' grace and gets references, for a collection may have deleted and forgotten it
         """
 
     def split_references(self, splits: Sequence[SplitReference]) -> None:
@@ -65,7 +66,8 @@ class FileReferenceStore(Protocol):
 
     def commit_jobs(self, commits: Sequence[CommitJob]) -> None:
         """Replace the references of each job by its output, each job all or nothing, and write an outcome of each. A repetition of a
-        commit that was applied is no error; of one that was refused, it raises the same again.
+        commit that was applied is no error; of one that was refused, it raises the same again. FileExistsInTableError is about the
+        output alone and leaves no outcome: the job may be committed with another one.
 
         raises        JobCommitsFailedError, caused by, in this order: OutputIsInputError, FileNotTrackedError, ReferenceNotFoundError,
                       ReferenceNotAssignedError, FileExistsInTableError; or RequestIdReusedError

@@ -148,7 +148,12 @@ class ReferenceCounts:
 
 
 class SqlReferenceStore(ABC):
-    """The references of one file table; see ``FileReferenceStore`` for what its methods promise."""
+    """The references of one file table; see ``FileReferenceStore`` for what its methods promise.
+
+    writer_grace_seconds  new references to data files that are older are refused; None: to none
+    """
+
+    writer_grace_seconds: float | None = None
 
     def __init__(self, scope: FileScope, *, policy: RetryPolicy) -> None:
         self.scope = scope
@@ -290,7 +295,9 @@ class SqlReferenceStore(ABC):
         named = named_rows(requests)
 
         def apply(transaction: ReferenceTransaction) -> list[RequestVerdict]:
-            verdicts, changes = decide(requests, transaction.load_rows(named), transaction.now)
+            verdicts, changes = decide(
+                requests, transaction.load_rows(named), transaction.now, oldest=self._oldest(transaction.now)
+            )
             if is_whole:
                 for fault in first_faults(verdicts):
                     raise _RefusedRequestError(fault)
@@ -299,6 +306,11 @@ class SqlReferenceStore(ABC):
             return verdicts
 
         return self._run(what, apply, may_repeat=all(request.request for request in requests))
+
+    def _oldest(self, now: Micros) -> Micros:
+        """Data files made before this time may have been collected, and their record, too, if they had one."""
+        grace = self.writer_grace_seconds
+        return Micros(0) if grace is None else Micros(now - round(grace * 1_000_000))
 
     def _run(self, what: str, work: Callable[[ReferenceTransaction], T], *, may_repeat: bool = False) -> T:
         """Run a transaction, and begin it again when it lost against others.

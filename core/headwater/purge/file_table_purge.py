@@ -28,7 +28,8 @@ from headwater.files import (
     list_file_tables,
     read_file_table,
 )
-from headwater.files.data_folder import DataFolder, DeletionResult, data_file_time
+from headwater.files.data_folder import DataFolder, DeletionResult
+from headwater.files.file_references import data_file_time
 from headwater.files.open_references import keeps_file_references, list_file_scopes, open_file_references
 from headwater.store import RealmStore, Store
 from headwater.throttle import Fence, FenceWatch, ProgressCallback, RowRate
