@@ -14,7 +14,7 @@ from fake_clock import FakeClock
 from headwater.errors import UnavailableError, UnknownOutcomeError
 from headwater.files import AddFiles, FileReferenceStore, RetryPolicy
 from headwater.files.sql_references import ReferenceConflictError
-from headwater.files.sqlite_references import SqliteFileTables
+from headwater.files.sqlite_references import SqliteFileTables, SqliteReferences
 from headwater.store.backends.sqlite.database_file import SqliteFile
 
 T = TypeVar("T")
@@ -47,7 +47,7 @@ def references(unsteady: UnsteadyFile) -> FileReferenceStore:
     clock, scope = FakeClock(), fresh_scope()
     tables = SqliteFileTables(unsteady, clock)
     tables.create_scope(scope)
-    return tables.open_scope(scope, RetryPolicy(sleep=clock.sleep, attempts=3))
+    return SqliteReferences(tables, scope, policy=RetryPolicy(sleep=clock.sleep, attempts=3))
 
 
 @pytest.mark.parametrize(
