@@ -27,23 +27,23 @@ from headwater.errors import CorruptionError, ExpiredError
 from headwater.files import FileTable, RequestState, compact_table
 from headwater.files.data_folder import DataFolder
 from headwater.files.file_collection import FileCollector
-from headwater.store import Store, open_store
+from headwater.store import open_store
 from headwater_workers.file_queue import open_request_queue
 
 __all__ = ["faults_afterwards"]
 
 DRAIN_SECONDS = 90.0
-SHORT = 0.001
+SHORT, PATIENT = 0.001, 600.0
 
 
 def faults_afterwards(stage: TableStage) -> list[Fault]:
     """Let the queue run empty, end what was begun, collect twice, and compare everything. Hardly with delays and graces."""
     use_crowded_storage(random.Random(), share=0.0)
     faults = _drain(stage)
-    settings = dataclasses.replace(stage.settings, files_delete_delay_seconds=SHORT, files_writer_grace_seconds=SHORT)
+    settings = dataclasses.replace(stage.settings, files_writer_grace_seconds=PATIENT)
     with open_store(stage.url, settings=settings, clock=ShiftedClock(0.0)) as store, closing(open_orders(store)) as table:
         try:
-            for find in _judge(stage, store, table):
+            for find in _judge(stage, table):
                 faults += find
         except CorruptionError as fault:
             faults += tables_are_not_damaged(fault)
@@ -52,14 +52,14 @@ def faults_afterwards(stage: TableStage) -> list[Fault]:
     return faults
 
 
-def _judge(stage: TableStage, store: Store, table: FileTable) -> Iterator[list[Fault]]:
+def _judge(stage: TableStage, table: FileTable) -> Iterator[list[Fault]]:
     yield _faults_in_rows(stage, table, "after the storm")
     yield _faults_in_jobs(table)
     _end_jobs(table)
     yield _faults_in_rows(stage, table, "after the last compaction")
     time.sleep(GRACE_SECONDS)  # for files of the process whose clock is ahead
     for _ in range(2):
-        _collect(store, table)
+        _collect(stage)
     yield _faults_in_files(table)
     yield _faults_in_rows(stage, table, "after two collections")
 
@@ -98,8 +98,11 @@ def _end_jobs(table: FileTable) -> None:
             return
 
 
-def _collect(store: Store, table: FileTable) -> None:
-    FileCollector(store, table.references, DataFolder(table.definition.data_folder)).collect()
+def _collect(stage: TableStage) -> None:
+    """A store of its own: with so short a grace no compaction could be committed."""
+    settings = dataclasses.replace(stage.settings, files_delete_delay_seconds=SHORT, files_writer_grace_seconds=SHORT)
+    with open_store(stage.url, settings=settings, clock=ShiftedClock(0.0)) as store, closing(open_orders(store)) as table:
+        FileCollector(store, table.references, DataFolder(table.definition.data_folder)).collect()
 
 
 def _faults_in_files(table: FileTable) -> list[Fault]:
