@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import logging
-import os
 import signal
 import subprocess
 import sys
@@ -49,11 +48,8 @@ from headwater.store import Store
 REALM, TABLE = "acme", "visits"
 JOBS = 3
 LEASE_SECONDS = 3.0
-SHORT = {
-    "HEADWATER_FILES_DELETE_DELAY": "1s",
-    "HEADWATER_FILES_WRITER_GRACE": "1s",
-}
-"""How long files wait before they are deleted: a second for the demo, hours in earnest."""
+SHORT_SECONDS = 1.0
+"""How long files wait before the last collections delete them, once no writer is at work: hours in earnest."""
 ALL = CompactionRules(CompactionStrategy.ALL)
 
 
@@ -63,7 +59,6 @@ def main() -> int:
     parser.add_argument("--folder", type=Path, help="an empty folder to work in; default: a temporary one, removed at the end")
     parser.add_argument("--worker", metavar="STORE", help="compact the table of this store until nothing is left to do")
     asked = parser.parse_args()
-    os.environ.update(SHORT)
     log_to_stderr(Settings.from_environment(), package="headwater", level=logging.WARNING)
     if asked.worker:
         return work(asked.worker)
@@ -92,7 +87,7 @@ def show_all(folder: Path, rows: int) -> int:
             is_right = check_rows(spark, visits, rows)
             say(started, f"queried by key through Spark: {'as it should be' if is_right else 'WRONG'}")
         is_right &= check_query(store, rows)
-        is_right &= collect(store, folder, started)
+    is_right &= collect(url, folder, started)
     say(started, "all is right" if is_right else "SOMETHING IS WRONG")
     return 0 if is_right else 1
 
@@ -192,11 +187,12 @@ def check_query(store: Store, rows: int) -> bool:
     )
 
 
-def collect(store: Store, folder: Path, started: float) -> bool:
+def collect(url: str, folder: Path, started: float) -> bool:
     """Two collections: one marks what nobody refers to, one deletes it. What is left are the files of the table."""
-    with opened_table(store) as table:
+    short = Settings.from_environment(files_delete_delay_seconds=SHORT_SECONDS, files_writer_grace_seconds=SHORT_SECONDS)
+    with open_store(url, settings=short) as store, opened_table(store) as table:
         for _ in range(2):
-            time.sleep(1.2)
+            time.sleep(SHORT_SECONDS + 0.2)
             done = FileCollector(store, table.references, DataFolder(table.definition.data_folder)).collect()
             say(started, f"collection: {done.strays} strays tracked, {done.marked} files marked, {done.deleted} deleted")
         referenced = {reference.filename.rpartition("/")[2] for reference in table.references.references()}
