@@ -25,7 +25,7 @@ from headwater.files.reference_rules import ReferenceChanges
 from headwater.files.sql_references import SqlReferenceStore
 from headwater.files.stored_tree import read_tree
 
-__all__ = ["STORMY", "InfectiousPart"]
+__all__ = ["STORMY", "InfectiousPart", "ReadsTheTreeFirst"]
 
 WINDOW_SECONDS = 0.1
 """Between two steps in the wrong order, so that a short storm meets it."""

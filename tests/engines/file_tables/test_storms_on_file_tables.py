@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from table_mutants import STORMY, InfectiousPart
+from table_mutants import STORMY, InfectiousPart, ReadsTheTreeFirst
 from table_stage import TableStage, settings_of
 from table_storm import ENOUGH, SEED, SOAK_SECONDS, storm
 
@@ -88,7 +88,8 @@ def test_stormy_table_on_postgresql_keeps_all_its_rows(tmp_path: Path) -> None:
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("mutant", STORMY, ids=lambda mutant: mutant.__name__)
 def test_storm_finds_the_part_that_is_wrong(tmp_path: Path, mutant: type[InfectiousPart]) -> None:
-    storms = (storm(on_sqlite(tmp_path / str(number), SEED + number, mutant), is_short=True) for number in range(5))
+    is_short = mutant is not ReadsTheTreeFirst  # it shows itself only while a split moves references
+    storms = (storm(on_sqlite(tmp_path / str(number), SEED + number, mutant), is_short=is_short) for number in range(5))
     faults = next((faults for faults, _ in storms if faults), [])
     killers = Counter(fault.partition(":")[0] for fault in faults)
     print(killers)  # noqa: T201 - shown with a failure
