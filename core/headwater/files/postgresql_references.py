@@ -76,10 +76,14 @@ class PostgresqlReferences(SqlReferenceStore):
         # Alone, the statement commits by itself. Then a broken connection leaves open whether it did, which only outcomes can tell.
         is_alone = all(request.request for request in requests)
         write = self._write_alone if is_alone else self._write_in_transaction
-        time = self._persist(what, lambda: write(what, changes), may_repeat=is_alone)
-        if time is None:
-            return super()._apply(what, requests, is_whole=is_whole)
-        return [RequestVerdict(structs.replace(verdict.outcome, time=time)) for verdict in verdicts]
+
+        def attempt() -> list[RequestVerdict]:
+            time = write(what, changes)
+            if time is None:  # in the same attempt: one before it may have been unclear, which no error of this one may hide
+                return self._transact(what, self._decision(what, requests, is_whole=is_whole))
+            return [RequestVerdict(structs.replace(verdict.outcome, time=time)) for verdict in verdicts]
+
+        return self._persist(what, attempt, may_repeat=is_alone)
 
     def _may_be_late(self, requests: Sequence[FileRequest]) -> bool:
         """Whether a new file may be too old: the server's clock then decides. Half of the grace is for what clocks differ by."""

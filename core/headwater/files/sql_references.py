@@ -292,6 +292,13 @@ class SqlReferenceStore(ABC):
 
         raises        _RefusedRequestError for the first that is refused, if it is all or none
         """
+        work = self._decision(what, requests, is_whole=is_whole)
+        return self._run(what, work, may_repeat=all(request.request for request in requests))
+
+    def _decision(
+        self, what: str, requests: Sequence[FileRequest], *, is_whole: bool
+    ) -> Callable[[ReferenceTransaction], list[RequestVerdict]]:
+        """What a transaction does that applies requests; raises as ``_apply`` does."""
         named = named_rows(requests)
 
         def apply(transaction: ReferenceTransaction) -> list[RequestVerdict]:
@@ -305,7 +312,7 @@ class SqlReferenceStore(ABC):
                 raise ReferenceConflictError(f"{what}: others changed {self._name} meanwhile")
             return verdicts
 
-        return self._run(what, apply, may_repeat=all(request.request for request in requests))
+        return apply
 
     def _oldest(self, now: Micros) -> Micros:
         """Data files made before this time may have been collected, and their record, too, if they had one."""
