@@ -102,3 +102,10 @@ def test_old_outcomes_are_forgotten(references: FileReferenceStore, clock: FakeC
 
     assert [references.forget_outcomes(clock.now(), 2) for _ in range(3)] == [2, 1, 0]
     assert list(references.find_outcomes(["a", "b", "c", "d"])) == ["d"]
+
+
+def test_file_that_is_unknown_is_not_forgotten_and_added_again(references: FileReferenceStore) -> None:
+    outcomes = references.apply_requests([ForgetFiles(filenames=("b",)), AddFiles(files=(make_file("b"),))])
+
+    assert [outcome.state for outcome in outcomes] == [REFUSED, APPLIED]
+    assert list(references.find_files(["b"])) == ["b"]

@@ -70,6 +70,9 @@ class PostgresqlReferences(SqlReferenceStore):
 
     def _apply(self, what: str, requests: Sequence[FileRequest], *, is_whole: bool = False) -> list[RequestVerdict]:
         """Apply requests as if nothing stood against them, by one statement that checks just that; otherwise as every database does."""
+        # Requests of several kinds may undo each other's changes (forget a file, add it): then no step would check what they assume.
+        if len({type(request) for request in requests}) > 1:
+            return super()._apply(what, requests, is_whole=is_whole)
         verdicts, changes = decide(requests, assumed_rows(requests), Micros(0))
         if self._may_be_late(requests) or any(first_faults(verdicts)) or changes.row_count() > _PAGE_ROWS:
             return super()._apply(what, requests, is_whole=is_whole)

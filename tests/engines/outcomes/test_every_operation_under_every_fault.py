@@ -95,6 +95,10 @@ ELSEWHERE = {
     "run_load": "tests/backup/test_interrupted_archives.py",
     "run_purge": "tests/purge/realms/test_realm_purges.py",
     "run_purge_table": "tests/purge/test_interrupted_purges.py",
+    **dict.fromkeys(
+        ("plan_file_collection", "run_file_collection", "schedule_file_collections", "submit_file_collection"),
+        "tests/files_collection/test_collection_tasks.py",
+    ),
     "run_restore": "tests/restore/test_interrupted_restorations.py",
 }
 """The work of tasks, which is interrupted anywhere and gone on with by tests of its own."""
