@@ -219,13 +219,14 @@ def test_node_of_a_killed_local_process_is_free_when_needed(make_maker: Callable
     assert len({*maker.ids(), *made}) == 110_000
 
 
-def test_node_of_a_killed_process_is_not_awaited_beside_others(make_maker: Callable[..., IdMaker], shared: Store) -> None:
+def test_node_of_a_killed_process_is_not_awaited_beside_others(make_maker: Callable[..., IdMaker], url: str) -> None:
     maker = make_maker()
     last = ObjectId(int(maker.ask("one")))
     maker.kill()
-    fill(shared, but=[77, node_of(last)])
+    with open_store(url) as other:
+        fill(other, but=[77, node_of(last)])
 
-    assert node_of(shared.new_id()) == 77
+        assert node_of(other.new_id()) == 77
 
 
 @within_a_second
