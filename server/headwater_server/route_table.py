@@ -1,0 +1,155 @@
+"""What a server serves, as one table: dispatch, the list of endpoints, the OpenAPI document and the page in the docs are made from it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from headwater.errors import HeadwaterError
+from headwater_server.call import Handler
+
+_METHODS: Final = frozenset({"DELETE", "GET", "HEAD", "PATCH", "POST", "PUT"})
+_PARAMETER: Final = re.compile(r"\{([a-z][a-z0-9-]*)\}")
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorMeaning:
+    """The answer to a kind of error: its status, and the type that clients dispatch on."""
+
+    status: int
+    type: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    """One operation: how it is asked for, by what, and what it answers.
+
+    name          its name in camel case, unique in the server: the operationId, and the label in metrics and logs
+    summary       one sentence for the docs
+    template      of the path below the table's mount, such as ``/v1/{prefix}/namespaces/{namespace}``; a parameter is a whole segment
+    also          further templates of the same operation, which are served but not listed
+    writes        whether it changes anything: it is refused while the server drains, and its outcome is unknown when it takes too long
+    query         a msgspec Struct of the query's parameters, which are converted from text; unknown ones are ignored
+    body          the type that the JSON body must have, such as a msgspec Struct; ``bytes`` for a body that the handler reads by itself;
+                  None for a route that reads none
+    answers       the type of the body by status, None for an answer without body; errors need not be told
+    """
+
+    method: str
+    template: str
+    handler: Handler
+    name: str
+    summary: str
+    also: tuple[str, ...] = ()
+    writes: bool = False
+    query: type[Any] | None = None
+    body: Any = None
+    answers: Mapping[int, Any] = field(default_factory=lambda: {200: None})
+
+    def __post_init__(self) -> None:
+        assert self.method in _METHODS, f"{self.name}: {self.method} is no method that is served"
+        for template in (self.template, *self.also):
+            assert template.startswith("/"), f"{self.name}: {template} does not begin with a slash"
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The names of the path's parameters, in their order."""
+        return tuple(_PARAMETER.findall(self.template))
+
+    @property
+    def endpoint(self) -> str:
+        """Method and template, as the Iceberg REST specification lists endpoints."""
+        return f"{self.method} {self.template}"
+
+
+@dataclass(frozen=True, slots=True)
+class RouteMatch:
+    """What a path can be asked for.
+
+    routes        by method
+    path          the values of the template's parameters, by method: two templates may name the same segment differently
+    """
+
+    routes: Mapping[str, Route]
+    path: Mapping[str, Mapping[str, str]]
+
+    @property
+    def allowed(self) -> tuple[str, ...]:
+        """The methods for the header ``Allow``: HEAD goes wherever GET goes."""
+        methods = set(self.routes) | ({"HEAD"} if "GET" in self.routes else set())
+        return tuple(sorted(methods | {"OPTIONS"}))
+
+
+class RouteTable:
+    """The routes below one mount, such as ``/iceberg``. A static segment goes before a parameter, from left to right.
+
+    meanings      what kinds of errors mean to this protocol's clients, where it differs from the server's own table; the nearest class
+                  of an error counts
+    """
+
+    def __init__(
+        self, mount: str, routes: Sequence[Route], *, meanings: Mapping[type[HeadwaterError], ErrorMeaning] | None = None
+    ) -> None:
+        self.mount = mount.rstrip("/")
+        self.routes = tuple(routes)
+        self.meanings = dict(meanings or {})
+        self._root = _Node()
+        names = [route.name for route in routes]
+        assert len(set(names)) == len(names), f"two routes of {mount} share a name"
+        for route in routes:
+            for template in (route.template, *route.also):
+                self._root.add(_segments(self.mount + template), route, ())
+
+    @property
+    def endpoints(self) -> list[str]:
+        """What is served, as the Iceberg REST specification lists it."""
+        return [route.endpoint for route in self.routes]
+
+    def find(self, segments: Sequence[str]) -> RouteMatch | None:
+        """The routes of a path; None where there is none. No parameter matches an empty segment.
+
+        segments      of the whole path, each decoded once
+        """
+        routes: dict[str, Route] = {}
+        path: dict[str, Mapping[str, str]] = {}
+        for node, values in self._root.walk(segments, ()):
+            for method, (route, names) in node.routes.items():
+                if method not in routes:
+                    routes[method], path[method] = route, dict(zip(names, values, strict=True))
+        return RouteMatch(routes, path) if routes else None
+
+
+class _Node:
+    """A segment of templates."""
+
+    def __init__(self) -> None:
+        self.static: dict[str, _Node] = {}
+        self.parameter: _Node | None = None
+        self.routes: dict[str, tuple[Route, tuple[str, ...]]] = {}
+
+    def add(self, segments: Sequence[str], route: Route, names: tuple[str, ...]) -> None:
+        if not segments:
+            assert route.method not in self.routes, f"{route.name}: {route.endpoint} is served by another route, too"
+            self.routes[route.method] = (route, names)
+        elif parameter := _PARAMETER.fullmatch(segments[0]):
+            self.parameter = self.parameter or _Node()
+            self.parameter.add(segments[1:], route, (*names, parameter[1]))
+        else:
+            self.static.setdefault(segments[0], _Node()).add(segments[1:], route, names)
+
+    def walk(self, segments: Sequence[str], values: tuple[str, ...]) -> Iterator[tuple[_Node, tuple[str, ...]]]:
+        """Every node that the segments lead to, with the parameters' values on the way; the most static first."""
+        if not segments:
+            yield self, values
+            return
+        head, rest = segments[0], segments[1:]
+        if head in self.static:
+            yield from self.static[head].walk(rest, values)
+        if self.parameter is not None and head:
+            yield from self.parameter.walk(rest, (*values, head))
+
+
+def _segments(path: str) -> list[str]:
+    return path.split("/")[1:]
