@@ -1,0 +1,50 @@
+"""Iceberg's catalog operations on one reference of a catalog: the rules that every door shares.
+
+Keys and JSON values come in; JSON texts and Headwater's own errors come out. This package must not know HTTP, pyiceberg or any other
+client library, nor workers, Spark and Kubernetes.
+"""
+
+from headwater.iceberg_catalog.lake_catalog import LakeCatalog, LakeNamespaces, LakeTables, LakeViews
+from headwater.iceberg_catalog.lake_errors import (
+    AlreadyExistsError,
+    NamespaceNotEmptyError,
+    NoSuchNamespaceError,
+    NoSuchTableError,
+    NoSuchViewError,
+    PropertyClashError,
+    ReadOnlyReferenceError,
+)
+from headwater.iceberg_catalog.lake_values import (
+    KeyPage,
+    LoadedTable,
+    LoadedView,
+    PropertyChanges,
+    StagedTable,
+    TableCommit,
+    TableCreation,
+    ViewCommit,
+    ViewCreation,
+)
+
+__all__ = [
+    "AlreadyExistsError",
+    "KeyPage",
+    "LakeCatalog",
+    "LakeNamespaces",
+    "LakeTables",
+    "LakeViews",
+    "LoadedTable",
+    "LoadedView",
+    "NamespaceNotEmptyError",
+    "NoSuchNamespaceError",
+    "NoSuchTableError",
+    "NoSuchViewError",
+    "PropertyChanges",
+    "PropertyClashError",
+    "ReadOnlyReferenceError",
+    "StagedTable",
+    "TableCommit",
+    "TableCreation",
+    "ViewCommit",
+    "ViewCreation",
+]
