@@ -140,6 +140,9 @@ class Settings:
     index_stripe_bytes: int = _count(16 * 1024, "the size at which a spilled stripe of an index is split", "bytes")
     cache_bytes: int = _count(128 * 1024 * 1024, "decoded objects kept in memory", "bytes")
     reference_ttl_seconds: float = _seconds(15 * MINUTE, "how old a cached reference may be")
+    request_lifetime_seconds: float = _seconds(
+        30 * MINUTE, "how long a request with a key can be repeated without being applied again; less than both graces"
+    )
     realm_handle_ttl_seconds: float = _seconds(60.0, "how old a handle's knowledge of its realm's state may be")
     node_lease_seconds: float = _seconds(10 * MINUTE, "how long a node id is leased")
     node_renew_seconds: float = _seconds(

@@ -37,6 +37,7 @@ from headwater.catalogs.content import (
     Udf,
     content_digest,
     content_type_of,
+    derive_content_id,
 )
 from headwater.catalogs.content_operations import (
     CONTENT,
@@ -59,12 +60,13 @@ from headwater.catalogs.history.catalog_log import CatalogLog, KeyAction, KeyCha
 from headwater.catalogs.history.catalog_merge import MergeConflictError, MergeResult, MergeStep
 from headwater.catalogs.history.commit_meta import HEADWATER, CommitMeta, CommittedOperation, LogEntry
 from headwater.catalogs.history.content_diff import ChangePage, ContentChange
-from headwater.catalogs.history.revspec import parse_revspec
+from headwater.catalogs.history.revspec import RefTarget, parse_revspec
 from headwater.catalogs.history.three_way import KeyMerge, MergedKey, MergeMode, MergeOptions, MergeOutcome
 from headwater.catalogs.importer.import_commit import ImportOptions, import_tables, survey_scope
 from headwater.catalogs.importer.import_report import ROWS_SHOWN, ImportReport, ParquetReport, ReportRow
 from headwater.catalogs.known_metadata import note_all_known
 from headwater.catalogs.registry import CATALOGS, RefKind, checked_ref_name, listed_definitions
+from headwater.catalogs.request_log import REQUESTS, AppliedRequest, RequestKey, RequestKeyReusedError
 from headwater.catalogs.stored_metadata import read_metadata
 from headwater.catalogs.table_claims import (
     CLAIMS,
@@ -85,7 +87,9 @@ __all__ = [
     "HEADWATER",
     "IDS",
     "PURGING",
+    "REQUESTS",
     "ROWS_SHOWN",
+    "AppliedRequest",
     "Catalog",
     "CatalogChanges",
     "CatalogDefinition",
@@ -137,7 +141,10 @@ __all__ = [
     "ParquetReport",
     "Put",
     "RefKind",
+    "RefTarget",
     "ReportRow",
+    "RequestKey",
+    "RequestKeyReusedError",
     "StoredPlaces",
     "TableClaim",
     "TableClaims",
@@ -150,6 +157,7 @@ __all__ = [
     "content_ids",
     "content_type_of",
     "count_types",
+    "derive_content_id",
     "find_content_key",
     "finish_deletions",
     "import_tables",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from uuid import UUID
@@ -31,16 +31,26 @@ from headwater.catalogs.content_operations import (
     index_at,
     stored_metadata_of,
 )
-from headwater.catalogs.content_pages import ContentEntry, ContentPage, TypeCounts, content_page, count_types
+from headwater.catalogs.content_pages import (
+    ChildToken,
+    ContentEntry,
+    ContentPage,
+    TypeCounts,
+    child_page,
+    child_place,
+    content_page,
+    count_types,
+)
 from headwater.catalogs.history.catalog_log import EVERY_COMMIT, CatalogLog, KeyHistory, LogFilter, follow_key, search_log
 from headwater.catalogs.history.catalog_merge import MergeResult, MergeSource, MergeTarget, merge_commits
 from headwater.catalogs.history.commit_meta import CommitMeta, check_expected, checked_meta, property_values, text_tuple
 from headwater.catalogs.history.content_diff import ChangePage, ChangeToken, compare_commits
-from headwater.catalogs.history.revspec import DEFAULT_REF, RefResolver
+from headwater.catalogs.history.revspec import DEFAULT_REF, RefResolver, RefTarget
 from headwater.catalogs.history.three_way import MergeOptions
 from headwater.catalogs.history.transplant import transplant_commits
 from headwater.catalogs.known_metadata import KnownMetadata
 from headwater.catalogs.registry import CatalogEntry, RefKind, read_definition
+from headwater.catalogs.request_log import REQUESTS, AppliedRequest, RequestKey, drop_expired, find_request, note_request
 from headwater.catalogs.stored_metadata import read_metadata
 from headwater.catalogs.table_claims import stored_places
 from headwater.clock import Micros
@@ -147,6 +157,7 @@ class Catalog:
         properties: Mapping[str, str | Sequence[str]] | None = None,
         meta: CommitMeta | None = None,
         content_ids: Mapping[ContentKey, UUID] | None = None,
+        request: RequestKey | None = None,
         is_import: bool = False,
         fence: Callable[[], None] | None = None,
     ) -> CommitResult[dict[ContentKey, UUID]]:
@@ -155,10 +166,12 @@ class Catalog:
         expected      the commit that the operations were made from; None: the head at the time when they are applied
         meta          replaces message, authors and properties
         content_ids   ids for created keys that the caller has reserved (claims are taken for an id)
+        request       applies this once, however often it is asked for: a repeat changes nothing, and its result names the earlier
+                      commit and ``is_replay``, without content ids. Operations that change nothing make no commit and are not noted
         is_import     the content was found in a storage; it was not made through this catalog
-        raises        RefusedError for an unsound request; ConflictError with all conflicts as ``details``; NotFoundError for an
-                      unknown branch or an expected commit that is not on it; ExpiredError when that was collected; and what
-                      ``headwater.commits.commit_change`` raises
+        raises        RefusedError for an unsound request; RequestKeyReusedError when its key was used for another; ConflictError
+                      with all conflicts as ``details``; NotFoundError for an unknown branch or an expected commit that is not on
+                      it; ExpiredError when that was collected; and what ``headwater.commits.commit_change`` raises
         """
         name = self._checked_branch(branch)
         expected_head = None if expected is None else self._resolver.read_commit(expected)
@@ -167,14 +180,24 @@ class Catalog:
         )
         ids = dict(content_ids or {})  # kept over retries, so that a repeated attempt gives the same ids
 
-        def change(tx: Transaction) -> dict[ContentKey, UUID]:
+        def change(tx: Transaction) -> dict[ContentKey, UUID] | AppliedRequest:
+            # First: what has been applied would contradict the head, which it changed itself.
+            applied = None if request is None else find_request(tx.index(REQUESTS), tx.reference, request)
+            return applied or apply(tx)
+
+        def apply(tx: Transaction) -> dict[ContentKey, UUID]:
             if expected_head is not None:
                 check_expected(tx.reader, tx.head_id, tx.head, expected_head, f"branch {name!r} of {self.label}")
             is_head = expected_head is not None and expected_head.id == tx.head_id
             expected_content = None if expected_head is None or is_head else expected_head.index(CONTENT)
-            return apply_operations(tx, operations, expected_content, ids, is_head_seen=is_head)
+            created = apply_operations(tx, operations, expected_content, ids, is_head_seen=is_head)
+            if tx.has_edits:
+                drop_expired(tx, lifetime_seconds=self.settings.request_lifetime_seconds)
+                if request is not None:
+                    note_request(tx, request)
+            return created
 
-        return commit_change(
+        commit = commit_change(
             self._rows,
             self._entry.reference(RefKind.BRANCH, name),
             change,
@@ -182,6 +205,17 @@ class Catalog:
             properties=checked.as_properties(self.definition.id, is_import=is_import),
             fence=fence,
         )
+        if isinstance(commit.result, AppliedRequest):
+            return replace(commit, result={}, commit_id=commit.result.commit_id, is_replay=True)
+        return replace(commit, result=commit.result)
+
+    def find_request(self, branch: str | None, head: Head | None, request: RequestKey) -> AppliedRequest | None:
+        """Find what became of a request at a head of a branch. For decisions before a commit, which asks again.
+
+        raises        RequestKeyReusedError when its key was used for another request
+        """
+        reference = self._entry.reference(RefKind.BRANCH, branch or self.definition.default_branch)
+        return find_request(index_at(head, REQUESTS), reference, request)
 
     def merge(
         self,
@@ -293,8 +327,35 @@ class Catalog:
             raise RefusedError(
                 f"the page token belongs to another listing than the one of {listing.of!r} that is asked for: start again without it"
             )
-        pinned = self._resolver.check_own(read_pinned(self._rows, token))
+        pinned = self._resolver.check_own(read_pinned(self._rows, token.commit_id))
         return content_page(read_page(pinned, token.listing, limit=limit, after=token.last))
+
+    def children(
+        self,
+        ref: str | None,
+        parent: ContentKey | None,
+        *,
+        content_types: Collection[ContentType] = (),
+        token: str | None = None,
+        limit: int | None = None,
+    ) -> ContentPage:
+        """List what stands directly below a namespace, or at the top where ``parent`` is None, in key order.
+
+        Whatever stands deeper is not read. A namespace that does not exist has no children.
+
+        content_types only these types, none: all. Children of other types are read and left out
+        token         from the page before: continues in the same commit. Empty, like None: the first page
+        limit         the most entries of this page; None: all that are left
+        raises        as ``entries`` does
+        """
+        of = self._named(ref)
+        if token:
+            place = ChildToken.from_text(token, of=of, parent=parent, types=content_types)
+            return child_page(self._resolver.check_own(read_pinned(self._rows, place.commit_id)), place, limit=limit)
+        head = self._resolver.resolve(ref)
+        if head is None:
+            return ContentPage((), None, None)
+        return child_page(head, child_place(head.id, of=of, parent=parent, types=content_types), limit=limit)
 
     def diff(
         self,
@@ -381,6 +442,10 @@ class Catalog:
         exact         for a write: raises RefusedError for a relative ref, which changes its meaning as the branch moves
         """
         return self._resolver.resolve(ref, exact=exact)
+
+    def read_target(self, ref: str | None = None) -> RefTarget:
+        """Resolve a ref as ``resolve`` does, and tell whether it names a branch, a tag or a commit, and whether it can be written."""
+        return self._resolver.read_target(ref)
 
     def _named(self, ref: str | None) -> str:
         """Spell a ref for a page token, with the default branch by its name."""

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from functools import cache, lru_cache
 from typing import Any, TypeVar
-from uuid import UUID
+from uuid import UUID, uuid5
 
 import msgspec
 
@@ -308,6 +308,19 @@ _NAMES = ", ".join(cls.__name__ for cls in _TYPES)
 _PACKED = msgspec.msgpack.Encoder()
 _DECODERS = {cls: msgspec.msgpack.Decoder(cls) for cls in _TYPES}
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
+
+
+def derive_content_id(table_uuid: UUID) -> UUID:
+    """The content id that a table or view gets when it is created or registered, derived from its own uuid.
+
+    The same table has the same id on every branch and in every attempt. So a creation that was broken off after its claim was taken
+    can be repeated, and a table that was dropped can be registered again where it lies: the claim is its own.
+    """
+    return uuid5(_CONTENT_IDS, str(table_uuid))
+
+
+_CONTENT_IDS = UUID("3f0c2f5e-7d5b-4c1a-9d63-0b8b6a1a9c47")
+"""Part of the format: another namespace would give the tables of earlier releases other ids."""
 
 
 def content_type_of(content: Content) -> ContentType:

@@ -2,20 +2,36 @@
 
 See ``headwater.commits`` for the commit that a page token pins. A count reads the whole index, or is derived from an earlier
 count and the changes since.
+
+One level of a namespace is listed by leaps: everything below a child stands right behind it, so the listing goes on behind that.
+What it reads depends on the children that it gives, and not on what stands below them.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
+import msgspec
+
 from headwater.catalogs.content import ContentKey, ContentType, ContentValue
 from headwater.catalogs.content_operations import CONTENT
-from headwater.commits import Head, IndexPage, KeyFilter, LogEnd, LogRange, read_commit, read_log
-from headwater.errors import CorruptionError, ExpiredError
-from headwater.index import IndexValue
+from headwater.commits import (
+    Head,
+    IndexPage,
+    KeyFilter,
+    LogEnd,
+    LogRange,
+    decode_token,
+    encode_token,
+    read_commit,
+    read_log,
+    take_page,
+)
+from headwater.errors import CorruptionError, ExpiredError, RefusedError
+from headwater.index import Index, IndexValue, after_prefix
 from headwater.store import ObjectId, id_text
 
 
@@ -52,6 +68,88 @@ def content_page(page: IndexPage) -> ContentPage:
     """Convert a page of the index to a page of content."""
     entries = tuple(ContentEntry(ContentKey.from_index(key), ContentValue.from_value(value)) for key, value in page.entries)
     return ContentPage(entries, page.next_token, page.commit_id)
+
+
+_CHILDREN = b"\x04"
+"""The format of a token; other listings have other numbers."""
+
+
+class ChildToken(msgspec.Struct, frozen=True, array_like=True):
+    """Where a listing of one level goes on.
+
+    of            the reference, as it was asked for
+    parent        the index key of the namespace; empty at the top
+    types         what is listed, in order; empty: all types
+    last          the last index key that was given
+    """
+
+    commit_id: ObjectId
+    of: str
+    parent: bytes
+    types: tuple[int, ...]
+    last: bytes = b""
+
+    def as_text(self) -> str:
+        return encode_token(self, _CHILDREN)
+
+    @classmethod
+    def from_text(cls, text: str, *, of: str, parent: ContentKey | None, types: Collection[int]) -> ChildToken:
+        """Read the token that ``as_text`` wrote.
+
+        raises        RefusedError for a text that is no such token, was altered, or belongs to another listing than this
+        """
+        token = decode_token(text, _child_decoder)
+        if token is None or token.as_text() != text:
+            raise RefusedError(
+                f"{text!r} is not a page token of a namespace: give one as it came with the page before, or an empty one"
+            )
+        if token != child_place(token.commit_id, of=of, parent=parent, types=types, last=token.last):
+            raise RefusedError(
+                f"the page token belongs to another listing than the one of {'the top' if parent is None else parent} of {of!r}"
+                " that is asked for: start again without it"
+            )
+        return token
+
+
+_child_decoder = msgspec.msgpack.Decoder(ChildToken)
+"""Made here, and not by the threads that meet the first token at once: msgspec does not stand that."""
+
+
+def child_place(
+    commit_id: ObjectId, *, of: str, parent: ContentKey | None, types: Collection[int], last: bytes = b""
+) -> ChildToken:
+    """The beginning of a listing of one level, or where it goes on behind ``last``."""
+    return ChildToken(
+        commit_id, of, b"" if parent is None else parent.to_index(), tuple(sorted({int(kind) for kind in types})), last
+    )
+
+
+def child_page(head: Head, place: ChildToken, *, limit: int | None) -> ContentPage:
+    """Read the children of a namespace from a place on. Raises as ``read_page`` does."""
+    entries, has_more = take_page(head, lambda _: _children(head.index(CONTENT), place), limit=limit)
+    token = msgspec.structs.replace(place, last=entries[-1].key.to_index()).as_text() if has_more else None
+    return ContentPage(entries, token, head.id)
+
+
+def _children(content: Index, place: ChildToken) -> Iterator[ContentEntry]:
+    below = place.parent and place.parent + b"\0"
+    start, end = (_behind(place.last) if place.last else below), after_prefix(below)
+    while True:
+        inside: bytes | None = None
+        for key, value in content.range(start, end):
+            if inside is not None and key.startswith(inside):
+                break  # something stands below the child before it: leap over all of it
+            inside, start = key + b"\0", _behind(key)
+            child = ContentValue.from_value(value)
+            if not place.types or child.type in place.types:
+                yield ContentEntry(ContentKey.from_index(key), child)
+        else:
+            return
+
+
+def _behind(key: bytes) -> bytes:
+    """The first possible key that neither is this key nor stands below it: no element begins with a control character."""
+    return key + b"\x01"
 
 
 TypeCounts = Mapping[ContentType | int, int]

@@ -53,6 +53,7 @@ from headwater.commits.pagination import (
     read_next_page,
     read_page,
     read_pinned,
+    take_page,
 )
 from headwater.commits.pins import PINS, CommitPin, pin_commits, read_pins, unpin_commits
 from headwater.commits.reachability import ReachabilityWalk, VisitedObjects, mark_reachable
@@ -130,5 +131,6 @@ __all__ = [
     "read_pins",
     "sound_times",
     "state_as_of",
+    "take_page",
     "unpin_commits",
 ]

@@ -282,6 +282,7 @@ class Transaction:
 
     commit_time   later than the head's, whatever clock made that
     time          the time that a change writes into its objects: ``commit_time``, unless the head is of a clock that was ahead
+    commit_id     the id of the commit, if this run makes one; another one at every run
     """
 
     def __init__(
@@ -310,6 +311,7 @@ class Transaction:
         self._memos = memos
         self._editors: dict[str, _Editor] = {}
         self._known = _Known(self.added)
+        self._commit_id: ObjectId | None = None
 
     def mend_time(self, after: Micros) -> None:
         """Make a commit even without a change, with the time now, though the head's time lies ahead.
@@ -333,6 +335,12 @@ class Transaction:
     @property
     def head_id(self) -> ObjectId | None:
         return None if self._head is None else self._head.id
+
+    @property
+    def commit_id(self) -> ObjectId:
+        if self._commit_id is None:
+            self._commit_id = self._rows.new_id()
+        return self._commit_id
 
     def index(self, name: str) -> IndexEditor:
         """The index as the commit will hold it; edits show at once."""
@@ -378,6 +386,11 @@ class Transaction:
     def set_property(self, key: str, value: Any) -> None:
         """Add a property to those that ``commit_change`` was given, or replace one."""
         self.properties[key] = value
+
+    @property
+    def has_edits(self) -> bool:
+        """Whether this run makes a commit, by what it has edited and added so far."""
+        return bool(self.added) or self.is_mending or any(editor.has_changes() for editor in self._editors.values())
 
     def changes(self) -> Changes:
         """The edits of this run, without indexes that are as before."""

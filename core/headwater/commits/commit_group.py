@@ -173,7 +173,7 @@ class CommitGroup:
         if not changes and not tx.added and not tx.is_mending:
             return None
         added = rows.pack(tx.added.items()) if tx.added else None
-        commit_id = rows.new_id()
+        commit_id = tx.commit_id
         commit = self._commit(tx, changes, message, properties)
         inner = None if is_alone else rows.pack([(commit_id, commit)])
         return GroupMember(commit_id, commit, {name: tx.editor(name) for name in changes}, tx.added, added, inner)

@@ -49,6 +49,7 @@ class CommitResult(Generic[R]):
 
     commit_id     the head afterwards: the new commit, or the old head when nothing changed (None when there is no commit yet)
     attempts      how often the change was run, or was to be run when the database was away
+    is_replay     the request was applied before, by the commit that ``commit_id`` names; this call has changed nothing
     """
 
     result: R
@@ -56,6 +57,7 @@ class CommitResult(Generic[R]):
     commit_id: ObjectId | None
     attempts: int
     elapsed_seconds: float = field(default=0.0, compare=False)
+    is_replay: bool = False
 
 
 def commit_change(

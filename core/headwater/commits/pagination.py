@@ -5,8 +5,9 @@ from __future__ import annotations
 import base64
 import binascii
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import TypeVar
 
 import msgspec
@@ -100,33 +101,40 @@ def read_page(head: Head, listing: IndexListing, *, limit: int | None = None, af
     raises        RefusedError for a limit below 1; ExpiredError when the commit was collected; CorruptionError when it was not, and
                   cannot be read nevertheless
     """
+    entries, has_more = take_page(head, lambda most: _entries(head, listing, after, most), limit=limit)
+    token = PageToken(head.id, listing, entries[-1][0]).as_text() if has_more else None
+    return IndexPage(entries, token, head.id)
+
+
+def take_page(head: Head, read: Callable[[int | None], Iterator[T]], *, limit: int | None) -> tuple[tuple[T, ...], bool]:
+    """The first of what is read from a commit, and whether there is more. Raises as ``read_page`` does.
+
+    read          given how many are wanted at most
+    """
     check_count(limit, "entries of a page")
+    # One more than is given: only that tells whether a page follows, and a token without one would promise too much.
+    most = None if limit is None else limit + 1
     try:
-        # One more than is given: only that tells whether a page follows, and a token without one would promise too much.
-        entries = tuple(_entries(head, listing, after, None if limit is None else limit + 1))
+        entries = tuple(islice(read(most), most))
     except (ExpiredError, CorruptionError) as fault:
         if isinstance(fault, ExpiredError) or head.is_collected():
             raise _expired(head.rows, head.id) from fault
         raise
-    token = None
-    if limit is not None and len(entries) > limit:
-        entries = entries[:limit]
-        token = PageToken(head.id, listing, entries[-1][0]).as_text()
-    return IndexPage(entries, token, head.id)
+    return (entries, False) if limit is None else (entries[:limit], len(entries) > limit)
 
 
 def read_next_page(rows: RealmReader, token: str, *, limit: int | None = None) -> IndexPage:
     """The page that follows, of the commit that the token pins, whatever its reference holds now. Raises as ``read_page`` does."""
     place = PageToken.from_text(token)
-    return read_page(read_pinned(rows, place), place.listing, limit=limit, after=place.last)
+    return read_page(read_pinned(rows, place.commit_id), place.listing, limit=limit, after=place.last)
 
 
-def read_pinned(rows: RealmReader, token: PageToken) -> Head:
+def read_pinned(rows: RealmReader, commit_id: ObjectId) -> Head:
     """The commit that a token pins; ExpiredError when it was collected."""
-    commit = rows.find_object(token.commit_id, Commit)
+    commit = rows.find_object(commit_id, Commit)
     if commit is None:
-        raise _expired(rows, token.commit_id)
-    return Head(token.commit_id, commit, rows)
+        raise _expired(rows, commit_id)
+    return Head(commit_id, commit, rows)
 
 
 def _entries(head: Head, listing: IndexListing, after: bytes | None, limit: int | None) -> Iterator[tuple[bytes, IndexValue]]:

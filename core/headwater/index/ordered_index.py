@@ -371,6 +371,10 @@ class IndexEditor(Index):
         before, changes = self._before, self._changes
         return [(key, changes[key]) for key in self._keys() if changes[key] != before[key]]
 
+    def has_changes(self) -> bool:
+        """Whether anything differs from the base."""
+        return any(value != self._before[key] for key, value in self._changes.items())
+
     def absorb(self, editor: IndexEditor) -> None:
         """Adopt the edits of an editor that was created on top of this one, after all of this one's edits."""
         for key, value in editor.changes():

@@ -27,6 +27,7 @@ HEADWATER = "headwater"
 class CommitMeta:
     """The message, authors and properties of a commit.
 
+    committer     the principal whose request made it, if a server knows one; authors are what the request says
     properties    each with one value or several
     author_time   when its author made it, if that was earlier: a transplanted commit keeps it; before the year 10000
     merged        heads that were merged in, without the commit's parent. Only merges set it, and reading a commit returns it
@@ -34,6 +35,7 @@ class CommitMeta:
     """
 
     message: str = ""
+    committer: str = ""
     authors: tuple[str, ...] = ()
     signed_off_by: tuple[str, ...] = ()
     properties: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -41,7 +43,8 @@ class CommitMeta:
     merged: tuple[ObjectId, ...] = ()
 
     def __post_init__(self) -> None:
-        _check_field(isinstance(self.message, str), "message", self.message, "a text")
+        for name in ("message", "committer"):
+            _check_field(isinstance(getattr(self, name), str), name, getattr(self, name), "a text")
         for name in ("authors", "signed_off_by"):
             _check_field(_are_texts(getattr(self, name)), name, getattr(self, name), "a tuple of texts")
         are_properties = isinstance(self.properties, Mapping) and all(
@@ -70,21 +73,23 @@ class CommitMeta:
         given = {
             "catalog": catalog_id,
             "import": True if is_import else False if "import" in self.properties else None,
+            "committer": self.committer,
             "authors": list(self.authors),
             "signedOffBy": list(self.signed_off_by),
             "properties": {name: list(values) for name, values in self.properties.items()},
             "authorTime": self.author_time,
             "merged": [id_text(commit_id) for commit_id in self.merged],
         }
-        return {name: value for name, value in given.items() if value not in (None, [], {})}
+        return {name: value for name, value in given.items() if value not in (None, "", [], {})}
 
     @classmethod
     def from_commit(cls, commit: Commit) -> CommitMeta:
         """Decode the metadata of a commit. Malformed values are left out: one odd commit must not end a log."""
         stored = commit.properties
-        properties, time = stored.get("properties"), stored.get("authorTime")
+        properties, time, committer = (stored.get(name) for name in ("properties", "authorTime", "committer"))
         return cls(
             message=commit.message,
+            committer=committer if isinstance(committer, str) else "",
             authors=_texts(stored.get("authors")),
             signed_off_by=_texts(stored.get("signedOffBy")),
             properties={str(name): _texts(values) for name, values in properties.items()}

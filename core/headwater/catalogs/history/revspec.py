@@ -168,6 +168,22 @@ def _syntax_error(text: str, at: int, what: str) -> RefusedError:
     return RefusedError(f"{text!r} is not a valid reference, at character {at + 1}: {what}")
 
 
+@dataclass(frozen=True, slots=True)
+class RefTarget:
+    """What a revision text means now: a branch, a tag or a commit.
+
+    kind, name    of the branch or tag that the text begins with, the default branch by its own name; None: a hash stands alone
+    head          the commit; None for a branch or tag without one
+    is_writable   the text is the name of a branch and nothing more. Tags, hashes and steps back can only be read
+    """
+
+    text: str
+    kind: RefKind | None
+    name: str | None
+    head: Head | None
+    is_writable: bool
+
+
 class RefResolver:
     """Resolves names, hashes and revision texts to commits of one catalog."""
 
@@ -188,7 +204,20 @@ class RefResolver:
         spec = parse_revspec(text or DEFAULT_REF)
         if exact:
             check_exact(spec)
-        row = None if spec.name is None else self.read_named(spec.name)
+        return self._resolve_spec(spec, None if spec.name is None else self.read_named(spec.name))
+
+    def read_target(self, text: str | None) -> RefTarget:
+        """Resolve a text as ``resolve`` does, and tell what it names and whether that can be written."""
+        spec = parse_revspec(text or DEFAULT_REF)
+        if spec.name is None:
+            return RefTarget(spec.text, None, None, self._resolve_spec(spec, None), is_writable=False)
+        row = self.read_named(spec.name)
+        part = parse_reference(row.name)
+        assert part is not None and isinstance(part.part, RefKind), "only branches and tags are read by name"
+        is_writable = part.part is RefKind.BRANCH and spec.commit is None and not spec.steps
+        return RefTarget(spec.text, part.part, part.name, self._resolve_spec(spec, row), is_writable)
+
+    def _resolve_spec(self, spec: RevSpec, row: Reference | None) -> Head | None:
         start = self._commit_of(spec, row)
         named = row if spec.commit is None else None
         is_moment = named is not None and bool(spec.steps) and spec.steps[0].way is StepSign.TIME

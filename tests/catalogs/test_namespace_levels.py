@@ -1,0 +1,89 @@
+"""One level of a namespace: what stands directly below a key, page by page, without what is deeper."""
+
+from __future__ import annotations
+
+import pytest
+
+from headwater.catalogs import Catalog, ContentKey, ContentType, IcebergTable, Namespace, Put
+from headwater.errors import RefusedError
+
+TABLE = IcebergTable(metadata_location="s3://lake/x.json")
+A = ContentKey.of("a")
+
+
+@pytest.fixture
+def store_url() -> str:
+    return "memory://"
+
+
+@pytest.fixture
+def filled(catalog: Catalog) -> Catalog:
+    """A tree with names that sort around the separator of keys: ``a`` has children, and ``a-b`` and ``a.b`` stand beside it."""
+    spaces = [A, ContentKey.of("a-b"), ContentKey.of("a.b"), A.child("n"), A.child("n").child("deep"), ContentKey.of("z")]
+    tables = [A.child("m"), A.child("n2"), A.child("n").child("t"), ContentKey.of("b")]
+    catalog.commit("main", [*(Put(key, Namespace()) for key in spaces), *(Put(key, TABLE) for key in tables)])
+    return catalog
+
+
+def children(catalog: Catalog, parent: ContentKey | None, *types: ContentType, limit: int | None = None) -> list[str]:
+    page = catalog.children("main", parent, content_types=types, limit=limit)
+    entries = [*page.entries]
+    while page.next_token:
+        page = catalog.children("main", parent, content_types=types, token=page.next_token, limit=limit)
+        assert 1 <= len(page.entries) <= (limit or 0)
+        entries += page.entries
+    return [entry.key.name for entry in entries]
+
+
+@pytest.mark.parametrize("limit", [None, 1, 2, 3, 10])
+def test_children_are_the_keys_of_one_level(filled: Catalog, limit: int | None) -> None:
+    assert children(filled, None, limit=limit) == ["a", "a-b", "a.b", "b", "z"]
+    assert children(filled, A, limit=limit) == ["m", "n", "n2"]
+    assert children(filled, A.child("n"), limit=limit) == ["deep", "t"]
+    assert children(filled, ContentKey.of("z"), limit=limit) == []
+
+
+@pytest.mark.parametrize("limit", [None, 1, 2])
+def test_children_of_a_type_leave_out_the_others(filled: Catalog, limit: int | None) -> None:
+    assert children(filled, None, ContentType.NAMESPACE, limit=limit) == ["a", "a-b", "a.b", "z"]
+    assert children(filled, A, ContentType.ICEBERG_TABLE, ContentType.ICEBERG_VIEW, limit=limit) == ["m", "n2"]
+
+
+def test_empty_token_means_the_first_page(filled: Catalog) -> None:
+    assert filled.children("main", A, token="", limit=1) == filled.children("main", A, limit=1)
+    assert filled.children("main", A, token="").next_token is None
+
+
+def test_next_page_is_of_the_commit_of_the_first(filled: Catalog) -> None:
+    page = filled.children("main", A, limit=1)
+    filled.commit("main", [Put(A.child("m2"), TABLE)])
+
+    following = filled.children("main", A, token=page.next_token)
+
+    assert [entry.key.name for entry in following.entries] == ["n", "n2"]
+    assert following.commit_id == page.commit_id
+
+
+def test_token_of_another_level_is_refused(filled: Catalog) -> None:
+    token = filled.children("main", A, limit=1).next_token
+    filled.create_branch("dev")
+
+    with pytest.raises(RefusedError, match="another listing than the one of the top"):
+        filled.children("main", None, token=token)
+    with pytest.raises(RefusedError, match="another listing"):
+        filled.children("dev", A, token=token)
+    with pytest.raises(RefusedError, match="another listing"):
+        filled.children("main", A, content_types=[ContentType.NAMESPACE], token=token)
+
+
+def test_token_of_a_range_is_no_token_of_a_level(filled: Catalog) -> None:
+    token = filled.entries("main", limit=1).next_token
+
+    with pytest.raises(RefusedError, match="not a page token of a namespace"):
+        filled.children("main", None, token=token)
+    with pytest.raises(RefusedError, match="not a page token"):
+        filled.entries("main", page_token=filled.children("main", A, limit=1).next_token)
+
+
+def test_branch_without_a_commit_has_no_children(catalog: Catalog) -> None:
+    assert catalog.children(None, None) == catalog.entries()
