@@ -26,14 +26,15 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def make_folder(folder: Path) -> None:
-    """Create a folder and its parents, on the disk before this returns. A new folder is readable by its owner only.
+def make_folder(folder: Path, *, mode: int = 0o700) -> None:
+    """Create a folder and its parents, on the disk before this returns.
 
+    mode          of the folder itself if it is new: as a rule only its owner reads it
     raises        OSError
     """
     folder = folder.absolute()
     missing = [above for above in folder.parents if not above.exists()]
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder.mkdir(mode=mode, parents=True, exist_ok=True)
     for made in (folder, *missing):
         sync_folder(made.parent)
 

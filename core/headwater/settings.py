@@ -239,6 +239,11 @@ class Settings:
     spark_archive: str = _text(
         "", "file or URL of what `headwater spark-archive` wrote, for executors whose Python has no headwater installed"
     )
+    storage_file: str = _text(
+        "",
+        "JSON file, or folder of such files (a mounted Secret), that says by which address and credentials tables' files are reached, by"
+        " location, realm and catalog; read again when it changes",
+    )
     log_format: str = _text("console", "`console` or `json`")
 
     @property

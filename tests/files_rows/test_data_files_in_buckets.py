@@ -13,7 +13,7 @@ from headwater.errors import ExpiredError
 from headwater.files import ReadCounts, RowKeyRange, RowKeyType, delete_data_file, read_data_file
 from headwater.files import data_files as written
 from headwater.files.data_files import new_sorted_file, read_file_sketch
-from headwater.iceberg.filesystem import open_file_system
+from headwater.iceberg.file_drivers import open_file_system
 from servers.s3 import access_to, s3_server
 
 pytestmark = pytest.mark.long

@@ -19,7 +19,7 @@ from headwater.iceberg import (
     SurveyScope,
     survey_in_process,
 )
-from headwater.iceberg.filesystem import open_file_system
+from headwater.iceberg.file_drivers import open_file_system
 from headwater.iceberg.layout import FileInfo
 from headwater.iceberg.survey_outcomes import RejectedTable
 

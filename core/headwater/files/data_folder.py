@@ -15,7 +15,7 @@ from typing import NamedTuple
 from headwater.errors import HeadwaterError, UnavailableError
 from headwater.files.data_storage import is_slow_down
 from headwater.iceberg import canonical_location, is_within
-from headwater.iceberg.filesystem import FileSystem, open_file_system
+from headwater.iceberg.file_drivers import FileSystem, open_file_system
 
 _DELETED_AT_ONCE = 16
 _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 1.0, 30.0

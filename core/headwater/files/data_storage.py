@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 from headwater.durability import make_folder, sync_folder
 from headwater.errors import ConflictError, ExpiredError, RefusedError, UnavailableError
 from headwater.iceberg import canonical_location
-from headwater.iceberg.filesystem import NotAFileError, open_file_system
+from headwater.iceberg.file_drivers import NotAFileError, open_file_system
 
 Result = TypeVar("Result")
 

@@ -14,7 +14,7 @@ from urllib.parse import unquote_plus
 import msgspec
 
 from headwater.errors import NotFoundError, RefusedError, UnavailableError
-from headwater.iceberg.filesystem import open_file_system
+from headwater.iceberg.file_drivers import open_file_system
 from headwater.iceberg.layout import FileInfo
 from headwater.iceberg.location import canonical_location
 
