@@ -1,10 +1,12 @@
 """Iceberg tables in a file system: find them, choose their latest metadata, and separate sound tables from broken ones.
 
 These are rules over values: listings and bytes go in, outcomes come out. This package must not know stores, indexes, commits,
-catalogs, tasks or Spark. Only ``filesystem`` touches a file system (and deletes for ``LakeFolder`` alone), and
-``survey_outcomes`` a temporary file.
+catalogs, tasks or Spark. Only ``filesystem`` and ``table_storage`` touch file systems, through ``file_drivers``; ``LakeFolder``
+alone deletes tables' files, ``storage_options`` reads what the owner of the process configured, and ``survey_outcomes`` has a
+temporary file.
 """
 
+from headwater.iceberg.file_drivers import is_through_link
 from headwater.iceberg.file_graph import (
     FIRST_TURNS,
     LAST_TURN,
@@ -13,7 +15,7 @@ from headwater.iceberg.file_graph import (
     purgeable_document,
     reachable_files,
 )
-from headwater.iceberg.filesystem import STORAGE, LakeFolder, divide_location, is_through_link
+from headwater.iceberg.filesystem import STORAGE, LakeFolder, divide_location
 from headwater.iceberg.import_rules import PATH_PROPERTIES
 from headwater.iceberg.inventory import InventoryPart, inventory_parts, read_inventory_part
 from headwater.iceberg.layout import FileInfo, TableFiles, group_tables, is_selected
@@ -25,6 +27,8 @@ from headwater.iceberg.location import (
     plain_location,
     same_storage,
 )
+from headwater.iceberg.property_rules import check_properties, is_of_file_access
+from headwater.iceberg.storage_options import StorageFile, StorageOptions
 from headwater.iceberg.survey_outcomes import (
     AcceptedTable,
     ChoiceRule,
@@ -39,6 +43,8 @@ from headwater.iceberg.survey_outcomes import (
     pack_outcome,
     unpack_outcome,
 )
+from headwater.iceberg.table_places import check_allowed, check_change, check_files_inside, stated_files, stated_places
+from headwater.iceberg.table_storage import MissingFileError, TableStorage
 from headwater.iceberg.table_survey import (
     SurveyProgress,
     SurveyResult,
@@ -62,17 +68,25 @@ __all__ = [
     "FileInfo",
     "InventoryPart",
     "LakeFolder",
+    "MissingFileError",
     "QuarantineCode",
     "QuarantinedTable",
     "ReachedFile",
     "RejectedTable",
+    "StorageFile",
+    "StorageOptions",
     "SurveyOutcome",
     "SurveyProgress",
     "SurveyResult",
     "SurveyScope",
     "TableFiles",
     "TableIdentity",
+    "TableStorage",
     "canonical_location",
+    "check_allowed",
+    "check_change",
+    "check_files_inside",
+    "check_properties",
     "check_purgeable",
     "comparable_location",
     "divide_location",
@@ -84,6 +98,7 @@ __all__ = [
     "group_tables",
     "identity_of",
     "inventory_parts",
+    "is_of_file_access",
     "is_same_place",
     "is_selected",
     "is_through_link",
@@ -95,6 +110,8 @@ __all__ = [
     "reachable_files",
     "read_inventory_part",
     "same_storage",
+    "stated_files",
+    "stated_places",
     "survey_folder_of",
     "survey_in_process",
     "tables_of",
