@@ -66,7 +66,10 @@ def test_key_of_another_version_is_refused(other: UUID) -> None:
 
 def test_request_that_changes_nothing_is_not_noted(catalog: Catalog) -> None:
     catalog.commit("main", [Put(KEY, table(1))])
-    same = catalog.commit("main", [Put(KEY, table(1))], request=make_request())
+    stored = catalog.get_content("main", KEY)
+    assert stored is not None
+
+    same = catalog.commit("main", [Put(KEY, stored)], expected=catalog.branch("main").head, request=make_request())
 
     head = catalog.resolve("main")
     assert head is not None and len(head.index(REQUESTS)) == 0
