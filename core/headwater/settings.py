@@ -141,7 +141,8 @@ class Settings:
     cache_bytes: int = _count(128 * 1024 * 1024, "decoded objects kept in memory", "bytes")
     reference_ttl_seconds: float = _seconds(15 * MINUTE, "how old a cached reference may be")
     request_lifetime_seconds: float = _seconds(
-        30 * MINUTE, "how long a request with a key can be repeated without being applied again; less than both graces"
+        30 * MINUTE,
+        "how long a request with a key can be repeated without being applied again; at most half the smaller grace",
     )
     realm_handle_ttl_seconds: float = _seconds(60.0, "how old a handle's knowledge of its realm's state may be")
     node_lease_seconds: float = _seconds(10 * MINUTE, "how long a node id is leased")
@@ -250,6 +251,11 @@ class Settings:
     def clock_bound_seconds(self) -> float:
         """How far the clocks of two processes may differ: half the smaller grace."""
         return min(self.writer_grace_seconds, self.reader_grace_seconds) / 2
+
+    @property
+    def requests_kept_seconds(self) -> float:
+        """How long applied requests are kept: the commit that a repeat is answered with must still be readable."""
+        return min(self.request_lifetime_seconds, self.clock_bound_seconds)
 
     @property
     def purge_hold_floor_seconds(self) -> float:

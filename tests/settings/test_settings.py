@@ -18,6 +18,7 @@ DEFAULTS = {
     "cache_bytes": 128 * 1024 * 1024,
     "reference_ttl_seconds": 15 * MINUTE,
     "realm_handle_ttl_seconds": 60,
+    "request_lifetime_seconds": 30 * MINUTE,
     "node_lease_seconds": 10 * MINUTE,
     "node_renew_seconds": 5 * MINUTE,
     "writer_grace_seconds": 3 * HOUR,
@@ -216,3 +217,8 @@ def test_variable_of_the_operator_is_looked_at_by_the_operator() -> None:
     sentences = unknown_variables({"HEADWATER_OPERATOR_RESINC": "1m"}, ["HEADWATER_OPERATOR_RESYNC"])
 
     assert "did you mean HEADWATER_OPERATOR_RESYNC?" in sentences[0]
+
+
+def test_requests_are_kept_for_half_the_smaller_grace_at_most() -> None:
+    assert Settings().requests_kept_seconds == 30 * MINUTE
+    assert Settings(writer_grace_seconds=600, reader_grace_seconds=800).requests_kept_seconds == 300

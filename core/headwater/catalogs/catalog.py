@@ -192,7 +192,7 @@ class Catalog:
             expected_content = None if expected_head is None or is_head else expected_head.index(CONTENT)
             created = apply_operations(tx, operations, expected_content, ids, is_head_seen=is_head)
             if tx.has_edits:
-                drop_expired(tx, lifetime_seconds=self.settings.request_lifetime_seconds)
+                drop_expired(tx, lifetime_seconds=self.settings.requests_kept_seconds)
                 if request is not None:
                     note_request(tx, request)
             return created
