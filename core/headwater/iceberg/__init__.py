@@ -57,6 +57,7 @@ from headwater.iceberg.table_survey import (
     survey_in_process,
     tables_of,
 )
+from headwater.iceberg.untrusted_document import parse_untrusted_table, parse_untrusted_view
 
 __all__ = [
     "FIRST_TURNS",
@@ -105,6 +106,8 @@ __all__ = [
     "is_within",
     "list_tables",
     "pack_outcome",
+    "parse_untrusted_table",
+    "parse_untrusted_view",
     "plain_location",
     "purgeable_document",
     "reachable_files",

@@ -17,8 +17,10 @@ _PREFIXES = (
     "s3a.", "s3n.", "signer.", "wasb.",
 )  # fmt: skip
 """The areas of names in which engines configure clients of storages and catalogs, the first four in every engine."""
-_NAMES = frozenset({"credential", "oauth2-server-uri", "token", "uri"})
-"""By these a client signs requests to a storage: who answers at that address, or gave that token, sees and chooses what is signed."""
+_NAMES = frozenset({"credential", "oauth2-server-uri", "token"})
+"""By these a client has its requests to a storage signed, and they are secrets themselves. ``uri`` is not among them, because Flink's SQL
+writes it into every table; only a client that signs remotely, and is told by nobody where, would take it from there.
+"""
 _CODE = re.compile(r"(?:^|[._-])impl$")
 """What names code by its last word: ``py-io-impl``, ``io-impl``, ``write.location-provider.impl``, ``metrics-reporter-impl``."""
 _SHOWN = 80
