@@ -292,7 +292,7 @@ def _check_specs(table: TableV1, document: Document, version: int, columns: Colu
     alone = document.get("partition-spec") if version == 1 else None
     if version == 1 and not table.partition_specs:
         fields = read_value(alone, Sequence[PartitionField] | None, "partition-spec") or ()
-        _check_spec_fields(fields, version, "partition-spec", columns)
+        check_spec_fields(fields, version, "partition-spec", columns)
         return 0
     specs = table.partition_specs or ()
     ids = [spec.spec_id for spec in specs]
@@ -300,7 +300,7 @@ def _check_specs(table: TableV1, document: Document, version: int, columns: Colu
     current = _id_in_force(document, ids, names, {"fields": alone} if alone is not None else None)
     highest = 0
     for at, spec in enumerate(specs):
-        number = _check_spec_fields(
+        number = check_spec_fields(
             spec.fields, version, f"partition-specs[{at}].fields", columns if spec.spec_id == current else None
         )
         highest = max(highest, number)
@@ -318,7 +318,8 @@ def _check_orders(table: TableV1, document: Document, version: int, columns: Col
     ids = [order.order_id for order in orders]
     current = _id_in_force(document, ids, ("sort-orders", "order-id", "default-sort-order-id"))
     for at, order in enumerate(orders):
-        _check_sort_order(order, version, f"sort-orders[{at}]", columns if order.order_id == current else None)
+        _check_order_id(order, f"sort-orders[{at}]")
+        check_sort_order(order.fields, version, f"sort-orders[{at}]", columns if order.order_id == current else None)
     return current
 
 
@@ -349,7 +350,7 @@ def _id_by_value(alone: Any, several: Sequence[dict[str, Any]], id_name: str, id
     return ids[values.index(alone)] if alone in values else None
 
 
-def _check_spec_fields(fields: Sequence[PartitionField], version: int, where: str, columns: Columns | None) -> int:
+def check_spec_fields(fields: Sequence[PartitionField], version: int, where: str, columns: Columns | None) -> int:
     """Check the fields of a partition spec. Returns the highest field id, 0 if there is none.
 
     A table that came from format version 1 may be without field ids: then all fields of the spec are, and count from 1000.
@@ -367,16 +368,19 @@ def _check_spec_fields(fields: Sequence[PartitionField], version: int, where: st
     return max(numbers, default=0)
 
 
-def _check_sort_order(order: SortOrder, version: int, where: str, columns: Columns | None) -> None:
-    """Check a sort order; ``columns`` as for ``_check_spec_fields``.
-
-    raises        FaultError
-    """
+def _check_order_id(order: SortOrder, where: str) -> None:
     if order.order_id == 0 and order.fields:
         raise inconsistent(
             f"has {where} with the order-id 0 and {len(order.fields)} fields: 0 is the order of what is not sorted"
         )
-    for at, field in enumerate(order.fields):
+
+
+def check_sort_order(fields: Sequence[SortField], version: int, where: str, columns: Columns | None) -> None:
+    """Check the fields of a sort order; ``columns`` as for ``check_spec_fields``.
+
+    raises        FaultError
+    """
+    for at, field in enumerate(fields):
         _check_sources(field, version, f"{where}.fields[{at}]", columns)
 
 

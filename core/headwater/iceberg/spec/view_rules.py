@@ -24,7 +24,7 @@ from headwater.iceberg.spec.document_shape import (
 )
 from headwater.iceberg.spec.schema_rules import Schema, check_schema
 
-_TYPES_OF = 3
+TYPES_OF = 3
 """The table format whose types a view's columns may have: the view's own format names none."""
 
 
@@ -85,7 +85,7 @@ def check_view(document: Document) -> ViewFacts:
     schema_ids = [schema.schema_id for schema in view.schemas]
     check_unique(schema_ids, "has the schema-id {} twice in schemas")
     for at, schema in enumerate(view.schemas):
-        check_schema(schema, _TYPES_OF, f"schemas[{at}]")
+        check_schema(schema, TYPES_OF, f"schemas[{at}]")
     ids = [version.version_id for version in view.versions]
     check_unique(ids, "has the version-id {} twice in versions")
     for at, version in enumerate(view.versions):
