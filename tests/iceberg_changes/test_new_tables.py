@@ -133,6 +133,9 @@ def test_property_that_cannot_be_is_refused(properties: Document, text: str) -> 
 @pytest.mark.parametrize(("asked", "path"), [
     ({"location": "/"}, "location"),
     ({"schema": "?"}, "schema"),
+    ({"properties": "?"}, "properties"),
+    ({"partition_spec": []}, "partition-spec"),
+    ({"sort_order": 0}, "write-order"),
     ({"schema": {"type": "struct"}}, "schema.fields"),
     ({"schema": schema(column(1, "a", "int"), column(1, "b", "int"))}, "schema"),
     ({"schema": schema(column(1, "a", "no"))}, "schema"),

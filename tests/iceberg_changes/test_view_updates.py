@@ -59,6 +59,7 @@ def test_new_view_has_one_version() -> None:
 @pytest.mark.parametrize(("asked", "path"), [
     ({"location": ""}, "location"), ({"schema": {}}, "schema.type"), ({"view_version": 5}, "view-version"),
     ({"view_version": {"version-id": 1}}, "view-version.summary"), ({"properties": {"a": 1}}, "properties['a']"),
+    ({"properties": []}, "properties"),
     ({"schema": schema(column(1, "a", "no"))}, "schema"),
     ({"properties": {"version.history.num-entries": "0"}}, "properties['version.history.num-entries']"),
     ({"view_version": version_of_view(1, representations=[query("a"), query("A")])}, "view-version.representations[1]"),

@@ -126,12 +126,20 @@ def changed_properties(document: Mapping[str, Any], *, updates: Mapping[str, str
     return {name: value for name, value in properties.items() if name not in gone}
 
 
-def check_texts(properties: Mapping[str, Any], where: str) -> None:
-    """Check that all properties are texts; raises ChangeFormError with the first one that is none."""
+def read_properties(properties: Mapping[str, Any] | None, where: str) -> dict[str, str]:
+    """The properties of a request, all of them texts; none where there are none.
+
+    raises        ChangeFormError with the first one that is no text
+    """
+    if properties is None:
+        return {}
+    if not isinstance(properties, Mapping):
+        raise ChangeFormError(f"The request has {where}, which is not an object", path=where)
     for name, value in properties.items():
         if not isinstance(value, str):
             path = f"{where}[{name!r}]"
             raise ChangeFormError(f"The request has {path}, which is not a string", path=path)
+    return dict(properties)
 
 
 def integer_property(properties: Mapping[str, str], name: str, default: int) -> int:

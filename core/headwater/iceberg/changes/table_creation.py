@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from headwater.iceberg.changes.change_errors import ChangeFormError
-from headwater.iceberg.changes.document_entries import Entry, check_integer_property, check_texts, stripped_location
+from headwater.iceberg.changes.document_entries import Entry, check_integer_property, read_properties, stripped_location
 from headwater.iceberg.changes.request_elements import form_faults, read_shape
 from headwater.iceberg.changes.table_change import DEFAULT_FORMAT_VERSION, change_table, check_format_version
 from headwater.iceberg.changes.table_draft import FIRST_PARTITION_ID, LOG_LENGTH, UNSORTED
@@ -51,15 +51,14 @@ def new_table(
     """
     if not stripped_location(location):
         raise ChangeFormError("The request has location '', which is not a non-empty string", path="location")
-    asked = dict(properties or {})
-    check_texts(asked, "properties")
+    asked = read_properties(properties, "properties")
     version = _format_version(asked)
     _check_properties(asked, version)
     read_schema = read_shape(schema, SingleSchema, "schema")
     with form_faults("schema"):
         columns = check_schema(read_schema, version, "schema")
-    spec = partition_spec or {"fields": []}
-    order = sort_order or UNSORTED
+    spec = {"fields": []} if partition_spec is None else partition_spec
+    order = UNSORTED if sort_order is None else sort_order
     spec_fields = read_shape(spec, UnboundSpec, "partition-spec").fields
     order_fields = read_shape(order, UnboundOrder, "write-order").fields
     with form_faults("partition-spec"):

@@ -15,11 +15,11 @@ from headwater.iceberg.changes.document_entries import (
     changed_properties,
     check_integer_property,
     check_result,
-    check_texts,
     entries_of,
     integer_property,
     members_of,
     plain_entry,
+    read_properties,
     readable_document,
     schema_form,
     stripped_location,
@@ -57,8 +57,7 @@ def new_view(
     """
     if not stripped_location(location):
         raise ChangeFormError("The request has location '', which is not a non-empty string", path="location")
-    asked = dict(properties or {})
-    check_texts(asked, "properties")
+    asked = read_properties(properties, "properties")
     check_integer_property(asked, HISTORY_SIZE, least=1, where="properties")
     read_shape(schema, SingleSchema, "schema")
     read_shape(view_version, JsonRecord, "view-version")
