@@ -11,10 +11,10 @@ from pyiceberg.typedef import Identifier
 
 from headwater import iceberg
 from headwater.catalogs import ContentKey, Delete, IcebergTable, TableClaim
-from headwater.clients.pyiceberg.client_branch import BranchChange, BranchState, ClientBranch
 from headwater.clients.pyiceberg.metadata_files import ClientStorage, FileAccess
 from headwater.clients.pyiceberg.translation import identifier_key, shown_identifier
 from headwater.errors import HeadwaterError, RefusedError
+from headwater.iceberg_catalog.branch_session import BranchChange, BranchSession, BranchState
 from headwater.jobs import request_table_purge
 from headwater.purge import DroppedTable, PurgeRequest
 from headwater.store import Store
@@ -22,7 +22,7 @@ from headwater.tasks import SubmittedTask, TaskQueue
 
 
 class PurgeOperations:
-    def __init__(self, store: Store, branch: ClientBranch, access: FileAccess) -> None:
+    def __init__(self, store: Store, branch: BranchSession, access: FileAccess) -> None:
         self._store = store
         self._branch = branch
         self._access = access

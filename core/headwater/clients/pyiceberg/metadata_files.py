@@ -26,7 +26,6 @@ from pyiceberg.view.metadata import ViewMetadata
 
 from headwater.catalogs import PURGING, ClaimOwner, ContentKey, IcebergTable, IcebergView, Namespace
 from headwater.catalogs.known_metadata import own_name
-from headwater.clients.pyiceberg.client_branch import BranchState, ClientBranch
 from headwater.errors import RefusedError, UnavailableError
 from headwater.iceberg import (
     PATH_PROPERTIES,
@@ -39,6 +38,7 @@ from headwater.iceberg import (
 )
 from headwater.iceberg.filesystem import LakeStorage
 from headwater.iceberg.metadata_json import named_files, unpack_metadata
+from headwater.iceberg_catalog.branch_session import BranchSession, BranchState
 
 _log = structlog.get_logger()
 _FIELDS = frozenset(
@@ -57,7 +57,7 @@ OpenIO = Callable[[str], FileIO]
 
 
 class FileAccess:
-    def __init__(self, branch: ClientBranch, open_io: OpenIO) -> None:
+    def __init__(self, branch: BranchSession, open_io: OpenIO) -> None:
         self._branch = branch
         self.io = open_io
 

@@ -9,8 +9,8 @@ from pyiceberg.exceptions import NamespaceAlreadyExistsError, NamespaceNotEmptyE
 from pyiceberg.typedef import Identifier
 
 from headwater.catalogs import ContentKey, ContentType, Delete, Namespace, Put
-from headwater.clients.pyiceberg.client_branch import BranchChange, BranchState, ClientBranch
 from headwater.clients.pyiceberg.translation import namespace_key, shown_identifier
+from headwater.iceberg_catalog.branch_session import BranchChange, BranchSession, BranchState
 
 Merge = Callable[[dict[str, str]], tuple[PropertiesUpdateSummary, dict[str, str]]]
 
@@ -18,7 +18,7 @@ Merge = Callable[[dict[str, str]], tuple[PropertiesUpdateSummary, dict[str, str]
 class NamespaceOperations:
     """``namespace`` is what a caller of pyiceberg names: a text with dots between the elements, or a tuple of them."""
 
-    def __init__(self, branch: ClientBranch) -> None:
+    def __init__(self, branch: BranchSession) -> None:
         self._branch = branch
 
     def create_namespace(self, namespace: str | Identifier, properties: Mapping[str, object]) -> None:

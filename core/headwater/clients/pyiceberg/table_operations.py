@@ -34,7 +34,6 @@ from headwater.catalogs import (
     Put,
     TableClaim,
 )
-from headwater.clients.pyiceberg.client_branch import BranchChange, BranchState, ClientBranch
 from headwater.clients.pyiceberg.lake_tables import LakeStagedTable, LakeTable
 from headwater.clients.pyiceberg.metadata_files import (
     FileAccess,
@@ -58,6 +57,7 @@ from headwater.clients.pyiceberg.translation import identifier_key, shown_identi
 from headwater.errors import ConflictError, RefusedError, UnavailableError
 from headwater.iceberg import is_same_place
 from headwater.iceberg.metadata_json import MetadataParts, split_metadata
+from headwater.iceberg_catalog.branch_session import BranchChange, BranchSession, BranchState
 
 MakeMetadata = Callable[[str, UUID], TableMetadata]
 """A new table's metadata, given its location and uuid."""
@@ -96,7 +96,7 @@ _VIEW = _ContentKind("View", IcebergView, ContentType.ICEBERG_VIEW, NoSuchViewEr
 class _LakeOperations(Generic[C]):
     """What operations on tables and on views have in common."""
 
-    def __init__(self, kind: _ContentKind[C], branch: ClientBranch, access: FileAccess, *, warehouse: str | None) -> None:
+    def __init__(self, kind: _ContentKind[C], branch: BranchSession, access: FileAccess, *, warehouse: str | None) -> None:
         self._kind = kind
         self._branch = branch
         self._access = access
@@ -166,7 +166,7 @@ class _LakeOperations(Generic[C]):
 class TableOperations(_LakeOperations[IcebergTable]):
     """``owner`` is the catalog that pyiceberg's tables refer to."""
 
-    def __init__(self, owner: Catalog, branch: ClientBranch, access: FileAccess, *, warehouse: str | None) -> None:
+    def __init__(self, owner: Catalog, branch: BranchSession, access: FileAccess, *, warehouse: str | None) -> None:
         super().__init__(_TABLE, branch, access, warehouse=warehouse)
         self._owner = owner
         self._claimed: dict[str, UUID] = {}
@@ -475,7 +475,7 @@ def _what(updates: tuple[TableUpdate, ...]) -> str:
 
 
 class ViewOperations(_LakeOperations[IcebergView]):
-    def __init__(self, branch: ClientBranch, access: FileAccess, *, warehouse: str | None) -> None:
+    def __init__(self, branch: BranchSession, access: FileAccess, *, warehouse: str | None) -> None:
         super().__init__(_VIEW, branch, access, warehouse=warehouse)
 
     def load_view(self, identifier: str | Identifier) -> View:
