@@ -29,9 +29,9 @@ from pyiceberg.view.metadata import SQLViewRepresentation, ViewRepresentation, V
 from headwater import Store
 from headwater.catalogs import Catalog, Catalogs, ContentKey, IcebergTable, Namespace, Put, TableClaim, TableClaims
 from headwater.clients.pyiceberg import HeadwaterCatalog
-from headwater.clients.pyiceberg.metadata_files import check_own
 from headwater.errors import RefusedError
 from headwater.iceberg.metadata_json import split_metadata
+from headwater.iceberg.table_places import check_files_inside
 from headwater.realms import RealmRegistry
 
 OpenClient = Callable[..., HeadwaterCatalog]
@@ -397,7 +397,7 @@ def test_file_that_is_there_is_neither_overwritten_nor_removed(
 ) -> None:
     """As where names of files are given twice, and a collection has let go of the place."""
     name = Path(orders.metadata_location).name
-    monkeypatch.setattr("headwater.clients.pyiceberg.metadata_files.own_name", lambda *_: name)
+    monkeypatch.setattr("headwater.iceberg_catalog.lake_files.own_name", lambda *_: name)
     before = StaticTable.from_metadata(orders.metadata_location).metadata
     content = lake.get_content(None, ContentKey.of("sales", "orders"))
     assert content is not None and content.id is not None
@@ -429,4 +429,4 @@ def test_file_is_spelled_plainly_below_a_place_that_is_not(file: str, is_own: bo
     places = ["s3://b//odd?", "s3://b/plain"]
 
     with nullcontext() if is_own else pytest.raises(RefusedError, match="outside the table's own places"):
-        check_own(ContentKey.of("sales", "orders"), [file], places)
+        check_files_inside([file], places, of="sales.orders")

@@ -4,7 +4,7 @@ Keys and JSON values come in; JSON texts and Headwater's own errors come out. Th
 client library, nor workers, Spark and Kubernetes.
 """
 
-from headwater.iceberg_catalog.lake_catalog import LakeCatalog, LakeNamespaces, LakeTables, LakeViews
+from headwater.iceberg_catalog.lake_catalog import IcebergCatalog, LakeOptions
 from headwater.iceberg_catalog.lake_errors import (
     AlreadyExistsError,
     NamespaceNotEmptyError,
@@ -28,11 +28,9 @@ from headwater.iceberg_catalog.lake_values import (
 
 __all__ = [
     "AlreadyExistsError",
+    "IcebergCatalog",
     "KeyPage",
-    "LakeCatalog",
-    "LakeNamespaces",
-    "LakeTables",
-    "LakeViews",
+    "LakeOptions",
     "LoadedTable",
     "LoadedView",
     "NamespaceNotEmptyError",

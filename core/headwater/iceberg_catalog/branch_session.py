@@ -15,7 +15,9 @@ import random
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from enum import Enum, auto
 from uuid import UUID
 
 from headwater.catalogs import (
@@ -27,8 +29,10 @@ from headwater.catalogs import (
     Content,
     ContentKey,
     ContentOperation,
+    ContentPage,
     ContentType,
     ContentValue,
+    RequestKey,
     TableClaim,
     TableClaims,
     find_content_key,
@@ -38,7 +42,7 @@ from headwater.catalogs.stored_metadata import read_metadata
 from headwater.commits import Head
 from headwater.errors import ConflictError, HeadwaterError, NotFoundError, RefusedError, UnavailableError, UnknownOutcomeError
 from headwater.iceberg.metadata_json import join_metadata
-from headwater.index import after_prefix
+from headwater.iceberg_catalog.lake_errors import ReadOnlyReferenceError
 from headwater.store import RealmStore, id_text
 
 
@@ -56,10 +60,15 @@ class BranchState:
     def find_many(self, keys: list[ContentKey]) -> dict[ContentKey, Content]:
         return {} if self.head is None else self.catalog.get_contents(id_text(self.head.id), keys)
 
+    def find_value(self, key: ContentKey) -> ContentValue | None:
+        """What the index has at a key; reads no content."""
+        value = None if self.head is None else self.head.index(CONTENT).get(key.to_index())
+        return None if value is None else ContentValue.from_value(value)
+
     def type_of(self, key: ContentKey) -> ContentType | int | None:
         """The content type at a key; reads no content."""
-        value = None if self.head is None else self.head.index(CONTENT).get(key.to_index())
-        return None if value is None else ContentValue.from_value(value).type
+        value = self.find_value(key)
+        return None if value is None else value.type
 
     def is_namespace(self, key: ContentKey) -> bool:
         return self.type_of(key) is ContentType.NAMESPACE
@@ -72,22 +81,10 @@ class BranchState:
     def key_of(self, content_id: UUID) -> ContentKey | None:
         return None if self.head is None else find_content_key(self.head.index(IDS), content_id)
 
-    def child_namespaces(self, parent: ContentKey | None) -> Iterator[tuple[ContentKey, ContentType | int]]:
-        """The keys directly below a namespace, or at the top, with their types. Deeper keys are skipped without reading them."""
-        if self.head is None:
-            return
-        index = self.head.index(CONTENT)
-        start = b"" if parent is None else parent.child_prefix()
-        end = None if parent is None else after_prefix(start)
-        is_over = False
-        while not is_over:
-            is_over = True
-            for index_key, value in index.range(start, end):
-                kind = ContentValue.from_value(value).type
-                yield ContentKey.from_index(index_key), kind
-                if kind is ContentType.NAMESPACE:
-                    start, is_over = index_key + b"\x01", False  # beyond all that begins with this key and 0x00
-                    break
+    def first_child(self, key: ContentKey) -> ContentKey | None:
+        """The first key directly below a namespace."""
+        page = None if self.head is None else self.catalog.children(id_text(self.head.id), key, limit=1)
+        return page.entries[0].key if page is not None and page.entries else None
 
 
 _FIRST_WAIT, _LONGEST_WAIT = 0.005, 0.25
@@ -102,31 +99,47 @@ class BranchChange:
     """A change to commit, decided from one state.
 
     ids           content ids of the keys that are created
-    claim         of the table or view, if it is new or has moved
+    claims        of the tables or views that are new or have moved
     take_back     removes the files that were written for the change
     """
 
     operations: Sequence[ContentOperation]
     message: str
     ids: Mapping[ContentKey, UUID] = field(default_factory=dict)
-    claim: TableClaim | None = None
+    claims: Sequence[TableClaim] = ()
     take_back: Callable[[], None] = _nothing
 
 
 Plan = Callable[[BranchState], BranchChange | None]
 
 
+class _Attempt(Enum):
+    """How an attempt ended. REPLAYED: an earlier commit has applied the same request."""
+
+    DONE = auto()
+    BEATEN = auto()
+    REPLAYED = auto()
+
+
 class BranchSession:
     """A branch that is read and written; other references are only read. ``reference`` None: the catalog's default branch."""
 
     def __init__(
-        self, catalog: Catalog, claims: TableClaims, rows: RealmStore, reference: str | None, *, author: str = ""
+        self,
+        catalog: Catalog,
+        claims: TableClaims,
+        rows: RealmStore,
+        reference: str | None,
+        *,
+        author: str = "",
+        committer: str = "",
     ) -> None:
         self.catalog = catalog
         self.claims = claims
         self.rows = rows
         self._reference = reference
         self._author = author
+        self._committer = committer
         self._is_writable = reference is None
 
     @property
@@ -135,9 +148,18 @@ class BranchSession:
         return self.catalog.definition.id
 
     @property
+    def name_of_catalog(self) -> str:
+        return self.catalog.definition.name
+
+    @property
     def name(self) -> str:
-        """The name of the catalog."""
+        """The name of the reference."""
         return self._reference or self.catalog.definition.default_branch
+
+    @property
+    def now_ms(self) -> int:
+        """The present time, as Iceberg's documents have it."""
+        return self.rows.clock.now() // 1000
 
     def state(self) -> BranchState:
         """Read the branch's present state.
@@ -147,69 +169,97 @@ class BranchSession:
         self.rows.check_write()
         return BranchState(self.catalog, self.rows, self.catalog.resolve(self._reference))
 
-    def commit(self, plan: Plan, *, key: ContentKey) -> None:
-        """Decide and commit; decide anew from the newer state while others change the same key, for as long as a commit may take.
+    def children(
+        self, parent: ContentKey | None, content_type: ContentType, *, token: str | None, limit: int | None
+    ) -> ContentPage:
+        """List the contents of one type directly below a namespace, or at the top; see ``Catalog.children``."""
+        return self.catalog.children(self._reference, parent, content_types=[content_type], token=token, limit=limit)
+
+    def carry_out(self, plan: Plan, *, keys: Sequence[ContentKey], request: RequestKey | None = None) -> bool:
+        """Decide and commit; decide anew from the newer state while others change the same keys, for as long as a commit may take.
 
         plan          returns None where there is nothing to do; what it raises goes to the caller
-        key           what it is about: changes of one key by threads of this process wait for each other, which spares them files
+        keys          what it is about: changes of one key by threads of this process wait for each other, which spares them files
                       written in vain
+        request       if an earlier commit has applied it, nothing is decided
+        returns       True if an earlier commit has applied the request
         raises        ConflictError when others were always faster; RefusedError when this is no branch; what ``Catalog.commit`` raises
         """
         self._check_writable()
         clock, limit = self.rows.clock, self.rows.settings.commit_timeout_seconds
         until, wait = clock.monotonic() + limit, _FIRST_WAIT
-        turn = _turns.of((self.rows.realm, self.id, self.name, key))
-        has_turn = turn.acquire(timeout=limit)
-        try:
-            while not self._attempt(plan, is_last=clock.monotonic() >= until):
+        with self._turns_of(keys, until):
+            while (attempt := self._attempt(plan, request, is_last=clock.monotonic() >= until)) is _Attempt.BEATEN:
                 clock.sleep(random.uniform(0, wait))
                 wait = min(2 * wait, _LONGEST_WAIT)
+        return attempt is _Attempt.REPLAYED
+
+    @contextmanager
+    def _turns_of(self, keys: Sequence[ContentKey], until: float) -> Iterator[None]:
+        """Have the turns of these keys, or go on without those that were not free in time.
+
+        All threads take them in the order of keys: none waits for one that waits for it.
+        """
+        held = []
+        try:
+            for key in sorted(set(keys)):
+                turn = _turns.of((self.rows.realm, self.id, self.name, key))
+                if turn.acquire(timeout=max(until - self.rows.clock.monotonic(), 0)):
+                    held.append(turn)
+            yield
         finally:
-            if has_turn:
+            for turn in reversed(held):
                 turn.release()
 
-    def _attempt(self, plan: Plan, *, is_last: bool) -> bool:
-        """Make one attempt; False if another commit was faster."""
+    def _attempt(self, plan: Plan, request: RequestKey | None, *, is_last: bool) -> _Attempt:
         state = self.state()
+        # before it is decided: what the request has done itself would contradict it
+        if request is not None and self.catalog.find_request(self._reference, state.head, request) is not None:
+            return _Attempt.REPLAYED
         change = plan(state)
         if change is None:
-            return True
+            return _Attempt.DONE
         try:
-            self._apply(state, change)
+            is_replay = self._apply(state, change, request)
         except UnknownOutcomeError:
             raise
         except HeadwaterError as fault:
             change.take_back()
             if is_last or not self._is_beaten(fault, state):
                 raise
-            return False
-        return True
+            return _Attempt.BEATEN
+        if is_replay:
+            change.take_back()
+            return _Attempt.REPLAYED
+        return _Attempt.DONE
 
-    def _apply(self, state: BranchState, change: BranchChange) -> None:
+    def _apply(self, state: BranchState, change: BranchChange, request: RequestKey | None) -> bool:
+        """Claim and commit. Returns True if an earlier commit has applied the request, and this one did not happen."""
         taken = self.claims.claim_time()
-        if change.claim is not None:
-            self._take(change.claim, change.message)
+        if change.claims:
+            self._take(change.claims, change.message)
 
         def fence() -> None:
-            if change.claim is not None:
+            if change.claims:
                 self.claims.check_held(taken)  # a process that slept in between has to claim again
 
-        self.catalog.commit(
+        return self.catalog.commit(
             self._reference,
             change.operations,
             expected=None if state.head is None else state.head.id,
-            meta=CommitMeta(message=change.message, authors=(self._author,) if self._author else ()),
+            meta=CommitMeta(message=change.message, authors=(self._author,) if self._author else (), committer=self._committer),
             content_ids=change.ids,
+            request=request,
             fence=fence,
-        )
+        ).is_replay
 
-    def check_free(self, claim: TableClaim, what: str) -> None:
-        """Check that a claim could be taken now; raises the RefusedError that taking it would raise."""
-        _check_no_conflict(self.claims.find_conflicts([claim]), what)
+    def check_free(self, claims: Sequence[TableClaim], what: str) -> None:
+        """Check that claims could be taken now; raises the RefusedError that taking them would raise."""
+        _check_no_conflict(self.claims.find_conflicts(claims), what)
 
-    def _take(self, claim: TableClaim, what: str) -> None:
+    def _take(self, claims: Sequence[TableClaim], what: str) -> None:
         try:
-            conflicts = self.claims.take_claims([claim])
+            conflicts = self.claims.take_claims(claims)
         except UnknownOutcomeError as fault:  # whether it was taken or not, nothing was committed, and it can be taken again
             raise UnavailableError(f"{what} did not happen, for its claim may not have been taken: {fault}") from fault
         _check_no_conflict(conflicts, what)
@@ -230,7 +280,9 @@ class BranchSession:
         try:
             self.catalog.branch(self._reference)
         except NotFoundError as fault:
-            raise RefusedError(f"{self._reference!r} is not a branch of {self.catalog.label}: it can only be read") from fault
+            raise ReadOnlyReferenceError(
+                f"{self._reference!r} is not a branch of {self.catalog.label}: it can only be read"
+            ) from fault
         self._is_writable = True
 
 

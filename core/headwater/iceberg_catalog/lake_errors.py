@@ -5,7 +5,7 @@ Everything else is an error of ``headwater.errors``, or of ``headwater.iceberg.c
 
 from __future__ import annotations
 
-from headwater.catalogs import ContentKey
+from headwater.catalogs import Content, ContentKey, IcebergTable, IcebergView
 from headwater.errors import ConflictError, NotFoundError, RefusedError
 
 
@@ -39,7 +39,37 @@ class NoSuchViewError(NotFoundError):
 
 
 class AlreadyExistsError(ConflictError):
-    """The key that a creation, a registration or a rename wants is taken."""
+    """The key that a creation, a registration or a rename wants is taken.
+
+    wanted        what was to stand there: ``Table``, ``View`` or ``Namespace``
+    name          the key, dotted
+    held          the class of the content that stands there
+    """
+
+    def __init__(self, message: str, *, wanted: str = "", name: str = "", held: str = "") -> None:  # defaults: it is pickled
+        super().__init__(message)
+        self.wanted = wanted
+        self.name = name
+        self.held = held
+
+    @classmethod
+    def at(cls, key: ContentKey, content: Content, *, wanted: str) -> AlreadyExistsError:
+        """For a creation of what ``wanted`` names, such as ``Table``."""
+        noun = noun_of(content)
+        text = f"{wanted} already exists" if noun == wanted else f"{noun} with same name already exists"
+        return cls(f"{text}: {dotted(key)}", wanted=wanted, name=dotted(key), held=type(content).__name__)
+
+    @classmethod
+    def of_rename(cls, source: ContentKey, target: ContentKey, content: Content, *, wanted: str) -> AlreadyExistsError:
+        text = f"Cannot rename {dotted(source)} to {dotted(target)}. {noun_of(content)} already exists"
+        return cls(text, wanted=wanted, name=dotted(target), held=type(content).__name__)
+
+
+def noun_of(content: Content) -> str:
+    """The word of Iceberg's clients for a content."""
+    return (
+        "Table" if isinstance(content, IcebergTable) else "View" if isinstance(content, IcebergView) else type(content).__name__
+    )
 
 
 class NamespaceNotEmptyError(ConflictError):

@@ -10,6 +10,7 @@ from uuid import UUID
 import msgspec
 
 from headwater.catalogs import ContentKey
+from headwater.errors import CorruptionError
 
 Json = Mapping[str, Any]
 
@@ -125,6 +126,13 @@ class PropertyChanges:
 
 
 def decoded_document(text: bytes) -> dict[str, Any]:
-    """Decode the JSON text of a metadata document that the catalog has checked."""
-    document: dict[str, Any] = msgspec.json.decode(text)
+    """Decode the JSON text of a metadata document; raises CorruptionError for what is no JSON object, with nothing of it."""
+    try:
+        document = msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        document = None
+    if not isinstance(document, dict):
+        raise CorruptionError(
+            f"a metadata document of {len(text)} bytes is no JSON object: look at the table's history, and at its file"
+        )
     return document

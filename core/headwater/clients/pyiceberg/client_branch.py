@@ -10,10 +10,7 @@ from dataclasses import dataclass
 
 from pyiceberg.utils.config import Config
 
-from headwater.catalogs import Catalog, TableClaims
 from headwater.errors import RefusedError
-from headwater.iceberg_catalog.branch_session import BranchSession
-from headwater.realms import RealmRegistry
 from headwater.settings import Settings
 from headwater.store import Store, open_store
 
@@ -60,17 +57,6 @@ def with_configured(name: str, properties: Mapping[str, str]) -> dict[str, str]:
     """
     configured = Config().get_catalog_config(name) or {}
     return {**{key: value for key, value in configured.items() if isinstance(value, str)}, **properties}
-
-
-def open_branch(store: Store, address: BranchAddress) -> BranchSession:
-    """Open the branch at an address.
-
-    raises        NotFoundError for an unknown realm or catalog; RefusedError while the realm is not ACTIVE
-    """
-    rows = RealmRegistry(store).open_realm(address.realm)
-    rows.check_write()
-    catalog = Catalog.open(rows, address.catalog)
-    return BranchSession(catalog, TableClaims(rows), rows, address.reference, author=address.author)
 
 
 def shared_store(url: str | None) -> tuple[Store, Callable[[], None]]:

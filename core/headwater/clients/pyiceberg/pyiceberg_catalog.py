@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from pyiceberg.catalog import WAREHOUSE_LOCATION, MetastoreCatalog, PropertiesUpdateSummary
-from pyiceberg.exceptions import NoSuchTableError
+from pyiceberg.exceptions import NoSuchTableError, NoSuchViewError
 from pyiceberg.io import FileIO, load_file_io
 from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionSpec
 from pyiceberg.schema import Schema
@@ -21,14 +21,13 @@ from pyiceberg.typedef import EMPTY_DICT, Identifier, Properties
 from pyiceberg.view import View
 from pyiceberg.view.metadata import ViewVersion
 
-from headwater.catalogs import ContentType
-from headwater.clients.pyiceberg.client_branch import OWN_PROPERTIES, BranchAddress, open_branch, shared_store, with_configured
-from headwater.clients.pyiceberg.drop_with_purge import PurgeOperations
-from headwater.clients.pyiceberg.lake_tables import LakeCreation
-from headwater.clients.pyiceberg.metadata_files import FileAccess
-from headwater.clients.pyiceberg.namespace_operations import NamespaceOperations
+from headwater.clients.pyiceberg.client_branch import OWN_PROPERTIES, BranchAddress, shared_store, with_configured
+from headwater.clients.pyiceberg.client_tables import LakeCreation
+from headwater.clients.pyiceberg.metadata_files import ClientStorage, parse_table, parse_view
 from headwater.clients.pyiceberg.table_operations import MakeMetadata, TableOperations, ViewOperations
-from headwater.clients.pyiceberg.translation import pyiceberg_errors
+from headwater.clients.pyiceberg.translation import find_key, identifier_key, namespace_key, pyiceberg_errors
+from headwater.iceberg_catalog import IcebergCatalog, LakeOptions
+from headwater.iceberg_catalog.lake_catalog import open_session
 from headwater.store import Store
 
 if TYPE_CHECKING:
@@ -69,7 +68,7 @@ class HeadwaterCatalog(MetastoreCatalog):
 
     def create_namespace(self, namespace: str | Identifier, properties: Properties = EMPTY_DICT) -> None:
         with pyiceberg_errors():
-            self._rooms.namespaces.create_namespace(namespace, properties)
+            self._rooms.lake.namespaces.create(namespace_key(namespace), properties)
 
     def create_namespace_if_not_exists(self, namespace: str | Identifier, properties: Properties = EMPTY_DICT) -> None:
         """Create a namespace; an existing one is left as it is, even where nothing can be created."""
@@ -78,28 +77,31 @@ class HeadwaterCatalog(MetastoreCatalog):
 
     def drop_namespace(self, namespace: str | Identifier) -> None:
         with pyiceberg_errors():
-            self._rooms.namespaces.drop_namespace(namespace)
+            self._rooms.lake.namespaces.drop(namespace_key(namespace))
 
     def namespace_exists(self, namespace: str | Identifier) -> bool:
         with pyiceberg_errors():
-            return self._rooms.namespaces.namespace_exists(namespace)
+            key = find_key(namespace)
+            return key is not None and self._rooms.lake.namespaces.exists(key)
 
     def list_namespaces(self, namespace: str | Identifier = ()) -> list[Identifier]:
         with pyiceberg_errors():
-            return self._rooms.namespaces.namespaces_below(namespace)
+            parent = namespace_key(namespace) if namespace else None
+            return [key.elements for key in self._rooms.lake.namespaces.list_children(parent).keys]
 
     def load_namespace_properties(self, namespace: str | Identifier) -> Properties:
         with pyiceberg_errors():
-            return self._rooms.namespaces.read_properties(namespace)
+            return dict(self._rooms.lake.namespaces.read_properties(namespace_key(namespace)))
 
     def update_namespace_properties(
         self, namespace: str | Identifier, removals: set[str] | None = None, updates: Properties = EMPTY_DICT
     ) -> PropertiesUpdateSummary:
-        def merge(present: dict[str, str]) -> tuple[PropertiesUpdateSummary, Properties]:
-            return self._get_updated_props_and_update_summary(present, removals, updates)
-
+        self._get_updated_props_and_update_summary({}, removals, updates)  # which says what it refuses
         with pyiceberg_errors():
-            return self._rooms.namespaces.update_properties(namespace, merge)
+            changes = self._rooms.lake.namespaces.update_properties(namespace_key(namespace), removals or set(), updates)
+            return PropertiesUpdateSummary(
+                removed=list(changes.removed), updated=list(changes.updated), missing=list(changes.missing)
+            )
 
     def create_table(
         self,
@@ -134,11 +136,12 @@ class HeadwaterCatalog(MetastoreCatalog):
 
     def table_exists(self, identifier: str | Identifier) -> bool:
         with pyiceberg_errors():
-            return self._rooms.tables.content_exists(identifier)
+            key = find_key(identifier)
+            return key is not None and self._rooms.lake.tables.exists(key)
 
     def list_tables(self, namespace: str | Identifier) -> list[Identifier]:
         with pyiceberg_errors():
-            return self._rooms.namespaces.listed(namespace, ContentType.ICEBERG_TABLE)
+            return [key.elements for key in self._rooms.lake.tables.list(namespace_key(namespace)).keys]
 
     def register_table(self, identifier: str | Identifier, metadata_location: str, overwrite: bool = False) -> Table:
         with pyiceberg_errors():
@@ -150,7 +153,7 @@ class HeadwaterCatalog(MetastoreCatalog):
 
     def drop_table(self, identifier: str | Identifier) -> None:
         with pyiceberg_errors():
-            self._rooms.tables.drop_content(identifier)
+            self._rooms.lake.tables.drop(identifier_key(identifier, NoSuchTableError))
 
     def purge_table(self, identifier: str | Identifier, *, reachable_only: bool = False) -> None:
         """Drop a table with its files. A task deletes them once no kept commit has the table, which may take weeks.
@@ -160,7 +163,8 @@ class HeadwaterCatalog(MetastoreCatalog):
                       manifests are read before
         """
         with pyiceberg_errors():
-            self._rooms.purges.purge(identifier, reachable_only=reachable_only)
+            key = identifier_key(identifier, NoSuchTableError)
+            self._rooms.lake.purges.drop_with_files(key, reachable_only=reachable_only)
 
     def commit_table(
         self, table: Table, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]
@@ -198,11 +202,12 @@ class HeadwaterCatalog(MetastoreCatalog):
 
     def view_exists(self, identifier: str | Identifier) -> bool:
         with pyiceberg_errors():
-            return self._rooms.views.content_exists(identifier)
+            key = find_key(identifier)
+            return key is not None and self._rooms.lake.views.exists(key)
 
     def list_views(self, namespace: str | Identifier) -> list[Identifier]:
         with pyiceberg_errors():
-            return self._rooms.namespaces.listed(namespace, ContentType.ICEBERG_VIEW)
+            return [key.elements for key in self._rooms.lake.views.list(namespace_key(namespace)).keys]
 
     def register_view(self, identifier: str | Identifier, metadata_location: str) -> View:
         with pyiceberg_errors():
@@ -210,7 +215,7 @@ class HeadwaterCatalog(MetastoreCatalog):
 
     def drop_view(self, identifier: str | Identifier) -> None:
         with pyiceberg_errors():
-            self._rooms.views.drop_content(identifier)
+            self._rooms.lake.views.drop(identifier_key(identifier, NoSuchViewError))
 
     def close(self) -> None:
         """Release the store. A later use opens it again."""
@@ -250,8 +255,7 @@ class HeadwaterCatalog(MetastoreCatalog):
 
     def _load_file_io(self, properties: Properties = EMPTY_DICT, location: str | None = None) -> FileIO:
         """Load the file access by the catalog's own properties alone: pyiceberg passes those of tables, which are untrusted."""
-        reaching = {name: value for name, value in self.properties.items() if name not in OWN_PROPERTIES}
-        return load_file_io(reaching, location)
+        return load_file_io(self._reaching, location)
 
     def _update_and_stage_table(
         self,
@@ -265,6 +269,11 @@ class HeadwaterCatalog(MetastoreCatalog):
     @staticmethod
     def _delete_old_metadata(io: FileIO, base: TableMetadata, metadata: TableMetadata) -> None:
         """Delete nothing: earlier commits, other branches and tags may hold a version that this table's log has dropped."""
+
+    @property
+    def _reaching(self) -> dict[str, str]:
+        """The properties that say how files are reached."""
+        return {name: value for name, value in self.properties.items() if name not in OWN_PROPERTIES}
 
     @property
     def _rooms(self) -> _Opened:
@@ -295,16 +304,23 @@ class _Opened:
     def __init__(self, owner: HeadwaterCatalog, address: BranchAddress, given: Store | None) -> None:
         store, self.let_go = (given, _nothing) if given is not None else shared_store(address.store)
         try:
-            branch = open_branch(store, address)
+            session = open_session(store, address.realm, address.catalog, address.reference, author=address.author)
         except BaseException:
             self.let_go()
             raise
-        warehouse = owner.properties.get(WAREHOUSE_LOCATION)
-        self.namespaces = NamespaceOperations(branch)
-        access = FileAccess(branch, lambda location: owner._load_file_io(location=location))
-        self.tables = TableOperations(owner, branch, access, warehouse=warehouse)
-        self.purges = PurgeOperations(store, branch, access)
-        self.views = ViewOperations(branch, access, warehouse=warehouse)
+
+        def open_io(location: str) -> FileIO:
+            return owner._load_file_io(location=location)
+
+        options = LakeOptions(
+            warehouse=owner.properties.get(WAREHOUSE_LOCATION),
+            own=owner._reaching,
+            check_table=parse_table,
+            check_view=parse_view,
+        )
+        self.lake = IcebergCatalog(store, session, ClientStorage(open_io), options)
+        self.tables = TableOperations(owner, self.lake.tables, open_io)
+        self.views = ViewOperations(self.lake.views)
 
 
 def _nothing() -> None:

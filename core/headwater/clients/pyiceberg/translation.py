@@ -2,6 +2,7 @@
 
 pyiceberg's users catch its errors, and its transactions act on them.
 
+    errors of ``iceberg_catalog``      pyiceberg's of the same name; what is there already, while committing: CommitFailedException
     UnknownOutcomeError                CommitStateUnknownException: pyiceberg leaves all files where they are
     ConflictError, SwapConflictError   CommitFailedException: it did not happen; pyiceberg tries again, or removes its files
     UnavailableError                   while committing the same; otherwise ServiceUnavailableError
@@ -21,13 +22,20 @@ from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import (
     CommitFailedException,
     CommitStateUnknownException,
+    NamespaceAlreadyExistsError,
+    NamespaceNotEmptyError,
     NoSuchIdentifierError,
     NoSuchNamespaceError,
+    NoSuchTableError,
+    NoSuchViewError,
     ServiceUnavailableError,
+    TableAlreadyExistsError,
     ValidationException,
+    ViewAlreadyExistsError,
 )
 from pyiceberg.typedef import Identifier
 
+from headwater import iceberg_catalog
 from headwater.catalogs import ContentKey
 from headwater.errors import (
     ConflictError,
@@ -57,6 +65,14 @@ def namespace_key(namespace: str | Identifier) -> ContentKey:
     return identifier_key(namespace, NoSuchNamespaceError)
 
 
+def find_key(identifier: str | Identifier) -> ContentKey | None:
+    """The key of an identifier; None for one that no key can have."""
+    try:
+        return identifier_key(identifier, NoSuchIdentifierError)
+    except NoSuchIdentifierError:
+        return None
+
+
 def shown_identifier(key: ContentKey) -> str:
     """Format an identifier as pyiceberg does."""
     return ".".join(key.elements)
@@ -71,14 +87,38 @@ def pyiceberg_errors(*, is_commit: bool = False) -> Iterator[None]:
     try:
         yield
     except HeadwaterError as fault:
+        if isinstance(fault, iceberg_catalog.AlreadyExistsError):
+            raise _taken(fault, is_commit) from fault
         kind = _counterpart(fault, is_commit)
         if kind is None:
             raise
         raise kind(str(fault)) from fault
 
 
+def _taken(fault: iceberg_catalog.AlreadyExistsError, is_commit: bool) -> Exception:
+    """pyiceberg's error for a key that is taken, in pyiceberg's words."""
+    if is_commit:
+        kind: type[Exception] = CommitFailedException
+    elif fault.wanted == "Namespace":
+        kind = NamespaceAlreadyExistsError
+    elif fault.held == "IcebergTable" or fault.wanted == "Table":
+        kind = TableAlreadyExistsError
+    else:
+        kind = ViewAlreadyExistsError
+    noun = {"IcebergTable": "Table"}.get(fault.held, fault.held)
+    return kind(f"{noun} {fault.name} already exists")
+
+
 def _counterpart(fault: HeadwaterError, is_commit: bool) -> type[Exception] | None:
     match fault:
+        case iceberg_catalog.NoSuchNamespaceError():
+            return NoSuchNamespaceError
+        case iceberg_catalog.NoSuchTableError():
+            return NoSuchTableError
+        case iceberg_catalog.NoSuchViewError():
+            return NoSuchViewError
+        case iceberg_catalog.NamespaceNotEmptyError():
+            return NamespaceNotEmptyError
         case UnknownOutcomeError():
             return CommitStateUnknownException
         case ConflictError() | SwapConflictError():

@@ -6,41 +6,41 @@ from contextlib import suppress
 from typing import Any
 from uuid import UUID, uuid4
 
-from pyiceberg.exceptions import NoSuchTableError
-from pyiceberg.typedef import Identifier
-
 from headwater import iceberg
-from headwater.catalogs import ContentKey, Delete, IcebergTable, TableClaim
-from headwater.clients.pyiceberg.metadata_files import ClientStorage, FileAccess
-from headwater.clients.pyiceberg.translation import identifier_key, shown_identifier
+from headwater.catalogs import ContentKey, Delete, IcebergTable, RequestKey, TableClaim
 from headwater.errors import HeadwaterError, RefusedError
 from headwater.iceberg_catalog.branch_session import BranchChange, BranchSession, BranchState
+from headwater.iceberg_catalog.lake_errors import NoSuchTableError, dotted
+from headwater.iceberg_catalog.lake_files import LakeFiles
 from headwater.jobs import request_table_purge
 from headwater.purge import DroppedTable, PurgeRequest
 from headwater.store import Store
 from headwater.tasks import SubmittedTask, TaskQueue
 
 
-class PurgeOperations:
-    def __init__(self, store: Store, branch: BranchSession, access: FileAccess) -> None:
-        self._store = store
-        self._branch = branch
-        self._access = access
+class TablePurges:
+    """Drops tables with their files."""
 
-    def purge(self, identifier: str | Identifier, *, reachable_only: bool = False) -> None:
+    def __init__(self, store: Store, session: BranchSession, files: LakeFiles) -> None:
+        self._store = store
+        self._session = session
+        self._files = files
+
+    def drop_with_files(self, key: ContentKey, *, reachable_only: bool = False, request: RequestKey | None = None) -> None:
         """Request the purge, then drop the table: a task whose table was not dropped finds it in the catalog, and ends.
 
         All that leads to the files is read first: once the table is dropped, a list that is missing would leave everything.
 
-        raises        NoSuchTableError; RefusedError, and nothing is dropped, where not all of its files can be told, or may be deleted
+        reachable_only  files that only missing or unreadable manifests name are never deleted
+        raises          NoSuchTableError; RefusedError, and nothing is dropped, where not all of its files can be told, or may be
+                        deleted
         """
-        key = identifier_key(identifier, NoSuchTableError)
         reached: dict[str, tuple[str, ...]] = {}
 
         def plan(state: BranchState) -> BranchChange:
             table = state.find_content(key)
             if not isinstance(table, IcebergTable) or table.id is None:
-                raise NoSuchTableError(f"Table does not exist: {shown_identifier(key)}")
+                raise NoSuchTableError.at(key)
             try:
                 document = self._document(state, key, table)
                 location = str(document["location"])
@@ -49,10 +49,10 @@ class PurgeOperations:
                         document, table.metadata_location, location, missed=[] if reachable_only else None
                     )
             except RefusedError as fault:
-                raise RefusedError(f"{shown_identifier(key)} was not dropped: {fault}") from fault
+                raise RefusedError(f"{dotted(key)} was not dropped: {fault}") from fault
             uuid = None if table.table_uuid is None else UUID(table.table_uuid)
             drop = DroppedTable(
-                branch=self._branch.name,
+                branch=self._session.name,
                 key=str(key),
                 metadata=table.metadata_location,
                 location=location,
@@ -62,21 +62,23 @@ class PurgeOperations:
                 request=uuid4().hex,
             )
             wish = self._wish(table.id, uuid, drop)
-            rows = self._branch.rows
+            rows = self._session.rows
             asked = request_table_purge(self._store, wish, realm=rows.realm, realm_key=rows.key)
             return BranchChange(
                 operations=[Delete(key)],
                 message=f"drop table {key}, to be purged",
-                claim=TableClaim(self._branch.id, table.id, location, uuid),
+                claims=[TableClaim(self._session.id, table.id, location, uuid)],
                 take_back=lambda: self._take_back(wish, asked),
             )
 
-        self._branch.commit(plan, key=key)
+        self._session.carry_out(plan, keys=[key], request=request)
 
     def _document(self, state: BranchState, key: ContentKey, table: IcebergTable) -> dict[str, Any]:
-        text = self._access.document(state, key, table)
+        text = None if table.id is None else state.find_metadata(table.id)
+        if text is None:
+            text = self._files.read_text(key, table.metadata_location)
         document = iceberg.purgeable_document(text, path=table.metadata_location)
-        self._access.check_location(key, [str(document["location"])])
+        self._files.check_allowed(key, [str(document["location"])])
         return document
 
     def _places(self, document: dict[str, Any], root: str, location: str, *, missed: list[str] | None) -> tuple[str, ...]:
@@ -84,13 +86,15 @@ class PurgeOperations:
 
         Every manifest and list is read, as the purge will have to; raises as ``reach`` does.
         """
-        allowed, storage = self._branch.catalog.definition.places, ClientStorage(self._access.io)
-        reached = iceberg.reachable_files(document, root, within=location, allowed=allowed, storage=storage, missed=missed)
+        allowed = self._files.allowed
+        reached = iceberg.reachable_files(
+            document, root, within=location, allowed=allowed, storage=self._files.storage.lake, missed=missed
+        )
         outside = [file for file, turn in reached if turn != iceberg.FIRST_TURNS[0] and not iceberg.is_within(file, location)]
         return tuple(place for place in allowed if any(iceberg.is_within(file, place) for file in outside))
 
     def _wish(self, content_id: UUID, uuid: UUID | None, drop: DroppedTable) -> PurgeRequest:
-        catalog = self._branch.catalog.definition
+        catalog = self._session.catalog.definition
         return PurgeRequest(catalog=catalog.name, catalog_id=catalog.id, content_id=content_id, table_uuid=uuid, drops=(drop,))
 
     def _take_back(self, wish: PurgeRequest, asked: SubmittedTask) -> None:

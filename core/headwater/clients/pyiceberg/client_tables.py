@@ -15,7 +15,6 @@ from pyiceberg.table.refs import MAIN_BRANCH
 from pyiceberg.table.update import SetLocationUpdate, SetPropertiesUpdate, TableRequirement, TableUpdate
 from pyiceberg.typedef import EMPTY_DICT, Properties
 
-from headwater.clients.pyiceberg.metadata_files import document_places
 from headwater.iceberg import PATH_PROPERTIES
 
 if TYPE_CHECKING:
@@ -50,7 +49,7 @@ class _LakeTransaction(Transaction):
 
     def _apply(self, updates: tuple[TableUpdate, ...], requirements: tuple[TableRequirement, ...] = ()) -> Transaction:
         """raises        ValidationException for new places that are taken: what follows writes files there, before the commit"""
-        new = _places_in(updates) - document_places(self._table.metadata)
+        new = _places_in(updates) - set(table_places(self._table.metadata))
         if new:
             cast(ChecksPlaces, self._table.catalog).check_places(self._table, new)
         return super()._apply(updates, requirements)
@@ -75,6 +74,11 @@ class _LakeTransaction(Transaction):
 
 class LakeCreation(_LakeTransaction, CreateTableTransaction):
     """The transaction of a table that is in no catalog yet."""
+
+
+def table_places(metadata: TableMetadata) -> tuple[str, ...]:
+    """The places for files of a table: its location first."""
+    return (metadata.location, *(metadata.properties[name] for name in PATH_PROPERTIES if metadata.properties.get(name)))
 
 
 def _places_in(updates: tuple[TableUpdate, ...]) -> set[str]:

@@ -1,0 +1,474 @@
+"""What the operations on tables and on views have in common: reading, creating, changing, renaming, registering and dropping them.
+
+A version is decided from the branch's present state as a draft; when all drafts of a change are decided, and their places are found
+to be free, their metadata files are written, and then the branch is committed. See ``branch_session`` for what follows.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Generic, TypeVar
+from uuid import UUID, uuid4
+
+import msgspec
+
+from headwater.catalogs import (
+    ContentKey,
+    ContentOperation,
+    ContentType,
+    Delete,
+    IcebergTable,
+    IcebergView,
+    Put,
+    RequestKey,
+    TableClaim,
+    Unmodified,
+    derive_content_id,
+)
+from headwater.catalogs.content import content_digest
+from headwater.errors import ConflictError, CorruptionError, RefusedError, UnavailableError
+from headwater.iceberg import is_same_place
+from headwater.iceberg.metadata_json import MetadataParts, split_metadata
+from headwater.iceberg.table_places import stated_places
+from headwater.iceberg_catalog.branch_session import BranchChange, BranchSession, BranchState
+from headwater.iceberg_catalog.lake_documents import Document, document_claim, document_uuid
+from headwater.iceberg_catalog.lake_errors import AlreadyExistsError, NoSuchTableError, NoSuchViewError, dotted
+from headwater.iceberg_catalog.lake_files import LakeFiles, default_location
+from headwater.iceberg_catalog.lake_namespaces import check_namespace
+from headwater.iceberg_catalog.lake_values import KeyPage, LoadedTable, LoadedView, TableCommit, ViewCommit, decoded_document
+
+C = TypeVar("C", bound=IcebergTable | IcebergView)
+L = TypeVar("L", bound=LoadedTable | LoadedView)
+K = TypeVar("K", bound=TableCommit | ViewCommit)
+MakeDocument = Callable[[str, UUID], Document]
+"""A new table's or view's metadata, given its location and uuid."""
+_SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True)
+class LakeKind(Generic[C, L]):
+    """What tables and views differ in.
+
+    missing       the error where there is none
+    as_content    of a document, its metadata file and the content id
+    check_text    pass if a text is sound metadata of one, or raise RefusedError with nothing of it; given the file, too
+    """
+
+    noun: str
+    content: type[C]
+    content_type: ContentType
+    loaded: type[L]
+    missing: type[NoSuchTableError] | type[NoSuchViewError]
+    as_content: Callable[[Document, str, UUID | None], C]
+    check_text: Callable[[bytes, str], object]
+
+
+@dataclass(frozen=True, slots=True)
+class PresentVersion(Generic[C, L]):
+    """A table or view as it is before a change, its document decoded once."""
+
+    stored: C
+    loaded: L
+    document: Document
+
+
+@dataclass(frozen=True, slots=True)
+class VersionEdit(Generic[C, L]):
+    """A wish to change a table or view, or to create it.
+
+    decide        the next version's document from the present one, None where there is none; None or an equal document: nothing changes
+    word          what it does, for the log
+    """
+
+    key: ContentKey
+    decide: Callable[[PresentVersion[C, L] | None], Document | None]
+    word: str = "change"
+
+
+@dataclass(frozen=True, slots=True)
+class _VersionDraft(Generic[C]):
+    """A version that was decided, and of which nothing is written. ``before`` None: it is created under ``content_id``."""
+
+    key: ContentKey
+    content: C
+    before: C | None
+    text: bytes
+    content_id: UUID
+    claim: TableClaim | None
+
+    def operation(self) -> Put:
+        return Put(self.key, self.content, self.before, split_metadata(self.text))
+
+
+class LakeContents(ABC, Generic[C, L, K]):
+    """The Iceberg tables, or the Iceberg views, of a reference. NoSuch…Error: NoSuchTableError or NoSuchViewError."""
+
+    def __init__(self, kind: LakeKind[C, L], session: BranchSession, files: LakeFiles, *, warehouse: str | None = None) -> None:
+        self._kind = kind
+        self._session = session
+        self._files = files
+        self._warehouse = warehouse or session.catalog.definition.base_location
+        self._attempted: dict[str, UUID] = {}
+
+    def list(self, namespace: ContentKey, *, token: str | None = None, limit: int | None = None) -> KeyPage:
+        """List the tables or views directly below a namespace, as ``LakeNamespaces.list_children`` does."""
+        state = self._session.state()
+        if not token:
+            check_namespace(state, namespace)
+        page = self._session.children(namespace, self._kind.content_type, token=token, limit=limit)
+        return KeyPage(tuple(entry.key for entry in page.entries), page.next_token)
+
+    def load(self, key: ContentKey) -> L:
+        """Load the present version; raises NoSuch…Error."""
+        state = self._session.state()
+        return self._loaded(state, key, self._read(state, key))
+
+    def peek(self, key: ContentKey) -> str:
+        """The ``etag`` of the present version, from the index alone: no document is read. Raises NoSuch…Error."""
+        value = self._session.state().find_value(key)
+        if value is None or value.type is not self._kind.content_type:
+            raise self._kind.missing.at(key)
+        return value.digest.hex()
+
+    def exists(self, key: ContentKey) -> bool:
+        return self._session.state().type_of(key) is self._kind.content_type
+
+    def drop(self, key: ContentKey, *, request: RequestKey | None = None) -> None:
+        """Drop a table or view; raises NoSuch…Error. Its files stay, so that commits that hold it stay readable."""
+
+        def plan(state: BranchState) -> BranchChange:
+            self._read(state, key)
+            return BranchChange(operations=[Delete(key)], message=f"drop {self._word} {key}")
+
+        self._session.carry_out(plan, keys=[key], request=request)
+
+    def rename(self, source: ContentKey, target: ContentKey, *, request: RequestKey | None = None) -> L:
+        """Rename in one commit, also into another namespace; the content id and the files stay.
+
+        raises        NoSuch…Error · NoSuchNamespaceError · AlreadyExistsError
+        """
+        renamed: list[L] = []
+
+        def plan(state: BranchState) -> BranchChange | None:
+            check_namespace(state, target.parent)
+            stored = self._read(state, source)
+            taken = None if source == target else state.find_content(target)
+            if taken is not None:
+                raise AlreadyExistsError.of_rename(source, target, taken, wanted=self._kind.noun)
+            renamed.append(self._loaded(state, target, stored))
+            if source == target:
+                return None
+            return BranchChange(
+                operations=[Delete(source), Put(target, stored)], message=f"rename {self._word} {source} to {target}"
+            )
+
+        is_replay = self._session.carry_out(plan, keys=[source, target], request=request)
+        return self.load(target) if is_replay else renamed[-1]
+
+    def register(
+        self, key: ContentKey, metadata_location: str, *, overwrite: bool = False, request: RequestKey | None = None
+    ) -> L:
+        """Register the table or view of a metadata file. One that was dropped gets its content id back.
+
+        overwrite     what stands there: the same table or view moves to this version, another one of its type gives way
+        raises        NoSuchNamespaceError · AlreadyExistsError · RefusedError, before a byte is read, where the catalog does not allow the
+                      file, or another catalog's table has its place
+        """
+        text, parts = self._read_named(key, metadata_location)
+        document = decoded_document(text)
+        uuid, fresh_id = document_uuid(document), uuid4()
+        done: list[L] = []
+
+        def plan(state: BranchState) -> BranchChange:
+            stored = state.find_content(key)
+            present = stored if isinstance(stored, self._kind.content) else None
+            if stored is not None and not (overwrite and present is not None):
+                raise AlreadyExistsError.at(key, stored, wanted=self._kind.noun)
+            check_namespace(state, key.parent)
+            if present is not None and present.id is not None and self._is_same(state, key, present, document):
+                content_id, before = present.id, present
+                content = self._kind.as_content(document, metadata_location, content_id)
+                operations: list[ContentOperation] = [Put(key, content, before, parts)]
+            else:
+                content_id = self._id_for(state, uuid, fresh_id)
+                content = self._kind.as_content(document, metadata_location, None)
+                operations = [*([] if present is None else [Delete(key)]), Put(key, content, metadata=parts)]
+            done.append(self._version(key, content, content_id, text))
+            return BranchChange(
+                operations=operations,
+                message=f"register {self._word} {key}",
+                ids={key: content_id},
+                claims=[self.claim_of(content_id, document)],
+            )
+
+        is_replay = self._session.carry_out(plan, keys=[key], request=request)
+        return self.load(key) if is_replay else done[-1]
+
+    def create_from(self, key: ContentKey, location: str | None, make: MakeDocument, *, request: RequestKey | None = None) -> L:
+        """Create a table or view of the document that ``make`` returns; raises NoSuchNamespaceError and AlreadyExistsError."""
+        place = location.rstrip("/") if location else None
+        fresh_id, done = uuid4(), list[L]()
+
+        def plan(state: BranchState) -> BranchChange:
+            self._check_free(state, key)
+            document = make(place or self._default_place(state, key, unique), unique)
+            draft = self._first_draft(state, key, document, fresh_id)
+            done.append(self._version(key, draft.content, draft.content_id, draft.text))
+            return self._written([draft], f"create {self._word} {key}")
+
+        with self._uuid_for(place) as unique:
+            is_replay = self._session.carry_out(plan, keys=[key], request=request)
+        return self.load(key) if is_replay else done[-1]
+
+    def commit(self, commit: K, *, request: RequestKey | None = None) -> L:
+        """Apply updates to a table or view that meets the requirements, or create a table by ``assert-create``.
+
+        A commit to a table that happened already returns the present version, whatever the requirements say.
+
+        raises        NoSuch…Error · RequirementFailedError · ChangeFormError · UnknownOutcomeError also where it cannot be told whether the
+                      same commit happened before
+        """
+        return self.commit_many([commit], request=request)[0]
+
+    @abstractmethod
+    def commit_many(self, commits: Sequence[K], *, request: RequestKey | None = None) -> Sequence[L]:
+        """Apply updates to several tables or views in one commit of the reference, all or none; raises as ``commit`` does."""
+
+    def change_versions(
+        self,
+        edits: Sequence[VersionEdit[C, L]],
+        *,
+        has_happened: Callable[[BranchState, Sequence[PresentVersion[C, L] | None]], bool] = lambda state, present: False,
+        request: RequestKey | None = None,
+    ) -> Sequence[L]:
+        """Change several tables or views in one commit, all or none; decided again when another commit was faster.
+
+        has_happened  asked before anything is decided, with the present versions: whether the change is in them already
+        raises        what ``decide`` raises; RefusedError for another uuid, a place that is taken or not allowed, and a file that is not in
+                      one of the places of its table
+        """
+        keys = [edit.key for edit in edits]
+        if not edits or len(set(keys)) < len(keys):
+            raise RefusedError(
+                f"a commit changes at least one {self._word}, and each only once: put all updates of a {self._word} together"
+            )
+        fresh_ids, done = {key: uuid4() for key in keys}, dict[ContentKey, L]()
+
+        def plan(state: BranchState) -> BranchChange | None:
+            present = [self._find_present(state, key) for key in keys]
+            is_old = has_happened(state, present)
+            drafts: list[_VersionDraft[C]] = []
+            for edit, before in zip(edits, present, strict=True):
+                document = None if is_old else edit.decide(before)
+                if before is None and document is None:
+                    raise self._kind.missing.at(edit.key)
+                if before is not None and (document is None or document == before.document):
+                    done[edit.key] = before.loaded
+                elif document is not None:
+                    drafts.append(self._draft(state, edit.key, before, document, fresh_ids[edit.key]))
+                    done[edit.key] = self._version(edit.key, drafts[-1].content, drafts[-1].content_id, drafts[-1].text)
+            if not drafts:
+                return None
+            change = self._written(drafts, self._message(edits, drafts))
+            # what was judged and stays has to be so still when the others change
+            changed = {draft.key for draft in drafts}
+            kept = [Unmodified(key) for key in keys if key not in changed]
+            return replace(change, operations=[*change.operations, *kept])
+
+        if self._session.carry_out(plan, keys=keys, request=request):
+            return [self.load(key) for key in keys]
+        return [done[key] for key in keys]
+
+    def check_new(self, state: BranchState, key: ContentKey, document: Document) -> None:
+        """Check that a table or view could be created now: what it names is allowed, and its places are free; raises RefusedError."""
+        self._files.check_change(key, None, document)
+        uuid = document_uuid(document)
+        claim = self.claim_of(self._id_for(state, uuid, uuid4()), document)
+        self._session.check_free([claim], f"create {self._word} {key}")
+
+    def claim_of(self, content_id: UUID, document: Document) -> TableClaim:
+        """The claim of a table or view of this catalog to its uuid and to all places that its document names."""
+        return document_claim(self._session.id, content_id, document)
+
+    @property
+    def _word(self) -> str:
+        return self._kind.noun.lower()
+
+    def _find(self, state: BranchState, key: ContentKey) -> C | None:
+        content = state.find_content(key)
+        return content if isinstance(content, self._kind.content) else None
+
+    def _find_present(self, state: BranchState, key: ContentKey) -> PresentVersion[C, L] | None:
+        stored = self._find(state, key)
+        if stored is None:
+            return None
+        loaded = self._loaded(state, key, stored)
+        return PresentVersion(stored, loaded, loaded.document)
+
+    def _read(self, state: BranchState, key: ContentKey) -> C:
+        content = self._find(state, key)
+        if content is None:
+            raise self._kind.missing.at(key)
+        return content
+
+    def _check_free(self, state: BranchState, key: ContentKey) -> None:
+        check_namespace(state, key.parent)
+        content = state.find_content(key)
+        if content is not None:
+            raise AlreadyExistsError.at(key, content, wanted=self._kind.noun)
+
+    def _default_place(self, state: BranchState, key: ContentKey, unique: UUID) -> str:
+        return default_location(state, key, unique=unique, warehouse=self._warehouse)
+
+    def _loaded(self, state: BranchState, key: ContentKey, content: C) -> L:
+        if content.id is None:
+            raise RefusedError(f"{key} was read without its content id")
+        return self._version(key, content, content.id, self.text_of(state, key, content))
+
+    def _version(self, key: ContentKey, content: C, content_id: UUID, text: bytes) -> L:
+        return self._kind.loaded(key, content_id, content.metadata_location, text, content_digest(content).hex())
+
+    def text_of(self, state: BranchState, key: ContentKey, content: C) -> bytes:
+        """The metadata as the catalog stores it, or else as its file has it."""
+        text = None if content.id is None else state.find_metadata(content.id)
+        if text is None:
+            text = self._files.read_text(key, content.metadata_location)
+            self._kind.check_text(text, content.metadata_location)  # whoever put it may have named any file of the catalog
+        return text
+
+    def _read_named(self, key: ContentKey, location: str) -> tuple[bytes, MetadataParts]:
+        """Read and check the metadata file that a request names; nothing is read where it is not allowed, nor anything that it names."""
+        self._files.check_named_file(key, location)
+        text = self._files.storage.read_metadata(location)
+        self._kind.check_text(text, location)
+        try:
+            document = decoded_document(text)
+        except CorruptionError:  # no cause: it may quote the file
+            raise RefusedError(f"{location} is no metadata of a {self._word}: it is no JSON that every engine reads") from None
+        self._files.check_named_document(key, location, document, document_uuid(document))
+        return text, split_metadata(text)
+
+    def _is_same(self, state: BranchState, key: ContentKey, stored: C, document: Document) -> bool:
+        """Whether what stands there is the one of a document: by the uuid; where one of them has none, by the location."""
+        held, uuid = stored_uuid(stored), document_uuid(document)
+        if held is not None and uuid is not None:
+            return held == uuid
+        present = decoded_document(self.text_of(state, key, stored))
+        return is_same_place(str(present.get("location")), str(document["location"]))
+
+    def _id_for(self, state: BranchState, uuid: UUID | None, fresh_id: UUID) -> UUID:
+        """The content id of what is created with this uuid: the one that this catalog knows it by, or else derived from the uuid.
+
+        So an attempt that broke off after its claim can be made again. If the branch has that content already, this one gets
+        another id, and its claim meets that of the other.
+        """
+        if uuid is None:
+            return fresh_id
+        owner = self._session.claims.find_by_uuid([uuid]).get(uuid)
+        is_known = owner is not None and owner.catalog_id == self._session.id
+        content_id = owner.content_id if owner is not None and is_known else derive_content_id(uuid)
+        return content_id if state.key_of(content_id) is None else fresh_id
+
+    def _first_draft(self, state: BranchState, key: ContentKey, document: Document, fresh_id: UUID) -> _VersionDraft[C]:
+        self._files.check_change(key, None, document)
+        content_id = self._id_for(state, document_uuid(document), fresh_id)
+        content = self._kind.as_content(document, self._files.new_file(document), None)
+        claim = self.claim_of(content_id, document)
+        return _VersionDraft(key, content, None, encoded_document(document), content_id, claim)
+
+    def _draft(
+        self, state: BranchState, key: ContentKey, before: PresentVersion[C, L] | None, document: Document, fresh_id: UUID
+    ) -> _VersionDraft[C]:
+        if before is None:
+            self._check_free(state, key)
+            return self._first_draft(state, key, document, fresh_id)
+        _check_keeps_uuid(key, before.stored, before.document, document)
+        self._files.check_change(key, before.document, document)
+        content_id = before.loaded.content_id
+        file = self._files.new_file(document, after=before.loaded.metadata_location)
+        content = self._kind.as_content(document, file, content_id)
+        claim = self._new_claim(before, document)
+        return _VersionDraft(key, content, before.stored, encoded_document(document), content_id, claim)
+
+    def _new_claim(self, before: PresentVersion[C, L], after: Document) -> TableClaim | None:
+        """The claim of a version, if it covers more than the present claim; earlier releases claimed no paths."""
+        claim = self.claim_of(before.loaded.content_id, after)
+        is_known = document_uuid(after) == stored_uuid(before.stored)  # not where whoever put it stated none
+        if not is_known or set(stated_places(after)) != set(stated_places(before.document)):
+            return claim
+        is_wide = len(claim.places()) > 1 and not self._session.claims.has_taken(claim)
+        return claim if is_wide and not self._session.claims.find_conflicts([claim]) else None
+
+    def _message(self, edits: Sequence[VersionEdit[C, L]], drafts: Sequence[_VersionDraft[C]]) -> str:
+        """What a commit does, for the log: the words of its changes, and the first of their keys."""
+        changed = {draft.key: draft for draft in drafts}
+        words = ["create" if changed[edit.key].before is None else edit.word for edit in edits if edit.key in changed]
+        noun = self._word if len(changed) == 1 else f"{self._word}s"
+        names = ", ".join(map(str, list(changed)[:_SHOWN]))
+        more = f" and {len(changed) - _SHOWN} more" if len(changed) > _SHOWN else ""
+        return f"{', '.join(dict.fromkeys(words))} {noun} {names}{more}"
+
+    def _written(self, drafts: Sequence[_VersionDraft[C]], message: str) -> BranchChange:
+        """Write the metadata files of drafts if their places are free: no file is ever written into another table's place, nor removed
+        there.
+        """
+        claims = [draft.claim for draft in drafts if draft.claim is not None]
+        if claims:
+            self._session.check_free(claims, message)
+        locations: list[str] = []
+        try:
+            for draft in drafts:
+                self._files.write_file(draft.content.metadata_location, draft.text)
+                locations.append(draft.content.metadata_location)
+        except BaseException:
+            self._files.remove_files(locations)
+            raise
+        return BranchChange(
+            operations=[draft.operation() for draft in drafts],
+            message=message,
+            ids={draft.key: draft.content_id for draft in drafts if draft.before is None},
+            claims=claims,
+            take_back=partial(self._files.remove_files, locations),
+        )
+
+    @contextmanager
+    def _uuid_for(self, place: str | None) -> Iterator[UUID]:
+        """A uuid for what is created at a place: the one for which an attempt of this process that failed may have claimed the place.
+
+        Otherwise whoever tries again would find the place taken, until the next collection.
+
+        place         None: a place of which no attempt knows
+        """
+        unique = (None if place is None else self._attempted.pop(place, None)) or uuid4()
+        try:
+            yield unique
+        except AlreadyExistsError:
+            raise  # decided before any claim
+        except (ConflictError, UnavailableError):
+            if place is not None:
+                self._attempted[place] = unique
+            raise
+
+
+def stored_uuid(content: IcebergTable | IcebergView) -> UUID | None:
+    """The uuid that a catalog's content states; None where whoever put it stated none, or no uuid."""
+    text = content.table_uuid if isinstance(content, IcebergTable) else content.view_uuid
+    try:
+        return None if text is None else UUID(text)
+    except ValueError:
+        return None
+
+
+def encoded_document(document: Mapping[str, Any]) -> bytes:
+    return msgspec.json.encode(document)
+
+
+def _check_keeps_uuid(key: ContentKey, stored: IcebergTable | IcebergView, before: Document, after: Document) -> None:
+    """Pass, or raise RefusedError. By Iceberg's specification of a catalog a uuid is assigned once; clients assign any."""
+    given, new = document_uuid(before), document_uuid(after)
+    if stored_uuid(stored) is not None and given != new:
+        raise RefusedError(f"table {dotted(key)} has the uuid {given}, and no table's uuid changes: not to {new}")
