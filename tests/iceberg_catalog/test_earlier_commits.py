@@ -1,0 +1,137 @@
+"""A commit that happened is never told as failed: its author would delete its files, or roll the branch back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from commits_of_engines import ORDERS, SALES, SCHEMA, added, append, creation_of, on, put_on, set_properties
+
+from headwater.catalogs import Catalog
+from headwater.errors import UnknownOutcomeError
+from headwater.iceberg.changes import RequirementFailedError
+from headwater.iceberg_catalog import IcebergCatalog, LoadedTable, TableCommit, TableCreation
+
+
+def snapshots_of(table: LoadedTable) -> list[int]:
+    return [snapshot["snapshot-id"] for snapshot in table.document["snapshots"]]
+
+
+def test_commit_that_is_sent_again_is_answered_with_the_table(
+    lake: IcebergCatalog, orders: LoadedTable, files: Callable[[], set[str]]
+) -> None:
+    first = lake.tables.commit(append(orders, 1))
+    before = files()
+
+    assert lake.tables.commit(append(orders, 1)).etag == first.etag
+    assert files() == before
+
+
+def test_commit_below_another_append_is_known(lake: IcebergCatalog, orders: LoadedTable) -> None:
+    lake.tables.commit(append(orders, 1))
+    second = lake.tables.commit(append(orders, 2, after=1, number=2))
+
+    assert lake.tables.commit(append(orders, 1)).etag == second.etag
+
+
+def test_commit_that_lost_the_race_fails(lake: IcebergCatalog, orders: LoadedTable) -> None:
+    lake.tables.commit(append(orders, 1))
+
+    with pytest.raises(RequirementFailedError, match="Requirement failed: branch main"):
+        lake.tables.commit(append(orders, 2))
+
+
+def test_commit_without_snapshots_is_judged_by_its_requirements(lake: IcebergCatalog, orders: LoadedTable) -> None:
+    lake.tables.commit(append(orders, 1))
+
+    with pytest.raises(RequirementFailedError):
+        lake.tables.commit(set_properties(ORDERS, on("main", None), owner="ann"))
+
+
+def test_commit_that_was_rolled_back_has_an_unknown_outcome(lake: IcebergCatalog, orders: LoadedTable) -> None:
+    lake.tables.commit(append(orders, 1))
+    lake.tables.commit(append(orders, 2, after=1, number=2))
+    lake.tables.commit(TableCommit(ORDERS, [on("main", 2)], [put_on("main", 1)]))
+
+    with pytest.raises(UnknownOutcomeError, match="Keep its files"):
+        lake.tables.commit(append(orders, 2, after=1, number=2))
+
+
+def test_commit_with_another_manifest_list_has_an_unknown_outcome(lake: IcebergCatalog, orders: LoadedTable) -> None:
+    lake.tables.commit(append(orders, 1))
+    again = append(orders, 1)
+    again.updates[0]["snapshot"]["manifest-list"] += ".other"
+
+    with pytest.raises(UnknownOutcomeError):
+        lake.tables.commit(again)
+
+
+def test_commit_of_which_a_part_is_there_has_an_unknown_outcome(lake: IcebergCatalog, orders: LoadedTable) -> None:
+    lake.tables.commit(append(orders, 1))
+    both = [added(orders, 1), added(orders, 2, parent=1, number=2), put_on("main", 2)]
+
+    with pytest.raises(UnknownOutcomeError):
+        lake.tables.commit(TableCommit(ORDERS, [on("main", None)], both))
+
+
+def test_commit_whose_snapshot_expired_since_is_known(lake: IcebergCatalog, orders: LoadedTable) -> None:
+    lake.tables.commit(append(orders, 1))
+    lake.tables.commit(append(orders, 2, after=1, number=2))
+    last = lake.tables.commit(TableCommit(ORDERS, [], [{"action": "remove-snapshots", "snapshot-ids": [1]}]))
+
+    assert lake.tables.commit(append(orders, 1)).etag == last.etag
+    assert snapshots_of(last) == [2]
+
+
+def test_expired_snapshot_is_known_after_a_rename(lake: IcebergCatalog, orders: LoadedTable) -> None:
+    lake.tables.commit(append(orders, 1))
+    lake.tables.commit(append(orders, 2, after=1, number=2))
+    lake.tables.commit(TableCommit(ORDERS, [], [{"action": "remove-snapshots", "snapshot-ids": [1]}]))
+    renamed = lake.tables.rename(ORDERS, SALES.child("moved"))
+
+    again = append(orders, 1)
+    assert lake.tables.commit(TableCommit(renamed.key, again.requirements, again.updates)).etag == renamed.etag
+
+
+def test_snapshot_that_no_branch_got_is_known(lake: IcebergCatalog, orders: LoadedTable) -> None:
+    staged = TableCommit(ORDERS, [], [added(orders, 1)])
+    first = lake.tables.commit(staged)
+
+    assert lake.tables.commit(staged).etag == first.etag
+
+
+def test_creation_that_is_sent_again_is_answered_with_the_table(lake: IcebergCatalog) -> None:
+    staged = lake.tables.stage(TableCreation(key=ORDERS, schema=SCHEMA))
+    creation = creation_of(staged.document)
+    first = lake.tables.commit(creation)
+
+    assert lake.tables.commit(creation).etag == first.etag
+
+
+def test_creation_of_another_table_fails(lake: IcebergCatalog, orders: LoadedTable) -> None:
+    staged = lake.tables.stage(TableCreation(key=SALES.child("new"), schema=SCHEMA))
+    creation = creation_of(staged.document)
+
+    with pytest.raises(RequirementFailedError, match="table already exists"):
+        lake.tables.commit(TableCommit(ORDERS, creation.requirements, creation.updates))
+
+
+def test_commits_of_several_tables_are_known_together(
+    lake: IcebergCatalog, orders: LoadedTable, lines: LoadedTable, catalog: Catalog
+) -> None:
+    commits = [append(orders, 1), set_properties(lines.key, owner="ann")]
+    lake.tables.commit_many(commits)
+    head = catalog.branch("main").head
+
+    lake.tables.commit_many(commits)
+
+    assert catalog.branch("main").head == head
+
+
+def test_commits_of_which_one_happened_have_an_unknown_outcome(
+    lake: IcebergCatalog, orders: LoadedTable, lines: LoadedTable
+) -> None:
+    lake.tables.commit(append(orders, 1))
+
+    with pytest.raises(UnknownOutcomeError):
+        lake.tables.commit_many([append(orders, 1), append(lines, 7)])
