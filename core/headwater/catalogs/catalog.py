@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from typing import cast
 from uuid import UUID
 
 import msgspec
@@ -206,8 +207,9 @@ class Catalog:
             fence=fence,
         )
         if isinstance(commit.result, AppliedRequest):
-            return replace(commit, result={}, commit_id=commit.result.commit_id, is_replay=True)
-        return replace(commit, result=commit.result)
+            done = replace(commit, result={}, commit_id=commit.result.commit_id, is_replay=True)
+            return cast("CommitResult[dict[ContentKey, UUID]]", done)
+        return cast("CommitResult[dict[ContentKey, UUID]]", commit)
 
     def find_request(self, branch: str | None, head: Head | None, request: RequestKey) -> AppliedRequest | None:
         """Find what became of a request at a head of a branch. For decisions before a commit, which asks again.

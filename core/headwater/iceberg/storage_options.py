@@ -53,7 +53,7 @@ _MAX_FILE_BYTES = 1 << 20
 
 
 class StorageOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"):
-    """How the storage of a location is reached. Which fields a scheme takes is checked by ``faults``.
+    """How the storage of a location is reached. Which fields a scheme takes is checked by ``option_faults``.
 
     realm, catalog    whose tables it is for; empty: everybody's
     endpoint          an ``http`` or ``https`` URL; empty: the cloud's own
@@ -104,7 +104,7 @@ class StorageOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     def is_path_style(self) -> bool:
         return bool(self.endpoint) if self.path_style is None else self.path_style
 
-    def faults(self) -> list[str]:
+    def option_faults(self) -> list[str]:
         """Everything that is wrong with them, each with what would be right; never a value of a credential."""
         faults = [f"its {fault}" for fault in self._faults_of_values()]
         if not self.area:
@@ -265,7 +265,7 @@ def read_storage_options(path: str) -> tuple[StorageOptions, ...]:
                 f'options of storages: {file} is not {{"storages": [...]}} as the docs have it: {told}'
             ) from None
         options += document.storages
-    faults = [f"{entry!r}: {fault}" for entry in options for fault in entry.faults()]
+    faults = [f"{entry!r}: {fault}" for entry in options for fault in entry.option_faults()]
     if not faults and (doubled := _doubled(options)):
         faults.append(f"{doubled!r} stands there twice")
     if faults:

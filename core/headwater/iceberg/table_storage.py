@@ -129,7 +129,7 @@ class TableStorage:
 
     @property
     def lake(self) -> LakeStorage:
-        """The same storage for walks through the files of tables. It cannot be sent to other processes."""
+        """How walks through the files of tables reach the same storage. It cannot be sent to other processes."""
         return _ConfiguredLake(self)
 
     def open_system(self, location: str) -> tuple[FileSystem, str]:

@@ -92,7 +92,7 @@ def check_requirements(
     where         the requirements' place in the request: ``table-changes[1].requirements``
     raises        ChangeFormError for an unknown type, or one that the kind of content does not have; RequirementFailedError
     """
-    shapes = TABLE_REQUIREMENTS | VIEW_REQUIREMENTS
+    shapes: Mapping[str, type[JsonRecord]] = {**TABLE_REQUIREMENTS, **VIEW_REQUIREMENTS}
     if document is not None:
         shapes = VIEW_REQUIREMENTS if is_view(document) else TABLE_REQUIREMENTS
     read = [read_element(element, shapes, "type", f"{where}[{at}]") for at, element in enumerate(requirements)]
