@@ -20,6 +20,7 @@ from headwater.commits.as_of import (
     state_as_of,
 )
 from headwater.commits.commit import Commit, Head, Operation, Transaction, descends, load_head, read_commit, read_head
+from headwater.commits.commit_group import PUBLISHED
 from headwater.commits.commit_log import (
     CommitLog,
     KeyFilter,
@@ -71,6 +72,7 @@ from headwater.commits.ref_updates import (
 __all__ = [
     "COLLECTION_ID",
     "PINS",
+    "PUBLISHED",
     "UNCUT",
     "AbsentReference",
     "CollectionRecord",

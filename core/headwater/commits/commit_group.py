@@ -24,6 +24,8 @@ be on its way can do nothing either, and the commit starts over with other ids.
 
 from __future__ import annotations
 
+import os
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -295,6 +297,26 @@ def _joined(parts: list[ObjectBatch]) -> ObjectBatch:
     return joined
 
 
+class PublishedGroups:
+    """How many commits this process has published since it began, and in how many groups: what combining them is worth."""
+
+    def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin anew in a forked child, whatever a thread of the parent was doing here."""
+        self._lock = threading.Lock()
+        self.groups = 0
+        self.commits = 0
+
+    def count_group(self, commits: int) -> None:
+        with self._lock:
+            self.groups += 1
+            self.commits += commits
+
+
+PUBLISHED = PublishedGroups()
+os.register_at_fork(after_in_child=PUBLISHED.forget)
 _LATE_TRIES = 20
 _log = structlog.get_logger()
 
@@ -316,6 +338,7 @@ def publish_group(rows: RealmStore, group: CommitGroup, *, until: float, pause: 
         _check_age(rows, group)  # after packing, which may take long; from here to the swap there is only the call itself
         is_applied = _write(rows, group, batch, until, pause)
     if is_applied:
+        PUBLISHED.count_group(len(group))
         _record_late_move(rows, group)
     else:
         # Only here is it certain that the group did not and will not become the head. To delete its rows after any other outcome
