@@ -9,6 +9,7 @@ WORKDIR /src
 COPY pyproject.toml constraints.txt README.md LICENSE ./
 COPY core core
 COPY operator operator
+COPY server server
 COPY workers workers
 RUN pip wheel --no-deps --wheel-dir /wheels -c constraints.txt .
 

@@ -62,4 +62,4 @@ format: setup ## let ruff format the code and mend what it can
 
 clean: ## remove .venv and everything that tools and the demo left
 	rm -rf $(VENV) .tools .demo .cache .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis dist spark-warehouse metastore_db derby.log
-	find core operator workers tests examples docs benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+	find core operator server workers tests examples docs benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

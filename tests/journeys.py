@@ -49,7 +49,7 @@ __all__ = [
 
 FOLDER = Path(__file__).parents[1]
 LIMITS = FOLDER / "tests" / "house" / "limits.toml"
-FLOORS = tuple(f"{FOLDER / floor}/" for floor in ("core", "operator", "workers"))
+FLOORS = tuple(f"{FOLDER / floor}/" for floor in ("core", "operator", "server", "workers"))
 REALM = RealmId("acme")
 GRACE_SECONDS = 3600.0
 SLACK = 0.05

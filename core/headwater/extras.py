@@ -14,6 +14,7 @@ _EXTRAS = {
     "bson": "mongodb",
     "celery": "workers",
     "fastavro": "lake",
+    "h11": "server",
     "kombu": "workers",
     "kopf": "operator",
     "kubernetes": "operator",
@@ -25,7 +26,9 @@ _EXTRAS = {
     "pymongo": "mongodb",
     "pyspark": "spark",
     "redis": "workers",
+    "starlette": "server",
     "urllib3": "operator",
+    "uvicorn": "server",
 }
 """By the module that is imported; ``urllib3`` comes with ``kubernetes``."""
 

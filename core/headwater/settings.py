@@ -245,6 +245,41 @@ class Settings:
         "JSON file, or folder of such files (a mounted Secret), that says by which address and credentials tables' files are reached, by"
         " location, realm and catalog; read again when it changes",
     )
+    server_listen: str = _text(
+        "127.0.0.1:8181", "address and port that the server listens on, of the loopback interface; port 0 takes a free one"
+    )
+    server_threads: int = _count(64, "requests that the server works on at the same time, at most")
+    server_queue: int = _count(
+        512, "requests that wait for a thread of the server, at most; more are answered 429 before any work"
+    )
+    server_queue_timeout_seconds: float = _seconds(10.0, "how long a request may wait for a thread; then it is answered 429")
+    server_connections: int = _count(4096, "connections to the server, at most; requests on more are answered 429")
+    server_body_bytes: int = _count(16 * 1024 * 1024, "the largest body of a request, also after it is unpacked", "bytes")
+    server_bodies_bytes: int = _count(
+        256 * 1024 * 1024,
+        "what the bodies that are being received or worked on may take together; more are answered 429",
+        "bytes",
+    )
+    server_head_timeout_seconds: float = _seconds(10.0, "how long the line and the headers of a request may take to arrive")
+    server_body_timeout_seconds: float = _seconds(60.0, "how long the body of a request may take to arrive")
+    server_request_timeout_seconds: float = _seconds(
+        60.0, "how long a request may be worked on: then a read is answered 503, and a change 500, for it may still happen"
+    )
+    server_idle_timeout_seconds: float = _seconds(75.0, "how long a connection without a request is kept")
+    server_drain_timeout_seconds: float = _seconds(20.0, "how long running requests may take to end after SIGTERM")
+    server_proxies: str = _text(
+        "", "addresses and networks of proxies, with commas between them, whose `X-Forwarded-For` the server believes"
+    )
+    server_hosts: str = _text(
+        "", "names, with commas between them, by which clients call the server beside `localhost` and loopback addresses"
+    )
+    server_origins: str = _text(
+        "", "origins such as `https://console.example.com`, with commas between them, whose pages may call the server (CORS)"
+    )
+    server_certificate: str = _text(
+        "", "file with the server's certificate and its chain, for TLS; read again when it changes. Goes with the private key"
+    )
+    server_private_key: str = _text("", "file with the private key of the server's certificate")
     log_format: str = _text("console", "`console` or `json`")
 
     @property

@@ -100,7 +100,7 @@ class RouteTable:
         assert len(set(names)) == len(names), f"two routes of {mount} share a name"
         for route in routes:
             for template in (route.template, *route.also):
-                self._root.add(_segments(self.mount + template), route, ())
+                self._root.add_route(_segments(self.mount + template), route, ())
 
     @property
     def endpoints(self) -> list[str]:
@@ -129,15 +129,15 @@ class _Node:
         self.parameter: _Node | None = None
         self.routes: dict[str, tuple[Route, tuple[str, ...]]] = {}
 
-    def add(self, segments: Sequence[str], route: Route, names: tuple[str, ...]) -> None:
+    def add_route(self, segments: Sequence[str], route: Route, names: tuple[str, ...]) -> None:
         if not segments:
             assert route.method not in self.routes, f"{route.name}: {route.endpoint} is served by another route, too"
             self.routes[route.method] = (route, names)
         elif parameter := _PARAMETER.fullmatch(segments[0]):
             self.parameter = self.parameter or _Node()
-            self.parameter.add(segments[1:], route, (*names, parameter[1]))
+            self.parameter.add_route(segments[1:], route, (*names, parameter[1]))
         else:
-            self.static.setdefault(segments[0], _Node()).add(segments[1:], route, names)
+            self.static.setdefault(segments[0], _Node()).add_route(segments[1:], route, names)
 
     def walk(self, segments: Sequence[str], values: tuple[str, ...]) -> Iterator[tuple[_Node, tuple[str, ...]]]:
         """Every node that the segments lead to, with the parameters' values on the way; the most static first."""

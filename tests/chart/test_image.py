@@ -127,7 +127,7 @@ def wheels(stages: dict[str, list[dict[str, Any]]], tmp_path_factory: pytest.Tem
     folder = tmp_path_factory.mktemp("image")
     source = folder / "src"
     source.mkdir()
-    for name in ("core", "operator", "workers"):
+    for name in ("core", "operator", "server", "workers"):
         shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("pyproject.toml", "constraints.txt", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source)

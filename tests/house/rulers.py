@@ -22,7 +22,7 @@ from pathlib import Path
 
 FOLDER = Path(__file__).parents[2]
 LIMITS = Path(__file__).with_name("limits.toml")
-FLOORS = ("core", "operator", "workers")
+FLOORS = ("core", "operator", "server", "workers")
 HARD_PLACES = ("core/headwater/commits", "core/headwater/gc", "core/headwater/store/backends")
 """Where the order of two lines saves data, and a race is guarded against: here the reasons stand beside the lines."""
 

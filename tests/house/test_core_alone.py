@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 LIBRARIES = [
-    "aiohttp", "billiard", "bson", "celery", "fastavro", "kombu", "kopf", "kubernetes", "prometheus_client", "psycopg", "py4j",
-    "pyarrow", "pyiceberg", "pymongo", "pyspark", "redis", "urllib3",
+    "aiohttp", "billiard", "bson", "celery", "fastavro", "h11", "kombu", "kopf", "kubernetes", "prometheus_client", "psycopg", "py4j",
+    "pyarrow", "pyiceberg", "pymongo", "pyspark", "redis", "starlette", "urllib3", "uvicorn",
 ]  # fmt: skip
 WITHOUT = f"import sys; sys.modules.update(dict.fromkeys({LIBRARIES}))\n"
 HEADWATER = "from headwater.cli import main; main({words!r})"

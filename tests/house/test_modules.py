@@ -6,7 +6,7 @@ import ast
 from pathlib import Path
 
 FOLDER = Path(__file__).parents[2]
-MODULES = [path for root in ("core", "operator", "workers") for path in sorted((FOLDER / root).rglob("*.py"))]
+MODULES = [path for root in ("core", "operator", "server", "workers") for path in sorted((FOLDER / root).rglob("*.py"))]
 PACKAGES = [path for path in MODULES if path.name == "__init__.py"]
 LINES_LIMIT = 600
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-SOURCES = ("core", "operator", "workers")
+SOURCES = ("core", "operator", "server", "workers")
 
 
 def declared() -> dict[str, str]:

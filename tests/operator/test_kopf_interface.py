@@ -10,7 +10,7 @@ import kopf
 import pytest
 
 FOLDER = Path(__file__).parents[2]
-MODULES = [path for root in ("core", "operator", "workers") for path in sorted((FOLDER / root).rglob("*.py"))]
+MODULES = [path for root in ("core", "operator", "server", "workers") for path in sorted((FOLDER / root).rglob("*.py"))]
 
 
 def private_parts(code: str) -> list[str]:

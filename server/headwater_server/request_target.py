@@ -1,0 +1,55 @@
+"""The path and the query of a request as its client meant them: each segment and each value is decoded once, and no more."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import unquote_to_bytes
+
+from headwater.errors import RefusedError
+
+_ORIGIN = re.compile(rb"[a-zA-Z][a-zA-Z0-9+.\-]*://[^/]*")
+_BROKEN_ESCAPE = re.compile(rb"%(?![0-9A-Fa-f]{2})")
+_SHOWN_CHARACTERS = 80
+QUERY_PARAMETERS_LIMIT = 100
+
+
+def path_segments(raw_path: bytes) -> list[str]:
+    """The segments of a path that came as ``/a%2Fb/c`` or, from clients that take the server for a proxy, as ``http://host/a%2Fb/c``.
+
+    ``..`` is a segment like any other: a table may have that name, and no file is ever looked up by a path.
+
+    raises        RefusedError for a percent sign without two hexadecimal digits, and for bytes that are not UTF-8
+    """
+    if not raw_path.startswith(b"/") and (origin := _ORIGIN.match(raw_path)):
+        raw_path = raw_path[origin.end() :] or b"/"
+    return [_decoded(segment, "the path") for segment in raw_path.split(b"/")[1:]]
+
+
+def query_parameters(raw_query: bytes) -> dict[str, str]:
+    """The parameters of a query by name; an empty value stays empty, a name without ``=`` has an empty value.
+
+    raises        RefusedError for what cannot be decoded, for a name that stands there twice, and for too many
+    """
+    parameters: dict[str, str] = {}
+    parts = [part for part in raw_query.split(b"&") if part]
+    if len(parts) > QUERY_PARAMETERS_LIMIT:
+        raise RefusedError(f"the query has {len(parts)} parameters; at most {QUERY_PARAMETERS_LIMIT} are read")
+    for part in parts:
+        raw_name, _, raw_value = part.replace(b"+", b" ").partition(b"=")
+        name = _decoded(raw_name, "the query")
+        if name in parameters:
+            raise RefusedError(f"the query has {name[:_SHOWN_CHARACTERS]!r} twice; give it once")
+        parameters[name] = _decoded(raw_value, "the query")
+    return parameters
+
+
+def _decoded(raw: bytes, where: str) -> str:
+    if broken := _BROKEN_ESCAPE.search(raw):
+        shown = raw[broken.start() : broken.start() + 3].decode("ascii", "replace")
+        raise RefusedError(
+            f"{where} has {shown!r}, where a percent sign needs two hexadecimal digits; write %25 for the sign itself"
+        )
+    try:
+        return unquote_to_bytes(raw).decode("utf-8")
+    except UnicodeDecodeError as fault:
+        raise RefusedError(f"{where} has bytes that are not UTF-8") from fault
