@@ -131,7 +131,7 @@ def test_table_that_is_registered_again_keeps_its_files(
     task = work()
 
     assert task.state is TaskState.FAILED
-    assert "nothing is deleted: location" in task.error
+    assert "is in it, as sales.lines on branch main" in task.error
     assert files() == before
 
 
