@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from threading import Thread
 from typing import Any
 
 import pyarrow as pa
@@ -24,7 +26,7 @@ from headwater.files import (
 )
 from headwater.store import open_store
 from headwater_workers.celery_app import broker_of
-from headwater_workers.file_queue import CommitterThreads, FileCommitter, open_request_queue
+from headwater_workers.file_queue import CommitterThreads, FileCommitter, RequestQueue, open_request_queue
 from headwater_workers.pipeline import find_engine
 from headwater_workers.pipeline.files import SparkFileTable, SpreadKind
 
@@ -94,8 +96,10 @@ def test_compaction_commits_by_way_of_the_queue(spark: Any, new_table: NewTable,
     with open_store(place.url, settings=settings) as store:
         committer = FileCommitter(queue, lambda scope: open_file_references(store, scope), clock=store.clock)
         threads = CommitterThreads(committer, queue, threads=2, beat=lambda name: None)
-        threads.start()
+        starter = Thread(target=lambda: (wait_for_requests(queue, 2 * len(late.failed)), threads.start()))
+        starter.start()  # not before the second compaction has sent its own: the first one's would leave it nothing to do
         again = table.compact(ALL, lease_seconds=0)
+        starter.join()
         threads.stop()
         threads.join(30)
 
@@ -104,6 +108,13 @@ def test_compaction_commits_by_way_of_the_queue(spark: Any, new_table: NewTable,
     ] * len(late.failed)
     assert len(again.applied) + len(again.refused) == len(late.failed) > 0 and again.failed == ()
     assert rows_of(table.select_rows()) == expected
+
+
+def wait_for_requests(queue: RequestQueue, count: int) -> None:
+    for _ in range(1200):
+        if sum(queue.figures().waiting.values()) >= count:
+            return
+        time.sleep(0.05)
 
 
 def test_condition_finds_what_it_would_find_without_being_pushed_down(spark: Any, new_table: NewTable) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
+import json
+import os
 from itertools import groupby
 from typing import Any
 
@@ -26,8 +29,19 @@ pytestmark = pytest.mark.long
 
 
 @pytest.fixture(scope="module")
-def found() -> Found:
-    """What differs, by line."""
+def found(tmp_path_factory: pytest.TempPathFactory) -> Found:
+    """What differs, by line. The first worker of a run that needs it tells the stories, which takes a minute; the others wait and read."""
+    folder = tmp_path_factory.getbasetemp()
+    shared = (folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / "recorded-differences.json"
+    with shared.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not shared.exists():
+            shared.write_text(json.dumps(tell_all()))
+    differences: Found = json.loads(shared.read_text())
+    return differences
+
+
+def tell_all() -> Found:
     answers: dict[str, Answer] = {}
     for story in STORIES.values():
         answers |= answered(story)
