@@ -36,7 +36,7 @@ from metadata_fixtures import (
 
 Document = dict[str, Any]
 NOW = 1_760_000_000_000
-VALUES = [
+VALUES: list[Any] = [
     None, "", "x", "struct", "variant", "main", "tag", True, 1.5, -1, 0, 1, 2, 3, 11, 22, 33, 2**31, 2**63 - 1, 2**63, -(2**63) - 1,
     2**70, [], {}, [1], [None], [[]], [{}], {"a": 1}, {"a": "b"}, {"a": {}},
 ]  # fmt: skip

@@ -160,8 +160,10 @@ _CHECKS: dict[type[JsonRecord], Callable[[Any, Document | None], str | None]] = 
 }
 
 _SHAPES: dict[str, type[JsonRecord]] = {str(shape.__struct_config__.tag): shape for shape in _CHECKS}
-VIEW_REQUIREMENTS = {name: shape for name, shape in _SHAPES.items() if shape is AssertViewUUID}
-TABLE_REQUIREMENTS = {name: shape for name, shape in _SHAPES.items() if shape is not AssertViewUUID}
+VIEW_REQUIREMENTS: dict[str, type[JsonRecord]] = {name: shape for name, shape in _SHAPES.items() if shape is AssertViewUUID}
+TABLE_REQUIREMENTS: dict[str, type[JsonRecord]] = {
+    name: shape for name, shape in _SHAPES.items() if shape is not AssertViewUUID
+}
 """The shape of each requirement, by its type."""
 
 TableRequirement: Any = reduce(or_, TABLE_REQUIREMENTS.values())
