@@ -99,7 +99,7 @@ class TableDraft:
         self.last_added: dict[str, int] = {}
         self.added_snapshots: set[int] = set()
         self.has_removed_snapshots = False
-        self._replaced_mains: set[int] = set()
+        self._new_mains: set[int] = set()
         self._is_creation = base is None
         self._base = dict(self.document)
 
@@ -141,7 +141,7 @@ class TableDraft:
         entry = {"timestamp-ms": max(timestamp_ms, self._logged_ms()), "snapshot-id": snapshot_id}
         self.document["snapshot-log"] = [*self.entries("snapshot-log"), entry]
         if snapshot_id in self.added_snapshots:
-            self._replaced_mains.add(snapshot_id)
+            self._new_mains.add(snapshot_id)
 
     def remove_main(self) -> None:
         if self.current_snapshot is None:
@@ -172,7 +172,7 @@ class TableDraft:
 
     def _settle_snapshot_log(self) -> None:
         """Drop what was current only within the change; and all before a snapshot that has expired, or the log would have a gap."""
-        passing = self._replaced_mains - {self.current_snapshot}
+        passing = self._new_mains - {self.current_snapshot}
         if not passing and not self.has_removed_snapshots:
             return
         ids = {snapshot.get("snapshot-id") for snapshot in self.entries("snapshots")}
