@@ -131,7 +131,7 @@ def remove_snapshot_ref(draft: TableDraft, action: RemoveSnapshotRefUpdate) -> N
 
 def _remove_refs(draft: TableDraft, names: Collection[str]) -> None:
     refs = refs_of(draft.document)
-    if not refs.keys() & names:
+    if set(names).isdisjoint(refs):
         return
     draft.document["refs"] = {name: ref for name, ref in refs.items() if name not in names}
     if MAIN in names:

@@ -149,7 +149,7 @@ def set_properties(draft: TableDraft, action: updates_of.SetPropertiesUpdate) ->
 
 
 def remove_properties(draft: TableDraft, action: updates_of.RemovePropertiesUpdate) -> None:
-    if set(action.removals) & members_of(draft.document, "properties", str).keys():
+    if not set(action.removals).isdisjoint(members_of(draft.document, "properties", str)):
         draft.document["properties"] = changed_properties(draft.document, updates={}, removals=action.removals)
 
 
