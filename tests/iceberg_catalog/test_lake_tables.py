@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from uuid import UUID
 
@@ -143,6 +144,19 @@ def test_table_that_a_commit_only_judges_must_not_change(
     assert seen == [orders.etag, other.tables.peek(ORDERS)]
 
 
+def test_commits_of_the_same_tables_in_any_order_all_succeed(
+    lake: IcebergCatalog, orders: LoadedTable, lines: LoadedTable
+) -> None:
+    def change(number: int) -> None:
+        keys = (ORDERS, LINES) if number % 2 else (LINES, ORDERS)
+        lake.tables.commit_many([set_properties(key, **{f"n{number}": "x"}) for key in keys])
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(change, range(12)))
+
+    assert [len(lake.tables.load(key).document["properties"]) for key in (ORDERS, LINES)] == [12, 12]
+
+
 def test_commit_names_the_element_that_is_wrong(lake: IcebergCatalog, orders: LoadedTable, lines: LoadedTable) -> None:
     unknown = TableCommit(LINES, [], [{"action": "paint-it"}])
 
@@ -186,6 +200,11 @@ def test_registration_over_a_table_moves_it_back(lake: IcebergCatalog, orders: L
     back = lake.tables.register(ORDERS, orders.metadata_location, overwrite=True)
 
     assert (back.content_id, back.document) == (orders.content_id, orders.document)
+
+
+def test_registration_of_a_missing_file_is_refused(lake: IcebergCatalog, orders: LoadedTable) -> None:
+    with pytest.raises(RefusedError, match="does not exist: name a metadata file"):
+        lake.tables.register(LINES, orders.metadata_location + ".gone")
 
 
 def test_registration_quotes_no_file(lake: IcebergCatalog, orders: LoadedTable, warehouse: Path) -> None:

@@ -34,6 +34,7 @@ from headwater.errors import ConflictError, CorruptionError, RefusedError, Unava
 from headwater.iceberg import is_same_place
 from headwater.iceberg.metadata_json import MetadataParts, split_metadata
 from headwater.iceberg.table_places import stated_places
+from headwater.iceberg.table_storage import MissingFileError
 from headwater.iceberg_catalog.branch_session import BranchChange, BranchSession, BranchState
 from headwater.iceberg_catalog.lake_documents import Document, document_claim, document_uuid
 from headwater.iceberg_catalog.lake_errors import AlreadyExistsError, NoSuchTableError, NoSuchViewError, dotted
@@ -343,7 +344,10 @@ class LakeContents(ABC, Generic[C, L, K]):
     def _read_named(self, key: ContentKey, location: str) -> tuple[bytes, MetadataParts]:
         """Read and check the metadata file that a request names; nothing is read where it is not allowed, nor anything that it names."""
         self._files.check_named_file(key, location)
-        text = self._files.storage.read_metadata(location)
+        try:
+            text = self._files.storage.read_metadata(location)
+        except MissingFileError as fault:  # of what the catalog names itself it would be damage
+            raise RefusedError(f"{fault}: name a metadata file that is there") from None
         self._kind.check_text(text, location)
         try:
             document = decoded_document(text)
