@@ -14,6 +14,7 @@ for the realm, and that before one for all. A file in none of them is reached as
 from __future__ import annotations
 
 import re
+import stat
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -249,12 +250,9 @@ def read_storage_options(path: str) -> tuple[StorageOptions, ...]:
     options: list[StorageOptions] = []
     for file in _files_of(path):
         try:
-            data = file.read_bytes() if file.stat().st_size <= _MAX_FILE_BYTES else b""
-            document = _DOCUMENT.decode(data)
+            options += _DOCUMENT.decode(_read_small(file)).storages
         except OSError as fault:
-            raise RefusedError(
-                f"options of storages: {file} cannot be read: {fault.strerror or type(fault).__name__}"
-            ) from None
+            raise RefusedError(f"options of storages: {file} cannot be read: {fault.strerror or fault}") from None
         except (
             msgspec.DecodeError,
             UnicodeDecodeError,
@@ -264,13 +262,21 @@ def read_storage_options(path: str) -> tuple[StorageOptions, ...]:
             raise RefusedError(
                 f'options of storages: {file} is not {{"storages": [...]}} as the docs have it: {told}'
             ) from None
-        options += document.storages
     faults = [f"{entry!r}: {fault}" for entry in options for fault in entry.option_faults()]
     if not faults and (doubled := _doubled(options)):
         faults.append(f"{doubled!r} stands there twice")
     if faults:
         raise RefusedError(f"options of storages in {path}: {'; '.join(faults)}")
     return tuple(options)
+
+
+def _read_small(file: Path) -> bytes:
+    status = file.stat()
+    if not stat.S_ISREG(status.st_mode):  # reading a pipe would wait for a writer
+        raise OSError("no regular file")
+    if status.st_size > _MAX_FILE_BYTES:
+        raise OSError(f"{status.st_size} bytes, which is too large for options")
+    return file.read_bytes()
 
 
 def _files_of(path: str) -> list[Path]:

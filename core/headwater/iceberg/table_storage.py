@@ -6,6 +6,7 @@ Whoever calls has checked the place before (``table_places``). No text of an err
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 from collections.abc import Iterator
@@ -170,6 +171,8 @@ class TableStorage:
         except PermissionError:
             raise RefusedError(f"cannot {deed} {location}: the storage does not allow it to this process") from None
         except OSError as fault:
+            if fault.errno in (errno.ENAMETOOLONG, errno.ELOOP):
+                raise RefusedError(f"cannot {deed} {location}: {os.strerror(fault.errno).lower()}") from None
             options = self._options_for(location)
             told = str(fault).partition("\n")[0] if options is None else options.without_secrets(str(fault))
             raise UnavailableError(f"cannot {deed} {location}: {told}") from None
