@@ -161,6 +161,11 @@ def open_file_system(location: str, options: StorageOptions | None = None) -> tu
     return _FsspecFiles(system), path
 
 
+def is_reusable(system: FileSystem) -> bool:
+    """Whether a file system answers from the storage however long ago it was opened: fsspec's drivers remember listings."""
+    return not isinstance(system, _FsspecFiles)
+
+
 class _LocalFiles:
     def is_folder(self, path: str) -> bool:
         return Path(path).is_dir()

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from headwater.durability import make_folder
 from headwater.errors import ConflictError, CorruptionError, RefusedError, UnavailableError
-from headwater.iceberg.file_drivers import FOLDER_MODE, FileSystem, NotAFileError, open_file_system
+from headwater.iceberg.file_drivers import FOLDER_MODE, FileSystem, NotAFileError, is_reusable, open_file_system
 from headwater.iceberg.filesystem import LakeStorage
 from headwater.iceberg.location import canonical_location
 from headwater.iceberg.metadata_json import MAX_BYTES, unpack_metadata
@@ -31,7 +31,7 @@ class MissingFileError(CorruptionError):
 
 
 class TableStorage:
-    """The storage of a catalog's tables. Thread-safe; opens a file system once for each bucket or host.
+    """The storage of a catalog's tables. Thread-safe; opens pyarrow's client once for each bucket.
 
     options       None: how storages are reached is said by the environment of the process alone
     """
@@ -146,11 +146,16 @@ class TableStorage:
         options = self._options_for(location)
         key = (os.getpid(), root, options)  # clients do not survive a fork
         with self._opening:
-            if key not in self._opened:
+            opened = self._opened.get(key)
+        if opened is None:
+            opened = open_file_system(root, options)
+            if not is_reusable(opened[0]):
+                return open_file_system(location, options)
+            with self._opening:
                 if len(self._opened) >= _MOST_OPENED:
                     self._opened.clear()
-                self._opened[key] = open_file_system(root, options)
-            system, base = self._opened[key]
+                self._opened[key] = opened
+        system, base = opened
         return system, f"{base.rstrip('/')}{slash}{path}"
 
     def _options_for(self, location: str) -> StorageOptions | None:

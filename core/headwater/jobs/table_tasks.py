@@ -38,6 +38,7 @@ from headwater.catalogs import PURGING, Catalog, Catalogs, ClaimConflict, TableC
 from headwater.clock import Micros
 from headwater.commits import Head, read_collection, read_pins
 from headwater.errors import ConflictError, FencedError, HeadwaterError, NotFoundError, RefusedError
+from headwater.iceberg import StorageFile, TableStorage
 from headwater.jobs.task_runs import PURGE_TABLE, open_active_realm, run_recorded
 from headwater.purge.table_purge import PurgedTable, PurgeRequest, first_look_after, purge_table
 from headwater.realms import RealmRegistry, RealmState
@@ -72,7 +73,9 @@ def run_purge_table(store: Store, claim: TaskLease) -> dict[str, Any]:
         held = lock_locations(rows, wish, fence=claim.check_stop)
         try:
             check_no_realm(store, rows, wish, fence=claim.check_stop)
-            purge_table(wish, result, allowed=allowed_places(rows, wish), check=held.renew, mark=mark, begun=begun)
+            storage = TableStorage(StorageFile(store.settings.storage_file), realm=rows.realm, catalog=wish.catalog)
+            allowed = allowed_places(rows, wish)
+            purge_table(wish, result, allowed=allowed, check=held.renew, mark=mark, begun=begun, lake=storage.lake)
         except RefusedError:
             _let_go(held)
             raise

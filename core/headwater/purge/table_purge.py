@@ -35,6 +35,7 @@ from headwater.iceberg import (
     purgeable_document,
     reachable_files,
 )
+from headwater.iceberg.filesystem import LakeStorage
 from headwater.settings import Settings
 from headwater.tasks import Task
 
@@ -192,6 +193,7 @@ def purge_table(
     check: Callable[[], None],
     mark: PurgeProgress,
     begun: Iterable[str] = (),
+    lake: LakeStorage = STORAGE,
 ) -> PurgedTable:
     """Plan, delete and verify. An interrupted purge is planned again, with the same result.
 
@@ -199,6 +201,7 @@ def purge_table(
     allowed       where metadata may be read besides the table's location; nothing is deleted there. None: the places of each drop
     check         called before each batch: raises when nothing more may be deleted
     begun         units that earlier attempts have marked
+    lake          the storage of the catalog's tables
     raises        RefusedError, before anything is deleted, where not all files can be determined; UnavailableError when the storage
                   does not
                   answer, or files are still there
@@ -207,11 +210,11 @@ def purge_table(
     if units:
         result.notes.append("an attempt before this one has deleted files, too: they count as gone, or not at all")
     missed: list[str] = []
-    folders = [LakeFolder(place) for place in _outermost(drop.location for drop in wish.drops)]
+    folders = [LakeFolder(place, lake.open_system) for place in _outermost(drop.location for drop in wish.drops)]
     with closing(TableDeletionPlan(folders)) as plan:
         for drop in wish.versions():
             readable = drop.allowed if allowed is None else allowed
-            document = _document(drop, wish, units, readable)
+            document = _document(drop, wish, units, readable, lake)
             if document is not None:
                 reached = reachable_files(
                     document,
@@ -220,12 +223,13 @@ def purge_table(
                     allowed=readable,
                     was_begun=has_deleted_manifests(units),
                     missed=missed if drop.reachable_only else None,
+                    storage=lake,
                 )
                 plan.add_files(_watched(reached, check, mark))
         plan.list_present()
         result.planned, result.outside, result.others = plan.planned, plan.outside, plan.others
         present = plan.there
-        _check_links(plan)
+        _check_links(plan, lake)
         result.gone = result.planned - present
         _delete(plan, present, result, check, mark)
         plan.list_present()
@@ -240,12 +244,14 @@ def purge_table(
     return result
 
 
-def _document(drop: DroppedTable, wish: PurgeRequest, units: set[str], allowed: Sequence[str]) -> dict[str, Any] | None:
+def _document(
+    drop: DroppedTable, wish: PurgeRequest, units: set[str], allowed: Sequence[str], lake: LakeStorage
+) -> dict[str, Any] | None:
     """The metadata of a version; None where an earlier attempt has deleted it, after everything that it reached."""
     if not any(is_within(drop.metadata, place) for place in (drop.location, *allowed)):
         raise RefusedError(f"{drop.metadata} lies outside of what the catalog allows: it is not read, and nothing is deleted")
     try:
-        data = STORAGE.read_file(FileInfo(canonical_location(drop.metadata), 0))
+        data = lake.read_file(FileInfo(canonical_location(drop.metadata), 0))
     except RejectedTable as unfit:
         if unfit.code is QuarantineCode.VANISHED and METADATA in units:
             return None
@@ -274,14 +280,14 @@ def _check_same(document: dict[str, Any], drop: DroppedTable, wish: PurgeRequest
         raise RefusedError(f"{drop.metadata} has its table at {location} by now, not {drop.location}: nothing is deleted")
 
 
-def _check_links(plan: TableDeletionPlan) -> None:
+def _check_links(plan: TableDeletionPlan, lake: LakeStorage) -> None:
     """Refuse files that exist but are in no listing: they lie elsewhere, behind a link. Checked only where links or odd spellings
     are possible.
     """
     for named in plan.not_listed():
         location = canonical_location(named)
         scheme, _, path = location.partition("://")
-        if (scheme == "file" or "//" in path) and STORAGE.has_file(location):
+        if (scheme == "file" or "//" in path) and lake.has_file(location):
             raise RefusedError(
                 f"{location} is there, but in no listing of the table's folder: it leads elsewhere by a link,"
                 " or is spelled as no listing tells; nothing is deleted"
