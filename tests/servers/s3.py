@@ -9,7 +9,10 @@ from contextlib import contextmanager
 
 from servers.child_servers import command_of
 
-__all__ = ["access_to", "s3_server"]
+__all__ = ["S3_LOGIN", "access_to", "s3_server"]
+
+S3_LOGIN = {"access-key-id": "AKIALOOPBACK", "secret-access-key": "secret-of-the-tests"}
+"""Credentials of these servers, as options of a storage name them."""
 
 _RUN = "from moto.server import main; main(sys.argv[1:])"
 
@@ -41,7 +44,7 @@ def access_to(url: str) -> dict[str, str]:
     """The variables by which clients find that server."""
     return {
         "AWS_ENDPOINT_URL": url,
-        "AWS_ACCESS_KEY_ID": "a",
-        "AWS_SECRET_ACCESS_KEY": "b",
+        "AWS_ACCESS_KEY_ID": S3_LOGIN["access-key-id"],
+        "AWS_SECRET_ACCESS_KEY": S3_LOGIN["secret-access-key"],
         "AWS_REGION": "us-east-1",
     }

