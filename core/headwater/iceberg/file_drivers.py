@@ -217,7 +217,11 @@ class _LocalFiles:
             make_folder(target.parent, mode=FOLDER_MODE)
         with temporary_file(target, data) as part:
             part.chmod(FILE_MODE)
-            publish(part, target)  # by a second name: a rename would replace what is there
+            try:
+                publish(part, target)  # by a second name: a rename would replace what is there
+            except FileExistsError:
+                sync_folder(target.parent)  # whoever wrote it may have ended before it did so
+                raise
 
     def delete_file(self, path: str) -> None:
         Path(path).unlink()
@@ -382,8 +386,10 @@ def _open_configured(location: str, options: StorageOptions) -> tuple[FileSystem
         raise RefusedError(
             f"no file system for {location} with options: pyarrow is not installed: pip install 'headwater[lake]'"
         ) from None
-    except (ValueError, OSError) as fault:  # no cause: its text may hold what the options have
+    except ValueError as fault:  # no cause, here and below: its text may hold what the options have
         raise RefusedError(f"no file system for {location}: {options.without_secrets(str(fault))}") from None
+    except OSError as fault:
+        raise UnavailableError(f"cannot open {location}: {options.without_secrets(str(fault))}") from None
     return _ArrowFiles(system), f"{bucket}/{path}" if path else bucket
 
 

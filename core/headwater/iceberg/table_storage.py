@@ -170,6 +170,8 @@ class TableStorage:
         try:
             yield
         except FileNotFoundError:
+            if deed == "write":
+                raise RefusedError(f"cannot write {location}: its bucket does not exist") from None
             raise MissingFileError(f"{location} does not exist") from None
         except (NotAFileError, NotADirectoryError, IsADirectoryError):
             raise RefusedError(f"cannot {deed} {location}: what is there, or above it, is no such file or folder") from None
