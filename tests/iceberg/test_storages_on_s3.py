@@ -101,13 +101,18 @@ def test_file_is_not_overwritten(storage: TableStorage, place: str) -> None:
     assert storage.read_bytes(f"{place}/v1.json") == b"text"
 
 
-def test_missing_file_and_bucket_are_told(storage: TableStorage, make_storage: MakeStorage, endpoint: str, place: str) -> None:
+def test_missing_file_is_told(storage: TableStorage, place: str) -> None:
     with pytest.raises(MissingFileError):
         storage.read_bytes(f"{place}/v1.json")
-    elsewhere = make_storage(endpoint=endpoint, location="s3://nothing")
-    with pytest.raises(HeadwaterError):
-        elsewhere.write_new("s3://nothing/v1.json", b"text")
-    assert not elsewhere.exists("s3://nothing/v1.json")
+
+
+@pytest.mark.parametrize("endpoint", ["moto"], indirect=True)  # SeaweedFS makes a bucket that is written to
+def test_missing_bucket_is_told(make_storage: MakeStorage, endpoint: str) -> None:
+    storage = make_storage(endpoint=endpoint, location="s3://nothing")
+
+    with pytest.raises(RefusedError, match=r"cannot write s3://nothing/v1\.json: its bucket does not exist"):
+        storage.write_new("s3://nothing/v1.json", b"text")
+    assert not storage.exists("s3://nothing/v1.json")
 
 
 @pytest.mark.parametrize("name", ["with space", "50%", "a+b", "<é>", "a=b", "a,b"])
@@ -130,7 +135,7 @@ def test_threads_share_a_storage(storage: TableStorage, place: str) -> None:
         return storage.lake.read_file(FileInfo(f"{place}/{number}.json", 0))
 
     with ThreadPoolExecutor(8) as pool:
-        assert list(pool.map(write_and_read, range(40))) == [b"%d" % number for number in range(40)]
+        assert list(pool.map(write_and_read, range(16))) == [b"%d" % number for number in range(16)]
 
 
 def test_renewed_credentials_take_effect(make_storage: MakeStorage, endpoint: str, place: str) -> None:

@@ -324,8 +324,13 @@ class _ArrowFiles:
 
     def write_new(self, path: str, data: bytes) -> None:
         _check_absent(self, path)  # pyarrow's clients have no conditional put
-        with _arrow_errors(), self._system.open_output_stream(path) as output:
-            output.write(data)
+        try:
+            with _arrow_errors(), self._system.open_output_stream(path) as output:
+                output.write(data)
+        except OSError as fault:
+            if "NO_SUCH_BUCKET" in str(fault):
+                raise FileNotFoundError(errno.ENOENT, str(fault), path) from fault
+            raise
 
     def delete_file(self, path: str) -> None:
         with _arrow_errors():
