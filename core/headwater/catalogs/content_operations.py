@@ -502,9 +502,14 @@ def apply_operations(
 def _check_free(held: Index, plan: CommitPlan, ids: Mapping[ContentKey, UUID]) -> None:
     """Check that an id reserved for a new key stands under no other key.
 
-    raises        ConflictError with a KEY_CONFLICT for each
+    raises        ConflictError with a KEY_CONFLICT for each · RefusedError where two new keys are to get the same id
     """
-    given = {ids[write.key].bytes: write.key for write in plan.writes if write.content_id is None and write.key in ids}
+    given: dict[bytes, ContentKey] = {}
+    for write in plan.writes:
+        if write.content_id is None and write.key in ids:
+            other = given.setdefault(ids[write.key].bytes, write.key)
+            if other != write.key:
+                raise RefusedError(f"{write.key} would be the same content as {other}, {ids[write.key]}: leave one of them out")
     if not given:
         return
     conflicts = tuple(

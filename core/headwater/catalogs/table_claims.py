@@ -18,6 +18,7 @@ from uuid import UUID
 
 import msgspec
 
+from headwater.catalogs.content import derive_content_id
 from headwater.catalogs.stored_metadata import read_fields
 from headwater.clock import Micros, as_text
 from headwater.commits import Transaction, commit_change, read_head
@@ -211,6 +212,15 @@ class TableClaims:
             return {}
         values = claims.index(BY_UUID).get_many(table_uuid.bytes for table_uuid in table_uuids)
         return {UUID(bytes=key): ClaimOwner.from_value(value) for key, value in values.items()}
+
+    def find_content_id(self, catalog_id: str, table_uuid: UUID) -> UUID:
+        """The content id for a table or view that a catalog is about to create or register.
+
+        That of the claim on its uuid, where this catalog has one: earlier releases and imports gave ids by chance. Otherwise the id that
+        is derived from the uuid.
+        """
+        owner = self.find_by_uuid([table_uuid]).get(table_uuid)
+        return derive_content_id(table_uuid) if owner is None or owner.catalog_id != catalog_id else owner.content_id
 
     def has_taken(self, claim: TableClaim) -> bool:
         """True if its owner has all places of a claim.
