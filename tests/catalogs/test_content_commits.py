@@ -5,11 +5,13 @@ from __future__ import annotations
 import threading
 from uuid import uuid4
 
+import msgspec
 import pytest
 
 from headwater.catalogs import (
     CONTENT,
     Catalog,
+    CommitMeta,
     Conflict,
     ConflictKind,
     ContentKey,
@@ -232,3 +234,21 @@ def test_concurrent_commits_to_different_keys_all_pass(catalog: Catalog) -> None
 
     assert catalog.count("main") == 6
     assert len(list(catalog.log("main"))) == 6
+
+
+def test_commit_names_its_committer(catalog: Catalog) -> None:
+    catalog.commit("main", [Put(A, V1)], meta=CommitMeta(message="m", authors=("Ann",), committer="svc-etl"))
+    head = catalog.resolve("main")
+    assert head is not None
+
+    assert next(iter(catalog.log("main"))).meta.committer == head.commit.properties["committer"] == "svc-etl"
+
+
+def test_commit_of_an_earlier_release_has_no_committer(catalog: Catalog) -> None:
+    catalog.commit("main", [Put(A, V1)], meta=CommitMeta(message="m", authors=("Ann",)))
+    head = catalog.resolve("main")
+    assert head is not None
+    odd = msgspec.structs.replace(head.commit, properties={**head.commit.properties, "committer": 7})
+
+    assert "committer" not in head.commit.properties
+    assert CommitMeta.from_commit(head.commit).committer == CommitMeta.from_commit(odd).committer == ""

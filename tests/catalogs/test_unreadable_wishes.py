@@ -65,6 +65,7 @@ def test_nor_is_anything_compared_with_it(catalog: Catalog) -> None:
     [
         {"message": None},
         {"message": 5},
+        {"committer": None},
         {"authors": "bob"},
         {"authors": (1,)},
         {"authors": None},

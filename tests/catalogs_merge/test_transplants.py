@@ -197,3 +197,14 @@ def test_commit_on_a_transplanted_one_goes_on(lake: Branching, transplant: Trans
 
     assert lake.words("main") == {"s/", "s.a", "s.b"}
     lake.check("main")
+
+
+def test_committer_is_who_transplants(lake: Branching) -> None:
+    made = [
+        lake.catalog.commit("dev", [Put(key(name), table())], meta=CommitMeta(message=name, committer="ann")) for name in "xy"
+    ]
+    commits = [commit.commit_id for commit in made if commit.commit_id is not None]
+    lake.catalog.transplant("dev", commits, "main", meta=CommitMeta(committer="bob"))
+    newest, before, *_ = lake.catalog.log("main")
+
+    assert [(entry.message, entry.meta.committer) for entry in (before, newest)] == [("x", "bob"), ("y", "bob")]

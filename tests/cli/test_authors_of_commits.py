@@ -6,7 +6,7 @@ import pytest
 from commandline import CommandLine
 
 from headwater import Store
-from headwater.catalogs import Catalog, Catalogs, ContentKey, Delete, IcebergTable, Put
+from headwater.catalogs import Catalog, Catalogs, CommitMeta, ContentKey, Delete, IcebergTable, Put
 from headwater.realms import RealmRegistry
 from headwater.store import id_text
 
@@ -52,3 +52,11 @@ def test_another_author_can_be_named(headwater: CommandLine, command: Command) -
     headwater.ok(*command, "--author", "ada")
 
     assert headwater.data("catalog", "log", "acme", "lake")[0]["authors"] == ["ada"]
+
+
+def test_log_shows_the_committer(headwater: CommandLine, lake: Catalog) -> None:
+    table = IcebergTable(metadata_location="s3://lake/orders/metadata/1.json")
+    lake.commit(None, [Put(ORDERS, table)], meta=CommitMeta(authors=("ann",), committer="svc-etl"))
+    lake.commit(None, [Delete(ORDERS)])
+
+    assert [entry["committer"] for entry in headwater.data("catalog", "log", "acme", "lake")] == ["", "svc-etl"]

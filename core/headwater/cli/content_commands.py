@@ -73,6 +73,7 @@ COMMIT: ResultView[LogEntry] = ResultView(
         ViewField("authors", "who made it", "meta.authors", "AUTHORS"),
         ViewField("changes", "how many keys it changed", "operations", "CHANGES", len),
         ViewField("message", "why", header="MESSAGE"),
+        ViewField("committer", "the principal whose request made it; empty: not known", "meta.committer"),
         ViewField("signedOffBy", "who signed it off", "meta.signed_off_by"),
         ViewField(
             "properties", "free names, each with its values", lambda c: {n: list(v) for n, v in c.meta.properties.items()}

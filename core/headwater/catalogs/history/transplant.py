@@ -141,7 +141,7 @@ def _check_options(commits: Sequence[ObjectId], options: MergeOptions, meta: Com
             f"{len(commits)} commits are to be transplanted, and {TRANSPLANTED_LIMIT} can be at once: give the first of them,"
             " and the others when these are done"
         )
-    if meta is not None and len(commits) > 1:
+    if meta is not None and replace(meta, committer="") != CommitMeta() and len(commits) > 1:
         raise RefusedError(
             f"each of {len(commits)} transplanted commits keeps its own message and authors: give new ones to one commit"
         )
@@ -178,6 +178,7 @@ def _picked(rows: RealmReader, head: Head, meta: CommitMeta | None) -> _PickedCo
     own, given = CommitMeta.from_commit(head.commit), meta or CommitMeta()
     combined = CommitMeta(
         message=given.message or own.message,
+        committer=given.committer,
         authors=given.authors or own.authors,
         signed_off_by=given.signed_off_by or own.signed_off_by,
         properties=given.properties or own.properties,
