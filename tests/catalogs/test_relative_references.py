@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headwater.catalogs import Catalog, ContentKey, Delete, IcebergTable, Put
+from headwater.catalogs import Catalog, ContentKey, Delete, IcebergTable, Put, RefKind
 from headwater.clock import as_datetime
 from headwater.commits import read_commit
 from headwater.errors import ExpiredError, NotFoundError, RefusedError
@@ -152,3 +152,42 @@ def test_everything_is_read_at_a_relative_reference(catalog: Catalog, line: list
 
     assert (catalog.count(), catalog.count("main~1"), len(catalog.entries("main~1").entries)) == (0, 1, 1)
     assert [entry.id for entry in catalog.log("main~2", limit=1)] == [line[-2]]
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "name", "is_writable"),
+    [
+        (None, RefKind.BRANCH, "main", True),
+        ("-", RefKind.BRANCH, "main", True),
+        ("main", RefKind.BRANCH, "main", True),
+        ("dev", RefKind.BRANCH, "dev", True),
+        ("v1", RefKind.TAG, "v1", False),
+        ("main~1", RefKind.BRANCH, "main", False),
+        ("v1~1", RefKind.TAG, "v1", False),
+        ("main@{hash}", RefKind.BRANCH, "main", False),
+        ("{hash}", None, None, False),
+        ("@{hash}", None, None, False),
+    ],
+)
+def test_target_says_what_it_is_and_whether_it_can_be_written(
+    catalog: Catalog, line: list[ObjectId], text: str | None, kind: RefKind | None, name: str | None, is_writable: bool
+) -> None:
+    catalog.create_branch("dev")
+    catalog.create_tag("v1")
+    filled = None if text is None else text.format(hash=id_text(line[7]))
+
+    target = catalog.read_target(filled)
+
+    assert (target.kind, target.name, target.is_writable) == (kind, name, is_writable)
+    assert target.head == catalog.resolve(filled)
+
+
+def test_target_of_an_empty_branch_can_be_written(catalog: Catalog) -> None:
+    target = catalog.read_target("main")
+
+    assert target.is_writable and target.head is None
+
+
+def test_target_that_is_not_there_is_not_found(catalog: Catalog) -> None:
+    with pytest.raises(NotFoundError, match="no branch, tag or commit 'elsewhere'"):
+        catalog.read_target("elsewhere")
