@@ -11,10 +11,14 @@ from harm import alter, findings, lose, make_lake, make_realm, put, rows_of, tab
 from backend_fixtures import STORES
 from fake_clock import FakeClock
 from headwater import Settings, open_store
-from headwater.catalogs import Catalog
+from headwater.catalogs import REQUESTS, Catalog, ContentKey, IcebergTable, Put
+from headwater.commits import commit_change
 from headwater.fsck import FindingCode, FindingWeight, check_store
-from headwater.index import IndexContainer
+from headwater.index import IndexContainer, IndexValue
 from headwater.store import ObjectId, RealmStore, Store, UnknownObject, id_text
+from request_keys import make_request
+
+V1 = "s3://lake/new/v1.json"
 
 
 def test_lost_table_is_told_with_branch_and_key(store: Store, lake: Catalog, realm_rows: RealmStore) -> None:
@@ -126,3 +130,19 @@ def test_lost_table_is_found_on_every_database(
         lose(rows_of(store), table_of(lake))
 
         assert [(found.code, found.keys) for found in check_store(store)] == [(FindingCode.OBJECT_UNREADABLE, ("orders",))]
+
+
+def test_entry_that_is_no_applied_request_is_told(store: Store, lake: Catalog, realm_rows: RealmStore) -> None:
+    put(lake, 1)
+    lake.commit("main", [Put(ContentKey.of("new"), IcebergTable(metadata_location=V1))], request=make_request())
+    assert findings(store) == {}
+
+    main = realm_rows.find_rows(
+        [reference.name for reference in realm_rows.scan_references() if "heads/main" in reference.name]
+    )
+    assert main[0] is not None
+    commit_change(realm_rows, main[0].name, lambda tx: tx.index(REQUESTS).put(b"key", IndexValue(None, b"value")))
+
+    [found] = findings(store).values()
+    assert (found.code, found.weight) == (FindingCode.REQUEST_UNREADABLE, FindingWeight.TROUBLE)
+    assert "branch main of catalog lake: 1 applied requests are none, the first of them 6b6579: its key 6b6579" in found.message

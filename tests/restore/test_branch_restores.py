@@ -14,6 +14,7 @@ from headwater.commits import COLLECTION_ID, CollectionRecord, read_commit, read
 from headwater.errors import ExpiredError, NotFoundError, UnavailableError
 from headwater.jobs import run_restore
 from headwater.store import ObjectId, RealmStore, id_text
+from request_keys import make_request
 
 V1 = "s3://lake/orders/metadata/1.json"
 
@@ -267,3 +268,14 @@ def test_tables_that_shared_files_come_back_together(store: Store, lake: Catalog
     restored(store, request("lake/main", old, is_commit=True))
 
     assert set(contents(lake)) == {"one", "two"}
+
+
+def test_restore_takes_no_request_away_and_brings_none_back(store: Store, lake: Catalog) -> None:
+    table = IcebergTable(metadata_location=V1)
+    old = lake.commit("main", [Put(ContentKey.of("orders"), table)], request=make_request(1)).commit_id
+    new = lake.commit("main", [Delete(ContentKey.of("orders"))], request=make_request(2)).commit_id
+    assert old is not None
+    restored(store, request("lake/main", old, is_commit=True))
+
+    assert contents(lake) == {"orders": V1}
+    assert [lake.commit("main", [], request=make_request(number)).commit_id for number in (1, 2)] == [old, new]

@@ -17,6 +17,7 @@ from headwater.catalogs.catalog_definition import (
 from headwater.catalogs.catalog_gc import (
     ContentVisit,
     content_ids,
+    drop_old_requests,
     finish_deletions,
     reference_names,
     reference_text,
@@ -158,6 +159,7 @@ __all__ = [
     "content_type_of",
     "count_types",
     "derive_content_id",
+    "drop_old_requests",
     "find_content_key",
     "finish_deletions",
     "import_tables",

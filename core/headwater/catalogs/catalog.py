@@ -183,7 +183,7 @@ class Catalog:
 
         def change(tx: Transaction) -> dict[ContentKey, UUID] | AppliedRequest:
             # First: what has been applied would contradict the head, which it changed itself.
-            applied = None if request is None else find_request(tx.index(REQUESTS), tx.reference, request)
+            applied = None if request is None else find_request(tx.index(REQUESTS), tx.reader.key, tx.reference, request)
             return applied or apply(tx)
 
         def apply(tx: Transaction) -> dict[ContentKey, UUID]:
@@ -217,7 +217,7 @@ class Catalog:
         raises        RequestKeyReusedError when its key was used for another request
         """
         reference = self._entry.reference(RefKind.BRANCH, branch or self.definition.default_branch)
-        return find_request(index_at(head, REQUESTS), reference, request)
+        return find_request(index_at(head, REQUESTS), self._rows.key, reference, request)
 
     def merge(
         self,

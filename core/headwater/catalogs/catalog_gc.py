@@ -1,4 +1,5 @@
-"""What the garbage collector does in catalogs: it reads reference names and content ids, finishes deletions, releases names and claims.
+"""What the garbage collector does in catalogs: it reads reference names and content ids, finishes deletions, releases names and claims,
+and drops the requests that no commit has dropped.
 
 A name is released only after its row is gone, and only if nobody listed it anew meanwhile. Both are checked in the very commit
 that removes it.
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator
 from dataclasses import replace
+from itertools import islice
 from typing import NamedTuple
 from uuid import UUID
 
@@ -16,6 +18,7 @@ import msgspec
 from headwater.catalogs.catalog_definition import CatalogDefinition, CatalogState
 from headwater.catalogs.content import CONTENT_VALUE_BYTES, ContentValue
 from headwater.catalogs.content_operations import CONTENT
+from headwater.catalogs.history.commit_meta import HEADWATER, CommitMeta
 from headwater.catalogs.registry import (
     BY_ID,
     CATALOGS,
@@ -36,9 +39,10 @@ from headwater.catalogs.registry import (
     ref_key,
     store_definition,
 )
+from headwater.catalogs.request_log import EXPIRED_LIMIT, REQUESTS, count_expired, drop_expired
 from headwater.catalogs.table_claims import BY_LOCATION, BY_UUID, CLAIMS, ClaimOwner
 from headwater.clock import Micros
-from headwater.commits import Head, Transaction, commit_change, read_head
+from headwater.commits import Commit, Head, Transaction, commit_change, read_head
 from headwater.errors import CorruptionError, NotFoundError, SwapConflictError, UnavailableError
 from headwater.index import Index, IndexValue, SharedIndexScan
 from headwater.store import ObjectId, RealmStore
@@ -215,6 +219,65 @@ def release_claims(
         return sum(owner.taken <= credible for _, _, owner in still_free)
 
     return commit_change(rows, CLAIMS, change, message="release claims", fence=fence).result
+
+
+REQUESTS_LEFT = 10 * EXPIRED_LIMIT
+"""So many expired requests are left to the next commits of a branch: to drop them takes a commit, which everybody sees in its log."""
+_DROPPED_AT_ONCE = 10_000
+_HEADS_AT_ONCE = 200
+
+
+def drop_old_requests(rows: RealmStore, *, least: int = REQUESTS_LEFT, fence: Callable[[], None] | None = None) -> int:
+    """Drop the expired requests of branches where many are left, and return how many.
+
+    Commits drop them otherwise. Many are left on a branch that was busy and is idle now, or that a client with a wrong clock writes.
+
+    least         branches with fewer are left alone
+    """
+    definitions = [definition for definition, _ in all_definitions(rows)]
+    return sum(
+        _drop_requests_of(rows, definition, reference, fence)
+        for definition in definitions
+        for reference in _branches_with_old_requests(rows, definition, least)
+    )
+
+
+def _branches_with_old_requests(rows: RealmStore, definition: CatalogDefinition, least: int) -> Iterator[str]:
+    try:
+        names = read_ref_names(rows, definition.id)
+    except NotFoundError:
+        return  # its creation was interrupted
+    before = Micros(rows.clock.now() - round(rows.settings.requests_kept_seconds * 1_000_000))
+    references = iter([listed.reference(definition.id) for listed in listed_refs(names, RefKind.BRANCH)])
+    while batch := list(islice(references, _HEADS_AT_ONCE)):
+        pointers = {
+            row.pointer: row.name
+            for row in rows.find_rows(batch)
+            if row is not None and row.deleted is None and row.pointer is not None
+        }
+        for (commit_id, reference), commit in zip(pointers.items(), rows.read_many(list(pointers), Commit), strict=True):
+            # Branches on one commit share its entries: one of them is enough, and the others drop them when they move.
+            requests = Index() if commit is None else Head(commit_id, commit, rows).index(REQUESTS)
+            if len(requests) >= least and count_expired(requests, before=before) >= least:
+                yield reference
+
+
+def _drop_requests_of(rows: RealmStore, definition: CatalogDefinition, reference: str, fence: Callable[[], None] | None) -> int:
+    def change(tx: Transaction) -> int:
+        return drop_expired(tx, lifetime_seconds=rows.settings.requests_kept_seconds, limit=_DROPPED_AT_ONCE, is_thorough=True)
+
+    meta, dropped, batch = CommitMeta(authors=(HEADWATER,)), 0, _DROPPED_AT_ONCE
+    while batch == _DROPPED_AT_ONCE:
+        batch = commit_change(
+            rows,
+            reference,
+            change,
+            message="drop expired requests",
+            properties=meta.as_properties(definition.id),
+            fence=fence,
+        ).result
+        dropped += batch
+    return dropped
 
 
 def _is_hold_ahead(rows: RealmStore, deleted: CatalogDefinition, now: Micros) -> bool:

@@ -1,14 +1,22 @@
 """Requests that were applied to a branch: a repeated request finds its earlier commit instead of being applied once more.
 
 A branch's index ``requests`` has an entry for each request with a key. It is read first and written last by the change that makes
-the commit, and so published in the same swap: of two processes that are sent the same request, the second one finds the entry of
-the first, also where an answer was lost.
+the commit, and so published in the same swap. Of two processes that are sent the same request the second one finds the entry of the
+first, and a repeat finds it where an answer was lost:
 
-    key           16 bytes UUID, 16 bytes BLAKE2b of the reference's name, 0x00 and the scope
+    process A                          process B
+    looks the head up, version 7       looks the head up, version 7
+    reads: no entry                    reads: no entry
+    swaps to 8, with the entry
+                                       is beaten, and runs again on the new head
+                                       reads the entry: changes nothing, and answers with A's commit
+
+    key           16 bytes UUID, 16 bytes BLAKE2b of whose it is: 8 bytes realm key, the reference's name, 0x00 and the scope
     value         8 bytes time in microseconds, 16 bytes BLAKE2b of the digest, 2 bytes status, 8 bytes commit id, all big-endian
 
-A new branch begins with the commit of another, and so with its entries. They are of another reference: nothing asks for them there,
-and they are dropped when they expire. A UUID of version 7 begins with the client's time, so the oldest entries stand in front.
+Merges, transplants and restores edit the content, and leave this index as it is. A new branch begins with the commit of another one,
+and an archive has whole commits, so their entries come along. But they are of another reference or realm: nothing asks for them
+there, and they are dropped when they expire. A UUID of version 7 begins with the client's time, so the oldest entries stand in front.
 """
 
 from __future__ import annotations
@@ -16,13 +24,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from uuid import UUID
 
 from headwater.clock import Micros
 from headwater.commits import Transaction
 from headwater.errors import CorruptionError, RefusedError
 from headwater.index import Index, IndexValue
-from headwater.store import ObjectId
+from headwater.store import ObjectId, RealmKey
 
 REQUESTS = "requests"
 """The index of the requests that were applied to a branch."""
@@ -60,8 +69,8 @@ class RequestKey:
         if not 0 <= self.status < 1 << 16:
             raise RefusedError(f"the status of request {self.uuid} must be a number of 2 bytes, not {self.status}")
 
-    def index_key(self, reference: str) -> bytes:
-        return self.uuid.bytes + _hash16(reference.encode() + b"\0" + self.scope)
+    def index_key(self, realm_key: RealmKey, reference: str) -> bytes:
+        return self.uuid.bytes + _hash16(realm_key.to_bytes(8, "big") + reference.encode() + b"\0" + self.scope)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +100,12 @@ class AppliedRequest:
         return cls(Micros(time), data[8:24], status, ObjectId(commit_id))
 
 
-def find_request(requests: Index, reference: str, request: RequestKey) -> AppliedRequest | None:
+def find_request(requests: Index, realm_key: RealmKey, reference: str, request: RequestKey) -> AppliedRequest | None:
     """Find what became of a request on a branch, given the index of a commit of that branch. An expired entry counts while it is there.
 
     raises        RequestKeyReusedError when the key was used for another request
     """
-    value = requests.get(request.index_key(reference))
+    value = requests.get(request.index_key(realm_key, reference))
     if value is None:
         return None
     applied = AppliedRequest.from_value(value)
@@ -110,16 +119,17 @@ def find_request(requests: Index, reference: str, request: RequestKey) -> Applie
 def note_request(tx: Transaction, request: RequestKey) -> None:
     """Note in a transaction that its commit applies a request."""
     applied = AppliedRequest(tx.time, _hash16(request.digest), request.status, tx.commit_id)
-    tx.index(REQUESTS).put(request.index_key(tx.reference), applied.to_value())
+    tx.index(REQUESTS).put(request.index_key(tx.reader.key, tx.reference), applied.to_value())
 
 
-def drop_expired(tx: Transaction, *, lifetime_seconds: float, limit: int | None = EXPIRED_LIMIT) -> int:
-    """Drop entries that are older than their lifetime, and return how many.
+def drop_expired(tx: Transaction, *, lifetime_seconds: float, limit: int = EXPIRED_LIMIT, is_thorough: bool = False) -> int:
+    """Drop entries that are older than their lifetime, oldest UUIDs first, and return how many.
 
-    limit         look at so many, oldest UUIDs first; None: at all
+    limit         the most that are dropped
+    is_thorough   look at all entries, and not only at as many as may be dropped
     """
     requests, before = tx.index(REQUESTS), tx.time - round(lifetime_seconds * 1_000_000)
-    expired = list(_expired_keys(requests, before, limit))
+    expired = list(islice(_expired_keys(requests, before, None if is_thorough else limit), limit))
     for key in expired:
         requests.remove(key)
     return len(expired)
@@ -139,7 +149,7 @@ def _expired_keys(requests: Index, before: int, limit: int | None) -> Iterator[b
             yield key
 
 
-def check_entry(key: bytes, value: IndexValue) -> str:
+def entry_fault(key: bytes, value: IndexValue) -> str:
     """Say what is wrong with an entry of the index; an empty text if it is sound."""
     if len(key) != _KEY_BYTES or UUID(bytes=bytes(key[:16])).version != _UUID_VERSION:
         return f"its key {bytes(key).hex()} is no UUID of version {_UUID_VERSION} and a hash"

@@ -56,6 +56,11 @@ class FindingCode(StrEnum):
         _DAMAGE,
         "a key of a branch or tag holds what is no content, or its content id stands for another key",
     )
+    REQUEST_UNREADABLE = (
+        "REQUEST_UNREADABLE",
+        _TROUBLE,
+        "an entry of the requests that were applied to a branch is none: one request may be refused, or applied twice",
+    )
     REFERENCE_MISSING = "REFERENCE_MISSING", _DAMAGE, "a reference that every realm has is not there"
     NAME_WITHOUT_ROW = "NAME_WITHOUT_ROW", _LEFTOVER, "a name is listed, but was never given a row"
     ROW_WITHOUT_NAME = "ROW_WITHOUT_NAME", _TROUBLE, "a living reference stands in no list: what it points to will be collected"

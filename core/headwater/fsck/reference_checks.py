@@ -18,6 +18,7 @@ from headwater.catalogs import (
     CLAIMS,
     CONTENT,
     IDS,
+    REQUESTS,
     ClaimOwner,
     ContentKey,
     ContentType,
@@ -26,6 +27,7 @@ from headwater.catalogs import (
     TableClaims,
     stored_places,
 )
+from headwater.catalogs.request_log import entry_fault
 from headwater.clock import Micros, as_text
 from headwater.commits import Head, read_collection, read_commit, read_head
 from headwater.errors import CorruptionError, HeadwaterError, NotFoundError
@@ -188,6 +190,26 @@ def _check_indexes(context: FsckContext, row: Reference, head: Head, checker: In
     is_content = any(entry.name == row.name and entry.is_content for entry in context.listed)
     if is_content:
         yield from _check_content(context, row, head)
+        yield from _check_requests(context, row, head)
+
+
+def _check_requests(context: FsckContext, row: Reference, head: Head) -> Iterator[FsckFinding]:
+    """Check that every entry of the applied requests of a branch or tag can be one."""
+    try:
+        entries = ((bytes(key).hex(), entry_fault(key, value)) for key, value in head.index(REQUESTS).range())
+        wrong = [f"{key}: {fault}" for key, fault in entries if fault]
+    except HeadwaterError as fault:
+        yield context.finding(
+            FindingCode.INDEX_WRONG, row.name, str(fault), "restore the branch to a commit before it was written"
+        )
+        return
+    if wrong:
+        yield context.finding(
+            FindingCode.REQUEST_UNREADABLE,
+            row.name,
+            f"{context.reference_words(row.name)}: {len(wrong)} applied requests are none, the first of them {wrong[0]}",
+            "report it; each is dropped when it counts as expired",
+        )
 
 
 def _check_content(context: FsckContext, row: Reference, head: Head) -> Iterator[FsckFinding]:

@@ -27,7 +27,7 @@ from typing import Any
 import msgspec
 import structlog
 
-from headwater.catalogs import finish_deletions, note_all_known, release_claims
+from headwater.catalogs import drop_old_requests, finish_deletions, note_all_known, release_claims
 from headwater.clock import Micros
 from headwater.commits import COLLECTION_ID, CollectionRecord, HistoryCuts, SweepState, SweptSplit, read_collection
 from headwater.errors import (
@@ -306,6 +306,7 @@ class Collector:
             remove_tombstones(self._scope, self._scope.find_references(), self._watch, self.result)
             if not self._scope.is_system:
                 finish_deletions(self._rows, fence=self._watch.check_fence)
+                drop_old_requests(self._rows, fence=self._watch.check_fence)
                 bury_trees(self._rows, fence=self._watch.check_fence)
                 release_pins(self._store, self._scope, self._watch, self.result)
             collect_purged_keys(self._store, self._pacing, self.result)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from headwater.catalogs import CONTENT, IDS, ContentType, ContentValue
+from headwater.catalogs import CONTENT, IDS, REQUESTS, ContentType, ContentValue
 from headwater.commits import Head
 from headwater.errors import CorruptionError, ExpiredError
 from headwater.index import Index, IndexValue, index_differences
@@ -47,7 +47,8 @@ def indexes_of(now: Head | None, then: Head | None) -> dict[str, Index]:
 def state_differences(rows: RealmReader, reference: str, now: Mapping[str, Index], then: Head | None) -> list[StateDifference]:
     """The differences to restore, in the order of indexes and keys. Equal values stay, whatever objects hold them.
 
-    The index of content ids is left out: it follows the content's.
+    The index of content ids is left out: it follows the content's. So are the applied requests: a restore is a commit like others, and
+    what was applied before it must not be applied once more.
 
     now           the reference's indexes as they are
     then          the commit whose state is wanted; None: the reference held nothing
@@ -66,7 +67,7 @@ def state_differences(rows: RealmReader, reference: str, now: Mapping[str, Index
 
 def _all_differing(now: Mapping[str, Index], then: Head | None) -> Iterator[StateDifference]:
     for name, index in now.items():
-        if name == IDS:
+        if name in (IDS, REQUESTS):
             continue
         for key, now_value, then_value in index_differences(index, Index() if then is None else then.index(name)):
             if not _is_equal(name, now_value, then_value):

@@ -27,6 +27,7 @@ from headwater.catalogs import (
     Delete,
     Namespace,
     Put,
+    drop_old_requests,
     finish_deletions,
     note_all_known,
     release_claims,
@@ -68,6 +69,7 @@ from headwater.reconcile import (
 from headwater.restore import RestoreRequest, RestoreTarget, restore_state
 from headwater.store import ObjectId, RealmId, Store
 from headwater.tasks import FollowUpTask, LeaseWatch, TaskQueue, mend_entries
+from request_keys import make_request
 
 Act = Callable[[], Any]
 
@@ -223,6 +225,12 @@ def _complete(world: World) -> Act:
     row = rows.read_reference(content_reference(made.id, RefKind.BRANCH, "main"))
     rows.remove_tombstone(rows.delete_reference(row))
     return lambda: catalogs.complete_catalog(made)
+
+
+def _drop_old_requests(world: World) -> Act:
+    world.lake.commit("main", [Put(ContentKey.of("k"), Namespace())], request=make_request())
+    world.clock.advance(SETTINGS.requests_kept_seconds + 1)
+    return partial(drop_old_requests, world.rows, least=1)
 
 
 def _finish_deletions(world: World) -> Act:
@@ -461,6 +469,7 @@ OPERATIONS = (
     Operation("Catalogs.delete_catalog", _in_catalogs(lambda catalogs: catalogs.delete_catalog("lake"))),
     Operation("Catalogs.undelete_catalog", _in_catalogs(lambda catalogs: catalogs.undelete_catalog("pond")), _LOST),
     Operation("Catalogs.purge_catalog", _in_catalogs(lambda catalogs: catalogs.purge_catalog("pond"))),
+    Operation("drop_old_requests", _drop_old_requests),
     Operation("finish_deletions", _finish_deletions, is_resumable=True),
     # branches and tags
     Operation("Catalog.create_branch", _in_lake(lambda lake: lake.create_branch("b")), _LOST),
@@ -474,6 +483,10 @@ OPERATIONS = (
     # content
     Operation("Catalog.commit", _in_lake(lambda lake: lake.commit("main", [Put(ContentKey.of("n"), Namespace())])), _LOST),
     Operation("Catalog.commit", _in_lake(lambda lake: lake.commit("main", [Delete(ORDERS)])), _LOST),
+    Operation(
+        "Catalog.commit",
+        _in_lake(lambda lake: lake.commit("main", [Put(ContentKey.of("k"), Namespace())], request=make_request())),
+    ),
     Operation("Catalog.merge", _in_lake(lambda lake: lake.merge("dev", "main", meta=CommitMeta(message="m")))),
     Operation("Catalog.transplant", _transplant),
     # claims

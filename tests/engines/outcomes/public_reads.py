@@ -39,6 +39,7 @@ from headwater.reconcile import known_realms
 from headwater.restore import RestoreRequest, RestoreTarget, plan_restoration
 from headwater.store import ObjectId, RealmStore
 from headwater.tasks import TaskQueue, entry_faults, unreadable_tasks
+from request_keys import make_request
 
 __all__ = ["READS", "Reader", "reader_of"]
 
@@ -95,6 +96,9 @@ READS: Mapping[str, Callable[[Reader], Any]] = {
     "Catalog.known_metadata": lambda it: it.lake.known_metadata().find_many(["s3://lake/orders/v1.json"]),
     "Catalog.find_by_id": lambda it: it.lake.find_by_id("main", [TABLE]),
     "Catalog.entries": lambda it: it.lake.entries("main"),
+    "Catalog.children": lambda it: it.lake.children("main", None),
+    "Catalog.read_target": lambda it: it.lake.read_target("main"),
+    "Catalog.find_request": lambda it: it.lake.find_request("main", it.lake.resolve("main"), make_request()),
     "Catalog.diff": lambda it: it.lake.diff("main", "dev"),
     "Catalog.count": lambda it: it.lake.count("main"),
     "Catalog.counts": lambda it: it.lake.counts("main"),
@@ -102,6 +106,7 @@ READS: Mapping[str, Callable[[Reader], Any]] = {
     "Catalog.history": lambda it: list(it.lake.history(ORDERS, "main")),
     "Catalog.resolve": lambda it: it.lake.resolve("main"),
     "TableClaims.find_conflicts": lambda it: it.claims.find_conflicts([claim_of(it.world, TABLE, "s3://lake/other")]),
+    "TableClaims.find_content_id": lambda it: it.claims.find_content_id(it.lake.definition.id, TABLE),
     "TableClaims.find_by_uuid": lambda it: it.claims.find_by_uuid([TABLE]),
     "TableClaims.find_holders": lambda it: it.claims.find_holders(["s3://lake/orders/data"]),
     "TableClaims.has_taken": lambda it: it.claims.has_taken(claim_of(it.world, TABLE, "s3://lake/orders")),

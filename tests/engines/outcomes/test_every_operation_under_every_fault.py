@@ -47,6 +47,7 @@ PURE = {
         "checked_ref_name",
         "content_digest",
         "content_type_of",
+        "derive_content_id",
         "find_content_key",
         "stored_metadata_of",
         "normalise_location",
@@ -80,7 +81,16 @@ PURE = {
 PARTS = {
     *("abandon_sweep", "keys_in_use", "keys_with_rows", "open_marker", "open_scope"),
     *("put_copy", "read_metadata", "recount_types", "descends", "load_head", "mark_reachable", "read_next_page", "read_page"),
-    *("read_pinned", "complete_operation", "log_in", "read_report", "preview_catalog", "preview_realm", "describe_catalog"),
+    *(
+        "read_pinned",
+        "take_page",
+        "complete_operation",
+        "log_in",
+        "read_report",
+        "preview_catalog",
+        "preview_realm",
+        "describe_catalog",
+    ),
     *("describe_realm", "write_once", "commit_as_of", "pointer_as_of", "state_as_of", "stored_places", "reconcile"),
 }
 """Steps of what is tried here, or reads that are made of such."""
