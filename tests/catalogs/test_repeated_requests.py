@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import random
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -232,7 +234,8 @@ def pair(
     backend: MemoryBackend, faults: FaultyBackend, settings: Settings, clock: FakeClock
 ) -> Iterator[tuple[Catalog, Catalog]]:
     """One catalog in two processes; the first one's calls can be made to fail."""
-    stores = [Store(one, url="memory://", settings=settings, clock=clock) for one in (faults, backend)]  # type: ignore[arg-type]  # faulty is any backend
+    patient = dataclasses.replace(settings, commit_timeout_seconds=600)  # by a clock that each thread's waits move on
+    stores = [Store(one, url="memory://", settings=patient, clock=clock) for one in (faults, backend)]  # type: ignore[arg-type]  # faulty is any backend
     key = RealmKey(stores[1].new_id())
     rows = [store.rows(RealmId("acme"), key) for store in stores]
     for name in (CATALOGS, CLAIMS):
@@ -272,6 +275,23 @@ def test_replica_repeats_what_another_one_was_told_nothing_of(pair: tuple[Catalo
 
     assert answer.is_replay and answer.commit_id == unknown.value.commit_id
     assert len(list(other.log("main"))) == 3
+
+
+def test_replicas_that_race_for_many_keys_apply_each_once(pair: tuple[Catalog, Catalog]) -> None:
+    keys = 12
+
+    def send(catalog: Catalog) -> list[CommitResult[dict[ContentKey, UUID]]]:
+        return [
+            catalog.commit("main", [Put(ContentKey.of(uuid4().hex), table(1))], request=make_request(number))
+            for number in random.sample(range(keys), keys)
+        ]
+
+    with ThreadPoolExecutor(6) as pool:
+        answers = [answer for sent in pool.map(send, [*pair] * 3) for answer in sent]
+
+    log = [entry.id for entry in pair[1].log("main")]
+    assert sorted(log) == sorted(answer.commit_id for answer in answers if not answer.is_replay)
+    assert len(log) == keys == pair[1].count("main")
 
 
 def test_threads_with_one_key_make_one_commit(catalog: Catalog) -> None:
