@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headwater.catalogs import Catalog, ContentKey, ContentType, IcebergTable, Namespace, Put
+from headwater.catalogs.content_pages import child_place
 from headwater.errors import RefusedError
 
 TABLE = IcebergTable(metadata_location="s3://lake/x.json")
@@ -74,6 +75,16 @@ def test_token_of_another_level_is_refused(filled: Catalog) -> None:
         filled.children("dev", A, token=token)
     with pytest.raises(RefusedError, match="another listing"):
         filled.children("main", A, content_types=[ContentType.NAMESPACE], token=token)
+
+
+@pytest.mark.parametrize("last", [b"", b"0", b"a", b"a\0n\0deep", b"z"])
+def test_forged_token_leads_into_no_other_namespace(filled: Catalog, last: bytes) -> None:
+    head = filled.resolve("main")
+    assert head is not None
+    forged = child_place(head.id, of="main", parent=A, types=(), last=last).as_text()
+
+    with pytest.raises(RefusedError, match="not a page token of a namespace"):
+        filled.children("main", A, token=forged)
 
 
 def test_token_of_a_range_is_no_token_of_a_level(filled: Catalog) -> None:

@@ -89,6 +89,16 @@ class ChildToken(msgspec.Struct, frozen=True, array_like=True):
     types: tuple[int, ...]
     last: bytes = b""
 
+    @property
+    def below(self) -> bytes:
+        """The prefix of the index keys below the namespace."""
+        return self.parent and self.parent + b"\0"
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether the last key is one of this level. A token is not signed: another key would lead into other namespaces."""
+        return self.last.startswith(self.below) and b"\0" not in self.last[len(self.below) :]
+
     def as_text(self) -> str:
         return encode_token(self, _CHILDREN)
 
@@ -99,7 +109,7 @@ class ChildToken(msgspec.Struct, frozen=True, array_like=True):
         raises        RefusedError for a text that is no such token, was altered, or belongs to another listing than this
         """
         token = decode_token(text, _child_decoder)
-        if token is None or token.as_text() != text:
+        if token is None or token.as_text() != text or not token.is_sound:
             raise RefusedError(
                 f"{text!r} is not a page token of a namespace: give one as it came with the page before, or an empty one"
             )
@@ -132,8 +142,7 @@ def child_page(head: Head, place: ChildToken, *, limit: int | None) -> ContentPa
 
 
 def _children(content: Index, place: ChildToken) -> Iterator[ContentEntry]:
-    below = place.parent and place.parent + b"\0"
-    start, end = (_behind(place.last) if place.last else below), after_prefix(below)
+    start, end = (_behind(place.last) if place.last else place.below), after_prefix(place.below)
     while True:
         inside: bytes | None = None
         for key, value in content.range(start, end):
