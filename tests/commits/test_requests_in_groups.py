@@ -53,7 +53,7 @@ def test_repeats_in_one_group_answer_with_one_commit(faulty: RealmStore, faults:
     assert [answer.changed for answer in answers] == [True, False, False, True]
 
 
-def test_repeats_in_a_beaten_group_answer_with_the_commit_that_beat_it(
+def test_repeats_in_a_beaten_group_answer_with_the_winning_commit(
     faulty: RealmStore, faults: FaultyBackend, elsewhere: RealmStore
 ) -> None:
     faults.intervene("swap_reference", lambda: send(elsewhere, 9))
