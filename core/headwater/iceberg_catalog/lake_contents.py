@@ -27,7 +27,6 @@ from headwater.catalogs import (
     RequestKey,
     TableClaim,
     Unmodified,
-    derive_content_id,
 )
 from headwater.catalogs.content import content_digest
 from headwater.errors import ConflictError, CorruptionError, RefusedError, UnavailableError
@@ -372,9 +371,7 @@ class LakeContents(ABC, Generic[C, L, K]):
         """
         if uuid is None:
             return fresh_id
-        owner = self._session.claims.find_by_uuid([uuid]).get(uuid)
-        is_known = owner is not None and owner.catalog_id == self._session.id
-        content_id = owner.content_id if owner is not None and is_known else derive_content_id(uuid)
+        content_id = self._session.claims.find_content_id(self._session.id, uuid)
         return content_id if state.key_of(content_id) is None else fresh_id
 
     def _first_draft(self, state: BranchState, key: ContentKey, document: Document, fresh_id: UUID) -> _VersionDraft[C]:
