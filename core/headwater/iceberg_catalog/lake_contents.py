@@ -17,6 +17,7 @@ from uuid import UUID, uuid4
 import msgspec
 
 from headwater.catalogs import (
+    Content,
     ContentKey,
     ContentOperation,
     ContentType,
@@ -259,7 +260,8 @@ class LakeContents(ABC, Generic[C, L, K]):
         fresh_ids, done = {key: uuid4() for key in keys}, dict[ContentKey, L]()
 
         def plan(state: BranchState) -> BranchChange | None:
-            present = [self._find_present(state, key) for key in keys]
+            contents = state.find_many(keys)
+            present = [self._present_version(state, key, contents.get(key)) for key in keys]
             is_old = has_happened(state, present)
             drafts: list[_VersionDraft[C]] = []
             for edit, before in zip(edits, present, strict=True):
@@ -302,9 +304,8 @@ class LakeContents(ABC, Generic[C, L, K]):
         content = state.find_content(key)
         return content if isinstance(content, self._kind.content) else None
 
-    def _find_present(self, state: BranchState, key: ContentKey) -> PresentVersion[C, L] | None:
-        stored = self._find(state, key)
-        if stored is None:
+    def _present_version(self, state: BranchState, key: ContentKey, stored: Content | None) -> PresentVersion[C, L] | None:
+        if not isinstance(stored, self._kind.content):
             return None
         loaded = self._loaded(state, key, stored)
         return PresentVersion(stored, loaded, loaded.document)
