@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+import msgspec
+
 from headwater.errors import HeadwaterError
 from headwater_server.call import Handler
 
@@ -99,6 +101,8 @@ class RouteTable:
         names = [route.name for route in routes]
         assert len(set(names)) == len(names), f"two routes of {mount} share a name"
         for route in routes:
+            for kind in (route.query, route.body):
+                msgspec.json.Decoder(kind)  # msgspec learns a type at its first use, and cannot do so in two threads at once
             for template in (route.template, *route.also):
                 self._root.add_route(_segments(self.mount + template), route, ())
 
