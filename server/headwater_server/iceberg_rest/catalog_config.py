@@ -1,0 +1,69 @@
+"""What clients ask first: how to reach a warehouse, and whether they need a token for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from urllib.parse import quote
+
+from headwater_server.call import Answer, Call
+from headwater_server.iceberg_rest.addresses import LEVEL_SEPARATOR, WarehouseAddress
+from headwater_server.iceberg_rest.models import CatalogConfig, ConfigQuery, OAuthError
+from headwater_server.iceberg_rest.sessions import LakeSessions
+
+DEFAULT_AREAS = ("table-default.", "view-default.")
+"""Properties of a catalog that clients give to what they create, where they name no value of their own."""
+OVERRIDE_AREAS = ("table-override.", "view-override.")
+"""Properties of a catalog that clients give to what they create, whatever they name themselves."""
+
+
+def config_handler(endpoints: Callable[[], list[str]]) -> Callable[[Call[ConfigQuery, None]], Answer]:
+    """Make the handler of ``/v1/config``.
+
+    endpoints     what is served, for clients that ask nothing else; asked at each call, because this route is among them
+    """
+
+    def answer_config(call: Call[ConfigQuery, None]) -> Answer:
+        session = call.served.part(LakeSessions).open_session(WarehouseAddress.from_warehouse(call.query.warehouse))
+        session.check_reference()
+        lifetime = call.served.store.settings.request_lifetime_seconds
+        return Answer(body=catalog_config(session.address, session.properties, endpoints(), lifetime_seconds=lifetime))
+
+    return answer_config
+
+
+def catalog_config(
+    address: WarehouseAddress, properties: Mapping[str, str], endpoints: list[str], *, lifetime_seconds: float
+) -> CatalogConfig:
+    """The configuration of a client of a catalog.
+
+    The prefix is an override: a client's own would lead it elsewhere.
+
+    properties        of the catalog
+    lifetime_seconds  how long an Idempotency-Key is remembered
+    """
+    return CatalogConfig(
+        defaults=_in_areas(properties, DEFAULT_AREAS),
+        overrides={
+            "prefix": address.prefix,
+            "namespace-separator": quote(LEVEL_SEPARATOR),
+            **_in_areas(properties, OVERRIDE_AREAS),
+        },
+        endpoints=endpoints,
+        idempotency_key_lifetime=f"PT{int(lifetime_seconds)}S",
+    )
+
+
+def answer_token(call: Call[None, bytes]) -> Answer:
+    """Refuse a token, in the words of OAuth: this server knows nobody, so a token of it would promise a protection that is not there.
+
+    Clients ask only where they are configured with a ``credential``, whose value is neither read nor logged.
+    """
+    refusal = OAuthError(
+        "unsupported_grant_type",
+        "this server gives no tokens and asks for none: remove credential and token from the client's configuration",
+    )
+    return Answer(400, refusal)  # an answer and no error, because OAuth has a body of its own for it
+
+
+def _in_areas(properties: Mapping[str, str], areas: tuple[str, ...]) -> dict[str, str]:
+    return {name: value for name, value in sorted(properties.items()) if name.startswith(areas)}

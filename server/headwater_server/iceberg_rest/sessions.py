@@ -1,0 +1,160 @@
+"""Open catalogs, kept from request to request: opening one reads its realm and its definition."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import msgspec
+
+from headwater.errors import HeadwaterError, NotFoundError
+from headwater.iceberg import StorageFile, TableStorage
+from headwater.iceberg_catalog import IcebergCatalog
+from headwater_server.call import Call, ServedStore
+from headwater_server.iceberg_rest.addresses import WarehouseAddress
+
+K = TypeVar("K")
+V = TypeVar("V")
+_SESSIONS_LIMIT = 1000
+"""More than the references that clients of one server use at a time; the one that was used least recently goes."""
+_DIGEST_BYTES = 6
+
+
+class _LocatedDocument(msgspec.Struct, frozen=True):
+    """The part of a table's document that says where its files lie."""
+
+    location: str
+    properties: dict[str, str] = {}
+
+    @property
+    def folders(self) -> list[str]:
+        """Where new data and metadata files are written."""
+        return [
+            self.properties.get(f"write.{part}.path") or f"{self.location.rstrip('/')}/{part}" for part in ("data", "metadata")
+        ]
+
+
+_LOCATED = msgspec.json.Decoder(_LocatedDocument)
+
+
+@dataclass(frozen=True, slots=True)
+class LakeSession:
+    """A reference of a catalog, opened.
+
+    opened        by the store's monotonic clock
+    """
+
+    address: WarehouseAddress
+    lake: IcebergCatalog
+    storage: TableStorage
+    options: StorageFile
+    opened: float
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        """The properties of the catalog."""
+        return self.lake.session.catalog.definition.properties
+
+    def config_of(self, text: bytes) -> dict[str, str]:
+        """What clients are told of the way to the files of a table, given its document: an address, never a credential."""
+        if not self.options.current():
+            return {}  # most servers: the document is not read for nothing
+        return self.storage.client_config(_LOCATED.decode(text).location)
+
+    @property
+    def config_digest(self) -> str:
+        """A digest of what clients are told of all storages of this catalog; empty where there is nothing to tell."""
+        known = [
+            (options.location, options.client_config())
+            for options in self.options.current()
+            if options.realm in ("", self.address.realm) and options.catalog in ("", self.address.catalog)
+        ]
+        return hashlib.blake2b(msgspec.json.encode(known), digest_size=_DIGEST_BYTES).hexdigest() if known else ""
+
+    def make_folders(self, text: bytes) -> None:
+        """Make the folders of a new table on a local disk, for engines that make none (seen with DuckDB). Best effort."""
+        with suppress(HeadwaterError):
+            for folder in _LOCATED.decode(text).folders:
+                self.storage.make_folder(folder)
+
+    def check_reference(self) -> None:
+        """Check that the reference is there; raises NotFoundError."""
+        self.lake.session.state()
+
+    def given_properties(self, kind: str, chosen: Mapping[str, str]) -> dict[str, str]:
+        """The properties of a new table or view: the catalog's defaults, what its creator chose, and what the catalog insists on.
+
+        kind          ``table`` or ``view``, with which the names of these properties of the catalog begin
+        """
+        return {**self._area(f"{kind}-default."), **chosen, **self._area(f"{kind}-override.")}
+
+    def _area(self, prefix: str) -> dict[str, str]:
+        return {name.removeprefix(prefix): value for name, value in self.properties.items() if name.startswith(prefix)}
+
+
+class LakeSessions:
+    """The sessions of a process, each opened anew when it is as old as a handle on a realm may be. Thread-safe."""
+
+    def __init__(self, served: ServedStore, *, limit: int = _SESSIONS_LIMIT) -> None:
+        self._served = served
+        self._limit = limit
+        self._lock = threading.Lock()
+        self._sessions: OrderedDict[WarehouseAddress, LakeSession] = OrderedDict()
+        self._storages: OrderedDict[tuple[str, str], TableStorage] = OrderedDict()
+
+    def open_session(self, address: WarehouseAddress) -> LakeSession:
+        """The session of an address, which another request may have opened.
+
+        raises        NotFoundError for a realm or catalog that is not there, or is not served here; RefusedError while the realm is not
+                      ACTIVE
+        """
+        store = self._served.store
+        now = store.clock.monotonic()
+        with self._lock:
+            session = self._sessions.get(address)
+            if session is not None and now - session.opened < store.settings.realm_handle_ttl_seconds:
+                self._sessions.move_to_end(address)
+                return session
+        fresh = self._opened(address, now)  # outside of the lock: a slow database holds up nobody else
+        with self._lock:
+            _keep_newest(self._sessions, address, fresh, limit=self._limit)
+        return fresh
+
+    def _opened(self, address: WarehouseAddress, now: float) -> LakeSession:
+        store = self._served.store
+        if not self._served.serves(address.realm):
+            raise NotFoundError(f"there is no realm {address.realm!r}")
+        options = self._served.part(_storage_file)
+        storage = self._storage_of(address, options)
+        lake = IcebergCatalog.open(store, address.realm, address.catalog, address.reference, storage=storage)
+        return LakeSession(address, lake, storage, options, now)
+
+    def _storage_of(self, address: WarehouseAddress, options: StorageFile) -> TableStorage:
+        """The storage of a catalog, kept for longer than a session: it holds the connections to its buckets."""
+        key = (address.realm, address.catalog)
+        with self._lock:
+            storage = self._storages.get(key) or TableStorage(options, realm=address.realm, catalog=address.catalog)
+            _keep_newest(self._storages, key, storage, limit=self._limit)
+        return storage
+
+
+def _keep_newest(kept: OrderedDict[K, V], key: K, value: V, *, limit: int) -> None:
+    kept[key] = value
+    kept.move_to_end(key)
+    while len(kept) > limit:
+        kept.popitem(last=False)
+
+
+def _storage_file(served: ServedStore) -> StorageFile:
+    """The options of storages, which all sessions of a process share."""
+    return StorageFile(served.store.settings.storage_file)
+
+
+def session_of(call: Call[Any, Any]) -> LakeSession:
+    """The session that a call's prefix names."""
+    return call.served.part(LakeSessions).open_session(WarehouseAddress.from_prefix(call.path["prefix"]))

@@ -1,0 +1,164 @@
+"""Tables over Iceberg REST."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from headwater.catalogs import ContentKey, RequestKey
+from headwater.errors import RefusedError
+from headwater.iceberg_catalog import NoSuchTableError, TableCommit, TableCreation
+from headwater_server.call import Answer, Call
+from headwater_server.iceberg_rest.addresses import key_below, parse_namespace
+from headwater_server.iceberg_rest.idempotency import answer_once
+from headwater_server.iceberg_rest.listings import read_listing
+from headwater_server.iceberg_rest.models import (
+    CommitTableRequest,
+    CommitTransactionRequest,
+    CreateTableRequest,
+    DropTableQuery,
+    ListedIdentifier,
+    ListTablesResponse,
+    LoadTableQuery,
+    PageQuery,
+    RegisterTableRequest,
+    RenameTableRequest,
+    TableChange,
+    TableIdentifier,
+)
+from headwater_server.iceberg_rest.sessions import LakeSession, session_of
+from headwater_server.iceberg_rest.table_answers import (
+    committed_answer,
+    entity_tag,
+    is_known,
+    loaded_answer,
+    staged_answer,
+)
+
+
+def answer_tables(call: Call[PageQuery, None]) -> Answer:
+    tables = session_of(call).lake.tables
+    page = read_listing(call.query, partial(tables.list, parse_namespace(call.path["namespace"])))
+    listed = [ListedIdentifier(key.elements[:-1], key.name) for key in page.keys]
+    return Answer(body=ListTablesResponse(listed, page.next_token))
+
+
+def answer_table_creation(call: Call[None, CreateTableRequest]) -> Answer:
+    """Create a table, or stage it: then nothing is stored until a commit with ``assert-create``, and no key is needed."""
+    session = session_of(call)
+    creation = _creation(session, parse_namespace(call.path["namespace"]), call.body)
+    if call.body.stage_create:
+        staged = session.lake.tables.stage(creation)
+        session.make_folders(staged.text)
+        return staged_answer(staged, session)
+
+    def create(request: RequestKey | None) -> Answer:
+        table = session.lake.tables.create(creation, request=request)
+        session.make_folders(table.text)
+        return loaded_answer(table, session)
+
+    return answer_once(call, create)
+
+
+def answer_table_registration(call: Call[None, RegisterTableRequest]) -> Answer:
+    def register(request: RequestKey | None) -> Answer:
+        session, wish = session_of(call), call.body
+        key = parse_namespace(call.path["namespace"]).child(wish.name)
+        table = session.lake.tables.register(key, wish.metadata_location, overwrite=bool(wish.overwrite), request=request)
+        return loaded_answer(table, session)
+
+    return answer_once(call, register)
+
+
+def answer_table(call: Call[LoadTableQuery, None]) -> Answer:
+    """Load a table; 304 and nothing more where the client has this version: no document is read for that."""
+    session, key, snapshots = session_of(call), _table_key(call), call.query.snapshots
+    tags = call.headers.get("if-none-match")
+    if tags is not None:
+        tag = entity_tag(session.lake.tables.peek(key), session, snapshots)
+        if is_known(tags, tag):
+            return Answer(304, headers={"ETag": tag})
+    return loaded_answer(session.lake.tables.load(key), session, snapshots=snapshots)
+
+
+def answer_table_check(call: Call[None, None]) -> Answer:
+    key = _table_key(call)
+    if not session_of(call).lake.tables.exists(key):
+        raise NoSuchTableError.at(key)
+    return Answer(204)
+
+
+def answer_table_commit(call: Call[None, CommitTableRequest]) -> Answer:
+    """Commit to the table that the path names; an identifier in the body, which not all clients send, says nothing more."""
+
+    def commit(request: RequestKey | None) -> Answer:
+        session = session_of(call)
+        wish = TableCommit(_table_key(call), call.body.requirements, call.body.updates)
+        return committed_answer(session.lake.tables.commit(wish, request=request), session)
+
+    return answer_once(call, commit)
+
+
+def answer_table_drop(call: Call[DropTableQuery, None]) -> Answer:
+    def drop(request: RequestKey | None) -> Answer:
+        session_of(call).lake.tables.drop(_table_key(call), purge=call.query.purge_requested, request=request)
+        return Answer(204)
+
+    return answer_once(call, drop, status=204)
+
+
+def answer_table_rename(call: Call[None, RenameTableRequest]) -> Answer:
+    def rename(request: RequestKey | None) -> Answer:
+        source, target = identified_key(call.body.source), identified_key(call.body.destination)
+        session_of(call).lake.tables.rename(source, target, request=request)
+        return Answer(204)
+
+    return answer_once(call, rename, status=204)
+
+
+def answer_metrics(call: Call[None, bytes]) -> Answer:
+    """Take a client's report of a scan or a commit. It is counted as a request, and not read: a report never fails or waits."""
+    return Answer(204)
+
+
+def answer_transaction(call: Call[None, CommitTransactionRequest]) -> Answer:
+    """Commit to several tables in one commit of the branch."""
+
+    def commit(request: RequestKey | None) -> Answer:
+        session_of(call).lake.tables.commit_many(_table_commits(call.body.table_changes), request=request)
+        return Answer(204)
+
+    return answer_once(call, commit, status=204)
+
+
+def identified_key(identifier: TableIdentifier) -> ContentKey:
+    """The key of a table or view that a body names."""
+    return ContentKey((*identifier.namespace, identifier.name))
+
+
+def _table_commits(changes: list[TableChange]) -> list[TableCommit]:
+    commits: dict[ContentKey, TableCommit] = {}
+    for number, change in enumerate(changes):
+        key = identified_key(change.identifier)
+        if key in commits:
+            raise RefusedError(
+                f"table-changes[{number}]: {'.'.join(key.elements)} is changed by an earlier element, too: put all updates of a table"
+                " into one"
+            )
+        commits[key] = TableCommit(key, change.requirements, change.updates)
+    return list(commits.values())
+
+
+def _creation(session: LakeSession, namespace: ContentKey, wish: CreateTableRequest) -> TableCreation:
+    return TableCreation(
+        key=namespace.child(wish.name),
+        schema=wish.schema,
+        partition_spec=wish.partition_spec,
+        sort_order=wish.write_order,
+        properties=session.given_properties("table", wish.properties or {}),
+        location=wish.location,
+    )
+
+
+def _table_key(call: Call[Any, Any]) -> ContentKey:
+    return key_below(call.path["namespace"], call.path["table"])

@@ -1,0 +1,101 @@
+"""Views over Iceberg REST."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from headwater.catalogs import ContentKey, RequestKey
+from headwater.iceberg_catalog import LoadedView, NoSuchViewError, ViewCommit, ViewCreation
+from headwater_server.call import Answer, Call
+from headwater_server.iceberg_rest.addresses import key_below, parse_namespace
+from headwater_server.iceberg_rest.idempotency import answer_once
+from headwater_server.iceberg_rest.listings import read_listing
+from headwater_server.iceberg_rest.models import (
+    CommitViewRequest,
+    CreateViewRequest,
+    ListedIdentifier,
+    ListTablesResponse,
+    LoadViewResult,
+    PageQuery,
+    RegisterViewRequest,
+    RenameTableRequest,
+)
+from headwater_server.iceberg_rest.sessions import session_of
+from headwater_server.iceberg_rest.tables import identified_key
+
+
+def answer_views(call: Call[PageQuery, None]) -> Answer:
+    views = session_of(call).lake.views
+    page = read_listing(call.query, partial(views.list, parse_namespace(call.path["namespace"])))
+    listed = [ListedIdentifier(key.elements[:-1], key.name) for key in page.keys]
+    return Answer(body=ListTablesResponse(listed, page.next_token))
+
+
+def answer_view_creation(call: Call[None, CreateViewRequest]) -> Answer:
+    def create(request: RequestKey | None) -> Answer:
+        session, wish = session_of(call), call.body
+        creation = ViewCreation(
+            key=parse_namespace(call.path["namespace"]).child(wish.name),
+            schema=wish.schema,
+            view_version=wish.view_version,
+            properties=session.given_properties("view", wish.properties or {}),
+            location=wish.location,
+        )
+        return _loaded(session.lake.views.create(creation, request=request))
+
+    return answer_once(call, create)
+
+
+def answer_view_registration(call: Call[None, RegisterViewRequest]) -> Answer:
+    def register(request: RequestKey | None) -> Answer:
+        key = parse_namespace(call.path["namespace"]).child(call.body.name)
+        return _loaded(session_of(call).lake.views.register(key, call.body.metadata_location, request=request))
+
+    return answer_once(call, register)
+
+
+def answer_view(call: Call[None, None]) -> Answer:
+    return _loaded(session_of(call).lake.views.load(_view_key(call)))
+
+
+def answer_view_check(call: Call[None, None]) -> Answer:
+    key = _view_key(call)
+    if not session_of(call).lake.views.exists(key):
+        raise NoSuchViewError.at(key)
+    return Answer(204)
+
+
+def answer_view_commit(call: Call[None, CommitViewRequest]) -> Answer:
+    def commit(request: RequestKey | None) -> Answer:
+        wish = ViewCommit(_view_key(call), call.body.requirements or (), call.body.updates)
+        return _loaded(session_of(call).lake.views.commit(wish, request=request))
+
+    return answer_once(call, commit)
+
+
+def answer_view_drop(call: Call[None, None]) -> Answer:
+    def drop(request: RequestKey | None) -> Answer:
+        session_of(call).lake.views.drop(_view_key(call), request=request)
+        return Answer(204)
+
+    return answer_once(call, drop, status=204)
+
+
+def answer_view_rename(call: Call[None, RenameTableRequest]) -> Answer:
+    def rename(request: RequestKey | None) -> Answer:
+        source, target = identified_key(call.body.source), identified_key(call.body.destination)
+        session_of(call).lake.views.rename(source, target, request=request)
+        return Answer(204)
+
+    return answer_once(call, rename, status=204)
+
+
+def _loaded(view: LoadedView) -> Answer:
+    return Answer(body=LoadViewResult(view.metadata_location, msgspec.Raw(view.text)))
+
+
+def _view_key(call: Call[Any, Any]) -> ContentKey:
+    return key_below(call.path["namespace"], call.path["view"])
