@@ -33,7 +33,12 @@ def store(clock: FakeClock, tmp_path: Path) -> Iterator[Store]:
 
 
 @pytest.fixture
-def lake(store: Store, tmp_path: Path) -> Catalog:
+def warehouse(tmp_path: Path) -> str:
+    return (tmp_path / "warehouse").as_uri()
+
+
+@pytest.fixture
+def lake(store: Store, warehouse: str) -> Catalog:
     """In a realm that keeps no more history than the heads."""
     realms = RealmRegistry(store)
     kept = HistoryRetention(content_age_seconds=0, content_commits=1, reference_commits=1)
@@ -41,7 +46,7 @@ def lake(store: Store, tmp_path: Path) -> Catalog:
     realms.open_realm_for("acme", RealmState.INITIALIZING).ensure_references(REALM_REFERENCES)
     realms.move_realm(realms.read_realm("acme"), RealmState.ACTIVE)
     catalogs = Catalogs(realms.open_realm("acme"))
-    catalogs.create_catalog("lake", base_location=(tmp_path / "warehouse").as_uri())
+    catalogs.create_catalog("lake", base_location=warehouse)
     return catalogs.open_catalog("lake")
 
 
