@@ -29,7 +29,7 @@ from headwater_server.json_body import convert_body, convert_query, parse_json, 
 from headwater_server.openapi import openapi_document
 from headwater_server.request_body import BodyBudget, BodyReader, ClientGoneError
 from headwater_server.request_origin import TrustedOrigins
-from headwater_server.request_target import path_segments, query_parameters
+from headwater_server.request_target import is_form_encoding, path_segments, query_parameters
 from headwater_server.route_table import Route, RouteMatch, RouteTable
 from headwater_server.server_health import ServerHealth, health_text
 from headwater_server.server_metrics import METRICS_CONTENT_TYPE, ServerMetrics
@@ -157,7 +157,7 @@ class ServerApplication:
     async def _answer_of(self, scope: Scope, receive: Receive, record: RequestRecord) -> EncodedAnswer:
         headers = _headers_of(scope)
         _check_framing(scope, headers)
-        segments = path_segments(_raw_path_of(scope))
+        segments = path_segments(_raw_path_of(scope), is_form_encoded=is_form_encoding(headers))
         if len(segments) == 1 and segments[0] in self._probes and record.method in ("GET", "HEAD"):
             record.route = segments[0]
             return await self._probes[segments[0]]()

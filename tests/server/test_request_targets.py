@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headwater.errors import RefusedError
-from headwater_server.request_target import path_segments, query_parameters
+from headwater_server.request_target import is_form_encoding, path_segments, query_parameters
 
 
 @pytest.mark.parametrize(
@@ -29,6 +29,13 @@ from headwater_server.request_target import path_segments, query_parameters
 )
 def test_segments_are_decoded_once(raw: bytes, segments: list[str]) -> None:
     assert path_segments(raw) == segments
+
+
+def test_plus_sign_is_a_space_for_clients_that_encode_forms() -> None:
+    java = {"x-client-version": "Apache Iceberg 1.10.2 (commit abc)"}
+
+    assert path_segments(b"/a+b/%2B", is_form_encoded=is_form_encoding(java)) == ["a b", "+"]
+    assert not is_form_encoding({"x-client-version": "PyIceberg 0.12.0"}) and not is_form_encoding({})
 
 
 @given(st.lists(st.text(st.characters(codec="utf-8"), min_size=1), min_size=1))
