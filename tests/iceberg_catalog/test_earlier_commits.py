@@ -10,7 +10,7 @@ from commits_of_engines import ORDERS, SALES, SCHEMA, added, append, creation_of
 from headwater.catalogs import Catalog
 from headwater.errors import UnknownOutcomeError
 from headwater.iceberg.changes import RequirementFailedError
-from headwater.iceberg_catalog import IcebergCatalog, LoadedTable, TableCommit, TableCreation
+from headwater.iceberg_catalog import IcebergCatalog, LoadedTable, NoSuchTableError, TableCommit, TableCreation
 
 
 def snapshots_of(table: LoadedTable) -> list[int]:
@@ -91,6 +91,17 @@ def test_expired_snapshot_is_known_after_a_rename(lake: IcebergCatalog, orders: 
 
     again = append(orders, 1)
     assert lake.tables.commit(TableCommit(renamed.key, again.requirements, again.updates)).etag == renamed.etag
+
+
+def test_commit_before_a_drop_has_an_unknown_outcome(lake: IcebergCatalog, orders: LoadedTable) -> None:
+    """Kept commits hold the table, and after a 404 its author would delete their files."""
+    lake.tables.commit(append(orders, 1))
+    lake.tables.drop(ORDERS)
+
+    with pytest.raises(UnknownOutcomeError):
+        lake.tables.commit(append(orders, 1))
+    with pytest.raises(NoSuchTableError):
+        lake.tables.commit(append(orders, 2))
 
 
 def test_snapshot_that_no_branch_got_is_known(lake: IcebergCatalog, orders: LoadedTable) -> None:

@@ -5,7 +5,7 @@ are judged:
 
     all added snapshots are in the history of the refs that the commit moves, with its manifest lists     it happened
     some added snapshot is in the table, and not so                                                       nobody can tell
-    none is in the table, which is no older than they are                                                 look at earlier versions
+    none is in the table, which is no older than they are, or there is no table any more                  look at earlier versions
     else                                                                                                  it did not happen
 
 Snapshots expire. The earlier versions of the table within the grace are looked at from the newest to the first that is older than the
@@ -43,10 +43,17 @@ class CommitVerdict(Enum):
     UNCLEAR = auto()
 
 
-def judge_commit(state: BranchState, document: Document, commit: TableCommit) -> CommitVerdict:
-    """Judge a commit by the present version of its table, and by earlier ones where its snapshots may have expired."""
-    verdict = judge_by_document(document, commit)
+def judge_commit(state: BranchState, document: Document | None, commit: TableCommit) -> CommitVerdict:
+    """Judge a commit by the present version of its table, and by earlier ones where its snapshots may have expired.
+
+    document      None where there is no table: if the commit happened before it was dropped, kept commits hold the files of the commit
+    """
     snapshots = added_snapshots(commit.updates)
+    if document is None:
+        is_news = not snapshots or is_creation(commit)
+        verdict = CommitVerdict.NEW if is_news else _judge_by_history(state, commit, snapshots)
+        return CommitVerdict.NEW if verdict is CommitVerdict.NEW else CommitVerdict.UNCLEAR
+    verdict = judge_by_document(document, commit)
     if verdict is not CommitVerdict.NEW or not snapshots or not _may_have(document, snapshots):
         return verdict
     return _judge_by_history(state, commit, snapshots)
@@ -117,7 +124,11 @@ def _judge_by_history(state: BranchState, commit: TableCommit, snapshots: Sequen
     since = Micros(state.rows.clock.now() - round(grace * 1_000_000))
     with suppress(ExpiredError):  # older than any grace: what was collected happened long ago
         for change in state.catalog.history(commit.key, id_text(state.head.id), within=_COMMITS_LIMIT):
-            if change.entry.time < since or change.value is None or change.value.type is not ContentType.ICEBERG_TABLE:
+            if change.entry.time < since:
+                break
+            if change.value is None:
+                continue  # dropped: what stood there before is what counts
+            if change.value.type is not ContentType.ICEBERG_TABLE:
                 break
             text = state.catalog.metadata(change.entry.hash, change.key)
             if text is None:

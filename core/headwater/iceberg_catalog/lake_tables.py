@@ -152,15 +152,13 @@ def _has_happened(commits: Sequence[TableCommit], state: BranchState, present: S
 
     raises        UnknownOutcomeError where that cannot be told: after any other error clients delete files
     """
-    verdicts = [
-        CommitVerdict.NEW if version is None else judge_commit(state, version.document, commit)
-        for version, commit in zip(present, commits, strict=True)
-    ]
+    documents = [None if version is None else version.document for version in present]
+    verdicts = [judge_commit(state, document, commit) for document, commit in zip(documents, commits, strict=True)]
     verdict = judge_together(verdicts, commits)
     if verdict is CommitVerdict.UNCLEAR:
         names = ", ".join(dotted(commit.key) for commit in commits)
         raise UnknownOutcomeError(
-            f"whether this commit to {names} happened before cannot be told: snapshots that it adds are in the table, and not, as it"
+            f"whether this commit to {names} holds cannot be told: snapshots that it adds are, or were, in the table, and not, as it"
             " adds them, in the history of the branches and tags that it sets. Keep its files, load the table, and look for them"
         )
     return verdict is CommitVerdict.HAPPENED
