@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rest_caller import RestCaller
 
-from headwater import Store
+from headwater import Settings, Store
 from headwater.catalogs import Catalog, Catalogs
 from headwater.realms import RealmRegistry
 from headwater_server.call import ServedStore
@@ -17,6 +17,14 @@ def test_configuration_has_defaults_overrides_and_endpoints(rest: RestCaller) ->
     assert config["defaults"] == {}
     assert config["overrides"] == {"prefix": "acme~lake", "namespace-separator": "%1F"}
     assert config["idempotency-key-lifetime"] == "PT1800S"
+
+
+def test_keys_are_promised_for_as_long_as_they_are_kept(store: Store, lake: Catalog, settings: Settings) -> None:
+    short = Store(store.backend, url="memory://", settings=settings, clock=store.clock)
+
+    config = RestCaller(ServedStore(short)).get("/v1/config", warehouse="acme/lake").json
+
+    assert config["idempotency-key-lifetime"] == f"PT{int(settings.requests_kept_seconds)}S" == "PT30S"
 
 
 def test_endpoints_are_those_that_are_served(rest: RestCaller) -> None:

@@ -25,7 +25,7 @@ def config_handler(endpoints: Callable[[], list[str]]) -> Callable[[Call[ConfigQ
     def answer_config(call: Call[ConfigQuery, None]) -> Answer:
         session = call.served.part(LakeSessions).open_session(WarehouseAddress.from_warehouse(call.query.warehouse))
         session.check_reference()
-        lifetime = call.served.store.settings.request_lifetime_seconds
+        lifetime = call.served.store.settings.requests_kept_seconds
         return Answer(body=catalog_config(session.address, session.properties, endpoints(), lifetime_seconds=lifetime))
 
     return answer_config

@@ -95,7 +95,7 @@ class RefusalMemory:
 
     def __init__(self, served: ServedStore, *, limit: int = _REFUSALS_LIMIT) -> None:
         self._clock = served.store.clock
-        self._lifetime_seconds = served.store.settings.request_lifetime_seconds
+        self._lifetime_seconds = served.store.settings.requests_kept_seconds
         self._limit = limit
         self._lock = threading.Lock()
         self._refusals: OrderedDict[tuple[UUID, bytes], _Refusal] = OrderedDict()
