@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 import runpy
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
@@ -14,10 +14,11 @@ import yaml
 
 from headwater.settings import Settings, duration_text, variable_of
 from headwater.store import BackendKind
-from headwater_operator.metrics.operator_metrics import CATALOGUE
+from headwater_operator.metrics.operator_metrics import CATALOGUE, MetricDescription
 from headwater_operator.resource.reasons import conditions_table, events_table, reasons_table
 from headwater_operator.runtime.operator_settings import OperatorSettings
 from headwater_operator.runtime.operator_settings import operator_variable as operator_variable_of
+from headwater_server.server_metrics import SERVER_CATALOGUE, ServerMetric
 
 FOLDER = Path(__file__).parent
 ALERTS = FOLDER.parent / "charts" / "headwater" / "files" / "alerts.yaml"
@@ -54,6 +55,8 @@ def main() -> None:
     (FOLDER / "resources.md").write_text(resources_page(), encoding="utf-8")
     operating = FOLDER / "operating.md"
     operating.write_text(operating_page(operating.read_text(encoding="utf-8")), encoding="utf-8")
+    server = FOLDER / "server.md"
+    server.write_text(server_page(server.read_text(encoding="utf-8")), encoding="utf-8")
     stores = FOLDER / "stores.md"
     stores.write_text(stores_page(stores.read_text(encoding="utf-8")), encoding="utf-8")
 
@@ -79,9 +82,15 @@ def operating_page(page: str) -> str:
         "conditions": conditions_table(),
         "reasons": reasons_table(),
         "events": events_table(),
-        "metrics": metrics_table(),
+        "metrics": metrics_table(CATALOGUE),
         "alerts": alerts_chapter(),
     }
+    return GENERATED.sub(lambda found: f"{found[1]}\n{parts[found[2]]}\n{found[3]}", page)
+
+
+def server_page(page: str) -> str:
+    """The page of the server, with its metrics written anew from its catalogue."""
+    parts = {"server_metrics": metrics_table(SERVER_CATALOGUE)}
     return GENERATED.sub(lambda found: f"{found[1]}\n{parts[found[2]]}\n{found[3]}", page)
 
 
@@ -107,9 +116,9 @@ def options_table(kind: BackendKind) -> str:
     return "".join(rows) if kind.options else "It takes no options.\n"
 
 
-def metrics_table() -> str:
+def metrics_table(catalogue: Iterable[MetricDescription | ServerMetric]) -> str:
     rows = ["| metric | type | labels | what it says |\n", "|---|---|---|---|\n"]
-    for entry in CATALOGUE:
+    for entry in catalogue:
         labels = ", ".join(f"`{label}`" for label in entry.labels)
         rows.append(f"| `{entry.name}` | {entry.type} | {labels} | {entry.help} |\n")
     return "".join(rows)

@@ -40,7 +40,7 @@ _SPARE_FILES: Final = 512
 
 @dataclass(frozen=True, slots=True)
 class ListenAddress:
-    """Where a server listens: an address of the loopback interface, as long as nobody has to prove who they are."""
+    """Where a server listens."""
 
     host: str
     port: int
@@ -49,27 +49,29 @@ class ListenAddress:
     def parse(cls, text: str) -> ListenAddress:
         """An address such as ``127.0.0.1:8181``, ``[::1]:8181`` or ``localhost:8181``; port 0 takes a free one.
 
-        raises        RefusedError for what is no address, and for one that others than this machine can reach
+        raises        RefusedError for what has another form
         """
         name, colon, digits = text.rpartition(":")
         host = name.removeprefix("[").removesuffix("]").lower()
         if not colon or not host or not (digits.isascii() and digits.isdigit()) or int(digits) > 65535:
             raise RefusedError(f"{text!r} is no address to listen on: write for example 127.0.0.1:8181 or [::1]:8181")
-        if host == "localhost":
-            return cls("127.0.0.1", int(digits))
+        return cls("127.0.0.1" if host == "localhost" else host, int(digits))
+
+    def check_loopback(self) -> None:
+        """raises RefusedError for an address that others than this machine reach, as long as nobody has to prove who they are"""
         try:
-            is_loopback = ipaddress.ip_address(host).is_loopback
+            is_loopback = ipaddress.ip_address(self.host).is_loopback
         except ValueError:
             is_loopback = False
         if not is_loopback:
             raise RefusedError(
-                f"the server does not listen on {text}: it cannot tell yet who calls, and would give everything to everybody who"
+                f"the server does not listen on {self.host}: it cannot tell yet who calls, and would give everything to everybody who"
                 " reaches it; listen on 127.0.0.1 or [::1], and let clients come through a tunnel or a proxy that checks them"
             )
-        return cls(host, int(digits))
 
     def listen(self) -> socket.socket:
-        """raises UnavailableError when somebody else listens there"""
+        """raises RefusedError for an address that is not of this machine alone; UnavailableError when somebody else listens there"""
+        self.check_loopback()
         family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
         try:
             return socket.create_server((self.host, self.port), family=family, backlog=_BACKLOG)

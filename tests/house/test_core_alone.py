@@ -20,6 +20,7 @@ COMMANDS = [
     (HEADWATER, ["up", "."], "workers"),
     (HEADWATER, ["worker"], "workers"),
     (HEADWATER, ["spark-archive", "x"], "workers"),
+    (HEADWATER, ["serve"], "server"),
     (HEADWATER, ["--store", "postgresql://host/db", "fsck"], "postgresql"),
     (HEADWATER, ["--store", "mongodb://host/db", "fsck"], "mongodb"),
     (HEADWATER, ["import", "acme", "lake", "s3://bucket/lake"], "lake"),

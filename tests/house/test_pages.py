@@ -58,6 +58,12 @@ def test_page_of_the_command_line_says_what_the_code_says(generator: dict[str, A
     assert page == generator["cli_page"](), "run `make docs`"
 
 
+def test_page_of_the_server_says_what_the_code_says(generator: dict[str, Any]) -> None:
+    page = (FOLDER / "docs" / "server.md").read_text(encoding="utf-8")
+
+    assert page == generator["server_page"](page), "run `make docs`"
+
+
 def test_page_of_the_stores_says_what_the_code_says(generator: dict[str, Any]) -> None:
     page = (FOLDER / "docs" / "stores.md").read_text(encoding="utf-8")
 

@@ -27,7 +27,7 @@ def test_loopback_address_is_taken(text: str, address: tuple[str, int]) -> None:
 @pytest.mark.parametrize("text", ["0.0.0.0:8181", "[::]:80", "10.0.0.1:80", "lake.example.com:80", "*:80"])
 def test_address_that_others_reach_is_refused(text: str) -> None:
     with pytest.raises(RefusedError, match="cannot tell yet who calls"):
-        ListenAddress.parse(text)
+        ListenAddress.parse(text).listen()
 
 
 @pytest.mark.parametrize("text", ["", "127.0.0.1", ":80", "127.0.0.1:", "127.0.0.1:http", "127.0.0.1:65536", "127.0.0.1:-1"])
