@@ -192,10 +192,11 @@ class Catalog:
             is_head = expected_head is not None and expected_head.id == tx.head_id
             expected_content = None if expected_head is None or is_head else expected_head.index(CONTENT)
             created = apply_operations(tx, operations, expected_content, ids, is_head_seen=is_head)
-            if tx.has_edits:
+            makes_commit = tx.has_edits  # dropping entries alone makes none
+            if makes_commit and len(tx.index(REQUESTS)):
                 drop_expired(tx, lifetime_seconds=self.settings.requests_kept_seconds)
-                if request is not None:
-                    note_request(tx, request)
+            if makes_commit and request is not None:
+                note_request(tx, request)
             return created
 
         commit = commit_change(
