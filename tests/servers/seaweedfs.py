@@ -45,6 +45,9 @@ def seaweedfs_server() -> Iterator[str]:
                 yield f"http://127.0.0.1:{ports[_PARTS.index('s3')]}"
             finally:
                 server.kill()
+                for port in ports:  # it names its sockets by their ports, and has no other place for them
+                    for socket_file in Path("/tmp").glob(f"seaweedfs-*-{port}.sock"):
+                        socket_file.unlink(missing_ok=True)
 
 
 def _identity() -> dict[str, object]:
