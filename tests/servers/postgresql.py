@@ -111,6 +111,8 @@ class PostgresqlServer:
         """End all its processes at once, as a power cut would."""
         if self._process is None:
             return
+        # First: it would fork for a client that connects meanwhile, and nothing starts beside a child that was left out below.
+        self._process.send_signal(signal.SIGSTOP)
         processes = self._processes()
         for process in processes:
             with contextlib.suppress(psutil.NoSuchProcess):
