@@ -1,4 +1,4 @@
-# Images of Headwater: `docker build --target operator .` and `docker build --target worker .`
+# Images of Headwater: `docker build --target operator .`, `docker build --target server .` and `docker build --target worker .`
 # The base is pinned by its tag. Whoever publishes images adds the digest: --build-arg BASE=python:3.11.14-slim-bookworm@sha256:...
 ARG BASE=python:3.11.14-slim-bookworm
 
@@ -17,6 +17,12 @@ FROM build AS operator-build
 RUN python -m venv /opt/headwater \
     && /opt/headwater/bin/pip install --only-binary :all: -c constraints.txt \
         "headwater[operator,postgresql,mongodb] @ file://$(find /wheels -name 'headwater-*.whl')" \
+    && /opt/headwater/bin/pip uninstall --yes pip setuptools
+
+FROM build AS server-build
+RUN python -m venv /opt/headwater \
+    && /opt/headwater/bin/pip install --only-binary :all: -c constraints.txt \
+        "headwater[server,postgresql,mongodb] @ file://$(find /wheels -name 'headwater-*.whl')" \
     && /opt/headwater/bin/pip uninstall --yes pip setuptools
 
 FROM build AS worker-build
@@ -53,6 +59,14 @@ COPY --chmod=0755 scripts/spark-executor.sh /opt/headwater/bin/spark-executor
 USER 10001:10001
 ENTRYPOINT ["tini", "--", "headwater"]
 CMD ["worker"]
+
+FROM base AS server
+LABEL org.opencontainers.image.description="Server of Headwater: catalogs for engines, by Iceberg's REST protocol"
+COPY --from=server-build /opt/headwater /opt/headwater
+USER 10001:10001
+EXPOSE 8182
+ENTRYPOINT ["headwater"]
+CMD ["serve"]
 
 # The last target is what a build without --target makes.
 FROM base AS operator

@@ -225,9 +225,14 @@ def table(place: str, content_id: UUID | None = None) -> IcebergTable:
 
 
 def planted(store: Store, tables: Sequence[ContentKey]) -> Catalog:
-    """A catalog whose first commit holds all of them, each with its namespaces, written as commits write it."""
+    """A catalog of a realm that nobody registered."""
     rows = store.rows(REALM, KEY)
     rows.ensure_references((CATALOGS, CLAIMS))
+    return plant_catalog(rows, tables)
+
+
+def plant_catalog(rows: RealmStore, tables: Sequence[ContentKey]) -> Catalog:
+    """A catalog whose first commit holds all of them, each with its namespaces, written as commits write it."""
     Catalogs(rows).create_catalog("lake", base_location="s3://warehouse/")
     catalog = Catalogs(rows).open_catalog("lake")
     spaces = sorted({above for key in tables for above in key.ancestors()})

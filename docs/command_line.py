@@ -12,6 +12,7 @@ from headwater.cli.apply_command import APPLIED
 from headwater.cli.backup_commands import ARCHIVE, LOADED, RESTORATION
 from headwater.cli.catalog_commands import CATALOG, DELETION_PLAN
 from headwater.cli.cli_session import EXIT_CODES
+from headwater.cli.client_config_command import ENGINE
 from headwater.cli.content_commands import CHANGE, COMMIT, CONTENT, ENTRY, KEY_CHANGE
 from headwater.cli.credentials_commands import ROOT
 from headwater.cli.file_row_commands import COMPACTION, INGESTED_FILE, SPLIT
@@ -106,6 +107,7 @@ RESULTS: tuple[ResultView[Any], ...] = (
     STEP,
     TASK,
     TASK_FIGURES,
+    ENGINE,
     STORE,
     VERSION,
 )

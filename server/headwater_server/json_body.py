@@ -108,7 +108,7 @@ def convert_query(parameters: dict[str, str], kind: Any) -> Any:
     try:
         return msgspec.convert(parameters, kind, strict=False)
     except msgspec.ValidationError as fault:
-        raise RefusedError(fault_text(fault, "the query")) from None
+        raise RefusedError(_with_choices(fault_text(fault, "the query"), kind)) from None
 
 
 def fault_text(fault: msgspec.ValidationError, where: str) -> str:
@@ -117,6 +117,14 @@ def fault_text(fault: msgspec.ValidationError, where: str) -> str:
     assert parts is not None, "the pattern matches any text"
     what = parts["what"][:1].lower() + parts["what"][1:]
     return f"{parts['path']}: {what}" if parts["path"] else f"{where}: {what}"
+
+
+def _with_choices(text: str, kind: Any) -> str:
+    """A fault with the values that its parameter may have, where there are only some."""
+    for field in msgspec.inspect.type_info(kind).fields:  # type: ignore[attr-defined]  # a query's type is a Struct
+        if text.startswith(f"{field.encode_name}: ") and isinstance(field.type, msgspec.inspect.LiteralType):
+            return f"{text}; give {' or '.join(map(str, field.type.values))}"
+    return text
 
 
 def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

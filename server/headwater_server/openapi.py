@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, cast
 
 import msgspec
 
-from headwater_server.route_table import Route, RouteTable
+from headwater_server.route_table import HeaderField, Route, RouteTable
+from headwater_server.server_probes import ServerProbe
 
 _REFERENCE: Final = "#/components/schemas/{name}"
 _BODYLESS: Final = (None, bytes)
@@ -28,24 +29,70 @@ class ErrorEnvelope(msgspec.Struct):
     error: ErrorModel
 
 
-def openapi_document(tables: Sequence[RouteTable], *, version: str) -> dict[str, Any]:
+class _ErrorKind(NamedTuple):
+    """What an error of a status says to a client."""
+
+    description: str
+    is_retried: bool = False
+
+
+_ERRORS: Final = {
+    400: _ErrorKind("The request is refused: change it"),
+    403: _ErrorKind("A page of this origin may change nothing here"),
+    404: _ErrorKind("Something that the request names is not there"),
+    408: _ErrorKind("The body did not arrive in time"),
+    409: _ErrorKind("Nothing happened: another request was faster, or what was expected is not so"),
+    413: _ErrorKind("The body is too large"),
+    415: _ErrorKind("A body of this type or encoding is not read"),
+    421: _ErrorKind("The server is not called by this name"),
+    422: _ErrorKind("The request contradicts itself, or its key was another request's"),
+    429: _ErrorKind("Nothing was begun: the server has enough to do", is_retried=True),
+    500: _ErrorKind("Nobody knows whether it happened, or something stored is damaged"),
+    503: _ErrorKind("Certainly nothing happened", is_retried=True),
+}
+_ANYWHERE: Final = (400, 421, 429, 500, 503)
+_OF_BODIES: Final = (408, 413, 415)
+_OF_PAGES: Final = (403,)
+_SAFE_METHODS: Final = frozenset({"GET", "HEAD"})
+_RETRY_AFTER: Final = HeaderField("Retry-After", "After how many seconds to send the request again", is_certain=True)
+_REQUEST_ID: Final = HeaderField("X-Request-ID", "What the access log names the request by", is_certain=True)
+_CACHE_CONTROL: Final = HeaderField("Cache-Control", "Caches ask each time whether an answer still holds", is_certain=True)
+_OF_ANSWERS: Final = (_REQUEST_ID, _CACHE_CONTROL)
+
+
+def openapi_document(tables: Sequence[RouteTable], probes: Sequence[ServerProbe] = (), *, version: str) -> dict[str, Any]:
     """The document, in version 3.1, as plain data.
 
     version       of Headwater
     """
     routes = [(table, route) for table in tables for route in table.routes]
-    types = _unique([ErrorEnvelope, *(kind for _, route in routes for kind in _types_of(route))])
+    shapes = {name: shape for table in tables for name, shape in table.shapes.items()}
+    declared = [shape for shape in shapes.values() if not isinstance(shape, Mapping)]
+    types = _unique([ErrorEnvelope, *declared, *(kind for _, route in routes for kind in _types_of(route))])
     references, components = msgspec.json.schema_components(types, ref_template=_REFERENCE)
     schemas = dict(zip(map(_key, types), references, strict=True))
     paths: dict[str, dict[str, Any]] = {}
     for table, route in routes:
         paths.setdefault(table.mount + route.template, {})[route.method.lower()] = _operation(table, route, schemas)
-    return {
+    for probe in probes:
+        paths[probe.path] = {"get": _probe_operation(probe)}
+    named = {
+        name: shape if isinstance(shape, Mapping) else schemas[_key(shape)]
+        for name, shape in shapes.items()
+        if name not in components
+    }
+    document = {
         "openapi": "3.1.0",
         "info": {"title": "Headwater", "version": version},
         "paths": paths,
-        "components": {"schemas": components},
+        "components": {
+            "schemas": {**components, **named},
+            "headers": {header.name: _header(header) for header in (_RETRY_AFTER, *_OF_ANSWERS)},
+            "parameters": {_REQUEST_ID.name: {"name": _REQUEST_ID.name, "in": "header", **_value_of(_REQUEST_ID)}},
+            "responses": {str(status): _error(kind, schemas) for status, kind in _ERRORS.items()},
+        },
     }
+    return cast("dict[str, Any]", _portable(document))
 
 
 def _operation(table: RouteTable, route: Route, schemas: Mapping[str, Any]) -> dict[str, Any]:
@@ -53,15 +100,92 @@ def _operation(table: RouteTable, route: Route, schemas: Mapping[str, Any]) -> d
         "operationId": route.name,
         "summary": route.summary,
         "tags": [table.mount.strip("/") or "server"],
-        "parameters": [*map(_path_parameter, route.parameters), *_query_parameters(route.query)],
-        "responses": {str(status): _answer(status, kind, schemas) for status, kind in sorted(route.answers.items())},
+        "parameters": [
+            *map(_path_parameter, route.parameters),
+            *_query_parameters(route.query),
+            *({"name": header.name, "in": "header", "required": False, **_value_of(header)} for header in route.headers),
+            {"$ref": f"#/components/parameters/{_REQUEST_ID.name}"},
+        ],
+        "responses": _responses(route, schemas),
     }
-    operation["responses"]["default"] = _answer(None, ErrorEnvelope, schemas)
     if route.body is bytes:
-        operation["requestBody"] = {"required": True, "content": {"application/octet-stream": {}}}
+        operation["requestBody"] = {"required": False, "content": {route.raw_type: {}}}
     elif route.body is not None:
         operation["requestBody"] = {"required": True, "content": _json_content(route.body, schemas)}
     return operation
+
+
+def _responses(route: Route, schemas: Mapping[str, Any]) -> dict[str, Any]:
+    """The answers that a route declares, and every error that a request to it may meet."""
+    responses: dict[str, Any] = {
+        str(status): _answer(status, kind, schemas, route.answer_headers) for status, kind in route.answers.items()
+    }
+    of_body = () if route.body is None else _OF_BODIES
+    of_page = () if route.method in _SAFE_METHODS else _OF_PAGES
+    for status in {*_ANYWHERE, *of_body, *of_page, *route.errors}:
+        declared = route.answers.get(status)
+        if declared is not None:
+            kinds = [schemas[_key(declared)], schemas[_key(ErrorEnvelope)]]
+            responses[str(status)]["content"]["application/json"]["schema"] = {"anyOf": kinds}
+        elif route.method == "HEAD":
+            responses[str(status)] = {"description": _ERRORS[status].description, "headers": _headers_of(_ERRORS[status])}
+        else:
+            responses[str(status)] = {"$ref": f"#/components/responses/{status}"}
+    return dict(sorted(responses.items()))
+
+
+def _probe_operation(probe: ServerProbe) -> dict[str, Any]:
+    content: dict[str, Any] = {probe.media_type.partition(";")[0]: {}}
+    headers = _references(_OF_ANSWERS)
+    responses: dict[str, Any] = {
+        str(status): {"description": HTTPStatus(status).phrase, "content": content, "headers": headers}
+        for status in probe.statuses
+    }
+    for status in sorted({400, 500}.difference(probe.statuses)):
+        responses[str(status)] = {"$ref": f"#/components/responses/{status}"}
+    return {
+        "operationId": probe.name,
+        "summary": probe.summary,
+        "tags": ["server"],
+        "parameters": [{"$ref": f"#/components/parameters/{_REQUEST_ID.name}"}],
+        "responses": responses,
+    }
+
+
+def _error(kind: _ErrorKind, schemas: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "description": kind.description,
+        "headers": _headers_of(kind),
+        "content": _json_content(ErrorEnvelope, schemas),
+    }
+
+
+def _headers_of(kind: _ErrorKind) -> dict[str, Any]:
+    return _references((*_OF_ANSWERS, _RETRY_AFTER) if kind.is_retried else _OF_ANSWERS)
+
+
+def _references(headers: Iterable[HeaderField]) -> dict[str, Any]:
+    return {header.name: {"$ref": f"#/components/headers/{header.name}"} for header in headers}
+
+
+def _header(header: HeaderField) -> dict[str, Any]:
+    return {"required": header.is_certain, **_value_of(header)}
+
+
+def _value_of(header: HeaderField) -> dict[str, Any]:
+    return {"description": header.summary, "schema": dict(header.schema)}
+
+
+def _portable(value: Any) -> Any:
+    """Patterns as JSON Schema has them: the ends of a text are written in another way than in Python."""
+    if isinstance(value, Mapping):
+        return {
+            name: inner.replace(r"\A", "^").replace(r"\Z", "$")
+            if name == "pattern" and isinstance(inner, str)
+            else _portable(inner)
+            for name, inner in value.items()
+        }
+    return [_portable(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
 def _path_parameter(name: str) -> dict[str, Any]:
@@ -89,13 +213,16 @@ def _without_null(schema: Mapping[str, Any]) -> Mapping[str, Any]:
     return {"anyOf": kinds, **rest} if kinds else rest
 
 
-def _answer(status: int | None, kind: Any, schemas: Mapping[str, Any]) -> dict[str, Any]:
-    description = "An error" if status is None else HTTPStatus(status).phrase
-    if kind is None:
-        return {"description": description}
+def _answer(status: int, kind: Any, schemas: Mapping[str, Any], headers: Sequence[HeaderField]) -> dict[str, Any]:
+    answer: dict[str, Any] = {
+        "description": HTTPStatus(status).phrase,
+        "headers": {**_references(_OF_ANSWERS), **{header.name: _header(header) for header in headers}},
+    }
     if kind is bytes:
-        return {"description": description, "content": {"application/json": {}}}
-    return {"description": description, "content": _json_content(kind, schemas)}
+        answer["content"] = {"application/json": {}}
+    elif kind is not None:
+        answer["content"] = _json_content(kind, schemas)
+    return answer
 
 
 def _json_content(kind: Any, schemas: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from urllib.parse import unquote_to_bytes
 
 from headwater.errors import RefusedError
 
 _ORIGIN = re.compile(rb"[a-zA-Z][a-zA-Z0-9+.\-]*://[^/]*")
 _BROKEN_ESCAPE = re.compile(rb"%(?![0-9A-Fa-f]{2})")
-_SHOWN_CHARACTERS = 80
 QUERY_PARAMETERS_LIMIT = 100
 _FORM_ENCODING_CLIENT = "Apache Iceberg "
 
@@ -38,10 +37,10 @@ def path_segments(raw_path: bytes, *, is_form_encoded: bool = False) -> list[str
     return [_decoded(segment, "the path") for segment in raw_path.split(b"/")[1:]]
 
 
-def query_parameters(raw_query: bytes) -> dict[str, str]:
-    """The parameters of a query by name; an empty value stays empty, a name without ``=`` has an empty value.
+def query_parameters(raw_query: bytes, names: Collection[str]) -> dict[str, str]:
+    """The parameters of a query that have one of the names; an empty value stays empty, a name without ``=`` has an empty value.
 
-    raises        RefusedError for what cannot be decoded, for a name that stands there twice, and for too many
+    raises        RefusedError for what cannot be decoded, for one of the names that stands there twice, and for too many parameters
     """
     parameters: dict[str, str] = {}
     parts = [part for part in raw_query.split(b"&") if part]
@@ -49,10 +48,11 @@ def query_parameters(raw_query: bytes) -> dict[str, str]:
         raise RefusedError(f"the query has {len(parts)} parameters; at most {QUERY_PARAMETERS_LIMIT} are read")
     for part in parts:
         raw_name, _, raw_value = part.replace(b"+", b" ").partition(b"=")
-        name = _decoded(raw_name, "the query")
+        name, value = _decoded(raw_name, "the query"), _decoded(raw_value, "the query")
         if name in parameters:
-            raise RefusedError(f"the query has {name[:_SHOWN_CHARACTERS]!r} twice; give it once")
-        parameters[name] = _decoded(raw_value, "the query")
+            raise RefusedError(f"the query has {name!r} twice; give it once")
+        if name in names:
+            parameters[name] = value
     return parameters
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -24,6 +24,20 @@ class ErrorMeaning:
     type: str
 
 
+@dataclass(frozen=True, slots=True)
+class HeaderField:
+    """A header that a request may have, or that an answer has.
+
+    schema        of its value, as JSON Schema
+    is_certain    an answer always has it
+    """
+
+    name: str
+    summary: str
+    schema: Mapping[str, Any] = field(default_factory=lambda: {"type": "string"})
+    is_certain: bool = False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
     """One operation: how it is asked for, by what, and what it answers.
@@ -36,7 +50,11 @@ class Route:
     query         a msgspec Struct of the query's parameters, which are converted from text; unknown ones are ignored
     body          the type that the JSON body must have, such as a msgspec Struct; ``bytes`` for a body that the handler reads by itself;
                   None for a route that reads none
-    answers       the type of the body by status, None for an answer without body; errors need not be told
+    raw_type      the media type of a body that is ``bytes``, which a request may leave out
+    headers       that the handler reads
+    answers       the type of the body by status, None for an answer without body
+    answer_headers  of those answers
+    errors        statuses of errors beyond those that the server itself answers on any route
     """
 
     method: str
@@ -48,7 +66,11 @@ class Route:
     writes: bool = False
     query: type[Any] | None = None
     body: Any = None
+    raw_type: str = "application/octet-stream"
+    headers: tuple[HeaderField, ...] = ()
     answers: Mapping[int, Any] = field(default_factory=lambda: {200: None})
+    answer_headers: tuple[HeaderField, ...] = ()
+    errors: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         assert self.method in _METHODS, f"{self.name}: {self.method} is no method that is served"
@@ -59,6 +81,12 @@ class Route:
     def parameters(self) -> tuple[str, ...]:
         """The names of the path's parameters, in their order."""
         return tuple(_PARAMETER.findall(self.template))
+
+    @property
+    def query_names(self) -> tuple[str, ...]:
+        """The names of the query's parameters."""
+        names: tuple[str, ...] = () if self.query is None else self.query.__struct_encode_fields__
+        return names
 
     @property
     def endpoint(self) -> str:
@@ -89,13 +117,23 @@ class RouteTable:
 
     meanings      what kinds of errors mean to this protocol's clients, where it differs from the server's own table; the nearest class
                   of an error counts
+    shapes        types by the names under which ``shape_of`` refers to them; a mapping is a schema that stands for itself
+    advice        what to do about a path of no route, given its segments; None where it has nothing to do with this table
     """
 
     def __init__(
-        self, mount: str, routes: Sequence[Route], *, meanings: Mapping[type[HeadwaterError], ErrorMeaning] | None = None
+        self,
+        mount: str,
+        routes: Sequence[Route],
+        *,
+        meanings: Mapping[type[HeadwaterError], ErrorMeaning] | None = None,
+        shapes: Mapping[str, Any] | None = None,
+        advice: Callable[[Sequence[str]], str | None] = lambda segments: None,
     ) -> None:
+        self.advice = advice
         self.mount = mount.rstrip("/")
         self.routes = tuple(routes)
+        self.shapes = dict(shapes or {})
         self.meanings = dict(meanings or {})
         self._root = _Node()
         names = [route.name for route in routes]

@@ -10,6 +10,7 @@ import click
 from headwater.clock import SystemClock
 from headwater.console import ParsedType
 from headwater.errors import RefusedError
+from headwater.iceberg import StorageFile
 from headwater.logs import LEVELS, log_to_stderr
 from headwater.realms import RealmRegistry
 from headwater.settings import Settings
@@ -26,6 +27,7 @@ class ServingSession(Protocol):
     @property
     def settings(self) -> Settings: ...
     def open_store(self) -> Store: ...
+    def warn(self, sentence: str) -> None: ...
 
 
 ADDRESS = ParsedType("address", ListenAddress.parse)
@@ -46,12 +48,18 @@ def serve_command(session: ServingSession, listen: ListenAddress | None, realms:
     Running requests end after SIGTERM, and new changes are answered 503. Exit code: 0, or 7 if requests had to be cut short.
     """
     settings = session.settings
-    address = listen or _set_address(settings)
+    address = listen or _set_address("HEADWATER_SERVER_LISTEN", settings.server_listen)
     address.check_loopback()
+    if settings.server_probes:
+        _set_address("HEADWATER_SERVER_PROBES", settings.server_probes)
+    StorageFile(settings.storage_file).current()  # what is wrong at the start is refused here, and not by the first request
     log_to_stderr(settings, package="headwater_server", level=LEVELS[log_level])
     with session.open_store() as store:
+        registry = RealmRegistry(store)
         for realm in realms:
-            RealmRegistry(store).read_realm(realm)
+            registry.read_realm(realm)
+        if not registry.has_realms():
+            session.warn(f"{store.url} has no realm yet: make one with `headwater realm create` and `headwater catalog create`")
         application = ServerApplication(
             ServedStore(store, realms=frozenset(realms)),
             [iceberg_table()],
@@ -62,12 +70,12 @@ def serve_command(session: ServingSession, listen: ListenAddress | None, realms:
         return serve_application(application, address.listen(), settings=settings, tell=_tell_url)
 
 
-def _set_address(settings: Settings) -> ListenAddress:
-    """The address that the settings name; UsageError for a text that is none."""
+def _set_address(variable: str, text: str) -> ListenAddress:
+    """The address that a setting names; UsageError for a text that is none."""
     try:
-        return ListenAddress.parse(settings.server_listen)
+        return ListenAddress.of_setting(variable, text)
     except RefusedError as wrong:
-        raise click.UsageError(f"HEADWATER_SERVER_LISTEN: {wrong}") from wrong
+        raise click.UsageError(str(wrong)) from wrong
 
 
 def _tell_url(url: str) -> None:

@@ -33,12 +33,15 @@ from headwater_server.request_target import is_form_encoding, path_segments, que
 from headwater_server.route_table import Route, RouteMatch, RouteTable
 from headwater_server.server_health import ServerHealth, health_text
 from headwater_server.server_metrics import METRICS_CONTENT_TYPE, ServerMetrics
+from headwater_server.server_probes import HEALTH_TEXT, SERVER_PROBES
 
 log = structlog.get_logger(__name__)
 
 RECORD_KEY: Final = "headwater.record"
 SURPLUS_KEY: Final = "headwater.surplus"
 """In the state of a request whose connection is one too many."""
+PUBLIC_PROBES: Final = frozenset({"healthz", "readyz", "metrics"})
+"""What the port for probes answers to everybody: counts and states, and no name of anything that is stored."""
 _FORM_TYPES: Final = frozenset({"application/x-www-form-urlencoded", "multipart/form-data", "text/plain"})
 """What a page in a browser can send to any server without asking it first."""
 _EXPOSED_HEADERS: Final = ("ETag", "Retry-After", "X-Request-ID")
@@ -61,7 +64,10 @@ class ServerApplication:
     """Everything between an ASGI server and the handlers of the tables.
 
     version       of Headwater, for the OpenAPI document
+    probe_port    requests that come to this port are answered as probes, or not at all: others than this machine reach it
     """
+
+    probe_port: int | None = None
 
     def __init__(
         self,
@@ -84,13 +90,16 @@ class ServerApplication:
             clock, seconds=settings.server_drain_timeout_seconds, changes=lambda: self.admission.changes_begun
         )
         self.health = ServerHealth(served.store, settings, clock, admission=self.admission, drain=self.drain)
-        self._openapi = msgspec.json.encode(openapi_document(tables, version=version))
+        self._openapi = msgspec.json.encode(openapi_document(tables, SERVER_PROBES, version=version))
         self._probes: Mapping[str, Callable[[], Awaitable[EncodedAnswer]]] = {
             "healthz": self._answer_alive,
             "readyz": self._answer_ready,
             "metrics": self._answer_metrics,
             "openapi.json": self._answer_openapi,
         }
+        assert {probe.path.lstrip("/") for probe in SERVER_PROBES} == set(self._probes), (
+            "a probe is not described, or not answered"
+        )
         self._watch_gauges()
         self._inner: ASGIApp = self._answer_request
         if self._origins.pages:
@@ -158,9 +167,17 @@ class ServerApplication:
         headers = _headers_of(scope)
         _check_framing(scope, headers)
         segments = path_segments(_raw_path_of(scope), is_form_encoded=is_form_encoding(headers))
-        if len(segments) == 1 and segments[0] in self._probes and record.method in ("GET", "HEAD"):
-            record.route = segments[0]
+        is_for_all = self.probe_port is not None and (scope.get("server") or ("", None))[1] == self.probe_port
+        probes = PUBLIC_PROBES if is_for_all else self._probes.keys()
+        if len(segments) == 1 and segments[0] in probes and record.method in ("GET", "HEAD"):
+            record.route, record.is_probe = segments[0], segments[0] in PUBLIC_PROBES
             return await self._probes[segments[0]]()
+        if is_for_all:
+            raise ProtocolError(
+                "this port answers GET /healthz, /readyz and /metrics alone", status=404, type_="NotFoundException"
+            )
+        if len(segments) == 1 and segments[0] in self._probes:
+            raise _wrong_method_error(record.method, ("GET", "HEAD"))
         self._origins.check_host(headers.get("host"))
         self._origins.check_page(record.method, headers)
         table, match = self._find(segments, record)
@@ -178,9 +195,9 @@ class ServerApplication:
         for table in self._tables:
             if match := table.find(segments):
                 return table, match
-        raise ProtocolError(
-            f"nothing is served at {record.path[:200]}; GET /openapi.json lists what is", status=404, type_="NotFoundException"
-        )
+        advices = (table.advice(segments) for table in self._tables)
+        advice = next((text for text in advices if text), "GET /openapi.json lists what is")
+        raise ProtocolError(f"nothing is served at {record.path[:200]}: {advice}", status=404, type_="NotFoundException")
 
     def _check_room(self, route: Route) -> None:
         """raises DrainingError and OverloadedError, before anything is received or done"""
@@ -222,7 +239,7 @@ class ServerApplication:
         )
 
     async def _send(self, answer: EncodedAnswer, record: RequestRecord, send: Send) -> None:
-        headers = {**answer.headers, "X-Request-ID": record.request_id}
+        headers = {"Cache-Control": "no-cache", **answer.headers, "X-Request-ID": record.request_id}
         if answer.content:
             headers["Content-Type"] = answer.media_type
         if answer.content or answer.status not in (204, 304):
@@ -235,11 +252,11 @@ class ServerApplication:
 
     async def _answer_alive(self) -> EncodedAnswer:
         status, content = health_text(self.health.alive())
-        return EncodedAnswer(status, content, media_type="text/plain; charset=utf-8")
+        return EncodedAnswer(status, content, media_type=HEALTH_TEXT)
 
     async def _answer_ready(self) -> EncodedAnswer:
         status, content = health_text(await self.health.ready())
-        return EncodedAnswer(status, content, media_type="text/plain; charset=utf-8")
+        return EncodedAnswer(status, content, media_type=HEALTH_TEXT)
 
     async def _answer_metrics(self) -> EncodedAnswer:
         return EncodedAnswer(200, self.metrics.render(), media_type=METRICS_CONTENT_TYPE)
@@ -277,7 +294,7 @@ class _RequestWork:
     def _call(self) -> Call[Any, Any]:
         route = self.route
         raw = unpacked_body(self.raw, self.headers.get("content-encoding", ""), limit_bytes=self.limit_bytes)
-        query = query_parameters(self.scope.get("query_string", b""))
+        query = query_parameters(self.scope.get("query_string", b""), route.query_names)
         return Call(
             served=self.served,
             method=self.record.method,
@@ -314,13 +331,17 @@ def _route_of(match: RouteMatch, method: str) -> tuple[Route, Mapping[str, str]]
     if method == "HEAD" and "HEAD" not in match.routes:
         method = "GET"
     if method not in match.routes:
-        raise ProtocolError(
-            f"this path takes {', '.join(match.allowed)}, and not {method[:40]!r}",
-            status=405,
-            type_="MethodNotAllowedException",
-            Allow=", ".join(match.allowed),
-        )
+        raise _wrong_method_error(method, match.allowed)
     return match.routes[method], match.path[method]
+
+
+def _wrong_method_error(method: str, allowed: Sequence[str]) -> ProtocolError:
+    return ProtocolError(
+        f"this path takes {', '.join(allowed)}, and not {method[:40]!r}",
+        status=405,
+        type_="MethodNotAllowedException",
+        Allow=", ".join(allowed),
+    )
 
 
 def _check_framing(scope: Scope, headers: Mapping[str, str]) -> None:

@@ -7,6 +7,7 @@ proxy that takes two requests for one would let a client speak for another.
 from __future__ import annotations
 
 import asyncio
+import socket
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -63,6 +64,9 @@ class ServerConnection(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         super().connection_made(transport)
+        # asyncio does it only for sockets that name their protocol, which accepted ones do not: an answer's body would wait for the
+        # client's delayed acknowledgement of its head, some 40 ms
+        transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if len(self.connections) > self._limits.connections:
             self.app_state = {**self.app_state, SURPLUS_KEY: True}
         self.timeout_keep_alive_task = self.loop.call_later(self.timeout_keep_alive, self.timeout_keep_alive_handler)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import ipaddress
 import logging
 import math
@@ -30,6 +31,7 @@ log = structlog.get_logger(__name__)
 
 CUT_SHORT: Final = 7
 """The exit code of a process that ended while requests still ran: nobody knows what became of them."""
+EVERYWHERE: Final = "*"
 _FORCED: Final = 128
 _BACKLOG: Final = 1024
 _REREAD_TICKS: Final = 50
@@ -44,6 +46,17 @@ class ListenAddress:
 
     host: str
     port: int
+
+    @classmethod
+    def of_setting(cls, variable: str, text: str) -> ListenAddress:
+        """The address in a setting.
+
+        raises        RefusedError that names the variable, for what has another form
+        """
+        try:
+            return cls.parse(text)
+        except RefusedError as wrong:
+            raise RefusedError(f"{variable}: {wrong}") from wrong
 
     @classmethod
     def parse(cls, text: str) -> ListenAddress:
@@ -72,11 +85,29 @@ class ListenAddress:
     def listen(self) -> socket.socket:
         """raises RefusedError for an address that is not of this machine alone; UnavailableError when somebody else listens there"""
         self.check_loopback()
-        family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
+        return self._open()
+
+    def listen_for_probes(self) -> socket.socket:
+        """Listen where others may come, too: for answers that are for everybody.
+
+        raises        UnavailableError when somebody else listens there
+        """
+        return self._open()
+
+    def _open(self) -> socket.socket:
         try:
-            return socket.create_server((self.host, self.port), family=family, backlog=_BACKLOG)
+            if self.host == EVERYWHERE and socket.has_dualstack_ipv6():
+                return socket.create_server(("::", self.port), family=socket.AF_INET6, dualstack_ipv6=True, backlog=_BACKLOG)
+            host = "0.0.0.0" if self.host == EVERYWHERE else self.host
+            family = socket.AF_INET6 if ":" in host else socket.AF_INET
+            return socket.create_server((host, self.port), family=family, backlog=_BACKLOG)
         except OSError as fault:
-            raise UnavailableError(f"the server cannot listen on {self.host} port {self.port}: {fault.strerror}") from fault
+            told = f"the server cannot listen on {self.host} port {self.port}"
+            if fault.errno == errno.EADDRINUSE:
+                raise UnavailableError(
+                    f"{told}: another process does; end it, or name another port, or port 0 for a free one"
+                ) from fault
+            raise UnavailableError(f"{told}: {fault.strerror}") from fault
 
 
 def serve_application(
@@ -97,12 +128,21 @@ def serve_application(
     host, port = listener.getsockname()[:2]
     server.on_ready = lambda: tell(f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}")
     application.metrics.gauges.connections = lambda: len(server.server_state.connections)
-    server.run(sockets=[listener])
+    server.run(sockets=[listener, *_probe_listener(application, settings)])
     application.close()
     if running := application.admission.running:
         log.warning("the server ends while requests run", requests=running)
         _end_at_once(CUT_SHORT)
     return 0
+
+
+def _probe_listener(application: ServerApplication, settings: Settings) -> list[socket.socket]:
+    """The socket for probes alone, if the settings name one. Its port is how the application knows the requests that come there."""
+    if not settings.server_probes:
+        return []
+    listener = ListenAddress.of_setting("HEADWATER_SERVER_PROBES", settings.server_probes).listen_for_probes()
+    application.probe_port = listener.getsockname()[1]
+    return [listener]
 
 
 def certificate_of(settings: Settings) -> CertificateFiles | None:

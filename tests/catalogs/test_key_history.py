@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headwater.catalogs import Catalog, ContentKey, Delete, IcebergTable, KeyAction, Put
+from headwater.clock import Micros
 from headwater.commits import LogEnd
 from headwater.store import ObjectId, RealmStore
 
@@ -149,3 +150,41 @@ def test_key_that_never_was_has_no_history(moved: Catalog) -> None:
 
 def test_history_is_read_at_any_reference(moved: Catalog) -> None:
     assert [one.action for one in moved.history(B, "main~2")] == [KeyAction.RENAMED, KeyAction.CHANGED, KeyAction.CREATED]
+
+
+def recent(catalog: Catalog, key: ContentKey, *, since: int = 0, within: int = 999) -> list[tuple[KeyAction, ContentKey]]:
+    changes = catalog.recent_changes(key, since=Micros(since), within=within)
+    return [(change.action, change.key) for change in changes]
+
+
+@pytest.mark.parametrize("key", [A, B, C])
+def test_recent_changes_are_those_of_the_history(moved: Catalog, key: ContentKey) -> None:
+    assert recent(moved, key) == [(change.action, change.key) for change in moved.history(key)]
+
+
+@pytest.mark.parametrize("apart", [1, 19, 20, 21, 50])
+def test_recent_changes_are_found_far_apart(catalog: Catalog, apart: int) -> None:
+    create(catalog, A)
+    for number in range(3):
+        for other in range(apart):
+            create(catalog, ContentKey.of(f"{number}-{other}"))
+        change(catalog, A, number + 1)
+
+    assert [action for action, _ in recent(catalog, A, within=3 * apart // 2 + 12)] == [KeyAction.CHANGED] * 3 + [
+        KeyAction.CREATED
+    ]
+
+
+def test_recent_changes_go_on_below_a_creation(moved: Catalog) -> None:
+    moved.commit(None, [Delete(C)])
+    create(moved, C)
+
+    assert [action for action, _ in recent(moved, C)][:3] == [KeyAction.CREATED, KeyAction.DELETED, KeyAction.CHANGED]
+
+
+def test_recent_changes_end_at_their_bounds(moved: Catalog) -> None:
+    time = next(iter(moved.log())).time
+    bounded, timely = (moved.recent_changes(C, since=Micros(0), within=1), moved.recent_changes(C, since=time, within=99))
+
+    assert (len(list(bounded)), bounded.end) == (1, LogEnd.BOUND)
+    assert (len(list(timely)), timely.end) == (1, LogEnd.UNTIL)

@@ -50,6 +50,33 @@ def test_children_of_a_type_leave_out_the_others(filled: Catalog, limit: int | N
     assert children(filled, A, ContentType.ICEBERG_TABLE, ContentType.ICEBERG_VIEW, limit=limit) == ["m", "n2"]
 
 
+@pytest.mark.parametrize("most", [1, 2, 3])
+@pytest.mark.parametrize("limit", [1, 2, 10])
+def test_page_ends_early_among_many_of_other_types(
+    catalog: Catalog, monkeypatch: pytest.MonkeyPatch, limit: int, most: int
+) -> None:
+    monkeypatch.setattr("headwater.catalogs.content_pages._LOOKED_AT", most)
+    tables = [A.child(f"t{number}") for number in range(6)]
+    spaces = [A, A.child("t2a"), A.child("z")]
+    catalog.commit("main", [*(Put(key, Namespace()) for key in spaces), *(Put(key, TABLE) for key in tables)])
+    names, sizes, token = [], [], ""
+    for _ in range(20):
+        page = catalog.children("main", A, content_types=[ContentType.NAMESPACE], token=token, limit=limit)
+        names += [entry.key.name for entry in page.entries]
+        sizes.append(len(page.entries))
+        if (token := page.next_token or "") == "":
+            break
+
+    assert names == ["t2a", "z"] and token == ""
+    assert max(sizes) <= limit and sizes[0] == 0
+
+
+def test_whole_listing_does_not_end_early(filled: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("headwater.catalogs.content_pages._LOOKED_AT", 1)
+
+    assert children(filled, A, ContentType.NAMESPACE) == ["n"]
+
+
 def test_empty_token_means_the_first_page(filled: Catalog) -> None:
     assert filled.children("main", A, token="", limit=1) == filled.children("main", A, limit=1)
     assert filled.children("main", A, token="").next_token is None

@@ -53,8 +53,13 @@ class Pod:
 
     @property
     def container(self) -> Document:
-        (only,) = self.containers
-        return only
+        """The one that the pod is there for, before its sidecars."""
+        main: Document = self.spec["containers"][0]
+        return main
+
+    def sidecar(self, name: str) -> Document:
+        (named,) = [container for container in self.containers if container["name"] == name]
+        return named
 
     @property
     def environment(self) -> dict[str, Any]:

@@ -12,9 +12,11 @@ import pytest
 import yaml
 from rendered_chart import CHART, NAMESPACE, Rendered, render
 
-from headwater_operator.metrics.operator_metrics import CATALOGUE
+from headwater_operator.metrics.operator_metrics import CATALOGUE as OPERATOR_CATALOGUE
+from headwater_server.server_metrics import SERVER_CATALOGUE
 
-RELEASES_OWN = {"namespace": NAMESPACE, "job": "lakehouse-operator-metrics"}
+CATALOGUE = (*OPERATOR_CATALOGUE, *SERVER_CATALOGUE)
+SERVERS = "headwater_server_"
 TARGET_LABELS = {"namespace", "job", "instance", "pod", "le"}
 
 
@@ -34,6 +36,12 @@ def rules(rendered: Rendered) -> list[dict[str, Any]]:
 def panels(rendered: Rendered) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = json.loads(rendered.one("ConfigMap", "-dashboard")["data"]["headwater.json"])["panels"]
     return found
+
+
+def releases_own(name: str) -> dict[str, str]:
+    """The matchers of a metric of this release."""
+    component = "server" if name.startswith(SERVERS) else "operator"
+    return {"namespace": NAMESPACE, "job": f"lakehouse-{component}-metrics"}
 
 
 def selectors(expression: Any) -> Iterator[Any]:
@@ -66,7 +74,7 @@ def samples() -> dict[str, tuple[str, ...]]:
 
 
 def faults(text: str) -> list[str]:
-    """Series that no operator shows, or labels that they do not have."""
+    """Series that nobody shows, or labels that they do not have."""
     known = samples()
     series = read_series(text)
     unknown = [name for name, _ in series if name not in known]
@@ -85,7 +93,7 @@ def test_every_alert_asks_for_metrics_that_there_are(rules: list[dict[str, Any]]
 def test_every_alert_asks_only_for_series_of_its_own_release(rules: list[dict[str, Any]]) -> None:
     for rule in rules:
         for name, matchers in read_series(rule["expr"]):
-            assert RELEASES_OWN.items() <= matchers.items(), (rule["alert"], name)
+            assert releases_own(name).items() <= matchers.items(), (rule["alert"], name)
 
 
 def test_every_alert_says_what_is_wrong_and_what_to_do(rules: list[dict[str, Any]]) -> None:
@@ -120,13 +128,17 @@ def test_alerts_cover_what_goes_wrong(rules: list[dict[str, Any]]) -> None:
         "headwater_maintenance_next_due_timestamp_seconds",
         "headwater_maintenance_last_success_timestamp_seconds",
         "headwater_purge_rows_remaining",
+        "headwater_server_requests_total",
+        "headwater_server_request_seconds_bucket",
+        "headwater_server_commits_total",
+        "headwater_server_draining",
     } <= asked
 
 
-def test_outcomes_that_alerts_count_are_the_operators(rules: list[dict[str, Any]]) -> None:
+def test_outcomes_that_alerts_count_are_known(rules: list[dict[str, Any]]) -> None:
     outcomes = {labels["outcome"] for rule in rules for _, labels in read_series(rule["expr"]) if "outcome" in labels}
 
-    assert outcomes == {"error"}
+    assert outcomes == {"error", "unknown"}
 
 
 def test_every_panel_asks_for_metrics_that_there_are(panels: list[dict[str, Any]]) -> None:
@@ -146,12 +158,12 @@ def test_every_metric_is_in_an_alert_or_on_the_dashboard(panels: list[dict[str, 
 def test_dashboard_lets_the_release_be_chosen(rendered: Rendered, panels: list[dict[str, Any]]) -> None:
     board = json.loads(rendered.one("ConfigMap", "-dashboard")["data"]["headwater.json"])
 
-    assert [variable["name"] for variable in board["templating"]["list"]] == ["datasource", "namespace", "job"]
+    assert [variable["name"] for variable in board["templating"]["list"]] == ["datasource", "namespace", "job", "server"]
     for panel in panels:
         for target in panel.get("targets", []):
-            for _, matchers in read_series(target["expr"]):
+            for name, matchers in read_series(target["expr"]):
                 assert matchers["namespace"] == "$namespace"
-                assert matchers["job"] == "$job"
+                assert matchers["job"] == ("$server" if name.startswith(SERVERS) else "$job")
 
 
 def test_panels_do_not_lie_on_each_other(panels: list[dict[str, Any]]) -> None:
@@ -173,7 +185,7 @@ def test_dashboard_without_prometheus_kinds_is_still_made() -> None:
 def test_prometheus_resources_are_there_where_known_or_forced(kind: str) -> None:
     assert len(render("ha", monitoring=True).of(kind)) == 1
     assert render("ha", monitoring=False).of(kind) == []
-    assert len(render("everything", monitoring=False).of(kind)) == 1
+    assert len(render("everything", monitoring=False).of(kind)) == {"ServiceMonitor": 2, "PrometheusRule": 1}[kind]
     assert render("default", monitoring=True).of(kind) == []
 
 
@@ -184,6 +196,12 @@ def test_scraped_port_is_that_of_the_operators_service() -> None:
     assert monitor["spec"]["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
     assert monitor["spec"]["endpoints"][0]["port"] in [port["name"] for port in service["spec"]["ports"]]
     assert service["spec"]["ports"][0]["targetPort"] in [port["name"] for port in rendered.pod("-operator").container["ports"]]
+
+
+def test_alerts_about_servers_come_with_servers() -> None:
+    (group,) = render("ha").one("PrometheusRule")["spec"]["groups"]
+
+    assert [rule["alert"] for rule in group["rules"] if SERVERS in rule["expr"]] == []
 
 
 def test_file_of_alerts_is_rendered_whole(rules: list[dict[str, Any]]) -> None:

@@ -23,7 +23,7 @@ DRIVERS = {"psycopg", "psycopg-binary", "pymongo"}
 """What the stores need whose databases are servers."""
 LAKE = {"pyarrow", "fastavro", "backports-zstd", "cramjam"}
 """What it takes to look into the files of tables."""
-TARGETS = {"operator": "operator-build", "worker": "worker-build"}
+TARGETS = {"operator": "operator-build", "server": "server-build", "worker": "worker-build"}
 
 
 @pytest.fixture(scope="module")
@@ -177,6 +177,18 @@ def test_operators_image_has_what_its_extra_says(stages: dict[str, list[dict[str
     assert "headwater" in built.run("headwater", "version")
     assert "check" in built.run("headwater-operator", "--help")
     assert "release" in built.run("kubectl-headwater", "--help")
+    assert "--pods" in built.run("headwater-operator", "elect-writer", "--help")
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+def test_servers_image_has_what_its_extra_says(stages: dict[str, list[dict[str, Any]]], wheels: Path) -> None:
+    built = build(stages, "server", wheels)
+
+    assert {"starlette", "uvicorn", "h11", "prometheus-client"} | LAKE | DRIVERS <= set(built.packages)
+    assert {"kopf", "kubernetes", "celery", "pyspark", "pytest", "pip", "setuptools"} & set(built.packages) == set()
+    assert built.packages.items() - constrained().items() == {("headwater", VERSION)}
+    assert "--listen" in built.run("headwater", "serve", "--help")
 
 
 @pytest.mark.long

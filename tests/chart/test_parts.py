@@ -222,7 +222,7 @@ def test_network_policies_name_all_that_may_be_reached() -> None:
     pods = list(rendered.pods())
     default = rendered.one("NetworkPolicy", "-default")["spec"]
 
-    assert selected(pods, default["podSelector"]) == {"operator", "worker", "check", "guard", "redis", "executor"}
+    assert selected(pods, default["podSelector"]) == {"operator", "worker", "server", "check", "guard", "redis", "executor"}
     assert default["policyTypes"] == ["Ingress", "Egress"]
     assert "ingress" not in default
     assert [rule["ports"] for rule in default["egress"]] == [[{"port": 53, "protocol": "UDP"}, {"port": 53, "protocol": "TCP"}]]

@@ -12,13 +12,15 @@ import pytest
 import yaml
 from rendered_chart import CHART, KUBERNETES, NAMESPACE, RELEASE, ROOT, VALUE_SETS, helm, refusal, render, render_notes
 
+from headwater_operator.writer_election import WRITER_LABEL
 from kubeapi.admission import CompiledKind
 from tiers import long_but_for
 
 every_set = pytest.mark.parametrize("values", VALUE_SETS)
 every_version = pytest.mark.parametrize("kubernetes", long_but_for(KUBERNETES[-1:], KUBERNETES))
-FOREIGN = {"ServiceMonitor", "PrometheusRule", "ScaledObject"}
-"""Kinds of other projects, whose schemas are not at hand."""
+FOREIGN = {"HTTPRoute", "ServiceMonitor", "PrometheusRule", "ScaledObject"}
+"""Kinds of other projects, which Kubernetes itself does not know."""
+PROXIED = ("server.enabled=true", "server.proxy.image.repository=docker.io/proxy", "server.proxy.image.tag=1.0")
 OF_CLUSTER = {
     "ClusterRole",
     "ClusterRoleBinding",
@@ -92,7 +94,9 @@ def test_selectors_of_pods_select_those_of_one_component(values: str) -> None:
     rendered = render(values)
     pods = {pod.name: pod.metadata["labels"] for pod in rendered.pods()}
     deployments = {one["metadata"]["name"]: one["spec"]["selector"]["matchLabels"] for one in rendered.of("Deployment")}
-    services = {one["metadata"]["name"]: one["spec"]["selector"] for one in rendered.of("Service")}
+    services = {one["metadata"]["name"]: dict(one["spec"]["selector"]) for one in rendered.of("Service")}
+    for selector in services.values():
+        selector.pop(WRITER_LABEL, None)  # the election beside a server puts it on one of its pods
     budgets = {
         f"budget {one['metadata']['name']}": one["spec"]["selector"]["matchLabels"]
         for one in rendered.of("PodDisruptionBudget")
@@ -161,7 +165,10 @@ def test_notes_tell_commands_with_names_that_are_there(values: str) -> None:
     deployments = re.findall(r"-n (\S+) rollout status deployment/(\S+)", notes)
     namespace = "team-a" if values == "namespaced" else NAMESPACE
 
-    assert deployments == [(NAMESPACE, rendered.one("Deployment", "operator")["metadata"]["name"])]
+    waited = [
+        one["metadata"]["name"] for one in rendered.of("Deployment") if one["metadata"]["name"].endswith(("operator", "server"))
+    ]
+    assert sorted(deployments) == sorted((NAMESPACE, name) for name in waited)
     assert f"kubectl headwater status acme -n {namespace}" in notes
     assert f"helm uninstall {RELEASE} -n {NAMESPACE}" in notes
     assert ("helm test" in notes) == bool([pod for pod in rendered.pods() if pod.name.endswith("-check")])
@@ -199,6 +206,17 @@ def test_realm_in_the_notes_is_one() -> None:
         ),
         (("spark.mode=master",), "spark.master is missing"),
         (("spark.master=spark://a:7077",), "spark.master is given, and spark.mode is local"),
+        (("server.enabled=true",), "server.proxy.image.repository is missing: the server cannot tell who calls"),
+        ((*PROXIED[:2],), "server.proxy.image.tag or server.proxy.image.digest is missing"),
+        ((*PROXIED, "server.proxy.port=8181"), "server.proxy.port is 8181, which is the server's own"),
+        ((*PROXIED, "server.ingress.enabled=true"), "server.hosts is empty"),
+        ((*PROXIED, "server.hosts={a}", "server.httpRoute.enabled=true"), "server.httpRoute.parentRefs is empty"),
+        ((*PROXIED, "settings.HEADWATER_SERVER_LISTEN=0.0.0.0:80"), "settings.HEADWATER_SERVER_LISTEN would not count"),
+        ((*PROXIED, "settings.HEADWATER_SERVER_CERTIFICATE=/tls.crt"), "give the certificate to the proxy"),
+        (
+            ("storage.existingSecret=a", "settings.HEADWATER_STORAGE_FILE=/a"),
+            "settings.HEADWATER_STORAGE_FILE are given: keep one",
+        ),
         (("crds.keep=false", "watch.namespaces={a}"), "would delete the Realms and Catalogs of all namespaces"),
     ],
 )

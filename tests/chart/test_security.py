@@ -65,10 +65,11 @@ def test_container_says_what_it_needs_and_may_take(pods: list[Pod]) -> None:
     for pod in pods:
         if pod.name == "executor":
             continue  # Spark says it, by spark.executor.memory and spark.executor.cores
-        resources = pod.container["resources"]
+        for container in pod.containers:
+            resources = container["resources"]
 
-        assert {"cpu", "memory"} <= set(resources["requests"])
-        assert "memory" in resources["limits"]
+            assert {"cpu", "memory"} <= set(resources["requests"])
+            assert "memory" in resources["limits"]
 
 
 def test_container_that_lasts_is_probed(pods: list[Pod]) -> None:
@@ -83,10 +84,11 @@ def test_image_is_named_with_a_version(pods: list[Pod]) -> None:
     for pod in pods:
         if pod.name == "executor":
             continue  # Spark names it, by spark.kubernetes.container.image
-        name, _, version = pod.container["image"].rpartition("@" if "@" in pod.container["image"] else ":")
+        for image in (container["image"] for container in pod.containers):
+            name, _, version = image.rpartition("@" if "@" in image else ":")
 
-        assert name
-        assert version not in ("", "latest")
+            assert name
+            assert version not in ("", "latest")
 
 
 def test_no_secret_stands_in_a_pod(pods: list[Pod]) -> None:

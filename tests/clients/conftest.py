@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from lake_doors import LIBRARY_ONLY, QUICK_BY_REST, connect
 from pyiceberg.catalog import Catalog as IcebergCatalog
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.schema import Schema
@@ -17,9 +19,27 @@ from headwater import Store, open_store
 from headwater.catalogs import Catalog, Catalogs
 from headwater.clients.pyiceberg import HeadwaterCatalog
 from headwater.realms import REALM_REFERENCES, RealmRegistry, RealmState
+from rest_server import StoreHost, host_stores
+from tiers import long_but_for
 
 MakeLake = Callable[[Store], Catalog]
-OpenClient = Callable[..., HeadwaterCatalog]
+OpenClient = Callable[..., IcebergCatalog]
+_OURS, _ALL = ("library", "rest"), ("library", "rest", "sql")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Have a test go through every door that can do what it asks."""
+    if "door" in metafunc.fixturenames:
+        doors = _ALL if "catalog" in metafunc.fixturenames else _OURS
+        kept = [door for door in doors if door != "rest" or metafunc.function.__name__ not in LIBRARY_ONLY]
+        quick = kept if metafunc.module.__name__ in QUICK_BY_REST else [door for door in kept if door != "rest"]
+        metafunc.parametrize("door", long_but_for(quick, kept), indirect=True)
+
+
+@pytest.fixture
+def door(request: pytest.FixtureRequest) -> str:
+    """What a test reaches the lake by."""
+    return str(request.param)
 
 
 @pytest.fixture
@@ -55,26 +75,42 @@ def lake(store: Store, make_lake: MakeLake) -> Catalog:
     return make_lake(store)
 
 
+@pytest.fixture(scope="session")
+def store_host() -> Iterator[StoreHost]:
+    with host_stores() as host:
+        yield host
+
+
 @pytest.fixture
-def open_client(store: Store, lake: Catalog) -> OpenClient:
+def server_url(store: Store, store_host: StoreHost) -> Iterator[str]:
+    with store_host.serve(store) as url:
+        yield url
+
+
+@pytest.fixture
+def open_client(request: pytest.FixtureRequest, door: str, store: Store, lake: Catalog) -> Iterator[OpenClient]:
     """Another client of the lake: ``open_client(branch="dev")``."""
+    opened = ExitStack()
 
-    def make(**properties: str) -> HeadwaterCatalog:
-        return HeadwaterCatalog.on(store, **{"realm": "acme", "catalog": "lake", **properties})
+    def make(**properties: str) -> IcebergCatalog:
+        if door == "library":
+            return HeadwaterCatalog.on(store, **{"realm": "acme", "catalog": "lake", **properties})
+        return opened.enter_context(connect(request.getfixturevalue("server_url"), **properties))
 
-    return make
+    with opened:
+        yield make
 
 
 @pytest.fixture
-def client(open_client: OpenClient) -> HeadwaterCatalog:
+def client(open_client: OpenClient) -> IcebergCatalog:
     """The lake as pyiceberg sees it."""
     return open_client(author="ada")
 
 
-@pytest.fixture(params=["headwater", "sql"])
-def catalog(request: pytest.FixtureRequest, tmp_path: Path, warehouse: str) -> Iterator[IcebergCatalog]:
-    """Ours, and pyiceberg's own: what a test says of it, both promise."""
-    if request.param == "headwater":
+@pytest.fixture
+def catalog(request: pytest.FixtureRequest, door: str, tmp_path: Path, warehouse: str) -> Iterator[IcebergCatalog]:
+    """Ours, and pyiceberg's own: what a test says of it, all promise."""
+    if door != "sql":
         yield request.getfixturevalue("client")
         return
     with SqlCatalog("sql", uri=f"sqlite:///{tmp_path}/sql.db", warehouse=warehouse) as made:

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from lake_doors import REFUSED
+from pyiceberg.catalog import Catalog as IcebergCatalog
 from pyiceberg.catalog import load_catalog
-from pyiceberg.exceptions import NoSuchIdentifierError, NoSuchTableError, ValidationException
+from pyiceberg.exceptions import NoSuchIdentifierError, NoSuchTableError, RESTError
 from pyiceberg.schema import Schema
 
 from headwater import Store, open_store
@@ -66,8 +68,8 @@ def test_missing_properties_are_named() -> None:
 
 
 @pytest.mark.parametrize("wrong", [{"realm": "nobody"}, {"catalog": "nothing"}, {"branch": "nowhere"}])
-def test_place_that_is_not_there_is_named(open_client: Callable[..., HeadwaterCatalog], wrong: dict[str, str]) -> None:
-    with pytest.raises(NoSuchIdentifierError, match=next(iter(wrong.values()))):
+def test_place_that_is_not_there_is_named(open_client: Callable[..., IcebergCatalog], wrong: dict[str, str]) -> None:
+    with pytest.raises((NoSuchIdentifierError, RESTError), match=next(iter(wrong.values()))):
         open_client(**wrong).list_namespaces()
 
 
@@ -113,7 +115,7 @@ def test_client_is_sent_elsewhere_by_its_properties(loaded: HeadwaterCatalog) ->
         assert arrived.list_namespaces() == [("sales",)]
 
 
-def test_client_on_a_store_of_its_callers_is_sent_nowhere(client: HeadwaterCatalog) -> None:
+def test_client_on_a_store_of_its_callers_is_sent_nowhere(client: IcebergCatalog) -> None:
     with pytest.raises(TypeError, match="name the store by URL"):
         pickle.dumps(client)
 
@@ -122,7 +124,7 @@ def test_client_on_a_store_of_its_callers_is_sent_nowhere(client: HeadwaterCatal
 
 
 def test_branch_is_read_and_written_apart(
-    lake: Catalog, client: HeadwaterCatalog, open_client: Callable[..., HeadwaterCatalog], rows: pa.Table
+    lake: Catalog, client: IcebergCatalog, open_client: Callable[..., IcebergCatalog], rows: pa.Table
 ) -> None:
     client.create_namespace("sales")
     client.create_table("sales.orders", rows.schema).append(rows)
@@ -138,7 +140,7 @@ def test_branch_is_read_and_written_apart(
 
 
 def test_tag_is_read_and_not_written(
-    lake: Catalog, client: HeadwaterCatalog, open_client: Callable[..., HeadwaterCatalog], schema: Schema
+    lake: Catalog, client: IcebergCatalog, open_client: Callable[..., IcebergCatalog], schema: Schema
 ) -> None:
     client.create_namespace("sales")
     table = client.create_table("sales.orders", schema)
@@ -148,12 +150,12 @@ def test_tag_is_read_and_not_written(
     tagged = open_client(branch="v1")
 
     assert tagged.load_table("sales.orders").metadata == table.metadata
-    with pytest.raises(ValueError, match=r"'v1' is not a branch of catalog 'lake' of realm '.*': it can only be read"):
+    with pytest.raises(REFUSED, match=r"'v1' is not a branch of catalog 'lake' of realm '.*': it can only be read"):
         tagged.drop_table("sales.orders")
 
 
 def test_existing_table_is_not_created_where_nothing_can_be(
-    client: HeadwaterCatalog, lake: Catalog, open_client: Callable[..., HeadwaterCatalog], schema: Schema
+    client: IcebergCatalog, lake: Catalog, open_client: Callable[..., IcebergCatalog], schema: Schema
 ) -> None:
     client.create_namespace("sales")
     table = client.create_table("sales.orders", schema)
@@ -162,12 +164,12 @@ def test_existing_table_is_not_created_where_nothing_can_be(
 
     past.create_namespace_if_not_exists("sales")
     assert past.create_table_if_not_exists("sales.orders", schema) == table
-    with pytest.raises(ValueError, match="can only be read"):
+    with pytest.raises(REFUSED, match="can only be read"):
         past.create_table_if_not_exists("sales.lines", schema)
 
 
 def test_commit_is_read_by_its_hash_and_not_written(
-    lake: Catalog, client: HeadwaterCatalog, open_client: Callable[..., HeadwaterCatalog], schema: Schema
+    lake: Catalog, client: IcebergCatalog, open_client: Callable[..., IcebergCatalog], schema: Schema
 ) -> None:
     client.create_namespace("sales")
     client.create_table("sales.orders", schema)
@@ -176,13 +178,13 @@ def test_commit_is_read_by_its_hash_and_not_written(
 
     past = open_client(branch=now)
 
-    with pytest.raises(ValidationException, match="can only be read"):
+    with pytest.raises(REFUSED, match="can only be read"):
         past.load_table("sales.orders").transaction().set_properties(owner="ann").commit_transaction()
 
 
 @pytest.mark.parametrize("back", ["main~1", "-~1", "~1"])
 def test_past_state_is_read_but_not_written(
-    client: HeadwaterCatalog, open_client: Callable[..., HeadwaterCatalog], back: str
+    client: IcebergCatalog, open_client: Callable[..., IcebergCatalog], back: str
 ) -> None:
     client.create_namespace("sales")
     client.create_namespace("web")
@@ -190,17 +192,17 @@ def test_past_state_is_read_but_not_written(
     past = open_client(branch=back)
 
     assert past.list_namespaces() == [("sales",)]
-    with pytest.raises(ValueError, match="can only be read"):
+    with pytest.raises(REFUSED, match="can only be read"):
         past.drop_namespace("sales")
 
 
-def test_line_is_the_default_branch(open_client: Callable[..., HeadwaterCatalog], client: HeadwaterCatalog) -> None:
+def test_line_is_the_default_branch(open_client: Callable[..., IcebergCatalog], client: IcebergCatalog) -> None:
     open_client(branch="-").create_namespace("sales")
 
     assert client.namespace_exists("sales")
 
 
-def test_empty_branch_has_nothing(client: HeadwaterCatalog) -> None:
+def test_empty_branch_has_nothing(client: IcebergCatalog) -> None:
     assert client.list_namespaces() == []
     assert not client.table_exists("sales.orders")
     with pytest.raises(NoSuchTableError):

@@ -9,14 +9,13 @@ from uuid import uuid4
 
 import pyarrow as pa
 import pytest
+from lake_doors import NO_TABLE, REFUSED
 from pyiceberg.catalog import Catalog as IcebergCatalog
 from pyiceberg.exceptions import (
     CommitFailedException,
     CommitStateUnknownException,
-    NoSuchTableError,
     ServiceUnavailableError,
     TableAlreadyExistsError,
-    ValidationException,
 )
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
@@ -42,7 +41,7 @@ def table(catalog: IcebergCatalog, schema: Schema) -> Table:
 
 
 @pytest.fixture
-def orders(client: HeadwaterCatalog, schema: Schema) -> Table:
+def orders(client: IcebergCatalog, schema: Schema) -> Table:
     """A table of ours."""
     client.create_namespace("sales")
     return client.create_table("sales.orders", schema)
@@ -74,7 +73,7 @@ def test_change_whose_requirement_is_not_met_any_more_fails(table: Table, catalo
     other = catalog.load_table("sales.orders")
     table.update_schema().add_column("region", IntegerType()).commit()
 
-    with pytest.raises(CommitFailedException, match="current schema id has changed: expected 0, found 1"):
+    with pytest.raises(CommitFailedException, match=r"current schema (id has )?changed: expected (id 0 != 1|0, found 1)"):
         other.update_schema().add_column("country", IntegerType()).commit()
 
 
@@ -90,7 +89,7 @@ def test_appends_of_two_who_saw_the_same_both_hold(table: Table, catalog: Iceber
 def test_change_of_a_dropped_table_fails(table: Table, catalog: IcebergCatalog) -> None:
     catalog.drop_table("sales.orders")
 
-    with pytest.raises(CommitFailedException, match="current table metadata is missing"):
+    with pytest.raises(NO_TABLE, match=r"current table metadata is missing|Table does not exist"):
         table.transaction().set_properties(owner="ann").commit_transaction()
 
 
@@ -105,7 +104,7 @@ def test_change_of_a_table_in_anothers_place_fails(table: Table, catalog: Iceber
 # ours only
 
 
-def test_change_without_requirements_is_applied_to_the_newest_table(orders: Table, client: HeadwaterCatalog) -> None:
+def test_change_without_requirements_is_applied_to_the_newest_table(orders: Table, client: IcebergCatalog) -> None:
     other = client.load_table("sales.orders")
     orders.transaction().set_properties(owner="ann").commit_transaction()
 
@@ -114,14 +113,14 @@ def test_change_without_requirements_is_applied_to_the_newest_table(orders: Tabl
     assert client.load_table("sales.orders").properties == {"owner": "ann", "color": "red"}
 
 
-def test_dropped_table_is_changed_by_nobody_not_even_without_requirements(orders: Table, client: HeadwaterCatalog) -> None:
+def test_dropped_table_is_changed_by_nobody_not_even_without_requirements(orders: Table, client: IcebergCatalog) -> None:
     client.drop_table("sales.orders")
 
-    with pytest.raises(NoSuchTableError):
+    with pytest.raises(NO_TABLE, match="Table does not exist"):
         client.commit_table(orders, (), (SetPropertiesUpdate(updates={"owner": "ann"}),))
 
 
-def test_changes_of_different_tables_never_fail(client: HeadwaterCatalog, schema: Schema) -> None:
+def test_changes_of_different_tables_never_fail(client: IcebergCatalog, schema: Schema) -> None:
     client.create_namespace("sales")
     tables = [client.create_table(f"sales.t{n}", schema) for n in range(4)]
 
@@ -135,7 +134,7 @@ def test_changes_of_different_tables_never_fail(client: HeadwaterCatalog, schema
 
 
 def test_threads_that_change_one_table_all_succeed(
-    orders: Table, open_client: Callable[..., HeadwaterCatalog], warehouse: str
+    orders: Table, open_client: Callable[..., IcebergCatalog], warehouse: str
 ) -> None:
     def change(n: int) -> None:
         open_client().load_table("sales.orders").transaction().set_properties({f"n{n}": "x"}).commit_transaction()
@@ -188,7 +187,7 @@ def test_change_beaten_by_a_drop_fails_and_leaves_no_file(
 
 
 def test_change_that_another_tables_change_overtakes_is_not_beaten(
-    meddled: Meddler, client: HeadwaterCatalog, schema: Schema, warehouse: str
+    meddled: Meddler, client: IcebergCatalog, schema: Schema, warehouse: str
 ) -> None:
     client.create_table("sales.lines", schema)
     before = len(files_of(warehouse))
@@ -207,7 +206,7 @@ def test_change_stores_the_metadata_with_the_table(orders: Table, lake: Catalog)
     assert (content.metadata_location, content.table_uuid) == (orders.metadata_location, str(orders.metadata.table_uuid))
 
 
-def test_table_without_stored_metadata_is_read_from_its_file(orders: Table, lake: Catalog, client: HeadwaterCatalog) -> None:
+def test_table_without_stored_metadata_is_read_from_its_file(orders: Table, lake: Catalog, client: IcebergCatalog) -> None:
     there = lake.get_content(None, ORDERS)
     assert isinstance(there, IcebergTable)
     lake.commit("main", [Put(ORDERS, IcebergTable(id=there.id, metadata_location=there.metadata_location, spec_id=7))])
@@ -218,36 +217,34 @@ def test_table_without_stored_metadata_is_read_from_its_file(orders: Table, lake
 def test_table_is_not_moved_out_of_what_the_catalog_allows(orders: Table, tmp_path: Path, warehouse: str) -> None:
     before = files_of(warehouse)
 
-    with pytest.raises(ValidationException, match="outside the locations that catalog 'lake' allows"):
+    with pytest.raises(REFUSED, match="outside the locations that catalog 'lake' allows"):
         orders.transaction().set_properties({"write.data.path": (tmp_path / "outside").as_uri()}).commit_transaction()
 
     assert files_of(warehouse) == before
 
 
-def test_table_keeps_its_uuid(orders: Table, client: HeadwaterCatalog, warehouse: str) -> None:
+def test_table_keeps_its_uuid(orders: Table, client: IcebergCatalog, warehouse: str) -> None:
     before = files_of(warehouse)
 
-    with pytest.raises(ValidationException, match="no table's uuid changes"):
+    with pytest.raises(REFUSED, match=r"no table's uuid changes|Cannot reassign uuid"):
         client.commit_table(orders, (), (AssignUUIDUpdate(uuid=uuid4()),))
 
     assert client.load_table("sales.orders").metadata == orders.metadata
     assert files_of(warehouse) == before
 
 
-def test_table_without_a_told_uuid_gets_no_others(
-    orders: Table, client: HeadwaterCatalog, lake: Catalog, schema: Schema
-) -> None:
+def test_table_without_a_told_uuid_gets_no_others(orders: Table, client: IcebergCatalog, lake: Catalog, schema: Schema) -> None:
     lines = client.create_table("sales.lines", schema)
     there = lake.get_content(None, ORDERS)
     assert isinstance(there, IcebergTable)
     lake.commit("main", [Put(ORDERS, IcebergTable(id=there.id, metadata_location=there.metadata_location))])
 
-    with pytest.raises(ValidationException, match="two tables in one place"):
+    with pytest.raises(REFUSED, match=r"two tables in one place|Cannot reassign uuid"):
         client.commit_table(orders, (), (AssignUUIDUpdate(uuid=lines.metadata.table_uuid),))
 
 
 def test_old_metadata_files_stay_for_the_commits_that_hold_them(
-    orders: Table, lake: Catalog, open_client: Callable[..., HeadwaterCatalog], warehouse: str
+    orders: Table, lake: Catalog, open_client: Callable[..., IcebergCatalog], warehouse: str
 ) -> None:
     lake.create_tag("start", "main")
     keep_one = {"write.metadata.delete-after-commit.enabled": "true", "write.metadata.previous-versions-max": "1"}
@@ -258,7 +255,7 @@ def test_old_metadata_files_stay_for_the_commits_that_hold_them(
     assert open_client(branch="start").load_table("sales.orders").properties == {}
 
 
-def test_creation_by_many_at_once_succeeds_for_one(client: HeadwaterCatalog, schema: Schema, warehouse: str) -> None:
+def test_creation_by_many_at_once_succeeds_for_one(client: IcebergCatalog, schema: Schema, warehouse: str) -> None:
     client.create_namespace("sales")
 
     def create(_: int) -> str:
@@ -273,7 +270,7 @@ def test_creation_by_many_at_once_succeeds_for_one(client: HeadwaterCatalog, sch
     assert sorted(made)[:3] == ["", "", ""] and len(files_of(warehouse)) == 1
 
 
-def test_first_commits_by_many_at_once_all_succeed(client: HeadwaterCatalog) -> None:
+def test_first_commits_by_many_at_once_all_succeed(client: IcebergCatalog) -> None:
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(client.create_namespace, ("a", "b", "c", "d")))
 
@@ -281,7 +278,7 @@ def test_first_commits_by_many_at_once_all_succeed(client: HeadwaterCatalog) -> 
 
 
 def test_change_meets_the_branch_where_it_was_put_meanwhile(
-    meddled: Meddler, lake: Catalog, client: HeadwaterCatalog, orders: Table
+    meddled: Meddler, lake: Catalog, client: IcebergCatalog, orders: Table
 ) -> None:
     start = lake.branch("main").head
     assert start is not None
@@ -384,11 +381,11 @@ def test_database_that_is_away_is_a_service_that_is_unavailable(
     assert files_of(warehouse) == before
 
 
-def test_table_whose_metadata_file_fails_is_not_created(client: HeadwaterCatalog, schema: Schema, warehouse: str) -> None:
+def test_table_whose_metadata_file_fails_is_not_created(client: IcebergCatalog, schema: Schema, warehouse: str) -> None:
     client.create_namespace("sales")
     Path(warehouse.removeprefix("file://")).write_text("a file where the folder should be")
 
-    with pytest.raises(OSError, match="Not a directory"):
+    with pytest.raises((OSError, *REFUSED), match=r"Not a directory|no such file or folder"):
         client.create_table("sales.orders", schema)
 
     assert client.list_tables("sales") == []

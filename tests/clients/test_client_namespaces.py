@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from lake_doors import NO_NAMESPACE, REFUSED
 from pyiceberg.catalog import Catalog as IcebergCatalog
-from pyiceberg.exceptions import NamespaceAlreadyExistsError, NamespaceNotEmptyError, NoSuchNamespaceError
+from pyiceberg.exceptions import NamespaceAlreadyExistsError, NamespaceNotEmptyError, NoSuchNamespaceError, RESTError
 from pyiceberg.schema import Schema
 
 from headwater.catalogs import Catalog, ContentKey, IcebergTable, Namespace, Put
-from headwater.clients.pyiceberg import HeadwaterCatalog
 
 
 def test_namespace_that_was_created_exists_with_its_properties(catalog: IcebergCatalog) -> None:
@@ -73,7 +73,7 @@ def test_properties_are_removed_and_updated_and_the_missing_are_named(catalog: I
 def test_property_cannot_be_removed_and_updated_at_once(catalog: IcebergCatalog) -> None:
     catalog.create_namespace("sales", {"owner": "ann"})
 
-    with pytest.raises(ValueError, match="overlap"):
+    with pytest.raises((ValueError, RESTError), match=r"overlap|remove and update the same key"):
         catalog.update_namespace_properties("sales", {"owner"}, {"owner": "bob"})
 
 
@@ -100,7 +100,7 @@ def test_namespace_that_was_emptied_is_dropped(catalog: IcebergCatalog, schema: 
     assert not catalog.namespace_exists("sales")
 
 
-def test_namespace_above_another_is_not_dropped(client: HeadwaterCatalog) -> None:
+def test_namespace_above_another_is_not_dropped(client: IcebergCatalog) -> None:
     """pyiceberg's own catalog drops it, and has it still, as the other's."""
     client.create_namespace("sales.eu")
 
@@ -108,29 +108,29 @@ def test_namespace_above_another_is_not_dropped(client: HeadwaterCatalog) -> Non
         client.drop_namespace("sales")
 
 
-def test_table_is_no_namespace(client: HeadwaterCatalog, schema: Schema) -> None:
+def test_table_is_no_namespace(client: IcebergCatalog, schema: Schema) -> None:
     client.create_namespace("sales")
     client.create_table("sales.orders", schema)
 
     assert not client.namespace_exists("sales.orders")
-    with pytest.raises(NoSuchNamespaceError, match=r"sales\.orders is no namespace"):
+    with pytest.raises(NO_NAMESPACE, match=r"sales\.orders is no namespace"):
         client.create_namespace("sales.orders.lines")
 
 
 @pytest.mark.parametrize("properties", [{"owner": None}, {None: "ann"}])
-def test_namespace_takes_no_null_property(client: HeadwaterCatalog, properties: dict[str, str]) -> None:
-    with pytest.raises(ValueError, match="names and values are text"):
+def test_namespace_takes_no_null_property(client: IcebergCatalog, properties: dict[str, str]) -> None:
+    with pytest.raises(REFUSED, match="names and values are text"):
         client.create_namespace("sales", properties)
 
 
-def test_element_may_hold_what_separates_elements_in_a_text(client: HeadwaterCatalog) -> None:
+def test_element_may_hold_what_separates_elements_in_a_text(client: IcebergCatalog) -> None:
     client.create_namespace(("sales.eu",))
 
     assert client.list_namespaces() == [("sales.eu",)]
     assert not client.namespace_exists("sales.eu")
 
 
-def test_listing_steps_over_what_lies_below_the_namespaces(lake: Catalog, client: HeadwaterCatalog) -> None:
+def test_listing_steps_over_what_lies_below_the_namespaces(lake: Catalog, client: IcebergCatalog) -> None:
     tables = [Put(ContentKey.of("big", f"t{n:04}"), IcebergTable(metadata_location=f"s3://x/{n}")) for n in range(2000)]
     lake.commit("main", [Put(ContentKey.of(name), Namespace()) for name in ("a", "big", "z")] + tables)
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from pyiceberg.catalog import Catalog as IcebergCatalog
 from pyiceberg.exceptions import CommitStateUnknownException
 from synced_lakes import KEY, Synced
 
@@ -14,11 +15,10 @@ from faulty_backend import FaultyBackend
 from headwater import Settings, Store
 from headwater.catalogs import Catalog, IcebergTable, Put
 from headwater.catalogs.known_metadata import KnownMetadata
-from headwater.clients.pyiceberg import HeadwaterCatalog
 from headwater.errors import UnknownOutcomeError
 from headwater.store import open_backend, parse_url
 
-OpenClient = Callable[..., HeadwaterCatalog]
+OpenClient = Callable[..., IcebergCatalog]
 FOREVER = 10**9
 
 
@@ -35,12 +35,12 @@ def store(backend: FaultyBackend, clock: FakeClock, settings: Settings) -> Itera
 
 
 @pytest.fixture
-def trial(synced: Synced, open_client: OpenClient) -> HeadwaterCatalog:
+def trial(synced: Synced, open_client: OpenClient) -> IcebergCatalog:
     synced.lake.create_branch("trial")
     return open_client(branch="trial")
 
 
-def test_unmerged_append_stays_on_its_branch(synced: Synced, trial: HeadwaterCatalog) -> None:
+def test_unmerged_append_stays_on_its_branch(synced: Synced, trial: IcebergCatalog) -> None:
     before = synced.now()
     synced.append(trial)
 
@@ -50,7 +50,7 @@ def test_unmerged_append_stays_on_its_branch(synced: Synced, trial: HeadwaterCat
     assert "from branch trial (since" in row.message
 
 
-def test_appends_on_two_branches_are_no_news(synced: Synced, trial: HeadwaterCatalog, client: HeadwaterCatalog) -> None:
+def test_appends_on_two_branches_are_no_news(synced: Synced, trial: IcebergCatalog, client: IcebergCatalog) -> None:
     synced.append(trial, client)
     before = synced.now()
 
@@ -58,7 +58,7 @@ def test_appends_on_two_branches_are_no_news(synced: Synced, trial: HeadwaterCat
     assert synced.now() == before
 
 
-def test_restored_table_stays_as_restored(synced: Synced, client: HeadwaterCatalog) -> None:
+def test_restored_table_stays_as_restored(synced: Synced, client: IcebergCatalog) -> None:
     old = synced.lake.resolve()
     before = synced.now()
     assert old is not None
@@ -71,7 +71,7 @@ def test_restored_table_stays_as_restored(synced: Synced, client: HeadwaterCatal
     assert "from branch main (since" in row.message
 
 
-def test_dropped_table_stays_dropped(synced: Synced, client: HeadwaterCatalog) -> None:
+def test_dropped_table_stays_dropped(synced: Synced, client: IcebergCatalog) -> None:
     client.drop_table("sales.orders")
 
     row = synced.sync()
@@ -80,7 +80,7 @@ def test_dropped_table_stays_dropped(synced: Synced, client: HeadwaterCatalog) -
     assert "from branch main (since" in row.message
 
 
-def test_branch_that_was_deleted_and_collected_is_still_known(synced: Synced, trial: HeadwaterCatalog) -> None:
+def test_branch_that_was_deleted_and_collected_is_still_known(synced: Synced, trial: IcebergCatalog) -> None:
     before = synced.now()
     synced.append(trial)
     synced.lake.delete_branch("trial")
@@ -92,7 +92,7 @@ def test_branch_that_was_deleted_and_collected_is_still_known(synced: Synced, tr
     assert "from branch trial (since" in row.message
 
 
-def test_restoration_is_kept_when_what_it_left_was_collected(synced: Synced, client: HeadwaterCatalog) -> None:
+def test_restoration_is_kept_when_what_it_left_was_collected(synced: Synced, client: IcebergCatalog) -> None:
     old, before = synced.lake.resolve(), synced.now()
     assert old is not None
     synced.append(client)
@@ -104,7 +104,7 @@ def test_restoration_is_kept_when_what_it_left_was_collected(synced: Synced, cli
     assert synced.now() == before
 
 
-def test_drop_is_kept_when_it_was_collected(synced: Synced, client: HeadwaterCatalog) -> None:
+def test_drop_is_kept_when_it_was_collected(synced: Synced, client: IcebergCatalog) -> None:
     client.drop_table("sales.orders")
     synced.collect()
     synced.collect()
@@ -113,7 +113,7 @@ def test_drop_is_kept_when_it_was_collected(synced: Synced, client: HeadwaterCat
     assert synced.now() is None
 
 
-def test_import_once_brings_a_dropped_table_back(synced: Synced, client: HeadwaterCatalog) -> None:
+def test_import_once_brings_a_dropped_table_back(synced: Synced, client: IcebergCatalog) -> None:
     before = synced.now()
     client.drop_table("sales.orders")
 
@@ -128,7 +128,7 @@ def test_new_version_from_outside_is_taken(synced: Synced) -> None:
     assert synced.now() == synced.latest_outside
 
 
-def test_new_version_from_outside_is_taken_beside_a_branch(synced: Synced, trial: HeadwaterCatalog) -> None:
+def test_new_version_from_outside_is_taken_beside_a_branch(synced: Synced, trial: IcebergCatalog) -> None:
     synced.append(trial, trial, trial, synced.outside)
 
     assert synced.sync().outcome == "updated"
@@ -148,7 +148,7 @@ def test_versions_that_were_skipped_are_no_news_after_a_restoration(synced: Sync
 
 
 @pytest.mark.parametrize("ahead", [1, 2])
-def test_table_that_moved_on_here_and_outside_is_a_conflict(synced: Synced, client: HeadwaterCatalog, ahead: int) -> None:
+def test_table_that_moved_on_here_and_outside_is_a_conflict(synced: Synced, client: IcebergCatalog, ahead: int) -> None:
     synced.append(*[client] * ahead, synced.outside)
     before = synced.now()
 
@@ -171,7 +171,7 @@ def test_restored_table_whose_writer_went_on_is_a_conflict(synced: Synced) -> No
     assert synced.now() == before
 
 
-def test_dropped_table_whose_writer_went_on_is_reported(synced: Synced, client: HeadwaterCatalog) -> None:
+def test_dropped_table_whose_writer_went_on_is_reported(synced: Synced, client: IcebergCatalog) -> None:
     client.drop_table("sales.orders")
     synced.append(synced.outside)
 
@@ -180,7 +180,7 @@ def test_dropped_table_whose_writer_went_on_is_reported(synced: Synced, client: 
     assert (synced.now(), row.code) == (None, "Dropped")
 
 
-def test_merged_branch_is_known_from_where_it_was_written(synced: Synced, trial: HeadwaterCatalog) -> None:
+def test_merged_branch_is_known_from_where_it_was_written(synced: Synced, trial: IcebergCatalog) -> None:
     synced.append(trial)
     synced.lake.merge("trial")
     after = synced.now()
@@ -189,7 +189,7 @@ def test_merged_branch_is_known_from_where_it_was_written(synced: Synced, trial:
     assert synced.now() == after == synced.now("trial")
 
 
-def test_dry_run_says_the_same_of_what_is_known(synced: Synced, trial: HeadwaterCatalog) -> None:
+def test_dry_run_says_the_same_of_what_is_known(synced: Synced, trial: IcebergCatalog) -> None:
     synced.append(trial)
 
     row = synced.sync(dry_run=True)
@@ -198,7 +198,7 @@ def test_dry_run_says_the_same_of_what_is_known(synced: Synced, trial: Headwater
 
 
 def test_commit_to_a_branch_during_a_sync_is_no_news(
-    synced: Synced, trial: HeadwaterCatalog, monkeypatch: pytest.MonkeyPatch
+    synced: Synced, trial: IcebergCatalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = synced.now()
     synced.append(trial)
@@ -239,7 +239,7 @@ def test_commit_to_a_branch_after_the_survey_is_no_news(synced: Synced, monkeypa
 
 
 @pytest.fixture
-def unfinished(synced: Synced, trial: HeadwaterCatalog, backend: FaultyBackend) -> Synced:
+def unfinished(synced: Synced, trial: IcebergCatalog, backend: FaultyBackend) -> Synced:
     """An append to ``trial`` of which nobody knows whether it happened; it did not."""
     backend.fail("swap_reference", times=FOREVER, fault=UnknownOutcomeError("lost on the way"))
     with pytest.raises(CommitStateUnknownException):
@@ -264,7 +264,7 @@ def test_sync_takes_news_beside_the_file_of_a_failed_commit(unfinished: Synced) 
     assert unfinished.now() == unfinished.latest_outside
 
 
-def test_table_that_was_never_created_is_no_news(synced: Synced, client: HeadwaterCatalog, backend: FaultyBackend) -> None:
+def test_table_that_was_never_created_is_no_news(synced: Synced, client: IcebergCatalog, backend: FaultyBackend) -> None:
     schema = synced.outside.load_table("sales.orders").schema()
     staged = client.create_table_transaction("sales.lines", schema)
     backend.fail("swap_reference", at=2, times=FOREVER, fault=UnknownOutcomeError("lost on the way"))
@@ -279,7 +279,7 @@ def test_table_that_was_never_created_is_no_news(synced: Synced, client: Headwat
 
 
 def test_file_of_another_catalog_is_news(
-    synced: Synced, client: HeadwaterCatalog, settings: Settings, make_lake: Callable[[Store], Catalog]
+    synced: Synced, client: IcebergCatalog, settings: Settings, make_lake: Callable[[Store], Catalog]
 ) -> None:
     synced.append(client)
     with Store(open_backend(parse_url("memory://")), url="memory://", settings=settings, clock=FakeClock()) as store:

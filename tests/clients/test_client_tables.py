@@ -6,8 +6,15 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from lake_doors import REFUSED
 from pyiceberg.catalog import Catalog as IcebergCatalog
-from pyiceberg.exceptions import CommitFailedException, NoSuchNamespaceError, NoSuchTableError, TableAlreadyExistsError
+from pyiceberg.exceptions import (
+    CommitFailedException,
+    NoSuchIdentifierError,
+    NoSuchNamespaceError,
+    NoSuchTableError,
+    TableAlreadyExistsError,
+)
 from pyiceberg.io.pyarrow import schema_to_pyarrow
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
@@ -16,7 +23,6 @@ from pyiceberg.transforms import IdentityTransform
 
 from headwater import Store
 from headwater.catalogs import Catalog, ContentKey
-from headwater.clients.pyiceberg import HeadwaterCatalog
 from headwater.tasks import TaskQueue, TaskState
 
 
@@ -28,7 +34,7 @@ def sales(catalog: IcebergCatalog) -> IcebergCatalog:
 
 
 @pytest.fixture
-def shop(client: HeadwaterCatalog) -> HeadwaterCatalog:
+def shop(client: IcebergCatalog) -> IcebergCatalog:
     """Ours with one namespace."""
     client.create_namespace("sales")
     return client
@@ -61,7 +67,7 @@ def test_new_table_has_a_metadata_file_in_the_warehouse(sales: IcebergCatalog, s
 def test_table_is_created_once(sales: IcebergCatalog, schema: Schema) -> None:
     sales.create_table("sales.orders", schema)
 
-    with pytest.raises(TableAlreadyExistsError, match=r"Table sales\.orders already exists"):
+    with pytest.raises(TableAlreadyExistsError, match=r"Table (already exists: )?sales\.orders( already exists)?"):
         sales.create_table("sales.orders", schema)
 
 
@@ -73,7 +79,7 @@ def test_table_that_exists_is_loaded_by_creation_if_missing(sales: IcebergCatalo
 
 @pytest.mark.parametrize("name", ["web.visits", "orders"])
 def test_table_needs_a_namespace_that_exists(catalog: IcebergCatalog, schema: Schema, name: str) -> None:
-    with pytest.raises(NoSuchNamespaceError):
+    with pytest.raises((NoSuchNamespaceError, NoSuchIdentifierError)):  # a name without a namespace is no name over REST
         catalog.create_table(name, schema)
 
 
@@ -196,7 +202,7 @@ def test_staged_table_is_not_created_over_another(sales: IcebergCatalog, schema:
     transaction = sales.create_table_transaction("sales.orders", schema)
     sales.create_table("sales.orders", schema)
 
-    with pytest.raises(CommitFailedException, match="Table already exists"):
+    with pytest.raises(CommitFailedException, match=r"(?i)table already exists"):
         transaction.commit_transaction()
 
 
@@ -204,18 +210,18 @@ def test_staged_table_is_not_created_over_another(sales: IcebergCatalog, schema:
 
 
 @pytest.mark.parametrize("name", ["", "orders", "a..b", (), ("a\0b",), tuple("abcdefghijklmnopqrstu")])
-def test_text_that_cannot_be_a_name_is_no_table(client: HeadwaterCatalog, name: str | tuple[str, ...]) -> None:
+def test_text_that_cannot_be_a_name_is_no_table(client: IcebergCatalog, name: str | tuple[str, ...]) -> None:
     assert not client.table_exists(name)
     with pytest.raises(NoSuchTableError):
         client.load_table(name)
 
 
-def test_table_of_an_impossible_name_is_refused_with_the_reason(shop: HeadwaterCatalog, schema: Schema) -> None:
-    with pytest.raises(ValueError, match="contains the control character"):
+def test_table_of_an_impossible_name_is_refused_with_the_reason(shop: IcebergCatalog, schema: Schema) -> None:
+    with pytest.raises(REFUSED, match="contains the control character"):
         shop.create_table(("sales", "a\nb"), schema)
 
 
-def test_tables_stand_in_nested_namespaces(shop: HeadwaterCatalog, schema: Schema, rows: pa.Table) -> None:
+def test_tables_stand_in_nested_namespaces(shop: IcebergCatalog, schema: Schema, rows: pa.Table) -> None:
     """pyiceberg's own catalog stages only tables of one level."""
     shop.create_namespace("sales.eu.west")
 
@@ -225,32 +231,32 @@ def test_tables_stand_in_nested_namespaces(shop: HeadwaterCatalog, schema: Schem
     assert shop.list_tables("sales.eu.west") == [("sales", "eu", "west", "orders")]
 
 
-def test_dropped_tables_place_is_not_used_again(shop: HeadwaterCatalog, schema: Schema) -> None:
+def test_dropped_tables_place_is_not_used_again(shop: IcebergCatalog, schema: Schema) -> None:
     first = shop.create_table("sales.orders", schema)
     shop.drop_table("sales.orders")
 
     assert shop.create_table("sales.orders", schema).location() != first.location()
 
 
-def test_renamed_tables_place_is_not_used_again(shop: HeadwaterCatalog, schema: Schema) -> None:
+def test_renamed_tables_place_is_not_used_again(shop: IcebergCatalog, schema: Schema) -> None:
     first = shop.create_table("sales.orders", schema)
     shop.rename_table("sales.orders", "sales.old_orders")
 
     assert shop.create_table("sales.orders", schema).location() != first.location()
 
 
-def test_two_tables_cannot_have_one_location(shop: HeadwaterCatalog, schema: Schema, warehouse: str) -> None:
+def test_two_tables_cannot_have_one_location(shop: IcebergCatalog, schema: Schema, warehouse: str) -> None:
     shop.create_table("sales.orders", schema, location=f"{warehouse}/here")
 
-    with pytest.raises(ValueError, match="would delete each other's files"):
+    with pytest.raises(REFUSED, match="would delete each other's files"):
         shop.create_table("sales.lines", schema, location=f"{warehouse}/here/inside")
 
     assert not shop.table_exists("sales.lines")
 
 
-def test_table_lies_where_the_catalog_allows(shop: HeadwaterCatalog, schema: Schema, tmp_path: Path) -> None:
+def test_table_lies_where_the_catalog_allows(shop: IcebergCatalog, schema: Schema, tmp_path: Path) -> None:
     with pytest.raises(
-        ValueError,
+        REFUSED,
         match=r"sales\.orders cannot have files at .*/outside: it is outside the locations that catalog 'lake' allows",
     ):
         shop.create_table("sales.orders", schema, location=(tmp_path / "outside").as_uri())
@@ -258,7 +264,7 @@ def test_table_lies_where_the_catalog_allows(shop: HeadwaterCatalog, schema: Sch
     assert not (tmp_path / "outside").exists()
 
 
-def test_table_name_unfit_for_a_folder_makes_one_anyway(shop: HeadwaterCatalog, schema: Schema) -> None:
+def test_table_name_unfit_for_a_folder_makes_one_anyway(shop: IcebergCatalog, schema: Schema) -> None:
     shop.create_namespace(("..", "a/b?c#d"))
 
     table = shop.create_table(("..", "a/b?c#d", "größe %"), schema)
@@ -266,7 +272,7 @@ def test_table_name_unfit_for_a_folder_makes_one_anyway(shop: HeadwaterCatalog, 
     assert "/_/a_b_c_d/größe___" in table.location()
 
 
-def test_rename_keeps_the_content_id(shop: HeadwaterCatalog, lake: Catalog, schema: Schema) -> None:
+def test_rename_keeps_the_content_id(shop: IcebergCatalog, lake: Catalog, schema: Schema) -> None:
     shop.create_table("sales.orders", schema)
     before = lake.get_content(None, ContentKey.of("sales", "orders"))
 
@@ -275,7 +281,7 @@ def test_rename_keeps_the_content_id(shop: HeadwaterCatalog, lake: Catalog, sche
     assert lake.get_content(None, ContentKey.of("sales", "lines")) == before
 
 
-def test_purged_table_is_gone_at_once(shop: HeadwaterCatalog, store: Store, schema: Schema) -> None:
+def test_purged_table_is_gone_at_once(shop: IcebergCatalog, store: Store, schema: Schema) -> None:
     shop.create_table("sales.orders", schema)
 
     shop.purge_table("sales.orders")
@@ -286,22 +292,22 @@ def test_purged_table_is_gone_at_once(shop: HeadwaterCatalog, store: Store, sche
     ]
 
 
-def test_table_that_must_not_be_purged_is_not_dropped(shop: HeadwaterCatalog, store: Store, schema: Schema) -> None:
+def test_table_that_must_not_be_purged_is_not_dropped(shop: IcebergCatalog, store: Store, schema: Schema) -> None:
     shop.create_table("sales.orders", schema, properties={"gc.enabled": "false"})
 
-    with pytest.raises(ValueError, match=r"sales\.orders was not dropped: .* has the property gc\.enabled=false"):
+    with pytest.raises(REFUSED, match=r"sales\.orders was not dropped: .* has the property gc\.enabled=false"):
         shop.purge_table("sales.orders")
 
     assert shop.table_exists("sales.orders")
     assert TaskQueue(store).list_tasks() == []
 
 
-def test_purging_a_missing_table_says_that_it_is_missing(shop: HeadwaterCatalog) -> None:
+def test_purging_a_missing_table_says_that_it_is_missing(shop: IcebergCatalog) -> None:
     with pytest.raises(NoSuchTableError):
         shop.purge_table("sales.orders")
 
 
-def test_log_says_what_was_done_and_by_whom(shop: HeadwaterCatalog, lake: Catalog, rows: pa.Table) -> None:
+def test_log_says_what_was_done_and_by_whom(shop: IcebergCatalog, lake: Catalog, rows: pa.Table) -> None:
     shop.create_table("sales.orders", rows.schema).append(rows)
     shop.rename_table("sales.orders", "sales.lines")
 
@@ -313,7 +319,7 @@ def test_log_says_what_was_done_and_by_whom(shop: HeadwaterCatalog, lake: Catalo
     ]
 
 
-def test_table_without_its_metadata_file_loads_from_the_catalog(shop: HeadwaterCatalog, rows: pa.Table) -> None:
+def test_table_without_its_metadata_file_loads_from_the_catalog(shop: IcebergCatalog, rows: pa.Table) -> None:
     table = shop.create_table("sales.orders", rows.schema)
     table.append(rows)
 

@@ -6,11 +6,12 @@ from collections.abc import Callable
 
 import pyarrow as pa
 import pytest
+from lake_doors import REFUSED
+from pyiceberg.catalog import Catalog as IcebergCatalog
 
 from fake_clock import FakeClock
 from headwater import Settings, Store
 from headwater.catalogs import Catalog
-from headwater.clients.pyiceberg import HeadwaterCatalog
 from headwater.fsck import check_store
 from headwater.gc import collect_realm
 from headwater.realms import HistoryRetention, RealmRegistry
@@ -32,7 +33,7 @@ def store(clock: FakeClock) -> Store:
 
 
 @pytest.fixture
-def shop(client: HeadwaterCatalog, store: Store, rows: pa.Table) -> HeadwaterCatalog:
+def shop(client: IcebergCatalog, store: Store, rows: pa.Table) -> IcebergCatalog:
     """A table with a few versions, in a realm that keeps no more history than the head."""
     realms = RealmRegistry(store)
     kept = HistoryRetention(content_age_seconds=0, content_commits=1, reference_commits=1)
@@ -44,7 +45,7 @@ def shop(client: HeadwaterCatalog, store: Store, rows: pa.Table) -> HeadwaterCat
     return client
 
 
-def test_fsck_finds_nothing_in_what_clients_wrote(shop: HeadwaterCatalog, store: Store, rows: pa.Table) -> None:
+def test_fsck_finds_nothing_in_what_clients_wrote(shop: IcebergCatalog, store: Store, rows: pa.Table) -> None:
     shop.rename_table("sales.orders", "sales.lines")
     shop.create_table("sales.orders", rows.schema)
     shop.drop_table("sales.lines")
@@ -53,7 +54,7 @@ def test_fsck_finds_nothing_in_what_clients_wrote(shop: HeadwaterCatalog, store:
 
 
 def test_collection_leaves_the_tables_of_branches_and_tags(
-    shop: HeadwaterCatalog, lake: Catalog, store: Store, clock: FakeClock, open_client: Callable[..., HeadwaterCatalog]
+    shop: IcebergCatalog, lake: Catalog, store: Store, clock: FakeClock, open_client: Callable[..., IcebergCatalog]
 ) -> None:
     lake.create_tag("monday", "main")
     shop.load_table("sales.orders").delete("id = 1")
@@ -66,11 +67,11 @@ def test_collection_leaves_the_tables_of_branches_and_tags(
 
 
 def test_dropped_tables_place_is_free_without_kept_commits(
-    shop: HeadwaterCatalog, store: Store, clock: FakeClock, rows: pa.Table
+    shop: IcebergCatalog, store: Store, clock: FakeClock, rows: pa.Table
 ) -> None:
     place = shop.load_table("sales.orders").location()
     shop.drop_table("sales.orders")
-    with pytest.raises(ValueError, match="free again once no kept commit holds it"):
+    with pytest.raises(REFUSED, match="free again once no kept commit holds it"):
         shop.create_table("sales.orders", rows.schema, location=place)
 
     shop.create_namespace("web")

@@ -72,8 +72,9 @@ def test_deadlock_is_counted_and_tried_again(references: PostgresqlReferences, p
         thread.join()
 
     assert places(references) == [("a", "r0", "job"), ("a", "r1", "two")]
-    assert references.counts()["40P01"] == 1
-    assert references.counts()["retries"] == 1
+    # the second attempt may lock the first row again before the other transaction wakes up: one more deadlock
+    assert references.counts()["40P01"] >= 1
+    assert references.counts()["retries"] == references.counts()["40P01"]
 
 
 def test_attempts_are_bounded(

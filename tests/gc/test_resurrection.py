@@ -33,7 +33,7 @@ from tiers import Sample, long_but_for
 
 pytestmark = pytest.mark.long
 
-STEP = 97
+STEP = 149
 """Of the calls of a collection every so many is met, shifted with each call of the sleeper."""
 REFUSALS = (
     SwapConflictError,

@@ -64,6 +64,13 @@ def test_page_of_the_server_says_what_the_code_says(generator: dict[str, Any]) -
     assert page == generator["server_page"](page), "run `make docs`"
 
 
+def test_readme_says_of_engines_what_the_code_says(generator: dict[str, Any]) -> None:
+    page = (FOLDER / "README.md").read_text(encoding="utf-8")
+
+    assert "\n# Spark\nspark-sql " in page
+    assert page == generator["readme_page"](page), "run `make docs`"
+
+
 def test_page_of_the_stores_says_what_the_code_says(generator: dict[str, Any]) -> None:
     page = (FOLDER / "docs" / "stores.md").read_text(encoding="utf-8")
 

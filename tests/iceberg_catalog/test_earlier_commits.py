@@ -7,10 +7,18 @@ from collections.abc import Callable
 import pytest
 from commits_of_engines import ORDERS, SALES, SCHEMA, added, append, creation_of, on, put_on, set_properties
 
-from headwater.catalogs import Catalog
+from headwater.catalogs import Catalog, ContentKey
 from headwater.errors import UnknownOutcomeError
 from headwater.iceberg.changes import RequirementFailedError
-from headwater.iceberg_catalog import IcebergCatalog, LoadedTable, NoSuchTableError, TableCommit, TableCreation
+from headwater.iceberg_catalog import (
+    IcebergCatalog,
+    LoadedTable,
+    NoSuchTableError,
+    ReadOnlyReferenceError,
+    TableCommit,
+    TableCreation,
+)
+from headwater.iceberg_catalog.earlier_commits import CommitVerdict, judge_commit
 
 
 def snapshots_of(table: LoadedTable) -> list[int]:
@@ -102,6 +110,72 @@ def test_commit_before_a_drop_has_an_unknown_outcome(lake: IcebergCatalog, order
         lake.tables.commit(append(orders, 1))
     with pytest.raises(NoSuchTableError):
         lake.tables.commit(append(orders, 2))
+
+
+def test_expired_snapshot_is_known_below_many_commits(lake: IcebergCatalog, orders: LoadedTable) -> None:
+    lake.tables.commit(append(orders, 1))
+    for number in range(45):
+        lake.namespaces.create(ContentKey.of(f"other-{number}"), {})
+    lake.tables.commit(append(orders, 2, after=1, number=2))
+    last = lake.tables.commit(TableCommit(ORDERS, [], [{"action": "remove-snapshots", "snapshot-ids": [1]}]))
+
+    assert lake.tables.commit(append(orders, 1)).etag == last.etag
+
+
+def test_search_that_ends_too_early_is_unclear(lake: IcebergCatalog, orders: LoadedTable, catalog: Catalog) -> None:
+    lake.tables.commit(append(orders, 1))
+    lake.tables.commit(append(orders, 2, after=1, number=2))
+    last = lake.tables.commit(TableCommit(ORDERS, [], [{"action": "remove-snapshots", "snapshot-ids": [1]}]))
+    state, again = lake.session.state(), append(orders, 1)
+
+    assert judge_commit(state, last.document, again) is CommitVerdict.HAPPENED
+    assert judge_commit(state, last.document, again, within=1) is CommitVerdict.UNCLEAR
+
+
+def test_lost_race_is_told_from_the_present_version(lake: IcebergCatalog, orders: LoadedTable) -> None:
+    """Its metadata log says when the version before was made: nothing else is read, however far away that is."""
+    for number in (1, 2):
+        late = append(orders, number, after=number - 1 or None, number=number)
+        late.updates[0]["snapshot"]["timestamp-ms"] += number * 1000
+        last = lake.tables.commit(late)
+    lost = append(orders, 7, after=1, number=2)
+    lost.updates[0]["snapshot"]["timestamp-ms"] += 2000
+
+    assert judge_commit(lake.session.state(), last.document, lost, within=1) is CommitVerdict.NEW
+
+
+def test_commit_to_a_table_that_was_replaced_has_an_unknown_outcome(
+    lake: IcebergCatalog, orders: LoadedTable, make_table: Callable[..., LoadedTable]
+) -> None:
+    def asserted(commit: TableCommit) -> TableCommit:
+        uuid = {"type": "assert-table-uuid", "uuid": orders.document["table-uuid"]}
+        return TableCommit(ORDERS, [uuid, *commit.requirements], commit.updates)
+
+    lake.tables.commit(asserted(append(orders, 1)))
+    lake.tables.drop(ORDERS)
+    make_table()
+
+    with pytest.raises(UnknownOutcomeError):
+        lake.tables.commit(asserted(append(orders, 1)))
+    with pytest.raises(RequirementFailedError, match="UUID does not match"):
+        lake.tables.commit(asserted(append(orders, 2)))
+
+
+def test_commit_to_a_deleted_branch_has_an_unknown_outcome(
+    lake: IcebergCatalog, orders: LoadedTable, catalog: Catalog, open_lake: Callable[..., IcebergCatalog]
+) -> None:
+    """It may be merged: after a 404 its author would delete files that another branch has."""
+    catalog.create_branch("dev")
+    dev = open_lake("dev")
+    dev.tables.commit(append(orders, 1))
+    catalog.merge("dev", "main")
+    catalog.delete_branch("dev")
+
+    for door in (dev, open_lake("dev")):
+        with pytest.raises(UnknownOutcomeError, match="keep its files"):
+            door.tables.commit(append(orders, 1))
+    with pytest.raises(ReadOnlyReferenceError):
+        open_lake("dev").tables.commit(set_properties(ORDERS, owner="ann"))
 
 
 def test_snapshot_that_no_branch_got_is_known(lake: IcebergCatalog, orders: LoadedTable) -> None:

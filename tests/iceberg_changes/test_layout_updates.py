@@ -169,6 +169,16 @@ def test_first_format_counts_partition_fields_from_1000() -> None:
         change(table(1), add_spec(DAY | {"field-id": 1004}))
 
 
+def test_partition_field_has_no_other_columns_name() -> None:
+    mine, other = COLUMNS[2], COLUMNS[0]
+    field = {"transform": "identity", "source-id": mine["id"]}
+
+    assert change(table(2), add_spec(field | {"name": mine["name"]}))["partition-specs"][1]["fields"][0]["name"] == mine["name"]
+    with pytest.raises(ChangeFormError, match="partition sourced from different field in schema") as refusal:
+        change(table(2), add_spec(field | {"name": other["name"]}))
+    assert refusal.value.path == "updates[0].spec.fields[0].name"
+
+
 def test_specs_are_removed() -> None:
     two = change(table(2), add_spec(DAY), SET_SPEC)
 

@@ -199,3 +199,14 @@ def test_creation_that_lacks_something_says_what(action: str) -> None:
 def test_creation_in_a_format_to_come_is_refused() -> None:
     with pytest.raises(ChangeFormError, match=r"Unsupported format version: v4 .*updates\[0\]\.format-version"):
         change_table(None, [{"action": "upgrade-format-version", "format-version": 4}], now_ms=NOW)
+
+
+def test_metrics_are_asked_of_columns_that_are_there() -> None:
+    points = {"type": "list", "element-id": 11, "element-required": True, "element": "int"}
+    nested = schema(*COLUMNS, column(10, "points", points))
+    prefix = "write.metadata.metrics.column."
+
+    assert make(schema=nested, properties={f"{prefix}points.element": "none"})["properties"]
+    with pytest.raises(ChangeFormError, match="could not find column pints from table prop") as refusal:
+        make(schema=nested, properties={f"{prefix}pints": "none"})
+    assert refusal.value.path == f"properties['{prefix}pints']"

@@ -11,14 +11,13 @@ from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID
 
-import msgspec
-
 from headwater.errors import HeadwaterError
 from headwater_server.call import Call, ServedStore
 from headwater_server.error_answers import error_answer
 from headwater_server.iceberg_rest.iceberg_routes import iceberg_table
 from headwater_server.json_body import convert_body, convert_query, parse_json
 from headwater_server.request_target import path_segments, query_parameters
+from headwater_server.server_application import encoded_answer
 
 PREFIX = "acme~lake"
 
@@ -91,21 +90,21 @@ class RestCaller:
         match = self._table.find(path_segments(raw_path.encode()))
         assert match is not None, f"nothing is served at {raw_path}"
         route = match.routes[method]
+        parameters = query_parameters(query.encode(), route.query_names)
         answer = route.handler(
             Call(
                 served=self.served,
                 method=method,
                 raw_path=raw_path,
                 path=match.path[method],
-                query=None if route.query is None else convert_query(query_parameters(query.encode()), route.query),
+                query=None if route.query is None else convert_query(parameters, route.query),
                 body=body if route.body in (None, bytes) else convert_body(parse_json(body), route.body),
                 raw_body=body,
                 headers=headers,
             )
         )
         assert answer.status in route.answers, f"{route.name} does not declare {answer.status}"
-        content = b"" if answer.body is None else msgspec.json.encode(answer.body)
-        return RestAnswer(answer.status, answer.headers, content)
+        return RestAnswer(answer.status, answer.headers, encoded_answer(answer).content)
 
 
 def new_key() -> str:

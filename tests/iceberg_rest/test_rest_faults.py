@@ -12,6 +12,7 @@ from faulty_backend import FaultyBackend
 from headwater import Settings, Store, open_store
 from headwater.catalogs import Catalog
 from headwater.errors import UnavailableError
+from request_keys import make_request
 
 SCHEMA = {"type": "struct", "fields": [{"id": 1, "name": "id", "type": "long", "required": True}]}
 SET_OWNER = {"requirements": [], "updates": [{"action": "set-properties", "updates": {"owner": "ann"}}]}
@@ -89,3 +90,18 @@ def test_load_from_an_absent_database_may_be_sent_again(orders: RestCaller, faul
     faults.fail("*", times=FOR_EVER, fault=UnavailableError("away"))
 
     assert orders.get("namespaces/sales/tables/orders").error == (503, "ServiceUnavailableException")
+
+
+def test_key_is_forgotten_after_half_an_hour(sales: RestCaller, clock: FakeClock) -> None:
+    key, body = str(make_request(at=clock.now()).uuid), {"namespace": ["db"]}
+    sales.post("namespaces", body, key=key)
+    sales.delete("namespaces/db")
+    clock.advance(29 * 60)
+    assert sales.post("namespaces", body, key=key).status == 200
+    assert sales.head("namespaces/db").status == 404
+
+    clock.advance(2 * 60)
+    sales.post("namespaces", {"namespace": ["other"]})  # whatever commits drops what has expired
+
+    assert sales.post("namespaces", body, key=key).status == 200
+    assert sales.head("namespaces/db").status == 204

@@ -27,10 +27,10 @@ from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import LongType, NestedField, StringType
 from pyiceberg.view.metadata import SQLViewRepresentation, ViewVersion
 from rest_caller import new_key
-from rest_server import serve_store
 
 from headwater import Store
 from headwater.catalogs import Catalog
+from rest_server import serve_store
 
 pytestmark = pytest.mark.long
 

@@ -7,9 +7,16 @@ from rest_caller import RestCaller, new_key
 
 from headwater import Store
 from headwater.catalogs import Catalog
+from headwater.realms import RealmRegistry, RealmState
 from headwater_server.call import ServedStore
 
 SCHEMA = {"type": "struct", "fields": [{"id": 1, "name": "id", "type": "long", "required": True}]}
+
+
+@pytest.fixture
+def orders(sales: RestCaller) -> RestCaller:
+    assert sales.post("namespaces/sales/tables", {"name": "orders", "schema": SCHEMA}).status == 200
+    return sales
 
 
 def commits_of(lake: Catalog) -> int:
@@ -52,6 +59,52 @@ def test_drop_that_is_repeated_is_told_as_done(sales: RestCaller) -> None:
 
     assert sales.delete("namespaces/sales", key=key).status == sales.delete("namespaces/sales", key=key).status == 204
     assert sales.delete("namespaces/sales", key=new_key()).status == 404
+
+
+def test_rename_is_repeated_after_its_target_was_dropped(orders: RestCaller) -> None:
+    key = new_key()
+    body = {
+        "source": {"namespace": ["sales"], "name": "orders"},
+        "destination": {"namespace": ["sales"], "name": "moved"},
+    }
+    assert orders.post("tables/rename", body, key=key).status == 204
+    assert orders.delete("namespaces/sales/tables/moved").status == 204
+
+    assert orders.post("tables/rename", body, key=key).status == 204
+
+
+def test_creation_is_repeated_after_another_took_its_key(sales: RestCaller) -> None:
+    key, body = new_key(), {"name": "orders", "schema": SCHEMA}
+    first = sales.post("namespaces/sales/tables", body, key=key)
+    sales.delete("namespaces/sales/tables/orders")
+    assert sales.post("namespaces/sales/tables", body, key=key).json["metadata"] == first.json["metadata"]
+    other = sales.post("namespaces/sales/tables", body)
+
+    again = sales.post("namespaces/sales/tables", body, key=key)
+
+    uuids = [answer.json["metadata"]["table-uuid"] for answer in (first, again, other)]
+    assert uuids[0] == uuids[1] != uuids[2]
+
+
+def test_repeated_change_of_properties_names_what_was_missing(sales: RestCaller) -> None:
+    sales.post("namespaces", {"namespace": ["db"], "properties": {"a": "1"}})
+    key, body = new_key(), {"removals": ["a", "b"], "updates": {"c": "2"}}
+    first = sales.post("namespaces/db/properties", body, key=key)
+
+    again = sales.post("namespaces/db/properties", body, key=key)
+
+    assert first.json == again.json == {"updated": ["c"], "removed": ["a"], "missing": ["b"]}
+
+
+def test_closed_realm_is_not_remembered_for_a_key(sales: RestCaller, store: Store) -> None:
+    key, realms = new_key(), RealmRegistry(store)
+    realms.move_realm(realms.read_realm("acme"), RealmState.INACTIVE)
+    caller = RestCaller(ServedStore(store))
+    closed = caller.post("namespaces", {"namespace": ["db"]}, key=key)
+    realms.move_realm(realms.read_realm("acme"), RealmState.ACTIVE)
+
+    assert closed.error == (503, "ServiceUnavailableException") and closed.headers["Retry-After"] == "1"
+    assert caller.post("namespaces", {"namespace": ["db"]}, key=key).status == 200
 
 
 def test_key_of_another_request_is_refused(sales: RestCaller) -> None:

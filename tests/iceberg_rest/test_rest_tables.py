@@ -10,6 +10,8 @@ from urllib.parse import unquote, urlsplit
 import pytest
 from rest_caller import RestAnswer, RestCaller
 
+from headwater.catalogs import Catalog, ContentKey, IcebergTable, Put
+
 SCHEMA = {"type": "struct", "fields": [{"id": 1, "name": "id", "type": "long", "required": True}]}
 SET_OWNER = {"action": "set-properties", "updates": {"owner": "ann"}}
 
@@ -156,6 +158,13 @@ def test_tags_of_all_answers_agree(sales: RestCaller) -> None:
     assert sales.get("namespaces/sales/tables/orders", snapshots="refs").headers != reloaded.headers
 
 
+def test_no_credentials_are_handed_out(sales: RestCaller) -> None:
+    create(sales)
+
+    assert sales.get("namespaces/sales/tables/orders/credentials").json == {"storage-credentials": []}
+    assert sales.get("namespaces/sales/tables/none/credentials").error == (404, "NoSuchTableException")
+
+
 def test_table_is_renamed_into_another_namespace(sales: RestCaller) -> None:
     create(sales)
     sales.post("namespaces", {"namespace": ["archive"]})
@@ -196,6 +205,31 @@ def test_register_reads_no_file_outside_of_the_warehouse(sales: RestCaller) -> N
     refused = sales.post("namespaces/sales/register", {"name": "t", "metadata-location": "file:///etc/passwd"})
 
     assert refused.error == (400, "BadRequestException") and "root:" not in refused.message
+
+
+@pytest.mark.parametrize("content", [None, b"", b"not json", b"[1]", b'{"format-version": 2}', b"\x1f\x8bbroken"])
+def test_register_refuses_what_is_no_metadata(sales: RestCaller, warehouse: str, content: bytes | None) -> None:
+    place = f"{warehouse}/t/metadata/1.metadata.json"
+    file_of(place).parent.mkdir(parents=True)
+    if content is not None:
+        file_of(place).write_bytes(content)
+
+    refused = sales.post("namespaces/sales/register", {"name": "t", "metadata-location": place})
+
+    assert refused.error == (400, "BadRequestException") and place in refused.message
+    assert sales.head("namespaces/sales/tables/t").status == 404
+
+
+def test_table_without_its_metadata_file_is_listed_and_dropped(sales: RestCaller, lake: Catalog) -> None:
+    gone = file_of(create(sales).json["metadata-location"])
+    lake.commit(
+        None, [Put(ContentKey.of("sales", "lost"), IcebergTable(metadata_location=gone.with_name("lost.json").as_uri()))]
+    )
+
+    lost = sales.get("namespaces/sales/tables/lost")
+    assert lost.status == 500 and "lost.json does not exist" in lost.message
+    assert [row["name"] for row in sales.get("namespaces/sales/tables").json["identifiers"]] == ["lost", "orders"]
+    assert sales.delete("namespaces/sales/tables/lost").status == 204
 
 
 def test_table_that_shall_be_purged_is_gone(sales: RestCaller) -> None:

@@ -33,7 +33,6 @@ def test_endpoints_are_those_that_are_served(rest: RestCaller) -> None:
     served = {route.endpoint for route in iceberg_table().routes}
     assert served - set(listed) == {"GET /v1/config", "POST /v1/oauth/tokens"}
     assert set(listed) <= served and len(listed) == len(set(listed))
-    assert "GET /v1/{prefix}/namespaces/{namespace}/tables/{table}/credentials" not in listed
 
 
 def test_properties_for_new_tables_are_handed_on(store: Store, lake: Catalog) -> None:

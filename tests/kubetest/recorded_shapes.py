@@ -17,9 +17,13 @@ PROGRAMS = ("headwater-operator", "kopf")
 """As what Headwater's programs name themselves; what a test asks itself comes from others."""
 
 METADATA_ONLY = "https://kubernetes.io/docs/reference/using-api/api-concepts/#metadata-only-fetches"
+MERGE_PATCHES = "https://kubernetes.io/docs/reference/using-api/api-concepts/#patch-and-update"
 NOT_RECORDED: dict[str, str] = {
     f"GET /apis/headwater.dev/v1alpha1/realms?{query} accepts {METADATA_LIST} sends nothing": f"every resource can: {METADATA_ONLY}"
     for query in ("limit=integer", "continue=text&limit=integer")
+} | {
+    "PATCH /api/v1/namespaces/{namespace}/pods/{name}?fieldManager=text accepts application/json"
+    " sends application/merge-patch+json {metadata}": f"the recorded patches of Events and of our kinds are of this type: {MERGE_PATCHES}"
 }
 """Shapes that no real server was asked in, each with why one would take it. Whoever records again empties this."""
 

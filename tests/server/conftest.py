@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
-from asgi_client import AsgiClient
 from things import Things
 
+from asgi_client import AsgiClient
 from headwater import Settings, open_store
 from headwater.clock import SystemClock
 from headwater_server.call import ServedStore
 from headwater_server.server_application import ServerApplication
+from headwater_server.tls import CertificateFiles
+from wire_server import WireServer
 
 
 @pytest.fixture
@@ -51,3 +54,15 @@ def application(make_application: Callable[..., ServerApplication]) -> ServerApp
 @pytest.fixture
 def client(application: ServerApplication) -> AsgiClient:
     return AsgiClient(application)
+
+
+@pytest.fixture
+def serve(make_application: Callable[..., ServerApplication]) -> Iterator[Callable[..., WireServer]]:
+    """Starts a server; settings are named without ``server_``."""
+    with ExitStack() as servers:
+
+        def start(certificate: CertificateFiles | None = None, **settings: Any) -> WireServer:
+            named = Settings(**{f"server_{name}": value for name, value in settings.items()})
+            return servers.enter_context(WireServer(make_application(**settings), named, certificate))
+
+        yield start

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from asgi_client import AsgiClient
 from structlog.testing import capture_logs
 
+from asgi_client import AsgiClient
 from headwater_server.access_log import without_secrets
 
 

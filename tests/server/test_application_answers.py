@@ -7,9 +7,9 @@ import json
 from collections.abc import Callable
 
 import pytest
-from asgi_client import AsgiClient
 from things import RAW, Things
 
+from asgi_client import AsgiClient
 from headwater_server.server_application import SURPLUS_KEY, ServerApplication
 
 
@@ -119,6 +119,13 @@ def test_unknown_path_is_told_where_to_look(client: AsgiClient) -> None:
 
     assert answer.error == (404, "NotFoundException")
     assert "/api/v2/things" in answer.message and "/openapi.json" in answer.message
+
+
+def test_answer_is_asked_for_again_by_caches(client: AsgiClient) -> None:
+    answers = [client.request("GET", target) for target in ("/api/v1/things/a", "/api/v1/none")]
+    known = client.request("GET", "/api/v1/things/a", if_none_match='"1"')
+
+    assert {answer.headers["cache-control"] for answer in (*answers, known)} == {"no-cache"}
 
 
 def test_wrong_method_is_told_the_right_ones(client: AsgiClient) -> None:

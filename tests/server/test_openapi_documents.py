@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from things import Things
 
+from headwater_server.iceberg_rest import iceberg_table
+from headwater_server.iceberg_rest.iceberg_routes import listed_endpoints
 from headwater_server.openapi import openapi_document
+from headwater_server.server_probes import SERVER_PROBES
 
 
 @pytest.fixture
@@ -23,8 +27,9 @@ def test_document_has_every_route(document: dict[str, Any], things: Things) -> N
 
 def test_operation_has_its_parameters(document: dict[str, Any]) -> None:
     parameters = document["paths"]["/api/v1/things/{thing}"]["get"]["parameters"]
+    own = [parameter for parameter in parameters if "$ref" not in parameter]
 
-    assert [(parameter["name"], parameter["in"], parameter["required"], parameter["schema"]) for parameter in parameters] == [
+    assert [(parameter["name"], parameter["in"], parameter["required"], parameter["schema"]) for parameter in own] == [
         ("thing", "path", True, {"type": "string", "minLength": 1}),
         ("pageToken", "query", False, {"type": "string"}),
         ("pageSize", "query", False, {"type": "integer"}),
@@ -35,14 +40,53 @@ def test_operation_has_its_parameters(document: dict[str, Any]) -> None:
 def test_operation_has_its_answers(document: dict[str, Any]) -> None:
     responses = document["paths"]["/api/v1/things/{thing}"]["get"]["responses"]
 
-    assert list(responses) == ["200", "304", "default"]
-    assert responses["default"]["content"]["application/json"]["schema"] == {"$ref": "#/components/schemas/ErrorEnvelope"}
+    assert list(responses) == ["200", "304", "400", "421", "429", "500", "503"]
+    assert responses["400"] == {"$ref": "#/components/responses/400"}
+
+
+def test_error_has_its_shape_and_headers(document: dict[str, Any]) -> None:
+    overload = document["components"]["responses"]["429"]
+
+    assert overload["content"]["application/json"]["schema"] == {"$ref": "#/components/schemas/ErrorEnvelope"}
+    assert set(overload["headers"]) == {"Cache-Control", "Retry-After", "X-Request-ID"}
+
+
+def test_probes_are_in_the_document(things: Things) -> None:
+    paths = openapi_document([things.table()], SERVER_PROBES, version="1")["paths"]
+
+    assert {"/healthz", "/readyz", "/metrics", "/openapi.json"} < set(paths)
+    assert list(paths["/readyz"]["get"]["responses"]) == ["200", "503", "400", "500"]
+
+
+def test_routes_are_told_in_every_place() -> None:
+    table, page = iceberg_table(), (Path(__file__).parents[2] / "docs" / "server.md").read_text(encoding="utf-8")
+    paths = openapi_document([table], version="1")["paths"]
+    listed = listed_endpoints(table)
+
+    for route in table.routes:
+        match = table.find((table.mount + route.template).split("/")[1:])
+        assert match is not None and match.routes[route.method] is route
+        assert paths[table.mount + route.template][route.method.lower()]["operationId"] == route.name
+        assert f"`{route.method} {table.mount}{route.template}`" in page
+        assert (route.endpoint in listed) is (route.name not in ("getConfig", "getToken"))
+
+
+def test_document_of_iceberg_types_its_parts() -> None:
+    document = openapi_document([iceberg_table()], version="1")
+    schemas = document["components"]["schemas"]
+
+    assert schemas["CommitTableRequest"]["properties"]["updates"]["items"]["$ref"] == "#/components/schemas/TableUpdate"
+    assert len(schemas["TableUpdate"]["anyOf"]) == 23 and len(schemas["TableRequirement"]["anyOf"]) == 8
+    assert lost_references(document) == set()
 
 
 def test_every_reference_leads_somewhere(document: dict[str, Any]) -> None:
-    schemas = document["components"]["schemas"]
+    assert lost_references(document) == set()
 
-    assert {name.removeprefix("#/components/schemas/") for name in references(document)} == set(schemas)
+
+def lost_references(document: dict[str, Any]) -> set[str]:
+    components = {f"#/components/{kind}/{name}" for kind, named in document["components"].items() for name in named}
+    return references(document) - components
 
 
 def references(value: Any) -> set[str]:

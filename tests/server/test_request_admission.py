@@ -7,9 +7,9 @@ import threading
 from collections.abc import Awaitable, Callable, Iterator
 
 import pytest
-from asgi_client import AsgiAnswer, AsgiClient
 from things import Things
 
+from asgi_client import AsgiAnswer, AsgiClient
 from fake_clock import FakeClock
 from headwater import Settings
 from headwater_server.admission import HandlerTimeoutError, RequestAdmission

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from headwater.errors import RefusedError
 from headwater_server.request_target import is_form_encoding, path_segments, query_parameters
 
+NAMES = ("pageToken", "pageSize", "parent", "a", "b")
+
 
 @pytest.mark.parametrize(
     ("raw", "segments"),
@@ -57,13 +59,14 @@ def test_segment_that_cannot_be_decoded_is_refused(raw: bytes) -> None:
         (b"a=x+y%20z%2B&b", {"a": "x y z+", "b": ""}),
         (b"parent=a%1Fb&&", {"parent": "a\x1fb"}),
         (b"a==", {"a": "="}),
+        (b"a=1&new=2&new=3", {"a": "1"}),
     ],
 )
 def test_query_has_its_parameters(raw: bytes, parameters: dict[str, str]) -> None:
-    assert query_parameters(raw) == parameters
+    assert query_parameters(raw, NAMES) == parameters
 
 
 @pytest.mark.parametrize("raw", [b"a=1&a=2", b"a=1&%61=2", b"a=%FF", b"a=%2", b"&".join(b"p%d" % n for n in range(101))])
 def test_query_that_says_two_things_is_refused(raw: bytes) -> None:
     with pytest.raises(RefusedError, match="the query has"):
-        query_parameters(raw)
+        query_parameters(raw, NAMES)

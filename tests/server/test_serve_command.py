@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from wire_server import SECONDS, WireConnection, request
 
 from headwater.cli import main
+from wire_server import SECONDS, WireConnection, request
 
 URL_LINE = "serving http://127.0.0.1:"
 
@@ -38,10 +39,34 @@ def test_command_refuses_what_it_cannot_serve(store_url: str, words: list[str], 
     assert exit_code("--store", store_url, "serve", *words) == code
 
 
+def test_command_says_what_a_newcomer_lacks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    url = f"sqlite:///{tmp_path}/store.db"
+    assert exit_code("--store", url, "store", "create") == 0
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        assert exit_code("--store", url, "serve", "--listen", f"127.0.0.1:{other.getsockname()[1]}") == 4
+
+    told = capsys.readouterr().err
+    assert "has no realm yet: make one with `headwater realm create`" in told
+    assert "another process does; end it, or name another port" in told
+
+
 def test_setting_that_is_no_address_is_usage(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HEADWATER_SERVER_LISTEN", "here")
 
     assert exit_code("--store", store_url, "serve") == 2
+
+
+@pytest.mark.parametrize("content", [None, "{", '{"storages": [{"location": "s3://lake", "endpiont": ""}]}'])
+def test_wrong_storage_file_is_refused(
+    tmp_path: Path, content: str | None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "storage.json"
+    if content is not None:
+        file.write_text(content, encoding="utf-8")
+    monkeypatch.setenv("HEADWATER_STORAGE_FILE", str(file))
+
+    assert exit_code("--store", f"sqlite:///{tmp_path}/none.db", "serve", "--listen", "127.0.0.1:0") == 5
+    assert f"options of storages: {file}" in capsys.readouterr().err
 
 
 def test_command_needs_a_store(tmp_path: Path) -> None:

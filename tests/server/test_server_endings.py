@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+
 from wire_server import SECONDS, WireConnection, request
 
 pytestmark = pytest.mark.long

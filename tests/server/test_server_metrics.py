@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from asgi_client import AsgiClient
 
+from asgi_client import AsgiClient
 from headwater.realms import RealmRegistry
 from headwater_server.server_application import ServerApplication
 from headwater_server.server_metrics import SERVER_CATALOGUE

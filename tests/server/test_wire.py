@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import pytest
 from certificates import trusting, write_certificate
 from things import Things
-from wire_server import SECONDS, WireConnection, WireServer, request, until
 
-from headwater import Settings
-from headwater_server.server_application import ServerApplication
 from headwater_server.tls import CertificateFiles
+from wire_server import SECONDS, WireConnection, WireServer, request, until
 
 pytestmark = pytest.mark.long
 
@@ -36,18 +33,6 @@ NO_REQUESTS = [
     b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
     b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"x" * 100_000,
 ]
-
-
-@pytest.fixture
-def serve(make_application: Callable[..., ServerApplication]) -> Iterator[Callable[..., WireServer]]:
-    """Starts a server; settings are named without ``server_``."""
-    with ExitStack() as servers:
-
-        def start(certificate: CertificateFiles | None = None, **settings: Any) -> WireServer:
-            named = Settings(**{f"server_{name}": value for name, value in settings.items()})
-            return servers.enter_context(WireServer(make_application(**settings), named, certificate))
-
-        yield start
 
 
 @pytest.fixture
@@ -90,6 +75,15 @@ def test_request_behind_a_refused_body_is_answered(server: WireServer) -> None:
         connection.send(request("POST", "/nowhere", b"x" * 100_000) + READ)
 
         assert [connection.answer().status for _ in range(2)] == [404, 200]
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD", "DELETE"])
+def test_body_that_nobody_reads_is_skipped(server: WireServer, method: str) -> None:
+    with server.connect() as connection:
+        connection.send(request(method, "/api/v1/things/a", b'{"GET / HTTP/1.1": 1}\r\n\r\n') + READ)
+
+        assert connection.answer(method).status == (405 if method == "DELETE" else 200)
+        assert connection.answer().status == 200
 
 
 def test_bytes_that_are_no_request_end_the_connection(server: WireServer, things: Things) -> None:
@@ -216,6 +210,14 @@ def test_overload_is_answered_at_once(serve: Callable[..., WireServer], things: 
 
         assert statuses == {429} and elapsed < 2
         assert [connection.answer().status for connection in busy] == [204] * 4
+
+
+def test_body_does_not_wait_for_the_heads_acknowledgement(server: WireServer) -> None:
+    with server.connect() as connection:
+        connection.send(READ).answer()
+        [accepted] = [each.transport.get_extra_info("socket") for each in server.server.server_state.connections]
+
+        assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
 def test_absolute_target_is_read(server: WireServer) -> None:

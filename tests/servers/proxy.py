@@ -1,4 +1,4 @@
-"""A TCP proxy on loopback in front of any server, which cuts, swallows or delays what passes. It understands no protocol."""
+"""A TCP proxy on loopback in front of any server, which cuts, swallows, delays or replaces what passes. It understands no protocol."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ class _Mode(enum.Enum):
     PASS = enum.auto()
     DROP_REQUESTS = enum.auto()
     DROP_ANSWERS = enum.auto()
+    REPLACE_ANSWERS = enum.auto()
+    PRECEDE_REQUESTS = enum.auto()
     HANG = enum.auto()
     HANG_ANSWERS = enum.auto()
 
@@ -39,6 +41,8 @@ class Proxy:
         self._mode = _Mode.PASS
         self._times: int | None = None
         self._holding = b""
+        self._answer = b""
+        self._event: Callable[[], object] | None = None
         self._round_trips = 0
         self._drops = 0
         self._links: set[_Link] = set()
@@ -55,7 +59,7 @@ class Proxy:
 
     @property
     def drops(self) -> int:
-        """How many requests and answers were dropped or swallowed so far."""
+        """How many requests and answers were dropped, swallowed, held up or replaced so far."""
         return self._drops
 
     def pass_on(self) -> None:
@@ -69,6 +73,22 @@ class Proxy:
     def drop_answers(self, *, times: int | None = None, holding: str = "") -> None:
         """Let requests through, and cut the connection once the server has answered; the client gets nothing of that."""
         self._set(_Mode.DROP_ANSWERS, times, holding)
+
+    def replace_answers(
+        self, answer: bytes, *, meanwhile: Callable[[], object] | None = None, times: int | None = None, holding: str = ""
+    ) -> None:
+        """Let requests through, and once the server has answered, say this instead and cut the connection.
+
+        answer        nothing: the connection is cut
+        meanwhile     called between the server's answer and this one
+        """
+        self._answer, self._event = answer, meanwhile
+        self._set(_Mode.REPLACE_ANSWERS, times, holding)
+
+    def precede_requests(self, event: Callable[[], object], *, times: int | None = None, holding: str = "") -> None:
+        """Call this before a request goes on to the server."""
+        self._event = event
+        self._set(_Mode.PRECEDE_REQUESTS, times, holding)
 
     def hang(self) -> None:
         """Swallow requests: the connection stays open, and nothing comes."""
@@ -157,6 +177,8 @@ class Proxy:
                 link.request = data if is_first else link.request + data
                 if self._applies(_Mode.DROP_REQUESTS, link):
                     break
+                if self._applies(_Mode.PRECEDE_REQUESTS, link) and self._event is not None:
+                    self._event()
                 if self._applies(_Mode.HANG, link):
                     link.is_dead = True
                 if not link.is_dead:
@@ -177,6 +199,12 @@ class Proxy:
                 link.is_asking = False
                 if self._applies(_Mode.DROP_ANSWERS, link):
                     _drain(link.server)
+                    break
+                if self._applies(_Mode.REPLACE_ANSWERS, link):
+                    _drain(link.server)
+                    if self._event is not None:
+                        self._event()
+                    link.client.sendall(self._answer)
                     break
                 if self._applies(_Mode.HANG_ANSWERS, link):
                     link.is_dead = True

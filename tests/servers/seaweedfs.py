@@ -33,12 +33,12 @@ def seaweedfs_server() -> Iterator[str]:
     with tempfile.TemporaryDirectory(prefix="seaweedfs-") as name:
         folder = Path(name)
         (folder / "s3.json").write_text(json.dumps({"identities": [_identity()]}))
-        ports = _free_ports(2 * len(_PARTS) + 1)
+        ports = _free_ports(2 * len(_PARTS))
         command = [program, "server", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", f"-dir={folder}", "-filer", "-s3"]
         for part, port, grpc in zip(_PARTS, ports, ports[len(_PARTS) :], strict=False):
             command += [f"-{part}.port={port}", f"-{part}.port.grpc={grpc}"]
-        command += [f"-s3.port.iceberg={ports[-1]}", f"-s3.config={folder / 's3.json'}", "-volume.max=0"]
-        command += ["-master.volumeSizeLimitMB=64", "-volume.preStopSeconds=0"]
+        command += ["-s3.port.iceberg=0", "-s3.port.lance=0", f"-s3.config={folder / 's3.json'}", "-volume.max=0"]
+        command += ["-master.volumeSizeLimitMB=64", "-volume.preStopSeconds=0", "-master.telemetry=false"]
         with (folder / "log").open("w") as log, subprocess.Popen(command, cwd=folder, stdout=log, stderr=log) as server:
             try:
                 _await_answer(server, ports[_PARTS.index("s3")], folder / "log")

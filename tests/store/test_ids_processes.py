@@ -237,10 +237,9 @@ def test_node_of_a_killed_remote_process_is_free_after_its_window(make_maker: Ca
     maker.kill()
     seen = shared.system.read_versioned(node_lease_id(77), NodeLease)
     lease = shared.system.update_object(seen, msgspec.structs.replace(seen.value, owner="elsewhere:1")).value
-    refusals, taken = first_id(shared)
+    taken = first_id(shared)
 
     assert lease.owner != ""
-    assert refusals > 0
     assert (node_of(taken), node_of(last)) == (77, 77)
     assert millis_of(taken) >= lease.end > millis_of(last)
 
@@ -272,7 +271,7 @@ def test_process_stopped_across_its_lease_makes_no_id_outside(make_maker: Callab
     wait_for(lambda: leased_nodes(shared) == 1024)
     time.sleep(0.6)
     end = stop_between_calls(maker, shared)
-    refusals, taken = first_id(shared)
+    taken = first_id(shared)
     made = [taken]
     maker.go_on()
     for _ in range(100):
@@ -282,7 +281,6 @@ def test_process_stopped_across_its_lease_makes_no_id_outside(make_maker: Callab
     tries = int(maker.answer())
     stopped = maker.ids()
 
-    assert refusals > 0
     assert tries > 0  # it did go on, and asked for ids
     assert {node_of(one) for one in made} == {node_of(one) for one in stopped} == {77}
     assert millis_of(max(stopped)) < end <= millis_of(taken)
@@ -304,11 +302,11 @@ def stop_between_calls(maker: IdMaker, store: Store) -> int:
     raise AssertionError("it holds a lock each time")
 
 
-def first_id(store: Store) -> tuple[int, ObjectId]:
-    """How often there was none, and the first."""
-    for refusals in range(1000):
+def first_id(store: Store) -> ObjectId:
+    """The first, as soon as there is one: a slow machine may ask for it only then, so what counts is the window that it is of."""
+    for _ in range(1000):
         try:
-            return refusals, store.new_id()
+            return store.new_id()
         except UnavailableError:
             time.sleep(0.02)
     raise AssertionError("no node became free")

@@ -36,6 +36,38 @@
 {{- if and .Values.spark.master (ne .Values.spark.mode "master") -}}
 {{- fail (printf "spark.master is given, and spark.mode is %s: set spark.mode=master, or leave spark.master out" .Values.spark.mode) -}}
 {{- end -}}
+{{- if and .Values.storage.existingSecret (hasKey .Values.settings "HEADWATER_STORAGE_FILE") -}}
+{{- fail "storage.existingSecret and settings.HEADWATER_STORAGE_FILE are given: keep one" -}}
+{{- end -}}
+{{- with .Values.server -}}
+{{- if .enabled -}}
+{{- if not .proxy.image.repository -}}
+{{- fail "server.proxy.image.repository is missing: the server cannot tell who calls, and listens on 127.0.0.1 alone. Give it a proxy in its pod that proves who calls, and forwards to 127.0.0.1:8181; ci/server-values.yaml is an example" -}}
+{{- end -}}
+{{- if not (or .proxy.image.tag .proxy.image.digest) -}}
+{{- fail "server.proxy.image.tag or server.proxy.image.digest is missing: name the proxy's image with a version" -}}
+{{- end -}}
+{{- if has (int .proxy.port) (list 8181 8182) -}}
+{{- fail (printf "server.proxy.port is %d, which is the server's own: choose another one for the proxy" (int .proxy.port)) -}}
+{{- end -}}
+{{- if and (or .ingress.enabled .httpRoute.enabled) (not .hosts) -}}
+{{- fail "server.hosts is empty: server.ingress and server.httpRoute need the names by which clients call the server" -}}
+{{- end -}}
+{{- if and .httpRoute.enabled (not .httpRoute.parentRefs) -}}
+{{- fail "server.httpRoute.parentRefs is empty: name the Gateway that the route is for, as in [{name: public, namespace: gateways}]" -}}
+{{- end -}}
+{{- range list "LISTEN" "PROBES" "DRAIN_TIMEOUT" "HOSTS" "PROXIES" -}}
+{{- if hasKey $.Values.settings (print "HEADWATER_SERVER_" .) -}}
+{{- fail (printf "settings.HEADWATER_SERVER_%s would not count: the chart sets it, from the values of `server`" .) -}}
+{{- end -}}
+{{- end -}}
+{{- range list "CERTIFICATE" "PRIVATE_KEY" -}}
+{{- if hasKey $.Values.settings (print "HEADWATER_SERVER_" .) -}}
+{{- fail (printf "settings.HEADWATER_SERVER_%s would keep pods from becoming ready: in a pod the proxy alone calls the server, on loopback and without TLS; give the certificate to the proxy, by server.proxy.tlsSecret" .) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
 {{- if and .Values.crds.enabled (not .Values.crds.keep) .Values.watch.namespaces -}}
 {{- fail "crds.keep=false would delete the Realms and Catalogs of all namespaces with this release, which manages some: keep them, or set crds.enabled=false" -}}
 {{- end -}}

@@ -24,6 +24,10 @@
 {{- include "headwater.fullname" . }}-operator-metrics
 {{- end -}}
 
+{{- define "headwater.serverMetricsName" -}}
+{{- include "headwater.fullname" . }}-server-metrics
+{{- end -}}
+
 {{- define "headwater.redisName" -}}
 {{- include "headwater.fullname" . }}-redis
 {{- end -}}

@@ -85,7 +85,7 @@ topologySpreadConstraints:
 {{- with $affinity }}{{ toYaml . }}{{ end -}}
 {{- end -}}
 
-{{/* Environment of operator and workers: (dict "root" $ "values" .Values.operator). */}}
+{{/* Environment of operator, workers and servers: (dict "root" $ "component" "operator" "values" .Values.operator). */}}
 {{- define "headwater.environment" -}}
 - name: HEADWATER_STORE
   valueFrom:
@@ -96,6 +96,15 @@ topologySpreadConstraints:
   value: {{ .root.Values.logFormat }}
 - name: HOME
   value: /tmp
+{{- if include "headwater.reachesStorage" . }}
+- name: HEADWATER_STORAGE_FILE
+  value: /etc/headwater/storage
+{{- end }}
+{{- end -}}
+
+{{/* Whether a pod has the file that says how buckets are reached: (dict "root" $ "component" "server"). */}}
+{{- define "headwater.reachesStorage" -}}
+{{- if and .root.Values.storage.existingSecret (has .component (list "server" "worker")) -}}true{{- end -}}
 {{- end -}}
 
 {{- define "headwater.environmentFrom" -}}
@@ -127,7 +136,7 @@ envFrom:
 {{- end }}
 {{- end -}}
 
-{{/* (dict "root" $ "values" .Values.operator) */}}
+{{/* (dict "root" $ "component" "operator" "values" .Values.operator) */}}
 {{- define "headwater.mounts" -}}
 - name: tmp
   mountPath: /tmp
@@ -135,12 +144,18 @@ envFrom:
 - name: store
   mountPath: {{ .root.Values.store.volume.mountPath }}
 {{- end }}
+{{- if include "headwater.reachesStorage" . }}
+# The whole Secret: a mount by subPath would never see it renewed.
+- name: storage
+  mountPath: /etc/headwater/storage
+  readOnly: true
+{{- end }}
 {{- with .values.extraVolumeMounts }}
 {{ toYaml . }}
 {{- end }}
 {{- end -}}
 
-{{/* (dict "root" $ "values" .Values.operator) */}}
+{{/* (dict "root" $ "component" "operator" "values" .Values.operator) */}}
 {{- define "headwater.volumes" -}}
 - name: tmp
   emptyDir:
@@ -149,6 +164,11 @@ envFrom:
 - name: store
   persistentVolumeClaim:
     claimName: {{ .root.Values.store.volume.existingClaim }}
+{{- end }}
+{{- if include "headwater.reachesStorage" . }}
+- name: storage
+  secret:
+    secretName: {{ .root.Values.storage.existingSecret }}
 {{- end }}
 {{- with .values.extraVolumes }}
 {{ toYaml . }}

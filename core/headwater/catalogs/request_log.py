@@ -69,6 +69,10 @@ class RequestKey:
         if not 0 <= self.status < 1 << 16:
             raise RefusedError(f"the status of request {self.uuid} must be a number of 2 bytes, not {self.status}")
 
+    def fresh_uuid(self) -> UUID:
+        """A uuid for what the request makes: the same in every attempt and process, and of no other request."""
+        return UUID(bytes=_hash16(b"made by" + self.uuid.bytes + _hash16(self.scope) + _hash16(self.digest)), version=4)
+
     def index_key(self, realm_key: RealmKey, reference: str) -> bytes:
         return self.uuid.bytes + _hash16(realm_key.to_bytes(8, "big") + reference.encode() + b"\0" + self.scope)
 

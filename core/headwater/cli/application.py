@@ -14,6 +14,7 @@ import structlog
 from headwater.cli.apply_command import apply_command
 from headwater.cli.catalog_commands import catalog
 from headwater.cli.cli_session import CliSession, is_log_json, lines_of, print_note
+from headwater.cli.client_config_command import client_config_command
 from headwater.cli.file_table_commands import file_table
 from headwater.cli.fsck_command import fsck_command
 from headwater.cli.gc_commands import gc
@@ -81,6 +82,7 @@ def main() -> None:
 for _command in (
     apply_command,
     catalog,
+    client_config_command,
     file_table,
     fsck_command,
     gc,

@@ -5,6 +5,7 @@ client library, nor workers, Spark and Kubernetes.
 """
 
 from headwater.iceberg_catalog.lake_catalog import IcebergCatalog, LakeOptions
+from headwater.iceberg_catalog.lake_contents import VersionMark
 from headwater.iceberg_catalog.lake_errors import (
     AlreadyExistsError,
     NamespaceNotEmptyError,
@@ -43,6 +44,7 @@ __all__ = [
     "StagedTable",
     "TableCommit",
     "TableCreation",
+    "VersionMark",
     "ViewCommit",
     "ViewCreation",
 ]

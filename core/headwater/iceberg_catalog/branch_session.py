@@ -40,10 +40,18 @@ from headwater.catalogs import (
 )
 from headwater.catalogs.stored_metadata import read_metadata
 from headwater.commits import Head
-from headwater.errors import ConflictError, HeadwaterError, NotFoundError, RefusedError, UnavailableError, UnknownOutcomeError
+from headwater.errors import (
+    ConflictError,
+    ExpiredError,
+    HeadwaterError,
+    NotFoundError,
+    RefusedError,
+    UnavailableError,
+    UnknownOutcomeError,
+)
 from headwater.iceberg.metadata_json import join_metadata
 from headwater.iceberg_catalog.lake_errors import ReadOnlyReferenceError
-from headwater.store import RealmStore, id_text
+from headwater.store import ObjectId, RealmStore, id_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +83,12 @@ class BranchState:
 
     def find_metadata(self, content_id: UUID) -> bytes | None:
         """The stored metadata document of a table or view as JSON text; None if the catalog does not store it."""
-        stored = None if self.head is None else stored_metadata_of(self.head.index(IDS), content_id)
+        stored = self.find_metadata_id(content_id)
         return None if stored is None else join_metadata(read_metadata(self.rows, stored))
+
+    def find_metadata_id(self, content_id: UUID) -> ObjectId | None:
+        """The object that holds the metadata document; None if the catalog does not store it. Reads no document."""
+        return None if self.head is None else stored_metadata_of(self.head.index(IDS), content_id)
 
     def key_of(self, content_id: UUID) -> ContentKey | None:
         return None if self.head is None else find_content_key(self.head.index(IDS), content_id)
@@ -114,11 +126,10 @@ Plan = Callable[[BranchState], BranchChange | None]
 
 
 class _Attempt(Enum):
-    """How an attempt ended. REPLAYED: an earlier commit has applied the same request."""
+    """How an attempt ended that decided anything itself."""
 
     DONE = auto()
     BEATEN = auto()
-    REPLAYED = auto()
 
 
 class BranchSession:
@@ -175,24 +186,44 @@ class BranchSession:
         """List the contents of one type directly below a namespace, or at the top; see ``Catalog.children``."""
         return self.catalog.children(self._reference, parent, content_types=[content_type], token=token, limit=limit)
 
-    def carry_out(self, plan: Plan, *, keys: Sequence[ContentKey], request: RequestKey | None = None) -> bool:
+    def state_of(self, commit_id: ObjectId) -> BranchState:
+        """What a commit of the branch holds, for the repeat of a request; raises UnknownOutcomeError when it was collected."""
+        try:
+            return BranchState(self.catalog, self.rows, self.catalog.resolve(id_text(commit_id)))
+        except ExpiredError as fault:  # "not found" would tell the author of the request that it failed
+            raise UnknownOutcomeError(f"the request was applied, too long ago to say what came of it: {fault}") from fault
+
+    def state_before(self, commit_id: ObjectId) -> BranchState:
+        """What the branch held before a commit of it; raises as ``state_of`` does."""
+        commit = self.state_of(commit_id).head
+        return (
+            self.state_of(commit.commit.tail[0])
+            if commit and commit.commit.tail
+            else BranchState(self.catalog, self.rows, None)
+        )
+
+    def was_deleted(self) -> bool:
+        """True if the reference is a branch that was deleted, and can be restored."""
+        return any(branch.name == self.name for branch, _ in self.catalog.deleted_branches())
+
+    def carry_out(self, plan: Plan, *, keys: Sequence[ContentKey], request: RequestKey | None = None) -> ObjectId | None:
         """Decide and commit; decide anew from the newer state while others change the same keys, for as long as a commit may take.
 
         plan          returns None where there is nothing to do; what it raises goes to the caller
         keys          what it is about: changes of one key by threads of this process wait for each other, which spares them files
                       written in vain
         request       if an earlier commit has applied it, nothing is decided
-        returns       True if an earlier commit has applied the request
+        returns       the earlier commit that has applied the request; None if this call has
         raises        ConflictError when others were always faster; RefusedError when this is no branch; what ``Catalog.commit`` raises
         """
-        self._check_writable()
+        self.check_writable()
         clock, limit = self.rows.clock, self.rows.settings.commit_timeout_seconds
         until, wait = clock.monotonic() + limit, _FIRST_WAIT
         with self._turns_of(keys, until):
             while (attempt := self._attempt(plan, request, is_last=clock.monotonic() >= until)) is _Attempt.BEATEN:
                 clock.sleep(random.uniform(0, wait))
                 wait = min(2 * wait, _LONGEST_WAIT)
-        return attempt is _Attempt.REPLAYED
+        return None if attempt is _Attempt.DONE else attempt
 
     @contextmanager
     def _turns_of(self, keys: Sequence[ContentKey], until: float) -> Iterator[None]:
@@ -211,16 +242,18 @@ class BranchSession:
             for turn in reversed(held):
                 turn.release()
 
-    def _attempt(self, plan: Plan, request: RequestKey | None, *, is_last: bool) -> _Attempt:
+    def _attempt(self, plan: Plan, request: RequestKey | None, *, is_last: bool) -> _Attempt | ObjectId:
+        """Decide and commit once; returns the earlier commit if one has applied the request."""
         state = self.state()
         # before it is decided: what the request has done itself would contradict it
-        if request is not None and self.catalog.find_request(self._reference, state.head, request) is not None:
-            return _Attempt.REPLAYED
+        applied = None if request is None else self.catalog.find_request(self._reference, state.head, request)
+        if applied is not None:
+            return applied.commit_id
         change = plan(state)
         if change is None:
             return _Attempt.DONE
         try:
-            is_replay = self._apply(state, change, request)
+            earlier = self._apply(state, change, request)
         except UnknownOutcomeError:
             raise
         except HeadwaterError as fault:
@@ -228,13 +261,13 @@ class BranchSession:
             if is_last or not self._is_beaten(fault, state):
                 raise
             return _Attempt.BEATEN
-        if is_replay:
-            change.take_back()
-            return _Attempt.REPLAYED
-        return _Attempt.DONE
+        if earlier is None:
+            return _Attempt.DONE
+        change.take_back()
+        return earlier
 
-    def _apply(self, state: BranchState, change: BranchChange, request: RequestKey | None) -> bool:
-        """Claim and commit. Returns True if an earlier commit has applied the request, and this one did not happen."""
+    def _apply(self, state: BranchState, change: BranchChange, request: RequestKey | None) -> ObjectId | None:
+        """Claim and commit. Returns the earlier commit if one has applied the request: then this one did not happen."""
         taken = self.claims.claim_time()
         if change.claims:
             self._take(change.claims, change.message)
@@ -243,7 +276,7 @@ class BranchSession:
             if change.claims:
                 self.claims.check_held(taken)  # a process that slept in between has to claim again
 
-        return self.catalog.commit(
+        done = self.catalog.commit(
             self._reference,
             change.operations,
             expected=None if state.head is None else state.head.id,
@@ -251,7 +284,20 @@ class BranchSession:
             content_ids=change.ids,
             request=request,
             fence=fence,
-        ).is_replay
+        )
+        return done.commit_id if done.is_replay else None
+
+    def check_writable(self) -> None:
+        """Check that the reference is a branch; raises ReadOnlyReferenceError."""
+        if self._is_writable or self._reference is None:
+            return
+        try:
+            self.catalog.branch(self._reference)
+        except NotFoundError as fault:
+            raise ReadOnlyReferenceError(
+                f"{self._reference!r} is not a branch of {self.catalog.label}: it can only be read"
+            ) from fault
+        self._is_writable = True
 
     def check_free(self, claims: Sequence[TableClaim], what: str) -> None:
         """Check that claims could be taken now; raises the RefusedError that taking them would raise."""
@@ -273,17 +319,6 @@ class BranchSession:
             return state.head is not None and (None if now is None else now.id) != state.head.id
         # an empty branch has no commit to expect, so a competing first commit shows as an unsound request
         return isinstance(fault, RefusedError) and state.head is None and self.state().head is not None
-
-    def _check_writable(self) -> None:
-        if self._is_writable or self._reference is None:
-            return
-        try:
-            self.catalog.branch(self._reference)
-        except NotFoundError as fault:
-            raise ReadOnlyReferenceError(
-                f"{self._reference!r} is not a branch of {self.catalog.label}: it can only be read"
-            ) from fault
-        self._is_writable = True
 
 
 def _check_no_conflict(conflicts: Sequence[ClaimConflict], what: str) -> None:

@@ -5,16 +5,17 @@ are judged:
 
     all added snapshots are in the history of the refs that the commit moves, with its manifest lists     it happened
     some added snapshot is in the table, and not so                                                       nobody can tell
-    none is in the table, which is no older than they are, or there is no table any more                  look at earlier versions
+    none is in the table, which is no older than they are, or there is no such table any more             look at earlier versions
     else                                                                                                  it did not happen
 
-Snapshots expire. The earlier versions of the table within the grace are looked at from the newest to the first that is older than the
-snapshots, which among writers that race is one of the last few.
+Snapshots expire, tables are dropped and replaced. The earlier versions at the key within the grace are looked at from the newest to the
+first that is older than the snapshots. Among writers that race that is the present one or the one before it, whose time the present one
+has in its metadata log. Where there is more to look at than a request can, nobody can tell.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from enum import Enum, auto
 from typing import Any
@@ -24,6 +25,7 @@ import msgspec
 from headwater.catalogs import ContentType
 from headwater.catalogs.content import NO_SNAPSHOT
 from headwater.clock import Micros
+from headwater.commits import LogEnd
 from headwater.errors import ExpiredError
 from headwater.iceberg.changes import added_snapshots, moved_refs
 from headwater.iceberg_catalog.branch_session import BranchState
@@ -32,7 +34,8 @@ from headwater.iceberg_catalog.lake_values import TableCommit
 from headwater.store import id_text
 
 _COMMITS_LIMIT = 10_000
-"""How many commits of the branch are searched for earlier versions of a table."""
+"""How many commits of the branch are looked at for earlier versions of a table; most of them stand for twenty."""
+_TIMES, _NUMBERS = ("timestamp-ms", "last-updated-ms"), ("sequence-number", "last-sequence-number")
 
 
 class CommitVerdict(Enum):
@@ -43,20 +46,23 @@ class CommitVerdict(Enum):
     UNCLEAR = auto()
 
 
-def judge_commit(state: BranchState, document: Document | None, commit: TableCommit) -> CommitVerdict:
+def judge_commit(
+    state: BranchState, document: Document | None, commit: TableCommit, *, within: int = _COMMITS_LIMIT
+) -> CommitVerdict:
     """Judge a commit by the present version of its table, and by earlier ones where its snapshots may have expired.
 
     document      None where there is no table: if the commit happened before it was dropped, kept commits hold the files of the commit
+    within        look at so many commits of the branch for earlier versions; where they are too few, the verdict is UNCLEAR
     """
     snapshots = added_snapshots(commit.updates)
-    if document is None:
+    if document is None or not _is_meant(document, commit):
         is_news = not snapshots or is_creation(commit)
-        verdict = CommitVerdict.NEW if is_news else _judge_by_history(state, commit, snapshots)
+        verdict = CommitVerdict.NEW if is_news else _judge_by_history(state, commit, snapshots, within)
         return CommitVerdict.NEW if verdict is CommitVerdict.NEW else CommitVerdict.UNCLEAR
     verdict = judge_by_document(document, commit)
-    if verdict is not CommitVerdict.NEW or not snapshots or not _may_have(document, snapshots):
+    if verdict is not CommitVerdict.NEW or not snapshots or not _may_come_after(document, snapshots):
         return verdict
-    return _judge_by_history(state, commit, snapshots)
+    return _judge_by_history(state, commit, snapshots, within)
 
 
 def judge_by_document(document: Document, commit: TableCommit) -> CommitVerdict:
@@ -103,43 +109,60 @@ def _is_creation_of(document: Document, commit: TableCommit) -> bool:
     return is_creation(commit) and bool(assigned) and str(document_uuid(document)) == str(assigned[-1]).lower()
 
 
-def _may_have(document: Document, snapshots: Sequence[Mapping[str, Any]]) -> bool:
-    """False if a version is older than snapshots, and so cannot have had all of them.
+def _is_meant(document: Document, commit: TableCommit) -> bool:
+    """False if the table at the key is not the one that a commit is for, by the uuid that the commit asserts."""
+    uuids = [item.get("uuid") for item in _objects(commit.requirements) if item.get("type") == "assert-table-uuid"]
+    return all(str(uuid).lower() == str(document_uuid(document)) for uuid in uuids)
 
-    Sequence numbers, and before version 2 times, only grow from version to version.
+
+def _may_come_after(document: Document, snapshots: Sequence[Mapping[str, Any]]) -> bool:
+    """False if neither a version nor one before it can have had all of the snapshots, which it has not got now.
+
+    Times and sequence numbers only grow from version to version, and the version that takes up a snapshot is no older than the
+    snapshot. So it is no earlier one, either, where the newest of those, by the metadata log, is older.
     """
-    pair = ("sequence-number", "last-sequence-number")
-    if document.get("format-version") == 1 or not all(isinstance(snapshot.get(pair[0]), int) for snapshot in snapshots):
-        pair = ("timestamp-ms", "last-updated-ms")
-    numbers = [number for snapshot in snapshots if isinstance(number := snapshot.get(pair[0]), int)]
-    last = document.get(pair[1])
-    return not isinstance(last, int) or max(numbers, default=0) <= last
+    if document.get("format-version") != 1 and not _is_as_late(_NUMBERS, document, snapshots, max):
+        return False
+    if not _is_as_late(_TIMES, document, snapshots, min):  # the last of several snapshots may be the oldest
+        return False
+    log = _objects(document.get("metadata-log"))
+    return not log or _is_as_late(_TIMES, {_TIMES[1]: log[-1].get(_TIMES[0])}, snapshots, min)
 
 
-def _judge_by_history(state: BranchState, commit: TableCommit, snapshots: Sequence[Mapping[str, Any]]) -> CommitVerdict:
+def _is_as_late(
+    fields: tuple[str, str], document: Document, snapshots: Sequence[Mapping[str, Any]], choose: Callable[[list[int]], int]
+) -> bool:
+    """Whether a version is as late as snapshots by one field of theirs and one of its own; True where one of them lacks it."""
+    numbers = [number for snapshot in snapshots if isinstance(number := snapshot.get(fields[0]), int)]
+    last = document.get(fields[1])
+    return len(numbers) < len(snapshots) or not isinstance(last, int) or choose(numbers) <= last
+
+
+def _judge_by_history(
+    state: BranchState, commit: TableCommit, snapshots: Sequence[Mapping[str, Any]], within: int
+) -> CommitVerdict:
     if state.head is None:
         return CommitVerdict.NEW
     settings = state.rows.settings
     grace = min(settings.writer_grace_seconds, settings.reader_grace_seconds)
     since = Micros(state.rows.clock.now() - round(grace * 1_000_000))
+    changes = state.catalog.recent_changes(commit.key, id_text(state.head.id), since=since, within=within)
     with suppress(ExpiredError):  # older than any grace: what was collected happened long ago
-        for change in state.catalog.history(commit.key, id_text(state.head.id), within=_COMMITS_LIMIT):
-            if change.entry.time < since:
-                break
-            if change.value is None:
-                continue  # dropped: what stood there before is what counts
-            if change.value.type is not ContentType.ICEBERG_TABLE:
-                break
+        for change in changes:
+            if change.value is None or change.value.type is not ContentType.ICEBERG_TABLE:
+                continue  # dropped, or something else since: what stood there before is what counts
             text = state.catalog.metadata(change.entry.hash, change.key)
             if text is None:
                 continue  # a version that was put without its document
             document = msgspec.json.decode(text)
+            if not _is_meant(document, commit):
+                continue
             verdict = judge_by_document(document, commit)
             if verdict is not CommitVerdict.NEW:
                 return verdict
-            if not _may_have(document, snapshots):
-                break
-    return CommitVerdict.NEW
+            if not _may_come_after(document, snapshots):
+                return CommitVerdict.NEW
+    return CommitVerdict.UNCLEAR if changes.end is LogEnd.BOUND else CommitVerdict.NEW
 
 
 def _history(document: Document, held: Mapping[int, Mapping[str, Any]], ref: str) -> set[int]:

@@ -41,6 +41,7 @@ from headwater.iceberg_catalog.lake_errors import AlreadyExistsError, NoSuchTabl
 from headwater.iceberg_catalog.lake_files import LakeFiles, default_location
 from headwater.iceberg_catalog.lake_namespaces import check_namespace
 from headwater.iceberg_catalog.lake_values import KeyPage, LoadedTable, LoadedView, TableCommit, ViewCommit, decoded_document
+from headwater.store import ObjectId, RealmKey
 
 C = TypeVar("C", bound=IcebergTable | IcebergView)
 L = TypeVar("L", bound=LoadedTable | LoadedView)
@@ -66,6 +67,21 @@ class LakeKind(Generic[C, L]):
     missing: type[NoSuchTableError] | type[NoSuchViewError]
     as_content: Callable[[Document, str, UUID | None], C]
     check_text: Callable[[bytes, str], object]
+
+
+@dataclass(frozen=True, slots=True)
+class VersionMark:
+    """The version of a table or view that was present at a moment.
+
+    etag          of what ``load_marked`` returns
+    objects       the realm, and the objects that hold its content and its document: no two versions in a store have the same ones.
+                  None: its document lies in its file alone
+    """
+
+    key: ContentKey
+    etag: str
+    objects: tuple[RealmKey, ObjectId, ObjectId] | None
+    state: BranchState
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,12 +144,23 @@ class LakeContents(ABC, Generic[C, L, K]):
         state = self._session.state()
         return self._loaded(state, key, self._read(state, key))
 
-    def peek(self, key: ContentKey) -> str:
-        """The ``etag`` of the present version, from the index alone: no document is read. Raises NoSuch…Error."""
-        value = self._session.state().find_value(key)
+    def mark(self, key: ContentKey) -> VersionMark:
+        """Mark the present version, by the index alone: no document is read. Raises NoSuch…Error."""
+        state = self._session.state()
+        value = state.find_value(key)
         if value is None or value.type is not self._kind.content_type:
             raise self._kind.missing.at(key)
-        return value.digest.hex()
+        stored = state.find_metadata_id(value.content_id) if value.has_metadata else None
+        objects = None if stored is None else (state.rows.key, value.object_id, stored)
+        return VersionMark(key, value.digest.hex(), objects, state)
+
+    def load_marked(self, mark: VersionMark) -> L:
+        """Load the version that was marked, whatever has happened since."""
+        return self._loaded(mark.state, mark.key, self._read(mark.state, mark.key))
+
+    def peek(self, key: ContentKey) -> str:
+        """The ``etag`` of the present version, from the index alone: no document is read. Raises NoSuch…Error."""
+        return self.mark(key).etag
 
     def exists(self, key: ContentKey) -> bool:
         return self._session.state().type_of(key) is self._kind.content_type
@@ -167,8 +194,8 @@ class LakeContents(ABC, Generic[C, L, K]):
                 operations=[Delete(source), Put(target, stored)], message=f"rename {self._word} {source} to {target}"
             )
 
-        is_replay = self._session.carry_out(plan, keys=[source, target], request=request)
-        return self.load(target) if is_replay else renamed[-1]
+        earlier = self._session.carry_out(plan, keys=[source, target], request=request)
+        return renamed[-1] if earlier is None else self._made_by(earlier, target)
 
     def register(
         self, key: ContentKey, metadata_location: str, *, overwrite: bool = False, request: RequestKey | None = None
@@ -206,8 +233,8 @@ class LakeContents(ABC, Generic[C, L, K]):
                 claims=[self.claim_of(content_id, document)],
             )
 
-        is_replay = self._session.carry_out(plan, keys=[key], request=request)
-        return self.load(key) if is_replay else done[-1]
+        earlier = self._session.carry_out(plan, keys=[key], request=request)
+        return done[-1] if earlier is None else self._made_by(earlier, key)
 
     def create_from(self, key: ContentKey, location: str | None, make: MakeDocument, *, request: RequestKey | None = None) -> L:
         """Create a table or view of the document that ``make`` returns; raises NoSuchNamespaceError and AlreadyExistsError."""
@@ -221,9 +248,9 @@ class LakeContents(ABC, Generic[C, L, K]):
             done.append(self._version(key, draft.content, draft.content_id, draft.text))
             return self._written([draft], f"create {self._word} {key}")
 
-        with self._uuid_for(place) as unique:
-            is_replay = self._session.carry_out(plan, keys=[key], request=request)
-        return self.load(key) if is_replay else done[-1]
+        with self._uuid_for(place, request) as unique:
+            earlier = self._session.carry_out(plan, keys=[key], request=request)
+        return done[-1] if earlier is None else self._made_by(earlier, key)
 
     def commit(self, commit: K, *, request: RequestKey | None = None) -> L:
         """Apply updates to a table or view that meets the requirements, or create a table by ``assert-create``.
@@ -281,9 +308,8 @@ class LakeContents(ABC, Generic[C, L, K]):
             kept = [Unmodified(key) for key in keys if key not in changed]
             return replace(change, operations=[*change.operations, *kept])
 
-        if self._session.carry_out(plan, keys=keys, request=request):
-            return [self.load(key) for key in keys]
-        return [done[key] for key in keys]
+        earlier = self._session.carry_out(plan, keys=keys, request=request)
+        return [done[key] if earlier is None else self._made_by(earlier, key) for key in keys]
 
     def check_new(self, state: BranchState, key: ContentKey, document: Document) -> None:
         """Check that a table or view could be created now: what it names is allowed, and its places are free; raises RefusedError."""
@@ -303,6 +329,17 @@ class LakeContents(ABC, Generic[C, L, K]):
     def _find(self, state: BranchState, key: ContentKey) -> C | None:
         content = state.find_content(key)
         return content if isinstance(content, self._kind.content) else None
+
+    def _made_by(self, earlier: ObjectId, key: ContentKey) -> L:
+        """What an earlier commit left at a key: the present version, or its own where another table or view stands there, or none.
+
+        To answer that there is none would be to tell the author of that commit that it failed.
+        """
+        present, then = self._session.state(), self._session.state_of(earlier)
+        stored, made = self._find(present, key), self._read(then, key)
+        if stored is not None and stored.id == made.id:
+            return self._loaded(present, key, stored)
+        return self._loaded(then, key, made)
 
     def _present_version(self, state: BranchState, key: ContentKey, stored: Content | None) -> PresentVersion[C, L] | None:
         if not isinstance(stored, self._kind.content):
@@ -438,13 +475,17 @@ class LakeContents(ABC, Generic[C, L, K]):
         )
 
     @contextmanager
-    def _uuid_for(self, place: str | None) -> Iterator[UUID]:
-        """A uuid for what is created at a place: the one for which an attempt of this process that failed may have claimed the place.
+    def _uuid_for(self, place: str | None, request: RequestKey | None) -> Iterator[UUID]:
+        """A uuid for what is created at a place: the one for which an attempt that failed may have claimed the place.
 
-        Otherwise whoever tries again would find the place taken, until the next collection.
+        Otherwise whoever tries again would find the place taken, until the next collection. The uuid follows from the request; without
+        one, attempts of this process are remembered.
 
         place         None: a place of which no attempt knows
         """
+        if request is not None:
+            yield request.fresh_uuid()
+            return
         unique = (None if place is None else self._attempted.pop(place, None)) or uuid4()
         try:
             yield unique

@@ -61,8 +61,12 @@ class LakeNamespaces:
             above = [Put(ancestor, Namespace()) for ancestor in key.ancestors() if ancestor not in contents]
             return BranchChange(operations=[*above, Put(key, Namespace(properties=checked))], message=f"create namespace {key}")
 
-        is_replay = self._session.carry_out(plan, keys=[key], request=request)
-        return self.read_properties(key) if is_replay else checked
+        earlier = self._session.carry_out(plan, keys=[key], request=request)
+        if earlier is None:
+            return checked
+        present = self._session.state()
+        state = present if present.is_namespace(key) else self._session.state_of(earlier)  # it may have been dropped since
+        return dict(_read(state, key).properties)
 
     def drop(self, key: ContentKey, *, request: RequestKey | None = None) -> None:
         """Drop an empty namespace; raises NoSuchNamespaceError and NamespaceNotEmptyError."""
@@ -109,8 +113,9 @@ class LakeNamespaces:
             changed = Namespace(id=stored.id, properties=after)
             return BranchChange(operations=[Put(key, changed, stored)], message=f"change properties of namespace {key}")
 
-        if self._session.carry_out(plan, keys=[key], request=request):
-            return PropertyChanges(tuple(sorted(checked)), tuple(sorted(gone)), ())  # which were missing then is not kept
+        earlier = self._session.carry_out(plan, keys=[key], request=request)
+        if earlier is not None:
+            plan(self._session.state_before(earlier))  # what it says, as it said it then
         return changes[-1]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from headwater.catalogs import ContentKey, ContentType, IcebergTable, RequestKey, TableClaim
-from headwater.errors import UnknownOutcomeError
+from headwater.errors import NotFoundError, UnknownOutcomeError
 from headwater.iceberg.changes import added_snapshots, change_table, check_requirements, new_table
 from headwater.iceberg.untrusted_document import parse_untrusted_table
 from headwater.iceberg_catalog.branch_session import BranchSession, BranchState
@@ -22,7 +22,7 @@ from headwater.iceberg_catalog.lake_contents import (
     encoded_document,
 )
 from headwater.iceberg_catalog.lake_documents import Document, table_content
-from headwater.iceberg_catalog.lake_errors import NoSuchTableError, dotted
+from headwater.iceberg_catalog.lake_errors import NoSuchTableError, ReadOnlyReferenceError, dotted
 from headwater.iceberg_catalog.lake_files import LakeFiles
 from headwater.iceberg_catalog.lake_namespaces import check_namespace
 from headwater.iceberg_catalog.lake_values import LoadedTable, StagedTable, TableCommit, TableCreation
@@ -70,8 +70,9 @@ class LakeTables(LakeContents[IcebergTable, LoadedTable, TableCommit]):
         """Stage the document that ``make`` returns.
 
         raises        NoSuchNamespaceError · RefusedError for a place that is taken, or not allowed: files would be written there before
-                      the commit
+                      the commit · ReadOnlyReferenceError where no commit could follow
         """
+        self._session.check_writable()
         state, unique = self._session.state(), uuid4()
         check_namespace(state, key.parent)
         document = make(location.rstrip("/") if location else self._default_place(state, key, unique), unique)
@@ -91,7 +92,16 @@ class LakeTables(LakeContents[IcebergTable, LoadedTable, TableCommit]):
     ) -> Sequence[LoadedTable]:
         """Commit versions that the caller's own steps make, one for each commit; everything else is as in ``commit_many``."""
         edits = [VersionEdit(commit.key, step, _word_of(commit)) for commit, step in zip(commits, steps, strict=True)]
-        return self.change_versions(edits, has_happened=partial(_has_happened, commits), request=request)
+        try:
+            return self.change_versions(edits, has_happened=partial(_has_happened, commits), request=request)
+        except (NotFoundError, ReadOnlyReferenceError) as fault:
+            if any(added_snapshots(commit.updates) for commit in commits) and self._session.was_deleted():
+                # it may have happened before the branch was deleted, and be merged by now: its files are not to be deleted
+                raise UnknownOutcomeError(
+                    f"branch {self._session.name!r} was deleted, and whether this commit was on it is not looked up: keep its files,"
+                    " and look for it where the branch was merged"
+                ) from fault
+            raise
 
     def check_places(self, key: ContentKey, held: Sequence[str], uuid: UUID | None, places: Collection[str]) -> None:
         """Check that a table, created or not, may have further places, as far as that can be told before its commit.

@@ -51,16 +51,18 @@ Chunk = list[Any]
 Chunks = Iterator[Chunk]
 _FIRST = 16
 _LARGEST = 4096
+_MANY = 8
+"""Changes are looked up in a chunk one by one, unless they are so many: more than one for so many entries."""
 _COMPARED, _COMPARED_MOST = 64, 4096
 """Keys that are compared together: few at first, for callers that want only one page."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeLayer:
-    """Changes to be laid over a stream: their keys in order, and what a key holds from now on (None: it is removed)."""
+    """Changes to be laid over a stream: their keys in order, and what the keys of a slice hold from now on (None: it is removed)."""
 
     keys: Sequence[bytes]
-    value: Callable[[int], IndexValue | None]
+    values: Callable[[int, int], Sequence[IndexValue | None]]
 
 
 def merge_layers(stream: Chunks, layer: ChangeLayer, *, reverse: bool, keys_only: bool) -> Chunks:
@@ -114,10 +116,17 @@ def _backwards(stream: Chunks, layer: ChangeLayer, keys_only: bool) -> Chunks:
 
 def _patched(chunk: Chunk, layer: ChangeLayer, start: int, end: int, keys_only: bool) -> Chunk:
     """The chunk after the changes from a position to another."""
+    changes = zip(layer.keys[start:end], layer.values(start, end), strict=True)
+    if not chunk:
+        return [key if keys_only else (key, value) for key, value in changes if value is not None]
+    if _MANY * (end - start) > len(chunk):
+        merged: dict[bytes, Any] = dict.fromkeys(chunk, chunk) if keys_only else dict(chunk)
+        merged |= changes
+        kept = sorted(key for key, value in merged.items() if value is not None)
+        return kept if keys_only else [(key, merged[key]) for key in kept]
     patched: Chunk = []
     at = 0
-    for position in range(start, end):
-        key, value = layer.keys[position], layer.value(position)
+    for key, value in changes:
         place = bisect_left(chunk, key if keys_only else (key,), at)
         patched += chunk[at:place]
         if value is not None:
@@ -308,7 +317,7 @@ def _spread(children: Children, keys: list[bytes]) -> dict[ObjectId, list[bytes]
 
 def _laid_over(below: Chunks, page: EntryPage, query: IndexQuery) -> Chunks:
     start, end = _spread_in(page, query)
-    layer = ChangeLayer(page.keys.between(start, end), lambda at: page.value(start + at))
+    layer = ChangeLayer(page.keys.between(start, end), lambda first, last: page.values(start + first, start + last))
     return merge_layers(below, layer, reverse=query.reverse, keys_only=query.keys_only)
 
 
@@ -419,7 +428,7 @@ class IndexEditor(Index):
         end = len(keys) if query.end is None else bisect_left(keys, query.end)
         changed = {key: self._changes[key] for key in keys[start:end]}  # a copy: edits do not disturb who is reading
         within = list(changed)
-        layer = ChangeLayer(within, lambda at: changed[within[at]])
+        layer = ChangeLayer(within, lambda first, last: [changed[key] for key in within[first:last]])
         return merge_layers(self._base._chunks(query), layer, reverse=query.reverse, keys_only=query.keys_only)
 
     def _all_changes(self) -> list[Change]:

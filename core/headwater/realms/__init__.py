@@ -34,7 +34,7 @@ from headwater.realms.realm_definition import (
     RealmState,
     hold_until,
 )
-from headwater.realms.realm_registry import FILLED_REFERENCES, REALM_REFERENCES, REALMS, RealmRegistry
+from headwater.realms.realm_registry import FILLED_REFERENCES, REALM_REFERENCES, REALMS, RealmClosedError, RealmRegistry
 from headwater.store.ids import checked_realm_id
 
 __all__ = [
@@ -53,6 +53,7 @@ __all__ = [
     "MaintenanceSchedule",
     "Principal",
     "Realm",
+    "RealmClosedError",
     "RealmFields",
     "RealmManager",
     "RealmRegistry",

@@ -23,6 +23,10 @@ from headwater.store.ids import checked_realm_id
 FindRealm = Callable[[str], Realm | None]
 
 
+class RealmClosedError(RefusedError):
+    """The realm is not in the state in which this is done. It may be again: what is asked for is not wrong."""
+
+
 class UserWriteGuard:
     """Allows writes only while the realm is ACTIVE and the one that was opened; looks again after ``ttl_seconds``.
 
@@ -37,7 +41,7 @@ class UserWriteGuard:
         self._passed_until = clock.monotonic() + ttl_seconds if realm.state is RealmState.ACTIVE else float("-inf")
 
     def check_write(self) -> None:
-        """Pass, or raise RefusedError. A refusal is not remembered: a realm that was activated again is served at once."""
+        """Pass, or raise RealmClosedError. It is not remembered: a realm that was activated again is served at once."""
         asked = self._clock.monotonic()
         if asked < self._passed_until:
             return
@@ -61,13 +65,13 @@ class MaintenanceWriteGuard:
 
 def _check(opened: Realm, realm: Realm | None, state: RealmState, what: str) -> None:
     if realm is None:
-        raise RefusedError(f"realm {opened.id!r} was deleted: nothing more is written to it")
+        raise RealmClosedError(f"realm {opened.id!r} was deleted: nothing more is written to it")
     if realm.key != opened.key:
-        raise RefusedError(
+        raise RealmClosedError(
             f"realm {opened.id!r} was deleted and created again: this handle belongs to the earlier realm, open a new one"
         )
     if realm.state is not state:
-        raise RefusedError(f"realm {opened.id!r} is {realm.state}: {what} only while it is {state}")
+        raise RealmClosedError(f"realm {opened.id!r} is {realm.state}: {what} only while it is {state}")
 
 
 REALMS = "realms"
@@ -119,6 +123,11 @@ class RealmRegistry:
         if realm is None:
             raise NotFoundError(f"there is no realm {realm_id!r}")
         return realm
+
+    def has_realms(self) -> bool:
+        """Whether there is any realm; reads no definition."""
+        index = self._index(BY_ID)
+        return index is not None and next(iter(index.range()), None) is not None
 
     def list_realms(self) -> ReadableRows[Realm]:
         """Every realm, by id."""

@@ -9,17 +9,26 @@ change on its way, is not cached::
                                       swap to version 2: dropped at 8, put, evicted: dropped at 9
     puts version 1 under ticket 7:
     refused, for something was dropped at 9
+
+Threads that ask the database for the same row at the same moment get it by one round trip::
+
+    A asks, and reads                        its answer may be older than the questions of B and C
+        B asks, C asks                       both wait for the next read, which B makes when that of A has ended
+    A is answered
+                      B reads, for C, too
+
+A thread that only waits costs less than one that calls the database: every call gives the interpreter's lock up and has to get it back.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import count
 from sys import getsizeof
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 from msgspec.structs import astuple
@@ -89,6 +98,8 @@ _REFERENCE, _RECENT, _MOVE = 240, 44, 144
 _STRIPES = 4096
 _Key = tuple[RealmKey, ObjectId | str]
 _CHANCES = 1000
+_PATIENCE_SECONDS = 0.05
+T = TypeVar("T")
 
 
 class CacheTicket(NamedTuple):
@@ -128,6 +139,8 @@ class Cache:
     Hits take no lock: with a lock they would cost twice as much, and reading threads would wait for each other. A hit is one
     ``get`` of a dictionary whose keys are numbers and text, which no other thread can interrupt, and an entry never changes except
     for its flag ``used``; losing an update of that flag does no harm. Every change of the dictionaries and counters holds the lock.
+
+    row_reads     reads of references that are under way, for those who read past the cache
     """
 
     def __init__(self, *, clock: Clock, budget_bytes: int, reference_ttl_seconds: float) -> None:
@@ -139,6 +152,7 @@ class Cache:
     def after_fork(self) -> None:
         """Start empty in a forked child, where a thread of the parent may have held the lock."""
         self._lock = threading.Lock()
+        self.row_reads = SharedReads[ReferenceRow | None]()
         self._drop = 0
         self._puts = self._evictions = self._refused = self._looks = 0
         # counters that threads need no lock for; each look at one counts too, and is taken off again
@@ -325,3 +339,58 @@ def _is_newer(cached: _Entry, entry: _Entry) -> bool:
     if isinstance(cached.value, ReferenceRow) and isinstance(entry.value, ReferenceRow):
         return (cached.value.version, cached.asked) > (entry.value.version, entry.asked)
     return cached.value is not None and entry.value is None
+
+
+class _SharedRead(Generic[T]):
+    """One read, for all who asked before it began. ``running`` is held until it has ended, and then there is an answer or none."""
+
+    __slots__ = ("answer", "running")
+
+    def __init__(self) -> None:
+        self.running = threading.Lock()
+        self.running.acquire()
+        self.answer: tuple[T] | None = None
+
+
+class SharedReads(Generic[T]):
+    """Shares reads by key. Nobody gets an answer of a read that began before they asked. Thread-safe; not for a forked child.
+
+    patience_seconds  how long a read waits for the one before it: what hangs must not hold up all that come after it
+    """
+
+    def __init__(self, *, patience_seconds: float = _PATIENCE_SECONDS) -> None:
+        self._patience = patience_seconds
+        self._lock = threading.Lock()
+        self._running: dict[object, _SharedRead[T]] = {}
+        self._next: dict[object, _SharedRead[T]] = {}
+
+    def share_read(self, key: object, read: Callable[[], T]) -> T:
+        """The answer of ``read``, which this thread or another calls; where another's fails, this one calls its own."""
+        with self._lock:
+            shared = self._next.get(key)
+            if shared is None:
+                mine = _SharedRead[T]()
+                before = self._running.get(key)
+                (self._running if before is None else self._next)[key] = mine
+        if shared is None:
+            return self._read_for_all(key, mine, before, read)
+        with shared.running:
+            pass
+        return read() if shared.answer is None else shared.answer[0]
+
+    def _read_for_all(self, key: object, mine: _SharedRead[T], before: _SharedRead[T] | None, read: Callable[[], T]) -> T:
+        try:
+            if before is not None:
+                if before.running.acquire(timeout=self._patience):
+                    before.running.release()
+                with self._lock:  # from here on, who asks has to wait for the next one
+                    del self._next[key]
+                    self._running[key] = mine
+            mine.answer = (read(),)
+            return mine.answer[0]
+        finally:
+            with self._lock:
+                for reads in (self._next, self._running):
+                    if reads.get(key) is mine:
+                        del reads[key]
+            mine.running.release()

@@ -216,8 +216,8 @@ class RealmReferences:
         return reference
 
     def find_row(self, name: str) -> Reference | None:
-        """Read a reference from the database, tombstones included."""
-        return self.find_rows([name])[0]
+        """Read a reference from the database, tombstones included; threads that ask at the same moment share the round trip."""
+        return self._cache.row_reads.share_read((self.key, name), lambda: self.find_rows([name])[0])
 
     def find_rows(self, names: Sequence[str]) -> list[Reference | None]:
         """Read references from the database in one round trip, tombstones included, in the order of the names; None where absent."""

@@ -26,6 +26,7 @@ from headwater.iceberg_catalog import (
     NoSuchViewError,
     PropertyClashError,
 )
+from headwater.realms import RealmClosedError
 from headwater_server.route_table import ErrorMeaning
 
 ERROR_MEANINGS: dict[type[HeadwaterError], ErrorMeaning] = {
@@ -43,4 +44,7 @@ ERROR_MEANINGS: dict[type[HeadwaterError], ErrorMeaning] = {
     UnknownOutcomeError: ErrorMeaning(500, "CommitStateUnknownException"),
     CorruptionError: ErrorMeaning(500, "InternalServerError"),
     UnavailableError: ErrorMeaning(503, "ServiceUnavailableException"),
+    RealmClosedError: ErrorMeaning(
+        503, "ServiceUnavailableException"
+    ),  # what is repeated to it may have happened before it was closed
 }

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from headwater_server.iceberg_rest.catalog_config import answer_token, config_handler
+from headwater_server.iceberg_rest.document_shapes import DOCUMENT_SHAPES
 from headwater_server.iceberg_rest.error_meanings import ERROR_MEANINGS
+from headwater_server.iceberg_rest.missed_paths import path_advice
 from headwater_server.iceberg_rest.models import (
     CatalogConfig,
     CommitTableRequest,
@@ -17,6 +19,7 @@ from headwater_server.iceberg_rest.models import (
     DropTableQuery,
     ListNamespacesResponse,
     ListTablesResponse,
+    LoadCredentialsResponse,
     LoadTableQuery,
     LoadTableResult,
     LoadViewResult,
@@ -44,6 +47,7 @@ from headwater_server.iceberg_rest.tables import (
     answer_table_check,
     answer_table_commit,
     answer_table_creation,
+    answer_table_credentials,
     answer_table_drop,
     answer_table_registration,
     answer_table_rename,
@@ -60,7 +64,7 @@ from headwater_server.iceberg_rest.views import (
     answer_view_rename,
     answer_views,
 )
-from headwater_server.route_table import Route, RouteTable
+from headwater_server.route_table import HeaderField, Route, RouteTable
 
 MOUNT = "/iceberg"
 _NAMESPACES = "/v1/{prefix}/namespaces"
@@ -68,6 +72,11 @@ _NAMESPACE = f"{_NAMESPACES}/{{namespace}}"
 _TABLES, _TABLE = f"{_NAMESPACE}/tables", f"{_NAMESPACE}/tables/{{table}}"
 _VIEWS, _VIEW = f"{_NAMESPACE}/views", f"{_NAMESPACE}/views/{{view}}"
 _NOTHING = {204: None}
+_READ, _CHANGE = (404,), (404, 409, 422)
+_KEY = HeaderField("Idempotency-Key", "A UUID of version 7: a repeat under the same key has no second effect")
+_KNOWN_TAG = HeaderField("If-None-Match", "Tags of versions that the client has")
+_TAG = HeaderField("ETag", "The tag of this version, of these snapshots", is_certain=True)
+_TAG_OF_STORED = HeaderField("ETag", "The tag of the version; a table that is only prepared has none")
 _UNLISTED = frozenset({"getConfig", "getToken"})
 """Operations that clients call without looking whether they are served."""
 
@@ -82,6 +91,7 @@ def iceberg_table() -> RouteTable:
         summary="Say how a warehouse is reached, and which operations are served.",
         query=ConfigQuery,
         answers={200: CatalogConfig},
+        errors=_READ,
     )
     token = Route(
         method="POST",
@@ -90,9 +100,17 @@ def iceberg_table() -> RouteTable:
         name="getToken",
         summary="Refuse a token: this server asks for none.",
         body=bytes,
+        raw_type="application/x-www-form-urlencoded",
         answers={400: OAuthError},
     )
-    table = RouteTable(MOUNT, [config, token, *_namespace_routes(), *_table_routes(), *_view_routes()], meanings=ERROR_MEANINGS)
+    routes = [config, token, *_namespace_routes(), *_table_routes(), *_view_routes()]
+    table = RouteTable(
+        MOUNT,
+        routes,
+        meanings=ERROR_MEANINGS,
+        shapes=DOCUMENT_SHAPES,
+        advice=lambda segments: path_advice(table, segments),
+    )
     return table
 
 
@@ -111,6 +129,7 @@ def _namespace_routes() -> list[Route]:
             summary="List the namespaces directly below one, or at the top.",
             query=NamespacesQuery,
             answers={200: ListNamespacesResponse},
+            errors=_READ,
         ),
         Route(
             method="POST",
@@ -121,6 +140,8 @@ def _namespace_routes() -> list[Route]:
             writes=True,
             body=CreateNamespaceRequest,
             answers={200: NamespaceResponse},
+            headers=(_KEY,),
+            errors=_CHANGE,
         ),
         Route(
             method="GET",
@@ -129,6 +150,7 @@ def _namespace_routes() -> list[Route]:
             name="loadNamespaceMetadata",
             summary="Read the properties of a namespace.",
             answers={200: NamespaceResponse},
+            errors=_READ,
         ),
         Route(
             method="HEAD",
@@ -137,6 +159,7 @@ def _namespace_routes() -> list[Route]:
             name="namespaceExists",
             summary="Tell whether there is a namespace.",
             answers=_NOTHING,
+            errors=_READ,
         ),
         Route(
             method="DELETE",
@@ -146,6 +169,8 @@ def _namespace_routes() -> list[Route]:
             summary="Drop an empty namespace.",
             writes=True,
             answers=_NOTHING,
+            headers=(_KEY,),
+            errors=_CHANGE,
         ),
         Route(
             method="POST",
@@ -156,6 +181,8 @@ def _namespace_routes() -> list[Route]:
             writes=True,
             body=UpdateNamespacePropertiesRequest,
             answers={200: UpdateNamespacePropertiesResponse},
+            headers=(_KEY,),
+            errors=_CHANGE,
         ),
     ]
 
@@ -170,6 +197,7 @@ def _table_routes() -> list[Route]:
             summary="List the tables directly below a namespace.",
             query=PageQuery,
             answers={200: ListTablesResponse},
+            errors=_READ,
         ),
         Route(
             method="POST",
@@ -180,6 +208,9 @@ def _table_routes() -> list[Route]:
             writes=True,
             body=CreateTableRequest,
             answers={200: LoadTableResult},
+            headers=(_KEY,),
+            answer_headers=(_TAG_OF_STORED,),
+            errors=_CHANGE,
         ),
         Route(
             method="POST",
@@ -190,6 +221,9 @@ def _table_routes() -> list[Route]:
             writes=True,
             body=RegisterTableRequest,
             answers={200: LoadTableResult},
+            headers=(_KEY,),
+            answer_headers=(_TAG,),
+            errors=_CHANGE,
         ),
         Route(
             method="GET",
@@ -199,6 +233,9 @@ def _table_routes() -> list[Route]:
             summary="Load a table, unless the client has this version of it.",
             query=LoadTableQuery,
             answers={200: LoadTableResult, 304: None},
+            headers=(_KNOWN_TAG,),
+            answer_headers=(_TAG,),
+            errors=_READ,
         ),
         Route(
             method="HEAD",
@@ -207,6 +244,7 @@ def _table_routes() -> list[Route]:
             name="tableExists",
             summary="Tell whether there is a table.",
             answers=_NOTHING,
+            errors=_READ,
         ),
         Route(
             method="POST",
@@ -217,6 +255,9 @@ def _table_routes() -> list[Route]:
             writes=True,
             body=CommitTableRequest,
             answers={200: CommitTableResponse},
+            headers=(_KEY,),
+            answer_headers=(_TAG,),
+            errors=_CHANGE,
         ),
         Route(
             method="DELETE",
@@ -227,6 +268,17 @@ def _table_routes() -> list[Route]:
             writes=True,
             query=DropTableQuery,
             answers=_NOTHING,
+            headers=(_KEY,),
+            errors=_CHANGE,
+        ),
+        Route(
+            method="GET",
+            template=f"{_TABLE}/credentials",
+            handler=answer_table_credentials,
+            name="loadCredentials",
+            summary="Tell which credentials for a table's files are handed out: none.",
+            answers={200: LoadCredentialsResponse},
+            errors=_READ,
         ),
         Route(
             method="POST",
@@ -236,6 +288,7 @@ def _table_routes() -> list[Route]:
             summary="Take a report of a scan or a commit.",
             body=bytes,
             answers=_NOTHING,
+            raw_type="application/json",
         ),
         Route(
             method="POST",
@@ -246,6 +299,8 @@ def _table_routes() -> list[Route]:
             writes=True,
             body=RenameTableRequest,
             answers=_NOTHING,
+            headers=(_KEY,),
+            errors=_CHANGE,
         ),
         Route(
             method="POST",
@@ -256,6 +311,8 @@ def _table_routes() -> list[Route]:
             writes=True,
             body=CommitTransactionRequest,
             answers=_NOTHING,
+            headers=(_KEY,),
+            errors=_CHANGE,
         ),
     ]
 
@@ -270,6 +327,7 @@ def _view_routes() -> list[Route]:
             summary="List the views directly below a namespace.",
             query=PageQuery,
             answers={200: ListTablesResponse},
+            errors=_READ,
         ),
         Route(
             method="POST",
@@ -280,6 +338,8 @@ def _view_routes() -> list[Route]:
             writes=True,
             body=CreateViewRequest,
             answers={200: LoadViewResult},
+            headers=(_KEY,),
+            errors=_CHANGE,
         ),
         Route(
             method="GET",
@@ -288,6 +348,7 @@ def _view_routes() -> list[Route]:
             name="loadView",
             summary="Load a view.",
             answers={200: LoadViewResult},
+            errors=_READ,
         ),
         Route(
             method="HEAD",
@@ -296,6 +357,7 @@ def _view_routes() -> list[Route]:
             name="viewExists",
             summary="Tell whether there is a view.",
             answers=_NOTHING,
+            errors=_READ,
         ),
         Route(
             method="POST",
@@ -306,6 +368,8 @@ def _view_routes() -> list[Route]:
             writes=True,
             body=CommitViewRequest,
             answers={200: LoadViewResult},
+            headers=(_KEY,),
+            errors=_CHANGE,
         ),
         Route(
             method="DELETE",
@@ -315,6 +379,8 @@ def _view_routes() -> list[Route]:
             summary="Drop a view.",
             writes=True,
             answers=_NOTHING,
+            headers=(_KEY,),
+            errors=_CHANGE,
         ),
         Route(
             method="POST",
@@ -325,6 +391,8 @@ def _view_routes() -> list[Route]:
             writes=True,
             body=RenameTableRequest,
             answers=_NOTHING,
+            headers=(_KEY,),
+            errors=_CHANGE,
         ),
         Route(
             method="POST",
@@ -335,5 +403,7 @@ def _view_routes() -> list[Route]:
             writes=True,
             body=RegisterViewRequest,
             answers={200: LoadViewResult},
+            headers=(_KEY,),
+            errors=_CHANGE,
         ),
     ]

@@ -22,6 +22,7 @@ from headwater.catalogs import RequestKey, RequestKeyReusedError
 from headwater.errors import HeadwaterError, NotFoundError, RefusedError
 from headwater.iceberg.changes import RequirementFailedError
 from headwater.iceberg_catalog import AlreadyExistsError, NamespaceNotEmptyError
+from headwater.realms import RealmClosedError
 from headwater_server.call import Answer, Call, ServedStore
 from headwater_server.iceberg_rest.addresses import WarehouseAddress
 
@@ -46,8 +47,8 @@ def answer_once(call: Call[Any, Any], change: Callable[[RequestKey | None], Answ
     refusals.check_again(request)
     try:
         return change(request)
-    except RequestKeyReusedError:
-        raise
+    except (RequestKeyReusedError, RealmClosedError):
+        raise  # neither says anything of the request itself
     except _FINAL as fault:
         refusals.remember(request, fault)
         raise

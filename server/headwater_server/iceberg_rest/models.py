@@ -12,9 +12,31 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+
+def shape_of(name: str) -> dict[str, Any]:
+    """A reference to one of ``document_shapes``, as JSON Schema."""
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def _shaped(name: str) -> Meta:
+    """Says the shape of a part that is passed through as it came."""
+    return Meta(extra_json_schema=shape_of(name))
+
+
 JsonObject = dict[str, Any]
+SchemaPart = Annotated[JsonObject, _shaped("SingleSchema")]
+SpecPart = Annotated[JsonObject, _shaped("UnboundSpec")]
+OrderPart = Annotated[JsonObject, _shaped("UnboundOrder")]
+VersionPart = Annotated[JsonObject, _shaped("ViewVersion")]
+TableUpdatePart = Annotated[JsonObject, _shaped("TableUpdate")]
+TableRequirementPart = Annotated[JsonObject, _shaped("TableRequirement")]
+ViewUpdatePart = Annotated[JsonObject, _shaped("ViewUpdate")]
+ViewRequirementPart = Annotated[JsonObject, _shaped("ViewRequirement")]
+TableText = Annotated[msgspec.Raw, _shaped("TableMetadata")]
+ViewText = Annotated[msgspec.Raw, _shaped("ViewMetadata")]
 Properties = dict[str, str]
-Levels = Annotated[list[str], Meta(min_length=1, description="The levels of a namespace")]
+Level = Annotated[str, Meta(min_length=1)]
+Levels = Annotated[list[Level], Meta(min_length=1, description="The levels of a namespace")]
 PageToken = Annotated[str, Meta(description="From the page before; empty for the first page. Without it, all come at once")]
 
 
@@ -53,7 +75,7 @@ class TableIdentifier(Struct, frozen=True):
     """The name of a table or view."""
 
     namespace: Levels
-    name: str
+    name: Level
 
 
 class CreateNamespaceRequest(Struct, frozen=True):
@@ -73,11 +95,11 @@ class UpdateNamespacePropertiesRequest(Struct, frozen=True):
 class CreateTableRequest(Struct, frozen=True, rename="kebab"):
     """A table to create, or, with ``stage-create``, to prepare."""
 
-    name: str
-    schema: JsonObject
+    name: Level
+    schema: SchemaPart
     location: str | None = None
-    partition_spec: JsonObject | None = None
-    write_order: JsonObject | None = None
+    partition_spec: SpecPart | None = None
+    write_order: OrderPart | None = None
     stage_create: bool | None = None
     properties: Properties | None = None
 
@@ -85,7 +107,7 @@ class CreateTableRequest(Struct, frozen=True, rename="kebab"):
 class RegisterTableRequest(Struct, frozen=True, rename="kebab"):
     """A table to register by its metadata file."""
 
-    name: str
+    name: Level
     metadata_location: str
     overwrite: bool | None = None
 
@@ -93,15 +115,15 @@ class RegisterTableRequest(Struct, frozen=True, rename="kebab"):
 class RegisterViewRequest(Struct, frozen=True, rename="kebab"):
     """A view to register by its metadata file."""
 
-    name: str
+    name: Level
     metadata_location: str
 
 
 class CommitTableRequest(Struct, frozen=True):
     """Updates of a table, and what must hold for them."""
 
-    requirements: list[JsonObject]
-    updates: list[JsonObject]
+    requirements: list[TableRequirementPart]
+    updates: list[TableUpdatePart]
     identifier: TableIdentifier | None = None
 
 
@@ -109,8 +131,8 @@ class TableChange(Struct, frozen=True):
     """One table's part of a transaction."""
 
     identifier: TableIdentifier
-    requirements: list[JsonObject]
-    updates: list[JsonObject]
+    requirements: list[TableRequirementPart]
+    updates: list[TableUpdatePart]
 
 
 class CommitTransactionRequest(Struct, frozen=True, rename="kebab"):
@@ -129,9 +151,9 @@ class RenameTableRequest(Struct, frozen=True):
 class CreateViewRequest(Struct, frozen=True, rename="kebab"):
     """A view to create."""
 
-    name: str
-    schema: JsonObject
-    view_version: JsonObject
+    name: Level
+    schema: SchemaPart
+    view_version: VersionPart
     location: str | None = None
     properties: Properties | None = None
 
@@ -139,8 +161,8 @@ class CreateViewRequest(Struct, frozen=True, rename="kebab"):
 class CommitViewRequest(Struct, frozen=True):
     """Updates of a view, and what must hold for them."""
 
-    updates: list[JsonObject]
-    requirements: list[JsonObject] | None = None
+    updates: list[ViewUpdatePart]
+    requirements: list[ViewRequirementPart] | None = None
     identifier: TableIdentifier | None = None
 
 
@@ -192,23 +214,29 @@ class ListTablesResponse(Struct, frozen=True, rename="kebab"):
 class LoadTableResult(Struct, frozen=True, rename="kebab"):
     """A table. One that is only prepared has no metadata file yet."""
 
-    metadata: msgspec.Raw
+    metadata: TableText
     metadata_location: str | UnsetType = UNSET
     config: Properties | UnsetType = UNSET
+
+
+class LoadCredentialsResponse(Struct, frozen=True, rename="kebab"):
+    """What a client may reach a table's files with, beside what it has itself."""
+
+    storage_credentials: list[Properties]
 
 
 class CommitTableResponse(Struct, frozen=True, rename="kebab"):
     """A table after a commit."""
 
     metadata_location: str
-    metadata: msgspec.Raw
+    metadata: TableText
 
 
 class LoadViewResult(Struct, frozen=True, rename="kebab"):
     """A view."""
 
     metadata_location: str
-    metadata: msgspec.Raw
+    metadata: ViewText
 
 
 class OAuthError(Struct, frozen=True):

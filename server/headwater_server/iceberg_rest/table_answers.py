@@ -1,4 +1,4 @@
-"""What tables are answered with: the stored document handed on as it is, and the tag by which a client need not load it again."""
+"""What tables are answered with: the stored document handed on, and the tag by which a client need not load it again."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import msgspec
 
 from headwater.iceberg_catalog import LoadedTable, StagedTable
 from headwater_server.call import Answer
+from headwater_server.iceberg_rest.client_documents import client_text
 from headwater_server.iceberg_rest.models import CommitTableResponse, LoadTableResult
 from headwater_server.iceberg_rest.sessions import LakeSession
 
@@ -16,24 +17,32 @@ ALL_SNAPSHOTS = "all"
 _TAGS = re.compile(r'(?:^|,)\s*(?:W/)?"([^"]*)"\s*(?=,|$)')
 
 
-def loaded_answer(table: LoadedTable, session: LakeSession, *, snapshots: str = ALL_SNAPSHOTS) -> Answer:
-    """Answer a load, a creation or a registration.
+def loaded_answer(table: LoadedTable, session: LakeSession) -> Answer:
+    """Answer a creation or a registration as a whole load is answered."""
+    return Answer(body=encoded_load(table, session), headers={"ETag": entity_tag(table.etag, session, ALL_SNAPSHOTS)})
+
+
+def encoded_load(table: LoadedTable, session: LakeSession, *, snapshots: str = ALL_SNAPSHOTS) -> bytes:
+    """The body of the answer to a load.
 
     snapshots     ``refs``: only those that a branch or tag points to
     """
     text = table.text if snapshots == ALL_SNAPSHOTS else referenced_text(table.document)
-    result = LoadTableResult(msgspec.Raw(text), table.metadata_location, session.config_of(table.text))
-    return Answer(body=result, headers={"ETag": entity_tag(table.etag, session, snapshots)})
+    result = LoadTableResult(msgspec.Raw(client_text(text)), table.metadata_location, session.config_of(table.text))
+    return msgspec.json.encode(result)
 
 
 def staged_answer(table: StagedTable, session: LakeSession) -> Answer:
-    """Answer a creation that a later commit completes: without a metadata file, for there is none yet."""
+    """Answer a creation that a later commit completes: without a metadata file, for there is none yet.
+
+    The document is whole: the client sends its properties back, and the creation was checked.
+    """
     return Answer(body=LoadTableResult(msgspec.Raw(table.text), config=session.config_of(table.text)))
 
 
 def committed_answer(table: LoadedTable, session: LakeSession) -> Answer:
     """Answer a commit. Its tag is that of a whole load, which the client may ask for next."""
-    result = CommitTableResponse(table.metadata_location, msgspec.Raw(table.text))
+    result = CommitTableResponse(table.metadata_location, msgspec.Raw(client_text(table.text)))
     return Answer(body=result, headers={"ETag": entity_tag(table.etag, session, ALL_SNAPSHOTS)})
 
 

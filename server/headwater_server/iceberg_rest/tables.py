@@ -19,6 +19,7 @@ from headwater_server.iceberg_rest.models import (
     DropTableQuery,
     ListedIdentifier,
     ListTablesResponse,
+    LoadCredentialsResponse,
     LoadTableQuery,
     PageQuery,
     RegisterTableRequest,
@@ -29,11 +30,13 @@ from headwater_server.iceberg_rest.models import (
 from headwater_server.iceberg_rest.sessions import LakeSession, session_of
 from headwater_server.iceberg_rest.table_answers import (
     committed_answer,
+    encoded_load,
     entity_tag,
     is_known,
     loaded_answer,
     staged_answer,
 )
+from headwater_server.iceberg_rest.table_bodies import table_bodies
 
 
 def answer_tables(call: Call[PageQuery, None]) -> Answer:
@@ -72,13 +75,17 @@ def answer_table_registration(call: Call[None, RegisterTableRequest]) -> Answer:
 
 def answer_table(call: Call[LoadTableQuery, None]) -> Answer:
     """Load a table; 304 and nothing more where the client has this version: no document is read for that."""
-    session, key, snapshots = session_of(call), _table_key(call), call.query.snapshots
-    tags = call.headers.get("if-none-match")
-    if tags is not None:
-        tag = entity_tag(session.lake.tables.peek(key), session, snapshots)
-        if is_known(tags, tag):
-            return Answer(304, headers={"ETag": tag})
-    return loaded_answer(session.lake.tables.load(key), session, snapshots=snapshots)
+    session, snapshots = session_of(call), call.query.snapshots
+    mark = session.lake.tables.mark(_table_key(call))
+    tag = entity_tag(mark.etag, session, snapshots)
+    if is_known(call.headers.get("if-none-match"), tag):
+        return Answer(304, headers={"ETag": tag})
+    bodies = call.served.part(table_bodies)
+    body = bodies.find(mark, tag)
+    if body is None:
+        body = encoded_load(session.lake.tables.load_marked(mark), session, snapshots=snapshots)
+        bodies.keep(mark, tag, body)
+    return Answer(body=body, headers={"ETag": tag})
 
 
 def answer_table_check(call: Call[None, None]) -> Answer:
@@ -86,6 +93,12 @@ def answer_table_check(call: Call[None, None]) -> Answer:
     if not session_of(call).lake.tables.exists(key):
         raise NoSuchTableError.at(key)
     return Answer(204)
+
+
+def answer_table_credentials(call: Call[None, None]) -> Answer:
+    """Answer that there are none: a client reaches a table's files with what it has itself, and none of the server's is handed out."""
+    session_of(call).lake.tables.peek(_table_key(call))
+    return Answer(body=LoadCredentialsResponse([]))
 
 
 def answer_table_commit(call: Call[None, CommitTableRequest]) -> Answer:

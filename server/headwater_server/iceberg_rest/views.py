@@ -11,6 +11,7 @@ from headwater.catalogs import ContentKey, RequestKey
 from headwater.iceberg_catalog import LoadedView, NoSuchViewError, ViewCommit, ViewCreation
 from headwater_server.call import Answer, Call
 from headwater_server.iceberg_rest.addresses import key_below, parse_namespace
+from headwater_server.iceberg_rest.client_documents import client_text
 from headwater_server.iceberg_rest.idempotency import answer_once
 from headwater_server.iceberg_rest.listings import read_listing
 from headwater_server.iceberg_rest.models import (
@@ -94,7 +95,7 @@ def answer_view_rename(call: Call[None, RenameTableRequest]) -> Answer:
 
 
 def _loaded(view: LoadedView) -> Answer:
-    return Answer(body=LoadViewResult(view.metadata_location, msgspec.Raw(view.text)))
+    return Answer(body=LoadViewResult(view.metadata_location, msgspec.Raw(client_text(view.text))))
 
 
 def _view_key(call: Call[Any, Any]) -> ContentKey:

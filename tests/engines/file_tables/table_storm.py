@@ -22,7 +22,7 @@ __all__ = ["SEED", "SOAK_SECONDS", "STORM_SECONDS", "storm"]
 
 SEED = int(os.environ.get("HEADWATER_SEED", "0")) or int.from_bytes(os.urandom(4), "big")
 SOAK_SECONDS = float(os.environ.get("HEADWATER_TORTURE_SECONDS", "600")) if os.environ.get("HEADWATER_SOAK") == "1" else 0.0
-STORM_SECONDS, SHORT_SECONDS = 14.0, 7.0
+STORM_SECONDS, SHORT_SECONDS = 10.0, 7.0
 EXTRA_SECONDS = 60.0
 """A storm on a busy machine lasts longer, until enough has happened."""
 END_SECONDS = 60.0

@@ -19,6 +19,7 @@ from headwater.catalogs import (
     reference_text,
 )
 from headwater.catalogs.registry import content_reference
+from headwater.clock import Micros
 from headwater.commits import (
     Head,
     find_ahead,
@@ -104,6 +105,7 @@ READS: Mapping[str, Callable[[Reader], Any]] = {
     "Catalog.counts": lambda it: it.lake.counts("main"),
     "Catalog.log": lambda it: list(it.lake.log("main")),
     "Catalog.history": lambda it: list(it.lake.history(ORDERS, "main")),
+    "Catalog.recent_changes": lambda it: list(it.lake.recent_changes(ORDERS, "main", since=Micros(0), within=9)),
     "Catalog.resolve": lambda it: it.lake.resolve("main"),
     "TableClaims.find_conflicts": lambda it: it.claims.find_conflicts([claim_of(it.world, TABLE, "s3://lake/other")]),
     "TableClaims.find_content_id": lambda it: it.claims.find_content_id(it.lake.definition.id, TABLE),

@@ -21,11 +21,11 @@ from headwater.settings import Settings
 
 __all__ = ["FORGETFUL_COMMITS", "SECONDS", "SEED", "SETTINGS", "torture"]
 
-SECONDS = float(os.environ.get("HEADWATER_TORTURE_SECONDS", "30"))
+SECONDS = float(os.environ.get("HEADWATER_TORTURE_SECONDS", "20"))
 """Of the storm itself; what comes before and after takes some seconds more."""
 SEED = int(os.environ.get("HEADWATER_SEED", "0")) or int.from_bytes(os.urandom(4), "big")
 SPEED = 480.0
-"""30 seconds are four hours."""
+"""20 seconds are two hours and forty minutes."""
 END_SECONDS = 60.0
 FORGETFUL_COMMITS = 3
 

@@ -2,3 +2,7 @@
 {{- define "headwater.series" -}}
 namespace="{{ .Release.Namespace }}",job="{{ include "headwater.metricsName" . }}"
 {{- end -}}
+
+{{- define "headwater.serverSeries" -}}
+namespace="{{ .Release.Namespace }}",job="{{ include "headwater.serverMetricsName" . }}"
+{{- end -}}

@@ -17,7 +17,7 @@ from headwater.catalogs.content_operations import CONTENT, IDS
 from headwater.catalogs.history.commit_meta import LogEntry, check_within, log_entry, parent_of, value_at
 from headwater.catalogs.history.revspec import commit_at
 from headwater.clock import Micros
-from headwater.commits import Commit, Head, LogEnd, LogRange, Operation, read_log, sound_times
+from headwater.commits import Commit, Head, LogEnd, LogRange, Operation, read_commit, read_log, sound_times
 from headwater.errors import ExpiredError, NotFoundError, RefusedError
 from headwater.settings import check_count
 from headwater.store import ObjectId
@@ -221,24 +221,25 @@ class KeyChange:
 
 
 class KeyHistory(Iterator[KeyChange]):
-    """The changes of one content, newest first.
+    """The changes of one content, or of a key, newest first.
 
     key           its key before the oldest commit that was looked at
     end           why there are no more, set at the end of the iteration. ``BEGINNING``: it was created there, or history begins
     last          the oldest commit that was looked at
     """
 
-    def __init__(self, head: Head | None, key: ContentKey, within: int | None) -> None:
+    def __init__(self, head: Head | None, key: ContentKey) -> None:
         self.key = key
         self.end: LogEnd | None = None
         self.last: ObjectId | None = None
-        self._changes = self._followed(head, within)
+        self._head = head
+        self._changes: Iterator[KeyChange] = iter(())
 
     def __next__(self) -> KeyChange:
         return next(self._changes)
 
-    def _followed(self, head: Head | None, within: int | None) -> Iterator[KeyChange]:
-        if head is None:
+    def _followed(self, within: int | None) -> Iterator[KeyChange]:
+        if (head := self._head) is None:
             self.end = LogEnd.BEGINNING
             return
         down = read_log(head.rows, head.id, stretch=LogRange(within=within))
@@ -255,6 +256,42 @@ class KeyHistory(Iterator[KeyChange]):
                 return
         self.end = down.end
 
+    def _recent(self, since: Micros, within: int) -> Iterator[KeyChange]:
+        """The changes since a time, also below a creation; passes over stretches at whose two ends the key has one value."""
+        current, sound, looked = self._head, None, 0
+        while current is not None:
+            sound = current.commit.time if sound is None else min(sound, current.commit.time)
+            looked += 1
+            if sound < since or looked > within:
+                self.end = LogEnd.UNTIL if sound < since else LogEnd.BOUND
+                return
+            self.last = current.id
+            operation = _operation_on(current.commit, self.key.to_index())
+            if operation is not None:
+                change = _key_change(current, operation)
+                self.key = change.renamed_from or change.key
+                yield change
+            try:
+                current = self._next_below(current)
+            except ExpiredError:
+                self.end = LogEnd.CUT
+                return
+        self.end = LogEnd.BEGINNING
+
+    def _next_below(self, head: Head) -> Head | None:
+        """The next commit to look at: none between it and this one has left another value at the key. Raises ExpiredError."""
+        tail, key = head.commit.tail, self.key.to_index()
+        if not tail:
+            return None
+        parent = read_commit(head.rows, tail[0])
+        if len(tail) == 1 or _operation_on(parent.commit, key) is not None:
+            return parent
+        oldest = read_commit(head.rows, tail[-1])
+        if value_at(oldest, CONTENT, key) == value_at(parent, CONTENT, key):
+            return oldest
+        below = (read_commit(head.rows, commit_id) for commit_id in tail[1:])
+        return next(commit for commit in below if commit.id == oldest.id or _operation_on(commit.commit, key) is not None)
+
 
 def follow_key(head: Head | None, key: ContentKey, *, within: int | None = None) -> KeyHistory:
     """Follow the content that stands under a key at a commit, or that stood there last, back to its creation.
@@ -263,7 +300,23 @@ def follow_key(head: Head | None, key: ContentKey, *, within: int | None = None)
     raises        RefusedError for a bound below 1
     """
     check_within(within)
-    return KeyHistory(head, key, within)
+    history = KeyHistory(head, key)
+    history._changes = history._followed(within)
+    return history
+
+
+def recent_key_changes(head: Head | None, key: ContentKey, *, since: Micros, within: int) -> KeyHistory:
+    """Follow a key down to a time, through its renames, and also below a creation to what stood there before.
+
+    It reads few of the commits that leave the key alone, and so it may leave out what was put and, within twenty commits, put back.
+
+    within        look at so many commits at most; then ``end`` is ``BOUND``
+    raises        RefusedError for a bound below 1
+    """
+    check_within(within)
+    history = KeyHistory(head, key)
+    history._changes = history._recent(since, within)
+    return history
 
 
 def _operation_on(commit: Commit, key: bytes) -> Operation | None:

@@ -101,6 +101,21 @@ def _form(value: Any, name: str) -> Any:
     return value.replace(" ", "") if isinstance(value, str) and name in _TYPE_FIELDS else value
 
 
+def full_names(schema: Mapping[str, Any]) -> dict[str, int]:
+    """The ids of all fields of a sound schema by their full names, such as ``address.street`` or ``points.element.x``."""
+    return dict(_named_fields(schema, ""))
+
+
+def _named_fields(type_: Any, above: str) -> Iterator[tuple[str, int]]:
+    if not isinstance(type_, Mapping):
+        return
+    members = [(field["name"], field["id"], field["type"]) for field in type_.get("fields") or ()]
+    members += [(part, type_[f"{part}-id"], type_[part]) for part in ("element", "key", "value") if f"{part}-id" in type_]
+    for name, number, inner in members:
+        yield f"{above}{name}", number
+        yield from _named_fields(inner, f"{above}{name}.")
+
+
 def plain_entry(entry: Mapping[str, Any]) -> Entry:
     """An object without the fields that are null, which say the same as absent ones."""
     return {name: value for name, value in entry.items() if value is not None}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple
 
-from headwater.iceberg.changes.document_entries import Entry, schema_form
+from headwater.iceberg.changes.document_entries import Entry, full_names, schema_form
 from headwater.iceberg.changes.request_elements import form_faults
 from headwater.iceberg.changes.table_draft import FIRST_PARTITION_ID, UNSORTED, TableDraft, highest_field_id
 from headwater.iceberg.changes.table_updates import (
@@ -84,6 +84,7 @@ def add_spec(draft: TableDraft, action: AddPartitionSpecUpdate) -> None:
     where = f"{draft.path}.spec.fields"
     with form_faults(where):
         check_spec_fields(action.spec.fields, draft.version, where, draft.columns())
+    _check_field_names(draft)
     spec = {**draft.update["spec"], "fields": _bound_fields(draft)}
     if draft.version == 1:
         ids = [field["field-id"] for field in spec["fields"]]
@@ -91,6 +92,17 @@ def add_spec(draft: TableDraft, action: AddPartitionSpecUpdate) -> None:
             raise draft.refusal(f"Spec does not use sequential IDs that are required in v1: {ids}", ".spec.fields")
     if _add(draft, _SPEC, spec, first_id=0):
         draft.document["last-partition-id"] = max(draft.document.get("last-partition-id") or 0, highest_field_id(spec))
+
+
+def _check_field_names(draft: TableDraft) -> None:
+    """Check that a partition field has the name of no column but its own source: readers find both by their names."""
+    schema = draft.current_schema()
+    names = {} if schema is None else full_names(schema)
+    for at, field in enumerate(draft.update["spec"]["fields"]):
+        column = names.get(field["name"])
+        if column is not None and _sources(field) != (column,):
+            text = f"Cannot create identity partition sourced from different field in schema: {field['name']}"
+            raise draft.refusal(text, f".spec.fields[{at}].name")
 
 
 def _bound_fields(draft: TableDraft) -> list[Entry]:

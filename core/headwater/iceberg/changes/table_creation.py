@@ -7,7 +7,13 @@ from typing import Any
 from uuid import UUID
 
 from headwater.iceberg.changes.change_errors import ChangeFormError
-from headwater.iceberg.changes.document_entries import Entry, check_integer_property, read_properties, stripped_location
+from headwater.iceberg.changes.document_entries import (
+    Entry,
+    check_integer_property,
+    full_names,
+    read_properties,
+    stripped_location,
+)
 from headwater.iceberg.changes.request_elements import form_faults, read_shape
 from headwater.iceberg.changes.table_change import DEFAULT_FORMAT_VERSION, change_table, check_format_version
 from headwater.iceberg.changes.table_draft import FIRST_PARTITION_ID, LOG_LENGTH, UNSORTED
@@ -15,6 +21,7 @@ from headwater.iceberg.changes.table_updates import UnboundOrder, UnboundSpec
 from headwater.iceberg.spec.schema_rules import SingleSchema, check_schema
 from headwater.iceberg.spec.table_rules import check_sort_order, check_spec_fields
 
+_METRICS_OF_COLUMN = "write.metadata.metrics.column."
 _FORMAT_VERSION = "format-version"
 RESERVED_PROPERTIES = frozenset({
     _FORMAT_VERSION, "uuid", "snapshot-count", "current-snapshot-summary", "current-snapshot-id", "current-snapshot-timestamp-ms",
@@ -57,6 +64,7 @@ def new_table(
     read_schema = read_shape(schema, SingleSchema, "schema")
     with form_faults("schema"):
         columns = check_schema(read_schema, version, "schema")
+    _check_metrics(asked, schema)
     spec = {"fields": []} if partition_spec is None else partition_spec
     order = UNSORTED if sort_order is None else sort_order
     spec_fields = read_shape(spec, UnboundSpec, "partition-spec").fields
@@ -95,6 +103,17 @@ def _check_properties(properties: Mapping[str, str], version: int) -> None:
             path = f"properties[{name!r}]"
             raise ChangeFormError(f"Invalid properties for v{version}: {name} takes v{_ENCRYPTION_SINCE} ({path})", path=path)
     check_integer_property(properties, LOG_LENGTH, least=-(2**31), where="properties")
+
+
+def _check_metrics(properties: Mapping[str, str], schema: Mapping[str, Any]) -> None:
+    """Check that metrics are asked of columns that are there. As in Iceberg, of new tables only: columns may be dropped."""
+    names = full_names(schema)
+    for name in properties:
+        column = name.removeprefix(_METRICS_OF_COLUMN)
+        if column != name and column not in names:
+            path = f"properties[{name!r}]"
+            text = f"Invalid metrics config, could not find column {column} from table prop {name} in schema"
+            raise ChangeFormError(f"{text} ({path})", path=path)
 
 
 class _FreshIds:

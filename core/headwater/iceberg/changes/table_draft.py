@@ -123,10 +123,14 @@ class TableDraft:
         path = f"{self.path}{field}"
         return ChangeFormError(f"{text} ({path})", path=path)
 
+    def current_schema(self) -> Entry | None:
+        """The schema in force by now."""
+        current = self.document.get("current-schema-id")
+        return next((entry for entry in self.entries("schemas") if entry.get("schema-id") == current), None)
+
     def columns(self) -> Columns | None:
         """The columns of the schema in force by now; None where there is none that could be read."""
-        current = self.document.get("current-schema-id")
-        schema = next((entry for entry in self.entries("schemas") if entry.get("schema-id") == current), None)
+        schema = self.current_schema()
         try:
             return None if schema is None else check_schema(read_value(schema, SingleSchema, ""), self.version, "schema")
         except FaultError:

@@ -36,11 +36,15 @@ class AsgiAnswer:
 
 @dataclass
 class AsgiClient:
-    """host, peer     where requests say they go, and where they come from"""
+    """
+    host, peer    where requests say they go, and where they come from
+    port          where they are received
+    """
 
     application: ServerApplication
     host: str = "localhost:8181"
     peer: str = "127.0.0.1"
+    port: int = 8181
 
     def request(
         self,
@@ -75,6 +79,7 @@ class AsgiClient:
             "query_string": query.encode(),
             "headers": [(name.lower().encode(), value.encode("latin-1")) for name, value in named.items()],
             "client": (self.peer, 50000),
+            "server": ("127.0.0.1", self.port),
             "state": dict(state or {}),
         }
         sent: list[Mapping[str, Any]] = []

@@ -58,6 +58,10 @@ class WireConnection:
         headers = {name.lower(): value for name, value in response.getheaders()}
         return WireAnswer(response.status, headers, response.read())
 
+    def read(self, count: int) -> bytes:
+        """So many bytes, or fewer at the end of the connection."""
+        return self._file.read(count)
+
     def rest(self) -> bytes:
         """Everything up to the end of the connection; a reset is an end, too."""
         try:

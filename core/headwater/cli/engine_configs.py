@@ -1,0 +1,346 @@
+"""How each engine is configured for a catalog that `headwater serve` serves: one table for the command, README and docs/server.md.
+
+The first form of an engine is its shortest. Tests run what is printed, word for word, for every engine that is installed with them.
+"""
+
+from __future__ import annotations
+
+import keyword
+import re
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from string import Template
+from urllib.parse import quote
+
+from headwater.catalogs import parse_revspec
+from headwater.catalogs.catalog_definition import checked_catalog_name
+from headwater.errors import RefusedError
+from headwater.store.ids import checked_realm_id
+
+SHELL = "bash"
+"""The language whose words have to be quoted."""
+COMMENTS = {"ini": "#", "javascript": "//", "python": "#", "sql": "--", "yaml": "#", SHELL: "#"}
+"""How a comment begins in each language."""
+ANY_WAREHOUSE = "REALM/CATALOG"
+"""What is shown where no warehouse was named."""
+_URL = re.compile(r"https?://[A-Za-z0-9.:\[\]_-]+(?:/[A-Za-z0-9._~/-]*)?")
+_MOUNT = "/iceberg"
+
+
+@dataclass(frozen=True, slots=True)
+class EngineAddress:
+    """The catalog that an engine is to use.
+
+    url           of the server, without ``/iceberg``
+    warehouse     REALM/CATALOG or REALM/CATALOG@REFERENCE
+    """
+
+    url: str
+    warehouse: str
+
+    @property
+    def uri(self) -> str:
+        """What engines call the URI of a REST catalog."""
+        return self.url + _MOUNT
+
+    @property
+    def config_url(self) -> str:
+        """Where the server tells clients how the warehouse is reached."""
+        return f"{self.uri}/v1/config?warehouse={quote(self.warehouse, safe='/@')}"
+
+    @property
+    def name(self) -> str:
+        """What the catalog is called inside the engine: its own name, where that is one for SQL and for Python."""
+        catalog = self.warehouse.partition("/")[2].partition("@")[0]
+        name = re.sub(r"[.-]", "_", catalog)
+        return name if name.isidentifier() and not keyword.iskeyword(name) and self.warehouse != ANY_WAREHOUSE else "lake"
+
+    def words(self, language: str) -> Mapping[str, str]:
+        """What stands for the variables of a form in this language."""
+        words = {"uri": self.uri, "url": self.url, "warehouse": self.warehouse, "config": self.config_url, "name": self.name}
+        return {name: shlex.quote(word) for name, word in words.items()} if language == SHELL else words
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigForm:
+    """One way to write the configuration down.
+
+    name          what ``--form`` calls it
+    language      of the text, as Markdown names it
+    file          where the text goes; empty: it is run
+    """
+
+    name: str
+    language: str
+    text: str
+    file: str = ""
+
+    def filled(self, address: EngineAddress) -> ConfigForm:
+        """Fill in the address of a catalog."""
+        words = address.words(self.language)
+        return replace(self, text=Template(self.text).substitute(words), file=Template(self.file).substitute(words))
+
+
+@dataclass(frozen=True, slots=True)
+class EngineConfig:
+    """An engine that can use a served catalog.
+
+    needs         what has to be installed
+    tried         the versions that used a server of Headwater; empty: none ever did, and the text is from the engine's documentation
+    storage       by what the engine reaches the tables' files
+    """
+
+    name: str
+    title: str
+    needs: str
+    tried: str
+    storage: str
+    forms: tuple[ConfigForm, ...]
+
+    def filled(self, address: EngineAddress) -> EngineConfig:
+        """Fill the address of a catalog into every form."""
+        return replace(self, forms=tuple(form.filled(address) for form in self.forms))
+
+
+_PYARROW = (
+    "pyarrow: credentials of a bucket come from AWS_ACCESS_KEY_ID and its like, or from properties such as s3.access-key-id"
+)
+_OF_JAVA = "S3FileIO of iceberg-aws-bundle: credentials of a bucket come from AWS_ACCESS_KEY_ID and its like"
+
+ENGINE_CONFIGS = (
+    EngineConfig(
+        "pyiceberg",
+        "pyiceberg",
+        "pip install 'pyiceberg[pyarrow]'",
+        "pyiceberg 0.12",
+        _PYARROW,
+        (
+            ConfigForm(
+                "python",
+                "python",
+                """\
+from pyiceberg.catalog import load_catalog
+$name = load_catalog("$name", type="rest", uri="$uri", warehouse="$warehouse")
+print($name.load_table("sales.orders").scan().to_arrow())
+""",
+            ),
+            ConfigForm(
+                "yaml",
+                "yaml",
+                """\
+catalog:
+  $name:
+    type: rest
+    uri: $uri
+    warehouse: $warehouse
+""",
+                "~/.pyiceberg.yaml",
+            ),
+        ),
+    ),
+    EngineConfig(
+        "spark",
+        "Spark",
+        "Spark 3.5 and Java; --packages fetches Iceberg's runtime",
+        "Spark 3.5.7 with Iceberg 1.10.2",
+        "folders as Spark does; of buckets, io-impl=org.apache.iceberg.aws.s3.S3FileIO with iceberg-aws-bundle, which was not tried",
+        (
+            ConfigForm(
+                "shell",
+                SHELL,
+                """\
+spark-sql --packages org.apache.iceberg:iceberg-spark-runtime-3.5_2.12:1.10.2 \\
+  --conf spark.sql.catalog.$name=org.apache.iceberg.spark.SparkCatalog --conf spark.sql.catalog.$name.type=rest \\
+  --conf spark.sql.catalog.$name.uri=$uri --conf spark.sql.catalog.$name.warehouse=$warehouse
+""",
+            ),
+            ConfigForm(
+                "conf",
+                "ini",
+                """\
+spark.jars.packages org.apache.iceberg:iceberg-spark-runtime-3.5_2.12:1.10.2
+spark.sql.extensions org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions
+spark.sql.catalog.$name org.apache.iceberg.spark.SparkCatalog
+spark.sql.catalog.$name.type rest
+spark.sql.catalog.$name.uri $uri
+spark.sql.catalog.$name.warehouse $warehouse
+""",
+                "conf/spark-defaults.conf",
+            ),
+        ),
+    ),
+    EngineConfig(
+        "duckdb",
+        "DuckDB",
+        "DuckDB 1.5",
+        "DuckDB 1.5.5",
+        "a secret of DuckDB, as the form s3 has it: the server's address of a bucket does not reach DuckDB",
+        (
+            ConfigForm(
+                "sql",
+                "sql",
+                """\
+INSTALL iceberg; LOAD iceberg;
+ATTACH '$warehouse' AS $name (TYPE iceberg, ENDPOINT '$uri', AUTHORIZATION_TYPE 'none', ACCESS_DELEGATION_MODE 'none');
+SELECT * FROM $name.sales.orders;
+""",
+            ),
+            ConfigForm(
+                "s3",
+                "sql",
+                """\
+INSTALL httpfs; LOAD httpfs; INSTALL iceberg; LOAD iceberg;
+CREATE SECRET (TYPE s3, KEY_ID 'your-key-id', SECRET 'your-secret', REGION 'us-east-1',
+  ENDPOINT 's3.us-east-1.amazonaws.com', URL_STYLE 'path', USE_SSL true);
+ATTACH '$warehouse' AS $name (TYPE iceberg, ENDPOINT '$uri', AUTHORIZATION_TYPE 'none', ACCESS_DELEGATION_MODE 'none');
+SELECT * FROM $name.sales.orders;
+""",
+            ),
+        ),
+    ),
+    EngineConfig(
+        "daft",
+        "Daft",
+        "pip install daft 'pyiceberg[pyarrow]'",
+        "Daft 0.7 with pyiceberg 0.12",
+        "Daft's own readers: credentials of a bucket come as pyiceberg's do",
+        (
+            ConfigForm(
+                "python",
+                "python",
+                """\
+import daft; from pyiceberg.catalog import load_catalog
+daft.attach_catalog(load_catalog("$name", type="rest", uri="$uri", warehouse="$warehouse"), "$name")
+daft.sql("SELECT * FROM $name.sales.orders").show()
+""",
+            ),
+        ),
+    ),
+    EngineConfig(
+        "polars",
+        "Polars",
+        "pip install polars 'pyiceberg[pyarrow]'",
+        "Polars 2.1 with pyiceberg 0.12",
+        "Polars' own readers, which storage_options tell what pyiceberg knows; credentials of a bucket come as pyiceberg's do",
+        (
+            ConfigForm(
+                "python",
+                "python",
+                """\
+import polars; from pyiceberg.catalog import load_catalog
+orders = load_catalog("$name", type="rest", uri="$uri", warehouse="$warehouse").load_table("sales.orders")
+print(polars.scan_iceberg(orders, storage_options={k: v for k, v in orders.io.properties.items() if k[:3] == "s3."}).collect())
+""",
+            ),
+        ),
+    ),
+    EngineConfig(
+        "trino",
+        "Trino",
+        "Trino; its coordinator and workers have to reach the server",
+        "",
+        "Trino's file system: fs.native-s3.enabled=true, and s3.region, s3.endpoint, s3.aws-access-key; no local folders",
+        (
+            ConfigForm(
+                "properties",
+                "ini",
+                """\
+connector.name=iceberg
+iceberg.catalog.type=rest
+iceberg.rest-catalog.uri=$uri
+iceberg.rest-catalog.warehouse=$warehouse
+""",
+                "etc/catalog/$name.properties",
+            ),
+        ),
+    ),
+    EngineConfig(
+        "flink",
+        "Flink",
+        "Flink, with iceberg-flink-runtime of its version in lib/",
+        "",
+        _OF_JAVA,
+        (
+            ConfigForm(
+                "sql",
+                "sql",
+                """\
+CREATE CATALOG $name WITH ('type' = 'iceberg', 'catalog-type' = 'rest',
+  'uri' = '$uri', 'warehouse' = '$warehouse');
+SELECT * FROM $name.sales.orders;
+""",
+            ),
+        ),
+    ),
+    EngineConfig(
+        "iceberg-js",
+        "JavaScript",
+        "npm install iceberg-js, on Node.js 22 or newer",
+        "iceberg-js 1.0.0",
+        "none: iceberg-js keeps namespaces and tables, and reads no rows",
+        (
+            ConfigForm(
+                "javascript",
+                "javascript",
+                """\
+import { IcebergRestCatalog } from 'iceberg-js'
+const $name = new IcebergRestCatalog({ baseUrl: '$uri', warehouse: '$warehouse' })
+console.log((await $name.listTables({ namespace: ['sales'] })).identifiers)
+""",
+            ),
+        ),
+    ),
+    EngineConfig(
+        "curl",
+        "curl",
+        "curl",
+        "curl",
+        "none",
+        (
+            ConfigForm(
+                "shell",
+                SHELL,
+                """\
+curl -s $config
+""",
+            ),
+        ),
+    ),
+)
+ALIASES = {"javascript": "iceberg-js", "js": "iceberg-js", "pyspark": "spark", "python": "pyiceberg"}
+
+
+def parse_engine(text: str) -> EngineConfig:
+    """The engine of this name, in any case; raises RefusedError that names those that are known."""
+    name = ALIASES.get(text.lower(), text.lower())
+    for config in ENGINE_CONFIGS:
+        if config.name == name:
+            return config
+    known = ", ".join(config.name for config in ENGINE_CONFIGS)
+    raise RefusedError(f"{text!r} is no engine that is known here: there are {known}; any other needs a client of Iceberg REST")
+
+
+def parse_warehouse(text: str) -> str:
+    """A warehouse such as ``acme/lake`` or ``acme/lake@dev``.
+
+    raises        RefusedError for what no catalog or reference can be called
+    """
+    address, _, reference = text.partition("@")
+    realm, slash, catalog = address.partition("/")
+    if not slash:
+        raise RefusedError(f"{text!r} is no warehouse: write REALM/CATALOG or REALM/CATALOG@REFERENCE")
+    checked_realm_id(realm)
+    checked_catalog_name(catalog)
+    if reference:
+        parse_revspec(reference)
+    elif text.endswith("@"):
+        raise RefusedError(f"{text!r} names no reference after its @: leave the @ out for the default branch")
+    return text
+
+
+def parse_server_url(text: str) -> str:
+    """A server's URL, without ``/iceberg`` and the slash at its end; raises RefusedError for another form."""
+    if not _URL.fullmatch(text):
+        raise RefusedError(f"{text!r} is no URL of a server: write for example http://127.0.0.1:8181")
+    return text.rstrip("/").removesuffix(_MOUNT).rstrip("/")

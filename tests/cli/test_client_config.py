@@ -1,0 +1,174 @@
+"""`headwater client-config`: what it prints, and what it refuses."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import pytest
+from commandline import CommandLine
+
+from headwater.cli.engine_configs import ENGINE_CONFIGS, EngineAddress, parse_engine
+
+NAMES = [config.name for config in ENGINE_CONFIGS]
+URL = "http://127.0.0.1:8181"
+
+
+@pytest.fixture
+def nowhere(tmp_path_factory: pytest.TempPathFactory) -> CommandLine:
+    """The command line where there is no store."""
+    return CommandLine(f"sqlite:///{tmp_path_factory.mktemp('nowhere')}/none.db", {"HEADWATER_SERVER_LISTEN": "127.0.0.1:8181"})
+
+
+@contextmanager
+def answering(status: int, body: bytes) -> Iterator[str]:
+    """A server that gives one answer to everything; gives its URL."""
+
+    class FixedAnswer(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), FixedAnswer) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def test_engines_are_listed_in_a_line_each(nowhere: CommandLine) -> None:
+    heading, *lines = nowhere.ok("client-config").splitlines()
+
+    assert [line.split()[0] for line in lines] == NAMES
+    assert heading.startswith("ENGINE")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_engine_is_told_the_address(nowhere: CommandLine, name: str) -> None:
+    for form in nowhere.data("client-config", name, "acme/lake@dev", "--url", "https://lake.example.com:8443/iceberg/")[
+        "forms"
+    ]:
+        assert "https://lake.example.com:8443/iceberg" in form["text"]
+        assert "acme/lake@dev" in form["text"]
+        assert "$" not in form["text"] + (form["file"] or "")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_printed_text_is_comments_and_forms(nowhere: CommandLine, name: str) -> None:
+    forms = parse_engine(name).filled(EngineAddress(URL, "acme/lake")).forms
+    printed = nowhere.ok("client-config", name, "acme/lake")
+    pasted = [line for line in printed.splitlines() if not line.startswith(("# ", "-- ", "// "))]
+
+    assert [line for line in pasted if line] == [line for form in forms for line in form.text.splitlines()]
+
+
+def test_shortest_forms_have_few_lines() -> None:
+    lines = {config.name: len(config.forms[0].text.splitlines()) for config in ENGINE_CONFIGS}
+
+    assert lines.pop("trino") == 4  # a property a line
+    assert max(lines.values()) <= 3
+
+
+def test_engine_that_never_ran_says_so(nowhere: CommandLine) -> None:
+    assert "never run with Headwater" in nowhere.ok("client-config", "trino", "acme/lake")
+    assert nowhere.data("client-config", "flink", "acme/lake")["tried"] is None
+
+
+def test_form_is_printed_alone(nowhere: CommandLine) -> None:
+    printed = nowhere.ok("client-config", "pyiceberg", "acme/lake", "--form", "yaml")
+
+    assert "catalog:\n  lake:\n" in printed and "load_catalog" not in printed
+
+
+def test_form_that_takes_the_place_of_another_says_so(nowhere: CommandLine) -> None:
+    lines = nowhere.ok("client-config", "duckdb", "acme/lake").splitlines()
+
+    assert lines[lines.index("-- s3: instead of the above") - 2].startswith("SELECT")
+
+
+def test_javascript_is_iceberg_js(nowhere: CommandLine) -> None:
+    assert nowhere.data("client-config", "JavaScript", "acme/lake")["name"] == "iceberg-js"
+
+
+def test_address_is_the_servers_setting(nowhere: CommandLine) -> None:
+    secured = CommandLine(
+        nowhere.url, {"HEADWATER_SERVER_LISTEN": "localhost:9000", "HEADWATER_SERVER_CERTIFICATE": "server.pem"}
+    )
+
+    assert "https://localhost:9000/iceberg" in secured.ok("client-config", "curl", "acme/lake")
+
+
+@pytest.mark.parametrize(
+    ("warehouse", "name"),
+    [("acme/lake", "lake"), ("acme/my-lake.v2", "my_lake_v2"), ("acme/2026", "lake"), ("acme/class@dev", "lake")],
+)
+def test_catalog_has_a_name_for_sql(warehouse: str, name: str) -> None:
+    assert EngineAddress(URL, warehouse).name == name
+
+
+def test_words_of_a_shell_are_quoted(nowhere: CommandLine) -> None:
+    assert "warehouse='acme/lake@main~1'" in nowhere.ok("client-config", "spark", "acme/lake@main~1", "--form", "shell")
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["presto"], "there are pyiceberg, spark, duckdb"),
+        (["spark", "lake"], "write REALM/CATALOG"),
+        (["spark", "acme/la'ke"], "is not a catalog name"),
+        (["spark", "acme/lake@"], "leave the @ out"),
+        (["spark", "acme/lake@de v"], "is in no name"),
+        (["spark", "acme/lake", "--url", "lake.example.com"], "is no URL of a server"),
+        (["spark", "acme/lake", "--url", "http://a'b"], "is no URL of a server"),
+        (["spark", "acme/lake", "--form", "yaml"], "there are shell, conf"),
+        (["--form", "yaml"], "goes with an engine"),
+        (["spark", "--check"], "REALM/CATALOG"),
+    ],
+)
+def test_mistake_is_usage(nowhere: CommandLine, words: list[str], told: str) -> None:
+    result = nowhere("client-config", *words)
+
+    assert (result.exit_code, told in result.stderr) == (2, True), result.stderr
+
+
+def test_port_that_is_not_known_has_to_be_named(nowhere: CommandLine) -> None:
+    result = CommandLine(nowhere.url, {"HEADWATER_SERVER_LISTEN": "127.0.0.1:0"})("client-config", "curl", "acme/lake")
+
+    assert (result.exit_code, "--url" in result.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "code", "told"),
+    [
+        (200, b'{"defaults": {}, "overrides": {}}', 0, ""),
+        (404, b'{"error": {"message": "there is no realm \'acme\'"}}', 3, "there is no realm 'acme'"),
+        (503, b'{"error": {"message": "the database is away"}}', 4, "the database is away"),
+        (400, b'{"error": {"message": "the realm is INACTIVE"}}', 5, "the realm is INACTIVE"),
+        (404, b"<html>", 5, "not as a server of Iceberg REST does"),
+        (200, b"[]", 5, "not as a server of Iceberg REST does"),
+        (200, b"<html>", 5, "not as a server of Iceberg REST does"),
+    ],
+)
+def test_check_tells_what_the_server_says(nowhere: CommandLine, status: int, body: bytes, code: int, told: str) -> None:
+    with answering(status, body) as url:
+        result = nowhere("client-config", "spark", "acme/lake", "--url", url, "--check")
+
+    assert (result.exit_code, told in result.stderr, bool(result.stdout)) == (code, True, code == 0)
+
+
+def test_check_of_a_port_where_nobody_listens_is_unavailable(nowhere: CommandLine) -> None:
+    with answering(200, b"") as url:
+        pass
+    result = nowhere("client-config", "spark", "acme/lake", "--url", url, "--check")
+
+    assert (result.exit_code, "headwater serve" in result.stderr) == (4, True)

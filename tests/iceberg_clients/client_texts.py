@@ -1,0 +1,56 @@
+"""What `headwater client-config` prints, run by programs as their users run them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from click.testing import CliRunner
+from client_lakes import ClientLake
+from installed_engines import daft_python, extension_files, import_engine
+
+from headwater.cli import main
+from servers.s3 import S3_LOGIN
+
+PYTHON_ENGINES = ("pyiceberg", "daft", "polars")
+SECONDS = 60
+
+
+def printed_config(lake: ClientLake, engine: str, form: str) -> str:
+    """What the command prints."""
+    url = lake.uri.removesuffix("/iceberg")
+    words = ["client-config", engine, lake.warehouse, "--url", url, "--form", form, "--check"]
+    result = CliRunner().invoke(main, words, prog_name="headwater")
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def run_program(*words: str, **environment: str) -> str:
+    """What a process prints that ends with 0. Nobody tells it where the bucket is, only by which credentials it is read."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "HEADWATER_", "PYICEBERG_"))}
+    login = {"AWS_ACCESS_KEY_ID": S3_LOGIN["access-key-id"], "AWS_SECRET_ACCESS_KEY": S3_LOGIN["secret-access-key"]}
+    silence = {"DO_NOT_TRACK": "true"}  # else Daft calls its makers
+    done = subprocess.run(
+        words, env=kept | login | silence | environment, check=False, capture_output=True, text=True, timeout=SECONDS
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def python_with(engine: str) -> str:
+    if engine == "daft":
+        return str(daft_python())
+    import_engine(engine)
+    return sys.executable
+
+
+def rows_of_sql(text: str, folder: Path) -> list[tuple[int, str]]:
+    """What a new DuckDB answers to a text that installs extensions from its folder."""
+    files = extension_files()
+    with import_engine("duckdb").connect(config={"extension_directory": str(folder)}) as connection:
+        for file in files:
+            connection.execute(f"INSTALL '{file}'")
+        answered: list[tuple[int, str]] = connection.execute(text).fetchall()
+    return answered

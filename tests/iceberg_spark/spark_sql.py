@@ -1,0 +1,53 @@
+"""Statements for Spark, in a session with catalogs of its own."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from py4j.protocol import Py4JJavaError
+
+Row = tuple[Any, ...]
+OPTIONS = {"": "org.apache.iceberg.spark.SparkCatalog", "type": "rest", "cache-enabled": "false"}
+"""Without the cache, because for half a minute it would hide what others commit."""
+
+
+class SparkFault(Exception):
+    """What Spark threw: the names of the exception's class and of its causes' classes, and what they say to a user."""
+
+    def __init__(self, kinds: list[str], text: str) -> None:
+        super().__init__(f"{' < '.join(kinds)}: {text}")
+        self.kinds = kinds
+        self.text = text
+
+
+class SparkSql:
+    """A session of Spark. Called with a statement it returns the rows. Thread-safe, and statements of threads run side by side."""
+
+    def __init__(self, spark: Any) -> None:
+        self._session = spark.newSession()
+
+    def __call__(self, statement: str) -> list[Row]:
+        """Run a statement; raises SparkFault."""
+        try:
+            rows = self._session.sql(statement).collectAsList()
+        except Py4JJavaError as error:
+            raise _fault(error.java_exception) from None
+        return [tuple(json.loads(row.json()).values()) for row in rows]
+
+    def set_option(self, name: str, value: str) -> None:
+        self._session.conf().set(name, value)
+
+    def add_catalog(self, name: str, url: str, warehouse: str) -> None:
+        """Let statements name a catalog that a server serves."""
+        for option, value in {**OPTIONS, "uri": f"{url}/iceberg", "warehouse": warehouse}.items():
+            self.set_option(".".join(filter(None, ("spark.sql.catalog", name, option))), value)
+
+
+def _fault(thrown: Any) -> SparkFault:
+    kinds, texts = [], []
+    while thrown is not None and len(kinds) < 20:
+        kinds.append(thrown.getClass().getSimpleName())
+        texts.append(thrown.getMessage() or "")
+        thrown = thrown.getCause()
+    return SparkFault(kinds, "\n".join(texts))
