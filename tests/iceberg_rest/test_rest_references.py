@@ -74,6 +74,12 @@ def test_reference_that_is_no_branch_is_only_read(
     assert head_of(lake) == before
 
 
+def test_reference_that_never_was_cannot_be_written(client: AsgiClient, documents: Documents) -> None:
+    for action in ACTIONS:
+        refused = send(client, request_of(action, documents, f"{PREFIX}~nobody"))
+        assert refused.error[0] == 404, (action, refused.content)
+
+
 def test_table_is_not_staged_where_it_cannot_be_created(client: AsgiClient, documents: Documents, lake: Catalog) -> None:
     lake.create_tag("v1")
     body = {"name": "new", "schema": SCHEMA, "stage-create": True}

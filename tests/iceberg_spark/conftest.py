@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from engine_process import shared_engine, skip_without_engine, spark_of
+from py4j import java_gateway, protocol
 from served_lake import ServedLake, headwater_server
 from spark_sql import SparkSql
 
@@ -48,6 +49,12 @@ def served_store(store_url: str) -> Iterator[Store]:
 def server_url(store_url: str, served_store: Store, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with headwater_server(store_url, tmp_path_factory.mktemp("server") / "log") as url:
         yield url
+
+
+@pytest.fixture(autouse=True)
+def plain_py4j(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python's own Spark, which other tests of this process have used, converts what py4j raises and needs a JVM of its own for it."""
+    monkeypatch.setattr(java_gateway, "get_return_value", protocol.get_return_value)
 
 
 @pytest.fixture

@@ -288,12 +288,13 @@ class BranchSession:
         return done.commit_id if done.is_replay else None
 
     def check_writable(self) -> None:
-        """Check that the reference is a branch; raises ReadOnlyReferenceError."""
+        """Check that the reference is a branch; raises NotFoundError where nothing has its name, ReadOnlyReferenceError otherwise."""
         if self._is_writable or self._reference is None:
             return
         try:
             self.catalog.branch(self._reference)
         except NotFoundError as fault:
+            self.catalog.resolve(self._reference)
             raise ReadOnlyReferenceError(
                 f"{self._reference!r} is not a branch of {self.catalog.label}: it can only be read"
             ) from fault

@@ -72,6 +72,7 @@ READS: Mapping[str, Callable[[Reader], Any]] = {
     "RealmRegistry.find_realm": lambda it: it.realms.find_realm("acme"),
     "RealmRegistry.read_realm": lambda it: it.realms.read_realm("acme"),
     "RealmRegistry.list_realms": lambda it: it.realms.list_realms(),
+    "RealmRegistry.has_realms": lambda it: it.realms.has_realms(),
     "RealmRegistry.is_realm_empty": lambda it: it.realms.is_realm_empty(it.realms.read_realm("acme")),
     "RealmRegistry.purged_keys": lambda it: it.realms.purged_keys(),
     "RealmRegistry.open_realm": lambda it: it.realms.open_realm("acme"),
