@@ -295,9 +295,8 @@ class BranchSession:
             self.catalog.branch(self._reference)
         except NotFoundError as fault:
             self.catalog.resolve(self._reference)
-            raise ReadOnlyReferenceError(
-                f"{self._reference!r} is not a branch of {self.catalog.label}: it can only be read"
-            ) from fault
+            said = f"{self._reference!r} is not a branch of {self.catalog.label}: it can only be read"
+            raise ReadOnlyReferenceError(said) from fault
         self._is_writable = True
 
     def check_free(self, claims: Sequence[TableClaim], what: str) -> None:
