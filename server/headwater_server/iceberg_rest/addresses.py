@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from urllib.parse import quote
 
 from headwater.catalogs import ContentKey
@@ -50,6 +51,7 @@ class WarehouseAddress:
         return cls._from_match(match)
 
     @classmethod
+    @lru_cache(maxsize=1000)
     def from_prefix(cls, segment: str) -> WarehouseAddress:
         """Parse the prefix of a path, which was decoded once; raises NotFoundError for a text that is no prefix."""
         match = _PREFIX.fullmatch(segment.replace(LEVEL_SEPARATOR, "/"))
@@ -88,6 +90,7 @@ def parse_parent(parent: str | None) -> ContentKey | None:
     return parse_namespace(parent) if parent else None
 
 
+@lru_cache(maxsize=4096)
 def key_below(namespace: str, name: str) -> ContentKey:
     """The key of a table or view, from segments of a path that were decoded once.
 

@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import lru_cache
 
 from headwater.catalogs.history.commit_meta import CommitMeta, is_in_history
 from headwater.catalogs.registry import CatalogEntry, RefKind, parse_reference
@@ -83,6 +84,7 @@ class RevSpec:
         return bool(self.steps) and self.commit is None
 
 
+@lru_cache(maxsize=1000)
 def parse_revspec(text: str) -> RevSpec:
     """Parse a revision text.
 
