@@ -138,7 +138,9 @@ class Settings:
     commit_member_seconds: float = _seconds(0.050, "how long a group of commits waits for one member's change")
     index_embedded_bytes: int = _count(16 * 1024, "what an index keeps in the commit itself; more is spilled", "bytes")
     index_stripe_bytes: int = _count(16 * 1024, "the size at which a spilled stripe of an index is split", "bytes")
-    cache_bytes: int = _count(128 * 1024 * 1024, "decoded objects kept in memory", "bytes")
+    cache_bytes: int = _count(
+        128 * 1024 * 1024, "decoded objects kept in memory, beside an eighth of that for what is derived from them", "bytes"
+    )
     reference_ttl_seconds: float = _seconds(15 * MINUTE, "how old a cached reference may be")
     request_lifetime_seconds: float = _seconds(
         30 * MINUTE,

@@ -38,7 +38,15 @@ class Shelf:
         return self.newest
 
     def read(self, metadata_id: ObjectId) -> Any:
-        return json.loads(join_metadata(read_metadata(self.rows, metadata_id)))
+        """The document as the database has it."""
+        return json.loads(self.stored_text(metadata_id))
+
+    def stored_text(self, metadata_id: ObjectId) -> bytes:
+        return join_metadata(read_metadata(self.rows.without_cache(), metadata_id))
+
+    def kept_text(self, metadata_id: ObjectId) -> bytes:
+        """The document from the pieces that the process keeps of it, where it does."""
+        return join_metadata(read_metadata(self.rows, metadata_id))
 
     def stored_bytes(self) -> int:
         """Of all objects in the realm, commits included."""

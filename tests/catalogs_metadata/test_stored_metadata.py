@@ -45,6 +45,27 @@ def test_every_version_comes_back_whatever_came_before(make_shelf: Callable[[], 
     stored = [shelf.store(document) for document in versions]
 
     assert [shelf.read(one) for one in stored] == versions
+    assert [shelf.kept_text(one) for one in stored] == [shelf.stored_text(one) for one in stored]
+
+
+def test_next_version_reads_no_piece_of_the_one_before(shelf: Shelf, make_document: MakeDocument) -> None:
+    first = shelf.store(make_document(0, 20))
+    second = shelf.store(make_document(1, 21))
+
+    assert shelf.rows.find_derived(first, object) is not None
+    assert shelf.rows.find_derived(second, object) is not None
+    assert shelf.read(second) == make_document(1, 21)
+
+
+def test_pieces_of_a_deleted_version_are_not_found(shelf: Shelf, make_document: MakeDocument) -> None:
+    shelf.store(make_document(0, 20))
+    stored = shelf.store(make_document(1, 21))
+    shelf.kept_text(stored)
+
+    shelf.rows.delete_unchanged([key for batch in shelf.rows.scan_objects() for key in batch if key.id == stored])
+
+    with pytest.raises(NotFoundError):
+        shelf.kept_text(stored)
 
 
 @given(documents, names)

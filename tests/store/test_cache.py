@@ -50,6 +50,36 @@ def fill(cache: Cache, numbers: range) -> None:
         cache.put_object(REALM, [(ObjectId(number), Note(number=number + 1000))], cache.ticket())
 
 
+def test_derived_values_take_no_more_than_their_share(clock: FakeClock) -> None:
+    derived = make_cache(clock, 8 * 1000).derived
+
+    derived.keep(REALM, ObjectId(1), "large", 251)
+    for number in range(2, 9):
+        derived.keep(REALM, ObjectId(number), number, 200)
+        derived.find(REALM, ObjectId(2))
+
+    found = [number for number in range(1, 9) if derived.find(REALM, ObjectId(number)) is not None]
+    assert found == [2, 5, 6, 7, 8], "the latest used stay, and what alone takes a quarter is not kept"
+
+
+def test_derived_value_that_is_kept_again_counts_once(clock: FakeClock) -> None:
+    derived = make_cache(clock, 8 * 1000).derived
+
+    for _ in range(100):
+        derived.keep(REALM, ObjectId(1), "value", 200)
+    derived.keep(REALM, ObjectId(2), "value", 200)
+
+    assert derived.find(REALM, ObjectId(1)) == "value"
+
+
+def test_forgotten_realm_has_no_derived_values(cache: Cache) -> None:
+    cache.derived.keep(REALM, ObjectId(1), "value", 1)
+
+    cache.forget_realm(REALM)
+
+    assert cache.derived.find(REALM, ObjectId(1)) is None
+
+
 def test_cache_holds_no_more_than_its_budget(cache: Cache, remembered: Callable[[], list[int]]) -> None:
     fill(cache, range(30))
 

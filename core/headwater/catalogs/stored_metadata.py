@@ -48,6 +48,8 @@ _LIMITS = IndexLimits(embedded_bytes=32 * 1024, stripe_bytes=32 * 1024)
 _LARGE_BYTES = 2048
 """Beyond which a piece is an object of its own. A snapshot with a full summary has about 1000 bytes; a schema of forty columns is large."""
 _AT_ONCE = 200
+_PIECE_WEIGHT = 300
+"""Bytes that a piece which is kept takes beside its text, about."""
 
 
 class _PieceEdits(NamedTuple):
@@ -62,14 +64,27 @@ class _PieceEdits(NamedTuple):
     shared: dict[bytes, ObjectId]
 
 
+class _Pieces(NamedTuple):
+    """The pieces of one version, by their keys and in the order of them, and the document that they make, in the same order."""
+
+    entries: dict[bytes, IndexValue]
+    parts: MetadataParts
+
+    @property
+    def weight_bytes(self) -> int:
+        """What it takes in memory, about: texts, and for each piece a key, an id and places in two dictionaries."""
+        return sum(map(len, _all_pieces(self.parts))) + _PIECE_WEIGHT * len(self.entries)
+
+
 def store_metadata(tx: Transaction, parts: MetadataParts, *, before: ObjectId | None) -> ObjectId:
     """Add the objects of a metadata document to a commit; returns the id of its ``IcebergMetadata``.
 
     before        the parent commit's version of this table, on top of which only changes are written; None: none
     raises        CorruptionError when the version before cannot be read
     """
-    pieces = _first_version(tx, parts) if before is None else _next_version(tx, parts, before)
-    return tx.add_object(IcebergMetadata(pieces=tx.add_index(pieces, _LIMITS)))
+    if before is not None:
+        return _next_version(tx, parts, before)
+    return tx.add_object(IcebergMetadata(pieces=tx.add_index(_first_version(tx, parts), _LIMITS)))
 
 
 def _first_version(tx: Transaction, parts: MetadataParts) -> NewIndex:
@@ -84,19 +99,25 @@ def _first_version(tx: Transaction, parts: MetadataParts) -> NewIndex:
     return NewIndex(data, objects)
 
 
-def _next_version(tx: Transaction, parts: MetadataParts, before: ObjectId) -> IndexEditor:
-    base = Index(tx.reader.read_object(before, IcebergMetadata).pieces, tx.reader)
+def _next_version(tx: Transaction, parts: MetadataParts, before: ObjectId) -> ObjectId:
+    metadata = tx.reader.read_object(before, IcebergMetadata)
+    held = _pieces_of(tx.reader, before, metadata)
     # compared once: a document with ten thousand snapshots takes longer than a group of commits waits
-    edits = tx.memoize(f"metadata on top of {id_text(before)}", (before, parts), lambda: _edits(base, parts))
-    editor, shared = IndexEditor(base), dict(edits.shared)
+    edits = tx.memoize(f"metadata on top of {id_text(before)}", (before, parts), lambda: _edits(held, parts))
+    editor, shared, entries = IndexEditor(Index(metadata.pieces, tx.reader)), dict(edits.shared), dict(held.entries)
     for key in edits.removed:
         editor.remove(key)
+        del entries[key]
     for key, piece, data in edits.put:
         is_large = data is not piece
         if is_large and data not in shared:
             shared[data] = tx.add_object(IcebergPiece(text=piece))
-        editor.put(key, IndexValue(shared[data] if is_large else None, data))
-    return editor
+        entries[key] = IndexValue(shared[data] if is_large else None, data)
+        editor.put(key, entries[key])
+    stored = tx.add_object(IcebergMetadata(pieces=tx.add_index(editor, _LIMITS)))
+    if _OTHERS not in entries:
+        _keep_pieces(tx.reader, stored, _Pieces(dict(sorted(entries.items())), _in_order(parts)))
+    return stored
 
 
 def read_metadata(rows: RealmReader, metadata_id: ObjectId) -> MetadataParts:
@@ -104,9 +125,23 @@ def read_metadata(rows: RealmReader, metadata_id: ObjectId) -> MetadataParts:
 
     raises        NotFoundError when there is no such object; CorruptionError when a part of it is missing or damaged
     """
-    entries = list(Index(rows.read_object(metadata_id, IcebergMetadata).pieces, rows).range())
-    wanted = list(dict.fromkeys(value.object_id for _, value in entries if value.object_id is not None))
-    return _put_back(entries, _texts(rows, dict.fromkeys(wanted, metadata_id)))
+    return _pieces_of(rows, metadata_id, rows.read_object(metadata_id, IcebergMetadata)).parts
+
+
+def _pieces_of(rows: RealmReader, metadata_id: ObjectId, metadata: IcebergMetadata) -> _Pieces:
+    """The pieces of a stored version, which are kept: whoever makes the next version needs them for each of its steps."""
+    pieces = rows.find_derived(metadata_id, _Pieces)
+    if pieces is None:
+        entries = dict(Index(metadata.pieces, rows).range())
+        wanted = dict.fromkeys(value.object_id for value in entries.values() if value.object_id is not None)
+        texts = _texts(rows, dict.fromkeys(wanted, metadata_id))
+        pieces = _Pieces(entries, _put_back(entries.items(), texts))
+        _keep_pieces(rows, metadata_id, pieces)
+    return pieces
+
+
+def _keep_pieces(rows: RealmReader, metadata_id: ObjectId, pieces: _Pieces) -> None:
+    rows.keep_derived(metadata_id, pieces, weight_bytes=pieces.weight_bytes)
 
 
 def read_fields(rows: RealmReader, metadata_ids: Sequence[ObjectId], names: Sequence[str]) -> dict[ObjectId, dict[str, bytes]]:
@@ -139,18 +174,34 @@ def _put_back(entries: Iterable[Entry], texts: Mapping[ObjectId, bytes]) -> Meta
     return collect_pieces((key, value.data if value.object_id is None else texts[value.object_id]) for key, value in entries)
 
 
-def _edits(base: Index, parts: MetadataParts) -> _PieceEdits:
-    held = dict(base.range())
-    tokens = {piece: _token(piece) for piece in _all_pieces(parts) if len(piece) > _LARGE_BYTES}
-    pieces = lay_out_pieces(parts, {key: value.data for key, value in held.items()}, tokens)
+def _edits(held: _Pieces, parts: MetadataParts) -> _PieceEdits:
+    """What turns one version into the next, from those fields alone that differ."""
+    before, after = dict(held.entries), parts
+    if _OTHERS not in held.entries and not _odd_names(parts):  # else names share a piece
+        names = _changed_names(held.parts, parts)
+        before, after = _entries_of(held, names), _only(parts, names)
+    tokens = {piece: _token(piece) for piece in _all_pieces(after) if len(piece) > _LARGE_BYTES}
+    pieces = lay_out_pieces(after, {key: value.data for key, value in before.items()}, tokens)
     put = []
     for key, piece in pieces.items():
         data = (tokens.get(piece) or _token(piece)) if len(piece) > _LARGE_BYTES else piece
-        entry = held.get(key)
+        entry = before.get(key)
         if entry is None or entry.data != data:
             put.append((key, piece, data))
-    shared = {value.data: value.object_id for value in held.values() if value.object_id is not None}
-    return _PieceEdits([key for key in held if key not in pieces], put, shared)
+    shared = {value.data: value.object_id for value in held.entries.values() if value.object_id is not None}
+    return _PieceEdits([key for key in before if key not in pieces], put, shared)
+
+
+def _changed_names(before: MetadataParts, after: MetadataParts) -> set[str]:
+    kinds = ((before.fields, after.fields), (before.lists, after.lists), (before.maps, after.maps))
+    return {name for old, new in kinds for name in old.keys() | new.keys() if old.get(name) != new.get(name)}
+
+
+def _entries_of(held: _Pieces, names: Iterable[str]) -> dict[bytes, IndexValue]:
+    """The entries of these fields, in the order of their keys."""
+    fields = {_FIELD + name.encode() for name in names}
+    stems = tuple(kind + name.encode() + b"\0" for name in names for kind in (_LIST, _MEMBER))
+    return {key: value for key, value in held.entries.items() if key in fields or key.startswith(stems)}
 
 
 def _all_pieces(parts: MetadataParts) -> list[bytes]:
@@ -192,8 +243,7 @@ def lay_out_pieces(parts: MetadataParts, held: Mapping[bytes, bytes], token: Map
     held          the version before, in the order of keys: tokens
     token         gives the token of a piece, as in ``held``, for pieces that do not stand for themselves
     """
-    others = {name for name in (*parts.fields, *parts.lists, *parts.maps) if "\0" in name or not _fits(name, _NAME_BYTES)}
-    others |= {name for name, members in parts.maps.items() if not all(_fits(member, _MEMBER_BYTES) for member in members)}
+    others = _odd_names(parts)
     pieces = {_FIELD + name.encode(): piece for name, piece in parts.fields.items() if name not in others}
     lists = _lists_of(held)
     for name, elements in parts.lists.items():
@@ -210,6 +260,12 @@ def lay_out_pieces(parts: MetadataParts, held: Mapping[bytes, bytes], token: Map
     if others:
         pieces[_OTHERS] = join_metadata(_only(parts, others))
     return pieces
+
+
+def _odd_names(parts: MetadataParts) -> set[str]:
+    """The names of fields that make no keys, or have members that make none."""
+    names = {name for name in (*parts.fields, *parts.lists, *parts.maps) if "\0" in name or not _fits(name, _NAME_BYTES)}
+    return names | {name for name, members in parts.maps.items() if not all(_fits(member, _MEMBER_BYTES) for member in members)}
 
 
 def collect_pieces(pieces: Iterable[tuple[bytes, bytes]]) -> MetadataParts:
@@ -265,6 +321,12 @@ def _lists_of(held: Mapping[bytes, bytes]) -> dict[bytes, tuple[list[int], list[
 
 def _fits(name: str, most: int) -> bool:
     return len(name) <= most // 4 or len(name.encode()) <= most
+
+
+def _in_order(parts: MetadataParts) -> MetadataParts:
+    """The parts as ``collect_pieces`` returns them."""
+    maps = {name: dict(sorted(members.items())) for name, members in sorted(parts.maps.items())}
+    return MetadataParts(dict(sorted(parts.fields.items())), dict(sorted(parts.lists.items())), maps)
 
 
 def _only(parts: MetadataParts, names: set[str]) -> MetadataParts:

@@ -452,6 +452,13 @@ class PendingReader:
     def read_object(self, object_id: ObjectId, cls: type[S]) -> S:
         return self._value(object_id, cls) if object_id in self._pending else self._stored.read_object(object_id, cls)
 
+    def find_derived(self, object_id: ObjectId, cls: type[T]) -> T | None:
+        return self._stored.find_derived(object_id, cls)
+
+    def keep_derived(self, object_id: ObjectId, value: object, *, weight_bytes: int) -> None:
+        # of a pending object, too: no other object is ever given its id, whether it is written or not
+        self._stored.keep_derived(object_id, value, weight_bytes=weight_bytes)
+
     def read_many(self, object_ids: Sequence[ObjectId], cls: type[S]) -> list[S | None]:
         return self._merge(object_ids, lambda ids: self._stored.read_many(ids, cls), lambda pending: self._value(pending, cls))
 

@@ -98,6 +98,7 @@ _REFERENCE, _RECENT, _MOVE = 240, 44, 144
 _STRIPES = 4096
 _Key = tuple[RealmKey, ObjectId | str]
 _CHANCES = 1000
+_DERIVED_SHARE = 8
 _PATIENCE_SECONDS = 0.05
 T = TypeVar("T")
 
@@ -133,6 +134,37 @@ class _Entry(msgspec.Struct, gc=False):
     used: bool = False
 
 
+class DerivedValues:
+    """What was worked out from immutable objects, by their realm and id. Drops what was used least recently. Thread-safe."""
+
+    def __init__(self, budget_bytes: int) -> None:
+        self._budget = budget_bytes
+        self._weight = 0
+        self._lock = threading.Lock()
+        self._values: OrderedDict[tuple[RealmKey, ObjectId], tuple[object, int]] = OrderedDict()
+
+    def find(self, realm: RealmKey, object_id: ObjectId) -> object | None:
+        with self._lock:
+            held = self._values.get((realm, object_id))
+            if held is None:
+                return None
+            self._values.move_to_end((realm, object_id))
+        return held[0]
+
+    def keep(self, realm: RealmKey, object_id: ObjectId, value: object, weight: int) -> None:
+        """Keep a value that takes so many bytes, unless it alone takes a quarter of the budget."""
+        if weight > self._budget // 4:
+            return
+        with self._lock:
+            _, before = self._values.pop((realm, object_id), (None, 0))
+            self._values[realm, object_id] = (value, weight)
+            self._weight += weight - before
+            # the one that was just kept is never among them: it takes a quarter at most
+            while self._weight > self._budget:
+                _, (_, dropped) = self._values.popitem(last=False)
+                self._weight -= dropped
+
+
 class Cache:
     """Objects by realm and id, references by realm and name. Evicts by second chance: recently used entries stay longest.
 
@@ -141,6 +173,7 @@ class Cache:
     for its flag ``used``; losing an update of that flag does no harm. Every change of the dictionaries and counters holds the lock.
 
     row_reads     reads of references that are under way, for those who read past the cache
+    derived       of the objects; ask for the object first, which may have been deleted
     """
 
     def __init__(self, *, clock: Clock, budget_bytes: int, reference_ttl_seconds: float) -> None:
@@ -170,12 +203,15 @@ class Cache:
             self._dropped = [self._drop] * _STRIPES
             for key in [key for key in self._entries if key[0] == realm]:
                 self._remove(key)
+            # of other realms, too: a realm is forgotten once in its life, and they are worked out again
+            self.derived = DerivedValues(self._budget // _DERIVED_SHARE)
 
     def _empty(self) -> None:
         self._drop += 1
         self._dropped = [self._drop] * _STRIPES
         self._weight = 0
         self._entries: OrderedDict[_Key, _Entry] = OrderedDict()
+        self.derived = DerivedValues(self._budget // _DERIVED_SHARE)
 
     def ticket(self) -> CacheTicket:
         """Take a ticket. Call this before the database is queried."""

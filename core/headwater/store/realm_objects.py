@@ -75,6 +75,15 @@ class RealmObjects(RealmReferences):
             raise NotFoundError(f"object {id_text(object_id)} ({cls.__name__}) is not in realm {self.realm!r}")
         return value
 
+    def find_derived(self, object_id: ObjectId, cls: type[A]) -> A | None:
+        """What ``keep_derived`` has kept, if it is still there; nothing is read, so ask for the object first."""
+        value = self._cache.derived.find(self.key, object_id)
+        return value if isinstance(value, cls) else None
+
+    def keep_derived(self, object_id: ObjectId, value: object, *, weight_bytes: int) -> None:
+        """Keep what was worked out from an immutable object, and depends on nothing else, for as long as there is room."""
+        self._cache.derived.keep(self.key, object_id, value, weight_bytes)
+
     def read_many(self, object_ids: Sequence[ObjectId], cls: type[T]) -> list[T | None]:
         """Immutable objects in the order of their ids, None where there is none; one round trip for what is not cached.
 
