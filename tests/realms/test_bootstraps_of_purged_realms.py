@@ -7,8 +7,7 @@ import itertools
 from fake_clock import FakeClock
 from faulty_backend import FaultyBackend
 from headwater.errors import HeadwaterError, RefusedError, SwapConflictError
-from headwater.realms import RealmRegistry, RealmState, bootstrap
-from headwater.realms.principals import CredentialsHash
+from headwater.realms import CredentialsHash, RealmRegistry, RealmState, bootstrap
 from headwater.settings import Settings
 from headwater.store import Store
 from headwater.store.backends.memory import MemoryBackend

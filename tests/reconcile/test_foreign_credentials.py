@@ -26,7 +26,7 @@ class KilledError(BaseException):
 
 @pytest.fixture(autouse=True)
 def _cheap_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headwater.realms.principals._COST", 16)
+    monkeypatch.setattr("headwater.realms.client_credentials._COST", 16)
 
 
 class Cluster:

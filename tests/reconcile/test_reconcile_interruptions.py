@@ -75,7 +75,7 @@ def _kill() -> None:
 
 @pytest.fixture(autouse=True)
 def _cheap_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headwater.realms.principals._COST", 16)
+    monkeypatch.setattr("headwater.realms.client_credentials._COST", 16)
 
 
 @pytest.fixture

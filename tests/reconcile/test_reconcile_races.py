@@ -85,7 +85,7 @@ def is_open(store: Store, sink: FileCredentials) -> bool:
 def test_late_removal_leaves_credentials_of_a_realm_made_again(
     settings: Settings, manager: ManagerIdentity, make_realm: MakeRealm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("headwater.realms.principals._COST", 16)
+    monkeypatch.setattr("headwater.realms.client_credentials._COST", 16)
     going, coming = make_realm(GOING, deletion_policy="Purge"), make_realm()
     for call in count(1):
         backend, sink = FaultyBackend(MemoryBackend(), is_atomic=True), FileCredentials(tmp_path / str(call))

@@ -39,7 +39,7 @@ RIVALS = ("one", "two")
 @pytest.fixture(autouse=True)
 def _foreseeable(monkeypatch: pytest.MonkeyPatch) -> None:
     draw_the_same(monkeypatch)
-    monkeypatch.setattr("headwater.realms.principals._COST", 16)
+    monkeypatch.setattr("headwater.realms.client_credentials._COST", 16)
 
 
 def make_acme(store: Store) -> None:

@@ -39,7 +39,7 @@ from headwater.realms import (
     new_credentials,
     rotate_root,
 )
-from headwater.realms.principals import PrincipalRole
+from headwater.realms.realm_bootstrap import PrincipalRole
 from headwater.restore import RestoreAction, RestoreResult, RestoreStep
 from headwater.store import RealmStore
 from headwater.tasks.task import OUTCOME_BYTES

@@ -5,23 +5,24 @@ This package knows nothing of catalogs, of tasks, or of the caller who asks for 
 
 from __future__ import annotations
 
+from headwater.realms.client_credentials import (
+    Credentials,
+    CredentialsHash,
+    hash_credentials,
+    new_credentials,
+    verify_secret,
+)
 from headwater.realms.principals import (
     BY_CLIENT,
     BY_NAME,
     PRINCIPALS,
-    Credentials,
-    CredentialsHash,
     Principal,
-    bootstrap,
-    check_bootstrap,
     find_root,
-    hash_credentials,
     log_in,
-    new_credentials,
     reset_root,
     rotate_root,
-    verify_secret,
 )
+from headwater.realms.realm_bootstrap import bootstrap, check_bootstrap
 from headwater.realms.realm_definition import (
     DeletionPolicy,
     DriftPolicy,

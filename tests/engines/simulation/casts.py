@@ -18,8 +18,7 @@ from headwater.errors import CorruptionError, FencedError, HeadwaterError, NotFo
 from headwater.index import IndexValue
 from headwater.jobs import COLLECT, EXPORT, PURGE, RESTORE, run_collection, run_purge
 from headwater.jobs.task_runs import file_arguments, run_export, run_restore
-from headwater.realms import REALM_REFERENCES, HistoryRetention, RealmRegistry, RealmState, bootstrap
-from headwater.realms.principals import CredentialsHash
+from headwater.realms import REALM_REFERENCES, CredentialsHash, HistoryRetention, RealmRegistry, RealmState, bootstrap
 from headwater.restore import RestoreRequest, RestoreTarget
 from headwater.settings import Settings
 from headwater.store import ObjectId, Store

@@ -1,0 +1,63 @@
+"""The credentials with which a client logs in: made here, given to a person once, and stored only as a salted hash."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import msgspec
+
+# scrypt with 16 MiB and about 50 ms a try; each hash carries its own cost, so that later releases can raise it
+_COST, _BLOCK, _PARALLEL = 2**14, 8, 1
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """The id and the secret with which a client logs in. The secret never appears in the text form."""
+
+    client_id: str
+    client_secret: str = field(repr=False)
+
+
+class CredentialsHash(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Credentials as a store keeps them: the client's id, and a scrypt digest of the secret with its salt and costs."""
+
+    known_by: ClassVar[tuple[str, ...]] = ("client_id", "digest")
+
+    client_id: str
+    salt: bytes
+    digest: bytes
+    cost: int = _COST
+    block: int = _BLOCK
+    parallel: int = _PARALLEL
+
+
+def new_credentials() -> Credentials:
+    """Fresh random credentials: an id of 16 hex digits, and a secret of 256 bits."""
+    return Credentials(client_id=secrets.token_hex(8), client_secret=secrets.token_urlsafe(32))
+
+
+def hash_credentials(credentials: Credentials) -> CredentialsHash:
+    """The salted hash of credentials; every call uses another salt and gives another hash."""
+    salt = secrets.token_bytes(16)
+    digest = _digest(credentials.client_secret, salt=salt, cost=_COST, block=_BLOCK, parallel=_PARALLEL)
+    return CredentialsHash(
+        client_id=credentials.client_id, salt=salt, digest=digest, cost=_COST, block=_BLOCK, parallel=_PARALLEL
+    )
+
+
+def verify_secret(stored: CredentialsHash, credentials: Credentials) -> bool:
+    """Whether the hash was made from these credentials."""
+    digest = _digest(
+        credentials.client_secret, salt=stored.salt, cost=stored.cost, block=stored.block, parallel=stored.parallel
+    )
+    return hmac.compare_digest(digest, stored.digest) and hmac.compare_digest(
+        stored.client_id.encode(), credentials.client_id.encode()
+    )
+
+
+def _digest(secret: str, *, salt: bytes, cost: int, block: int, parallel: int) -> bytes:
+    return hashlib.scrypt(secret.encode(), salt=salt, n=cost, r=block, p=parallel, dklen=32)
