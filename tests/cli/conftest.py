@@ -9,7 +9,7 @@ import pytest
 from commandline import CommandLine
 
 from headwater import Settings, Store, open_store
-from headwater.realms import principals as credentials
+from headwater.realms import client_credentials as credentials
 
 FAST = {"HEADWATER_UNSAFE_SHORT_GRACES": "true", "HEADWATER_PURGE_HOLD": "1ms"}
 

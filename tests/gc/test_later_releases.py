@@ -24,7 +24,7 @@ from headwater.realms import (
     RealmManager,
     RealmRegistry,
     bootstrap,
-    reset_root,
+    reset_principal,
 )
 from headwater.store import ObjectId, RealmStore, Store
 from headwater.tasks import TaskQueue
@@ -110,7 +110,7 @@ def test_principal_keeps_fields_of_a_later_release(store: Store) -> None:
     bootstrap(realms, "acme", CredentialsHash(client_id="root", salt=b"", digest=b""))
     by_name = lambda: held_in(rows_of(store), PRINCIPALS, "by-name", b"root")  # noqa: E731
     rewrite(rows_of(store), by_name(), widen)
-    reset_root(realms, "acme", CredentialsHash(client_id="next", salt=b"", digest=b""))
+    reset_principal(realms, "acme", "root", CredentialsHash(client_id="next", salt=b"", digest=b""))
 
     assert body_of(rows_of(store), by_name())["invented"] == INVENTED["invented"]
 

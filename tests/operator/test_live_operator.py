@@ -16,7 +16,7 @@ from watch_thread import QuickServer, RunningWatch, quick_server
 from headwater.catalogs import Catalogs
 from headwater.errors import FencedError
 from headwater.realms import RealmRegistry
-from headwater.realms import principals as credentials
+from headwater.realms import client_credentials as credentials
 from headwater.settings import Settings
 from headwater.store import RealmId, Store, open_store
 from headwater_operator.kube import KubeApi, plain_connection, resource_path

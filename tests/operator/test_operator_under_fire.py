@@ -13,7 +13,7 @@ from desks import Desk, Killed, make_catalog, make_realm
 from fires import Stage, assert_as_declared, assert_gone, is_gone, is_ready
 
 from headwater.errors import UnavailableError, UnknownOutcomeError
-from headwater.realms import principals as credentials
+from headwater.realms import client_credentials as credentials
 from headwater.settings import Settings
 from kubetest import Cluster
 from tiers import Sample

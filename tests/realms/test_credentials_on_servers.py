@@ -14,8 +14,8 @@ from headwater.realms import (
     hash_credentials,
     log_in,
     new_credentials,
-    reset_root,
-    rotate_root,
+    reset_principal,
+    rotate_principal,
 )
 
 
@@ -30,10 +30,10 @@ def test_rotation_keeps_the_former_credentials_and_a_reset_refuses_them(
     realms.create_realm("acme")
     bootstrap(realms, "acme", credentials_hash)
     others = new_credentials()
-    rotate_root(realms, "acme", hash_credentials(others))
+    rotate_principal(realms, "acme", "root", hash_credentials(others))
     assert [log_in(realms, "acme", one).name for one in (credentials, others)] == ["root", "root"]
 
-    reset_root(realms, "acme", hash_credentials(others))
+    reset_principal(realms, "acme", "root", hash_credentials(others))
 
     with pytest.raises(RefusedError, match="refuses client"):
         log_in(realms, "acme", credentials)

@@ -21,8 +21,8 @@ from headwater.realms import (
     hash_credentials,
     log_in,
     new_credentials,
-    reset_root,
-    rotate_root,
+    reset_principal,
+    rotate_principal,
 )
 from headwater.store import Backend, ObjectId, RealmStore, Store
 from headwater.store.backends.memory import MemoryBackend
@@ -69,7 +69,7 @@ def fake(client_id: str) -> CredentialsHash:
 def test_credentials_new_and_former_log_in_after_a_rotation(
     acme: RealmRegistry, credentials: Credentials, others: Credentials, others_hash: CredentialsHash
 ) -> None:
-    rotate_root(acme, "acme", others_hash)
+    rotate_principal(acme, "acme", "root", others_hash)
 
     assert logs_in(acme, others)
     assert logs_in(acme, credentials)
@@ -78,8 +78,8 @@ def test_credentials_new_and_former_log_in_after_a_rotation(
 def test_next_rotation_ends_the_credentials_before_the_former_ones(
     acme: RealmRegistry, credentials: Credentials, others: Credentials, others_hash: CredentialsHash
 ) -> None:
-    rotate_root(acme, "acme", others_hash)
-    rotate_root(acme, "acme", fake("third"))
+    rotate_principal(acme, "acme", "root", others_hash)
+    rotate_principal(acme, "acme", "root", fake("third"))
 
     assert not logs_in(acme, credentials)
     assert logs_in(acme, others)
@@ -89,7 +89,7 @@ def test_next_rotation_ends_the_credentials_before_the_former_ones(
 def test_former_credentials_hold_for_their_overlap_and_not_longer(
     acme: RealmRegistry, credentials: Credentials, others_hash: CredentialsHash, clock: FakeClock
 ) -> None:
-    rotate_root(acme, "acme", others_hash, overlap_seconds=10 * MINUTE)
+    rotate_principal(acme, "acme", "root", others_hash, overlap_seconds=10 * MINUTE)
 
     clock.advance(10 * MINUTE - 1)
     assert logs_in(acme, credentials)
@@ -100,8 +100,8 @@ def test_former_credentials_hold_for_their_overlap_and_not_longer(
 def test_reset_refuses_all_former_credentials_at_once(
     acme: RealmRegistry, credentials: Credentials, others: Credentials, others_hash: CredentialsHash
 ) -> None:
-    rotate_root(acme, "acme", fake("second"))
-    reset_root(acme, "acme", others_hash)
+    rotate_principal(acme, "acme", "root", fake("second"))
+    reset_principal(acme, "acme", "root", others_hash)
 
     assert clients(acme) == [others.client_id]
     assert logs_in(acme, others)
@@ -111,7 +111,7 @@ def test_reset_refuses_all_former_credentials_at_once(
 def test_former_secret_does_not_log_in_as_the_new_client(
     acme: RealmRegistry, credentials: Credentials, others: Credentials, others_hash: CredentialsHash
 ) -> None:
-    rotate_root(acme, "acme", others_hash)
+    rotate_principal(acme, "acme", "root", others_hash)
 
     assert not logs_in(acme, Credentials(others.client_id, credentials.client_secret))
     assert not logs_in(acme, Credentials("nobody", credentials.client_secret))
@@ -125,15 +125,15 @@ def test_inactive_realm_lets_nobody_log_in(acme: RealmRegistry, credentials: Cre
 
 
 def test_renewal_of_what_another_has_renewed_is_beaten(acme: RealmRegistry, credentials: Credentials) -> None:
-    rotate_root(acme, "acme", fake("second"), replaces=credentials.client_id)
+    rotate_principal(acme, "acme", "root", fake("second"), replaces=credentials.client_id)
 
     with pytest.raises(SwapConflictError, match="has the credentials of client second"):
-        rotate_root(acme, "acme", fake("third"), replaces=credentials.client_id)
+        rotate_principal(acme, "acme", "root", fake("third"), replaces=credentials.client_id)
 
 
 def test_root_stays_the_principal_that_its_grants_name(acme: RealmRegistry) -> None:
     before = find_root(acme, "acme")
-    rotate_root(acme, "acme", fake("second"))
+    rotate_principal(acme, "acme", "root", fake("second"))
 
     assert find_root(acme, "acme").entity == before.entity
 
@@ -164,7 +164,7 @@ def renew_until_done(realms: RealmRegistry) -> None:
         try:
             root = find_root(realms, "acme")
             if root is not None and root.credentials.client_id == "first":
-                rotate_root(realms, "acme", fake("second"), replaces="first")
+                rotate_principal(realms, "acme", "root", fake("second"), replaces="first")
             return
         except HeadwaterError:
             continue
@@ -174,7 +174,7 @@ def renew_until_done(realms: RealmRegistry) -> None:
 def test_fields_of_a_later_release_stay_with_their_hash(acme: RealmRegistry, others_hash: CredentialsHash) -> None:
     rows = acme.open_realm("acme")
     rewrite(rows, root_id(rows), lambda body: body["credentials"].update(INVENTED))
-    rotate_root(acme, "acme", others_hash)
+    rotate_principal(acme, "acme", "root", others_hash)
     body = body_of(rows, root_id(rows))
 
     assert [name for name in ("credentials", "former") if "invented" in body[name]] == ["former"]

@@ -16,7 +16,7 @@ from headwater.realms import (
     find_root,
     hash_credentials,
     new_credentials,
-    rotate_root,
+    rotate_principal,
     verify_secret,
 )
 from headwater.reconcile import FileCredentials, RealmManifest, ReconcileOutcome
@@ -107,6 +107,6 @@ def test_active_realm_alone_takes_other_credentials(store: Store, apply: Apply, 
     apply(make_realm(state="Inactive"))
 
     with pytest.raises(RefusedError, match="INACTIVE"):
-        rotate_root(RealmRegistry(store), "acme", hash_credentials(new_credentials()))
+        rotate_principal(RealmRegistry(store), "acme", "root", hash_credentials(new_credentials()))
     with pytest.raises(NotFoundError):
-        rotate_root(RealmRegistry(store), "nobody", hash_credentials(new_credentials()))
+        rotate_principal(RealmRegistry(store), "nobody", "root", hash_credentials(new_credentials()))

@@ -37,7 +37,7 @@ from headwater.realms import (
     hash_credentials,
     log_in,
     new_credentials,
-    rotate_root,
+    rotate_principal,
 )
 from headwater.realms.realm_bootstrap import PrincipalRole
 from headwater.restore import RestoreAction, RestoreResult, RestoreStep
@@ -133,9 +133,9 @@ def test_realm_is_not_restored_to_a_time_before_it_was(store: Store, lake: Catal
 
 def test_rotated_secret_does_not_become_good_again(store: Store, rows: RealmStore, clock: FakeClock) -> None:
     realms, old, new = RealmRegistry(store), new_credentials(), new_credentials()
-    rotate_root(realms, "acme", hash_credentials(old))
+    rotate_principal(realms, "acme", "root", hash_credentials(old))
     moment = passed(clock)
-    rotate_root(realms, "acme", hash_credentials(new), overlap_seconds=0)
+    rotate_principal(realms, "acme", "root", hash_credentials(new), overlap_seconds=0)
     clock.advance(1)
     restored(store, request("", moment))
 

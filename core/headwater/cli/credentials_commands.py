@@ -22,6 +22,7 @@ from headwater.clock import as_text
 from headwater.console import DURATION, ResultView, ViewField, prints, time_after, time_field
 from headwater.errors import CorruptionError, RefusedError, SwapConflictError
 from headwater.realms import (
+    ROOT_PRINCIPAL,
     Credentials,
     CredentialsHash,
     Principal,
@@ -31,8 +32,8 @@ from headwater.realms import (
     find_root,
     hash_credentials,
     new_credentials,
-    reset_root,
-    rotate_root,
+    reset_principal,
+    rotate_principal,
     verify_secret,
 )
 from headwater.reconcile import write_once
@@ -143,7 +144,7 @@ def rotate_credentials_command(session: CliSession, realm_id: str, file: Path, o
         realms = RealmRegistry(store)
 
         def renew(hashed: CredentialsHash, replaces: str) -> Principal:
-            return rotate_root(realms, realm_id, hashed, replaces=replaces, overlap_seconds=overlap)
+            return rotate_principal(realms, realm_id, ROOT_PRINCIPAL, hashed, replaces=replaces, overlap_seconds=overlap)
 
         session.show(ROOT, _renewed(session, realms, realm_id, file, renew))
 
@@ -164,11 +165,11 @@ def reset_credentials_command(session: CliSession, realm_id: str, file: Path) ->
         realms = RealmRegistry(store)
 
         def renew(hashed: CredentialsHash, replaces: str) -> Principal:
-            return reset_root(realms, realm_id, hashed, replaces=replaces)
+            return reset_principal(realms, realm_id, ROOT_PRINCIPAL, hashed, replaces=replaces)
 
         root = _renewed(session, realms, realm_id, file, renew)
         if root.former is not None:  # a rotation had put this file's credentials into force
-            root = reset_root(realms, realm_id, root.credentials, replaces=root.credentials.client_id)
+            root = reset_principal(realms, realm_id, ROOT_PRINCIPAL, root.credentials, replaces=root.credentials.client_id)
         session.show(ROOT, root)
 
 

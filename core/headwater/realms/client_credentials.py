@@ -61,3 +61,7 @@ def verify_secret(stored: CredentialsHash, credentials: Credentials) -> bool:
 
 def _digest(secret: str, *, salt: bytes, cost: int, block: int, parallel: int) -> bytes:
     return hashlib.scrypt(secret.encode(), salt=salt, n=cost, r=block, p=parallel, dklen=32)
+
+
+NOBODY = CredentialsHash(client_id="", salt=bytes(16), digest=bytes(32))
+"""What a secret is compared with for a client that there is not: no secret is right, and it takes as long as for one that there is."""

@@ -1,4 +1,4 @@
-"""The principals of a realm, and the credentials with which they log in, from the first ones through rotations to a reset.
+"""The principals of a realm, and the credentials with which they log in: creation, log-in, rotation, reset, and a lock.
 
 An entity keeps its ``entity`` number through every change of its object; grants name their two ends by it.
 
@@ -8,6 +8,7 @@ principals    index `by-name`: the name        → object `principal`
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -17,15 +18,16 @@ from headwater.clock import Micros
 from headwater.commits import Transaction, commit_change, read_head
 from headwater.errors import CorruptionError, NotFoundError, RefusedError, SwapConflictError
 from headwater.index import Index, IndexValue
-from headwater.realms.client_credentials import Credentials, CredentialsHash, verify_secret
+from headwater.realms.client_credentials import NOBODY, Credentials, CredentialsHash, verify_secret
 from headwater.realms.realm_registry import RealmRegistry
 from headwater.settings import check_seconds
 from headwater.store import ObjectId, RealmReader, RealmStore, StoredObject, object_type
 
 PRINCIPALS = "principals"
-ROOT = "root"
+ROOT_PRINCIPAL = "root"
 BY_NAME = "by-name"
 BY_CLIENT = "by-client"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,127}")
 
 
 @object_type("principal")
@@ -34,6 +36,8 @@ class Principal(StoredObject, frozen=True, kw_only=True):
 
     former        the previous credentials, as long as they are valid; ``former_until`` is when that ends
     renewed       when the credentials last changed; None: they are the first
+    generation    which credentials these are, counted from 0; what was issued for them names it, and ends with them
+    disabled      since when it cannot log in; None: it can
     """
 
     entity: ObjectId
@@ -43,82 +47,180 @@ class Principal(StoredObject, frozen=True, kw_only=True):
     former: CredentialsHash | None = None
     former_until: Micros | None = None
     renewed: Micros | None = None
+    generation: int = 0
+    disabled: Micros | None = None
 
     @property
     def clients(self) -> tuple[str, ...]:
         """The client ids with which the principal may log in."""
         return (self.credentials.client_id, *((self.former.client_id,) if self.former else ()))
 
-    def accepts(self, credentials: Credentials, *, now: Micros) -> bool:
-        """Whether these credentials are valid at a time."""
-        is_over = self.former_until is not None and now >= self.former_until
-        held = (self.credentials, None if is_over else self.former)
-        return any(
-            hashed is not None and hashed.client_id == credentials.client_id and verify_secret(hashed, credentials)
-            for hashed in held
-        )
+    def find_hash(self, client_id: str, *, now: Micros) -> CredentialsHash | None:
+        """The credentials with which a client may log in at a time, those of now or the former ones; None: it may not."""
+        held = (self.credentials, self.former if self._has_former(now) else None)
+        found = (hashed for hashed in held if hashed is not None and hashed.client_id == client_id)
+        return next(found, None) if self.disabled is None else None
+
+    def honors(self, generation: int, *, now: Micros) -> bool:
+        """Whether what was issued for credentials of a generation still holds at a time."""
+        is_held = generation == self.generation or (generation == self.generation - 1 and self._has_former(now))
+        return self.disabled is None and is_held
+
+    def generation_of(self, client_id: str) -> int:
+        """The generation of the credentials with this client id, which are one of ``clients``."""
+        return self.generation if client_id == self.credentials.client_id else self.generation - 1
+
+    def _has_former(self, now: Micros) -> bool:
+        return self.former is not None and (self.former_until is None or now < self.former_until)
 
 
 T = TypeVar("T", bound=StoredObject)
 
 
-def find_root(realms: RealmRegistry, realm_id: str) -> Principal | None:
-    """The root principal of a realm, or None as long as its bootstrap did not come that far."""
+def find_principal(realms: RealmRegistry, realm_id: str, name: str) -> Principal | None:
+    """A principal of a realm in any state; None if there is none of this name, as in a realm whose bootstrap did not come that far."""
     realm = realms.read_realm(realm_id)
     realm_store = realms.store.rows(realm.id, realm.key)
     index = _index(realm_store, BY_NAME)
-    return None if index is None else find_named(realm_store, index, ROOT, Principal)
+    return None if index is None else find_named(realm_store, index, name, Principal)
+
+
+def find_root(realms: RealmRegistry, realm_id: str) -> Principal | None:
+    """The root principal of a realm, or None as long as its bootstrap did not come that far."""
+    return find_principal(realms, realm_id, ROOT_PRINCIPAL)
+
+
+def list_principals(realms: RealmRegistry, realm_id: str) -> list[Principal]:
+    """All principals of a realm, in the order of their names, root among them.
+
+    raises        NotFoundError for an unknown realm; CorruptionError when one is listed and not there
+    """
+    realm = realms.read_realm(realm_id)
+    realm_store = realms.store.rows(realm.id, realm.key)
+    index = _index(realm_store, BY_NAME)
+    if index is None:
+        return []
+    entries = list(index.range())
+    found = realm_store.read_many([value.object_id or ObjectId(0) for _, value in entries], Principal)
+    return [_existing(each, key.decode(), realm_store) for (key, _), each in zip(entries, found, strict=True)]
+
+
+def create_principal(realms: RealmRegistry, realm_id: str, name: str, credentials: CredentialsHash) -> Principal:
+    """Create a principal that may do nothing yet. One that has just these credentials already is returned: an earlier call made it.
+
+    raises        RefusedError for a name that is taken or not allowed, for a client id that another principal has, and for a realm
+                  that is not ACTIVE; NotFoundError for an unknown realm
+    """
+    if not _NAME.fullmatch(name):
+        raise RefusedError(
+            f"{name[:200]!r} is no name for a principal of realm {realm_id!r}: up to 128 letters, digits and . _ @ - that begin"
+            " with a letter or a digit"
+        )
+
+    def change(tx: Transaction) -> Principal:
+        existing = find_named(tx.reader, tx.index(BY_NAME), name, Principal)
+        if existing is not None and existing.credentials == credentials:
+            return existing
+        if existing is not None:
+            raise RefusedError(f"realm {realm_id!r} has a principal {name!r} already: name another, or rotate its credentials")
+        principal = Principal(entity=tx.new_id(), name=name, credentials=credentials, created=tx.time)
+        _put(tx, None, principal)
+        return principal
+
+    return commit_change(realms.open_realm(realm_id), PRINCIPALS, change, message=f"create principal {name}").result
 
 
 def log_in(realms: RealmRegistry, realm_id: str, credentials: Credentials) -> Principal:
     """Whoever has these credentials in an ACTIVE realm: those of now, or the former ones as long as they hold.
 
-    raises        RefusedError, which does not tell whether client or secret is wrong; or that the realm is not ACTIVE
+    raises        RefusedError, which does not tell whether client or secret is wrong or the principal is disabled, neither by its words
+                  nor by its time; or that the realm is not ACTIVE
     """
     realm_store = realms.open_realm(realm_id)
     realm_store.check_write()  # only ACTIVE serves users
     index = _index(realm_store, BY_CLIENT)
     value = None if index is None else index.get(credentials.client_id.encode())
     principal = None if value is None or value.object_id is None else realm_store.find_object(value.object_id, Principal)
-    if principal is None or not principal.accepts(credentials, now=realms.store.clock.now()):
+    hashed = None if principal is None else principal.find_hash(credentials.client_id, now=realms.store.clock.now())
+    is_right = verify_secret(hashed or NOBODY, credentials)  # also where it cannot be: nobody learns by the time who is there
+    if principal is None or hashed is None or not is_right:
         raise RefusedError(
-            f"realm {realm_id!r} refuses client {credentials.client_id!r}: unknown, or the secret is not its own"
+            f"realm {realm_id!r} refuses client {credentials.client_id!r}: unknown, disabled, or the secret is not its own"
         )
     return principal
 
 
-def rotate_root(
+def rotate_principal(
     realms: RealmRegistry,
     realm_id: str,
+    name: str,
     credentials: CredentialsHash,
     *,
     replaces: str | None = None,
     overlap_seconds: float | None = None,
 ) -> Principal:
-    """Give the root principal of an ACTIVE realm other credentials; the former ones hold for a while, those before them no more.
+    """Give a principal of an ACTIVE realm other credentials; the former ones hold for a while, those before them no more.
 
-    replaces         the client id that root must have now; None: whichever it has
+    replaces         the client id that it must have now; None: whichever it has
     overlap_seconds  for how long the former ones hold; None: until the next rotation
-    raises           RefusedError for a realm in another state; NotFoundError if there is none; SwapConflictError when root has another
-                     client id than ``replaces``: somebody else gave it other credentials meanwhile
+    raises           RefusedError for a realm in another state, and for a client id that another principal has; NotFoundError if there is
+                     no such realm or principal; SwapConflictError when it has another client id than ``replaces``: somebody else gave it
+                     other credentials meanwhile
     """
-
     check_seconds(overlap_seconds, "overlap_seconds of a rotation")
 
-    def renew(root: Principal, now: Micros) -> Principal:
+    def renew(held: Principal, now: Micros) -> Principal:
         until = None if overlap_seconds is None else Micros(now + round(overlap_seconds * 1_000_000))
-        return msgspec.structs.replace(root, credentials=credentials, former=root.credentials, former_until=until, renewed=now)
+        return _with_credentials(held, credentials, now, former=held.credentials, former_until=until)
 
-    return _renew(realms, realm_id, renew, replaces, "rotate the credentials of root")
+    return _change_principal(realms, realm_id, name, renew, f"rotate the credentials of {name}", replaces=replaces)
 
 
-def reset_root(realms: RealmRegistry, realm_id: str, credentials: CredentialsHash, *, replaces: str | None = None) -> Principal:
-    """Replace the root's credentials like ``rotate_root``, and refuse all former ones from now on: they may have leaked."""
+def reset_principal(
+    realms: RealmRegistry, realm_id: str, name: str, credentials: CredentialsHash, *, replaces: str | None = None
+) -> Principal:
+    """Replace credentials as ``rotate_principal`` does, and refuse all former ones from now on: they may have leaked."""
 
-    def renew(root: Principal, now: Micros) -> Principal:
-        return msgspec.structs.replace(root, credentials=credentials, former=None, former_until=None, renewed=now)
+    def renew(held: Principal, now: Micros) -> Principal:
+        return _with_credentials(held, credentials, now)
 
-    return _renew(realms, realm_id, renew, replaces, "reset the credentials of root")
+    return _change_principal(realms, realm_id, name, renew, f"reset the credentials of {name}", replaces=replaces)
+
+
+def disable_principal(realms: RealmRegistry, realm_id: str, name: str) -> Principal:
+    """Refuse a principal from now on, whatever it was issued; its credentials and grants stay. Raises as ``rotate_principal`` does."""
+
+    def disable(held: Principal, now: Micros) -> Principal:
+        return held if held.disabled is not None else msgspec.structs.replace(held, disabled=now)
+
+    return _change_principal(realms, realm_id, name, disable, f"disable principal {name}")
+
+
+def enable_principal(realms: RealmRegistry, realm_id: str, name: str) -> Principal:
+    """Let a disabled principal log in again, with the credentials that it had. Raises as ``rotate_principal`` does."""
+
+    def enable(held: Principal, now: Micros) -> Principal:
+        return msgspec.structs.replace(held, disabled=None)
+
+    return _change_principal(realms, realm_id, name, enable, f"enable principal {name}")
+
+
+def _with_credentials(
+    held: Principal,
+    credentials: CredentialsHash,
+    now: Micros,
+    *,
+    former: CredentialsHash | None = None,
+    former_until: Micros | None = None,
+) -> Principal:
+    return msgspec.structs.replace(
+        held,
+        credentials=credentials,
+        former=former,
+        former_until=former_until,
+        renewed=now,
+        generation=held.generation + 1,
+    )
 
 
 def find_named(reader: RealmReader, index: Index, name: str, cls: type[T]) -> T | None:
@@ -126,36 +228,56 @@ def find_named(reader: RealmReader, index: Index, name: str, cls: type[T]) -> T 
     value = index.get(name.encode())
     if value is None:
         return None
-    entity = None if value.object_id is None else reader.find_object(value.object_id, cls)
+    return _existing(None if value.object_id is None else reader.find_object(value.object_id, cls), name, reader)
+
+
+def _existing(entity: T | None, name: str, reader: RealmReader) -> T:
     if entity is None:
         raise CorruptionError(f"{name!r} is listed in realm {reader.realm!r}, but its object is missing: run `headwater fsck`")
     return entity
 
 
-def _renew(
-    realms: RealmRegistry, realm_id: str, renew: Callable[[Principal, Micros], Principal], replaces: str | None, message: str
+def _change_principal(
+    realms: RealmRegistry,
+    realm_id: str,
+    name: str,
+    renew: Callable[[Principal, Micros], Principal],
+    message: str,
+    *,
+    replaces: str | None = None,
 ) -> Principal:
     realm_store = realms.open_realm(realm_id)
 
     def change(tx: Transaction) -> Principal:
-        root = find_named(tx.reader, tx.index(BY_NAME), ROOT, Principal)
-        if root is None:
+        held = find_named(tx.reader, tx.index(BY_NAME), name, Principal)
+        if held is None and name == ROOT_PRINCIPAL:
             raise CorruptionError(f"realm {realm_id!r} has no root principal: run `headwater fsck`")
-        if replaces not in (None, root.credentials.client_id):
+        if held is None:
+            raise NotFoundError(f"realm {realm_id!r} has no principal {name[:200]!r}")
+        if replaces not in (None, held.credentials.client_id):
             raise SwapConflictError(
-                f"root of realm {realm_id!r} has the credentials of client {root.credentials.client_id}, and no longer those of"
+                f"{name} of realm {realm_id!r} has the credentials of client {held.credentials.client_id}, and no longer those of"
                 f" {replaces}: somebody else renewed them meanwhile"
             )
-        renewed = renew(root, tx.time)
-        value = IndexValue(tx.add_object(renewed), b"")
-        tx.index(BY_NAME).put(ROOT.encode(), value)
-        for gone in root.clients:
-            tx.index(BY_CLIENT).remove(gone.encode())
-        for client in renewed.clients:
-            tx.index(BY_CLIENT).put(client.encode(), value)
+        renewed = renew(held, tx.time)
+        if renewed != held:
+            _put(tx, held, renewed)
         return renewed
 
     return commit_change(realm_store, PRINCIPALS, change, message=message).result
+
+
+def _put(tx: Transaction, held: Principal | None, principal: Principal) -> None:
+    """Put a principal in the place of what it was, and list it by its name and its clients."""
+    clients = tx.index(BY_CLIENT)
+    for gone in () if held is None else held.clients:
+        clients.remove(gone.encode())
+    value = IndexValue(tx.add_object(principal), b"")
+    for client in dict.fromkeys(principal.clients):
+        if client.encode() in clients:
+            raise RefusedError(f"client {client} is another principal's already: make new credentials")
+        clients.put(client.encode(), value)
+    tx.index(BY_NAME).put(principal.name.encode(), value)
 
 
 def _index(realm_store: RealmStore, name: str) -> Index | None:

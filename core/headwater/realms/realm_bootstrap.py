@@ -15,7 +15,7 @@ from headwater.commits import Transaction, commit_change, complete_operation
 from headwater.errors import CorruptionError, NotFoundError, RefusedError, SwapConflictError
 from headwater.index import IndexValue
 from headwater.realms.client_credentials import CredentialsHash
-from headwater.realms.principals import BY_CLIENT, BY_NAME, PRINCIPALS, ROOT, Principal, find_named
+from headwater.realms.principals import BY_CLIENT, BY_NAME, PRINCIPALS, ROOT_PRINCIPAL, Principal, find_named
 from headwater.realms.realm_definition import Realm, RealmState
 from headwater.realms.realm_registry import REALM_REFERENCES, RealmRegistry
 from headwater.store import ObjectId, RealmStore, StoredObject, object_type
@@ -125,7 +125,7 @@ def _fill(realms: RealmRegistry, realm: Realm, credentials: CredentialsHash, rep
     container = _ensure_named(realm_store, "root", ROOT_CONTAINER, Container, _make_container)
     if replaces is not None:
         _replace_root(realms, realm, realm_store, credentials, replaces)
-    principal = _ensure_named(realm_store, PRINCIPALS, ROOT, Principal, lambda tx: _make_principal(tx, credentials))
+    principal = _ensure_named(realm_store, PRINCIPALS, ROOT_PRINCIPAL, Principal, lambda tx: _make_principal(tx, credentials))
     role = _ensure_named(realm_store, "principal-roles", SERVICE_ADMIN, PrincipalRole, _make_role)
     usage = (role.entity, principal.entity, "PRINCIPAL_ROLE_USAGE")
     access = (container.entity, role.entity, "SERVICE_MANAGE_ACCESS")
@@ -160,13 +160,13 @@ def _replace_root(
     """Replace the root's credentials if they are those of ``replaces`` and the realm has not changed since."""
 
     def change(tx: Transaction) -> None:
-        root = find_named(tx.reader, tx.index(BY_NAME), ROOT, Principal)
+        root = find_named(tx.reader, tx.index(BY_NAME), ROOT_PRINCIPAL, Principal)
         if root is not None and root.credentials == credentials:
             return  # an earlier try did it
         if root is None or root.credentials.client_id != replaces or realms.find_realm(realm.id) != realm:
             raise SwapConflictError(f"realm {realm.id!r} was changed while it was being bootstrapped: read it again")
         value = IndexValue(tx.add_object(msgspec.structs.replace(root, credentials=credentials, renewed=tx.time)), b"")
-        tx.index(BY_NAME).put(ROOT.encode(), value)
+        tx.index(BY_NAME).put(ROOT_PRINCIPAL.encode(), value)
         tx.index(BY_CLIENT).remove(replaces.encode())
         tx.index(BY_CLIENT).put(credentials.client_id.encode(), value)
 
@@ -187,7 +187,7 @@ def _make_container(tx: Transaction) -> Container:
 
 
 def _make_principal(tx: Transaction, credentials: CredentialsHash) -> Principal:
-    return Principal(entity=tx.new_id(), name=ROOT, credentials=credentials, created=tx.time)
+    return Principal(entity=tx.new_id(), name=ROOT_PRINCIPAL, credentials=credentials, created=tx.time)
 
 
 def _make_role(tx: Transaction) -> PrincipalRole:

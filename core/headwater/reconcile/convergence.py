@@ -24,6 +24,7 @@ from headwater.errors import (
 )
 from headwater.jobs import PURGE
 from headwater.realms import (
+    ROOT_PRINCIPAL,
     Credentials,
     CredentialsHash,
     Realm,
@@ -34,7 +35,7 @@ from headwater.realms import (
     find_root,
     hash_credentials,
     new_credentials,
-    reset_root,
+    reset_principal,
     verify_secret,
 )
 from headwater.reconcile.actions import (
@@ -397,7 +398,7 @@ class _RealmConvergence:
         kept = self._credentials.rotate_credentials(self._id, made, token)
         root = find_root(self._realms, self._id)
         if root is None or not verify_secret(root.credentials, kept):
-            reset_root(self._realms, self._id, hash_credentials(kept))
+            reset_principal(self._realms, self._id, ROOT_PRINCIPAL, hash_credentials(kept))
         elif kept != made:
             return None
         return f"rotated the credentials of the root of realm {self._id}; they are in {self._credentials.place(self._id)}"

@@ -54,7 +54,17 @@ from headwater.jobs import request_table_purge, retry_reachable_only
 from headwater.jobs.task_runs import Run, record_run
 from headwater.purge import DroppedTable, PurgeRequest
 from headwater.purge.realm_purge import purge_realm
-from headwater.realms import RealmManager, RealmState, bootstrap, reset_root, rotate_root
+from headwater.realms import (
+    RealmManager,
+    RealmRegistry,
+    RealmState,
+    bootstrap,
+    create_principal,
+    disable_principal,
+    enable_principal,
+    reset_principal,
+    rotate_principal,
+)
 from headwater.reconcile import (
     CatalogManifest,
     FileCredentials,
@@ -450,6 +460,12 @@ WANTED = {"realm": "acme", "storage": {"baseLocation": "s3://wanted/"}}
 _FOLLOW_UP = FollowUpTask(kind="gc", realm="acme", subject="rest")
 _LOST = (SwapConflictError, ConflictError, RefusedError, NotFoundError)
 
+
+def _enable_root(realms: RealmRegistry) -> object:
+    disable_principal(realms, "acme", "root")
+    return enable_principal(realms, "acme", "root")
+
+
 OPERATIONS = (
     # realms
     Operation("RealmRegistry.create_realm", _in_realms(lambda realms: realms.create_realm("new")), _LOST),
@@ -458,8 +474,15 @@ OPERATIONS = (
     Operation("RealmRegistry.remove_realm", _remove_realm, _LOST),
     Operation("RealmRegistry.forget_purged_keys", _forget_keys),
     Operation("bootstrap", _in_realms(lambda realms: bootstrap(realms, "fresh", ROOT))),
-    Operation("rotate_root", _in_realms(lambda realms: rotate_root(realms, "acme", OTHER_ROOT, replaces="root")), _LOST),
-    Operation("reset_root", _in_realms(lambda realms: reset_root(realms, "acme", OTHER_ROOT))),
+    Operation(
+        "rotate_principal",
+        _in_realms(lambda realms: rotate_principal(realms, "acme", "root", OTHER_ROOT, replaces="root")),
+        _LOST,
+    ),
+    Operation("reset_principal", _in_realms(lambda realms: reset_principal(realms, "acme", "root", OTHER_ROOT))),
+    Operation("create_principal", _in_realms(lambda realms: create_principal(realms, "acme", "etl", OTHER_ROOT))),
+    Operation("disable_principal", _in_realms(lambda realms: disable_principal(realms, "acme", "root"))),
+    Operation("enable_principal", _in_realms(_enable_root)),
     # catalogs
     Operation(
         "Catalogs.create_catalog", _in_catalogs(lambda catalogs: catalogs.create_catalog("third", base_location="s3://third/"))

@@ -35,7 +35,7 @@ from headwater.fsck import check_store
 from headwater.fsck.explanation import explain
 from headwater.gc import check_collectable
 from headwater.jobs.task_runs import list_runs
-from headwater.realms import RealmRegistry, RealmState, find_root
+from headwater.realms import RealmRegistry, RealmState, find_principal, find_root, list_principals
 from headwater.reconcile import known_realms
 from headwater.restore import RestoreRequest, RestoreTarget, plan_restoration
 from headwater.store import ObjectId, RealmStore
@@ -77,6 +77,8 @@ READS: Mapping[str, Callable[[Reader], Any]] = {
     "RealmRegistry.purged_keys": lambda it: it.realms.purged_keys(),
     "RealmRegistry.open_realm": lambda it: it.realms.open_realm("acme"),
     "RealmRegistry.open_realm_for": lambda it: it.realms.open_realm_for("acme", RealmState.ACTIVE),
+    "find_principal": lambda it: find_principal(it.realms, "acme", "root"),
+    "list_principals": lambda it: list_principals(it.realms, "acme"),
     "find_root": lambda it: find_root(it.realms, "acme"),
     "Catalogs.find_catalog": lambda it: it.catalogs.find_catalog("lake"),
     "Catalogs.read_catalog": lambda it: it.catalogs.read_catalog("lake"),

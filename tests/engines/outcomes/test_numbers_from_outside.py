@@ -15,7 +15,7 @@ from headwater.catalogs import CommitMeta
 from headwater.commits import pin_commits, read_log
 from headwater.errors import HeadwaterError, RefusedError
 from headwater.jobs.task_runs import list_runs
-from headwater.realms import HistoryRetention, KeptHistory, rotate_root
+from headwater.realms import HistoryRetention, KeptHistory, rotate_principal
 from headwater.reconcile import read_manifest
 from headwater.tasks import FollowUpTask, TaskLease
 from headwater_operator.runtime.operator_settings import OperatorSettings
@@ -52,7 +52,7 @@ SECONDS: dict[str, Door] = {
     ),
     "hold, created": lambda world, odd: world.catalogs.create_catalog("new", base_location="s3://new/", hold_seconds=odd),
     "hold": lambda world, odd: update_lake(world, hold_seconds=odd),
-    "overlap": lambda world, odd: rotate_root(world.realms, "acme", OTHER_ROOT, overlap_seconds=odd),
+    "overlap": lambda world, odd: rotate_principal(world.realms, "acme", "root", OTHER_ROOT, overlap_seconds=odd),
     "follow-up": lambda world, odd: claimed(world).finish_task({}, FollowUpTask(kind="gc", realm="a", delay_seconds=odd)),
     "put off": lambda world, odd: claimed(world).put_off("not yet", odd),
 }
