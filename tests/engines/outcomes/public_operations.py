@@ -56,7 +56,6 @@ from headwater.purge import DroppedTable, PurgeRequest
 from headwater.purge.realm_purge import purge_realm
 from headwater.realms import (
     RealmManager,
-    RealmRegistry,
     RealmState,
     bootstrap,
     create_principal,
@@ -461,9 +460,9 @@ _FOLLOW_UP = FollowUpTask(kind="gc", realm="acme", subject="rest")
 _LOST = (SwapConflictError, ConflictError, RefusedError, NotFoundError)
 
 
-def _enable_root(realms: RealmRegistry) -> object:
-    disable_principal(realms, "acme", "root")
-    return enable_principal(realms, "acme", "root")
+def _enable(world: World) -> Act:
+    disable_principal(world.realms, "acme", "root")
+    return lambda: enable_principal(world.realms, "acme", "root")
 
 
 OPERATIONS = (
@@ -482,7 +481,7 @@ OPERATIONS = (
     Operation("reset_principal", _in_realms(lambda realms: reset_principal(realms, "acme", "root", OTHER_ROOT))),
     Operation("create_principal", _in_realms(lambda realms: create_principal(realms, "acme", "etl", OTHER_ROOT))),
     Operation("disable_principal", _in_realms(lambda realms: disable_principal(realms, "acme", "root"))),
-    Operation("enable_principal", _in_realms(_enable_root)),
+    Operation("enable_principal", _enable),
     # catalogs
     Operation(
         "Catalogs.create_catalog", _in_catalogs(lambda catalogs: catalogs.create_catalog("third", base_location="s3://third/"))

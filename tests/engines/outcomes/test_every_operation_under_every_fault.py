@@ -164,7 +164,7 @@ def public_names() -> Iterator[str]:
 
 
 def functions_of(room: ModuleType) -> Iterator[str]:
-    return (name for name in room.__all__ if inspect.isfunction(getattr(room, name)))
+    return (name for name in room.__all__ if inspect.isfunction(inspect.unwrap(getattr(room, name))))
 
 
 def is_operation(name: str, value: Any) -> bool:
