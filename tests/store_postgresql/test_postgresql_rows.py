@@ -114,14 +114,14 @@ def test_bulk_write_beyond_the_bound_is_cut_between_objects(
 
 
 def test_bulk_write_whose_later_part_fails_is_unknown(
-    server: PostgresqlServer, schema: str, spoiled: PostgresqlBackend
+    server: PostgresqlServer, schema: str, patient: PostgresqlBackend
 ) -> None:
     rows = [row(number, value=bytes(ROW_BYTES)) for number in range(1, 31)]
-    spoiled.write_objects(rows[-1:])
+    patient.write_objects(rows[-1:])
     with server.connect() as blocker, blocker.transaction():
         blocker.execute(f"SELECT FROM {schema}.objs WHERE id = 30 FOR UPDATE".encode())
         with pytest.raises(UnknownOutcomeError, match="an earlier part of the same call happened"):
-            spoiled.write_objects(rows)
+            patient.write_objects(rows)
 
 
 @pytest.mark.parametrize("column", ["recent", "moves"])
