@@ -9,6 +9,7 @@ from headwater.catalogs.catalog_definition import (
     CatalogChanges,
     CatalogDefinition,
     CatalogFields,
+    CatalogGrant,
     CatalogManager,
     CatalogState,
     ImportSpec,
@@ -26,6 +27,7 @@ from headwater.catalogs.catalog_gc import (
 )
 from headwater.catalogs.catalog_lifecycle import Catalogs
 from headwater.catalogs.catalog_refs import NamedRef
+from headwater.catalogs.catalog_roles import CatalogAccess, CatalogRoles
 from headwater.catalogs.content import (
     Content,
     ContentKey,
@@ -92,11 +94,14 @@ __all__ = [
     "ROWS_SHOWN",
     "AppliedRequest",
     "Catalog",
+    "CatalogAccess",
     "CatalogChanges",
     "CatalogDefinition",
     "CatalogFields",
+    "CatalogGrant",
     "CatalogLog",
     "CatalogManager",
+    "CatalogRoles",
     "CatalogState",
     "Catalogs",
     "ChangePage",

@@ -7,6 +7,7 @@ import json
 import re
 from enum import StrEnum
 from typing import Literal, TypedDict
+from uuid import UUID
 
 from headwater.clock import Micros
 from headwater.errors import RefusedError
@@ -153,10 +154,28 @@ class CatalogRole(StoredObject, frozen=True, kw_only=True):
 
 @object_type("catalog-grants")
 class CatalogGrants(StoredObject, frozen=True, kw_only=True):
-    """The privileges on a catalog that one of its roles grants."""
+    """The privileges on a whole catalog that one of its roles was given when the catalog was created."""
 
     role: str
     privileges: tuple[str, ...] = ()
+
+
+class CatalogGrant(StoredPart, frozen=True, kw_only=True):
+    """What a role of a catalog may do, and on what.
+
+    on            ``catalog``, ``namespace``, ``table``, ``view`` or ``reference``
+    path          the key of a namespace, table or view; empty for one that is known by its content id
+    content_id    of a table or view, whatever its key is
+    references    patterns with ``*``: of ``reference`` the names that are meant; otherwise those on which it holds, empty for the
+                  default branch
+    """
+
+    privilege: str
+    on: str = "catalog"
+    path: tuple[str, ...] = ()
+    content_id: UUID | None = None
+    references: str = ""
+    created: Micros = Micros(0)
 
 
 def checked_catalog_name(name: str) -> str:

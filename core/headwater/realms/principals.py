@@ -102,7 +102,7 @@ def list_principals(realms: RealmRegistry, realm_id: str) -> list[Principal]:
         return []
     entries = list(index.range())
     found = realm_store.read_many([value.object_id or ObjectId(0) for _, value in entries], Principal)
-    return [_existing(each, key.decode(), realm_store) for (key, _), each in zip(entries, found, strict=True)]
+    return [existing_entity(each, key.decode(), realm_store) for (key, _), each in zip(entries, found, strict=True)]
 
 
 def create_principal(realms: RealmRegistry, realm_id: str, name: str, credentials: CredentialsHash) -> Principal:
@@ -228,10 +228,11 @@ def find_named(reader: RealmReader, index: Index, name: str, cls: type[T]) -> T 
     value = index.get(name.encode())
     if value is None:
         return None
-    return _existing(None if value.object_id is None else reader.find_object(value.object_id, cls), name, reader)
+    return existing_entity(None if value.object_id is None else reader.find_object(value.object_id, cls), name, reader)
 
 
-def _existing(entity: T | None, name: str, reader: RealmReader) -> T:
+def existing_entity(entity: T | None, name: str, reader: RealmReader) -> T:
+    """The entity; raises CorruptionError where it is listed under a name and not there."""
     if entity is None:
         raise CorruptionError(f"{name!r} is listed in realm {reader.realm!r}, but its object is missing: run `headwater fsck`")
     return entity

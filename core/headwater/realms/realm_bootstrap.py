@@ -15,14 +15,22 @@ from headwater.commits import Transaction, commit_change, complete_operation
 from headwater.errors import CorruptionError, NotFoundError, RefusedError, SwapConflictError
 from headwater.index import IndexValue
 from headwater.realms.client_credentials import CredentialsHash
+from headwater.realms.principal_roles import (
+    GRANTS,
+    MANAGE_REALM,
+    PRINCIPAL_ROLES,
+    ROLE_USAGE,
+    SERVICE_ADMIN,
+    Grant,
+    PrincipalRole,
+    put_grant,
+)
 from headwater.realms.principals import BY_CLIENT, BY_NAME, PRINCIPALS, ROOT_PRINCIPAL, Principal, find_named
 from headwater.realms.realm_definition import Realm, RealmState
 from headwater.realms.realm_registry import REALM_REFERENCES, RealmRegistry
 from headwater.store import ObjectId, RealmStore, StoredObject, object_type
 
 ROOT_CONTAINER = "root_container"
-SERVICE_ADMIN = "service_admin"
-BY_SECURABLE = "by-securable"
 
 
 @object_type("container")
@@ -32,30 +40,6 @@ class Container(StoredObject, frozen=True, kw_only=True):
     entity: ObjectId
     name: str
     created: Micros = Micros(0)
-
-
-@object_type("principal-role")
-class PrincipalRole(StoredObject, frozen=True, kw_only=True):
-    """A role that is given to principals."""
-
-    entity: ObjectId
-    name: str
-    created: Micros = Micros(0)
-
-
-@object_type("grant")
-class Grant(StoredObject, frozen=True, kw_only=True):
-    """``grantee`` holds ``privilege`` on ``securable``; both are entity numbers: names, so a grant keeps no object alive."""
-
-    securable: ObjectId
-    grantee: ObjectId
-    privilege: str
-    created: Micros = Micros(0)
-
-
-def _grant_key(securable: ObjectId, grantee: ObjectId, privilege: str) -> bytes:
-    """Eight bytes each for securable and grantee, then the privilege: a prefix finds all grants on a securable."""
-    return securable.to_bytes(8, "big") + grantee.to_bytes(8, "big") + privilege.encode()
 
 
 _Entity = TypeVar("_Entity", Container, Principal, PrincipalRole)
@@ -126,11 +110,11 @@ def _fill(realms: RealmRegistry, realm: Realm, credentials: CredentialsHash, rep
     if replaces is not None:
         _replace_root(realms, realm, realm_store, credentials, replaces)
     principal = _ensure_named(realm_store, PRINCIPALS, ROOT_PRINCIPAL, Principal, lambda tx: _make_principal(tx, credentials))
-    role = _ensure_named(realm_store, "principal-roles", SERVICE_ADMIN, PrincipalRole, _make_role)
-    usage = (role.entity, principal.entity, "PRINCIPAL_ROLE_USAGE")
-    access = (container.entity, role.entity, "SERVICE_MANAGE_ACCESS")
+    role = _ensure_named(realm_store, PRINCIPAL_ROLES, SERVICE_ADMIN, PrincipalRole, _make_role)
+    usage = Grant(securable=role.entity, grantee=principal.entity, privilege=ROLE_USAGE)
+    access = Grant(securable=container.entity, grantee=role.entity, privilege=MANAGE_REALM)
     commit_change(
-        realm_store, "grants", lambda tx: _ensure_grants(tx, usage, access), message=f"bootstrap: grants of {SERVICE_ADMIN}"
+        realm_store, GRANTS, lambda tx: _ensure_grants(tx, usage, access), message=f"bootstrap: grants of {SERVICE_ADMIN}"
     )
 
 
@@ -173,13 +157,9 @@ def _replace_root(
     commit_change(realm_store, PRINCIPALS, change, message="bootstrap: other credentials of root")
 
 
-def _ensure_grants(tx: Transaction, *grants: tuple[ObjectId, ObjectId, str]) -> None:
-    index = tx.index(BY_SECURABLE)
-    for securable, grantee, privilege in grants:
-        key = _grant_key(securable, grantee, privilege)
-        if key not in index:
-            grant = Grant(securable=securable, grantee=grantee, privilege=privilege, created=tx.time)
-            index.put(key, IndexValue(tx.add_object(grant), b""))
+def _ensure_grants(tx: Transaction, *grants: Grant) -> None:
+    for grant in grants:
+        put_grant(tx, grant)
 
 
 def _make_container(tx: Transaction) -> Container:

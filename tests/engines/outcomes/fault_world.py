@@ -15,13 +15,24 @@ import msgspec
 from engines.model import fsck_finds_nothing
 from fake_clock import FakeClock
 from faulty_backend import FaultyBackend
-from headwater.catalogs import CLAIMS, Catalog, Catalogs, ContentKey, IcebergTable, Namespace, Put, TableClaim, TableClaims
+from headwater.catalogs import (
+    CLAIMS,
+    Catalog,
+    CatalogRoles,
+    Catalogs,
+    ContentKey,
+    IcebergTable,
+    Namespace,
+    Put,
+    TableClaim,
+    TableClaims,
+)
 from headwater.clock import Micros
 from headwater.commits import Commit, read_head, read_log, read_pins
 from headwater.errors import NotFoundError
 from headwater.fsck import FindingWeight, FsckFinding, check_store, plan_repairs, repair_realm
 from headwater.jobs.task_runs import Run, list_runs, record_run
-from headwater.realms import CredentialsHash, Realm, RealmRegistry, RealmState, bootstrap, find_root
+from headwater.realms import CredentialsHash, Realm, RealmRegistry, RealmState, bootstrap, find_root, read_realm_grants
 from headwater.settings import Settings
 from headwater.store import SYSTEM_KEY, SYSTEM_REALM, ObjectId, RealmKey, RealmStore, Store
 from headwater.store.backend import ReferenceRow
@@ -210,11 +221,26 @@ def _observed_realm(realms: RealmRegistry, realm: Realm) -> dict[str, Any]:
         rows = realms.open_realm(realm.id)
         catalogs = Catalogs(rows)
         told["root"] = _built(find_root(realms, realm.id))
+        told["roles"] = _observed_roles(rows)
         told["claims"] = _observed_claims(rows)
         told["pins"] = sorted(_built(pin) for pin in read_pins(rows))
         told["references"] = _observed_reference(rows, "things")
         told["catalogs"] = {one.name: _observed_catalog(catalogs.open_catalog(one.name)) for one in catalogs.list_catalogs()}
         told["deleted"] = {one.name: _built(one) for one in catalogs.list_deleted()}
+    return told
+
+
+def _observed_roles(rows: RealmStore) -> Any:
+    grants = read_realm_grants(rows)
+    told: dict[str, Any] = {
+        role.name: (grants.privileges_of(entity), len(grants.members_of(entity))) for entity, role in grants.roles.items()
+    }
+    for definition in Catalogs(rows).list_catalogs():
+        roles = CatalogRoles(rows, definition)
+        access = roles.read_access()
+        for role in roles.list_roles():
+            held = sorted(grant.privilege for grant in access.grants_of(role.name))
+            told[f"{definition.name}/{role.name}"] = (held, access.grantees_of(role.name))
     return told
 
 

@@ -22,6 +22,8 @@ from fault_world import (
 
 from fake_clock import FakeClock
 from headwater.catalogs import (
+    CatalogGrant,
+    CatalogRoles,
     CommitMeta,
     ContentKey,
     Delete,
@@ -56,13 +58,20 @@ from headwater.purge import DroppedTable, PurgeRequest
 from headwater.purge.realm_purge import purge_realm
 from headwater.realms import (
     RealmManager,
+    RealmRegistry,
     RealmState,
+    assign_principal_role,
     bootstrap,
     create_principal,
+    create_principal_role,
     disable_principal,
+    drop_principal_role,
     enable_principal,
+    grant_on_realm,
     reset_principal,
+    revoke_on_realm,
     rotate_principal,
+    unassign_principal_role,
 )
 from headwater.reconcile import (
     CatalogManifest,
@@ -465,6 +474,30 @@ def _enable(world: World) -> Act:
     return lambda: enable_principal(world.realms, "acme", "root")
 
 
+DROP, LIST = (CatalogGrant(privilege=f"TABLE_{what}") for what in ("DROP", "LIST"))
+
+
+def _with_role(act: Callable[[RealmRegistry, str, str], object]) -> Callable[[World], Act]:
+    def make(world: World) -> Act:
+        create_principal_role(world.realms, "acme", "loaders")
+        grant_on_realm(world.realms, "acme", "loaders", "TASK_READ")
+        assign_principal_role(world.realms, "acme", "loaders", "root")
+        return lambda: act(world.realms, "acme", "loaders")
+
+    return make
+
+
+def _with_catalog_role(act: Callable[[CatalogRoles], object]) -> Callable[[World], Act]:
+    def make(world: World) -> Act:
+        roles = CatalogRoles(world.rows, world.lake.definition)
+        roles.create_role("writer")
+        roles.put_grants("writer", [LIST])
+        roles.assign_role("writer", ObjectId(7))
+        return lambda: act(roles)
+
+    return make
+
+
 OPERATIONS = (
     # realms
     Operation("RealmRegistry.create_realm", _in_realms(lambda realms: realms.create_realm("new")), _LOST),
@@ -482,6 +515,33 @@ OPERATIONS = (
     Operation("create_principal", _in_realms(lambda realms: create_principal(realms, "acme", "etl", OTHER_ROOT))),
     Operation("disable_principal", _in_realms(lambda realms: disable_principal(realms, "acme", "root"))),
     Operation("enable_principal", _enable),
+    Operation("create_principal_role", _in_realms(lambda realms: create_principal_role(realms, "acme", "loaders"))),
+    Operation("drop_principal_role", _with_role(drop_principal_role), (NotFoundError,), is_resumable=True),
+    Operation(
+        "assign_principal_role", _with_role(lambda realms, realm, role: assign_principal_role(realms, realm, role, "root"))
+    ),
+    Operation(
+        "unassign_principal_role", _with_role(lambda realms, realm, role: unassign_principal_role(realms, realm, role, "root"))
+    ),
+    Operation("grant_on_realm", _with_role(lambda realms, realm, role: grant_on_realm(realms, realm, role, "TASK_MANAGE"))),
+    Operation("revoke_on_realm", _with_role(lambda realms, realm, role: revoke_on_realm(realms, realm, role, "TASK_READ"))),
+    Operation("CatalogRoles.create_role", _with_catalog_role(lambda roles: roles.create_role("reader"))),
+    Operation(
+        "CatalogRoles.drop_role",
+        _with_catalog_role(lambda roles: roles.drop_role("writer")),
+        (NotFoundError,),
+        is_resumable=True,
+    ),
+    Operation(
+        "CatalogRoles.put_grants",
+        _with_catalog_role(lambda roles: roles.put_grants("writer", [DROP])),
+    ),
+    Operation(
+        "CatalogRoles.remove_grants",
+        _with_catalog_role(lambda roles: roles.remove_grants("writer", [LIST])),
+    ),
+    Operation("CatalogRoles.assign_role", _with_catalog_role(lambda roles: roles.assign_role("catalog_admin", ObjectId(7)))),
+    Operation("CatalogRoles.unassign_role", _with_catalog_role(lambda roles: roles.unassign_role("writer", ObjectId(7)))),
     # catalogs
     Operation(
         "Catalogs.create_catalog", _in_catalogs(lambda catalogs: catalogs.create_catalog("third", base_location="s3://third/"))

@@ -9,6 +9,7 @@ from fault_world import ORDERS, TABLE, World, claim_of
 
 from headwater.catalogs import (
     Catalog,
+    CatalogRoles,
     Catalogs,
     RefKind,
     TableClaims,
@@ -35,7 +36,15 @@ from headwater.fsck import check_store
 from headwater.fsck.explanation import explain
 from headwater.gc import check_collectable
 from headwater.jobs.task_runs import list_runs
-from headwater.realms import RealmRegistry, RealmState, find_principal, find_root, list_principals
+from headwater.realms import (
+    RealmRegistry,
+    RealmState,
+    find_principal,
+    find_root,
+    list_principal_roles,
+    list_principals,
+    read_realm_grants,
+)
 from headwater.reconcile import known_realms
 from headwater.restore import RestoreRequest, RestoreTarget, plan_restoration
 from headwater.store import ObjectId, RealmStore
@@ -79,6 +88,10 @@ READS: Mapping[str, Callable[[Reader], Any]] = {
     "RealmRegistry.open_realm_for": lambda it: it.realms.open_realm_for("acme", RealmState.ACTIVE),
     "find_principal": lambda it: find_principal(it.realms, "acme", "root"),
     "list_principals": lambda it: list_principals(it.realms, "acme"),
+    "list_principal_roles": lambda it: list_principal_roles(it.realms, "acme"),
+    "read_realm_grants": lambda it: read_realm_grants(it.rows),
+    "CatalogRoles.list_roles": lambda it: CatalogRoles(it.rows, it.lake.definition).list_roles(),
+    "CatalogRoles.read_access": lambda it: CatalogRoles(it.rows, it.lake.definition).read_access(),
     "find_root": lambda it: find_root(it.realms, "acme"),
     "Catalogs.find_catalog": lambda it: it.catalogs.find_catalog("lake"),
     "Catalogs.read_catalog": lambda it: it.catalogs.read_catalog("lake"),

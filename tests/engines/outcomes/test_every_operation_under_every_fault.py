@@ -21,7 +21,7 @@ from public_operations import OPERATIONS, Operation
 from public_reads import READS, reader_of
 
 from headwater import catalogs, commits, fsck, gc, jobs, purge, realms, reconcile, restore, tasks
-from headwater.catalogs import Catalog, Catalogs, TableClaims
+from headwater.catalogs import Catalog, CatalogRoles, Catalogs, TableClaims
 from headwater.errors import UnavailableError
 from headwater.realms import RealmRegistry
 from headwater.store import RealmStore
@@ -29,7 +29,7 @@ from headwater.tasks import TaskLease, TaskQueue
 from tiers import Sample
 
 ROOMS = (catalogs, commits, fsck, gc, jobs, purge, realms, reconcile, restore, tasks)
-CLASSES = (Catalog, Catalogs, TaskLease, TableClaims, RealmRegistry, TaskQueue)
+CLASSES = (Catalog, CatalogRoles, Catalogs, TaskLease, TableClaims, RealmRegistry, TaskQueue)
 HANDLE = (RealmStore.ensure_reference, RealmStore.ensure_references)
 """Of a handle on a realm, what takes more than one call of the store; its single calls are faulted beneath all others."""
 PURE = {

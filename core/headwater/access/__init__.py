@@ -1,0 +1,51 @@
+"""Who may do what in a realm: privileges, what they are granted on, and the decision, as pure functions over rules read once a request.
+
+This package knows nothing of requests, tokens and people who prove who they are: a caller comes to it as a principal's entity number
+and the names of roles. It writes through the rooms that keep roles, and checks what they are given.
+"""
+
+from headwater.access.access_reader import AccessReader, RoleHolder, roles_of, rule_of, rules_of
+from headwater.access.access_rules import (
+    ANY_REFERENCE,
+    NO_RULES,
+    AccessExplanation,
+    AccessRule,
+    AccessRules,
+    ReferenceName,
+    Securable,
+    explain_access,
+)
+from headwater.access.privileges import (
+    INCLUDED,
+    PRIVILEGES,
+    Privilege,
+    PrivilegeRule,
+    SecurableKind,
+    check_grantable,
+    included_privileges,
+    parse_privilege,
+)
+
+__all__ = [
+    "ANY_REFERENCE",
+    "INCLUDED",
+    "NO_RULES",
+    "PRIVILEGES",
+    "AccessExplanation",
+    "AccessReader",
+    "AccessRule",
+    "AccessRules",
+    "Privilege",
+    "PrivilegeRule",
+    "ReferenceName",
+    "RoleHolder",
+    "Securable",
+    "SecurableKind",
+    "check_grantable",
+    "explain_access",
+    "included_privileges",
+    "parse_privilege",
+    "roles_of",
+    "rule_of",
+    "rules_of",
+]

@@ -1,0 +1,127 @@
+"""The rules of a caller, read from where roles and grants are kept, and remembered as long as nothing of that has changed."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from headwater.access.access_rules import AccessRule, AccessRules, Securable
+from headwater.access.privileges import Privilege, SecurableKind
+from headwater.catalogs import CatalogAccess, CatalogDefinition, CatalogGrant, CatalogRoles
+from headwater.realms import PrincipalRole, RealmGrants, read_realm_grants
+from headwater.store import ObjectId, RealmStore
+
+_RULES_LIMIT = 2000
+"""Callers times catalogs whose rules a process keeps; those that were used least recently go."""
+_REALM = Securable(kind=SecurableKind.REALM)
+
+
+@dataclass(frozen=True, slots=True)
+class RoleHolder:
+    """Whose rules are asked for: a principal by its entity number, or somebody whom an identity provider vouches for.
+
+    principal     None: no principal of the realm
+    only          of the principal's own roles, those that count; None: all of them
+    added         names of principal roles that the caller has beside its own
+    """
+
+    principal: ObjectId | None
+    only: frozenset[str] | None = None
+    added: frozenset[str] = frozenset()
+
+
+class AccessReader:
+    """The rules of callers in one realm. Thread-safe.
+
+    max_age_seconds  for how long what was read is believed before the database is asked again
+    """
+
+    def __init__(self, rows: RealmStore, *, max_age_seconds: float = 0.0) -> None:
+        self._rows = rows
+        self._max_age_seconds = max_age_seconds
+        self._lock = threading.Lock()
+        self._realm: tuple[float, RealmGrants] | None = None
+        self._catalogs: dict[str, tuple[float, CatalogAccess]] = {}
+        self._rules: OrderedDict[tuple[object, ...], AccessRules] = OrderedDict()
+
+    def read_rules(self, holder: RoleHolder, catalog: CatalogDefinition | None = None) -> AccessRules:
+        """The rules of a caller on the realm, and in one catalog of it."""
+        grants = self._realm_grants()
+        access = None if catalog is None else self._catalog_access(catalog)
+        key = (holder, grants.version, None if access is None else (access.catalog.id, access.catalog.name, access.version))
+        with self._lock:
+            rules = self._rules.get(key)
+            if rules is not None:
+                self._rules.move_to_end(key)
+                return rules
+        rules = AccessRules(list(rules_of(roles_of(holder, grants), grants, access)))
+        with self._lock:
+            self._rules[key] = rules
+            while len(self._rules) > _RULES_LIMIT:
+                self._rules.popitem(last=False)
+        return rules
+
+    def read_roles(self, holder: RoleHolder) -> Sequence[PrincipalRole]:
+        """The principal roles that count for a caller."""
+        return roles_of(holder, self._realm_grants())
+
+    def _realm_grants(self) -> RealmGrants:
+        now = self._rows.clock.monotonic()
+        kept = self._realm
+        if kept is None or now - kept[0] > self._max_age_seconds:
+            kept = self._realm = (now, read_realm_grants(self._rows))
+        return kept[1]
+
+    def _catalog_access(self, catalog: CatalogDefinition) -> CatalogAccess:
+        now = self._rows.clock.monotonic()
+        kept = self._catalogs.get(catalog.id)
+        if kept is None or now - kept[0] > self._max_age_seconds or kept[1].catalog != catalog:
+            kept = self._catalogs[catalog.id] = (now, CatalogRoles(self._rows, catalog).read_access())
+        return kept[1]
+
+
+def roles_of(holder: RoleHolder, grants: RealmGrants) -> list[PrincipalRole]:
+    """The principal roles that count for a caller, each once, in the order of their names."""
+    own = [] if holder.principal is None else grants.roles_of(holder.principal)
+    counted = [role for role in own if holder.only is None or role.name in holder.only]
+    added = [role for role in grants.roles.values() if role.name in holder.added]
+    return sorted({role.entity: role for role in (*counted, *added)}.values(), key=lambda role: role.name)
+
+
+def rules_of(roles: Iterable[PrincipalRole], grants: RealmGrants, access: CatalogAccess | None) -> Iterable[AccessRule]:
+    """The rules that reach whoever has some principal roles, on the realm and in a catalog of it.
+
+    A privilege that this release does not know allows nothing.
+    """
+    for role in roles:
+        for name in grants.privileges_of(role.entity):
+            if (privilege := _known(name)) is not None:
+                yield AccessRule(privilege=privilege, on=_REALM, references="*", roles=(role.name,))
+        for catalog_role in () if access is None else access.roles_of(role.entity):
+            for grant in access.grants_of(catalog_role) if access is not None else ():
+                rule = rule_of(grant, access.catalog.name, (role.name, catalog_role)) if access is not None else None
+                if rule is not None:
+                    yield rule
+
+
+def rule_of(grant: CatalogGrant, catalog: str, roles: tuple[str, ...]) -> AccessRule | None:
+    """The rule that a grant in a catalog makes; None for one of a newer release, which allows nothing here."""
+    privilege = _known(grant.privilege)
+    if privilege is None or grant.on not in set(SecurableKind):
+        return None
+    kind = SecurableKind(grant.on)
+    is_reference = kind is SecurableKind.REFERENCE
+    on = Securable(
+        kind=kind,
+        catalog=catalog,
+        path=grant.path,
+        content_id=grant.content_id,
+        pattern=grant.references if is_reference else "",
+    )
+    return AccessRule(privilege=privilege, on=on, references="" if is_reference else grant.references, roles=roles)
+
+
+def _known(name: str) -> Privilege | None:
+    return Privilege(name) if name in set(Privilege) else None

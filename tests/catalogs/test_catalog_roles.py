@@ -1,0 +1,96 @@
+"""Roles of a catalog: what they may do, and to which principal roles they are given."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import pytest
+
+from headwater.catalogs import CatalogGrant, CatalogRoles, Catalogs
+from headwater.errors import NotFoundError, RefusedError
+from headwater.store import ObjectId, RealmStore
+
+LOADERS, READERS = ObjectId(7), ObjectId(8)
+ON_SALES = CatalogGrant(privilege="TABLE_READ_DATA", on="namespace", path=("sales",))
+ON_ONE = CatalogGrant(privilege="TABLE_READ_DATA", on="table", content_id=UUID(int=1), references="*")
+
+
+@pytest.fixture
+def roles(catalogs: Catalogs, realm: RealmStore) -> CatalogRoles:
+    return CatalogRoles(realm, catalogs.create_catalog("lake", base_location="s3://lake/"))
+
+
+def granted(roles: CatalogRoles, role: str) -> set[tuple[object, ...]]:
+    return {
+        (grant.privilege, grant.on, grant.path, grant.content_id, grant.references)
+        for grant in roles.read_access().grants_of(role)
+    }
+
+
+def plain(*grants: CatalogGrant) -> set[tuple[object, ...]]:
+    return {(grant.privilege, grant.on, grant.path, grant.content_id, grant.references) for grant in grants}
+
+
+def test_admin_of_a_catalog_has_its_rights_from_the_start(roles: CatalogRoles) -> None:
+    assert [role.name for role in roles.list_roles()] == ["catalog_admin"]
+    assert {grant.privilege for grant in roles.read_access().grants_of("catalog_admin")} == {
+        "CATALOG_MANAGE_ACCESS",
+        "CATALOG_MANAGE_CONTENT",
+        "CATALOG_MANAGE_METADATA",
+    }
+
+
+def test_right_from_the_start_can_be_taken_back(roles: CatalogRoles) -> None:
+    assert roles.remove_grants("catalog_admin", [CatalogGrant(privilege="CATALOG_MANAGE_ACCESS")]) == 1
+    assert {grant.privilege for grant in roles.read_access().grants_of("catalog_admin")} == {
+        "CATALOG_MANAGE_CONTENT",
+        "CATALOG_MANAGE_METADATA",
+    }
+
+
+def test_grants_are_made_once_and_taken_back_once(roles: CatalogRoles) -> None:
+    roles.create_role("analyst")
+    roles.put_grants("analyst", [ON_SALES, ON_ONE])
+    roles.put_grants("analyst", [ON_SALES])
+
+    assert granted(roles, "analyst") == plain(ON_SALES, ON_ONE)
+    assert [roles.remove_grants("analyst", [ON_SALES]) for _ in range(2)] == [1, 0]
+    assert granted(roles, "analyst") == plain(ON_ONE)
+
+
+def test_roles_whose_names_begin_alike_share_no_grants(roles: CatalogRoles) -> None:
+    for name in ("a", "ab"):
+        roles.create_role(name)
+    roles.put_grants("ab", [ON_SALES])
+
+    assert granted(roles, "a") == set()
+
+
+def test_role_is_given_to_principal_roles_and_taken_back(roles: CatalogRoles) -> None:
+    roles.create_role("analyst")
+    roles.assign_role("analyst", LOADERS)
+    roles.assign_role("catalog_admin", LOADERS)
+    roles.assign_role("analyst", READERS)
+
+    access = roles.read_access()
+    assert access.roles_of(LOADERS) == ["analyst", "catalog_admin"]
+    assert access.grantees_of("analyst") == [LOADERS, READERS]
+    roles.unassign_role("analyst", LOADERS)
+    assert roles.read_access().roles_of(LOADERS) == ["catalog_admin"]
+
+
+def test_dropped_role_takes_its_grants_and_holders_along(roles: CatalogRoles) -> None:
+    roles.create_role("analyst")
+    roles.put_grants("analyst", [ON_SALES])
+    roles.assign_role("analyst", LOADERS)
+    roles.drop_role("analyst")
+    roles.create_role("analyst")
+
+    assert (granted(roles, "analyst"), roles.read_access().roles_of(LOADERS)) == (set(), [])
+
+
+def test_unknown_role_is_told_and_an_odd_name_refused(roles: CatalogRoles) -> None:
+    with pytest.raises(NotFoundError, match="catalog 'lake' of realm .* has no role 'writer'"):
+        roles.put_grants("writer", [ON_SALES])
+    with pytest.raises(RefusedError, match="is no name for a role"):
+        roles.create_role("a/b")
