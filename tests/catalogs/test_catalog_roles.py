@@ -90,7 +90,7 @@ def test_dropped_role_takes_its_grants_and_holders_along(roles: CatalogRoles) ->
 
 
 def test_unknown_role_is_told_and_an_odd_name_refused(roles: CatalogRoles) -> None:
-    with pytest.raises(NotFoundError, match="catalog 'lake' of realm .* has no role 'writer'"):
+    with pytest.raises(NotFoundError, match=r"catalog 'lake' of realm .* has no role 'writer'"):
         roles.put_grants("writer", [ON_SALES])
     with pytest.raises(RefusedError, match="is no name for a role"):
         roles.create_role("a/b")
