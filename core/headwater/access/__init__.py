@@ -15,6 +15,7 @@ from headwater.access.access_rules import (
     Securable,
     explain_access,
 )
+from headwater.access.forbidden import ForbiddenError
 from headwater.access.privileges import (
     INCLUDED,
     PRIVILEGES,
@@ -35,6 +36,7 @@ __all__ = [
     "AccessReader",
     "AccessRule",
     "AccessRules",
+    "ForbiddenError",
     "Privilege",
     "PrivilegeRule",
     "ReferenceName",

@@ -4,6 +4,7 @@ Keys and JSON values come in; JSON texts and Headwater's own errors come out. Th
 client library, nor workers, Spark and Kubernetes.
 """
 
+from headwater.iceberg_catalog.lake_access import LakeAccess
 from headwater.iceberg_catalog.lake_catalog import IcebergCatalog, LakeOptions
 from headwater.iceberg_catalog.lake_contents import VersionMark
 from headwater.iceberg_catalog.lake_errors import (
@@ -31,6 +32,7 @@ __all__ = [
     "AlreadyExistsError",
     "IcebergCatalog",
     "KeyPage",
+    "LakeAccess",
     "LakeOptions",
     "LoadedTable",
     "LoadedView",

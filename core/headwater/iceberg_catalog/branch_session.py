@@ -113,6 +113,7 @@ class BranchChange:
     ids           content ids of the keys that are created
     claims        of the tables or views that are new or have moved
     take_back     removes the files that were written for the change
+    is_new        it creates what nobody had before: its uuids were drawn here, and no caller named them
     """
 
     operations: Sequence[ContentOperation]
@@ -120,9 +121,16 @@ class BranchChange:
     ids: Mapping[ContentKey, UUID] = field(default_factory=dict)
     claims: Sequence[TableClaim] = ()
     take_back: Callable[[], None] = _nothing
+    is_new: bool = False
 
 
 Plan = Callable[[BranchState], BranchChange | None]
+BranchGuard = Callable[[BranchState, BranchChange], None]
+"""Asked about each change, with the very state that it is applied to; raises what the caller is told when it may not be made."""
+
+
+def allow_all(state: BranchState, change: BranchChange) -> None:
+    """The guard of whoever opens the store: there is nobody to ask."""
 
 
 class _Attempt(Enum):
@@ -133,7 +141,11 @@ class _Attempt(Enum):
 
 
 class BranchSession:
-    """A branch that is read and written; other references are only read. ``reference`` None: the catalog's default branch."""
+    """A branch that is read and written; other references are only read.
+
+    reference     None: the catalog's default branch
+    guard         asked about every change, before anything is claimed; a change that it refuses leaves no file behind
+    """
 
     def __init__(
         self,
@@ -144,6 +156,7 @@ class BranchSession:
         *,
         author: str = "",
         committer: str = "",
+        guard: BranchGuard = allow_all,
     ) -> None:
         self.catalog = catalog
         self.claims = claims
@@ -151,6 +164,7 @@ class BranchSession:
         self._reference = reference
         self._author = author
         self._committer = committer
+        self._guard = guard
         self._is_writable = reference is None
 
     @property
@@ -253,6 +267,7 @@ class BranchSession:
         if change is None:
             return _Attempt.DONE
         try:
+            self._guard(state, change)
             earlier = self._apply(state, change, request)
         except UnknownOutcomeError:
             raise

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 
 from headwater.catalogs import Catalog, TableClaims
 from headwater.iceberg.table_storage import TableStorage
-from headwater.iceberg_catalog.branch_session import BranchSession
+from headwater.iceberg_catalog.branch_session import BranchGuard, BranchSession, allow_all
 from headwater.iceberg_catalog.lake_files import DocumentStorage, LakeFiles
 from headwater.iceberg_catalog.lake_namespaces import LakeNamespaces
 from headwater.iceberg_catalog.lake_tables import LakeTables
@@ -71,20 +71,30 @@ class IcebergCatalog:
         storage: DocumentStorage | None = None,
         author: str = "",
         committer: str = "",
+        guard: BranchGuard = allow_all,
     ) -> IcebergCatalog:
         """Open a reference of a catalog; None: its default branch.
 
         storage       None: reached as the environment of the process says
+        guard         asked about every change
         raises        NotFoundError for an unknown realm or catalog; RefusedError while the realm is not ACTIVE
         """
-        session = open_session(store, realm, catalog, reference, author=author, committer=committer)
+        session = open_session(store, realm, catalog, reference, author=author, committer=committer, guard=guard)
         return cls(store, session, storage or TableStorage(realm=realm, catalog=catalog))
 
 
 def open_session(
-    store: Store, realm: str, catalog: str, reference: str | None, *, author: str = "", committer: str = ""
+    store: Store,
+    realm: str,
+    catalog: str,
+    reference: str | None,
+    *,
+    author: str = "",
+    committer: str = "",
+    guard: BranchGuard = allow_all,
 ) -> BranchSession:
     """Open a reference of a catalog; raises as ``IcebergCatalog.open`` does."""
     rows = RealmRegistry(store).open_realm(realm)
     rows.check_write()
-    return BranchSession(Catalog.open(rows, catalog), TableClaims(rows), rows, reference, author=author, committer=committer)
+    claims = TableClaims(rows)
+    return BranchSession(Catalog.open(rows, catalog), claims, rows, reference, author=author, committer=committer, guard=guard)

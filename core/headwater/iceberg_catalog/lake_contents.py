@@ -246,7 +246,7 @@ class LakeContents(ABC, Generic[C, L, K]):
             document = make(place or self._default_place(state, key, unique), unique)
             draft = self._first_draft(state, key, document, fresh_id)
             done.append(self._version(key, draft.content, draft.content_id, draft.text))
-            return self._written([draft], f"create {self._word} {key}")
+            return replace(self._written([draft], f"create {self._word} {key}"), is_new=True)
 
         with self._uuid_for(place, request) as unique:
             earlier = self._session.carry_out(plan, keys=[key], request=request)

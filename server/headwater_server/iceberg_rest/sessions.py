@@ -14,7 +14,7 @@ import msgspec
 
 from headwater.errors import HeadwaterError, NotFoundError
 from headwater.iceberg import StorageFile, TableStorage
-from headwater.iceberg_catalog import IcebergCatalog
+from headwater.iceberg_catalog import IcebergCatalog, LakeAccess
 from headwater_server.call import Call, ServedStore
 from headwater_server.iceberg_rest.addresses import WarehouseAddress
 
@@ -47,6 +47,7 @@ class LakeSession:
     """A reference of a catalog, opened.
 
     opened        by the store's monotonic clock
+    access        what the caller may do; None: everything, because nobody has to prove who calls
     """
 
     address: WarehouseAddress
@@ -54,6 +55,7 @@ class LakeSession:
     storage: TableStorage
     options: StorageFile
     opened: float
+    access: LakeAccess | None = None
 
     @property
     def properties(self) -> Mapping[str, str]:

@@ -5,11 +5,19 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from headwater.access import Privilege, SecurableKind
 from headwater.catalogs import ContentKey, RequestKey
 from headwater.errors import RefusedError
 from headwater.iceberg_catalog import NoSuchTableError, TableCommit, TableCreation
 from headwater_server.call import Answer, Call
 from headwater_server.iceberg_rest.addresses import key_below, parse_namespace
+from headwater_server.iceberg_rest.caller_rights import (
+    check_content,
+    check_creation,
+    check_marked,
+    check_table_updates,
+    listed_source,
+)
 from headwater_server.iceberg_rest.idempotency import answer_once
 from headwater_server.iceberg_rest.listings import read_listing
 from headwater_server.iceberg_rest.models import (
@@ -40,8 +48,10 @@ from headwater_server.iceberg_rest.table_bodies import table_bodies
 
 
 def answer_tables(call: Call[PageQuery, None]) -> Answer:
-    tables = session_of(call).lake.tables
-    page = read_listing(call.query, partial(tables.list, parse_namespace(call.path["namespace"])))
+    session, namespace = session_of(call), parse_namespace(call.path["namespace"])
+    check_content(session, Privilege.NAMESPACE_LIST, namespace)
+    source = listed_source(session, SecurableKind.TABLE, partial(session.lake.tables.list, namespace))
+    page = read_listing(call.query, source)
     listed = [ListedIdentifier(key.elements[:-1], key.name) for key in page.keys]
     return Answer(body=ListTablesResponse(listed, page.next_token))
 
@@ -50,6 +60,7 @@ def answer_table_creation(call: Call[None, CreateTableRequest]) -> Answer:
     """Create a table, or stage it: then nothing is stored until a commit with ``assert-create``, and no key is needed."""
     session = session_of(call)
     creation = _creation(session, parse_namespace(call.path["namespace"]), call.body)
+    check_creation(session, Privilege.TABLE_CREATE, creation.key)
     if call.body.stage_create:
         staged = session.lake.tables.stage(creation)
         session.make_folders(staged.text)
@@ -67,6 +78,7 @@ def answer_table_registration(call: Call[None, RegisterTableRequest]) -> Answer:
     def register(request: RequestKey | None) -> Answer:
         session, wish = session_of(call), call.body
         key = parse_namespace(call.path["namespace"]).child(wish.name)
+        check_creation(session, Privilege.TABLE_CREATE, key)
         table = session.lake.tables.register(key, wish.metadata_location, overwrite=bool(wish.overwrite), request=request)
         return loaded_answer(table, session)
 
@@ -77,6 +89,7 @@ def answer_table(call: Call[LoadTableQuery, None]) -> Answer:
     """Load a table; 304 and nothing more where the client has this version: no document is read for that."""
     session, snapshots = session_of(call), call.query.snapshots
     mark = session.lake.tables.mark(_table_key(call))
+    check_marked(session, Privilege.TABLE_READ_PROPERTIES, mark)
     tag = entity_tag(mark.etag, session, snapshots)
     if is_known(call.headers.get("if-none-match"), tag):
         return Answer(304, headers={"ETag": tag})
@@ -89,15 +102,18 @@ def answer_table(call: Call[LoadTableQuery, None]) -> Answer:
 
 
 def answer_table_check(call: Call[None, None]) -> Answer:
-    key = _table_key(call)
-    if not session_of(call).lake.tables.exists(key):
+    session, key = session_of(call), _table_key(call)
+    check_content(session, Privilege.TABLE_LIST, key)
+    if not session.lake.tables.exists(key):
         raise NoSuchTableError.at(key)
     return Answer(204)
 
 
 def answer_table_credentials(call: Call[None, None]) -> Answer:
     """Answer that there are none: a client reaches a table's files with what it has itself, and none of the server's is handed out."""
-    session_of(call).lake.tables.peek(_table_key(call))
+    session, key = session_of(call), _table_key(call)
+    check_content(session, Privilege.TABLE_READ_DATA, key)
+    session.lake.tables.peek(key)
     return Answer(body=LoadCredentialsResponse([]))
 
 
@@ -107,6 +123,7 @@ def answer_table_commit(call: Call[None, CommitTableRequest]) -> Answer:
     def commit(request: RequestKey | None) -> Answer:
         session = session_of(call)
         wish = TableCommit(_table_key(call), call.body.requirements, call.body.updates)
+        check_table_updates(session, wish)
         return committed_answer(session.lake.tables.commit(wish, request=request), session)
 
     return answer_once(call, commit)
@@ -114,7 +131,11 @@ def answer_table_commit(call: Call[None, CommitTableRequest]) -> Answer:
 
 def answer_table_drop(call: Call[DropTableQuery, None]) -> Answer:
     def drop(request: RequestKey | None) -> Answer:
-        session_of(call).lake.tables.drop(_table_key(call), purge=call.query.purge_requested, request=request)
+        session, key = session_of(call), _table_key(call)
+        check_content(session, Privilege.TABLE_DROP, key)
+        if call.query.purge_requested:
+            check_content(session, Privilege.TABLE_WRITE_DATA, key)
+        session.lake.tables.drop(key, purge=call.query.purge_requested, request=request)
         return Answer(204)
 
     return answer_once(call, drop, status=204)
@@ -122,8 +143,11 @@ def answer_table_drop(call: Call[DropTableQuery, None]) -> Answer:
 
 def answer_table_rename(call: Call[None, RenameTableRequest]) -> Answer:
     def rename(request: RequestKey | None) -> Answer:
-        source, target = identified_key(call.body.source), identified_key(call.body.destination)
-        session_of(call).lake.tables.rename(source, target, request=request)
+        session, source, target = session_of(call), identified_key(call.body.source), identified_key(call.body.destination)
+        check_content(session, Privilege.TABLE_DROP, source)
+        check_content(session, Privilege.TABLE_READ_DATA, source)
+        check_creation(session, Privilege.TABLE_CREATE, target)
+        session.lake.tables.rename(source, target, request=request)
         return Answer(204)
 
     return answer_once(call, rename, status=204)
@@ -138,7 +162,10 @@ def answer_transaction(call: Call[None, CommitTransactionRequest]) -> Answer:
     """Commit to several tables in one commit of the branch."""
 
     def commit(request: RequestKey | None) -> Answer:
-        session_of(call).lake.tables.commit_many(_table_commits(call.body.table_changes), request=request)
+        session, commits = session_of(call), _table_commits(call.body.table_changes)
+        for wish in commits:
+            check_table_updates(session, wish)
+        session.lake.tables.commit_many(commits, request=request)
         return Answer(204)
 
     return answer_once(call, commit, status=204)

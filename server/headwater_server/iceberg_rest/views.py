@@ -7,10 +7,12 @@ from typing import Any
 
 import msgspec
 
+from headwater.access import Privilege, SecurableKind
 from headwater.catalogs import ContentKey, RequestKey
 from headwater.iceberg_catalog import LoadedView, NoSuchViewError, ViewCommit, ViewCreation
 from headwater_server.call import Answer, Call
 from headwater_server.iceberg_rest.addresses import key_below, parse_namespace
+from headwater_server.iceberg_rest.caller_rights import check_content, check_creation, listed_source
 from headwater_server.iceberg_rest.client_documents import client_text
 from headwater_server.iceberg_rest.idempotency import answer_once
 from headwater_server.iceberg_rest.listings import read_listing
@@ -29,8 +31,9 @@ from headwater_server.iceberg_rest.tables import identified_key
 
 
 def answer_views(call: Call[PageQuery, None]) -> Answer:
-    views = session_of(call).lake.views
-    page = read_listing(call.query, partial(views.list, parse_namespace(call.path["namespace"])))
+    session, namespace = session_of(call), parse_namespace(call.path["namespace"])
+    check_content(session, Privilege.NAMESPACE_LIST, namespace)
+    page = read_listing(call.query, listed_source(session, SecurableKind.VIEW, partial(session.lake.views.list, namespace)))
     listed = [ListedIdentifier(key.elements[:-1], key.name) for key in page.keys]
     return Answer(body=ListTablesResponse(listed, page.next_token))
 
@@ -45,6 +48,7 @@ def answer_view_creation(call: Call[None, CreateViewRequest]) -> Answer:
             properties=session.given_properties("view", wish.properties or {}),
             location=wish.location,
         )
+        check_creation(session, Privilege.VIEW_CREATE, creation.key)
         return _loaded(session.lake.views.create(creation, request=request))
 
     return answer_once(call, create)
@@ -52,34 +56,41 @@ def answer_view_creation(call: Call[None, CreateViewRequest]) -> Answer:
 
 def answer_view_registration(call: Call[None, RegisterViewRequest]) -> Answer:
     def register(request: RequestKey | None) -> Answer:
-        key = parse_namespace(call.path["namespace"]).child(call.body.name)
-        return _loaded(session_of(call).lake.views.register(key, call.body.metadata_location, request=request))
+        session, key = session_of(call), parse_namespace(call.path["namespace"]).child(call.body.name)
+        check_creation(session, Privilege.VIEW_CREATE, key)
+        return _loaded(session.lake.views.register(key, call.body.metadata_location, request=request))
 
     return answer_once(call, register)
 
 
 def answer_view(call: Call[None, None]) -> Answer:
-    return _loaded(session_of(call).lake.views.load(_view_key(call)))
+    session, key = session_of(call), _view_key(call)
+    check_content(session, Privilege.VIEW_READ_PROPERTIES, key)
+    return _loaded(session.lake.views.load(key))
 
 
 def answer_view_check(call: Call[None, None]) -> Answer:
-    key = _view_key(call)
-    if not session_of(call).lake.views.exists(key):
+    session, key = session_of(call), _view_key(call)
+    check_content(session, Privilege.VIEW_LIST, key)
+    if not session.lake.views.exists(key):
         raise NoSuchViewError.at(key)
     return Answer(204)
 
 
 def answer_view_commit(call: Call[None, CommitViewRequest]) -> Answer:
     def commit(request: RequestKey | None) -> Answer:
-        wish = ViewCommit(_view_key(call), call.body.requirements or (), call.body.updates)
-        return _loaded(session_of(call).lake.views.commit(wish, request=request))
+        session, wish = session_of(call), ViewCommit(_view_key(call), call.body.requirements or (), call.body.updates)
+        check_content(session, Privilege.VIEW_WRITE_PROPERTIES, wish.key)
+        return _loaded(session.lake.views.commit(wish, request=request))
 
     return answer_once(call, commit)
 
 
 def answer_view_drop(call: Call[None, None]) -> Answer:
     def drop(request: RequestKey | None) -> Answer:
-        session_of(call).lake.views.drop(_view_key(call), request=request)
+        session, key = session_of(call), _view_key(call)
+        check_content(session, Privilege.VIEW_DROP, key)
+        session.lake.views.drop(key, request=request)
         return Answer(204)
 
     return answer_once(call, drop, status=204)
@@ -87,8 +98,11 @@ def answer_view_drop(call: Call[None, None]) -> Answer:
 
 def answer_view_rename(call: Call[None, RenameTableRequest]) -> Answer:
     def rename(request: RequestKey | None) -> Answer:
-        source, target = identified_key(call.body.source), identified_key(call.body.destination)
-        session_of(call).lake.views.rename(source, target, request=request)
+        session, source, target = session_of(call), identified_key(call.body.source), identified_key(call.body.destination)
+        check_content(session, Privilege.VIEW_DROP, source)
+        check_content(session, Privilege.VIEW_READ_PROPERTIES, source)
+        check_creation(session, Privilege.VIEW_CREATE, target)
+        session.lake.views.rename(source, target, request=request)
         return Answer(204)
 
     return answer_once(call, rename, status=204)

@@ -1,0 +1,75 @@
+"""What the caller of a request may do, asked before anything is done for it. Where nobody has to prove who calls, everything is allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from headwater.access import Privilege, SecurableKind
+from headwater.catalogs import ContentKey
+from headwater.iceberg_catalog import KeyPage, TableCommit, VersionMark
+from headwater_server.iceberg_rest.listings import PageSource
+from headwater_server.iceberg_rest.sessions import LakeSession
+
+_OF_DATA = frozenset(
+    {
+        "add-snapshot",
+        "set-snapshot-ref",
+        "remove-snapshots",
+        "remove-snapshot-ref",
+        "set-statistics",
+        "remove-statistics",
+        "set-partition-statistics",
+        "remove-partition-statistics",
+        "set-location",
+    }
+)
+"""Updates of a table that change which files it has, or where they lie."""
+
+
+def check_content(session: LakeSession, privilege: Privilege, *keys: ContentKey) -> None:
+    """Check a privilege on what stands at some keys; raises as ``LakeAccess.check_content`` does."""
+    if session.access is None:
+        return
+    state = session.lake.session.state()
+    for key in keys:
+        session.access.check_content(state, privilege, key)
+
+
+def check_marked(session: LakeSession, privilege: Privilege, mark: VersionMark) -> None:
+    """Check a privilege on a version that was marked, without another look at the reference."""
+    if session.access is not None:
+        session.access.check_content(mark.state, privilege, mark.key)
+
+
+def check_creation(session: LakeSession, privilege: Privilege, *keys: ContentKey) -> None:
+    """Check that things may be created at some keys; raises as ``LakeAccess.check_creation`` does."""
+    if session.access is None:
+        return
+    state = session.lake.session.state()
+    for key in keys:
+        session.access.check_creation(state, privilege, key)
+
+
+def check_table_updates(session: LakeSession, commit: TableCommit) -> None:
+    """Check what the updates of a commit to a table need: to create it, to change its data, or to change nothing but metadata."""
+    if any(each.get("type") == "assert-create" for each in commit.requirements):
+        return check_creation(session, Privilege.TABLE_CREATE, commit.key)
+    is_data = any(each.get("action") in _OF_DATA for each in commit.updates)
+    return check_content(session, Privilege.TABLE_WRITE_DATA if is_data else Privilege.TABLE_WRITE_PROPERTIES, commit.key)
+
+
+def listed_source(session: LakeSession, kind: SecurableKind, source: PageSource) -> PageSource:
+    """A listing of what the caller may see. Its pages may be shorter than was asked for, and only the last one may be empty."""
+    if session.access is None:
+        return source
+    is_listed: Callable[[ContentKey], bool] = session.access.is_listed(session.lake.session.state(), kind)
+
+    def read(*, token: str | None, limit: int | None) -> KeyPage:
+        while True:
+            page = source(token=token, limit=limit)
+            found = tuple(key for key in page.keys if is_listed(key))
+            if found or page.next_token is None:
+                return KeyPage(found, page.next_token)
+            token = page.next_token
+
+    return read
