@@ -292,6 +292,24 @@ class Settings:
         "", "file with the server's certificate and its chain, for TLS; read again when it changes. Goes with the private key"
     )
     server_private_key: str = _text("", "file with the private key of the server's certificate")
+    server_signing_keys: str = _text(
+        "",
+        "folder (a mounted Secret) of the keys that sign the server's tokens, a file each: the last by name signs, all verify. With it,"
+        " whoever calls the server has to prove who it is; without it, the server listens on loopback alone",
+    )
+    server_issuers: str = _text(
+        "",
+        "JSON file that names the OpenID Connect issuers whose tokens the server accepts, by realm; read again when it changes",
+    )
+    server_token_lifetime_seconds: float = _seconds(HOUR, "how long a token of the server holds")
+    server_sign_in_lifetime_seconds: float = _seconds(
+        30 * DAY, "for how long after a client has shown its secret its tokens are exchanged for new ones"
+    )
+    server_access: str = _text("", "name of the plug-in that decides instead of the grants; empty for the grants")
+    server_access_file: str = _text("", "file that the plug-in is configured by")
+    server_audit_file: str = _text(
+        "", "file that the audit log is appended to as JSON lines, `-` for standard output; empty for the server's own log"
+    )
     log_format: str = _text("console", "`console` or `json`")
 
     @property
