@@ -26,6 +26,7 @@ class RequestRecord:
     """What the log and the metrics say of one request.
 
     route         the name of its route; empty where none was found
+    realm, caller  the realm that it names, and who has proved to call; empty where nobody has
     error         the type of the error that was answered
     """
 
@@ -36,6 +37,8 @@ class RequestRecord:
     request_id: str
     agent: str = ""
     route: str = ""
+    realm: str = ""
+    caller: str = ""
     is_change: bool = False
     status: int = 0
     error: str = ""
@@ -76,6 +79,8 @@ def write_access_line(record: RequestRecord) -> None:
         received_bytes=record.received_bytes,
         sent_bytes=record.sent_bytes,
         client=record.client,
+        realm=record.realm,
+        caller=record.caller,
         agent=record.agent[:AGENT_CHARACTERS],
         request_id=record.request_id,
     )

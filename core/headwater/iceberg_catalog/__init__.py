@@ -4,6 +4,7 @@ Keys and JSON values come in; JSON texts and Headwater's own errors come out. Th
 client library, nor workers, Spark and Kubernetes.
 """
 
+from headwater.iceberg_catalog.branch_session import allow_all
 from headwater.iceberg_catalog.lake_access import LakeAccess
 from headwater.iceberg_catalog.lake_catalog import IcebergCatalog, LakeOptions
 from headwater.iceberg_catalog.lake_contents import VersionMark
@@ -49,4 +50,5 @@ __all__ = [
     "VersionMark",
     "ViewCommit",
     "ViewCreation",
+    "allow_all",
 ]

@@ -37,12 +37,15 @@ from headwater.realms.principals import (
     create_principal,
     disable_principal,
     enable_principal,
+    find_listed_principal,
     find_principal,
     find_root,
     list_principals,
     log_in,
+    read_principals,
     reset_principal,
     rotate_principal,
+    waste_login,
 )
 from headwater.realms.realm_bootstrap import bootstrap, check_bootstrap
 from headwater.realms.realm_definition import (
@@ -95,6 +98,7 @@ __all__ = [
     "disable_principal",
     "drop_principal_role",
     "enable_principal",
+    "find_listed_principal",
     "find_principal",
     "find_root",
     "grant_on_realm",
@@ -105,6 +109,7 @@ __all__ = [
     "log_in",
     "new_credentials",
     "parse_client_id",
+    "read_principals",
     "read_realm_grants",
     "reset_principal",
     "revoke_on_realm",
@@ -112,4 +117,5 @@ __all__ = [
     "told_client_id",
     "unassign_principal_role",
     "verify_secret",
+    "waste_login",
 ]

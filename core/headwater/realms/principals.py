@@ -15,7 +15,7 @@ from typing import TypeVar
 import msgspec
 
 from headwater.clock import Micros
-from headwater.commits import Transaction, commit_change, read_head
+from headwater.commits import Head, Transaction, commit_change, read_head
 from headwater.errors import CorruptionError, NotFoundError, RefusedError, SwapConflictError
 from headwater.index import Index, IndexValue
 from headwater.realms.client_credentials import NOBODY, Credentials, CredentialsHash, verify_secret
@@ -85,6 +85,19 @@ def find_principal(realms: RealmRegistry, realm_id: str, name: str) -> Principal
     return None if index is None else find_named(realm_store, index, name, Principal)
 
 
+def read_principals(realm_store: RealmStore) -> Head | None:
+    """The commit that lists a realm's principals now; None before the first. ``find_listed_principal`` reads from it."""
+    try:
+        return read_head(realm_store, PRINCIPALS, fresh=True)
+    except NotFoundError:
+        return None
+
+
+def find_listed_principal(realm_store: RealmStore, head: Head | None, name: str) -> Principal | None:
+    """A principal as a commit of ``read_principals`` has it, in any state; None if it lists none of this name."""
+    return None if head is None else find_named(realm_store, head.index(BY_NAME), name, Principal)
+
+
 def find_root(realms: RealmRegistry, realm_id: str) -> Principal | None:
     """The root principal of a realm, or None as long as its bootstrap did not come that far."""
     return find_principal(realms, realm_id, ROOT_PRINCIPAL)
@@ -148,6 +161,11 @@ def log_in(realms: RealmRegistry, realm_id: str, credentials: Credentials) -> Pr
             f"realm {realm_id!r} refuses client {credentials.client_id!r}: unknown, disabled, or the secret is not its own"
         )
     return principal
+
+
+def waste_login(credentials: Credentials) -> None:
+    """Take as long as a log-in does, for a realm that there is not: nobody learns by the time which realms there are."""
+    verify_secret(NOBODY, credentials)
 
 
 def rotate_principal(
@@ -282,8 +300,5 @@ def _put(tx: Transaction, held: Principal | None, principal: Principal) -> None:
 
 
 def _index(realm_store: RealmStore, name: str) -> Index | None:
-    try:
-        head = read_head(realm_store, PRINCIPALS, fresh=True)
-    except NotFoundError:
-        return None
+    head = read_principals(realm_store)
     return None if head is None else head.index(name)

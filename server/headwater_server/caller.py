@@ -1,0 +1,26 @@
+"""Who makes a request: somebody who has proved it, judged by the realm that the request names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from headwater.access import RoleHolder
+from headwater.errors import HeadwaterError
+
+
+class NotProvenError(HeadwaterError):
+    """Nobody has proved who calls: log in, and call again. The message tells no more than the caller's own token does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Somebody who has proved who it is, in one realm.
+
+    name          of a principal of the realm; of somebody whom an identity provider vouches for, the provider's name for it. Commits
+                  and the audit log note it
+    holder        whose grants count
+    """
+
+    realm: str
+    name: str
+    holder: RoleHolder

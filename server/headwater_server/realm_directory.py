@@ -1,0 +1,82 @@
+"""The realms that a server has open: who belongs to them and who may do what, never older than a few seconds.
+
+So whatever is taken from somebody, a credential, a role or a grant, is gone on every server within ``FRESH_SECONDS``, and most requests
+ask the database nothing about it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass, field
+
+from headwater.access import AccessReader
+from headwater.commits import Head
+from headwater.errors import NotFoundError
+from headwater.realms import Principal, RealmRegistry, find_listed_principal, read_principals
+from headwater.store import RealmKey, RealmStore
+from headwater_server.call import ServedStore
+
+FRESH_SECONDS = 2.0
+"""How old what is believed of a realm's principals and grants may be: with both, and the time of a request, well under five."""
+_REALMS_LIMIT = 1000
+
+
+@dataclass(slots=True)
+class OpenRealm:
+    """A realm, opened.
+
+    looked        when the database was last asked, by the store's monotonic clock
+    access        the rules of its callers
+    """
+
+    id: str
+    key: RealmKey
+    rows: RealmStore
+    access: AccessReader
+    looked: float
+    _principals: Head | None
+    _found: dict[str, Principal | None] = field(default_factory=dict)
+
+    def find_principal(self, name: str) -> Principal | None:
+        """A principal by its name, disabled or not."""
+        if name not in self._found:
+            self._found[name] = find_listed_principal(self.rows, self._principals, name)
+        return self._found[name]
+
+
+class RealmDirectory:
+    """The open realms of a process. Thread-safe."""
+
+    def __init__(self, served: ServedStore) -> None:
+        self._served = served
+        self._registry = RealmRegistry(served.store)
+        self._clock = served.store.clock
+        self._lock = threading.Lock()
+        self._realms: OrderedDict[str, OpenRealm] = OrderedDict()
+
+    def open_realm(self, realm_id: str) -> OpenRealm:
+        """A realm that is served here, as it was a moment ago.
+
+        raises        NotFoundError for one that is not there or not served; RealmClosedError for one that is not ACTIVE
+        """
+        now = self._clock.monotonic()
+        realm = self._realms.get(realm_id)
+        if realm is not None and now - realm.looked <= FRESH_SECONDS:
+            return realm
+        fresh = self._opened(realm_id, realm, now)
+        with self._lock:
+            self._realms[realm_id] = fresh
+            self._realms.move_to_end(realm_id)
+            while len(self._realms) > _REALMS_LIMIT:
+                self._realms.popitem(last=False)
+        return fresh
+
+    def _opened(self, realm_id: str, before: OpenRealm | None, now: float) -> OpenRealm:
+        if not self._served.serves(realm_id):
+            raise NotFoundError(f"there is no realm {realm_id!r}")
+        rows = self._registry.open_realm(realm_id)
+        rows.check_write()  # only an ACTIVE realm serves users
+        same = before if before is not None and before.key == rows.key else None
+        access = AccessReader(rows, max_age_seconds=FRESH_SECONDS) if same is None else same.access
+        return OpenRealm(realm_id, rows.key, rows, access, now, read_principals(rows))
