@@ -4,11 +4,13 @@ This package knows nothing of requests, tokens and people who prove who they are
 and the names of roles. It writes through the rooms that keep roles, and checks what they are given.
 """
 
+from headwater.access.access_decisions import AccessDecisions
 from headwater.access.access_reader import AccessReader, RoleHolder, roles_of, rule_of, rules_of
 from headwater.access.access_rules import (
     ANY_REFERENCE,
     NO_RULES,
     AccessExplanation,
+    AccessQuestion,
     AccessRule,
     AccessRules,
     ReferenceName,
@@ -32,7 +34,9 @@ __all__ = [
     "INCLUDED",
     "NO_RULES",
     "PRIVILEGES",
+    "AccessDecisions",
     "AccessExplanation",
+    "AccessQuestion",
     "AccessReader",
     "AccessRule",
     "AccessRules",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from headwater.access import Privilege, SecurableKind
 from headwater.catalogs import ContentKey
 from headwater.iceberg_catalog import KeyPage, TableCommit, VersionMark
@@ -62,12 +60,12 @@ def listed_source(session: LakeSession, kind: SecurableKind, source: PageSource)
     """A listing of what the caller may see. Its pages may be shorter than was asked for, and only the last one may be empty."""
     if session.access is None:
         return source
-    is_listed: Callable[[ContentKey], bool] = session.access.is_listed(session.lake.session.state(), kind)
+    access, state = session.access, session.lake.session.state()
 
     def read(*, token: str | None, limit: int | None) -> KeyPage:
         while True:
             page = source(token=token, limit=limit)
-            found = tuple(key for key in page.keys if is_listed(key))
+            found = access.filter_listed(state, kind, page.keys)
             if found or page.next_token is None:
                 return KeyPage(found, page.next_token)
             token = page.next_token
