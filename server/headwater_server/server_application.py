@@ -23,6 +23,8 @@ from headwater.errors import HeadwaterError, UnavailableError, UnknownOutcomeErr
 from headwater.settings import Settings, duration_text
 from headwater_server.access_log import RequestRecord, request_id_of, write_access_line
 from headwater_server.admission import HandlerTimeoutError, RequestAdmission
+from headwater_server.audit_log import open_audit_log
+from headwater_server.audit_trail import begin_trail
 from headwater_server.call import Answer, Call, ServedStore
 from headwater_server.caller import Caller
 from headwater_server.drain import ServerDrain
@@ -87,6 +89,7 @@ class ServerApplication:
         self._clock = clock
         self._origins = TrustedOrigins.of_settings(settings)
         self._proof = served.part(CallerProof.of_settings)
+        self._audit = open_audit_log(settings.server_audit_file)
         self._budget = BodyBudget(settings.server_bodies_bytes)
         self.metrics = ServerMetrics()
         self.admission = RequestAdmission(settings, clock)
@@ -155,6 +158,7 @@ class ServerApplication:
             record.seconds = self._clock.monotonic() - record.started
             self.metrics.count_request(record)
             write_access_line(record)
+            self._audit(record)
 
     async def _answer_request(self, scope: Scope, receive: Receive, send: Send) -> None:
         record: RequestRecord = scope[RECORD_KEY]
@@ -297,6 +301,7 @@ class _RequestWork:
     raw: bytes = b""
 
     def handle(self) -> EncodedAnswer:
+        begin_trail(self.record.trail)
         with structlog.contextvars.bound_contextvars(request_id=self.record.request_id):
             return encoded_answer(self.route.handler(self._call()))
 
@@ -330,7 +335,7 @@ class _RequestWork:
         if self.route.realm_of is None:
             raise ForbiddenError(f"{self.route.name} is for whoever administers the store: use the command line")
         caller = self.proof.prove_caller(self.headers, self.route.realm_of(self.path, query))
-        self.record.realm, self.record.caller = caller.realm, caller.name
+        self.record.trail.realm, self.record.trail.caller = caller.realm, caller.name
         return caller
 
 

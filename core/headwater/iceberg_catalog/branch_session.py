@@ -218,6 +218,10 @@ class BranchSession:
             else BranchState(self.catalog, self.rows, None)
         )
 
+    def was_applied(self, request: RequestKey) -> bool:
+        """True if an earlier commit of the branch has applied a request."""
+        return self.catalog.find_request(self._reference, self.state().head, request) is not None
+
     def was_deleted(self) -> bool:
         """True if the reference is a branch that was deleted, and can be restored."""
         return any(branch.name == self.name for branch, _ in self.catalog.deleted_branches())
