@@ -165,7 +165,22 @@ def test_listing_shows_what_may_be_seen_and_the_way_there(
     state, access = lake.session.state(), access_of((P.TABLE_LIST, table(orders.content_id), ""))
 
     assert access.filter_listed(state, K.TABLE, [ORDERS, LINES]) == (ORDERS,)
+    assert access.filter_listed(state, K.TABLE, [ORDERS, LINES], content_ids=[orders.content_id, lines.content_id]) == (ORDERS,)
     assert access.filter_listed(state, K.NAMESPACE, [SALES, MINE]) == (SALES,)
+
+
+def test_later_page_shows_what_stood_there_when_the_listing_began(
+    open_as: OpenAs, lake: IcebergCatalog, orders: LoadedTable, lines: LoadedTable
+) -> None:
+    open_as()
+    access = access_of((P.TABLE_LIST, table(orders.content_id), ""))
+    first = lake.tables.list(SALES, limit=1)
+    lake.tables.drop(ORDERS)
+    page = lake.tables.list(SALES, token=first.next_token)
+
+    listed = access.filter_listed(lake.session.state(), K.TABLE, page.keys, content_ids=page.content_ids)
+
+    assert (first.keys, listed) == ((LINES,), (ORDERS,))
 
 
 def test_reference_without_a_right_is_told_as_missing(lake: IcebergCatalog, catalog: Catalog) -> None:

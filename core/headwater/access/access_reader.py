@@ -16,6 +16,9 @@ from headwater.store import ObjectId, RealmStore
 _RULES_LIMIT = 2000
 """Callers times catalogs whose rules a process keeps; those that were used least recently go."""
 _REALM = Securable(kind=SecurableKind.REALM)
+_PRIVILEGES = {privilege.value: privilege for privilege in Privilege}
+_KINDS = {kind.value: kind for kind in SecurableKind}
+"""By name: an enumeration would be searched again for each of thousands of grants."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +100,7 @@ def rules_of(roles: Iterable[PrincipalRole], grants: RealmGrants, access: Catalo
     """
     for role in roles:
         for name in grants.privileges_of(role.entity):
-            if (privilege := _known(name)) is not None:
+            if (privilege := _PRIVILEGES.get(name)) is not None:
                 yield AccessRule(privilege=privilege, on=_REALM, references="*", roles=(role.name,))
         for catalog_role in () if access is None else access.roles_of(role.entity):
             for grant in access.grants_of(catalog_role) if access is not None else ():
@@ -108,10 +111,9 @@ def rules_of(roles: Iterable[PrincipalRole], grants: RealmGrants, access: Catalo
 
 def rule_of(grant: CatalogGrant, catalog: str, roles: tuple[str, ...]) -> AccessRule | None:
     """The rule that a grant in a catalog makes; None for one of a newer release, which allows nothing here."""
-    privilege = _known(grant.privilege)
-    if privilege is None or grant.on not in set(SecurableKind):
+    privilege, kind = _PRIVILEGES.get(grant.privilege), _KINDS.get(grant.on)
+    if privilege is None or kind is None:
         return None
-    kind = SecurableKind(grant.on)
     is_reference = kind is SecurableKind.REFERENCE
     on = Securable(
         kind=kind,
@@ -121,7 +123,3 @@ def rule_of(grant: CatalogGrant, catalog: str, roles: tuple[str, ...]) -> Access
         pattern=grant.references if is_reference else "",
     )
     return AccessRule(privilege=privilege, on=on, references="" if is_reference else grant.references, roles=roles)
-
-
-def _known(name: str) -> Privilege | None:
-    return Privilege(name) if name in set(Privilege) else None

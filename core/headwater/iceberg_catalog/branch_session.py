@@ -14,7 +14,7 @@ import os
 import random
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum, auto
@@ -36,6 +36,7 @@ from headwater.catalogs import (
     TableClaim,
     TableClaims,
     find_content_key,
+    find_content_keys,
     stored_metadata_of,
 )
 from headwater.catalogs.stored_metadata import read_metadata
@@ -92,6 +93,10 @@ class BranchState:
 
     def key_of(self, content_id: UUID) -> ContentKey | None:
         return None if self.head is None else find_content_key(self.head.index(IDS), content_id)
+
+    def keys_of(self, content_ids: Iterable[UUID]) -> Mapping[UUID, ContentKey]:
+        """The keys of those contents that are there."""
+        return {} if self.head is None else find_content_keys(self.head.index(IDS), content_ids)
 
     def first_child(self, key: ContentKey) -> ContentKey | None:
         """The first key directly below a namespace."""

@@ -108,13 +108,21 @@ class LakeAccess:
         if not change.is_new:
             self._check_adoptions(state, definition, change)
 
-    def filter_listed(self, state: BranchState, kind: SecurableKind, keys: Sequence[ContentKey]) -> tuple[ContentKey, ...]:
-        """Those of some keys, of things of one kind, that may be listed. A namespace is, too, if something below it may be seen."""
+    def filter_listed(
+        self, state: BranchState, kind: SecurableKind, keys: Sequence[ContentKey], *, content_ids: Sequence[UUID] = ()
+    ) -> tuple[ContentKey, ...]:
+        """Those of some keys, of things of one kind, that may be listed. A namespace is, too, if something below it may be seen.
+
+        content_ids   what stands at the keys, one for each, where it is known: then it is not looked up
+        """
         definition = state.catalog.definition
         decisions, reference = self._read_rules(definition), reference_name(definition, self._reference)
-        if decisions.holds_wide(LIST_PRIVILEGES[kind], reference):
+        if not keys or decisions.holds_wide(LIST_PRIVILEGES[kind], reference):
             return tuple(keys)
-        named = _named_contents(state, decisions, keys)
+        if content_ids:
+            named = {key.elements: content_id for key, content_id in zip(keys, content_ids, strict=True)}
+        else:
+            named = _named_contents(state, decisions, keys)
         above = _namespaces_above(decisions, reference, named) if kind is SecurableKind.NAMESPACE else frozenset()
         asked = [key for key in keys if key.elements not in above]
         answers = decisions.allows_each(
@@ -167,8 +175,7 @@ def _named_contents(state: BranchState, decisions: AccessDecisions, keys: Sequen
     if decisions.content_ids is None:
         values = ((key, state.find_value(key)) for key in keys)
         return {key.elements: value.content_id for key, value in values if value is not None}
-    found = ((content_id, state.key_of(content_id)) for content_id in decisions.content_ids)
-    return {key.elements: content_id for content_id, key in found if key is not None}
+    return {key.elements: content_id for content_id, key in state.keys_of(decisions.content_ids).items()}
 
 
 def _namespaces_above(

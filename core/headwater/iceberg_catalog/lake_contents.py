@@ -137,7 +137,8 @@ class LakeContents(ABC, Generic[C, L, K]):
         if not token:
             check_namespace(state, namespace)
         page = self._session.children(namespace, self._kind.content_type, token=token, limit=limit)
-        return KeyPage(tuple(entry.key for entry in page.entries), page.next_token)
+        content_ids = tuple(entry.content_id for entry in page.entries)
+        return KeyPage(tuple(entry.key for entry in page.entries), page.next_token, content_ids)
 
     def load(self, key: ContentKey) -> L:
         """Load the present version; raises NoSuch…Error."""

@@ -92,7 +92,7 @@ def listed_source(session: LakeSession, kind: SecurableKind, source: PageSource)
     def read(*, token: str | None, limit: int | None) -> KeyPage:
         while True:
             page = source(token=token, limit=limit)
-            found = access.filter_listed(state, kind, page.keys)
+            found = access.filter_listed(state, kind, page.keys, content_ids=page.content_ids)
             if found or page.next_token is None:
                 return KeyPage(found, page.next_token)
             token = page.next_token
