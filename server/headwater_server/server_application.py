@@ -32,6 +32,7 @@ from headwater_server.error_answers import OverloadedError, ProtocolError, error
 from headwater_server.identity import CallerProof, bearer_token
 from headwater_server.json_body import convert_body, convert_query, parse_json, unpacked_body
 from headwater_server.openapi import openapi_document
+from headwater_server.realm_directory import access_plugin
 from headwater_server.request_body import BodyBudget, BodyReader, ClientGoneError
 from headwater_server.request_origin import TrustedOrigins
 from headwater_server.request_target import is_form_encoding, path_segments, query_parameters
@@ -89,6 +90,7 @@ class ServerApplication:
         self._clock = clock
         self._origins = TrustedOrigins.of_settings(settings)
         self._proof = served.part(CallerProof.of_settings)
+        served.part(access_plugin)  # one that is missing is refused at the start
         self._audit = open_audit_log(settings.server_audit_file)
         self._budget = BodyBudget(settings.server_bodies_bytes)
         self.metrics = ServerMetrics()

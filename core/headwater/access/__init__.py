@@ -5,6 +5,7 @@ and the names of roles. It writes through the rooms that keep roles, and checks 
 """
 
 from headwater.access.access_decisions import AccessDecisions
+from headwater.access.access_plugin import AccessPlugin, AccessSubject, PluginDecisions, load_access_plugin
 from headwater.access.access_reader import AccessReader, RoleHolder, roles_of, rule_of, rules_of
 from headwater.access.access_rules import (
     ANY_REFERENCE,
@@ -36,11 +37,14 @@ __all__ = [
     "PRIVILEGES",
     "AccessDecisions",
     "AccessExplanation",
+    "AccessPlugin",
     "AccessQuestion",
     "AccessReader",
     "AccessRule",
     "AccessRules",
+    "AccessSubject",
     "ForbiddenError",
+    "PluginDecisions",
     "Privilege",
     "PrivilegeRule",
     "ReferenceName",
@@ -50,6 +54,7 @@ __all__ = [
     "check_grantable",
     "explain_access",
     "included_privileges",
+    "load_access_plugin",
     "parse_privilege",
     "roles_of",
     "rule_of",

@@ -32,6 +32,7 @@ from headwater.iceberg_catalog.lake_privileges import (
     securable_kind,
 )
 
+_K = SecurableKind
 _MISSING = {
     SecurableKind.NAMESPACE: NoSuchNamespaceError.at,
     SecurableKind.TABLE: NoSuchTableError.at,
@@ -115,7 +116,7 @@ class LakeAccess:
         if decisions.holds_wide(LIST_PRIVILEGES[kind], reference):
             return tuple(keys)
         named = _named_contents(state, decisions, keys)
-        above = _namespaces_above(decisions, reference, named) if kind is SecurableKind.NAMESPACE else frozenset()
+        above = _namespaces_above(definition.name, decisions, reference, named) if kind is _K.NAMESPACE else frozenset()
         asked = [key for key in keys if key.elements not in above]
         answers = decisions.allows_each(
             [
@@ -172,10 +173,14 @@ def _named_contents(state: BranchState, decisions: AccessDecisions, keys: Sequen
 
 
 def _namespaces_above(
-    decisions: AccessDecisions, reference: ReferenceName, named: Mapping[tuple[str, ...], UUID]
+    catalog: str, decisions: AccessDecisions, reference: ReferenceName, named: Mapping[tuple[str, ...], UUID]
 ) -> frozenset[tuple[str, ...]]:
-    """The namespaces on the way to what may be seen."""
-    paths = [*decisions.seen_paths(reference), *named]
+    """The namespaces on the way to what may be seen, as far as that is known beforehand."""
+    paths = list(decisions.seen_paths(reference))
+    for path, content_id in () if decisions.content_ids is None else named.items():
+        securables = (Securable(kind=kind, catalog=catalog, path=path, content_id=content_id) for kind in (_K.TABLE, _K.VIEW))
+        if any(decisions.allows(LIST_PRIVILEGES[on.kind], on, reference) for on in securables):
+            paths.append(path)
     return frozenset(path[:length] for path in paths for length in range(1, len(path) + 1))
 
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from headwater.access import RoleHolder
+from headwater.clock import Micros
 from headwater.errors import NotFoundError, RefusedError
 from headwater.realms import (
     ROOT_PRINCIPAL,
@@ -136,16 +137,18 @@ class CallerProof:
         if self.tokens is None:
             raise NotProvenError("this server takes tokens of its identity providers alone")
         claims = self.tokens.verify(token, realm)
-        opened = self._open(realm)
+        # a principal that was made, or has logged in, a moment ago may not be known yet: its token says when
+        issued = Micros((claims.iat + 1) * 1_000_000)
+        opened = self._open(realm, since=min(issued, self._clock.now()))
         principal = opened.find_principal(claims.sub)
         is_held = principal is not None and principal.honors(claims.gen, now=self._clock.now())
         if principal is None or not is_held or opened.key != claims.realm_key:
             raise NotProvenError("the token holds no more: log in again")
         return claims, principal
 
-    def _open(self, realm: str) -> OpenRealm:
+    def _open(self, realm: str, *, since: Micros | None = None) -> OpenRealm:
         try:
-            return self._served.part(RealmDirectory).open_realm(realm)
+            return self._served.part(RealmDirectory).open_realm(realm, since=since)
         except (NotFoundError, RealmClosedError):
             raise NotProvenError("the token is another realm's") from None
 
