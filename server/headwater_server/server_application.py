@@ -19,6 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from headwater.access import ForbiddenError
 from headwater.clock import Clock
+from headwater.commits import committing_as
 from headwater.errors import HeadwaterError, UnavailableError, UnknownOutcomeError
 from headwater.settings import Settings, duration_text
 from headwater_server.access_log import RequestRecord, request_id_of, write_access_line
@@ -305,7 +306,9 @@ class _RequestWork:
     def handle(self) -> EncodedAnswer:
         begin_trail(self.record.trail)
         with structlog.contextvars.bound_contextvars(request_id=self.record.request_id):
-            return encoded_answer(self.route.handler(self._call()))
+            call = self._call()
+            with committing_as("" if call.caller is None else call.caller.name):
+                return encoded_answer(self.route.handler(call))
 
     def _call(self) -> Call[Any, Any]:
         route = self.route
