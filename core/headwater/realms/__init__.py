@@ -10,6 +10,8 @@ from headwater.realms.client_credentials import (
     CredentialsHash,
     hash_credentials,
     new_credentials,
+    parse_client_id,
+    told_client_id,
     verify_secret,
 )
 from headwater.realms.principal_roles import (
@@ -102,10 +104,12 @@ __all__ = [
     "list_principals",
     "log_in",
     "new_credentials",
+    "parse_client_id",
     "read_realm_grants",
     "reset_principal",
     "revoke_on_realm",
     "rotate_principal",
+    "told_client_id",
     "unassign_principal_role",
     "verify_secret",
 ]

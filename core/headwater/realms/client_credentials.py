@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import re
 import secrets
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -12,6 +13,7 @@ import msgspec
 
 # scrypt with 16 MiB and about 50 ms a try; each hash carries its own cost, so that later releases can raise it
 _COST, _BLOCK, _PARALLEL = 2**14, 8, 1
+_TOLD = re.compile(r"([A-Za-z0-9_-]{1,128})\.(.+)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,17 @@ class CredentialsHash(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 def new_credentials() -> Credentials:
     """Fresh random credentials: an id of 16 hex digits, and a secret of 256 bits."""
     return Credentials(client_id=secrets.token_hex(8), client_secret=secrets.token_urlsafe(32))
+
+
+def told_client_id(realm_id: str, client_id: str) -> str:
+    """A client's id as clients are told it: ``REALM.ID``. Its realm can be read from it, and it has no colon, at which they split."""
+    return f"{realm_id}.{client_id}"
+
+
+def parse_client_id(text: str) -> tuple[str, str] | None:
+    """The realm and the stored id of a client, from what ``told_client_id`` gives: split at the first dot. None for another text."""
+    told = _TOLD.fullmatch(text)
+    return None if told is None else (told[1], told[2])
 
 
 def hash_credentials(credentials: Credentials) -> CredentialsHash:
