@@ -4,7 +4,7 @@ This package knows nothing of requests, tokens and people who prove who they are
 and the names of roles. It writes through the rooms that keep roles, and checks what they are given.
 """
 
-from headwater.access.access_reader import AccessReader, RoleHolder, roles_of, rule_of, rules_of
+from headwater.access.access_reader import AccessReader, RoleHolder, reference_of, roles_of, rule_of, rules_of
 from headwater.access.access_rules import (
     ANY_REFERENCE,
     NO_RULES,
@@ -26,6 +26,7 @@ from headwater.access.privileges import (
     included_privileges,
     parse_privilege,
 )
+from headwater.access.securable_text import checked_pattern, make_grant, parse_securable, securable_text
 
 __all__ = [
     "ANY_REFERENCE",
@@ -44,10 +45,15 @@ __all__ = [
     "Securable",
     "SecurableKind",
     "check_grantable",
+    "checked_pattern",
     "explain_access",
     "included_privileges",
+    "make_grant",
     "parse_privilege",
+    "parse_securable",
+    "reference_of",
     "roles_of",
     "rule_of",
     "rules_of",
+    "securable_text",
 ]

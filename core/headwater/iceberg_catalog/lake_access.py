@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from uuid import UUID
 
-from headwater.access import AccessRules, ForbiddenError, Privilege, ReferenceName, Securable, SecurableKind
+from headwater.access import AccessRules, ForbiddenError, Privilege, ReferenceName, Securable, SecurableKind, reference_of
 from headwater.catalogs import (
     CatalogDefinition,
     ContentKey,
@@ -165,14 +165,7 @@ class LakeAccess:
         return None if value is None else value.content_id
 
     def _through(self, definition: CatalogDefinition) -> ReferenceName:
-        """The reference that rights are sought on; a commit that is named by its hash is on none, whatever name stands before it."""
-        if self._reference is None:
-            return ReferenceName(definition.default_branch, is_default=True)
-        spec = parse_revspec(self._reference)
-        if spec.commit is not None:
-            return ReferenceName(None)
-        name = definition.default_branch if spec.name in (None, _DEFAULT) else spec.name
-        return ReferenceName(name, is_default=name == definition.default_branch)
+        return reference_of(self._reference, definition)
 
 
 def _seen_paths(rules: AccessRules, reference: ReferenceName, named: dict[tuple[str, ...], UUID]) -> Iterator[tuple[str, ...]]:
