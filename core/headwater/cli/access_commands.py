@@ -31,6 +31,8 @@ from headwater.console import ResultView, ViewField, list_of, prints, text_field
 from headwater.realms import Principal, Realm, RealmRegistry, RealmState, read_principal, read_principal_role
 
 _ALL = "all others"
+_OF_NEW_KEYS = (Privilege.TABLE_CREATE, Privilege.VIEW_CREATE)
+"""Rights by content id say nothing of them: what is created is new."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +192,9 @@ def _question(privilege: Privilege, on: Securable, catalog: Catalog | None, ref:
     if content is None or securable_kind_of(content) is not on.kind:
         doubt = f"no {on.kind} is at {ContentKey(on.path)} on {where}: this is the answer for one that will be"
         return replace(asked, doubt=doubt)
-    return asked if on.kind is SecurableKind.NAMESPACE else replace(asked, on=replace(on, content_id=content.id))
+    if on.kind is SecurableKind.NAMESPACE or privilege in _OF_NEW_KEYS:
+        return asked
+    return replace(asked, on=replace(on, content_id=content.id))
 
 
 def _obstacles(realm: Realm, held: Principal) -> Iterator[str]:

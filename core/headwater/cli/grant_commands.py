@@ -183,7 +183,7 @@ def _securable(
 
 
 def securable_kind_of(content: Content) -> SecurableKind | None:
-    """As what a content is granted on; None: of its type, only by the namespaces above it."""
+    """The kind of securable that a content is; None: rights on one of its type come from what lies above it."""
     kind = content_type_of(content)
     return _KINDS.get(kind) if isinstance(kind, ContentType) else None
 
