@@ -8,7 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from uuid import UUID
 
-from headwater.access import AccessDecisions, AccessQuestion, ForbiddenError, Privilege, ReferenceName, Securable, SecurableKind
+from headwater.access import (
+    AccessDecisions,
+    AccessQuestion,
+    ForbiddenError,
+    Privilege,
+    ReferenceName,
+    Securable,
+    SecurableKind,
+    reference_of,
+)
 from headwater.catalogs import (
     CatalogDefinition,
     ContentKey,
@@ -28,7 +37,6 @@ from headwater.iceberg_catalog.lake_privileges import (
     READ_PRIVILEGES,
     REPLACE_PRIVILEGES,
     needs_history,
-    reference_name,
     securable_kind,
 )
 
@@ -56,7 +64,7 @@ class LakeAccess:
 
         raises        NotFoundError where it may not; ForbiddenError where it lacks the right to read history
         """
-        rules, reference = self._read_rules(definition), reference_name(definition, self._reference)
+        rules, reference = self._read_rules(definition), reference_of(self._reference, definition)
         if not rules.reaches(reference):
             raise NotFoundError(f"there is no catalog {definition.name!r}, or no reference {self._reference!r} in it")
         on = Securable(kind=SecurableKind.REFERENCE, catalog=definition.name, pattern=reference.name or "*")
@@ -78,7 +86,7 @@ class LakeAccess:
         definition = state.catalog.definition
         rules, reference, on = (
             self._read_rules(definition),
-            reference_name(definition, self._reference),
+            reference_of(self._reference, definition),
             _on(state, privilege, key, None),
         )
         if rules.allows(privilege, on, reference):
@@ -112,7 +120,7 @@ class LakeAccess:
     def filter_listed(self, state: BranchState, kind: SecurableKind, keys: Sequence[ContentKey]) -> tuple[ContentKey, ...]:
         """Those of some keys, of things of one kind, that may be listed. A namespace is, too, if something below it may be seen."""
         definition = state.catalog.definition
-        decisions, reference = self._read_rules(definition), reference_name(definition, self._reference)
+        decisions, reference = self._read_rules(definition), reference_of(self._reference, definition)
         if decisions.holds_wide(LIST_PRIVILEGES[kind], reference):
             return tuple(keys)
         named = _named_contents(state, decisions, keys)
@@ -133,7 +141,7 @@ class LakeAccess:
 
     def _check(self, state: BranchState, privilege: Privilege, key: ContentKey, content_id: UUID | None) -> None:
         definition = state.catalog.definition
-        rules, reference = self._read_rules(definition), reference_name(definition, self._reference)
+        rules, reference = self._read_rules(definition), reference_of(self._reference, definition)
         on = _on(state, privilege, key, content_id)
         if rules.allows(privilege, on, reference):
             return
@@ -150,7 +158,7 @@ class LakeAccess:
         """
         uuids = [claim.table_uuid for claim in change.claims if claim.table_uuid is not None]
         owners = TableClaims(state.rows).find_by_uuid(uuids) if uuids else {}
-        rules, reference = self._read_rules(definition), reference_name(definition, self._reference)
+        rules, reference = self._read_rules(definition), reference_of(self._reference, definition)
         for owner in owners.values():
             here = state.key_of(owner.content_id)
             path = () if here is None else here.elements
