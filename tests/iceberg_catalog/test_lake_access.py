@@ -205,3 +205,14 @@ def test_namespace_of_a_table_on_another_branch_is_not_listed(
     access = access_of((P.TABLE_LIST, table(orders.content_id), "dev"))
 
     assert access.filter_listed(lake.session.state(), K.NAMESPACE, [SALES, MINE]) == ()
+
+
+def test_namespace_on_the_way_is_gone_through(open_as: OpenAs, lake: IcebergCatalog, orders: LoadedTable) -> None:
+    open_as()
+    state, access = lake.session.state(), access_of((P.TABLE_READ_DATA, table(orders.content_id), ""))
+
+    access.check_content(state, P.NAMESPACE_LIST, SALES)
+    with pytest.raises(ForbiddenError, match="NAMESPACE_READ_PROPERTIES"):
+        access.check_content(state, P.NAMESPACE_READ_PROPERTIES, SALES)
+    with pytest.raises(NoSuchNamespaceError):
+        access.check_content(state, P.NAMESPACE_LIST, MINE)

@@ -145,11 +145,13 @@ class LakeAccess:
         on = _on(state, privilege, key, content_id)
         if rules.allows(privilege, on, reference):
             return
-        if rules.allows(LIST_PRIVILEGES[on.kind], on, reference) or (
-            on.kind is SecurableKind.NAMESPACE and self.filter_listed(state, on.kind, [key])
-        ):
+        is_listed = rules.allows(LIST_PRIVILEGES[on.kind], on, reference) or (
+            on.kind is _K.NAMESPACE and bool(self.filter_listed(state, on.kind, [key]))
+        )
+        if not is_listed:
+            raise _MISSING[on.kind](key)
+        if privilege is not Privilege.NAMESPACE_LIST:  # one on the way to what may be seen is gone through, and no more
             raise ForbiddenError.lacking(privilege, on, reference)
-        raise _MISSING[on.kind](key)
 
     def _check_adoptions(self, state: BranchState, definition: CatalogDefinition, change: BranchChange) -> None:
         """Check that a table whose document a client brings is not somebody else's: its uuid makes its content id.
