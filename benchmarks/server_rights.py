@@ -28,6 +28,7 @@ from headwater.realms import (
     assign_principal_role,
     create_principal,
     create_principal_role,
+    find_principal,
     hash_credentials,
     new_credentials,
 )
@@ -62,8 +63,11 @@ class GuardKeys:
     def headers(self, store: Store, principal: str) -> dict[str, str]:
         """The header that shows a token, as the token endpoint gives it."""
         tokens = AccessTokens(SigningKeys(str(self.folder), SystemClock()), SystemClock(), lifetime_seconds=3600)
-        realm = RealmRegistry(store).read_realm(REALM)
-        return {"Authorization": f"Bearer {tokens.issue(REALM, principal, realm_key=realm.key, generation=0)}"}
+        realms = RealmRegistry(store)
+        known, realm = find_principal(realms, REALM, principal), realms.read_realm(REALM)
+        assert known is not None
+        token = tokens.issue(REALM, principal, realm_key=realm.key, entity=known.entity, generation=known.generation)
+        return {"Authorization": f"Bearer {token}"}
 
 
 def make_principal(store: Store, name: str, grants: Sequence[CatalogGrant]) -> RoleHolder:
@@ -192,9 +196,8 @@ def measure_listings(bench: ServerBench, place: Place) -> Iterator[Row]:
         say(f"{place.name}: a namespace of {count:,} tables")
         catalog = plant_catalog(RealmRegistry(store).open_realm(REALM), tables)
         seen = [entry for entry in catalog.entries(prefix=SPACE).entries if len(entry.key.elements) > 1][::2]
-        space = CatalogGrant(privilege=Privilege.NAMESPACE_LIST, on=SecurableKind.NAMESPACE, path=SPACE.elements)
-        make_principal(store, "keys", [space, *(grant_on_key(entry.key, LISTS) for entry in seen)])
-        make_principal(store, "contents", [space, *(grant_on_content(entry.content_id, LISTS) for entry in seen)])
+        make_principal(store, "keys", [grant_on_key(entry.key, LISTS) for entry in seen])
+        make_principal(store, "contents", [grant_on_content(entry.content_id, LISTS) for entry in seen])
         shown = {name: keys.headers(store, name) for name in ("keys", "contents")}
     lake = ServedLake(url, bench.folder, tables)
     with ExitStack() as stack:

@@ -19,6 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from headwater.access import ForbiddenError
 from headwater.clock import Clock
+from headwater.commits import committing_as
 from headwater.errors import HeadwaterError, UnavailableError, UnknownOutcomeError
 from headwater.settings import Settings, duration_text
 from headwater_server.access_log import RequestRecord, request_id_of, write_access_line
@@ -32,6 +33,7 @@ from headwater_server.error_answers import OverloadedError, ProtocolError, error
 from headwater_server.identity import CallerProof, bearer_token
 from headwater_server.json_body import convert_body, convert_query, parse_json, unpacked_body
 from headwater_server.openapi import openapi_document
+from headwater_server.realm_directory import access_plugin
 from headwater_server.request_body import BodyBudget, BodyReader, ClientGoneError
 from headwater_server.request_origin import TrustedOrigins
 from headwater_server.request_target import is_form_encoding, path_segments, query_parameters
@@ -89,6 +91,7 @@ class ServerApplication:
         self._clock = clock
         self._origins = TrustedOrigins.of_settings(settings)
         self._proof = served.part(CallerProof.of_settings)
+        served.part(access_plugin)  # one that is missing is refused at the start
         self._audit = open_audit_log(settings.server_audit_file)
         self._budget = BodyBudget(settings.server_bodies_bytes)
         self.metrics = ServerMetrics()
@@ -303,7 +306,9 @@ class _RequestWork:
     def handle(self) -> EncodedAnswer:
         begin_trail(self.record.trail)
         with structlog.contextvars.bound_contextvars(request_id=self.record.request_id):
-            return encoded_answer(self.route.handler(self._call()))
+            call = self._call()
+            with committing_as("" if call.caller is None else call.caller.name):
+                return encoded_answer(self.route.handler(call))
 
     def _call(self) -> Call[Any, Any]:
         route = self.route

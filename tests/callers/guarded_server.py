@@ -114,6 +114,7 @@ class GuardedServer:
         entity = next(role.entity for role in list_principal_roles(self.realms, realm) if role.name == name)
         roles.assign_role(name, entity)
         roles.put_grants(name, grants)
+        self.clock.advance(5)
 
     def grant(self, name: str, *grants: CatalogGrant) -> None:
         self.catalog_roles().put_grants(name, grants)

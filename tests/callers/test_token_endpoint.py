@@ -14,6 +14,7 @@ from headwater import Settings, open_store
 from headwater.access import Privilege
 from headwater.realms import (
     disable_principal,
+    drop_principal,
     enable_principal,
     hash_credentials,
     new_credentials,
@@ -161,6 +162,16 @@ def test_disabled_principal_is_refused_within_five_seconds(server: GuardedServer
     enable_principal(server.realms, "acme", "alice")
     server.clock.advance(4.9)
     assert guest.config("acme/lake").status == 200
+
+
+def test_token_of_a_dropped_principal_is_no_later_ones(server: GuardedServer) -> None:
+    server.make_principal("alice", held(Privilege.CATALOG_MANAGE_CONTENT))
+    former = server.guest("alice")
+    drop_principal(server.realms, "acme", "alice")
+    server.make_principal("alice", held(Privilege.CATALOG_MANAGE_CONTENT))
+
+    assert server.guest("alice").config("acme/lake").status == 200
+    assert former.config("acme/lake").error == (401, "NotAuthorizedException")
 
 
 def test_four_log_in_at_once_and_a_fifth_waits(server: GuardedServer, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -211,3 +211,23 @@ def test_history_needs_a_right_of_its_own(catalog: Catalog) -> None:
     access_of(grant, (P.REFERENCE_READ_HISTORY, main, ""), reference="main~1").check_reference(definition)
     with pytest.raises(ForbiddenError):
         access_of(grant, (P.REFERENCE_READ_HISTORY, main, ""), reference="0123456789abcdef").check_reference(definition)
+
+
+def test_namespace_of_a_table_on_another_branch_is_not_listed(
+    open_as: OpenAs, lake: IcebergCatalog, orders: LoadedTable
+) -> None:
+    open_as()
+    access = access_of((P.TABLE_LIST, table(orders.content_id), "dev"))
+
+    assert access.filter_listed(lake.session.state(), K.NAMESPACE, [SALES, MINE]) == ()
+
+
+def test_namespace_on_the_way_is_gone_through(open_as: OpenAs, lake: IcebergCatalog, orders: LoadedTable) -> None:
+    open_as()
+    state, access = lake.session.state(), access_of((P.TABLE_READ_DATA, table(orders.content_id), ""))
+
+    access.check_content(state, P.NAMESPACE_LIST, SALES)
+    with pytest.raises(ForbiddenError, match="NAMESPACE_READ_PROPERTIES"):
+        access.check_content(state, P.NAMESPACE_READ_PROPERTIES, SALES)
+    with pytest.raises(NoSuchNamespaceError):
+        access.check_content(state, P.NAMESPACE_LIST, MINE)

@@ -6,9 +6,19 @@ A thing that the caller may not even list is told as missing, in the words that 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from uuid import UUID
 
-from headwater.access import AccessDecisions, AccessQuestion, ForbiddenError, Privilege, ReferenceName, Securable, SecurableKind
+from headwater.access import (
+    AccessDecisions,
+    AccessQuestion,
+    ForbiddenError,
+    Privilege,
+    ReferenceName,
+    Securable,
+    SecurableKind,
+    reference_of,
+)
 from headwater.catalogs import (
     CatalogDefinition,
     ContentKey,
@@ -22,21 +32,35 @@ from headwater.iceberg_catalog.branch_session import BranchChange, BranchState
 from headwater.iceberg_catalog.lake_errors import NoSuchNamespaceError, NoSuchTableError, NoSuchViewError
 from headwater.iceberg_catalog.lake_privileges import (
     CHANGE_PRIVILEGES,
+    CONTENT_KINDS,
     CREATE_PRIVILEGES,
     DROP_PRIVILEGES,
     LIST_PRIVILEGES,
     READ_PRIVILEGES,
     REPLACE_PRIVILEGES,
     needs_history,
-    reference_name,
     securable_kind,
 )
+from headwater.store import ObjectId
 
+_K = SecurableKind
 _MISSING = {
     SecurableKind.NAMESPACE: NoSuchNamespaceError.at,
     SecurableKind.TABLE: NoSuchTableError.at,
     SecurableKind.VIEW: NoSuchViewError.at,
 }
+
+
+@dataclass(frozen=True, slots=True)
+class _SeenContents:
+    """What is known of contents before a caller is judged by them.
+
+    named         content ids that matter for a decision, by the keys that they stand at
+    above         the namespaces on the way to what may be seen
+    """
+
+    named: Mapping[tuple[str, ...], UUID]
+    above: frozenset[tuple[str, ...]] = frozenset()
 
 
 class LakeAccess:
@@ -49,25 +73,31 @@ class LakeAccess:
     def __init__(self, reference: str | None, read_rules: Callable[[CatalogDefinition], AccessDecisions]) -> None:
         self._reference = reference
         self._read_rules = read_rules
+        self._kept: tuple[AccessDecisions, ObjectId | None, ReferenceName, _SeenContents] | None = None
 
     def check_reference(self, definition: CatalogDefinition) -> None:
         """Check that the caller may see anything through this reference.
 
         raises        NotFoundError where it may not; ForbiddenError where it lacks the right to read history
         """
-        rules, reference = self._read_rules(definition), reference_name(definition, self._reference)
+        rules, reference = self._read_rules(definition), reference_of(self._reference, definition)
         if not rules.reaches(reference):
             raise NotFoundError(f"there is no catalog {definition.name!r}, or no reference {self._reference!r} in it")
+        if not needs_history(self._reference):
+            return
         on = Securable(kind=SecurableKind.REFERENCE, catalog=definition.name, pattern=reference.name or "*")
-        if needs_history(self._reference) and not rules.allows(Privilege.REFERENCE_READ_HISTORY, on, reference):
+        if not rules.allows(Privilege.REFERENCE_READ_HISTORY, on, reference):
             raise ForbiddenError.lacking(Privilege.REFERENCE_READ_HISTORY, on, reference)
 
-    def check_content(self, state: BranchState, privilege: Privilege, key: ContentKey) -> None:
+    def check_content(
+        self, state: BranchState, privilege: Privilege, key: ContentKey, *, content_id: UUID | None = None
+    ) -> None:
         """Check a privilege on what stands at a key, or might.
 
+        content_id    what stands there, where it is known: then it is not looked up
         raises        ForbiddenError where the caller may list it; else NoSuchTableError, NoSuchViewError or NoSuchNamespaceError
         """
-        self._check(state, privilege, key, self._content_id(state, key))
+        self._check(state, privilege, key, content_id or self._content_id(state, key))
 
     def check_creation(self, state: BranchState, privilege: Privilege, key: ContentKey) -> None:
         """Check that something may be created at a key: rights by content id say nothing of new keys.
@@ -77,7 +107,7 @@ class LakeAccess:
         definition = state.catalog.definition
         rules, reference, on = (
             self._read_rules(definition),
-            reference_name(definition, self._reference),
+            reference_of(self._reference, definition),
             _on(state, privilege, key, None),
         )
         if rules.allows(privilege, on, reference):
@@ -116,14 +146,16 @@ class LakeAccess:
         content_ids   what stands at the keys, one for each, where it is known: then it is not looked up
         """
         definition = state.catalog.definition
-        decisions, reference = self._read_rules(definition), reference_name(definition, self._reference)
+        decisions, reference = self._read_rules(definition), reference_of(self._reference, definition)
         if not keys or decisions.holds_wide(LIST_PRIVILEGES[kind], reference):
             return tuple(keys)
         if content_ids:
-            named = {key.elements: content_id for key, content_id in zip(keys, content_ids, strict=True)}
+            seen = _SeenContents({key.elements: content_id for key, content_id in zip(keys, content_ids, strict=True)})
+        elif kind is _K.NAMESPACE:
+            seen = self._find_seen(state, decisions, reference, keys)
         else:
-            named = _named_contents(state, decisions, keys)
-        above = _namespaces_above(decisions, reference, named) if kind is SecurableKind.NAMESPACE else frozenset()
+            seen = _SeenContents(_named_contents(state, decisions, keys))
+        named, above = seen.named, seen.above
         asked = [key for key in keys if key.elements not in above]
         answers = decisions.allows_each(
             [
@@ -138,17 +170,33 @@ class LakeAccess:
         listed = {key for key, answer in zip(asked, answers, strict=True) if answer}
         return tuple(key for key in keys if key in listed or key.elements in above)
 
+    def _find_seen(
+        self, state: BranchState, decisions: AccessDecisions, reference: ReferenceName, keys: Sequence[ContentKey]
+    ) -> _SeenContents:
+        """What may be seen below namespaces. It is found once, as long as neither the caller's rules nor the reference change."""
+        kept, head_id = self._kept, None if state.head is None else state.head.id
+        if kept is not None and kept[0] is decisions and kept[1:3] == (head_id, reference):
+            return kept[3]
+        named = _named_contents(state, decisions, keys)
+        above = _namespaces_above(state.catalog.definition.name, decisions, reference, named)
+        seen = _SeenContents(named, above)
+        if decisions.content_ids is not None:  # else it is about these keys alone
+            self._kept = (decisions, head_id, reference, seen)
+        return seen
+
     def _check(self, state: BranchState, privilege: Privilege, key: ContentKey, content_id: UUID | None) -> None:
         definition = state.catalog.definition
-        rules, reference = self._read_rules(definition), reference_name(definition, self._reference)
+        rules, reference = self._read_rules(definition), reference_of(self._reference, definition)
         on = _on(state, privilege, key, content_id)
         if rules.allows(privilege, on, reference):
             return
-        if rules.allows(LIST_PRIVILEGES[on.kind], on, reference) or (
-            on.kind is SecurableKind.NAMESPACE and self.filter_listed(state, on.kind, [key])
-        ):
+        is_listed = rules.allows(LIST_PRIVILEGES[on.kind], on, reference) or (
+            on.kind is _K.NAMESPACE and bool(self.filter_listed(state, on.kind, [key]))
+        )
+        if not is_listed:
+            raise _MISSING[on.kind](key)
+        if privilege is not Privilege.NAMESPACE_LIST:  # one on the way to what may be seen is gone through, and no more
             raise ForbiddenError.lacking(privilege, on, reference)
-        raise _MISSING[on.kind](key)
 
     def _check_adoptions(self, state: BranchState, definition: CatalogDefinition, change: BranchChange) -> None:
         """Check that a table whose document a client brings is not somebody else's: its uuid makes its content id.
@@ -157,7 +205,7 @@ class LakeAccess:
         """
         uuids = [claim.table_uuid for claim in change.claims if claim.table_uuid is not None]
         owners = TableClaims(state.rows).find_by_uuid(uuids) if uuids else {}
-        rules, reference = self._read_rules(definition), reference_name(definition, self._reference)
+        rules, reference = self._read_rules(definition), reference_of(self._reference, definition)
         for owner in owners.values():
             here = state.key_of(owner.content_id)
             path = () if here is None else here.elements
@@ -179,13 +227,18 @@ def _named_contents(state: BranchState, decisions: AccessDecisions, keys: Sequen
 
 
 def _namespaces_above(
-    decisions: AccessDecisions, reference: ReferenceName, named: Mapping[tuple[str, ...], UUID]
+    catalog: str, decisions: AccessDecisions, reference: ReferenceName, named: Mapping[tuple[str, ...], UUID]
 ) -> frozenset[tuple[str, ...]]:
-    """The namespaces on the way to what may be seen."""
-    paths = [*decisions.seen_paths(reference), *named]
+    """The namespaces on the way to what may be seen, as far as that is known beforehand."""
+    paths = list(decisions.seen_paths(reference))
+    for path, content_id in () if decisions.content_ids is None else named.items():
+        securables = (Securable(kind=kind, catalog=catalog, path=path, content_id=content_id) for kind in (_K.TABLE, _K.VIEW))
+        if any(decisions.allows(LIST_PRIVILEGES[on.kind], on, reference) for on in securables):
+            paths.append(path)
     return frozenset(path[:length] for path in paths for length in range(1, len(path) + 1))
 
 
 def _on(state: BranchState, privilege: Privilege, key: ContentKey, content_id: UUID | None) -> Securable:
-    kind = SecurableKind(privilege.value.partition("_")[0].lower())
-    return Securable(kind=kind, catalog=state.catalog.definition.name, path=key.elements, content_id=content_id)
+    return Securable(
+        kind=CONTENT_KINDS[privilege], catalog=state.catalog.definition.name, path=key.elements, content_id=content_id
+    )

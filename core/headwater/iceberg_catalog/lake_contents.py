@@ -79,6 +79,7 @@ class VersionMark:
     """
 
     key: ContentKey
+    content_id: UUID
     etag: str
     objects: tuple[RealmKey, ObjectId, ObjectId] | None
     state: BranchState
@@ -153,7 +154,7 @@ class LakeContents(ABC, Generic[C, L, K]):
             raise self._kind.missing.at(key)
         stored = state.find_metadata_id(value.content_id) if value.has_metadata else None
         objects = None if stored is None else (state.rows.key, value.object_id, stored)
-        return VersionMark(key, value.digest.hex(), objects, state)
+        return VersionMark(key, value.content_id, value.digest.hex(), objects, state)
 
     def load_marked(self, mark: VersionMark) -> L:
         """Load the version that was marked, whatever has happened since."""

@@ -1,12 +1,18 @@
-"""Which privilege each kind of content needs for what is done with it, and on which reference a caller's text stands."""
+"""Which privilege each kind of content needs for what is done with it."""
 
 from __future__ import annotations
 
-from headwater.access import Privilege, ReferenceName, SecurableKind
-from headwater.catalogs import CatalogDefinition, ContentType, parse_revspec
+from headwater.access import Privilege, SecurableKind
+from headwater.catalogs import ContentType, parse_revspec
 
-_DEFAULT = "-"
 _P = Privilege
+CONTENT_KINDS = {
+    privilege: kind
+    for kind in (SecurableKind.NAMESPACE, SecurableKind.TABLE, SecurableKind.VIEW)
+    for privilege in Privilege
+    if privilege.startswith(f"{kind.upper()}_")
+}
+"""What each privilege on content is asked about."""
 LIST_PRIVILEGES = {
     SecurableKind.NAMESPACE: _P.NAMESPACE_LIST,
     SecurableKind.TABLE: _P.TABLE_LIST,
@@ -43,20 +49,6 @@ def securable_kind(content_type: ContentType | int) -> SecurableKind:
     if content_type is ContentType.NAMESPACE:
         return SecurableKind.NAMESPACE
     return SecurableKind.VIEW if content_type in (ContentType.ICEBERG_VIEW, ContentType.UDF) else SecurableKind.TABLE
-
-
-def reference_name(definition: CatalogDefinition, text: str | None) -> ReferenceName:
-    """The reference that rights are sought on, from the text by which a caller names it; None: the default branch.
-
-    A commit that is named by its hash is on none, whatever name stands before it.
-    """
-    if text is None:
-        return ReferenceName(definition.default_branch, is_default=True)
-    spec = parse_revspec(text)
-    if spec.commit is not None:
-        return ReferenceName(None)
-    name = definition.default_branch if spec.name in (None, _DEFAULT) else spec.name
-    return ReferenceName(name, is_default=name == definition.default_branch)
 
 
 def needs_history(text: str | None) -> bool:

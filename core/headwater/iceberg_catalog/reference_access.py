@@ -13,7 +13,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from uuid import UUID
 
-from headwater.access import AccessDecisions, AccessQuestion, ForbiddenError, Privilege, ReferenceName, Securable, SecurableKind
+from headwater.access import (
+    AccessDecisions,
+    AccessQuestion,
+    ForbiddenError,
+    Privilege,
+    ReferenceName,
+    Securable,
+    SecurableKind,
+    reference_of,
+)
 from headwater.catalogs import (
     CatalogDefinition,
     CommittedOperation,
@@ -31,7 +40,6 @@ from headwater.iceberg_catalog.lake_privileges import (
     READ_PRIVILEGES,
     REPLACE_PRIVILEGES,
     needs_history,
-    reference_name,
     securable_kind,
 )
 
@@ -54,7 +62,7 @@ class ReferenceAccess:
         text          as a caller names it, perhaps with a commit or steps back
         raises        NotFoundError for one that may not be seen; ForbiddenError without the right to read history
         """
-        reference = reference_name(self._definition, text)
+        reference = reference_of(text, self._definition)
         if not self._decisions.reaches(reference):
             raise NotFoundError(f"catalog {self._definition.name!r} has no reference {text!r}")
         self._check(Privilege.REFERENCE_READ_HISTORY, reference)
@@ -65,7 +73,7 @@ class ReferenceAccess:
         source        what it is made of, as a caller names it; None: the default branch
         raises        ForbiddenError; NotFoundError for a source that may not be seen
         """
-        start, new = reference_name(self._definition, source), reference_name(self._definition, name)
+        start, new = reference_of(source, self._definition), reference_of(name, self._definition)
         if not self._decisions.reaches(start):
             raise NotFoundError(f"catalog {self._definition.name!r} has no reference {source!r}")
         self._check(Privilege.REFERENCE_CREATE, new)
@@ -90,7 +98,7 @@ class ReferenceAccess:
 
         raises        what ``check_read`` raises for the source
         """
-        origin, target = reference_name(self._definition, source), reference_name(self._definition, into)
+        origin, target = reference_of(source, self._definition), reference_of(into, self._definition)
         if not self._decisions.reaches(origin):
             raise NotFoundError(f"catalog {self._definition.name!r} has no reference {source!r}")
         if needs_history(source):
@@ -110,13 +118,13 @@ class ReferenceAccess:
 
     def filter_contents(self, contents: Iterable[tuple[ContentKey, ContentValue]], text: str | None) -> list[ContentKey]:
         """Those keys of some contents that may be listed on a reference."""
-        reference, held = reference_name(self._definition, text), list(contents)
+        reference, held = reference_of(text, self._definition), list(contents)
         answers = self._decisions.allows_each([self._listed(key, value, reference) for key, value in held])
         return [key for (key, _), answer in zip(held, answers, strict=True) if answer]
 
     def filter_changes(self, changes: Sequence[ContentChange], before: str | None, after: str | None) -> list[ContentChange]:
         """Those differences of two references whose both sides may be listed, without the names of what may not."""
-        first, second = reference_name(self._definition, before), reference_name(self._definition, after)
+        first, second = reference_of(before, self._definition), reference_of(after, self._definition)
         shown = [change for change in changes if self._is_shown(change, first, second)]
         keys = {change.key for change in shown}
         return [
@@ -130,7 +138,7 @@ class ReferenceAccess:
 
     def filter_entry(self, entry: LogEntry, text: str | None) -> LogEntry:
         """A commit as a caller may see it: without operations on what it may not list, and then without its message, which names them."""
-        reference = reference_name(self._definition, text)
+        reference = reference_of(text, self._definition)
         shown = tuple(each for each in entry.operations if self._is_operation_shown(each, reference))
         if len(shown) == len(entry.operations):
             return entry
@@ -184,7 +192,7 @@ class ReferenceAccess:
         return Securable(kind=kind, catalog=self._definition.name, path=key.elements, content_id=content_id)
 
     def _question(self, privilege: Privilege, name: str) -> AccessQuestion:
-        reference = reference_name(self._definition, name)
+        reference = reference_of(name, self._definition)
         return AccessQuestion(privilege, self._reference(reference), reference)
 
     def _reference(self, reference: ReferenceName) -> Securable:
@@ -198,7 +206,7 @@ class ReferenceAccess:
             raise ForbiddenError.lacking(privilege, self._reference(reference), reference)
 
     def _check_known(self, privilege: Privilege, name: str) -> None:
-        reference = reference_name(self._definition, name)
+        reference = reference_of(name, self._definition)
         if self._allows(privilege, reference):
             return
         if not self._allows(Privilege.REFERENCE_LIST, reference) and not self._decisions.reaches(reference):

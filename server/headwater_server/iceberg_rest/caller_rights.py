@@ -50,7 +50,7 @@ def check_marked(session: LakeSession, privilege: Privilege, mark: VersionMark) 
     """Check a privilege on a version that was marked, without another look at the reference."""
     if session.access is not None:
         with _noted(session, privilege, mark.key):
-            session.access.check_content(mark.state, privilege, mark.key)
+            session.access.check_content(mark.state, privilege, mark.key, content_id=mark.content_id)
 
 
 def check_creation(session: LakeSession, privilege: Privilege, *keys: ContentKey) -> None:

@@ -62,6 +62,7 @@ def answer_token(call: Call[None, bytes]) -> Answer:
             proven.realm,
             proven.principal,
             realm_key=proven.realm_key,
+            entity=proven.entity,
             generation=proven.generation,
             roles=kept,
             signed_in=proven.signed_in,
