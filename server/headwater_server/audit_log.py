@@ -5,17 +5,17 @@ It tells no header, no body and no secret. Where no file is named, the access lo
 
 from __future__ import annotations
 
-import logging
 import sys
 from datetime import UTC, datetime
-from logging.handlers import WatchedFileHandler
 from typing import Any, Protocol
 
 import msgspec
 import structlog
 
+from headwater.clock import Clock
 from headwater.errors import RefusedError
 from headwater_server.access_log import PATH_CHARACTERS, RequestRecord
+from headwater_server.audit_file import AuditFile
 
 log = structlog.get_logger(__name__)
 
@@ -27,7 +27,7 @@ class AuditSink(Protocol):
     def __call__(self, record: RequestRecord) -> None: ...
 
 
-def open_audit_log(file: str) -> AuditSink:
+def open_audit_log(file: str, *, clock: Clock) -> AuditSink:
     """Open the audit log.
 
     file          that lines are appended to, also after it was moved away; ``-``: standard output; empty: none
@@ -36,21 +36,24 @@ def open_audit_log(file: str) -> AuditSink:
     if not file:
         return lambda record: None
     try:
-        handler: logging.Handler = (
-            logging.StreamHandler(sys.stdout) if file == STANDARD_OUTPUT else WatchedFileHandler(file, encoding="utf-8")
-        )
+        append = _print_line if file == STANDARD_OUTPUT else AuditFile(file, clock=clock).append
     except OSError as fault:
         raise RefusedError(f"HEADWATER_SERVER_AUDIT_FILE: {file}: {fault.strerror or fault}") from fault
-    handler.setFormatter(logging.Formatter("%(message)s"))
-    # logging's own way to hear of a line that was lost; it would print a traceback otherwise
-    setattr(handler, "handleError", lambda line: log.error("a line of the audit log was not written", file=file, exc_info=True))  # noqa: B010
 
     def write(record: RequestRecord) -> None:
-        if not record.is_probe:
-            line = msgspec.json.encode(audit_entry(record)).decode()
-            handler.handle(logging.LogRecord("audit", logging.INFO, "", 0, line, None, None))
+        if record.is_probe:
+            return
+        try:
+            append(msgspec.json.encode(audit_entry(record)) + b"\n")
+        except (OSError, ValueError):  # ValueError: standard output was closed
+            log.error("a line of the audit log was not written", file=file, exc_info=True)
 
     return write
+
+
+def _print_line(line: bytes) -> None:
+    sys.stdout.write(line.decode())
+    sys.stdout.flush()
 
 
 def audit_entry(record: RequestRecord) -> dict[str, Any]:

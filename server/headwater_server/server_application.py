@@ -92,7 +92,7 @@ class ServerApplication:
         self._origins = TrustedOrigins.of_settings(settings)
         self._proof = served.part(CallerProof.of_settings)
         served.part(access_plugin)  # one that is missing is refused at the start
-        self._audit = open_audit_log(settings.server_audit_file)
+        self._audit = open_audit_log(settings.server_audit_file, clock=clock)
         self._budget = BodyBudget(settings.server_bodies_bytes)
         self.metrics = ServerMetrics()
         self.admission = RequestAdmission(settings, clock)
