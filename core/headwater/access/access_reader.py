@@ -6,6 +6,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from headwater.access.access_rules import AccessRule, AccessRules, ReferenceName, Securable
 from headwater.access.privileges import Privilege, SecurableKind
@@ -91,13 +92,16 @@ def reference_of(text: str | None, catalog: CatalogDefinition) -> ReferenceName:
 
     A commit that is named by its hash is on none, whatever name stands before it.
     """
-    if text is None:
-        return ReferenceName(catalog.default_branch, is_default=True)
-    spec = parse_revspec(text or _DEFAULT)
+    return _reference_named(text or _DEFAULT, catalog.default_branch)
+
+
+@lru_cache(maxsize=4096)
+def _reference_named(text: str, default_branch: str) -> ReferenceName:
+    spec = parse_revspec(text)
     if spec.commit is not None:
         return ReferenceName(None)
-    name = catalog.default_branch if spec.name in (None, _DEFAULT) else spec.name
-    return ReferenceName(name, is_default=name == catalog.default_branch)
+    name = default_branch if spec.name in (None, _DEFAULT) else spec.name
+    return ReferenceName(name, is_default=name == default_branch)
 
 
 def roles_of(holder: RoleHolder, grants: RealmGrants) -> list[PrincipalRole]:

@@ -164,11 +164,10 @@ class AccessRules:
 
     def reaches(self, reference: ReferenceName) -> bool:
         """Whether any rule holds on something that is seen through a reference."""
-        return any(
-            rule.on.kind is SecurableKind.REALM or _holds_on(rule, reference)
-            for rule in self.rules
-            if rule.privilege not in _APART
-        )
+        for rule in self.rules:
+            if rule.privilege not in _APART and (rule.on.kind is SecurableKind.REALM or _holds_on(rule, reference)):
+                return True
+        return False
 
     def widens(self, source: ReferenceName, to: ReferenceName) -> bool:
         """Whether a rule holds through one reference that does not hold through another.

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from functools import partial
 
 from headwater.access import Privilege, SecurableKind
 from headwater.catalogs import ContentKey, RequestKey
@@ -39,8 +39,7 @@ def check_content(session: LakeSession, privilege: Privilege, *keys: ContentKey,
     state = session.lake.session.state()
     for key in keys:
         try:
-            with _noted(session, privilege, key):
-                session.access.check_content(state, privilege, key)
+            _note(session, privilege, key, partial(session.access.check_content, state, privilege, key))
         except HeadwaterError:
             if request is None or not session.lake.session.was_applied(request):
                 raise
@@ -49,8 +48,8 @@ def check_content(session: LakeSession, privilege: Privilege, *keys: ContentKey,
 def check_marked(session: LakeSession, privilege: Privilege, mark: VersionMark) -> None:
     """Check a privilege on a version that was marked, without another look at the reference."""
     if session.access is not None:
-        with _noted(session, privilege, mark.key):
-            session.access.check_content(mark.state, privilege, mark.key, content_id=mark.content_id)
+        check = partial(session.access.check_content, mark.state, privilege, mark.key, content_id=mark.content_id)
+        _note(session, privilege, mark.key, check)
 
 
 def check_creation(session: LakeSession, privilege: Privilege, *keys: ContentKey) -> None:
@@ -59,16 +58,14 @@ def check_creation(session: LakeSession, privilege: Privilege, *keys: ContentKey
         return
     state = session.lake.session.state()
     for key in keys:
-        with _noted(session, privilege, key):
-            session.access.check_creation(state, privilege, key)
+        _note(session, privilege, key, partial(session.access.check_creation, state, privilege, key))
 
 
-@contextmanager
-def _noted(session: LakeSession, privilege: Privilege, key: ContentKey) -> Iterator[None]:
-    """Note a check for the audit log, also where it is told as something that is missing."""
+def _note(session: LakeSession, privilege: Privilege, key: ContentKey, check: Callable[[], None]) -> None:
+    """Check, and note it for the audit log, also where it is told as something that is missing."""
     trail, on = current_trail(), f"{session.address} {key}"
     try:
-        yield
+        check()
     except HeadwaterError:
         trail.note_check(privilege, on, is_held=False)
         raise

@@ -127,9 +127,13 @@ class AccessTokens:
             raise NotProvenError("the token has expired: get another one")
         return claims
 
+    def has_verified(self, token: str) -> bool:
+        """Whether it was verified before, and is remembered; ``verify`` says whether it still holds."""
+        return _digest(token) in self._known
+
     def _verified(self, token: str) -> TokenClaims:
         """The claims of a token with a right signature. Signatures are remembered as long as the key that made them is there."""
-        digest = hashlib.blake2b(token.encode(), digest_size=32).digest()
+        digest = _digest(token)
         with self._lock:
             known = self._known.get(digest)
         if known is not None and self._keys.find(known[0].name) == known[0]:
@@ -154,6 +158,10 @@ class AccessTokens:
 
     def _now(self) -> int:
         return self._clock.now() // 1_000_000
+
+
+def _digest(token: str) -> bytes:
+    return hashlib.blake2b(token.encode(), digest_size=32).digest()
 
 
 def is_own_token(token: str) -> bool:

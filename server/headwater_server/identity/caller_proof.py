@@ -95,7 +95,7 @@ class CallerProof:
         raises        NotProvenError; UnavailableError where that cannot be found out now
         """
         token = bearer_token(headers)
-        if is_own_token(token):
+        if (self.tokens is not None and self.tokens.has_verified(token)) or is_own_token(token):
             return self._of_own_token(token, realm)
         if self._issuers is None:
             raise NotProvenError("the token is no token of this server: get one at /v1/oauth/tokens")
