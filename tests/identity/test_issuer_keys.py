@@ -226,7 +226,7 @@ def test_issuer_that_is_down_is_asked_seldom(
 
 
 def test_issuer_that_was_never_reached_is_asked_again(
-    tokens: IssuerTokens, make_token: MakeToken, issuer: LoopbackIssuer, clock: FakeClock
+    tokens: IssuerTokens, make_token: MakeToken, issuer: LoopbackIssuer, second_token: str, clock: FakeClock
 ) -> None:
     issuer.answers[KEYS] = json_answer(b"", status=500)
     with pytest.raises(UnavailableError, match=r"cannot be had now: try again later$"):
@@ -237,6 +237,7 @@ def test_issuer_that_was_never_reached_is_asked_again(
     clock.advance(30)
 
     assert outcome(tokens, make_token()) == "ann"
+    assert outcome(tokens, second_token) == "NotProvenError"  # it is known again which keys there are
 
 
 def test_issuer_without_keys_accepts_nothing(
@@ -387,7 +388,18 @@ def test_keys_beyond_their_number_are_not_taken(issuer: LoopbackIssuer) -> None:
 
 
 @pytest.mark.parametrize(
-    "document", [b"", b"[]", b"{}", b'{"keys": {}}', b'{"keys": null}', b"{", b"\xff", b"[" * 100_000, b'{"keys": ["\xff"]}']
+    "document",
+    [
+        b"",
+        b"[]",
+        b"{}",
+        b'{"keys": {}}',
+        b'{"keys": null}',
+        b"{",
+        b"\xff",
+        b'{"keys": ' + b"[" * 100_000,
+        b'{"keys": ["\xff"]}',
+    ],
 )
 def test_document_that_is_no_set_of_keys_is_no_answer(
     tokens: IssuerTokens, make_token: MakeToken, issuer: LoopbackIssuer, clock: FakeClock, document: bytes
@@ -420,7 +432,7 @@ STRANGE: list[Any] = [
     {"kty": "EC", "crv": "P-256", "x": "AAAA", "y": "AAAA"},
     {"kty": "EC", "crv": "secp256k1", "x": "AAAA", "y": "AAAA"},
     {"kty": "EC", "crv": {}, "x": [], "y": 5},
-    {"kty": "OKP", "crv": "X25519", "x": "A" * 43},
+    {"kty": "OKP", "crv": "X25519", "x": "A" * 43, "kid": "exchange"},
     {"kty": "OKP", "crv": "Ed25519", "x": "A"},
     {**TWO, "kid": 5},
     {**TWO, "kid": ["one"]},
