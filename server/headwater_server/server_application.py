@@ -27,7 +27,7 @@ from headwater_server.admission import HandlerTimeoutError, RequestAdmission
 from headwater_server.audit_log import open_audit_log
 from headwater_server.audit_trail import begin_trail
 from headwater_server.call import Answer, Call, ServedStore
-from headwater_server.caller import Caller
+from headwater_server.caller import Caller, NotProvenError
 from headwater_server.drain import ServerDrain
 from headwater_server.error_answers import OverloadedError, ProtocolError, error_answer
 from headwater_server.identity import CallerProof, bearer_token
@@ -247,6 +247,8 @@ class ServerApplication:
         answer = error_answer(error, meanings=table.meanings if table else None, request_id=record.request_id)
         if not isinstance(error, HeadwaterError):
             log.error("a request ended in a bug", request_id=record.request_id, route=record.route, exc_info=error)
+        elif isinstance(error, NotProvenError) and error.reason:
+            log.info("a token was refused", request_id=record.request_id, client=record.client, why=error.reason)
         elif answer.meaning.status >= 500:
             log.warning("a request failed", request_id=record.request_id, route=record.route, why=answer.message)
         return EncodedAnswer(

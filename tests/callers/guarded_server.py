@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 from asgi_client import AsgiAnswer, AsgiClient
 from fake_clock import FakeClock
 from headwater.access import Privilege, SecurableKind
-from headwater.catalogs import CatalogGrant, CatalogRoles, Catalogs
+from headwater.catalogs import Catalog, CatalogGrant, CatalogRoles, Catalogs
 from headwater.realms import (
     Credentials,
     RealmRegistry,
@@ -98,6 +98,9 @@ class GuardedServer:
             Catalogs(self.realms.open_realm(realm)).create_catalog(
                 catalog, base_location=f"{self.base_location}/{realm}/{catalog}"
             )
+
+    def catalog(self, name: str = "lake", realm: str = "acme") -> Catalog:
+        return Catalogs(self.realms.open_realm(realm)).open_catalog(name)
 
     def catalog_roles(self, catalog: str = "lake", realm: str = "acme") -> CatalogRoles:
         rows = self.realms.open_realm(realm)

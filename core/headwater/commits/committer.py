@@ -76,6 +76,7 @@ def committing_as(name: str) -> Iterator[None]:
 
 
 def _with_committer(properties: dict[str, Any] | None) -> dict[str, Any]:
+    # read on the caller's own thread: a group is written by whichever thread leads it, and that one may serve somebody else
     name = _committer.get()
     return {**({"committer": name} if name else {}), **(properties or {})}
 
