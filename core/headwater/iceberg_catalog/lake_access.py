@@ -155,20 +155,18 @@ class LakeAccess:
             seen = self._find_seen(state, decisions, reference, keys)
         else:
             seen = _SeenContents(_named_contents(state, decisions, keys))
-        named, above = seen.named, seen.above
-        asked = [key for key in keys if key.elements not in above]
+        privilege, catalog, named, above = LIST_PRIVILEGES[kind], definition.name, seen.named, seen.above
+        asked = [key.elements for key in keys if key.elements not in above]
         answers = decisions.allows_each(
             [
                 AccessQuestion(
-                    LIST_PRIVILEGES[kind],
-                    Securable(kind=kind, catalog=definition.name, path=key.elements, content_id=named.get(key.elements)),
-                    reference,
+                    privilege, Securable(kind=kind, catalog=catalog, path=path, content_id=named.get(path)), reference
                 )
-                for key in asked
+                for path in asked
             ]
         )
-        listed = {key for key, answer in zip(asked, answers, strict=True) if answer}
-        return tuple(key for key in keys if key in listed or key.elements in above)
+        listed = {path for path, answer in zip(asked, answers, strict=True) if answer}
+        return tuple(key for key in keys if key.elements in listed or key.elements in above)
 
     def _find_seen(
         self, state: BranchState, decisions: AccessDecisions, reference: ReferenceName, keys: Sequence[ContentKey]
