@@ -11,6 +11,7 @@ from headwater.realms import (
     new_credentials,
     parse_client_id,
     told_client_id,
+    told_credential,
     verify_secret,
 )
 
@@ -44,6 +45,12 @@ def test_two_hashes_of_the_same_credentials_differ(credentials: Credentials, cre
 @pytest.mark.parametrize(("realm", "client"), [("acme", "0123456789abcdef"), ("a_B-9", "client.with.dots"), ("x" * 128, "c")])
 def test_told_client_id_names_realm_and_client(realm: str, client: str) -> None:
     assert parse_client_id(told_client_id(realm, client)) == (realm, client)
+
+
+def test_told_credential_splits_at_its_first_colon(credentials: Credentials) -> None:
+    client, _, secret = told_credential("acme", credentials).partition(":")
+
+    assert (parse_client_id(client), secret) == (("acme", credentials.client_id), credentials.client_secret)
 
 
 @pytest.mark.parametrize(

@@ -47,6 +47,11 @@ def told_client_id(realm_id: str, client_id: str) -> str:
     return f"{realm_id}.{client_id}"
 
 
+def told_credential(realm_id: str, credentials: Credentials) -> str:
+    """Id and secret in one, as engines are configured with them: ``REALM.ID:SECRET``. It is as secret as the secret."""
+    return f"{told_client_id(realm_id, credentials.client_id)}:{credentials.client_secret}"
+
+
 def parse_client_id(text: str) -> tuple[str, str] | None:
     """The realm and the stored id of a client, from what ``told_client_id`` gives: split at the first dot. None for another text."""
     told = _TOLD.fullmatch(text)

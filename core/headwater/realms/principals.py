@@ -98,6 +98,14 @@ def find_listed_principal(realm_store: RealmStore, head: Head | None, name: str)
     return None if head is None else find_named(realm_store, head.index(BY_NAME), name, Principal)
 
 
+def read_principal(realms: RealmRegistry, realm_id: str, name: str) -> Principal:
+    """A principal of a realm in any state; raises NotFoundError for an unknown realm, and if there is none of this name."""
+    held = find_principal(realms, realm_id, name)
+    if held is None:
+        raise NotFoundError(f"realm {realm_id!r} has no principal {name[:200]!r}")
+    return held
+
+
 def find_root(realms: RealmRegistry, realm_id: str) -> Principal | None:
     """The root principal of a realm, or None as long as its bootstrap did not come that far."""
     return find_principal(realms, realm_id, ROOT_PRINCIPAL)
@@ -221,6 +229,15 @@ def enable_principal(realms: RealmRegistry, realm_id: str, name: str) -> Princip
         return msgspec.structs.replace(held, disabled=None)
 
     return _change_principal(realms, realm_id, name, enable, f"enable principal {name}")
+
+
+def remove_principal(tx: Transaction, entity: ObjectId, name: str) -> None:
+    """Take a principal out of both indexes of the reference ``principals``; one that is not there, or another of its name, stays so."""
+    held = find_named(tx.reader, tx.index(BY_NAME), name, Principal)
+    if held is not None and held.entity == entity:
+        tx.index(BY_NAME).remove(name.encode())
+        for client in held.clients:
+            tx.index(BY_CLIENT).remove(client.encode())
 
 
 def _with_credentials(

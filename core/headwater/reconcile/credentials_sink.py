@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from headwater.durability import sync_folder, temporary_file
 from headwater.errors import CorruptionError, UnavailableError
-from headwater.realms import Credentials
+from headwater.realms import Credentials, told_credential
 from headwater.store import RealmId
 
 
@@ -41,7 +41,7 @@ class CredentialsSink(Protocol):
 class FileCredentials:
     """A folder with one file `<realm>.json` for each realm, which only its owner can read.
 
-    A file is `{"realm", "clientId", "clientSecret"}`, and after a rotation `"rotation"` with its token.
+    A file is `{"realm", "clientId", "clientSecret", "credential"}`, and after a rotation `"rotation"` with its token.
     """
 
     def __init__(self, folder: str | Path) -> None:
@@ -106,7 +106,12 @@ class FileCredentials:
 
 
 def _content(realm_id: RealmId, credentials: Credentials) -> dict[str, str]:
-    return {"realm": realm_id, "clientId": credentials.client_id, "clientSecret": credentials.client_secret}
+    return {
+        "realm": realm_id,
+        "clientId": credentials.client_id,
+        "clientSecret": credentials.client_secret,
+        "credential": told_credential(realm_id, credentials),
+    }
 
 
 def _bytes_of(file: Path) -> bytes | None:

@@ -42,6 +42,7 @@ PURE = {
         "RealmRegistry.reference_names",
     ),
     *("check_bootstrap", "checked_realm_id", "hash_credentials", "hold_until", "new_credentials", "verify_secret"),
+    *("parse_client_id", "told_client_id", "told_credential"),
     *(
         "checked_catalog_name",
         "checked_ref_name",
