@@ -55,14 +55,15 @@ class RealmDirectory:
         self._lock = threading.Lock()
         self._realms: OrderedDict[str, OpenRealm] = OrderedDict()
 
-    def open_realm(self, realm_id: str) -> OpenRealm:
+    def open_realm(self, realm_id: str, *, is_fresh: bool = False) -> OpenRealm:
         """A realm that is served here, as it was a moment ago.
 
+        is_fresh      as it is now, for a caller who knows of something newer
         raises        NotFoundError for one that is not there or not served; RealmClosedError for one that is not ACTIVE
         """
         now = self._clock.monotonic()
         realm = self._realms.get(realm_id)
-        if realm is not None and now - realm.looked <= FRESH_SECONDS:
+        if realm is not None and not is_fresh and now - realm.looked <= FRESH_SECONDS:
             return realm
         fresh = self._opened(realm_id, realm, now)
         with self._lock:
@@ -71,6 +72,11 @@ class RealmDirectory:
             while len(self._realms) > _REALMS_LIMIT:
                 self._realms.popitem(last=False)
         return fresh
+
+    def forget_realm(self, realm_id: str) -> None:
+        """Let what this process has changed in a realm hold for the next request, and not only in a moment."""
+        with self._lock:
+            self._realms.pop(realm_id, None)
 
     def _opened(self, realm_id: str, before: OpenRealm | None, now: float) -> OpenRealm:
         if not self._served.serves(realm_id):
