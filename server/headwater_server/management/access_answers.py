@@ -1,0 +1,116 @@
+"""Why somebody may do something, or may not: the rule that decides, with the roles through which it comes.
+
+Whoever has SERVICE_MANAGE_ACCESS may ask about everybody. Everybody may ask about itself, and learns of nothing that it may not see.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from uuid import UUID
+
+from headwater.access import (
+    AccessReader,
+    AccessRule,
+    AccessRules,
+    Privilege,
+    ReferenceName,
+    RoleHolder,
+    Securable,
+    SecurableKind,
+    explain_access,
+    parse_privilege,
+)
+from headwater.catalogs import Catalog, CatalogDefinition, ContentKey, parse_revspec
+from headwater.errors import NotFoundError, RefusedError
+from headwater.realms import read_principal
+from headwater_server.call import Answer, Call
+from headwater_server.management.managed_realm import REALM, ManagedRealm, managed_realm
+from headwater_server.management.resource_shapes import AccessExplained, AccessQuery, ExplainedRule
+
+_DEFAULT = "-"
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """What is asked about, seen through a reference."""
+
+    on: Securable
+    reference: ReferenceName
+
+
+def answer_access(call: Call[AccessQuery, None]) -> Answer:
+    """Explain whether a principal has a privilege on something."""
+    realm, query = managed_realm(call), call.query
+    privilege = parse_privilege(query.privilege)
+    name, holder = _holder(realm, query.principal)
+    definition = None if query.catalog is None else realm.seen_catalog(query.catalog)
+    question = _question(realm, query, privilege, definition)
+    rules: AccessRules = AccessReader(realm.rows).read_rules(holder, definition)
+    explanation = explain_access(rules, privilege, question.on, question.reference)
+    return Answer(
+        body=AccessExplained(
+            principal=name,
+            privilege=privilege.value,
+            on=str(question.on),
+            reference=None if definition is None else question.reference.name,
+            allowed=explanation.rule is not None,
+            rule=None if explanation.rule is None else _rule(explanation.rule),
+            near=list(map(_rule, explanation.near)),
+        )
+    )
+
+
+def _holder(realm: ManagedRealm, principal: str | None) -> tuple[str, RoleHolder]:
+    """Whose rights are asked about: the caller's own, as its token has them, or those of a principal with all of its roles."""
+    caller = realm.caller
+    if caller is not None and principal in (None, caller.name):
+        return caller.name, caller.holder
+    if principal is None:
+        raise RefusedError("principal: name one, for nobody has to prove here who calls")
+    realm.check_right(Privilege.SERVICE_MANAGE_ACCESS)
+    return principal, RoleHolder(read_principal(realm.registry, realm.id, principal).entity)
+
+
+def _question(realm: ManagedRealm, query: AccessQuery, privilege: Privilege, definition: CatalogDefinition | None) -> _Question:
+    named = [(kind, text) for kind in _KEYED if (text := getattr(query, kind.value)) is not None]
+    if len(named) > 1:
+        raise RefusedError(f"{named[1][0]}: a question is about one thing; it names a {named[0][0]} already")
+    if definition is None:
+        if named or query.reference is not None:
+            raise RefusedError("catalog: name the one that this is in")
+        return _Question(REALM, ReferenceName("", is_default=True))
+    reference = _reference(query.reference, definition)
+    if named:
+        kind, text = named[0]
+        key = ContentKey.parse(text)
+        content_id = None if kind is SecurableKind.NAMESPACE else _find_content_id(realm, definition, query.reference, key)
+        return _Question(Securable(kind=kind, catalog=definition.name, path=key.elements, content_id=content_id), reference)
+    if privilege.value.startswith("REFERENCE_"):
+        return _Question(
+            Securable(kind=SecurableKind.REFERENCE, catalog=definition.name, pattern=reference.name or "*"), reference
+        )
+    return _Question(Securable(kind=SecurableKind.CATALOG, catalog=definition.name), reference)
+
+
+_KEYED = (SecurableKind.NAMESPACE, SecurableKind.TABLE, SecurableKind.VIEW)
+
+
+def _reference(text: str | None, definition: CatalogDefinition) -> ReferenceName:
+    spec = parse_revspec(text or _DEFAULT)
+    if spec.commit is not None:
+        return ReferenceName(None)
+    name = definition.default_branch if spec.name in (None, _DEFAULT) else spec.name
+    return ReferenceName(name, is_default=name == definition.default_branch)
+
+
+def _find_content_id(realm: ManagedRealm, definition: CatalogDefinition, reference: str | None, key: ContentKey) -> UUID | None:
+    """The content id at a key, by which grants are sought first; None where nothing stands there, or the reference is not there."""
+    with suppress(NotFoundError):
+        content = Catalog(realm.rows, definition).get_content(reference, key)
+        return None if content is None else content.id
+    return None
+
+
+def _rule(rule: AccessRule) -> ExplainedRule:
+    return ExplainedRule(rule.privilege.value, str(rule.on), rule.where, list(rule.roles), str(rule))

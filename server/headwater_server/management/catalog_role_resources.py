@@ -1,0 +1,168 @@
+"""Catalog roles and their grants as resources. All of it needs CATALOG_MANAGE_ACCESS on the catalog.
+
+Whoever has that can give a role of the catalog to any principal role of the realm, by its name. It cannot give principal roles to
+principals, nor anything beyond the catalog.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from headwater.access import Privilege, SecurableKind, check_grantable, parse_privilege
+from headwater.catalogs import CatalogAccess, CatalogGrant, CatalogRole, CatalogRoles, ContentKey
+from headwater.clock import as_text
+from headwater.errors import NotFoundError, RefusedError
+from headwater.realms import RealmGrants, read_principal_role, read_realm_grants
+from headwater_server.call import Answer, Call
+from headwater_server.management.listed_pages import page_by_name, page_by_place
+from headwater_server.management.managed_realm import ManagedRealm, managed_realm
+from headwater_server.management.resource_shapes import (
+    CatalogRoleList,
+    CatalogRoleResource,
+    GrantBody,
+    GrantChanges,
+    GrantList,
+    GrantResource,
+    ListQuery,
+    RevokedGrants,
+    RoleCreation,
+)
+
+_KINDS_WITH_PATH = (SecurableKind.NAMESPACE, SecurableKind.TABLE, SecurableKind.VIEW)
+
+
+def answer_catalog_roles(call: Call[ListQuery, None]) -> Answer:
+    """List the roles of a catalog."""
+    realm, roles = _managed_roles(call)
+    page, token = page_by_name(roles.list_roles(), call.query, name=lambda role: role.name)
+    access, grants = roles.read_access(), read_realm_grants(realm.rows)
+    return Answer(body=CatalogRoleList([_resource(role, access, grants) for role in page], token))
+
+
+def answer_catalog_role_creation(call: Call[None, RoleCreation]) -> Answer:
+    """Create a role; one of this name is answered as it is."""
+    realm, roles = _managed_roles(call)
+    is_new = call.body.name not in [role.name for role in roles.list_roles()]
+    role = roles.create_role(call.body.name)
+    return Answer(201 if is_new else 200, _resource(role, roles.read_access(), read_realm_grants(realm.rows)))
+
+
+def answer_catalog_role(call: Call[None, None]) -> Answer:
+    """Read a role, with the principal roles that have it."""
+    realm, roles = _managed_roles(call)
+    role = roles.read_role(call.path["role"])
+    return Answer(body=_resource(role, roles.read_access(), read_realm_grants(realm.rows)))
+
+
+def answer_catalog_role_deletion(call: Call[None, None]) -> Answer:
+    """Remove a role, and everything that was granted to it."""
+    _, roles = _managed_roles(call)
+    roles.drop_role(call.path["role"])
+    return Answer(204)
+
+
+def answer_grants(call: Call[ListQuery, None]) -> Answer:
+    """List what a role may do."""
+    _, roles = _managed_roles(call)
+    role = roles.read_role(call.path["role"])
+    kept = roles.read_access().grants_of(role.name)
+    page, token = page_by_place(kept, call.query, name=_grant_text)
+    return Answer(body=GrantList([_grant_resource(grant) for grant in page], token))
+
+
+def answer_grant_addition(call: Call[None, GrantChanges]) -> Answer:
+    """Let a role do something; what it may do already stays as it is."""
+    _, roles = _managed_roles(call)
+    roles.put_grants(call.path["role"], _checked_grants(call.body))
+    return Answer(204)
+
+
+def answer_grant_revocation(call: Call[None, GrantChanges]) -> Answer:
+    """Take back what a role may do."""
+    _, roles = _managed_roles(call)
+    return Answer(body=RevokedGrants(roles.remove_grants(call.path["role"], _checked_grants(call.body))))
+
+
+def answer_catalog_role_assignment(call: Call[None, None]) -> Answer:
+    """Give a role to a principal role, which may have it already."""
+    realm, roles = _managed_roles(call)
+    roles.assign_role(call.path["role"], read_principal_role(realm.registry, realm.id, call.path["principal-role"]).entity)
+    return Answer(204)
+
+
+def answer_catalog_role_withdrawal(call: Call[None, None]) -> Answer:
+    """Take a role from a principal role; raises NotFoundError where it does not have it."""
+    realm, roles = _managed_roles(call)
+    role = roles.read_role(call.path["role"])
+    holder = read_principal_role(realm.registry, realm.id, call.path["principal-role"])
+    if role.name not in roles.read_access().roles_of(holder.entity):
+        raise NotFoundError(
+            f"principal role {holder.name!r} does not have the role {role.name!r} of catalog {call.path['catalog']!r}"
+        )
+    roles.unassign_role(role.name, holder.entity)
+    return Answer(204)
+
+
+def checked_grant(body: GrantBody) -> CatalogGrant:
+    """A grant as it is kept; raises RefusedError for one that means nothing, or two things."""
+    privilege, kind = parse_privilege(body.privilege), SecurableKind(body.on)
+    check_grantable(privilege, kind)
+    content_id = None if body.content_id is None else _content_id(body.content_id)
+    if content_id is not None and (body.path or kind not in (SecurableKind.TABLE, SecurableKind.VIEW)):
+        raise RefusedError("contentId: a table or a view has one; name it instead of the path")
+    if bool(body.path) != (kind in _KINDS_WITH_PATH and content_id is None):
+        raise RefusedError(f"path: a grant on a {kind} has {'none' if body.path else 'one'}")
+    if kind is SecurableKind.REFERENCE and not body.references:
+        raise RefusedError("references: a grant on references names them, with * for any characters")
+    if body.path:
+        ContentKey(tuple(body.path))
+    return CatalogGrant(
+        privilege=privilege.value, on=kind.value, path=tuple(body.path), content_id=content_id, references=body.references
+    )
+
+
+def _checked_grants(changes: GrantChanges) -> list[CatalogGrant]:
+    grants = []
+    for number, body in enumerate(changes.grants):
+        try:
+            grants.append(checked_grant(body))
+        except RefusedError as wrong:
+            raise RefusedError(f"grants[{number}]: {wrong}") from None
+    return grants
+
+
+def _content_id(text: str) -> UUID:
+    try:
+        return UUID(text)
+    except ValueError:
+        raise RefusedError(f"contentId: {text[:60]!r} is no UUID") from None
+
+
+def _managed_roles(call: Call[Any, Any]) -> tuple[ManagedRealm, CatalogRoles]:
+    """The roles of the catalog that a call's path names; raises NotFoundError and ForbiddenError."""
+    realm = managed_realm(call)
+    definition = realm.allowed_catalog(call.path["catalog"], Privilege.CATALOG_MANAGE_ACCESS)
+    return realm, CatalogRoles(realm.rows, definition)
+
+
+def _resource(role: CatalogRole, access: CatalogAccess, grants: RealmGrants) -> CatalogRoleResource:
+    holders = (grants.roles.get(entity) for entity in access.grantees_of(role.name))
+    names = sorted(holder.name for holder in holders if holder is not None)
+    return CatalogRoleResource(role.name, as_text(role.created), names)
+
+
+def _grant_resource(grant: CatalogGrant) -> GrantResource:
+    return GrantResource(
+        privilege=grant.privilege,
+        on=grant.on,
+        path=list(grant.path),
+        content_id=None if grant.content_id is None else str(grant.content_id),
+        references=grant.references,
+        created=as_text(grant.created) if grant.created else None,
+    )
+
+
+def _grant_text(grant: CatalogGrant) -> str:
+    """A text that is another one for another grant of the role."""
+    return "\n".join((grant.privilege, grant.on, "\0".join(grant.path), str(grant.content_id or ""), grant.references))
