@@ -101,7 +101,7 @@ def server_page(page: str) -> str:
     parts = {
         "server_engines": engines_table(),
         "server_metrics": metrics_table(SERVER_CATALOGUE),
-        "management_routes": routes_table(management_table()),
+        "management_routes": rights_table(management_table()),
         "server_routes": routes_table(iceberg_table()) + probe_rows(),
         "server_settings": server_settings_table(),
     }
@@ -113,6 +113,16 @@ def routes_table(table: RouteTable) -> str:
     rows = ["| operation | request | what it does |\n", "|---|---|---|\n"]
     rows += [
         f"| `{route.name}` | `{route.method} {table.mount}{route.template}` | {route.summary} |\n" for route in table.routes
+    ]
+    return "".join(rows)
+
+
+def rights_table(table: RouteTable) -> str:
+    """Every operation, with the privilege that its caller needs."""
+    rows = ["| operation | request | what it does | needs |\n", "|---|---|---|---|\n"]
+    rows += [
+        f"| `{route.name}` | `{route.method} {table.mount}{route.template}` | {route.summary} | {route.needs} |\n"
+        for route in table.routes
     ]
     return "".join(rows)
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from http import HTTPStatus
+from inspect import cleandoc
 from typing import Any, Final, NamedTuple, cast
 
 import msgspec
@@ -113,6 +114,7 @@ def _operation(table: RouteTable, route: Route, schemas: Mapping[str, Any]) -> d
     operation: dict[str, Any] = {
         "operationId": route.name,
         "summary": route.summary,
+        **({"description": f"Needs {route.needs}."} if route.needs else {}),
         "tags": [table.mount.strip("/") or "server"],
         "parameters": [
             *map(_path_parameter, route.parameters),
@@ -194,12 +196,10 @@ def _value_of(header: HeaderField) -> dict[str, Any]:
 
 
 def _portable(value: Any) -> Any:
-    """Patterns as JSON Schema has them: the ends of a text are written in another way than in Python."""
+    """Patterns as JSON Schema has them, where the ends of a text are written in another way; docstrings without their indentation."""
     if isinstance(value, Mapping):
         return {
-            name: inner.replace(r"\A", "^").replace(r"\Z", "$")
-            if name == "pattern" and isinstance(inner, str)
-            else _portable(inner)
+            name: _PORTABLE[name](inner) if name in _PORTABLE and isinstance(inner, str) else _portable(inner)
             for name, inner in value.items()
         }
     return [_portable(inner) for inner in value] if isinstance(value, list | tuple) else value
@@ -207,6 +207,12 @@ def _portable(value: Any) -> Any:
 
 def _path_parameter(name: str) -> dict[str, Any]:
     return {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
+
+
+_PORTABLE: Final[Mapping[str, Callable[[str], str]]] = {
+    "description": cleandoc,
+    "pattern": lambda text: text.replace(r"\A", "^").replace(r"\Z", "$"),
+}
 
 
 def _query_parameters(kind: type[Any] | None) -> list[dict[str, Any]]:

@@ -12,10 +12,10 @@ import pytest
 import structlog
 from managed_office import ManagedOffice, unhashed
 
-from headwater.access import Privilege
+from headwater.access import PRIVILEGES, Privilege, SecurableKind
 from headwater.catalogs import CatalogGrant
 from headwater.jobs import COLLECT
-from headwater.realms import rotate_principal
+from headwater.realms import RealmState, rotate_principal
 from headwater.store import id_text
 from headwater.tasks import TaskQueue
 from headwater_server.identity import HashSlots
@@ -53,6 +53,34 @@ def test_catalog_is_created_changed_deleted_and_undeleted(office: ManagedOffice,
     assert office.call("DELETE", "/realms/acme/catalogs/new", token=root).status == 404
     back = office.call("POST", f"/realms/acme/catalogs/{made.data['id']}/undelete?newName=old", token=root).data
     assert (back["name"], back["id"], back["state"]) == ("old", made.data["id"], "ACTIVE")
+
+
+def test_catalog_called_like_an_id_is_not_undeleted_for_it(office: ManagedOffice, root: str) -> None:
+    [gone] = office.call("GET", "/realms/acme/catalogs?deleted=true", token=root).data["catalogs"]
+    office.catalogs().create_catalog(gone["id"], base_location="s3://acme/decoy/")
+    office.catalogs().delete_catalog(gone["id"])
+
+    answer = office.call("POST", "/realms/acme/catalogs/gone/undelete", token=root)
+
+    assert answer.error == (409, "ConflictException") and "use the command line" in answer.message
+    assert names(office, "/realms/acme/catalogs", "catalogs", token=root) == ["lake", "vault"]
+
+
+def test_undelete_never_takes_a_name_that_is_taken(office: ManagedOffice, root: str) -> None:
+    answer = office.call("POST", "/realms/acme/catalogs/gone/undelete?newName=lake", token=root)
+
+    assert answer.error == (409, "ConflictException")
+
+
+def test_closed_realm_is_read_and_not_changed(open_office: ManagedOffice) -> None:
+    realms = open_office.registry
+    realms.move_realm(realms.read_realm("acme"), RealmState.INACTIVE)
+    open_office.clock.advance(60)
+    wish = {"name": "new", "baseLocation": "s3://acme/new/"}
+
+    assert open_office.call("GET", "/realms/acme").data["state"] == "INACTIVE"
+    for path, body in (("/catalogs", wish), ("/principals", {"name": "etl"}), ("/tasks", {"kind": "gc"})):
+        assert open_office.call("POST", f"/realms/acme{path}", body).error == (503, "ServiceUnavailableException")
 
 
 def test_catalog_with_other_fields_is_a_conflict(office: ManagedOffice, root: str) -> None:
@@ -103,6 +131,22 @@ def test_list_has_what_may_be_seen(office: ManagedOffice, root: str) -> None:
     assert {who: names(office, "/realms/acme/catalogs", "catalogs", token=token) for who, token in tokens.items()} == seen
     assert names(office, "/realms/acme/catalogs?deleted=true", "catalogs", token=root) == ["gone"]
     assert names(office, "/realms/acme/catalogs?deleted=true", "catalogs", token=tokens["lister"]) == []
+
+
+def test_every_right_shows_its_catalogs_and_no_other(office: ManagedOffice) -> None:
+    """Oracle: a right in a catalog shows that one, a right on the realm all, but for the rights that say nothing of any catalog."""
+    apart = {Privilege.TASK_READ, Privilege.TASK_MANAGE, Privilege.CATALOG_CREATE}
+    expected, tokens = {}, {}
+    for privilege, rule in PRIVILEGES.items():
+        if SecurableKind.CATALOG in rule.kinds:
+            expected[f"{privilege}-in-lake"] = ["lake"]
+            tokens[f"{privilege}-in-lake"] = office.make_holder(
+                f"{privilege}-in-lake", lake=(CatalogGrant(privilege=privilege),)
+            )
+        expected[privilege] = [] if privilege in apart else ["lake", "vault"]
+        tokens[privilege] = office.make_holder(privilege, privilege)
+
+    assert {who: names(office, "/realms/acme/catalogs", "catalogs", token=token) for who, token in tokens.items()} == expected
 
 
 def test_no_answer_shows_what_may_not_be_seen(office: ManagedOffice) -> None:

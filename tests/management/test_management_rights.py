@@ -61,6 +61,16 @@ def test_every_route_has_a_case() -> None:
     assert {name for name, case in ROUTE_CASES.items() if case.privilege is None} == NEEDS_NO_RIGHT
 
 
+@pytest.mark.parametrize("name", ROUTE_CASES)
+def test_route_says_which_right_it_needs(name: str) -> None:
+    [route], case = [route for route in management_table().routes if route.name == name], ROUTE_CASES[name]
+
+    if case.privilege is not None:
+        place = "the catalog" if case.path.startswith("/catalogs/") else "the realm"
+        assert route.needs.startswith(f"{case.privilege} on {place}")
+    assert route.needs
+
+
 @UNDER_RIGHT
 def test_right_that_is_needed_is_enough(office: ManagedOffice, case: RouteCase) -> None:
     assert case.privilege is not None
