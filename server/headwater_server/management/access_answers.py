@@ -27,8 +27,27 @@ from headwater.realms import read_principal
 from headwater_server.call import Answer, Call
 from headwater_server.management.managed_realm import REALM, ManagedRealm, managed_realm
 from headwater_server.management.resource_shapes import AccessExplained, AccessQuery, ExplainedRule
+from headwater_server.management.route_parts import READ_ERRORS, REALM_PATH, REALM_RIGHT
+from headwater_server.route_table import Route
 
 _DEFAULT = "-"
+
+
+def access_routes() -> list[Route]:
+    """Make the routes of explanations."""
+    return [
+        Route(
+            method="GET",
+            template=f"{REALM_PATH}/access",
+            handler=answer_access,
+            name="explainAccess",
+            needs=f"{REALM_RIGHT}, or nothing for the caller's own rights",
+            summary="Explain by which grant a principal has a privilege on something, or why it has not.",
+            query=AccessQuery,
+            answers={200: AccessExplained},
+            errors=READ_ERRORS,
+        ),
+    ]
 
 
 @dataclass(frozen=True, slots=True)

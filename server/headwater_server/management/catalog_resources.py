@@ -29,6 +29,85 @@ from headwater_server.management.resource_shapes import (
     ListedCatalog,
     UndeleteQuery,
 )
+from headwater_server.management.route_parts import CATALOG_PATH, CATALOGS_PATH, CHANGE_ERRORS, READ_ERRORS
+from headwater_server.route_table import Route
+
+
+def catalog_routes() -> list[Route]:
+    """Make the routes of catalogs."""
+    return [
+        Route(
+            method="GET",
+            template=CATALOGS_PATH,
+            handler=answer_catalogs,
+            name="listCatalogs",
+            needs="CATALOG_LIST on a catalog, or any right in it, for the catalog to be in the list; CATALOG_DROP for a deleted one",
+            summary="List the catalogs that the caller may see, or the deleted ones that it may undelete.",
+            query=CatalogsQuery,
+            answers={200: CatalogList},
+            errors=READ_ERRORS,
+        ),
+        Route(
+            method="POST",
+            template=CATALOGS_PATH,
+            handler=answer_catalog_creation,
+            name="createCatalog",
+            needs="CATALOG_CREATE on the realm",
+            summary="Create a catalog; 200 if it is there with the same fields.",
+            writes=True,
+            body=CatalogCreation,
+            answers={200: CatalogResource, 201: CatalogResource},
+            errors=CHANGE_ERRORS,
+        ),
+        Route(
+            method="GET",
+            template=CATALOG_PATH,
+            handler=answer_catalog,
+            name="getCatalog",
+            needs="CATALOG_READ_PROPERTIES on the catalog",
+            summary="Read the definition of a catalog.",
+            answers={200: CatalogResource},
+            errors=READ_ERRORS,
+        ),
+        Route(
+            method="PATCH",
+            template=CATALOG_PATH,
+            handler=answer_catalog_patch,
+            name="updateCatalog",
+            needs=(
+                "CATALOG_WRITE_PROPERTIES on the catalog; for places also CATALOG_CREATE on the realm; for the default branch also"
+                " CATALOG_MANAGE_ACCESS on the catalog"
+            ),
+            summary="Change the definition of a catalog; what is left out stays.",
+            writes=True,
+            body=CatalogPatch,
+            answers={200: CatalogResource},
+            errors=CHANGE_ERRORS,
+        ),
+        Route(
+            method="DELETE",
+            template=CATALOG_PATH,
+            handler=answer_catalog_deletion,
+            name="deleteCatalog",
+            needs="CATALOG_DROP on the catalog",
+            summary="Delete a catalog; until its hold is over it can be undeleted.",
+            writes=True,
+            answers={200: CatalogResource},
+            errors=CHANGE_ERRORS,
+        ),
+        Route(
+            method="POST",
+            template=f"{CATALOG_PATH}/undelete",
+            handler=answer_catalog_undeletion,
+            name="undeleteCatalog",
+            needs="CATALOG_DROP on the catalog",
+            summary="Undelete the catalog of an id, or the one of a name that was deleted last.",
+            writes=True,
+            query=UndeleteQuery,
+            answers={200: CatalogResource},
+            errors=CHANGE_ERRORS,
+        ),
+    ]
 
 
 def answer_catalogs(call: Call[CatalogsQuery, None]) -> Answer:

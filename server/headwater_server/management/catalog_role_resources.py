@@ -28,8 +28,119 @@ from headwater_server.management.resource_shapes import (
     RevokedGrants,
     RoleCreation,
 )
+from headwater_server.management.route_parts import CATALOG_PATH, CHANGE_ERRORS, GRANTS_RIGHT, NO_BODY, READ_ERRORS
+from headwater_server.route_table import Route
 
 _KINDS_WITH_PATH = (SecurableKind.NAMESPACE, SecurableKind.TABLE, SecurableKind.VIEW)
+_ROLES_PATH = f"{CATALOG_PATH}/roles"
+_ROLE_PATH = f"{_ROLES_PATH}/{{role}}"
+
+
+def catalog_role_routes() -> list[Route]:
+    """Make the routes of catalog roles and their grants."""
+    return [
+        Route(
+            method="GET",
+            template=_ROLES_PATH,
+            handler=answer_catalog_roles,
+            name="listCatalogRoles",
+            needs=GRANTS_RIGHT,
+            summary="List the roles of a catalog, and the principal roles that have them.",
+            query=ListQuery,
+            answers={200: CatalogRoleList},
+            errors=READ_ERRORS,
+        ),
+        Route(
+            method="POST",
+            template=_ROLES_PATH,
+            handler=answer_catalog_role_creation,
+            name="createCatalogRole",
+            needs=GRANTS_RIGHT,
+            summary="Create a role of the catalog; 200 if it is there.",
+            writes=True,
+            body=RoleCreation,
+            answers={200: CatalogRoleResource, 201: CatalogRoleResource},
+            errors=CHANGE_ERRORS,
+        ),
+        Route(
+            method="GET",
+            template=_ROLE_PATH,
+            handler=answer_catalog_role,
+            name="getCatalogRole",
+            needs=GRANTS_RIGHT,
+            summary="Read a role of a catalog, and the principal roles that have it.",
+            answers={200: CatalogRoleResource},
+            errors=READ_ERRORS,
+        ),
+        Route(
+            method="DELETE",
+            template=_ROLE_PATH,
+            handler=answer_catalog_role_deletion,
+            name="deleteCatalogRole",
+            needs=GRANTS_RIGHT,
+            summary="Remove a role of a catalog, and all that was granted to it.",
+            writes=True,
+            answers=NO_BODY,
+            errors=CHANGE_ERRORS,
+        ),
+        Route(
+            method="GET",
+            template=f"{_ROLE_PATH}/grants",
+            handler=answer_grants,
+            name="listGrants",
+            needs=GRANTS_RIGHT,
+            summary="List what a role of a catalog may do.",
+            query=ListQuery,
+            answers={200: GrantList},
+            errors=READ_ERRORS,
+        ),
+        Route(
+            method="POST",
+            template=f"{_ROLE_PATH}/grants",
+            handler=answer_grant_addition,
+            name="addGrants",
+            needs=GRANTS_RIGHT,
+            summary="Let a role of a catalog do something; what it may do already stays.",
+            writes=True,
+            body=GrantChanges,
+            answers=NO_BODY,
+            errors=CHANGE_ERRORS,
+        ),
+        Route(
+            method="POST",
+            template=f"{_ROLE_PATH}/grants/revoke",
+            handler=answer_grant_revocation,
+            name="revokeGrants",
+            needs=GRANTS_RIGHT,
+            summary="Take back what a role of a catalog may do, and say how much of it there was.",
+            writes=True,
+            body=GrantChanges,
+            answers={200: RevokedGrants},
+            errors=CHANGE_ERRORS,
+        ),
+        Route(
+            method="PUT",
+            template=f"{_ROLE_PATH}/principal-roles/{{principal-role}}",
+            handler=answer_catalog_role_assignment,
+            name="assignCatalogRole",
+            needs=GRANTS_RIGHT,
+            summary="Give a role of a catalog to a principal role.",
+            writes=True,
+            answers=NO_BODY,
+            errors=CHANGE_ERRORS,
+        ),
+        Route(
+            method="DELETE",
+            template=f"{_ROLE_PATH}/principal-roles/{{principal-role}}",
+            handler=answer_catalog_role_withdrawal,
+            name="withdrawCatalogRole",
+            needs=GRANTS_RIGHT,
+            summary="Take a role of a catalog from a principal role.",
+            writes=True,
+            answers=NO_BODY,
+            errors=CHANGE_ERRORS,
+        ),
+    ]
 
 
 def answer_catalog_roles(call: Call[ListQuery, None]) -> Answer:

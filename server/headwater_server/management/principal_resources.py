@@ -45,9 +45,108 @@ from headwater_server.management.resource_shapes import (
     PrincipalWithCredentials,
     RotationQuery,
 )
+from headwater_server.management.route_parts import CHANGE_ERRORS, NO_BODY, READ_ERRORS, REALM_PATH, REALM_RIGHT
+from headwater_server.route_table import Route
 
 _MANAGE = Privilege.SERVICE_MANAGE_ACCESS
 _NOT_KEPT = {"Cache-Control": "no-store"}
+_PRINCIPALS_PATH = f"{REALM_PATH}/principals"
+_PRINCIPAL_PATH = f"{_PRINCIPALS_PATH}/{{principal}}"
+
+
+def principal_routes() -> list[Route]:
+    """Make the routes of principals."""
+    return [
+        Route(
+            method="GET",
+            template=_PRINCIPALS_PATH,
+            handler=answer_principals,
+            name="listPrincipals",
+            needs=REALM_RIGHT,
+            summary="List the principals of a realm.",
+            query=ListQuery,
+            answers={200: PrincipalList},
+            errors=READ_ERRORS,
+        ),
+        Route(
+            method="POST",
+            template=_PRINCIPALS_PATH,
+            handler=answer_principal_creation,
+            name="createPrincipal",
+            needs=REALM_RIGHT,
+            summary="Create a principal, and tell its credentials: this once.",
+            writes=True,
+            body=PrincipalCreation,
+            answers={201: PrincipalWithCredentials},
+            errors=CHANGE_ERRORS,
+        ),
+        Route(
+            method="GET",
+            template=_PRINCIPAL_PATH,
+            handler=answer_principal,
+            name="getPrincipal",
+            needs=f"{REALM_RIGHT}, or nothing for the caller itself",
+            summary="Read a principal.",
+            answers={200: PrincipalResource},
+            errors=READ_ERRORS,
+        ),
+        Route(
+            method="DELETE",
+            template=_PRINCIPAL_PATH,
+            handler=answer_principal_deletion,
+            name="deletePrincipal",
+            needs=REALM_RIGHT,
+            summary="Remove a principal, and what it was issued; root stays.",
+            writes=True,
+            answers=NO_BODY,
+            errors=CHANGE_ERRORS,
+        ),
+        Route(
+            method="POST",
+            template=f"{_PRINCIPAL_PATH}/rotate",
+            handler=answer_credentials_rotation,
+            name="rotateCredentials",
+            needs=f"{REALM_RIGHT}, or nothing for the caller's own, with a token that was given for them without restriction",
+            summary="Give a principal other credentials; the former ones hold for a while.",
+            writes=True,
+            query=RotationQuery,
+            answers={200: PrincipalWithCredentials},
+            errors=CHANGE_ERRORS,
+        ),
+        Route(
+            method="POST",
+            template=f"{_PRINCIPAL_PATH}/reset",
+            handler=answer_credentials_reset,
+            name="resetCredentials",
+            needs=REALM_RIGHT,
+            summary="Give a principal other credentials; the former ones, and their tokens, hold no more.",
+            writes=True,
+            answers={200: PrincipalWithCredentials},
+            errors=CHANGE_ERRORS,
+        ),
+        Route(
+            method="POST",
+            template=f"{_PRINCIPAL_PATH}/disable",
+            handler=answer_principal_disabling,
+            name="disablePrincipal",
+            needs=REALM_RIGHT,
+            summary="Refuse a principal, whatever it was issued.",
+            writes=True,
+            answers={200: PrincipalResource},
+            errors=CHANGE_ERRORS,
+        ),
+        Route(
+            method="POST",
+            template=f"{_PRINCIPAL_PATH}/enable",
+            handler=answer_principal_enabling,
+            name="enablePrincipal",
+            needs=REALM_RIGHT,
+            summary="Let a disabled principal log in again, with the credentials that it had.",
+            writes=True,
+            answers={200: PrincipalResource},
+            errors=CHANGE_ERRORS,
+        ),
+    ]
 
 
 def answer_principals(call: Call[ListQuery, None]) -> Answer:

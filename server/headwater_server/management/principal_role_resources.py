@@ -29,8 +29,106 @@ from headwater_server.management.resource_shapes import (
     PrincipalRoleResource,
     RoleCreation,
 )
+from headwater_server.management.route_parts import CHANGE_ERRORS, NO_BODY, READ_ERRORS, REALM_PATH, REALM_RIGHT
+from headwater_server.route_table import Route
 
 _MANAGE = Privilege.SERVICE_MANAGE_ACCESS
+_ROLES_PATH = f"{REALM_PATH}/principal-roles"
+_ROLE_PATH = f"{_ROLES_PATH}/{{role}}"
+
+
+def principal_role_routes() -> list[Route]:
+    """Make the routes of principal roles."""
+    return [
+        Route(
+            method="GET",
+            template=_ROLES_PATH,
+            handler=answer_principal_roles,
+            name="listPrincipalRoles",
+            needs=REALM_RIGHT,
+            summary="List the roles of a realm, and what they may do in all of it.",
+            query=ListQuery,
+            answers={200: PrincipalRoleList},
+            errors=READ_ERRORS,
+        ),
+        Route(
+            method="POST",
+            template=_ROLES_PATH,
+            handler=answer_principal_role_creation,
+            name="createPrincipalRole",
+            needs=REALM_RIGHT,
+            summary="Create a role of the realm; 200 if it is there.",
+            writes=True,
+            body=RoleCreation,
+            answers={200: PrincipalRoleResource, 201: PrincipalRoleResource},
+            errors=CHANGE_ERRORS,
+        ),
+        Route(
+            method="GET",
+            template=_ROLE_PATH,
+            handler=answer_principal_role,
+            name="getPrincipalRole",
+            needs=REALM_RIGHT,
+            summary="Read a role of the realm, and who has it.",
+            answers={200: PrincipalRoleResource},
+            errors=READ_ERRORS,
+        ),
+        Route(
+            method="DELETE",
+            template=_ROLE_PATH,
+            handler=answer_principal_role_deletion,
+            name="deletePrincipalRole",
+            needs=REALM_RIGHT,
+            summary="Take a role of the realm from everybody, and remove it; service_admin stays.",
+            writes=True,
+            answers=NO_BODY,
+            errors=CHANGE_ERRORS,
+        ),
+        Route(
+            method="PUT",
+            template=f"{_ROLE_PATH}/principals/{{principal}}",
+            handler=answer_principal_role_assignment,
+            name="assignPrincipalRole",
+            needs=REALM_RIGHT,
+            summary="Give a principal a role.",
+            writes=True,
+            answers=NO_BODY,
+            errors=CHANGE_ERRORS,
+        ),
+        Route(
+            method="DELETE",
+            template=f"{_ROLE_PATH}/principals/{{principal}}",
+            handler=answer_principal_role_withdrawal,
+            name="withdrawPrincipalRole",
+            needs=REALM_RIGHT,
+            summary="Take a role from a principal.",
+            writes=True,
+            answers=NO_BODY,
+            errors=CHANGE_ERRORS,
+        ),
+        Route(
+            method="PUT",
+            template=f"{_ROLE_PATH}/privileges/{{privilege}}",
+            handler=answer_realm_grant,
+            name="grantOnRealm",
+            needs=REALM_RIGHT,
+            summary="Let a role do something in the whole realm.",
+            writes=True,
+            answers=NO_BODY,
+            errors=CHANGE_ERRORS,
+        ),
+        Route(
+            method="DELETE",
+            template=f"{_ROLE_PATH}/privileges/{{privilege}}",
+            handler=answer_realm_revocation,
+            name="revokeOnRealm",
+            needs=REALM_RIGHT,
+            summary="Take a privilege in the whole realm from a role.",
+            writes=True,
+            answers=NO_BODY,
+            errors=CHANGE_ERRORS,
+        ),
+    ]
 
 
 def answer_principal_roles(call: Call[ListQuery, None]) -> Answer:

@@ -25,6 +25,46 @@ from headwater_server.management.resource_shapes import (
     RealmPatch,
     RealmResource,
 )
+from headwater_server.management.route_parts import CHANGE_ERRORS, READ_ERRORS, REALM_PATH, REALM_RIGHT
+from headwater_server.route_table import Route
+
+
+def realm_routes() -> list[Route]:
+    """Make the routes of a realm itself, and of what can be granted in it."""
+    return [
+        Route(
+            method="GET",
+            template=REALM_PATH,
+            handler=answer_realm,
+            name="getRealm",
+            needs=REALM_RIGHT,
+            summary="Read the definition of a realm.",
+            answers={200: RealmResource},
+            errors=READ_ERRORS,
+        ),
+        Route(
+            method="PATCH",
+            template=REALM_PATH,
+            handler=answer_realm_patch,
+            name="updateRealm",
+            needs=REALM_RIGHT,
+            summary="Set and remove properties of a realm.",
+            writes=True,
+            body=RealmPatch,
+            answers={200: RealmResource},
+            errors=CHANGE_ERRORS,
+        ),
+        Route(
+            method="GET",
+            template=f"{REALM_PATH}/privileges",
+            handler=answer_privileges,
+            name="listPrivileges",
+            needs="a token of the realm",
+            summary="List the privileges that can be granted, and on what.",
+            answers={200: PrivilegeList},
+            errors=READ_ERRORS,
+        ),
+    ]
 
 
 def answer_realms(call: Call[ListQuery, None]) -> Answer:

@@ -435,7 +435,10 @@ class ExplainedRule(Struct, frozen=True):
 
 
 class AccessExplained(Struct, frozen=True):
-    """The answer to a question, and why: the rule that allows it, or rules that come near."""
+    """The answer to a question, and why: the rule that allows it, or rules that come near.
+
+    It is about rights alone: a disabled principal keeps them, and cannot use them.
+    """
 
     principal: str
     privilege: str

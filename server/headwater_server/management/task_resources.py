@@ -32,6 +32,81 @@ from headwater_server.management.resource_shapes import (
     TasksQuery,
     TaskSubmission,
 )
+from headwater_server.management.route_parts import CHANGE_ERRORS, READ_ERRORS, REALM_PATH
+from headwater_server.route_table import Route
+
+_TASKS_PATH, _RUNS_PATH = f"{REALM_PATH}/tasks", f"{REALM_PATH}/runs"
+
+
+def task_routes() -> list[Route]:
+    """Make the routes of tasks and runs."""
+    return [
+        Route(
+            method="GET",
+            template=_TASKS_PATH,
+            handler=answer_tasks,
+            name="listTasks",
+            needs="TASK_READ on the realm",
+            summary="List the tasks of a realm: the active ones as they are due, then those that ended.",
+            query=TasksQuery,
+            answers={200: TaskList},
+            errors=READ_ERRORS,
+        ),
+        Route(
+            method="POST",
+            template=_TASKS_PATH,
+            handler=answer_task_submission,
+            name="submitTask",
+            needs="TASK_MANAGE on the realm",
+            summary="Ask for a task now; 200 with the one that is active already.",
+            writes=True,
+            body=TaskSubmission,
+            answers={200: TaskResource, 201: TaskResource},
+            errors=CHANGE_ERRORS,
+        ),
+        Route(
+            method="GET",
+            template=f"{_TASKS_PATH}/{{task}}",
+            handler=answer_task,
+            name="getTask",
+            needs="TASK_READ on the realm",
+            summary="Read a task of a realm.",
+            answers={200: TaskResource},
+            errors=READ_ERRORS,
+        ),
+        Route(
+            method="POST",
+            template=f"{_TASKS_PATH}/{{task}}/cancel",
+            handler=answer_task_cancelling,
+            name="cancelTask",
+            needs="TASK_MANAGE on the realm",
+            summary="Cancel a waiting task; ask the worker of a running one to stop.",
+            writes=True,
+            answers={200: TaskResource},
+            errors=CHANGE_ERRORS,
+        ),
+        Route(
+            method="GET",
+            template=_RUNS_PATH,
+            handler=answer_runs,
+            name="listRuns",
+            needs="TASK_READ on the realm",
+            summary="List what the tasks of a realm did, newest first.",
+            query=RunsQuery,
+            answers={200: RunList},
+            errors=READ_ERRORS,
+        ),
+        Route(
+            method="GET",
+            template=f"{_RUNS_PATH}/{{run}}",
+            handler=answer_run,
+            name="getRun",
+            needs="TASK_READ on the realm",
+            summary="Read what one attempt of a task did.",
+            answers={200: RunResource},
+            errors=READ_ERRORS,
+        ),
+    ]
 
 
 def answer_tasks(call: Call[TasksQuery, None]) -> Answer:
