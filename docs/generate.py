@@ -12,6 +12,7 @@ from typing import Any
 
 import yaml
 
+from headwater.access import PRIVILEGES, Privilege, SecurableKind
 from headwater.cli.engine_configs import COMMENTS, ENGINE_CONFIGS, EngineAddress
 from headwater.settings import Settings, duration_text, variable_of
 from headwater.store import BackendKind
@@ -64,6 +65,8 @@ def main() -> None:
     operating.write_text(operating_page(operating.read_text(encoding="utf-8")), encoding="utf-8")
     server = FOLDER / "server.md"
     server.write_text(server_page(server.read_text(encoding="utf-8")), encoding="utf-8")
+    access = FOLDER / "access.md"
+    access.write_text(access_page(access.read_text(encoding="utf-8")), encoding="utf-8")
     README.write_text(readme_page(README.read_text(encoding="utf-8")), encoding="utf-8")
     stores = FOLDER / "stores.md"
     stores.write_text(stores_page(stores.read_text(encoding="utf-8")), encoding="utf-8")
@@ -130,6 +133,21 @@ def rights_table(table: RouteTable) -> str:
 def probe_rows() -> str:
     """The probes, as rows of ``routes_table``."""
     return "".join(f"| `{probe.name}` | `GET {probe.path}` | {probe.summary} |\n" for probe in SERVER_PROBES)
+
+
+def access_page(page: str) -> str:
+    """The page of access, with its table of privileges written anew from the code."""
+    return GENERATED.sub(lambda found: f"{found[1]}\n{privileges_table()}\n{found[3]}", page)
+
+
+def privileges_table() -> str:
+    rows = ["| privilege | what it allows | granted on | includes |\n", "|---|---|---|---|\n"]
+    for privilege, rule in PRIVILEGES.items():
+        kinds = ", ".join(kind.value for kind in SecurableKind if kind in rule.kinds)
+        everything = privilege is Privilege.SERVICE_MANAGE_ACCESS
+        included = "all others" if everything else ", ".join(f"`{each}`" for each in rule.includes) or "-"
+        rows.append(f"| `{privilege}` | {rule.summary} | {kinds} | {included} |\n")
+    return "".join(rows)
 
 
 def readme_page(page: str) -> str:

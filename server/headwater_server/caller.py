@@ -9,7 +9,14 @@ from headwater.errors import HeadwaterError
 
 
 class NotProvenError(HeadwaterError):
-    """Nobody has proved who calls: log in, and call again. The message tells no more than the caller's own token does."""
+    """Nobody has proved who calls: log in, and call again. The message tells no more than the caller's own token does.
+
+    reason        what was wrong in fact, for the server's own log; empty: what the message says
+    """
+
+    def __init__(self, message: str, *, reason: str = "") -> None:  # default: it is pickled
+        super().__init__(message)
+        self.reason = reason
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,17 +19,21 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from headwater.access import ForbiddenError
 from headwater.clock import Clock
+from headwater.commits import committing_as
 from headwater.errors import HeadwaterError, UnavailableError, UnknownOutcomeError
 from headwater.settings import Settings, duration_text
 from headwater_server.access_log import RequestRecord, request_id_of, write_access_line
 from headwater_server.admission import HandlerTimeoutError, RequestAdmission
+from headwater_server.audit_log import open_audit_log
+from headwater_server.audit_trail import begin_trail
 from headwater_server.call import Answer, Call, ServedStore
-from headwater_server.caller import Caller
+from headwater_server.caller import Caller, NotProvenError
 from headwater_server.drain import ServerDrain
 from headwater_server.error_answers import OverloadedError, ProtocolError, error_answer
 from headwater_server.identity import CallerProof, bearer_token
 from headwater_server.json_body import convert_body, convert_query, parse_json, unpacked_body
 from headwater_server.openapi import openapi_document
+from headwater_server.realm_directory import access_plugin
 from headwater_server.request_body import BodyBudget, BodyReader, ClientGoneError
 from headwater_server.request_origin import TrustedOrigins
 from headwater_server.request_target import is_form_encoding, path_segments, query_parameters
@@ -87,6 +91,8 @@ class ServerApplication:
         self._clock = clock
         self._origins = TrustedOrigins.of_settings(settings)
         self._proof = served.part(CallerProof.of_settings)
+        served.part(access_plugin)  # one that is missing is refused at the start
+        self._audit = open_audit_log(settings.server_audit_file)
         self._budget = BodyBudget(settings.server_bodies_bytes)
         self.metrics = ServerMetrics()
         self.admission = RequestAdmission(settings, clock)
@@ -155,6 +161,7 @@ class ServerApplication:
             record.seconds = self._clock.monotonic() - record.started
             self.metrics.count_request(record)
             write_access_line(record)
+            self._audit(record)
 
     async def _answer_request(self, scope: Scope, receive: Receive, send: Send) -> None:
         record: RequestRecord = scope[RECORD_KEY]
@@ -240,6 +247,8 @@ class ServerApplication:
         answer = error_answer(error, meanings=table.meanings if table else None, request_id=record.request_id)
         if not isinstance(error, HeadwaterError):
             log.error("a request ended in a bug", request_id=record.request_id, route=record.route, exc_info=error)
+        elif isinstance(error, NotProvenError) and error.reason:
+            log.info("a token was refused", request_id=record.request_id, client=record.client, why=error.reason)
         elif answer.meaning.status >= 500:
             log.warning("a request failed", request_id=record.request_id, route=record.route, why=answer.message)
         return EncodedAnswer(
@@ -297,8 +306,11 @@ class _RequestWork:
     raw: bytes = b""
 
     def handle(self) -> EncodedAnswer:
+        begin_trail(self.record.trail)
         with structlog.contextvars.bound_contextvars(request_id=self.record.request_id):
-            return encoded_answer(self.route.handler(self._call()))
+            call = self._call()
+            with committing_as("" if call.caller is None else call.caller.name):
+                return encoded_answer(self.route.handler(call))
 
     def _call(self) -> Call[Any, Any]:
         route = self.route
@@ -330,7 +342,7 @@ class _RequestWork:
         if self.route.realm_of is None:
             raise ForbiddenError(f"{self.route.name} is for whoever administers the store: use the command line")
         caller = self.proof.prove_caller(self.headers, self.route.realm_of(self.path, query))
-        self.record.realm, self.record.caller = caller.realm, caller.name
+        self.record.trail.realm, self.record.trail.caller = caller.realm, caller.name
         return caller
 
 

@@ -7,14 +7,15 @@ from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from headwater.access.access_rules import AccessRule, AccessRules, Securable
+from headwater.access.access_rules import AccessRule, AccessRules, ReferenceName, Securable
 from headwater.access.privileges import Privilege, SecurableKind
-from headwater.catalogs import CatalogAccess, CatalogDefinition, CatalogGrant, CatalogRoles
+from headwater.catalogs import CatalogAccess, CatalogDefinition, CatalogGrant, CatalogRoles, parse_revspec
 from headwater.realms import PrincipalRole, RealmGrants, read_realm_grants
 from headwater.store import ObjectId, RealmStore
 
 _RULES_LIMIT = 2000
 """Callers times catalogs whose rules a process keeps; those that were used least recently go."""
+_DEFAULT = "-"
 _REALM = Securable(kind=SecurableKind.REALM)
 
 
@@ -80,6 +81,18 @@ class AccessReader:
         if kept is None or now - kept[0] > self._max_age_seconds or kept[1].catalog != catalog:
             kept = self._catalogs[catalog.id] = (now, CatalogRoles(self._rows, catalog).read_access())
         return kept[1]
+
+
+def reference_of(text: str | None, catalog: CatalogDefinition) -> ReferenceName:
+    """The reference that rights are sought on, of a branch, tag or commit as a caller names it; None or ``-``: the default branch.
+
+    A commit that is named by its hash is on none, whatever name stands before it.
+    """
+    spec = parse_revspec(text or _DEFAULT)
+    if spec.commit is not None:
+        return ReferenceName(None)
+    name = catalog.default_branch if spec.name in (None, _DEFAULT) else spec.name
+    return ReferenceName(name, is_default=name == catalog.default_branch)
 
 
 def roles_of(holder: RoleHolder, grants: RealmGrants) -> list[PrincipalRole]:

@@ -61,7 +61,7 @@ from headwater.catalogs.content_operations import (
 )
 from headwater.catalogs.content_pages import ContentEntry, ContentPage, TypeCounts, count_types, recount_types
 from headwater.catalogs.history.catalog_log import CatalogLog, KeyAction, KeyChange, KeyHistory, LogFilter
-from headwater.catalogs.history.catalog_merge import MergeConflictError, MergeResult, MergeStep
+from headwater.catalogs.history.catalog_merge import MergeConflictError, MergeGuard, MergeResult, MergeStep
 from headwater.catalogs.history.commit_meta import HEADWATER, CommitMeta, CommittedOperation, LogEntry
 from headwater.catalogs.history.content_diff import ChangePage, ContentChange
 from headwater.catalogs.history.revspec import RefTarget, parse_revspec
@@ -138,6 +138,7 @@ __all__ = [
     "LogEntry",
     "LogFilter",
     "MergeConflictError",
+    "MergeGuard",
     "MergeMode",
     "MergeOptions",
     "MergeOutcome",

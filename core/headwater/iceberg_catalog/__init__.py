@@ -28,6 +28,7 @@ from headwater.iceberg_catalog.lake_values import (
     ViewCommit,
     ViewCreation,
 )
+from headwater.iceberg_catalog.reference_access import ReferenceAccess
 
 __all__ = [
     "AlreadyExistsError",
@@ -44,6 +45,7 @@ __all__ = [
     "PropertyChanges",
     "PropertyClashError",
     "ReadOnlyReferenceError",
+    "ReferenceAccess",
     "StagedTable",
     "TableCommit",
     "TableCreation",

@@ -114,6 +114,7 @@ class BranchChange:
     claims        of the tables or views that are new or have moved
     take_back     removes the files that were written for the change
     is_new        it creates what nobody had before: its uuids were drawn here, and no caller named them
+    same_data     the tables that keep the files that they have, and the place: only other metadata of them changes
     """
 
     operations: Sequence[ContentOperation]
@@ -122,6 +123,7 @@ class BranchChange:
     claims: Sequence[TableClaim] = ()
     take_back: Callable[[], None] = _nothing
     is_new: bool = False
+    same_data: frozenset[ContentKey] = frozenset()
 
 
 Plan = Callable[[BranchState], BranchChange | None]
@@ -215,6 +217,10 @@ class BranchSession:
             if commit and commit.commit.tail
             else BranchState(self.catalog, self.rows, None)
         )
+
+    def was_applied(self, request: RequestKey) -> bool:
+        """True if an earlier commit of the branch has applied a request."""
+        return self.catalog.find_request(self._reference, self.state().head, request) is not None
 
     def was_deleted(self) -> bool:
         """True if the reference is a branch that was deleted, and can be restored."""

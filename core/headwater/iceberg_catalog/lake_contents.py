@@ -36,7 +36,7 @@ from headwater.iceberg.metadata_json import MetadataParts, split_metadata
 from headwater.iceberg.table_places import stated_places
 from headwater.iceberg.table_storage import MissingFileError
 from headwater.iceberg_catalog.branch_session import BranchChange, BranchSession, BranchState
-from headwater.iceberg_catalog.lake_documents import Document, document_claim, document_uuid
+from headwater.iceberg_catalog.lake_documents import Document, document_claim, document_uuid, has_same_data
 from headwater.iceberg_catalog.lake_errors import AlreadyExistsError, NoSuchTableError, NoSuchViewError, dotted
 from headwater.iceberg_catalog.lake_files import LakeFiles, default_location
 from headwater.iceberg_catalog.lake_namespaces import check_namespace
@@ -291,6 +291,7 @@ class LakeContents(ABC, Generic[C, L, K]):
             present = [self._present_version(state, key, contents.get(key)) for key in keys]
             is_old = has_happened(state, present)
             drafts: list[_VersionDraft[C]] = []
+            same_data: set[ContentKey] = set()
             for edit, before in zip(edits, present, strict=True):
                 document = None if is_old else edit.decide(before)
                 if before is None and document is None:
@@ -300,13 +301,15 @@ class LakeContents(ABC, Generic[C, L, K]):
                 elif document is not None:
                     drafts.append(self._draft(state, edit.key, before, document, fresh_ids[edit.key]))
                     done[edit.key] = self._version(edit.key, drafts[-1].content, drafts[-1].content_id, drafts[-1].text)
+                    if before is not None and has_same_data(before.document, document):
+                        same_data.add(edit.key)
             if not drafts:
                 return None
             change = self._written(drafts, self._message(edits, drafts))
             # what was judged and stays has to be so still when the others change
             changed = {draft.key for draft in drafts}
             kept = [Unmodified(key) for key in keys if key not in changed]
-            return replace(change, operations=[*change.operations, *kept])
+            return replace(change, operations=[*change.operations, *kept], same_data=frozenset(same_data))
 
         earlier = self._session.carry_out(plan, keys=keys, request=request)
         return [done[key] if earlier is None else self._made_by(earlier, key) for key in keys]

@@ -132,11 +132,7 @@ def create_principal(realms: RealmRegistry, realm_id: str, name: str, credential
     raises        RefusedError for a name that is taken or not allowed, for a client id that another principal has, and for a realm
                   that is not ACTIVE; NotFoundError for an unknown realm
     """
-    if not _NAME.fullmatch(name):
-        raise RefusedError(
-            f"{name[:200]!r} is no name for a principal of realm {realm_id!r}: up to 128 letters, digits and . _ @ - that begin"
-            " with a letter or a digit"
-        )
+    checked_principal_name(name)
 
     def change(tx: Transaction) -> Principal:
         existing = find_named(tx.reader, tx.index(BY_NAME), name, Principal)
@@ -149,6 +145,15 @@ def create_principal(realms: RealmRegistry, realm_id: str, name: str, credential
         return principal
 
     return commit_change(realms.open_realm(realm_id), PRINCIPALS, change, message=f"create principal {name}").result
+
+
+def checked_principal_name(name: str) -> str:
+    """Check the name of a principal and return it; raises RefusedError that says which names are valid."""
+    if not _NAME.fullmatch(name):
+        raise RefusedError(
+            f"{name[:200]!r} is no name for a principal: up to 128 letters, digits and . _ @ - that begin with a letter or a digit"
+        )
+    return name
 
 
 def log_in(realms: RealmRegistry, realm_id: str, credentials: Credentials) -> Principal:

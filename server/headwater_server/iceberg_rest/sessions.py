@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from headwater.access import AccessRules
+from headwater.access import AccessDecisions, PluginDecisions
 from headwater.catalogs import CatalogDefinition
 from headwater.errors import HeadwaterError, NotFoundError
 from headwater.iceberg import StorageFile, TableStorage
@@ -20,7 +20,7 @@ from headwater.iceberg_catalog import IcebergCatalog, LakeAccess, allow_all
 from headwater_server.call import Call, ServedStore
 from headwater_server.caller import Caller
 from headwater_server.iceberg_rest.addresses import WarehouseAddress
-from headwater_server.realm_directory import RealmDirectory
+from headwater_server.realm_directory import RealmDirectory, access_plugin, subject_of
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -155,8 +155,13 @@ class LakeSessions:
     def _access_of(self, address: WarehouseAddress, caller: Caller) -> LakeAccess:
         directory = self._served.part(RealmDirectory)
 
-        def read_rules(definition: CatalogDefinition) -> AccessRules:
-            return directory.open_realm(address.realm).access.read_rules(caller.holder, definition)
+        plugin = self._served.part(access_plugin)
+
+        def read_rules(definition: CatalogDefinition) -> AccessDecisions:
+            access = directory.open_realm(address.realm).access
+            if plugin is None:
+                return access.read_rules(caller.holder, definition)
+            return PluginDecisions(plugin, subject_of(caller, access), definition.name)
 
         return LakeAccess(address.reference, read_rules)
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from urllib.parse import parse_qsl
 
 from headwater.realms import Credentials, parse_client_id
+from headwater_server.audit_trail import current_trail
 from headwater_server.call import Answer, Call
 from headwater_server.caller import NotProvenError
 from headwater_server.iceberg_rest.models import OAuthError, OAuthToken
@@ -55,11 +56,13 @@ def answer_token(call: Call[None, bytes]) -> Answer:
             raise OAuthRefusal("unsupported_grant_type", "the grant types here are client_credentials and token exchange")
         roles = _restricted_roles(fields.get("scope", ""))
         proven = _proven(proof, call.headers, fields, is_exchange=grant == _TOKEN_EXCHANGE)
+        current_trail().caller = proven.principal
         kept = proven.roles if roles is None else roles if proven.roles is None else roles & proven.roles
         token = proof.tokens.issue(
             proven.realm,
             proven.principal,
             realm_key=proven.realm_key,
+            entity=proven.entity,
             generation=proven.generation,
             roles=kept,
             signed_in=proven.signed_in,
@@ -89,6 +92,7 @@ def _proven(proof: CallerProof, headers: Mapping[str, str], fields: Mapping[str,
         raise OAuthRefusal(
             "invalid_grant", "the subject_token is no token of this server; one of an identity provider is sent as it is"
         )
+    current_trail().realm = realm
     return proof.renew_sign_in(token, realm)
 
 
@@ -109,6 +113,8 @@ def _credentials_of(headers: Mapping[str, str], fields: Mapping[str, str]) -> tu
             status=401,
         )
     realm, client_id = told
+    trail = current_trail()
+    trail.realm, trail.client = realm, client[:_SHOWN]
     return realm, Credentials(client_id, secret)
 
 

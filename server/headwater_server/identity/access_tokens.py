@@ -6,6 +6,7 @@ it was issued for: it names their generation. Nothing of it is stored.
     iss, aud      the realm, as ``headwater:REALM``
     realm_key     the realm's number: a later realm of the same id accepts none of an earlier one's tokens
     sub           the principal's name
+    entity        its number: a later principal of the same name accepts none of an earlier one's tokens
     gen           the generation of its credentials
     roles         of its principal roles those that count; left out: all
     iat, exp      seconds since 1970
@@ -51,6 +52,7 @@ class TokenClaims(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     aud: str
     realm_key: int
     sub: str
+    entity: int
     gen: int
     iat: int
     exp: int
@@ -84,6 +86,7 @@ class AccessTokens:
         principal: str,
         *,
         realm_key: int,
+        entity: int,
         generation: int,
         roles: frozenset[str] | None = None,
         signed_in: int | None = None,
@@ -100,6 +103,7 @@ class AccessTokens:
             aud=name,
             realm_key=realm_key,
             sub=principal,
+            entity=entity,
             gen=generation,
             iat=now,
             exp=now + int(self.lifetime_seconds),

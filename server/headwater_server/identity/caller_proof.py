@@ -8,9 +8,10 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from headwater.access import RoleHolder
+from headwater.clock import Micros
 from headwater.errors import NotFoundError, RefusedError
 from headwater.realms import (
     ROOT_PRINCIPAL,
@@ -46,6 +47,7 @@ class ProvenSignIn:
     realm: str
     realm_key: int
     principal: str
+    entity: int
     generation: int
     signed_in: int | None = None
     roles: frozenset[str] | None = None
@@ -106,7 +108,7 @@ class CallerProof:
             principal = self._logged_in(realm, credentials)
         opened = self._open(realm)
         generation = principal.generation_of(credentials.client_id)
-        return ProvenSignIn(realm, opened.key, principal.name, generation)
+        return ProvenSignIn(realm, opened.key, principal.name, principal.entity, generation)
 
     def _logged_in(self, realm: str, credentials: Credentials) -> Principal:
         try:
@@ -124,7 +126,8 @@ class CallerProof:
         claims, principal = self._own(token, realm)
         if self._clock.now() // 1_000_000 - claims.auth_time >= self._sign_in_seconds:
             raise NotProvenError("the client showed its secret too long ago: log in again, by client credentials")
-        return ProvenSignIn(realm, claims.realm_key, principal.name, claims.gen, claims.auth_time, claims.roles)
+        proven = ProvenSignIn(realm, claims.realm_key, principal.name, principal.entity, claims.gen)
+        return replace(proven, signed_in=claims.auth_time, roles=claims.roles)
 
     def _of_own_token(self, token: str, realm: str) -> Caller:
         claims, principal = self._own(token, realm)
@@ -134,19 +137,19 @@ class CallerProof:
         if self.tokens is None:
             raise NotProvenError("this server takes tokens of its identity providers alone")
         claims = self.tokens.verify(token, realm)
-        opened = self._open(realm)
+        # a principal that was made, or has logged in, a moment ago may not be known yet: its token says when
+        issued = Micros((claims.iat + 1) * 1_000_000)
+        opened = self._open(realm, since=min(issued, self._clock.now()))
         principal = opened.find_principal(claims.sub)
-        if principal is None or principal.generation < claims.gen:  # the token may be younger than what was read of the realm
-            opened = self._open(realm, is_fresh=True)
-            principal = opened.find_principal(claims.sub)
-        is_held = principal is not None and principal.honors(claims.gen, now=self._clock.now())
-        if principal is None or not is_held or opened.key != claims.realm_key:
+        if principal is None or (opened.key, principal.entity) != (claims.realm_key, claims.entity):
+            raise NotProvenError("the token holds no more: log in again")
+        if not principal.honors(claims.gen, now=self._clock.now()):
             raise NotProvenError("the token holds no more: log in again")
         return claims, principal
 
-    def _open(self, realm: str, *, is_fresh: bool = False) -> OpenRealm:
+    def _open(self, realm: str, *, since: Micros | None = None) -> OpenRealm:
         try:
-            return self._served.part(RealmDirectory).open_realm(realm, is_fresh=is_fresh)
+            return self._served.part(RealmDirectory).open_realm(realm, since=since)
         except (NotFoundError, RealmClosedError):
             raise NotProvenError("the token is another realm's") from None
 

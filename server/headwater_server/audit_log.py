@@ -1,0 +1,87 @@
+"""The audit log: who did what on what, from where, and what came of it, as one JSON line for each request but probes.
+
+It tells no header, no body and no secret. Where no file is named, the access log's lines have who called, and the audit log is off.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from datetime import UTC, datetime
+from logging.handlers import WatchedFileHandler
+from typing import Any, Protocol
+
+import msgspec
+import structlog
+
+from headwater.errors import RefusedError
+from headwater_server.access_log import PATH_CHARACTERS, RequestRecord
+
+log = structlog.get_logger(__name__)
+
+STANDARD_OUTPUT = "-"
+_OUTCOMES = {401: "not-proven", 403: "denied", 404: "not-found", 409: "conflict", 429: "overloaded", 503: "not-done"}
+
+
+class AuditSink(Protocol):
+    def __call__(self, record: RequestRecord) -> None: ...
+
+
+def open_audit_log(file: str) -> AuditSink:
+    """Open the audit log.
+
+    file          that lines are appended to, also after it was moved away; ``-``: standard output; empty: none
+    raises        RefusedError for a file that cannot be written
+    """
+    if not file:
+        return lambda record: None
+    try:
+        handler: logging.Handler = (
+            logging.StreamHandler(sys.stdout) if file == STANDARD_OUTPUT else WatchedFileHandler(file, encoding="utf-8")
+        )
+    except OSError as fault:
+        raise RefusedError(f"HEADWATER_SERVER_AUDIT_FILE: {file}: {fault.strerror or fault}") from fault
+    handler.setFormatter(logging.Formatter("%(message)s"))
+    # logging's own way to hear of a line that was lost; it would print a traceback otherwise
+    setattr(handler, "handleError", lambda line: log.error("a line of the audit log was not written", file=file, exc_info=True))  # noqa: B010
+
+    def write(record: RequestRecord) -> None:
+        if not record.is_probe:
+            line = msgspec.json.encode(audit_entry(record)).decode()
+            handler.handle(logging.LogRecord("audit", logging.INFO, "", 0, line, None, None))
+
+    return write
+
+
+def audit_entry(record: RequestRecord) -> dict[str, Any]:
+    """What the audit log tells of a request."""
+    trail = record.trail
+    entry: dict[str, Any] = {
+        "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
+        "realm": trail.realm,
+        "principal": trail.caller,
+        "from": record.client,
+        "action": record.route,
+        "method": record.method,
+        "path": record.path[:PATH_CHARACTERS],
+        "on": [{"privilege": privilege, "securable": on, "held": is_held} for privilege, on, is_held in trail.checks],
+        "outcome": outcome_of(record.status),
+        "status": record.status,
+        "requestId": record.request_id,
+    }
+    if trail.count > len(trail.checks):
+        entry["checks"] = trail.count
+    if trail.client:
+        entry["client"] = trail.client
+    if record.error:
+        entry["error"] = record.error
+    return entry
+
+
+def outcome_of(status: int) -> str:
+    """What came of a request, in a word. A status of 0 says that the client was gone before it was answered."""
+    if status in _OUTCOMES:
+        return _OUTCOMES[status]
+    if status == 0 or status >= 500:
+        return "unknown" if status in (0, 500) else "failed"
+    return "done" if status < 400 else "refused"
