@@ -53,10 +53,12 @@ class ManagedOffice:
     tasks: dict[str, ObjectId] = field(default_factory=dict)
 
     @classmethod
-    def opened(cls, folder: Path, *, asks_who_calls: bool = True) -> ManagedOffice:
+    def opened(cls, folder: Path, *, asks_who_calls: bool = True, **named: str) -> ManagedOffice:
+        """Open one; settings are named without ``server_``."""
         folder.mkdir(exist_ok=True)
         (folder / "key").write_text("k" * 48, encoding="ascii")
-        settings = Settings(server_signing_keys=str(folder) if asks_who_calls else "")
+        others: dict[str, Any] = {f"server_{name}": value for name, value in named.items()}
+        settings = Settings(server_signing_keys=str(folder) if asks_who_calls else "", **others)
         clock = FakeClock()
         store = open_store("memory://", settings=settings, clock=clock)
         application = ServerApplication(ServedStore(store), server_tables(), settings=settings, clock=clock, version="1.2.3")

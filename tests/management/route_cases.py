@@ -11,7 +11,7 @@ from headwater.access import Privilege
 from headwater.store import id_text
 
 P = Privilege
-GRANT = {"privilege": "TABLE_READ_DATA", "on": "namespace", "path": ["sales"]}
+GRANT = {"privilege": "TABLE_READ_DATA", "on": "namespace:sales"}
 
 
 @dataclass(frozen=True)

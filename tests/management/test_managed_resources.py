@@ -265,41 +265,43 @@ def test_role_is_given_and_taken(office: ManagedOffice, root: str) -> None:
     taken = [office.call("DELETE", path, token=root).status for _, path in changes * 2]
 
     assert (made, given, taken) == ([201, 200], [204] * 4, [204, 204, 404, 404])
-    assert (held["principals"], held["privileges"]) == (["ann"], ["TASK_READ"])
-    assert office.call("GET", role, token=root).data["principals"] == []
+    assert (held["assignedTo"], held["privileges"]) == (["ann"], ["TASK_READ"])
+    assert office.call("GET", role, token=root).data["assignedTo"] == []
 
 
 def test_grants_are_given_listed_and_taken(office: ManagedOffice, root: str) -> None:
     content_id = str(UUID(int=7))
     wanted = [
-        {"privilege": "table-write-data", "on": "table", "contentId": content_id, "references": "dev-*"},
-        {"privilege": "REFERENCE_CREATE", "on": "reference", "references": "dev-*"},
+        {"privilege": "table-write-data", "on": f"table:id={content_id}", "branches": "dev-*"},
+        {"privilege": "REFERENCE_CREATE", "on": "reference:dev-*"},
     ]
     added = [office.call("POST", f"{ROLE}/grants", {"grants": wanted}, token=root).status for _ in range(2)]
     listed = [grant for page in pages(office, f"{ROLE}/grants", "grants", token=root, size=1) for grant in page]
     revoked = [office.call("POST", f"{ROLE}/grants/revoke", {"grants": wanted}, token=root).data for _ in range(2)]
 
     assert added == [204, 204] and revoked == [{"revoked": 2}, {"revoked": 0}]
-    assert {(grant["privilege"], grant["on"], grant["contentId"], grant["references"]) for grant in listed} == {
-        ("TABLE_READ_DATA", "namespace", None, ""),
-        ("TABLE_WRITE_DATA", "table", content_id, "dev-*"),
-        ("REFERENCE_CREATE", "reference", None, "dev-*"),
+    assert {(grant["privilege"], grant["on"], grant["branches"]) for grant in listed} == {
+        ("TABLE_READ_DATA", "namespace:sales", None),
+        ("TABLE_WRITE_DATA", f"table:id={content_id}", "dev-*"),
+        ("REFERENCE_CREATE", "reference:dev-*", None),
     }
-    assert next(grant for grant in listed if grant["on"] == "namespace")["path"] == ["sales"]
 
 
 @pytest.mark.parametrize(
     ("grant", "fault"),
     [
         ({"privilege": "FLY"}, "grants[0]: 'FLY' is no privilege"),
-        ({"privilege": "TABLE_LIST", "on": "table"}, "grants[0]: path: a grant on a table has one"),
-        ({"privilege": "TABLE_LIST", "path": ["a"]}, "grants[0]: path: a grant on a catalog has none"),
-        ({"privilege": "TABLE_LIST", "on": "table", "path": ["a\0"]}, "grants[0]: "),
-        ({"privilege": "TABLE_LIST", "on": "table", "contentId": "7"}, "grants[0]: contentId: '7' is no UUID"),
-        ({"privilege": "TABLE_LIST", "on": "table", "path": ["a"], "contentId": str(UUID(int=7))}, "grants[0]: contentId"),
-        ({"privilege": "REFERENCE_LIST", "on": "reference"}, "grants[0]: references"),
-        ({"privilege": "TABLE_LIST", "on": "realm"}, "grants[0].on: "),
-        ({"privilege": "TABLE_LIST", "refrences": "*"}, "grants[0]: object contains unknown field `refrences`"),
+        ({"privilege": "TABLE_LIST", "on": "table"}, "grants[0]: 'table' is nothing that a grant is on"),
+        ({"privilege": "TABLE_LIST", "on": "realm"}, "grants[0]: 'realm' is nothing that a grant is on"),
+        ({"privilege": "TABLE_LIST", "on": "table:a\0"}, "grants[0]: "),
+        ({"privilege": "TABLE_LIST", "on": "table:id=7"}, "grants[0]: '7' is no content id"),
+        (
+            {"privilege": "TABLE_CREATE", "on": f"table:id={UUID(int=7)}"},
+            "grants[0]: TABLE_CREATE cannot be granted by content id",
+        ),
+        ({"privilege": "REFERENCE_LIST", "on": "reference:dev", "branches": "dev"}, "grants[0]: a grant on references"),
+        ({"privilege": "TABLE_LIST", "branches": " dev"}, "grants[0]: ' dev' is no pattern"),
+        ({"privilege": "TABLE_LIST", "brnches": "*"}, "grants[0]: object contains unknown field `brnches`"),
     ],
 )
 def test_grant_that_means_nothing_is_refused(office: ManagedOffice, root: str, grant: Any, fault: str) -> None:
@@ -314,7 +316,7 @@ def test_catalog_role_is_made_given_and_removed(office: ManagedOffice, root: str
     given = [office.call("PUT", f"{role}/principal-roles/readers", token=root).status for _ in range(2)]
 
     assert (made, given) == ([201, 200], [204, 204])
-    assert office.call("GET", role, token=root).data["principalRoles"] == ["readers"]
+    assert office.call("GET", role, token=root).data["assignedTo"] == ["readers"]
     assert names(office, f"{LAKE}/roles", "catalogRoles", token=root) == ["analyst", "catalog_admin", "loader"]
     assert [office.call("DELETE", f"{role}/principal-roles/readers", token=root).status for _ in range(2)] == [204, 404]
     assert [office.call("DELETE", role, token=root).status for _ in range(2)] == [204, 404]
@@ -379,7 +381,14 @@ def test_access_is_explained(office: ManagedOffice, root: str, question: str, al
 
     assert (told["allowed"], told["on"], told["rule"] is not None) == (allowed, on, allowed)
     assert own == told
-    assert not allowed or told["rule"]["roles"][0] == "readers"
+    assert told["roles"] == ["readers"] and (not allowed or "through readers" in told["rule"])
+
+
+def test_disabled_principal_may_do_nothing(office: ManagedOffice, root: str) -> None:
+    office.call("POST", "/realms/acme/principals/ann/disable", token=root)
+    told = office.call("GET", "/realms/acme/access?principal=ann&privilege=TASK_READ", token=root).data
+
+    assert not told["allowed"] and told["disabled"] is not None and told["rule"] == "TASK_READ on the realm through readers"
 
 
 @pytest.mark.parametrize(

@@ -136,7 +136,7 @@ def test_route_of_any_table_is_judged_or_open_or_refused(calm_office: ManagedOff
 def test_principal_reads_itself_and_nobody_else(office: ManagedOffice) -> None:
     token = office.token("ann")
 
-    assert office.call("GET", "/realms/acme/principals/ann", token=token).data["principalRoles"] == ["readers"]
+    assert office.call("GET", "/realms/acme/principals/ann", token=token).data["roles"] == ["readers"]
     assert office.call("GET", "/realms/acme/principals/root", token=token).status == 403
     assert office.call("GET", "/realms/acme/principals/nobody", token=token).status == 403
 

@@ -11,8 +11,6 @@ from uuid import UUID
 
 from headwater.access import (
     AccessReader,
-    AccessRule,
-    AccessRules,
     Privilege,
     ReferenceName,
     RoleHolder,
@@ -20,17 +18,18 @@ from headwater.access import (
     SecurableKind,
     explain_access,
     parse_privilege,
+    reference_of,
 )
-from headwater.catalogs import Catalog, CatalogDefinition, ContentKey, parse_revspec
+from headwater.catalogs import Catalog, CatalogDefinition, ContentKey
+from headwater.clock import Micros
 from headwater.errors import NotFoundError, RefusedError
 from headwater.realms import read_principal
 from headwater_server.call import Answer, Call
 from headwater_server.management.managed_realm import REALM, ManagedRealm, managed_realm
-from headwater_server.management.resource_shapes import AccessExplained, AccessQuery, ExplainedRule
+from headwater_server.management.realm_resources import time_or_none
+from headwater_server.management.resource_shapes import AccessExplained, AccessQuery
 from headwater_server.management.route_parts import READ_ERRORS, REALM_PATH, REALM_RIGHT
 from headwater_server.route_table import Route
-
-_DEFAULT = "-"
 
 
 def access_routes() -> list[Route]:
@@ -58,37 +57,51 @@ class _Question:
     reference: ReferenceName
 
 
+@dataclass(frozen=True, slots=True)
+class _AskedPrincipal:
+    """Whose rights are asked about."""
+
+    name: str
+    holder: RoleHolder
+    disabled: Micros | None = None
+
+
 def answer_access(call: Call[AccessQuery, None]) -> Answer:
     """Explain whether a principal has a privilege on something."""
     realm, query = managed_realm(call), call.query
     privilege = parse_privilege(query.privilege)
-    name, holder = _holder(realm, query.principal)
+    asked = _asked_principal(realm, query.principal)
     definition = None if query.catalog is None else realm.seen_catalog(query.catalog)
+    if not realm.is_explained_by_grants(privilege, definition):
+        raise RefusedError("catalog: a plug-in decides here about catalogs, and not the grants: its policies tell why")
     question = _question(realm, query, privilege, definition)
-    rules: AccessRules = AccessReader(realm.rows).read_rules(holder, definition)
-    explanation = explain_access(rules, privilege, question.on, question.reference)
+    reader = AccessReader(realm.rows)
+    explanation = explain_access(reader.read_rules(asked.holder, definition), privilege, question.on, question.reference)
     return Answer(
         body=AccessExplained(
-            principal=name,
+            principal=asked.name,
             privilege=privilege.value,
             on=str(question.on),
             reference=None if definition is None else question.reference.name,
-            allowed=explanation.rule is not None,
-            rule=None if explanation.rule is None else _rule(explanation.rule),
-            near=list(map(_rule, explanation.near)),
+            allowed=explanation.rule is not None and asked.disabled is None,
+            disabled=time_or_none(asked.disabled),
+            rule=None if explanation.rule is None else str(explanation.rule),
+            near=list(map(str, explanation.near)),
+            roles=[role.name for role in reader.read_roles(asked.holder)],
         )
     )
 
 
-def _holder(realm: ManagedRealm, principal: str | None) -> tuple[str, RoleHolder]:
+def _asked_principal(realm: ManagedRealm, principal: str | None) -> _AskedPrincipal:
     """Whose rights are asked about: the caller's own, as its token has them, or those of a principal with all of its roles."""
     caller = realm.caller
     if caller is not None and principal in (None, caller.name):
-        return caller.name, caller.holder
+        return _AskedPrincipal(caller.name, caller.holder)
     if principal is None:
         raise RefusedError("principal: name one, for nobody has to prove here who calls")
     realm.check_right(Privilege.SERVICE_MANAGE_ACCESS)
-    return principal, RoleHolder(read_principal(realm.registry, realm.id, principal).entity)
+    held = read_principal(realm.registry, realm.id, principal)
+    return _AskedPrincipal(held.name, RoleHolder(held.entity), held.disabled)
 
 
 def _question(realm: ManagedRealm, query: AccessQuery, privilege: Privilege, definition: CatalogDefinition | None) -> _Question:
@@ -99,7 +112,7 @@ def _question(realm: ManagedRealm, query: AccessQuery, privilege: Privilege, def
         if named or query.reference is not None:
             raise RefusedError("catalog: name the one that this is in")
         return _Question(REALM, ReferenceName("", is_default=True))
-    reference = _reference(query.reference, definition)
+    reference = reference_of(query.reference, definition)
     if named:
         kind, text = named[0]
         key = ContentKey.parse(text)
@@ -115,21 +128,9 @@ def _question(realm: ManagedRealm, query: AccessQuery, privilege: Privilege, def
 _KEYED = (SecurableKind.NAMESPACE, SecurableKind.TABLE, SecurableKind.VIEW)
 
 
-def _reference(text: str | None, definition: CatalogDefinition) -> ReferenceName:
-    spec = parse_revspec(text or _DEFAULT)
-    if spec.commit is not None:
-        return ReferenceName(None)
-    name = definition.default_branch if spec.name in (None, _DEFAULT) else spec.name
-    return ReferenceName(name, is_default=name == definition.default_branch)
-
-
 def _find_content_id(realm: ManagedRealm, definition: CatalogDefinition, reference: str | None, key: ContentKey) -> UUID | None:
     """The content id at a key, by which grants are sought first; None where nothing stands there, or the reference is not there."""
     with suppress(NotFoundError):
         content = Catalog(realm.rows, definition).get_content(reference, key)
         return None if content is None else content.id
     return None
-
-
-def _rule(rule: AccessRule) -> ExplainedRule:
-    return ExplainedRule(rule.privilege.value, str(rule.on), rule.where, list(rule.roles), str(rule))

@@ -7,10 +7,17 @@ principals, nor anything beyond the catalog.
 from __future__ import annotations
 
 from typing import Any
-from uuid import UUID
 
-from headwater.access import Privilege, SecurableKind, check_grantable, parse_privilege
-from headwater.catalogs import CatalogAccess, CatalogGrant, CatalogRole, CatalogRoles, ContentKey
+from headwater.access import (
+    Privilege,
+    SecurableKind,
+    make_grant,
+    parse_privilege,
+    parse_securable,
+    rule_of,
+    securable_text,
+)
+from headwater.catalogs import CatalogAccess, CatalogGrant, CatalogRole, CatalogRoles
 from headwater.clock import as_text
 from headwater.errors import NotFoundError, RefusedError
 from headwater.realms import RealmGrants, read_principal_role, read_realm_grants
@@ -31,7 +38,6 @@ from headwater_server.management.resource_shapes import (
 from headwater_server.management.route_parts import CATALOG_PATH, CHANGE_ERRORS, GRANTS_RIGHT, NO_BODY, READ_ERRORS
 from headwater_server.route_table import Route
 
-_KINDS_WITH_PATH = (SecurableKind.NAMESPACE, SecurableKind.TABLE, SecurableKind.VIEW)
 _ROLES_PATH = f"{CATALOG_PATH}/roles"
 _ROLE_PATH = f"{_ROLES_PATH}/{{role}}"
 
@@ -179,20 +185,20 @@ def answer_grants(call: Call[ListQuery, None]) -> Answer:
     role = roles.read_role(call.path["role"])
     kept = roles.read_access().grants_of(role.name)
     page, token = page_by_place(kept, call.query, name=_grant_text)
-    return Answer(body=GrantList([_grant_resource(grant) for grant in page], token))
+    return Answer(body=GrantList([_grant_resource(grant, call.path["catalog"]) for grant in page], token))
 
 
 def answer_grant_addition(call: Call[None, GrantChanges]) -> Answer:
     """Let a role do something; what it may do already stays as it is."""
     _, roles = _managed_roles(call)
-    roles.put_grants(call.path["role"], _checked_grants(call.body))
+    roles.put_grants(call.path["role"], _checked_grants(call.body, call.path["catalog"]))
     return Answer(204)
 
 
 def answer_grant_revocation(call: Call[None, GrantChanges]) -> Answer:
     """Take back what a role may do."""
     _, roles = _managed_roles(call)
-    return Answer(body=RevokedGrants(roles.remove_grants(call.path["role"], _checked_grants(call.body))))
+    return Answer(body=RevokedGrants(roles.remove_grants(call.path["role"], _checked_grants(call.body, call.path["catalog"]))))
 
 
 def answer_catalog_role_assignment(call: Call[None, None]) -> Answer:
@@ -215,39 +221,21 @@ def answer_catalog_role_withdrawal(call: Call[None, None]) -> Answer:
     return Answer(204)
 
 
-def checked_grant(body: GrantBody) -> CatalogGrant:
+def checked_grant(body: GrantBody, catalog: str) -> CatalogGrant:
     """A grant as it is kept; raises RefusedError for one that means nothing, or two things."""
-    privilege, kind = parse_privilege(body.privilege), SecurableKind(body.on)
-    check_grantable(privilege, kind)
-    content_id = None if body.content_id is None else _content_id(body.content_id)
-    if content_id is not None and (body.path or kind not in (SecurableKind.TABLE, SecurableKind.VIEW)):
-        raise RefusedError("contentId: a table or a view has one; name it instead of the path")
-    if bool(body.path) != (kind in _KINDS_WITH_PATH and content_id is None):
-        raise RefusedError(f"path: a grant on a {kind} has {'none' if body.path else 'one'}")
-    if kind is SecurableKind.REFERENCE and not body.references:
-        raise RefusedError("references: a grant on references names them, with * for any characters")
-    if body.path:
-        ContentKey(tuple(body.path))
-    return CatalogGrant(
-        privilege=privilege.value, on=kind.value, path=tuple(body.path), content_id=content_id, references=body.references
+    return make_grant(
+        parse_privilege(body.privilege), parse_securable(body.on, catalog=catalog), references=body.branches or ""
     )
 
 
-def _checked_grants(changes: GrantChanges) -> list[CatalogGrant]:
+def _checked_grants(changes: GrantChanges, catalog: str) -> list[CatalogGrant]:
     grants = []
     for number, body in enumerate(changes.grants):
         try:
-            grants.append(checked_grant(body))
+            grants.append(checked_grant(body, catalog))
         except RefusedError as wrong:
             raise RefusedError(f"grants[{number}]: {wrong}") from None
     return grants
-
-
-def _content_id(text: str) -> UUID:
-    try:
-        return UUID(text)
-    except ValueError:
-        raise RefusedError(f"contentId: {text[:60]!r} is no UUID") from None
 
 
 def _managed_roles(call: Call[Any, Any]) -> tuple[ManagedRealm, CatalogRoles]:
@@ -263,13 +251,13 @@ def _resource(role: CatalogRole, access: CatalogAccess, grants: RealmGrants) -> 
     return CatalogRoleResource(role.name, as_text(role.created), names)
 
 
-def _grant_resource(grant: CatalogGrant) -> GrantResource:
+def _grant_resource(grant: CatalogGrant, catalog: str) -> GrantResource:
+    """A grant as the command line shows it; of one of a newer release, its kind alone."""
+    rule = rule_of(grant, catalog, ())
     return GrantResource(
         privilege=grant.privilege,
-        on=grant.on,
-        path=list(grant.path),
-        content_id=None if grant.content_id is None else str(grant.content_id),
-        references=grant.references,
+        on=grant.on if rule is None else securable_text(rule.on),
+        branches=None if rule is None or rule.on.kind is SecurableKind.REFERENCE else rule.where or None,
         created=as_text(grant.created) if grant.created else None,
     )
 

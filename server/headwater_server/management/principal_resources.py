@@ -258,5 +258,5 @@ def _resource(realm: ManagedRealm, principal: Principal, grants: RealmGrants) ->
         disabled=time_or_none(principal.disabled),
         former_client_id=told_client_id(realm.id, former.client_id) if former is not None and is_held else None,
         former_until=time_or_none(principal.former_until) if is_held else None,
-        principal_roles=[role.name for role in grants.roles_of(principal.entity)],
+        roles=[role.name for role in grants.roles_of(principal.entity)],
     )

@@ -176,7 +176,7 @@ class PrincipalResource(Struct, frozen=True, rename="camel"):
     disabled: Annotated[str | None, Meta(description="Since when it cannot log in; null: it can")]
     former_client_id: str | None
     former_until: Time | None
-    principal_roles: list[str]
+    roles: Annotated[list[str], Meta(description="Its principal roles")]
 
 
 class PrincipalList(Struct, frozen=True, rename="camel"):
@@ -221,10 +221,10 @@ class ListedPrincipalRole(Struct, frozen=True):
     privileges: list[str]
 
 
-class PrincipalRoleResource(ListedPrincipalRole, frozen=True):
+class PrincipalRoleResource(ListedPrincipalRole, frozen=True, rename="camel"):
     """A role of the realm, with the principals that have it."""
 
-    principals: list[str]
+    assigned_to: list[str]
 
 
 class PrincipalRoleList(Struct, frozen=True, rename="camel"):
@@ -245,7 +245,7 @@ class CatalogRoleResource(Struct, frozen=True, rename="camel"):
 
     name: str
     created: Time
-    principal_roles: list[str]
+    assigned_to: list[str]
 
 
 class CatalogRoleList(Struct, frozen=True, rename="camel"):
@@ -255,33 +255,26 @@ class CatalogRoleList(Struct, frozen=True, rename="camel"):
     next_page_token: NextPage
 
 
-class GrantBody(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """A privilege, and on what it is held.
+class GrantBody(Struct, frozen=True, forbid_unknown_fields=True):
+    """A privilege, on what it is held, and on which branches and tags.
 
-    A table or view is named by its key, or by its content id, which stays when it is renamed.
+    ``on`` is ``namespace:KEY``, ``table:KEY``, ``view:KEY``, ``table:id=UUID``, ``view:id=UUID`` or ``reference:PATTERN``, where a key is
+    joined by dots; left out: the whole catalog. What is granted on a content id stays when the table is renamed.
     """
 
     privilege: Name
-    on: Literal["catalog", "namespace", "table", "view", "reference"] = "catalog"
-    path: Annotated[list[Name], Meta(description="The levels of a namespace, and behind them the name of a table or view")] = []
-    content_id: Annotated[str, Meta(description="Of a table or view, instead of the path")] | None = None
-    references: Annotated[
-        str,
-        Meta(
-            description="Patterns of branches and tags, with *: those that are meant where it is on a reference; otherwise those on"
-            " which it holds, empty for the default branch"
-        ),
-    ] = ""
+    on: str = "catalog"
+    branches: Annotated[
+        str | None, Meta(description="A pattern such as dev*; null: the default branch, or what the privilege is held on")
+    ] = None
 
 
-class GrantResource(Struct, frozen=True, rename="camel"):
+class GrantResource(Struct, frozen=True):
     """A grant as it is kept; the privilege may be one that only a newer release knows."""
 
     privilege: str
     on: str
-    path: list[str]
-    content_id: str | None
-    references: str
+    branches: Annotated[str, Meta(description="A pattern; null: the default branch, or what the grant is on")] | None
     created: Time | None
 
 
@@ -424,20 +417,10 @@ class AccessQuery(Struct, frozen=True):
     reference: Annotated[str, Meta(min_length=1, description="Left out: the default branch")] | None = None
 
 
-class ExplainedRule(Struct, frozen=True):
-    """A grant that reaches a principal, through its roles: a principal role, and a catalog role of a grant in a catalog."""
-
-    privilege: str
-    on: str
-    references: Annotated[str, Meta(description="A pattern; empty: the default branch")]
-    roles: list[str]
-    text: Annotated[str, Meta(description="All of it, as a person reads it")]
-
-
 class AccessExplained(Struct, frozen=True):
-    """The answer to a question, and why: the rule that allows it, or rules that come near.
+    """The answer to a question, and why: the grant that allows it with the roles through which it comes, or grants that come near it.
 
-    It is about rights alone: a disabled principal keeps them, and cannot use them.
+    Of a principal that is disabled it is ``false``, whatever is granted.
     """
 
     principal: str
@@ -445,8 +428,10 @@ class AccessExplained(Struct, frozen=True):
     on: str
     reference: str | None
     allowed: bool
-    rule: ExplainedRule | None
-    near: list[ExplainedRule]
+    disabled: Annotated[str | None, Meta(description="Since when the principal is; null: it is not")]
+    rule: str | None
+    near: list[str]
+    roles: Annotated[list[str], Meta(description="The principal roles that count")]
 
 
 class PrivilegeResource(Struct, frozen=True):
