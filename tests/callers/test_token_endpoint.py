@@ -7,7 +7,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from guarded_server import GuardedServer, held
+from guarded_server import GuardedServer, Guest, held
 
 from asgi_client import AsgiAnswer
 from headwater import Settings, open_store
@@ -162,6 +162,22 @@ def test_disabled_principal_is_refused_within_five_seconds(server: GuardedServer
     enable_principal(server.realms, "acme", "alice")
     server.clock.advance(4.9)
     assert guest.config("acme/lake").status == 200
+
+
+def test_every_server_of_a_store_refuses_what_was_taken_away(server: GuardedServer) -> None:
+    reads = held(Privilege.CATALOG_MANAGE_CONTENT)
+    server.make_principal("alice", reads)
+    other = GuardedServer(server.store, server.clock, server.base_location)
+    here, there = server.guest("alice"), Guest(other.client, server.guest("alice").headers)
+    assert [guest.config("acme/lake").status for guest in (here, there)] == [200, 200]
+
+    server.catalog_roles().remove_grants("alice", [reads])
+    server.clock.advance(4.9)
+    assert [guest.config("acme/lake").status for guest in (here, there)] == [404, 404]
+    disable_principal(server.realms, "acme", "alice")
+    server.clock.advance(4.9)
+    assert [guest.config("acme/lake").status for guest in (here, there)] == [401, 401]
+    other.application.close()
 
 
 def test_token_of_a_dropped_principal_is_no_later_ones(server: GuardedServer) -> None:
