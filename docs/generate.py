@@ -21,6 +21,7 @@ from headwater_operator.resource.reasons import conditions_table, events_table, 
 from headwater_operator.runtime.operator_settings import OperatorSettings
 from headwater_operator.runtime.operator_settings import operator_variable as operator_variable_of
 from headwater_server.iceberg_rest import iceberg_table
+from headwater_server.management import management_table
 from headwater_server.route_table import RouteTable
 from headwater_server.server_metrics import SERVER_CATALOGUE, ServerMetric
 from headwater_server.server_probes import SERVER_PROBES
@@ -103,7 +104,8 @@ def server_page(page: str) -> str:
     parts = {
         "server_engines": engines_table(),
         "server_metrics": metrics_table(SERVER_CATALOGUE),
-        "server_routes": routes_table(iceberg_table()),
+        "management_routes": rights_table(management_table()),
+        "server_routes": routes_table(iceberg_table()) + probe_rows(),
         "server_settings": server_settings_table(),
     }
     return GENERATED.sub(lambda found: f"{found[1]}\n{parts[found[2]]}\n{found[3]}", page)
@@ -115,8 +117,22 @@ def routes_table(table: RouteTable) -> str:
     rows += [
         f"| `{route.name}` | `{route.method} {table.mount}{route.template}` | {route.summary} |\n" for route in table.routes
     ]
-    rows += [f"| `{probe.name}` | `GET {probe.path}` | {probe.summary} |\n" for probe in SERVER_PROBES]
     return "".join(rows)
+
+
+def rights_table(table: RouteTable) -> str:
+    """Every operation, with the privilege that its caller needs."""
+    rows = ["| operation | request | what it does | needs |\n", "|---|---|---|---|\n"]
+    rows += [
+        f"| `{route.name}` | `{route.method} {table.mount}{route.template}` | {route.summary} | {route.needs} |\n"
+        for route in table.routes
+    ]
+    return "".join(rows)
+
+
+def probe_rows() -> str:
+    """The probes, as rows of ``routes_table``."""
+    return "".join(f"| `{probe.name}` | `GET {probe.path}` | {probe.summary} |\n" for probe in SERVER_PROBES)
 
 
 def access_page(page: str) -> str:

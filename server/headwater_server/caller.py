@@ -26,8 +26,10 @@ class Caller:
     name          of a principal of the realm; of somebody whom an identity provider vouches for, the provider's name for it. Commits
                   and the audit log note it
     holder        whose grants count
+    has_credentials   its token was given for credentials of the realm; otherwise an identity provider vouches for it
     """
 
     realm: str
     name: str
     holder: RoleHolder
+    has_credentials: bool = False

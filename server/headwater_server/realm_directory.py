@@ -98,6 +98,11 @@ class RealmDirectory:
                 self._realms.popitem(last=False)
         return fresh
 
+    def forget_realm(self, realm_id: str) -> None:
+        """Let what this process has changed in a realm hold for the next request, and not only in a moment."""
+        with self._lock:
+            self._realms.pop(realm_id, None)
+
     def _opened(self, realm_id: str, before: OpenRealm | None, now: float) -> OpenRealm:
         if not self._served.serves(realm_id):
             raise NotFoundError(f"there is no realm {realm_id!r}")

@@ -16,9 +16,9 @@ from headwater.realms import RealmRegistry
 from headwater.settings import Settings
 from headwater.store import Store
 from headwater_server.call import ServedStore
-from headwater_server.iceberg_rest import iceberg_table
 from headwater_server.server_application import ServerApplication
 from headwater_server.server_process import ListenAddress, serve_application
+from headwater_server.server_tables import server_tables
 
 
 class ServingSession(Protocol):
@@ -67,7 +67,7 @@ def serve_command(session: ServingSession, listen: ListenAddress | None, realms:
             session.warn(f"{store.url} has no realm yet: make one with `headwater realm create` and `headwater catalog create`")
         application = ServerApplication(
             ServedStore(store, realms=frozenset(realms)),
-            [iceberg_table()],
+            server_tables(),
             settings=settings,
             clock=SystemClock(),
             version=version("headwater"),

@@ -116,7 +116,7 @@ class ServerApplication:
             self._inner = CORSMiddleware(
                 self._answer_request,
                 allow_origins=self._origins.pages,
-                allow_methods=("DELETE", "GET", "HEAD", "POST", "PUT"),
+                allow_methods=("DELETE", "GET", "HEAD", "PATCH", "POST", "PUT"),
                 allow_headers=("*",),
                 expose_headers=_EXPOSED_HEADERS,
             )

@@ -24,14 +24,13 @@ from headwater.realms import (
 )
 from headwater_server.call import ServedStore
 from headwater_server.caller import Caller, NotProvenError
-from headwater_server.error_answers import OverloadedError
 from headwater_server.identity.access_tokens import AccessTokens, TokenClaims, is_own_token
+from headwater_server.identity.hash_slots import HashSlots
 from headwater_server.identity.issuer_tokens import IssuerIdentity, IssuerTokens
 from headwater_server.identity.signing_keys import SigningKeys
 from headwater_server.realm_directory import OpenRealm, RealmDirectory
 
 _BEARER = "bearer "
-_LOGINS_AT_ONCE = 4
 _VERIFIED_LIMIT = 20_000
 _VERIFIED_SECONDS = 60.0
 """How long a token of an issuer is believed without another look at its signature: a key that the issuer withdraws goes within that."""
@@ -70,7 +69,6 @@ class CallerProof:
         self._served = served
         self._clock = served.store.clock
         self._sign_in_seconds = sign_in_seconds
-        self._logins = threading.BoundedSemaphore(_LOGINS_AT_ONCE)
         self._lock = threading.Lock()
         self._verified: OrderedDict[tuple[str, str], tuple[float, IssuerIdentity]] = OrderedDict()
 
@@ -104,24 +102,24 @@ class CallerProof:
     def sign_in(self, realm: str, credentials: Credentials) -> ProvenSignIn:
         """Log a client in by its credentials.
 
-        raises        NotProvenError; OverloadedError while as many others log in as may at a time: each takes 16 MiB and a core
+        raises        NotProvenError; OverloadedError while as many secrets are hashed as may be at a time
         """
-        if not self._logins.acquire(blocking=False):
-            raise OverloadedError(f"{_LOGINS_AT_ONCE} clients log in just now; send the request again in a moment")
+        with self._served.part(HashSlots).take_slot():
+            principal = self._logged_in(realm, credentials)
+        opened = self._open(realm)
+        generation = principal.generation_of(credentials.client_id)
+        return ProvenSignIn(realm, opened.key, principal.name, principal.entity, generation)
+
+    def _logged_in(self, realm: str, credentials: Credentials) -> Principal:
         try:
             if not self._served.serves(realm):
                 raise NotFoundError(realm)
-            principal = log_in(self._registry, realm, credentials)
+            return log_in(self._registry, realm, credentials)
         except (NotFoundError, RealmClosedError, UnicodeError):
             waste_login(credentials)
             raise _refused_sign_in() from None
         except RefusedError:
             raise _refused_sign_in() from None
-        finally:
-            self._logins.release()
-        opened = self._open(realm)
-        generation = principal.generation_of(credentials.client_id)
-        return ProvenSignIn(realm, opened.key, principal.name, principal.entity, generation)
 
     def renew_sign_in(self, token: str, realm: str) -> ProvenSignIn:
         """Let the holder of a token of this server that still holds have another one; raises NotProvenError."""
@@ -133,7 +131,7 @@ class CallerProof:
 
     def _of_own_token(self, token: str, realm: str) -> Caller:
         claims, principal = self._own(token, realm)
-        return Caller(realm, principal.name, RoleHolder(principal.entity, only=claims.roles))
+        return Caller(realm, principal.name, RoleHolder(principal.entity, only=claims.roles), has_credentials=True)
 
     def _own(self, token: str, realm: str) -> tuple[TokenClaims, Principal]:
         if self.tokens is None:
