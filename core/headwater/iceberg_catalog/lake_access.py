@@ -48,6 +48,11 @@ _MISSING = {
 }
 
 
+def hidden_catalog_error(catalog: str, reference: str | None) -> NotFoundError:
+    """What a caller is told of a catalog or reference that is not there, and of one that it may see nothing of."""
+    return NotFoundError(f"there is no catalog {catalog!r}, or no reference {reference!r} in it")
+
+
 class LakeAccess:
     """A caller's rights, as they are when they are asked for. Thread-safe.
 
@@ -66,7 +71,7 @@ class LakeAccess:
         """
         rules, reference = self._read_rules(definition), reference_of(self._reference, definition)
         if not rules.reaches(reference):
-            raise NotFoundError(f"there is no catalog {definition.name!r}, or no reference {self._reference!r} in it")
+            raise hidden_catalog_error(definition.name, self._reference)
         on = Securable(kind=SecurableKind.REFERENCE, catalog=definition.name, pattern=reference.name or "*")
         if needs_history(self._reference) and not rules.allows(Privilege.REFERENCE_READ_HISTORY, on, reference):
             raise ForbiddenError.lacking(Privilege.REFERENCE_READ_HISTORY, on, reference)

@@ -16,7 +16,7 @@ from headwater.access import AccessDecisions, PluginDecisions
 from headwater.catalogs import CatalogDefinition
 from headwater.errors import HeadwaterError, NotFoundError
 from headwater.iceberg import StorageFile, TableStorage
-from headwater.iceberg_catalog import IcebergCatalog, LakeAccess, allow_all
+from headwater.iceberg_catalog import IcebergCatalog, LakeAccess, allow_all, hidden_catalog_error
 from headwater_server.call import Call, ServedStore
 from headwater_server.caller import Caller
 from headwater_server.iceberg_rest.addresses import WarehouseAddress
@@ -196,7 +196,12 @@ def session_of(call: Call[Any, Any]) -> LakeSession:
 
 def open_for(call: Call[Any, Any], address: WarehouseAddress) -> LakeSession:
     """The session of an address, with the rights of a call's caller; raises as ``session_of`` does."""
-    session = call.served.part(LakeSessions).open_session(address, call.caller)
+    try:
+        session = call.served.part(LakeSessions).open_session(address, call.caller)
+    except NotFoundError:
+        if call.caller is None:
+            raise
+        raise hidden_catalog_error(address.catalog, address.reference) from None
     if session.access is not None:
         session.access.check_reference(session.lake.session.catalog.definition)
     return session
