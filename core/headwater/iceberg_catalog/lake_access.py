@@ -150,11 +150,12 @@ class LakeAccess:
         on = _on(state, privilege, key, content_id)
         if rules.allows(privilege, on, reference):
             return
-        if rules.allows(LIST_PRIVILEGES[on.kind], on, reference) or (
-            on.kind is SecurableKind.NAMESPACE and self.filter_listed(state, on.kind, [key])
-        ):
-            raise ForbiddenError.lacking(privilege, on, reference)
-        raise _MISSING[on.kind](key)
+        if on.kind is SecurableKind.NAMESPACE and self.filter_listed(state, on.kind, [key]):
+            if privilege is Privilege.NAMESPACE_LIST:  # as listings show it, for something below it may be seen
+                return
+        elif not rules.allows(LIST_PRIVILEGES[on.kind], on, reference):
+            raise _MISSING[on.kind](key)
+        raise ForbiddenError.lacking(privilege, on, reference)
 
     def _check_adoptions(self, state: BranchState, definition: CatalogDefinition, change: BranchChange) -> None:
         """Check that a table whose document a client brings is not somebody else's: its uuid makes its content id.
