@@ -24,6 +24,7 @@ from headwater.catalogs import (
     Delete,
     Put,
     TableClaims,
+    Unmodified,
     content_type_of,
 )
 from headwater.errors import NotFoundError
@@ -36,6 +37,7 @@ from headwater.iceberg_catalog.lake_privileges import (
     LIST_PRIVILEGES,
     READ_PRIVILEGES,
     REPLACE_PRIVILEGES,
+    SHOW_PRIVILEGES,
     needs_history,
     securable_kind,
 )
@@ -119,6 +121,9 @@ class LakeAccess:
                     self._check(state, privilege, operation.key, held.content_id)
                 else:
                     self.check_creation(state, CREATE_PRIVILEGES[kind], operation.key)
+            elif isinstance(operation, Unmodified) and held is not None:
+                kind = securable_kind(held.type)
+                self._check(state, SHOW_PRIVILEGES[kind], operation.key, held.content_id)
         if not change.is_new:
             self._check_adoptions(state, definition, change)
 
