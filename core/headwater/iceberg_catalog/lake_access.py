@@ -174,8 +174,15 @@ class LakeAccess:
             here = state.key_of(owner.content_id)
             path = () if here is None else here.elements
             on = Securable(kind=SecurableKind.TABLE, catalog=definition.name, path=path, content_id=owner.content_id)
-            if owner.catalog_id != definition.id or not rules.allows(Privilege.TABLE_READ_DATA, on, reference):
+            is_here = owner.catalog_id == definition.id
+            if is_here and rules.allows(Privilege.TABLE_READ_DATA, on, reference):
+                continue
+            if is_here and rules.allows(Privilege.TABLE_LIST, on, reference):
                 raise ForbiddenError.lacking(Privilege.TABLE_READ_DATA, on, reference)
+            raise ForbiddenError(
+                f"the uuid is that of another table, and this needs {Privilege.TABLE_READ_DATA} on that one, which was not granted:"
+                " ask whoever manages its grants"
+            )
 
     def _content_id(self, state: BranchState, key: ContentKey) -> UUID | None:
         value = state.find_value(key)
