@@ -9,7 +9,7 @@ import logging
 import sys
 from datetime import UTC, datetime
 from logging.handlers import WatchedFileHandler
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 import structlog
@@ -23,18 +23,30 @@ STANDARD_OUTPUT = "-"
 _OUTCOMES = {401: "not-proven", 403: "denied", 404: "not-found", 409: "conflict", 429: "overloaded", 503: "not-done"}
 
 
-class AuditSink(Protocol):
-    def __call__(self, record: RequestRecord) -> None: ...
+class AuditLog:
+    """Where lines of the audit log go; ``handler`` None: nowhere."""
+
+    def __init__(self, handler: logging.Handler | None = None) -> None:
+        self._handler = handler
+
+    def write(self, record: RequestRecord) -> None:
+        if self._handler is not None and not record.is_probe:
+            line = msgspec.json.encode(audit_entry(record)).decode()
+            self._handler.handle(logging.LogRecord("audit", logging.INFO, "", 0, line, None, None))
+
+    def close(self) -> None:
+        if self._handler is not None:
+            self._handler.close()
 
 
-def open_audit_log(file: str) -> AuditSink:
+def open_audit_log(file: str) -> AuditLog:
     """Open the audit log.
 
     file          that lines are appended to, also after it was moved away; ``-``: standard output; empty: none
     raises        RefusedError for a file that cannot be written
     """
     if not file:
-        return lambda record: None
+        return AuditLog()
     try:
         handler: logging.Handler = (
             logging.StreamHandler(sys.stdout) if file == STANDARD_OUTPUT else WatchedFileHandler(file, encoding="utf-8")
@@ -44,13 +56,7 @@ def open_audit_log(file: str) -> AuditSink:
     handler.setFormatter(logging.Formatter("%(message)s"))
     # logging's own way to hear of a line that was lost; it would print a traceback otherwise
     setattr(handler, "handleError", lambda line: log.error("a line of the audit log was not written", file=file, exc_info=True))  # noqa: B010
-
-    def write(record: RequestRecord) -> None:
-        if not record.is_probe:
-            line = msgspec.json.encode(audit_entry(record)).decode()
-            handler.handle(logging.LogRecord("audit", logging.INFO, "", 0, line, None, None))
-
-    return write
+    return AuditLog(handler)
 
 
 def audit_entry(record: RequestRecord) -> dict[str, Any]:

@@ -133,6 +133,7 @@ class ServerApplication:
         """Begin nothing any more. Handlers that run are not waited for."""
         self.admission.shut_down()
         self.health.shut_down()
+        self._audit.close()
 
     async def _record_request(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = _headers_of(scope)
@@ -161,7 +162,7 @@ class ServerApplication:
             record.seconds = self._clock.monotonic() - record.started
             self.metrics.count_request(record)
             write_access_line(record)
-            self._audit(record)
+            self._audit.write(record)
 
     async def _answer_request(self, scope: Scope, receive: Receive, send: Send) -> None:
         record: RequestRecord = scope[RECORD_KEY]
