@@ -251,14 +251,17 @@ def test_weak_key_is_refused(tmp_path: Path, content: bytes) -> None:
         SigningKeys(str(tmp_path), FakeClock())
 
 
-def test_weak_key_beside_a_good_one_changes_nothing(server: GuardedServer, token: str, keys: Path) -> None:
-    (keys / "2027-01").write_bytes(b"short")
-    (keys / ".hidden").write_bytes(b"a hidden key of the tests, long enough")
+@pytest.mark.parametrize(
+    ("name", "secret"), [("2027-01", b"short"), (".hidden", b"a hidden key of the tests, long enough"), ("2027-01", b" " * 64)]
+)
+def test_file_that_is_no_key_beside_a_good_one_signs_nothing(
+    server: GuardedServer, token: str, keys: Path, name: str, secret: bytes
+) -> None:
+    (keys / name).write_bytes(secret)
     server.clock.advance(5.1)
 
     assert status_of(server, token) == 200
-    for name, secret in (("2027-01", b"short"), (".hidden", b"a hidden key of the tests, long enough")):
-        assert status_of(server, signed(part(token, 0) | {"kid": name}, part(token, 1), derived(secret))) == 401
+    assert status_of(server, signed(part(token, 0) | {"kid": name}, part(token, 1), derived(secret.strip()))) == 401
 
 
 HEADERS: list[Callable[[str], str]] = [
