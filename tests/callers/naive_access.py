@@ -76,7 +76,7 @@ class NaiveAccess:
 
     def is_shown(self, path: Path, reference: str) -> bool:
         """Whether a namespace is listed: by a right on it, or because of what may be seen at or below it."""
-        if self.holds("NAMESPACE_LIST", "namespace", path, reference):
+        if any(self.holds(f"{kind}_LIST", "namespace", path, reference) for kind in ("NAMESPACE", "TABLE", "VIEW")):
             return True
         seen = [grant.path for grant in self.grants if grant.path and self._is_there(grant, reference)]
         by_id = {grant.content_id for grant in self.grants}
@@ -115,7 +115,7 @@ class NaiveAccess:
                 return None
         else:
             is_seen = self.holds(f"{kind.upper()}_LIST", kind, path, reference, content_id=content_id)
-        return 403 if is_seen else 404
+        return 403 if is_seen and held is not None else 404
 
     def refusal_to_create(self, kind: str, path: Path, reference: str) -> int | None:
         if self.holds(f"{kind.upper()}_CREATE", kind, path, reference):

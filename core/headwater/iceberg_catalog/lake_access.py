@@ -46,6 +46,8 @@ from headwater.iceberg_catalog.lake_privileges import (
 from headwater.store import ObjectId
 
 _K = SecurableKind
+_SHOWING_NAMESPACES = (Privilege.NAMESPACE_LIST, Privilege.TABLE_LIST, Privilege.VIEW_LIST)
+"""Rights on a namespace that show it: whoever may see all tables in it finds the way to them."""
 _MISSING = {
     SecurableKind.NAMESPACE: NoSuchNamespaceError.at,
     SecurableKind.TABLE: NoSuchTableError.at,
@@ -157,7 +159,8 @@ class LakeAccess:
         """
         definition = state.catalog.definition
         decisions, reference = self._read_rules(definition), reference_of(self._reference, definition)
-        if not keys or decisions.holds_wide(LIST_PRIVILEGES[kind], reference):
+        showing = _SHOWING_NAMESPACES if kind is _K.NAMESPACE else (LIST_PRIVILEGES[kind],)
+        if not keys or any(decisions.holds_wide(privilege, reference) for privilege in showing):
             return tuple(keys)
         if content_ids:
             seen = _SeenContents({key.elements: content_id for key, content_id in zip(keys, content_ids, strict=True)})
@@ -165,18 +168,19 @@ class LakeAccess:
             seen = self._find_seen(state, decisions, reference, keys)
         else:
             seen = _SeenContents(_named_contents(state, decisions, keys))
-        privilege, catalog, named, above = LIST_PRIVILEGES[kind], definition.name, seen.named, seen.above
-        asked = [key.elements for key in keys if key.elements not in above]
-        answers = decisions.allows_each(
-            [
-                AccessQuestion(
-                    privilege, Securable(kind=kind, catalog=catalog, path=path, content_id=named.get(path)), reference
-                )
-                for path in asked
-            ]
-        )
-        listed = {path for path, answer in zip(asked, answers, strict=True) if answer}
-        return tuple(key for key in keys if key.elements in listed or key.elements in above)
+        catalog, named, listed = definition.name, seen.named, set(seen.above)
+        for privilege in showing:
+            asked = [key.elements for key in keys if key.elements not in listed]
+            answers = decisions.allows_each(
+                [
+                    AccessQuestion(
+                        privilege, Securable(kind=kind, catalog=catalog, path=path, content_id=named.get(path)), reference
+                    )
+                    for path in asked
+                ]
+            )
+            listed.update(path for path, answer in zip(asked, answers, strict=True) if answer)
+        return tuple(key for key in keys if key.elements in listed)
 
     def _find_seen(
         self, state: BranchState, decisions: AccessDecisions, reference: ReferenceName, keys: Sequence[ContentKey]
@@ -198,6 +202,8 @@ class LakeAccess:
         on = _on(state, privilege, key, content_id)
         if rules.allows(privilege, on, reference):
             return
+        if content_id is None:  # there is nothing that could be forbidden
+            raise _MISSING[on.kind](key)
         if on.kind is _K.NAMESPACE and self.filter_listed(state, on.kind, [key]):
             if privilege is Privilege.NAMESPACE_LIST:  # as listings show it, for something below it may be seen
                 return
