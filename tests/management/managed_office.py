@@ -119,7 +119,7 @@ class ManagedOffice:
 
     def _furnish(self) -> None:
         for realm in REALMS:
-            self.registry.create_realm(realm)
+            self.registry.create_realm(realm, properties={"catalog-locations": f"s3://{realm}/, s3://shared/{realm}"})
             bootstrap(self.registry, realm, unhashed("root"))
             self.clock.advance(1)
             key = self.registry.read_realm(realm).key

@@ -444,9 +444,14 @@ def test_realm_that_is_none_is_not_found_where_nobody_is_asked(open_office: Mana
 @pytest.mark.parametrize(
     ("method", "path", "body", "fault"),
     [
-        ("POST", "/catalogs", {"name": "a b", "baseLocation": "s3://x/"}, "'a b' is not a catalog name"),
+        ("POST", "/catalogs", {"name": "a b", "baseLocation": "s3://acme/x/"}, "'a b' is not a catalog name"),
         ("POST", "/catalogs", {"name": "new"}, "object missing required field `baseLocation`"),
-        ("POST", "/catalogs", {"name": "new", "baseLocation": "s3://x/", "hold": "soon"}, "hold: 'soon' is not a duration"),
+        (
+            "POST",
+            "/catalogs",
+            {"name": "new", "baseLocation": "s3://acme/x/", "hold": "soon"},
+            "hold: 'soon' is not a duration",
+        ),
         ("PATCH", "/catalogs/lake", {"defaultBranch": "none"}, "has no branch 'none'"),
         ("PATCH", "/catalogs/lake", {"state": "DELETED"}, "unknown field `state`"),
         ("PATCH", "", {"properties": {"a": 1}}, "properties[...]: "),

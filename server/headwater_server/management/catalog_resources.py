@@ -6,7 +6,7 @@ catalogs, too. The default branch is where grants hold that name no reference, s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec import UNSET
 
@@ -16,6 +16,7 @@ from headwater.clock import as_text
 from headwater.errors import ConflictError, RefusedError
 from headwater.settings import parse_duration
 from headwater_server.call import Answer, Call
+from headwater_server.management.catalog_places import check_places
 from headwater_server.management.listed_pages import page_by_name
 from headwater_server.management.managed_realm import ManagedRealm, managed_realm, realm_under_right
 from headwater_server.management.realm_resources import duration_or_none, manager_name, merged
@@ -139,6 +140,8 @@ def answer_catalog_creation(call: Call[None, CatalogCreation]) -> Answer:
         deletion_protection=wish.deletion_protection,
         hold_seconds=_seconds(wish.hold),
     )
+    if existing is None:
+        check_places(realm, [wish.base_location, *wish.allowed_locations])
     made = realm.catalogs.create_catalog(wish.name, **fields)
     return Answer(201 if existing is None else 200, catalog_resource(realm, made))
 
@@ -157,6 +160,7 @@ def answer_catalog_patch(call: Call[None, CatalogPatch]) -> Answer:
     changes = _changes(definition, patch)
     if changes.keys() & {"base_location", "allowed_locations"}:
         realm.check_right(Privilege.CATALOG_CREATE)
+        check_places(realm, [*_locations(changes)])
     if "default_branch" in changes:
         realm.check_right(Privilege.CATALOG_MANAGE_ACCESS, definition)
     return Answer(body=catalog_resource(realm, realm.catalogs.update_catalog(definition, **changes)))
@@ -260,6 +264,13 @@ def _changes(seen: CatalogDefinition, patch: CatalogPatch) -> CatalogChanges:
     if patch.hold is not UNSET:
         changes["hold_seconds"] = _seconds(patch.hold)
     return changes
+
+
+def _locations(changes: CatalogChanges) -> Iterator[str]:
+    """The places that a change names."""
+    if "base_location" in changes:
+        yield changes["base_location"]
+    yield from changes.get("allowed_locations", ())
 
 
 def _seconds(hold: str | None) -> float | None:

@@ -13,6 +13,7 @@ from headwater.realms import Realm, RealmManager, RealmRegistry
 from headwater.settings import duration_text
 from headwater.store import ObjectId, id_text
 from headwater_server.call import Answer, Call
+from headwater_server.management.catalog_places import check_realm_properties
 from headwater_server.management.listed_pages import page_by_name
 from headwater_server.management.managed_realm import managed_realm, realm_under_right
 from headwater_server.management.resource_shapes import (
@@ -86,6 +87,7 @@ def answer_realm_patch(call: Call[None, RealmPatch]) -> Answer:
     seen, changes = realm.read_realm(), call.body.properties
     if changes is UNSET:
         return Answer(body=realm_resource(seen))
+    check_realm_properties(realm, changes)
     return Answer(body=realm_resource(realm.registry.update_realm(seen, properties=merged(seen.properties, changes))))
 
 
