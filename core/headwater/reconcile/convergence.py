@@ -77,6 +77,7 @@ from headwater.reconcile.manifests import (
     ResourceName,
 )
 from headwater.reconcile.observed_state import StoreObserver
+from headwater.reconcile.plan_preview import only
 from headwater.reconcile.realm_plan import APPLIED, manager_text, plan_realm, with_manager, without_home, without_manager
 from headwater.store import ObjectId, Store, id_text
 from headwater.tasks import Task, TaskQueue
@@ -186,39 +187,6 @@ def reconcile_catalog(
     return _converge(convergence, tell=tell, fence=fence)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanPreview:
-    """The next plan; what follows its steps is planned when they are done.
-
-    steps         a sentence each, in their order
-    """
-
-    steps: tuple[str, ...] = ()
-    waits: tuple[WaitUntil, ...] = ()
-    refused: tuple[RefuseManifest, ...] = ()
-    reports: tuple[ReportDrift, ...] = ()
-
-
-def preview_realm(store: Store, manifest: RealmManifest, *, manager: ManagerIdentity) -> PlanPreview:
-    """The plan that the manifest would lead to now. Writes nothing."""
-    observed = StoreObserver(store).observe_realm(manifest, manager)
-    return _preview(plan_realm(manifest, observed, store.clock.now()), f"realm {manifest.spec.realm_id}")
-
-
-def preview_catalog(
-    store: Store,
-    manifest: CatalogManifest,
-    *,
-    manager: ManagerIdentity,
-    realm_uid: str = "",
-    may_be_unmanaged: bool = False,
-) -> PlanPreview:
-    """The plan that the manifest of a catalog would lead to now. Writes nothing."""
-    observed = StoreObserver(store).observe_catalog(manifest, manager, realm_uid=realm_uid, may_be_unmanaged=may_be_unmanaged)
-    plan = plan_catalog(manifest, observed, store.clock.now())
-    return _preview(plan, f"catalog {manifest.spec.realm_id}/{manifest.spec.name}")
-
-
 def release_realm(store: Store, realm_id: str) -> Realm:
     """Release a realm for good, whoever manages it: any resource may adopt it then. For a person with access to the store.
 
@@ -288,9 +256,9 @@ def _outcome(
     return ReconcileOutcome(
         subject=subject,
         steps=tuple(steps),
-        waits=_only(plan, WaitUntil),
-        refused=_only(plan, RefuseManifest),
-        reports=_only(plan, ReportDrift),
+        waits=only(plan, WaitUntil),
+        refused=only(plan, RefuseManifest),
+        reports=only(plan, ReportDrift),
         error=error,
     )
 
@@ -549,49 +517,3 @@ def _steer(step: Callable[[ObjectId], Task], task: ObjectId) -> None:
         step(task)
     except (RefusedError, NotFoundError) as ended:
         raise SwapConflictError(str(ended)) from ended
-
-
-def _preview(plan: Sequence[Action], subject: str) -> PlanPreview:
-    return PlanPreview(
-        steps=tuple(sentence for action in plan if isinstance(action, Effect) for sentence in _sentences(action, subject)),
-        waits=_only(plan, WaitUntil),
-        refused=_only(plan, RefuseManifest),
-        reports=_only(plan, ReportDrift),
-    )
-
-
-def _only(plan: Sequence[Action], kind: type[T]) -> tuple[T, ...]:
-    return tuple(action for action in plan if isinstance(action, kind))
-
-
-def _sentences(action: Effect, subject: str) -> list[str]:
-    """The sentences that describe an action; none for bookkeeping."""
-    match action:
-        case CreateRealm() | CreateCatalog():
-            return [f"create {subject}"]
-        case BootstrapRealm():
-            return [f"bootstrap {subject}, and keep the credentials of its root"]
-        case RotateCredentials():
-            return [f"rotate the credentials of the root of {subject}"]
-        case MoveRealm(to):
-            return [f"move {subject} to {to}"]
-        case UpdateRealm(changes, _):
-            return [f"update {subject}: {names_in_manifest(changes)}"] if changes else []
-        case UpdateCatalog(changes):
-            return [catalog_changes(changes, subject).future]
-        case AdoptRealm(manager, _, _):
-            return [f"adopt {subject} for {manager_text(manager)}"]
-        case DetachRealm():
-            return [f"leave {subject} as it is, without a manager"]
-        case RemoveRealm():
-            return [f"delete the entry and the credentials of {subject}"]
-        case SubmitTask(kind, due, about, _):
-            return [f"ask for {f'{kind} {about}'.strip()} of {subject}, due {as_text(due)}"]
-        case RunTaskNow(task, kind):
-            return [f"let {kind} of {subject} run now (task {id_text(task)})"]
-        case CancelTask(task, kind, about):
-            return [f"cancel {f'{kind} {about}'.strip()} of {subject} (task {id_text(task)})"]
-        case DeleteCatalog():
-            return [f"delete {subject}"]
-        case CompleteCatalog() | RecordHandled() | RecordImported():
-            return []
