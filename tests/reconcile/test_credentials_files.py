@@ -25,6 +25,7 @@ def test_credentials_are_kept_in_a_file_of_their_realm(sink: FileCredentials) ->
         "realm": "acme",
         "clientId": credentials.client_id,
         "clientSecret": credentials.client_secret,
+        "credential": f"acme.{credentials.client_id}:{credentials.client_secret}",
     }
 
 

@@ -6,10 +6,14 @@ This package knows nothing of catalogs, of tasks, or of the caller who asks for 
 from __future__ import annotations
 
 from headwater.realms.client_credentials import (
+    ROOT_PRINCIPAL,
     Credentials,
+    CredentialsForm,
     CredentialsHash,
     hash_credentials,
     new_credentials,
+    read_credentials,
+    told_client,
     verify_secret,
 )
 from headwater.realms.principal_roles import (
@@ -30,7 +34,6 @@ from headwater.realms.principals import (
     BY_CLIENT,
     BY_NAME,
     PRINCIPALS,
-    ROOT_PRINCIPAL,
     Principal,
     create_principal,
     disable_principal,
@@ -69,6 +72,7 @@ __all__ = [
     "ROOT_PRINCIPAL",
     "SERVICE_ADMIN",
     "Credentials",
+    "CredentialsForm",
     "CredentialsHash",
     "DeletionPolicy",
     "DriftPolicy",
@@ -102,10 +106,12 @@ __all__ = [
     "list_principals",
     "log_in",
     "new_credentials",
+    "read_credentials",
     "read_realm_grants",
     "reset_principal",
     "revoke_on_realm",
     "rotate_principal",
+    "told_client",
     "unassign_principal_role",
     "verify_secret",
 ]

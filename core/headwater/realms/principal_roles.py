@@ -20,7 +20,8 @@ from headwater.clock import Micros
 from headwater.commits import Head, Transaction, commit_change, read_head
 from headwater.errors import NotFoundError, RefusedError
 from headwater.index import Index, IndexValue
-from headwater.realms.principals import BY_NAME, ROOT_PRINCIPAL, existing_entity, find_named, find_principal
+from headwater.realms.client_credentials import ROOT_PRINCIPAL
+from headwater.realms.principals import BY_NAME, existing_entity, find_named, find_principal
 from headwater.realms.realm_registry import RealmRegistry
 from headwater.store import ObjectId, RealmStore, StoredObject, object_type
 

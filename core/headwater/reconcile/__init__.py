@@ -6,6 +6,7 @@ remember is stored in the definitions of realms and catalogs.
 
 from headwater.reconcile.actions import REASONS, Notice, PlannedStep, RefuseManifest, ReportDrift, WaitUntil
 from headwater.reconcile.catalog_plan import plan_catalog
+from headwater.reconcile.connection_form import ConnectionForm
 from headwater.reconcile.convergence import (
     ReconcileOutcome,
     reconcile,
@@ -41,6 +42,7 @@ __all__ = [
     "REASONS",
     "CatalogDescription",
     "CatalogManifest",
+    "ConnectionForm",
     "ContentCounts",
     "CredentialsSink",
     "FileCredentials",

@@ -5,7 +5,7 @@ Each step is a swap of the observed state, and returns a sentence on what it did
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -38,6 +38,8 @@ from headwater.realms import (
     reset_principal,
     verify_secret,
 )
+from headwater.reconcile.access_actions import AccessAction, RecordAccess
+from headwater.reconcile.access_steps import AccessSteps
 from headwater.reconcile.actions import (
     Action,
     AdoptRealm,
@@ -64,10 +66,12 @@ from headwater.reconcile.actions import (
     WaitUntil,
     catalog_changes,
     names_in_manifest,
+    only,
     planned_step,
 )
 from headwater.reconcile.catalog_plan import plan_catalog
 from headwater.reconcile.credentials_sink import CredentialsSink
+from headwater.reconcile.declared_access import ACCESS, read_record, with_record
 from headwater.reconcile.manifests import (
     ROTATE_CREDENTIALS,
     CatalogManifest,
@@ -77,7 +81,6 @@ from headwater.reconcile.manifests import (
     ResourceName,
 )
 from headwater.reconcile.observed_state import StoreObserver
-from headwater.reconcile.plan_preview import only
 from headwater.reconcile.realm_plan import APPLIED, manager_text, plan_realm, with_manager, without_home, without_manager
 from headwater.store import ObjectId, Store, id_text
 from headwater.tasks import Task, TaskQueue
@@ -130,10 +133,12 @@ def reconcile(
     *,
     credentials: CredentialsSink,
     manager: ManagerIdentity,
+    server_url: str = "",
     tell: Tell | None = None,
 ) -> list[ReconcileOutcome]:
     """Bring realms and catalogs to what their manifests say, as far as that is possible now. Idempotent.
 
+    server_url    where catalogs are served, for connections that do not say
     returns       one outcome for each manifest, in the order in which they were carried out: deletions of catalogs, realms, other catalogs
     """
     observer = StoreObserver(store)
@@ -145,7 +150,9 @@ def reconcile(
             convergence = _RealmConvergence(observer, manifest, manager, credentials)
         else:
             is_named = ResourceName(manifest.metadata.namespace, manifest.spec.realm) in named
-            convergence = _CatalogConvergence(observer, manifest, manager, may_be_unmanaged=not is_named)
+            convergence = _CatalogConvergence(
+                observer, manifest, manager, credentials, may_be_unmanaged=not is_named, server_url=server_url
+            )
         outcomes.append(_converge(convergence, tell=tell, fence=None))
     return outcomes
 
@@ -170,9 +177,11 @@ def reconcile_catalog(
     store: Store,
     manifest: CatalogManifest,
     *,
+    credentials: CredentialsSink,
     manager: ManagerIdentity,
     realm_uid: str = "",
     may_be_unmanaged: bool = False,
+    server_url: str = "",
     tell: Tell | None = None,
     fence: Fence | None = None,
 ) -> ReconcileOutcome:
@@ -180,9 +189,16 @@ def reconcile_catalog(
 
     realm_uid         the uid of the resource that manages its realm; empty where unknown
     may_be_unmanaged  whether its realm may have no manager
+    server_url        where catalogs are served, for a connection that does not say
     """
     convergence = _CatalogConvergence(
-        StoreObserver(store), manifest, manager, realm_uid=realm_uid, may_be_unmanaged=may_be_unmanaged
+        StoreObserver(store),
+        manifest,
+        manager,
+        credentials,
+        realm_uid=realm_uid,
+        may_be_unmanaged=may_be_unmanaged,
+        server_url=server_url,
     )
     return _converge(convergence, tell=tell, fence=fence)
 
@@ -319,7 +335,15 @@ class _RealmConvergence:
                 return self._record(annotation, value)
             case RemoveRealm():
                 return self._remove()
+            case RecordAccess(record):
+                self._update(RealmFields(acted=with_record(self._realm.acted, record)))
+                return f"noted what Realm {self.manifest.metadata.name} declares of access"
+        if isinstance(action, AccessAction):
+            return self._access_steps().take_step(action)
         return _act_on_task(self._store, self._realm, action)
+
+    def _access_steps(self) -> AccessSteps:
+        return AccessSteps(self._realms, self._realm, self._credentials, check_unchanged=self._check_unchanged)
 
     @property
     def _realm(self) -> Realm:
@@ -375,6 +399,8 @@ class _RealmConvergence:
         if not self._realms.is_realm_empty(self._realm):  # a late writer left rows: purge once more
             return _act_on_task(self._store, self._realm, SubmitTask(PURGE, self._store.clock.now()))
         # credentials first: they are all that a later realm of this id could mistake for its own
+        for principal in read_record(self._realm.acted.get(ACCESS)).principals:
+            self._credentials.of_principal(principal).remove_credentials(self._id, self._check_unchanged)
         self._credentials.remove_credentials(self._id, self._check_unchanged)
         self._realms.remove_realm(self._realm)
         return f"deleted realm {self._id}"
@@ -397,10 +423,8 @@ class _RealmConvergence:
         self._definition = self._realms.update_realm(self._realm, **changes)
 
     def _record(self, annotation: str, value: str | None) -> str:
-        acted = {name: text for name, text in self._realm.acted.items() if name != annotation}
-        self._update(RealmFields(acted=acted if value is None else {**acted, annotation: value}))
-        name = annotation.split(" ")[0]
-        return f"noted that {name} is gone" if value is None else f"noted that {name}: {value} was acted on"
+        self._update(RealmFields(acted=_with_handled(self._realm.acted, annotation, value)))
+        return _handled(annotation, value)
 
 
 class _CatalogConvergence:
@@ -415,13 +439,17 @@ class _CatalogConvergence:
         observer: StoreObserver,
         manifest: CatalogManifest,
         manager: ManagerIdentity,
+        credentials: CredentialsSink,
         *,
         realm_uid: str = "",
         may_be_unmanaged: bool = False,
+        server_url: str = "",
     ) -> None:
         self.observer = observer
         self.manifest = manifest
         self._manager = manager
+        self._credentials = credentials
+        self._server_url = server_url
         self._realm_uid = realm_uid
         self._may_be_unmanaged = may_be_unmanaged
         self._store = observer.store
@@ -433,7 +461,11 @@ class _CatalogConvergence:
     def make_plan(self) -> list[Action]:
         """The plan for the state as it is now."""
         observed = self.observer.observe_catalog(
-            self.manifest, self._manager, realm_uid=self._realm_uid, may_be_unmanaged=self._may_be_unmanaged
+            self.manifest,
+            self._manager,
+            realm_uid=self._realm_uid,
+            may_be_unmanaged=self._may_be_unmanaged,
+            server_url=self._server_url,
         )
         self._found_realm, self._definition, self._opened = observed.realm, observed.catalog, None
         return plan_catalog(self.manifest, observed, self._store.clock.now())
@@ -456,7 +488,31 @@ class _CatalogConvergence:
                 deleted = self._catalogs.delete_catalog(self._name, seen=self._catalog)
                 until = as_text((deleted.held_until or 0) + 999_999)
                 return f"deleted catalog {self._name} of realm {self._realm.id}; it can be undeleted until {until}"
+            case RecordHandled(annotation, value):
+                self._remember(_with_handled(self._catalog.acted, annotation, value))
+                return _handled(annotation, value)
+            case RecordAccess(record):
+                self._remember(with_record(self._catalog.acted, record))
+                return f"noted what Catalog {self.manifest.metadata.name} declares of access"
+        if isinstance(action, AccessAction):
+            return self._access_steps().take_step(action)
         return _act_on_task(self._store, self._realm, action)
+
+    def _remember(self, acted: dict[str, str]) -> None:
+        self._definition = self._catalogs.update_catalog(self._catalog, acted=acted)
+
+    def _access_steps(self) -> AccessSteps:
+        return AccessSteps(
+            RealmRegistry(self._store),
+            self._realm,
+            self._credentials,
+            check_unchanged=self._check_unchanged,
+            catalog=self._catalog,
+        )
+
+    def _check_unchanged(self) -> None:
+        if self._catalogs.find_catalog(self._name) != self._definition:
+            raise SwapConflictError(f"catalog {self._name!r} of realm {self._realm.id!r} was changed meanwhile: read it again")
 
     def _create(self, fields: CatalogFields) -> str:
         try:
@@ -517,3 +573,14 @@ def _steer(step: Callable[[ObjectId], Task], task: ObjectId) -> None:
         step(task)
     except (RefusedError, NotFoundError) as ended:
         raise SwapConflictError(str(ended)) from ended
+
+
+def _with_handled(acted: Mapping[str, str], annotation: str, value: str | None) -> dict[str, str]:
+    """What was acted on, with an annotation's value in it, or without the annotation."""
+    kept = {name: text for name, text in acted.items() if name != annotation}
+    return kept if value is None else {**kept, annotation: value}
+
+
+def _handled(annotation: str, value: str | None) -> str:
+    name = annotation.split(" ")[0]
+    return f"noted that {name} is gone" if value is None else f"noted that {name}: {value} was acted on"

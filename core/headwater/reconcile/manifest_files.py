@@ -15,6 +15,7 @@ from headwater.catalogs import ImportSpec, RefKind, checked_catalog_name, checke
 from headwater.errors import NotFoundError
 from headwater.iceberg.survey_outcomes import TOLERABLE
 from headwater.realms import HistoryRetention, KeptHistory, MaintenanceSchedule, checked_realm_id
+from headwater.reconcile.access_manifests import read_catalog_roles, read_connection, read_realm_access
 from headwater.reconcile.manifests import (
     ANNOTATIONS,
     API_VERSION,
@@ -49,9 +50,12 @@ MOST_PATTERNS = 32
 
 _REALM_FIELDS = (
     *("realmId", "state", "deletionPolicy", "deletionProtection", "driftPolicy", "purgeHold", "retention", "maintenance"),
-    "properties",
+    *("properties", "principals", "roles"),
 )
-_CATALOG_FIELDS = ("realm", "name", "storage", "defaultBranch", "imports", "deletionPolicy", "deletionProtection", "properties")
+_CATALOG_FIELDS = (
+    *("realm", "name", "storage", "defaultBranch", "imports", "deletionPolicy", "deletionProtection", "properties"),
+    *("roles", "connection"),
+)
 _IMPORT_FIELDS = (
     *("name", "locations", "mode", "schedule", "include", "exclude", "path", "namespace", "inventory", "verify"),
     *("tolerate", "gone"),
@@ -194,6 +198,8 @@ class _ManifestReader:
 
     def _realm(self, document: _Document) -> RealmManifest:
         spec = document.spec.block(*_REALM_FIELDS)
+        declares_access = any(spec[name].node is not None for name in ("principals", "roles"))
+        principals, roles = read_realm_access(spec["principals"], spec["roles"]) if declares_access else ((), ())
         return RealmManifest(
             metadata=document.metadata,
             spec=RealmSpec(
@@ -206,6 +212,8 @@ class _ManifestReader:
                 retention=_retention(spec["retention"]),
                 maintenance=_maintenance(spec["maintenance"]),
                 properties=spec["properties"].texts(),
+                principals=principals,
+                roles=roles,
             ),
             file=document.value.source.file,
             line=document.value.line,
@@ -241,6 +249,7 @@ class _ManifestReader:
         realm_id = self._named_realm(spec["realm"], document.metadata.namespace, realm, realms)
         value = spec["name"]
         named, name = (document.named, document.metadata.name) if value.node is None else (value, value.text())
+        roles = read_catalog_roles(spec["roles"])
         if name:
             named.apply_check(checked_catalog_name, name)
             self._claim(named, ("catalog", realm_id, name), f'catalog "{name}" of realm "{realm_id}"')
@@ -257,6 +266,8 @@ class _ManifestReader:
                 deletion_policy=spec["deletionPolicy"].choice("Retain", "Purge"),
                 deletion_protection=spec["deletionProtection"].flag(),
                 properties=spec["properties"].texts(),
+                roles=roles,
+                connection=read_connection(spec["connection"], roles),
             ),
             file=document.value.source.file,
             line=document.value.line,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 from headwater.clock import as_text
+from headwater.reconcile.access_actions import AccessAction, access_sentence
 from headwater.reconcile.actions import (
     Action,
     AdoptRealm,
@@ -32,14 +32,13 @@ from headwater.reconcile.actions import (
     WaitUntil,
     catalog_changes,
     names_in_manifest,
+    only,
 )
 from headwater.reconcile.catalog_plan import plan_catalog
 from headwater.reconcile.manifests import CatalogManifest, ManagerIdentity, RealmManifest
 from headwater.reconcile.observed_state import StoreObserver
 from headwater.reconcile.realm_plan import manager_text, plan_realm
 from headwater.store import Store, id_text
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,9 +67,12 @@ def preview_catalog(
     manager: ManagerIdentity,
     realm_uid: str = "",
     may_be_unmanaged: bool = False,
+    server_url: str = "",
 ) -> PlanPreview:
     """The plan that the manifest of a catalog would lead to now. Writes nothing."""
-    observed = StoreObserver(store).observe_catalog(manifest, manager, realm_uid=realm_uid, may_be_unmanaged=may_be_unmanaged)
+    observed = StoreObserver(store).observe_catalog(
+        manifest, manager, realm_uid=realm_uid, may_be_unmanaged=may_be_unmanaged, server_url=server_url
+    )
     plan = plan_catalog(manifest, observed, store.clock.now())
     return _preview(plan, f"catalog {manifest.spec.realm_id}/{manifest.spec.name}")
 
@@ -84,13 +86,11 @@ def _preview(plan: Sequence[Action], subject: str) -> PlanPreview:
     )
 
 
-def only(plan: Sequence[Action], kind: type[T]) -> tuple[T, ...]:
-    """The actions of one kind in a plan."""
-    return tuple(action for action in plan if isinstance(action, kind))
-
-
 def _sentences(action: Effect, subject: str) -> list[str]:
     """The sentences that describe an action; none for bookkeeping."""
+    if isinstance(action, AccessAction):
+        sentence = access_sentence(action, subject)
+        return [sentence] if sentence else []
     match action:
         case CreateRealm() | CreateCatalog():
             return [f"create {subject}"]

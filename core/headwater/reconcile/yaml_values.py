@@ -139,6 +139,12 @@ class YamlValue:
         """The entries of a mapping with free names, such as properties."""
         return {name: value for name, (_, value) in self._entries().items()}
 
+    def member_word(self, name: str) -> str:
+        """The word of a single value inside of a mapping, unread; empty where there is none."""
+        nodes = self.node.value if isinstance(self.node, yaml.MappingNode) else []
+        found = (node for key, node in nodes if isinstance(key, yaml.ScalarNode) and key.value == name)
+        return next((str(node.value) for node in found if isinstance(node, yaml.ScalarNode)), "")
+
     def texts(self) -> dict[str, str]:
         """A mapping from free names to texts."""
         return {name: value.free_text() for name, value in self.pairs().items()}
