@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from pyiceberg.utils.config import Config
 
 from fake_clock import FakeClock
 from faulty_backend import FaultyBackend
@@ -361,6 +362,24 @@ def test_connection_has_all_that_a_workload_needs(
     assert found["credential"] == f"{found['client-id']}:{found['client-secret']}"
     assert f"spark.sql.catalog.lake.credential {found['credential']}\n" in found["spark-defaults.conf"]
     assert log_in(RealmRegistry(store), "acme", kept(sink, "connection.lake")).name == "connection.lake"
+
+
+def test_pyiceberg_is_configured_by_a_connection(
+    apply: Apply,
+    make_realm: MakeRealm,
+    make_catalog: MakeCatalog,
+    sink: FileCredentials,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    apply(make_realm(roles=(READERS,)), make_catalog(roles=(SALES,), connection=CONNECTION))
+    found = content(sink, "connection.lake")
+    (tmp_path / ".pyiceberg.yaml").write_text(found[".pyiceberg.yaml"])
+    monkeypatch.setenv("PYICEBERG_HOME", str(tmp_path))
+    read = Config().get_catalog_config("lake")
+
+    names = ("uri", "warehouse", "credential", "oauth2-server-uri")
+    assert read == {"type": "rest", **{name: found[name] for name in names}}
 
 
 def test_connection_may_do_what_its_roles_may_and_nothing_else(

@@ -13,7 +13,8 @@ from headwater.realms.client_credentials import (
     hash_credentials,
     new_credentials,
     read_credentials,
-    told_client,
+    told_client_id,
+    told_credential,
     verify_secret,
 )
 from headwater.realms.principal_roles import (
@@ -111,7 +112,8 @@ __all__ = [
     "reset_principal",
     "revoke_on_realm",
     "rotate_principal",
-    "told_client",
+    "told_client_id",
+    "told_credential",
     "unassign_principal_role",
     "verify_secret",
 ]

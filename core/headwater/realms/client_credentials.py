@@ -42,6 +42,16 @@ def new_credentials() -> Credentials:
     return Credentials(client_id=secrets.token_hex(8), client_secret=secrets.token_urlsafe(32))
 
 
+def told_client_id(realm_id: str, client_id: str) -> str:
+    """A client's id as clients are told it: ``REALM.ID``. Its realm can be read from it, and it has no colon, at which they split."""
+    return f"{realm_id}.{client_id}"
+
+
+def told_credential(realm_id: str, credentials: Credentials) -> str:
+    """Id and secret in one, as engines are configured with them: ``REALM.ID:SECRET``. It is as secret as the secret."""
+    return f"{told_client_id(realm_id, credentials.client_id)}:{credentials.client_secret}"
+
+
 def hash_credentials(credentials: Credentials) -> CredentialsHash:
     """The salted hash of credentials; every call uses another salt and gives another hash."""
     salt = secrets.token_bytes(16)
@@ -86,24 +96,18 @@ class CredentialsForm:
 
     def content(self, realm_id: str, credentials: Credentials) -> dict[str, str]:
         """The fields that are stored."""
-        told = told_client(realm_id, credentials)
         is_root = self.principal == ROOT_PRINCIPAL
         return {
             "realm": realm_id,
             **({} if is_root else {"principal": self.principal}),
-            "clientId": credentials.client_id if is_root else told,
+            "clientId": credentials.client_id if is_root else told_client_id(realm_id, credentials.client_id),
             "clientSecret": credentials.client_secret,
-            "credential": f"{told}:{credentials.client_secret}",
+            "credential": told_credential(realm_id, credentials),
         }
 
     def credentials(self, realm_id: str, content: Mapping[str, Any]) -> Credentials | None:
         """The credentials that these fields hold; None where they hold none."""
         return read_credentials(realm_id, content.get("clientId"), content.get("clientSecret"))
-
-
-def told_client(realm_id: str, credentials: Credentials) -> str:
-    """The id of a client as clients are told it: with the realm that it belongs to."""
-    return f"{realm_id}.{credentials.client_id}"
 
 
 def read_credentials(realm_id: str, client_id: object, client_secret: object) -> Credentials | None:

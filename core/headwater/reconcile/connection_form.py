@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from headwater.realms import Credentials, CredentialsForm, read_credentials, told_client
+from headwater.realms import Credentials, CredentialsForm, read_credentials, told_client_id, told_credential
 
 _MOUNT = "/iceberg"
 _TOKENS = "/v1/oauth/tokens"
@@ -36,17 +36,16 @@ class ConnectionForm(CredentialsForm):
 
     def content(self, realm_id: str, credentials: Credentials) -> dict[str, str]:
         """The fields that are stored; those with a dot are files."""
-        told = told_client(realm_id, credentials)
         uri = self.uri if self.uri.endswith(_MOUNT) else self.uri + _MOUNT
         known = {
             "uri": uri,
             "warehouse": f"{realm_id}/{self.catalog}",
-            "credential": f"{told}:{credentials.client_secret}",
+            "credential": told_credential(realm_id, credentials),
             "oauth2-server-uri": uri + _TOKENS,
         }
         return {
             **known,
-            "client-id": told,
+            "client-id": told_client_id(realm_id, credentials.client_id),
             "client-secret": credentials.client_secret,
             ".pyiceberg.yaml": yaml.safe_dump({"catalog": {self._engine_name: {"type": "rest", **known}}}, sort_keys=False),
             "spark-defaults.conf": self._spark(known),
