@@ -41,6 +41,7 @@ NO_SUITES = (
     "served_lakes",
     "server_bench",
     "server_crowds",
+    "server_rights",
     "sql_catalogs",
     "storms",
     "table_rivals",

@@ -1,7 +1,8 @@
 """Lakes to serve, and the process that serves one: ``headwater serve``'s own parts, with two constant answers beside its routes.
 
-``python -m benchmarks.served_lakes URL PATH`` serves a store on a free port, which it prints. A constant answer has the bytes that the
-load of the table at PATH is answered with, and comes from the same process through everything that a request goes through.
+``python -m benchmarks.served_lakes URL [PATH]`` serves a store on a free port, which it prints. A constant answer has the bytes that the
+load of the table at PATH is answered with, and comes from the same process through everything that a request goes through; without a
+PATH there is none.
 """
 
 from __future__ import annotations
@@ -132,14 +133,14 @@ def _ready_server(process: subprocess.Popen[str], log: Path, started: float) -> 
     return replace(server, ready_seconds=time.perf_counter() - started)
 
 
-def main(url: str, path: str) -> int:
+def main(url: str, path: str | None = None) -> int:
     settings = Settings.from_environment()
     log_to_stderr(settings, package="headwater_server")
     with open_store(url, settings=settings) as store:
         served, table = ServedStore(store), iceberg_table()
         application = ServerApplication(
             served,
-            [table, constant_table(loaded_answer(served, table, path))],
+            [table, *([] if path is None else [constant_table(loaded_answer(served, table, path))])],
             settings=settings,
             clock=SystemClock(),
             version=version("headwater"),

@@ -1,4 +1,5 @@
-"""The server: loads, listings and commits over HTTP beside what the same costs without, other catalogs, many connections, the start.
+"""The server: loads, listings and commits over HTTP beside what the same costs without, other catalogs, many connections, the start, and
+what it costs that callers prove who they are.
 
 Run it with ``make bench SUITE=server``; ``--quick`` is small and shows that it works, ``--only=load,pages`` measures some parts, and
 ``--merge`` puts their figures into the results of the last full run.
@@ -21,6 +22,7 @@ from benchmarks.report import Row, at_least_of_floor, at_most_of_floor, read_res
 from benchmarks.served_lakes import CONSTANT, PREFIX, REALM, UNCHANGED, make_active_realm, serve_apart
 from benchmarks.server_bench import FULL, MILLIS, QUICK, ServerBench, load_process, repeat
 from benchmarks.server_crowds import measure_commits, measure_connections, measure_rivals, measure_start
+from benchmarks.server_rights import measure_decisions, measure_identity, measure_listings
 from benchmarks.tables import table_keys
 from benchmarks.timing import timed
 
@@ -166,6 +168,9 @@ MEASURES: dict[str, tuple[Measure, Sequence[str]]] = {
     "rivals": (measure_rivals, DATABASES[1:]),
     "connections": (measure_connections, DATABASES[:1]),
     "start": (measure_start, DATABASES),
+    "decisions": (measure_decisions, DATABASES[:1]),
+    "identity": (measure_identity, DATABASES),
+    "listings": (measure_listings, DATABASES),
 }
 """The parts, and the databases that each is measured on."""
 

@@ -9,7 +9,7 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from benchmarks.http_calls import RepeatedRequest, run_scripts
 from benchmarks.lakes import make_lake
@@ -22,6 +22,7 @@ from headwater.store import open_store
 
 __all__ = ["FULL", "MIB", "MILLIS", "QUICK", "Scale", "ServedLake", "ServerBench", "load_process", "repeat"]
 
+K = TypeVar("K")
 MIB = 1024**2
 MILLIS = 1000
 
@@ -43,12 +44,40 @@ class Scale:
     """Connections, each with a request at a time."""
     idle: int
     starts: int
+    grants: int
+    """Of a caller about whom is decided."""
+    listed: int
+    """Tables of a namespace that is listed whole."""
 
 
 FULL = Scale(
-    seconds=4, turns=3, clients=16, writers=64, tables=1_000_000, few_tables=1000, pages=60, busy=200, idle=1000, starts=5
+    seconds=4,
+    turns=3,
+    clients=16,
+    writers=64,
+    tables=1_000_000,
+    few_tables=1000,
+    pages=60,
+    busy=200,
+    idle=1000,
+    starts=5,
+    grants=10_000,
+    listed=10_000,
 )
-QUICK = Scale(seconds=0.2, turns=1, clients=4, writers=3, tables=2000, few_tables=500, pages=3, busy=40, idle=20, starts=1)
+QUICK = Scale(
+    seconds=0.2,
+    turns=1,
+    clients=4,
+    writers=3,
+    tables=2000,
+    few_tables=500,
+    pages=3,
+    busy=40,
+    idle=20,
+    starts=1,
+    grants=1000,
+    listed=1000,
+)
 
 
 @dataclass(frozen=True)
@@ -80,7 +109,7 @@ class ServerBench:
         """Run a load in the process that makes it."""
         return self.load.submit(function, *arguments).result()
 
-    def by_turns(self, contenders: dict[str, Callable[[], Storm]]) -> dict[str, Storm]:
+    def by_turns(self, contenders: dict[K, Callable[[], Storm]]) -> dict[K, Storm]:
         """Each by turns, so that what else the machine does meets all of them alike. A turn of each goes before, and does not count."""
         for run in contenders.values():
             run()
@@ -103,9 +132,12 @@ class ServerBench:
             return ServedLake(url, folder, register_tables(store, folder))
 
     @contextmanager
-    def serve(self, lake: ServedLake, **settings: int) -> Iterator[LoadedServer]:
-        """A server of a lake, with settings that are named without ``server_``."""
-        command = [sys.executable, "-m", "benchmarks.served_lakes", lake.url, lake.paths[0]]
+    def serve(self, lake: ServedLake, *, is_loaded: bool = True, **settings: int | Path) -> Iterator[LoadedServer]:
+        """A server of a lake, with settings that are named without ``server_``.
+
+        is_loaded     it has constant answers beside, with the bytes of the first table's load
+        """
+        command = [sys.executable, "-m", "benchmarks.served_lakes", lake.url, *lake.paths[: int(is_loaded)]]
         environment = {name.upper(): str(value) for name, value in settings.items()}
         with serve_apart(command, self.folder, settings=environment) as server:
             yield server

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from headwater.cli.access_commands import ACCESS_ANSWER, PRIVILEGE_RULE
 from headwater.cli.application import main
 from headwater.cli.apply_command import APPLIED
 from headwater.cli.backup_commands import ARCHIVE, LOADED, RESTORATION
@@ -14,7 +15,7 @@ from headwater.cli.catalog_commands import CATALOG, DELETION_PLAN
 from headwater.cli.cli_session import EXIT_CODES
 from headwater.cli.client_config_command import ENGINE
 from headwater.cli.content_commands import CHANGE, COMMIT, CONTENT, ENTRY, KEY_CHANGE
-from headwater.cli.credentials_commands import ROOT
+from headwater.cli.credentials_commands import PRINCIPAL
 from headwater.cli.file_row_commands import COMPACTION, INGESTED_FILE, SPLIT
 from headwater.cli.file_table_commands import (
     ADOPTION,
@@ -26,10 +27,12 @@ from headwater.cli.file_table_commands import (
 )
 from headwater.cli.fsck_command import FINDING, STEP
 from headwater.cli.gc_commands import COLLECTION, EXPLANATION, RUN, RUN_TYPE
+from headwater.cli.grant_commands import GRANT
 from headwater.cli.import_commands import IMPORT
 from headwater.cli.merge_commands import MERGE
 from headwater.cli.realm_commands import PURGE_PLAN, REALM
 from headwater.cli.ref_commands import DELETED_REFERENCE, NAMED_REFERENCE
+from headwater.cli.role_commands import ROLE
 from headwater.cli.store_commands import STORE, VERSION
 from headwater.cli.task_commands import TASK, TASK_FIGURES
 from headwater.console import PrintedForm, ResultView
@@ -74,7 +77,6 @@ A filter that fits nothing, such as `task list --realm`, is an empty list and 0.
 RESULTS: tuple[ResultView[Any], ...] = (
     APPLIED,
     REALM,
-    ROOT,
     PURGE_PLAN,
     ARCHIVE,
     LOADED,
@@ -87,6 +89,11 @@ RESULTS: tuple[ResultView[Any], ...] = (
     KEY_CHANGE,
     CHANGE,
     MERGE,
+    PRINCIPAL,
+    ROLE,
+    GRANT,
+    ACCESS_ANSWER,
+    PRIVILEGE_RULE,
     NAMED_REFERENCE,
     DELETED_REFERENCE,
     IMPORT,

@@ -12,6 +12,7 @@ from typing import Any
 
 import yaml
 
+from headwater.access import PRIVILEGES, Privilege, SecurableKind
 from headwater.cli.engine_configs import COMMENTS, ENGINE_CONFIGS, EngineAddress
 from headwater.settings import Settings, duration_text, variable_of
 from headwater.store import BackendKind
@@ -20,6 +21,7 @@ from headwater_operator.resource.reasons import conditions_table, events_table, 
 from headwater_operator.runtime.operator_settings import OperatorSettings
 from headwater_operator.runtime.operator_settings import operator_variable as operator_variable_of
 from headwater_server.iceberg_rest import iceberg_table
+from headwater_server.management import management_table
 from headwater_server.route_table import RouteTable
 from headwater_server.server_metrics import SERVER_CATALOGUE, ServerMetric
 from headwater_server.server_probes import SERVER_PROBES
@@ -63,6 +65,8 @@ def main() -> None:
     operating.write_text(operating_page(operating.read_text(encoding="utf-8")), encoding="utf-8")
     server = FOLDER / "server.md"
     server.write_text(server_page(server.read_text(encoding="utf-8")), encoding="utf-8")
+    access = FOLDER / "access.md"
+    access.write_text(access_page(access.read_text(encoding="utf-8")), encoding="utf-8")
     README.write_text(readme_page(README.read_text(encoding="utf-8")), encoding="utf-8")
     stores = FOLDER / "stores.md"
     stores.write_text(stores_page(stores.read_text(encoding="utf-8")), encoding="utf-8")
@@ -100,7 +104,8 @@ def server_page(page: str) -> str:
     parts = {
         "server_engines": engines_table(),
         "server_metrics": metrics_table(SERVER_CATALOGUE),
-        "server_routes": routes_table(iceberg_table()),
+        "management_routes": rights_table(management_table()),
+        "server_routes": routes_table(iceberg_table()) + probe_rows(),
         "server_settings": server_settings_table(),
     }
     return GENERATED.sub(lambda found: f"{found[1]}\n{parts[found[2]]}\n{found[3]}", page)
@@ -112,7 +117,36 @@ def routes_table(table: RouteTable) -> str:
     rows += [
         f"| `{route.name}` | `{route.method} {table.mount}{route.template}` | {route.summary} |\n" for route in table.routes
     ]
-    rows += [f"| `{probe.name}` | `GET {probe.path}` | {probe.summary} |\n" for probe in SERVER_PROBES]
+    return "".join(rows)
+
+
+def rights_table(table: RouteTable) -> str:
+    """Every operation, with the privilege that its caller needs."""
+    rows = ["| operation | request | what it does | needs |\n", "|---|---|---|---|\n"]
+    rows += [
+        f"| `{route.name}` | `{route.method} {table.mount}{route.template}` | {route.summary} | {route.needs} |\n"
+        for route in table.routes
+    ]
+    return "".join(rows)
+
+
+def probe_rows() -> str:
+    """The probes, as rows of ``routes_table``."""
+    return "".join(f"| `{probe.name}` | `GET {probe.path}` | {probe.summary} |\n" for probe in SERVER_PROBES)
+
+
+def access_page(page: str) -> str:
+    """The page of access, with its table of privileges written anew from the code."""
+    return GENERATED.sub(lambda found: f"{found[1]}\n{privileges_table()}\n{found[3]}", page)
+
+
+def privileges_table() -> str:
+    rows = ["| privilege | what it allows | granted on | includes |\n", "|---|---|---|---|\n"]
+    for privilege, rule in PRIVILEGES.items():
+        kinds = ", ".join(kind.value for kind in SecurableKind if kind in rule.kinds)
+        everything = privilege is Privilege.SERVICE_MANAGE_ACCESS
+        included = "all others" if everything else ", ".join(f"`{each}`" for each in rule.includes) or "-"
+        rows.append(f"| `{privilege}` | {rule.summary} | {kinds} | {included} |\n")
     return "".join(rows)
 
 

@@ -15,6 +15,7 @@ _EXTRAS = {
     "celery": "workers",
     "fastavro": "lake",
     "h11": "server",
+    "joserfc": "server",
     "kombu": "workers",
     "kopf": "operator",
     "kubernetes": "operator",

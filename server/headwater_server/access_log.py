@@ -12,6 +12,7 @@ import structlog
 from structlog.typing import FilteringBoundLogger
 
 from headwater.redaction import MASK
+from headwater_server.audit_trail import AuditTrail
 
 log: FilteringBoundLogger = structlog.get_logger(__name__)
 
@@ -26,6 +27,7 @@ class RequestRecord:
     """What the log and the metrics say of one request.
 
     route         the name of its route; empty where none was found
+    trail         who called, and what was asked for on what
     error         the type of the error that was answered
     """
 
@@ -44,6 +46,7 @@ class RequestRecord:
     sent_bytes: int = 0
     started: float = field(default=0.0)
     seconds: float = 0.0
+    trail: AuditTrail = field(default_factory=AuditTrail)
 
 
 def request_id_of(header: str | None) -> str:
@@ -76,6 +79,8 @@ def write_access_line(record: RequestRecord) -> None:
         received_bytes=record.received_bytes,
         sent_bytes=record.sent_bytes,
         client=record.client,
+        realm=record.trail.realm,
+        caller=record.trail.caller,
         agent=record.agent[:AGENT_CHARACTERS],
         request_id=record.request_id,
     )

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from headwater.store import Store
+from headwater_server.caller import Caller
 
 PartT = TypeVar("PartT")
 QueryT = TypeVar("QueryT")
@@ -50,6 +51,7 @@ class Call(Generic[QueryT, BodyT]):
     headers       by name in lower case; several of one name are joined with ", "
     request_id    what the access log and the answer's header ``X-Request-ID`` name this request
     client        the address that the request came from; a named proxy's word for it counts
+    caller        who has proved to call; None where nobody has to, and everything is allowed
     """
 
     served: ServedStore
@@ -62,6 +64,7 @@ class Call(Generic[QueryT, BodyT]):
     headers: Mapping[str, str] = field(default_factory=dict)
     request_id: str = ""
     client: str = ""
+    caller: Caller | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ A client acts on the status (seen with pyiceberg and with Iceberg's Java client)
 409           it lost a race: it reads the table again, and tries again
 503           certainly nothing happened; with ``Retry-After`` even a POST is sent again
 500           nobody knows whether it happened: the client keeps its files and gives up. So nothing that certainly did not happen is a 500
+401           nobody has proved who calls: the client logs in again, and sends the request once more
 429           the server has done nothing yet: the request is sent again, also a POST
 other 4xx     final. Iceberg's Java client deletes the manifests that it wrote, so nothing that may have happened is ever one of these
 """
@@ -17,6 +18,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 
+from headwater.access import ForbiddenError
 from headwater.errors import (
     ConflictError,
     CorruptionError,
@@ -28,8 +30,10 @@ from headwater.errors import (
     UnknownOutcomeError,
 )
 from headwater.redaction import without_logins
+from headwater_server.caller import NotProvenError
 from headwater_server.route_table import ErrorMeaning
 
+CHALLENGE: Final = {"WWW-Authenticate": 'Bearer realm="headwater"'}
 RETRY_AFTER: Final = {"Retry-After": "1"}
 
 
@@ -61,6 +65,8 @@ _MEANINGS: Final[Mapping[type[BaseException], ErrorMeaning]] = MappingProxyType(
         OverloadedError: ErrorMeaning(429, "TooManyRequestsException"),
         UnknownOutcomeError: ErrorMeaning(500, "CommitStateUnknownException"),
         UnavailableError: ErrorMeaning(503, "ServiceUnavailableException"),
+        NotProvenError: ErrorMeaning(401, "NotAuthorizedException"),
+        ForbiddenError: ErrorMeaning(403, "ForbiddenException"),
         NotFoundError: ErrorMeaning(404, "NotFoundException"),
         ConflictError: ErrorMeaning(409, "CommitFailedException"),
         SwapConflictError: ErrorMeaning(409, "CommitFailedException"),
@@ -98,7 +104,7 @@ def error_answer(
     if isinstance(error, ProtocolError):
         return ErrorAnswer(error.meaning, str(error), error.headers, error.is_closing)
     meaning = _meaning_of(type(error), meanings or {})
-    headers = RETRY_AFTER if meaning.status in (429, 503) else {}
+    headers = RETRY_AFTER if meaning.status in (429, 503) else CHALLENGE if meaning.status == 401 else {}
     if not isinstance(error, HeadwaterError):
         text = f"an error in the server itself, which its log has under the request id {request_id}"
         return ErrorAnswer(meaning, text, headers)

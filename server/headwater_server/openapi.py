@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from http import HTTPStatus
+from inspect import cleandoc
 from typing import Any, Final, NamedTuple, cast
 
 import msgspec
@@ -38,7 +39,10 @@ class _ErrorKind(NamedTuple):
 
 _ERRORS: Final = {
     400: _ErrorKind("The request is refused: change it"),
-    403: _ErrorKind("A page of this origin may change nothing here"),
+    401: _ErrorKind("Nobody has proved who calls: get a token, and send the request with it"),
+    403: _ErrorKind(
+        "Whoever calls lacks the privilege that the message names, or a page of this origin may change nothing here"
+    ),
     404: _ErrorKind("Something that the request names is not there"),
     408: _ErrorKind("The body did not arrive in time"),
     409: _ErrorKind("Nothing happened: another request was faster, or what was expected is not so"),
@@ -52,12 +56,15 @@ _ERRORS: Final = {
 }
 _ANYWHERE: Final = (400, 421, 429, 500, 503)
 _OF_BODIES: Final = (408, 413, 415)
+_OF_CALLERS: Final = (401, 403)
 _OF_PAGES: Final = (403,)
 _SAFE_METHODS: Final = frozenset({"GET", "HEAD"})
 _RETRY_AFTER: Final = HeaderField("Retry-After", "After how many seconds to send the request again", is_certain=True)
 _REQUEST_ID: Final = HeaderField("X-Request-ID", "What the access log names the request by", is_certain=True)
 _CACHE_CONTROL: Final = HeaderField("Cache-Control", "Caches ask each time whether an answer still holds", is_certain=True)
+_CHALLENGE: Final = HeaderField("WWW-Authenticate", "How to prove who calls: by a bearer token", is_certain=True)
 _OF_ANSWERS: Final = (_REQUEST_ID, _CACHE_CONTROL)
+_BEARER: Final = "token"
 
 
 def openapi_document(tables: Sequence[RouteTable], probes: Sequence[ServerProbe] = (), *, version: str) -> dict[str, Any]:
@@ -87,8 +94,16 @@ def openapi_document(tables: Sequence[RouteTable], probes: Sequence[ServerProbe]
         "paths": paths,
         "components": {
             "schemas": {**components, **named},
-            "headers": {header.name: _header(header) for header in (_RETRY_AFTER, *_OF_ANSWERS)},
+            "headers": {header.name: _header(header) for header in (_RETRY_AFTER, _CHALLENGE, *_OF_ANSWERS)},
             "parameters": {_REQUEST_ID.name: {"name": _REQUEST_ID.name, "in": "header", **_value_of(_REQUEST_ID)}},
+            "securitySchemes": {
+                _BEARER: {
+                    "type": "http",
+                    "scheme": "bearer",
+                    "description": "A token of POST /iceberg/v1/oauth/tokens or of an identity provider; without effect where nobody has to"
+                    " prove who calls",
+                }
+            },
             "responses": {str(status): _error(kind, schemas) for status, kind in _ERRORS.items()},
         },
     }
@@ -99,6 +114,7 @@ def _operation(table: RouteTable, route: Route, schemas: Mapping[str, Any]) -> d
     operation: dict[str, Any] = {
         "operationId": route.name,
         "summary": route.summary,
+        **({"description": f"Needs {route.needs}."} if route.needs else {}),
         "tags": [table.mount.strip("/") or "server"],
         "parameters": [
             *map(_path_parameter, route.parameters),
@@ -107,6 +123,7 @@ def _operation(table: RouteTable, route: Route, schemas: Mapping[str, Any]) -> d
             {"$ref": f"#/components/parameters/{_REQUEST_ID.name}"},
         ],
         "responses": _responses(route, schemas),
+        **({} if route.is_open else {"security": [{_BEARER: []}, {}]}),
     }
     if route.body is bytes:
         operation["requestBody"] = {"required": False, "content": {route.raw_type: {}}}
@@ -122,7 +139,8 @@ def _responses(route: Route, schemas: Mapping[str, Any]) -> dict[str, Any]:
     }
     of_body = () if route.body is None else _OF_BODIES
     of_page = () if route.method in _SAFE_METHODS else _OF_PAGES
-    for status in {*_ANYWHERE, *of_body, *of_page, *route.errors}:
+    of_caller = () if route.is_open else _OF_CALLERS
+    for status in {*_ANYWHERE, *of_body, *of_page, *of_caller, *route.errors}:
         declared = route.answers.get(status)
         if declared is not None:
             kinds = [schemas[_key(declared)], schemas[_key(ErrorEnvelope)]]
@@ -161,7 +179,8 @@ def _error(kind: _ErrorKind, schemas: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _headers_of(kind: _ErrorKind) -> dict[str, Any]:
-    return _references((*_OF_ANSWERS, _RETRY_AFTER) if kind.is_retried else _OF_ANSWERS)
+    own = (_RETRY_AFTER,) if kind.is_retried else (_CHALLENGE,) if kind is _ERRORS[401] else ()
+    return _references((*_OF_ANSWERS, *own))
 
 
 def _references(headers: Iterable[HeaderField]) -> dict[str, Any]:
@@ -177,12 +196,10 @@ def _value_of(header: HeaderField) -> dict[str, Any]:
 
 
 def _portable(value: Any) -> Any:
-    """Patterns as JSON Schema has them: the ends of a text are written in another way than in Python."""
+    """Patterns as JSON Schema has them, where the ends of a text are written in another way; docstrings without their indentation."""
     if isinstance(value, Mapping):
         return {
-            name: inner.replace(r"\A", "^").replace(r"\Z", "$")
-            if name == "pattern" and isinstance(inner, str)
-            else _portable(inner)
+            name: _PORTABLE[name](inner) if name in _PORTABLE and isinstance(inner, str) else _portable(inner)
             for name, inner in value.items()
         }
     return [_portable(inner) for inner in value] if isinstance(value, list | tuple) else value
@@ -190,6 +207,12 @@ def _portable(value: Any) -> Any:
 
 def _path_parameter(name: str) -> dict[str, Any]:
     return {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
+
+
+_PORTABLE: Final[Mapping[str, Callable[[str], str]]] = {
+    "description": cleandoc,
+    "pattern": lambda text: text.replace(r"\A", "^").replace(r"\Z", "$"),
+}
 
 
 def _query_parameters(kind: type[Any] | None) -> list[dict[str, Any]]:

@@ -46,6 +46,10 @@ class Route:
     summary       one sentence for the docs
     template      of the path below the table's mount, such as ``/v1/{prefix}/namespaces/{namespace}``; a parameter is a whole segment
     also          further templates of the same operation, which are served but not listed
+    realm_of      the realm that a request names, given the path's parameters and the query: whoever calls is judged by that one, before
+                  the body is read as JSON. None: it names none, so it is refused where callers have to prove who they are
+    is_open       it answers everybody, because it is what gives proofs
+    needs         the privilege that its caller must have, and on what: for the docs, its handler asks for it
     writes        whether it changes anything: it is refused while the server drains, and its outcome is unknown when it takes too long
     query         a msgspec Struct of the query's parameters, which are converted from text; unknown ones are ignored
     body          the type that the JSON body must have, such as a msgspec Struct; ``bytes`` for a body that the handler reads by itself;
@@ -63,6 +67,9 @@ class Route:
     name: str
     summary: str
     also: tuple[str, ...] = ()
+    realm_of: Callable[[Mapping[str, str], Any], str] | None = None
+    is_open: bool = False
+    needs: str = ""
     writes: bool = False
     query: type[Any] | None = None
     body: Any = None

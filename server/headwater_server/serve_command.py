@@ -16,9 +16,9 @@ from headwater.realms import RealmRegistry
 from headwater.settings import Settings
 from headwater.store import Store
 from headwater_server.call import ServedStore
-from headwater_server.iceberg_rest import iceberg_table
 from headwater_server.server_application import ServerApplication
 from headwater_server.server_process import ListenAddress, serve_application
+from headwater_server.server_tables import server_tables
 
 
 class ServingSession(Protocol):
@@ -45,11 +45,16 @@ def serve_command(session: ServingSession, listen: ListenAddress | None, realms:
 
     Clients use the address with /iceberg behind it, and REALM/CATALOG or REALM/CATALOG@BRANCH as their warehouse.
 
+    With HEADWATER_SERVER_SIGNING_KEYS or HEADWATER_SERVER_ISSUERS, whoever calls has to prove who it is, and may do what was granted to
+    it. Without them everybody who reaches the server may do everything, so it listens on loopback alone.
+
     Running requests end after SIGTERM, and new changes are answered 503. Exit code: 0, or 7 if requests had to be cut short.
     """
     settings = session.settings
     address = listen or _set_address("HEADWATER_SERVER_LISTEN", settings.server_listen)
-    address.check_loopback()
+    asks_who_calls = bool(settings.server_signing_keys or settings.server_issuers)
+    if not asks_who_calls:
+        address.check_loopback()
     if settings.server_probes:
         _set_address("HEADWATER_SERVER_PROBES", settings.server_probes)
     StorageFile(settings.storage_file).current()  # what is wrong at the start is refused here, and not by the first request
@@ -62,12 +67,18 @@ def serve_command(session: ServingSession, listen: ListenAddress | None, realms:
             session.warn(f"{store.url} has no realm yet: make one with `headwater realm create` and `headwater catalog create`")
         application = ServerApplication(
             ServedStore(store, realms=frozenset(realms)),
-            [iceberg_table()],
+            server_tables(),
             settings=settings,
             clock=SystemClock(),
             version=version("headwater"),
         )
-        return serve_application(application, address.listen(), settings=settings, tell=_tell_url)
+        if asks_who_calls and not address.is_loopback and not settings.server_certificate:
+            session.warn(
+                f"tokens and secrets come to {address.host} in the clear: set HEADWATER_SERVER_CERTIFICATE and"
+                " HEADWATER_SERVER_PRIVATE_KEY, unless a proxy in front of the server speaks TLS"
+            )
+        listener = address.listen(asks_who_calls=asks_who_calls)
+        return serve_application(application, listener, settings=settings, tell=_tell_url)
 
 
 def _set_address(variable: str, text: str) -> ListenAddress:

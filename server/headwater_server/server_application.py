@@ -17,16 +17,23 @@ import structlog
 from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from headwater.access import ForbiddenError
 from headwater.clock import Clock
+from headwater.commits import committing_as
 from headwater.errors import HeadwaterError, UnavailableError, UnknownOutcomeError
 from headwater.settings import Settings, duration_text
 from headwater_server.access_log import RequestRecord, request_id_of, write_access_line
 from headwater_server.admission import HandlerTimeoutError, RequestAdmission
+from headwater_server.audit_log import open_audit_log
+from headwater_server.audit_trail import begin_trail
 from headwater_server.call import Answer, Call, ServedStore
+from headwater_server.caller import Caller, NotProvenError
 from headwater_server.drain import ServerDrain
 from headwater_server.error_answers import OverloadedError, ProtocolError, error_answer
+from headwater_server.identity import CallerProof, bearer_token
 from headwater_server.json_body import convert_body, convert_query, parse_json, unpacked_body
 from headwater_server.openapi import openapi_document
+from headwater_server.realm_directory import access_plugin
 from headwater_server.request_body import BodyBudget, BodyReader, ClientGoneError
 from headwater_server.request_origin import TrustedOrigins
 from headwater_server.request_target import is_form_encoding, path_segments, query_parameters
@@ -83,6 +90,9 @@ class ServerApplication:
         self._settings = settings
         self._clock = clock
         self._origins = TrustedOrigins.of_settings(settings)
+        self._proof = served.part(CallerProof.of_settings)
+        served.part(access_plugin)  # one that is missing is refused at the start
+        self._audit = open_audit_log(settings.server_audit_file, clock=clock)
         self._budget = BodyBudget(settings.server_bodies_bytes)
         self.metrics = ServerMetrics()
         self.admission = RequestAdmission(settings, clock)
@@ -106,7 +116,7 @@ class ServerApplication:
             self._inner = CORSMiddleware(
                 self._answer_request,
                 allow_origins=self._origins.pages,
-                allow_methods=("DELETE", "GET", "HEAD", "POST", "PUT"),
+                allow_methods=("DELETE", "GET", "HEAD", "PATCH", "POST", "PUT"),
                 allow_headers=("*",),
                 expose_headers=_EXPOSED_HEADERS,
             )
@@ -151,6 +161,7 @@ class ServerApplication:
             record.seconds = self._clock.monotonic() - record.started
             self.metrics.count_request(record)
             write_access_line(record)
+            self._audit(record)
 
     async def _answer_request(self, scope: Scope, receive: Receive, send: Send) -> None:
         record: RequestRecord = scope[RECORD_KEY]
@@ -178,7 +189,8 @@ class ServerApplication:
             )
         if len(segments) == 1 and segments[0] in self._probes:
             raise _wrong_method_error(record.method, ("GET", "HEAD"))
-        self._origins.check_host(headers.get("host"))
+        if self._proof is None:
+            self._origins.check_host(headers.get("host"))
         self._origins.check_page(record.method, headers)
         table, match = self._find(segments, record)
         if record.method == "OPTIONS":
@@ -188,7 +200,10 @@ class ServerApplication:
         if scope.get("state", {}).get(SURPLUS_KEY):
             raise OverloadedError("the server has as many connections as it keeps; send the request again in a moment")
         self._check_room(route)
-        work = _RequestWork(self.served, table, route, path, headers, scope, record, self._settings.server_body_bytes)
+        if self._proof is not None and not route.is_open:
+            bearer_token(headers)  # who shows no token at all sends no body, and takes no thread
+        limit_bytes = self._settings.server_body_bytes
+        work = _RequestWork(self.served, table, route, path, headers, scope, record, limit_bytes, self._proof)
         return await self._work(work, receive)
 
     def _find(self, segments: Sequence[str], record: RequestRecord) -> tuple[RouteTable, RouteMatch]:
@@ -232,6 +247,8 @@ class ServerApplication:
         answer = error_answer(error, meanings=table.meanings if table else None, request_id=record.request_id)
         if not isinstance(error, HeadwaterError):
             log.error("a request ended in a bug", request_id=record.request_id, route=record.route, exc_info=error)
+        elif isinstance(error, NotProvenError) and error.reason:
+            log.info("a token was refused", request_id=record.request_id, client=record.client, why=error.reason)
         elif answer.meaning.status >= 500:
             log.warning("a request failed", request_id=record.request_id, route=record.route, why=answer.message)
         return EncodedAnswer(
@@ -285,28 +302,48 @@ class _RequestWork:
     scope: Scope
     record: RequestRecord
     limit_bytes: int
+    proof: CallerProof | None
     raw: bytes = b""
 
     def handle(self) -> EncodedAnswer:
+        begin_trail(self.record.trail)
         with structlog.contextvars.bound_contextvars(request_id=self.record.request_id):
-            return encoded_answer(self.route.handler(self._call()))
+            call = self._call()
+            with committing_as("" if call.caller is None else call.caller.name):
+                return encoded_answer(self.route.handler(call))
 
     def _call(self) -> Call[Any, Any]:
         route = self.route
+        parameters = query_parameters(self.scope.get("query_string", b""), route.query_names)
+        query = None if route.query is None else convert_query(parameters, route.query)
+        caller = self._prove_caller(query)
         raw = unpacked_body(self.raw, self.headers.get("content-encoding", ""), limit_bytes=self.limit_bytes)
-        query = query_parameters(self.scope.get("query_string", b""), route.query_names)
         return Call(
             served=self.served,
             method=self.record.method,
             raw_path=self.record.path,
             path=self.path,
-            query=None if route.query is None else convert_query(query, route.query),
+            query=query,
             body=_body_of(route, raw),
             raw_body=raw,
             headers=self.headers,
             request_id=self.record.request_id,
             client=self.record.client,
+            caller=caller,
         )
+
+    def _prove_caller(self, query: Any) -> Caller | None:
+        """Who calls; None where nobody has to prove it, and on a route that is open to everybody. It comes before the body is unpacked.
+
+        raises        NotProvenError; ForbiddenError for a route that names no realm: there is nobody who could judge
+        """
+        if self.proof is None or self.route.is_open:
+            return None
+        if self.route.realm_of is None:
+            raise ForbiddenError(f"{self.route.name} is for whoever administers the store: use the command line")
+        caller = self.proof.prove_caller(self.headers, self.route.realm_of(self.path, query))
+        self.record.trail.realm, self.record.trail.caller = caller.realm, caller.name
+        return caller
 
 
 def encoded_answer(answer: Answer) -> EncodedAnswer:

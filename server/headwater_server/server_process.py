@@ -70,21 +70,30 @@ class ListenAddress:
             raise RefusedError(f"{text!r} is no address to listen on: write for example 127.0.0.1:8181 or [::1]:8181")
         return cls("127.0.0.1" if host == "localhost" else host, int(digits))
 
-    def check_loopback(self) -> None:
-        """raises RefusedError for an address that others than this machine reach, as long as nobody has to prove who they are"""
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine reaches it."""
         try:
-            is_loopback = ipaddress.ip_address(self.host).is_loopback
+            return ipaddress.ip_address(self.host).is_loopback
         except ValueError:
-            is_loopback = False
-        if not is_loopback:
+            return False
+
+    def check_loopback(self) -> None:
+        """raises RefusedError for an address that others than this machine reach, where nobody has to prove who they are"""
+        if not self.is_loopback:
             raise RefusedError(
-                f"the server does not listen on {self.host}: it cannot tell yet who calls, and would give everything to everybody who"
-                " reaches it; listen on 127.0.0.1 or [::1], and let clients come through a tunnel or a proxy that checks them"
+                f"the server does not listen on {self.host}: nobody has to prove who calls, so it would give everything to everybody who"
+                " reaches it; set HEADWATER_SERVER_SIGNING_KEYS or HEADWATER_SERVER_ISSUERS, or listen on 127.0.0.1 or [::1]"
             )
 
-    def listen(self) -> socket.socket:
-        """raises RefusedError for an address that is not of this machine alone; UnavailableError when somebody else listens there"""
-        self.check_loopback()
+    def listen(self, *, asks_who_calls: bool = False) -> socket.socket:
+        """Listen for requests.
+
+        asks_who_calls  whoever calls has to prove who it is: then the address may be one that others reach
+        raises        RefusedError for such an address otherwise; UnavailableError when somebody else listens there
+        """
+        if not asks_who_calls:
+            self.check_loopback()
         return self._open()
 
     def listen_for_probes(self) -> socket.socket:

@@ -94,3 +94,11 @@ def test_unknown_role_is_told_and_an_odd_name_refused(roles: CatalogRoles) -> No
         roles.put_grants("writer", [ON_SALES])
     with pytest.raises(RefusedError, match="is no name for a role"):
         roles.create_role("a/b")
+
+
+def test_role_is_read_by_its_name(roles: CatalogRoles) -> None:
+    made = roles.create_role("reader")
+
+    assert roles.read_role("reader") == made
+    with pytest.raises(NotFoundError, match="has no role 'writer'"):
+        roles.read_role("writer")

@@ -64,6 +64,12 @@ def test_page_of_the_server_says_what_the_code_says(generator: dict[str, Any]) -
     assert page == generator["server_page"](page), "run `make docs`"
 
 
+def test_page_of_access_says_what_the_code_says(generator: dict[str, Any]) -> None:
+    page = (FOLDER / "docs" / "access.md").read_text(encoding="utf-8")
+
+    assert page == generator["access_page"](page), "run `make docs`"
+
+
 def test_readme_says_of_engines_what_the_code_says(generator: dict[str, Any]) -> None:
     page = (FOLDER / "README.md").read_text(encoding="utf-8")
 

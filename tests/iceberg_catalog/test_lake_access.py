@@ -18,6 +18,7 @@ from headwater.iceberg_catalog import (
     LoadedTable,
     NoSuchNamespaceError,
     NoSuchTableError,
+    TableCommit,
     TableCreation,
 )
 
@@ -109,6 +110,20 @@ def test_branch_is_no_way_around_a_right_on_another(open_as: OpenAs, catalog: Ca
     open_as(*grants).tables.drop(ORDERS)
 
 
+def test_right_on_metadata_changes_no_data(open_as: OpenAs, lake: IcebergCatalog, orders: LoadedTable) -> None:
+    caller = open_as((P.TABLE_FULL_METADATA, CATALOG, ""))
+    renamed = [{"action": "set-properties", "updates": {"owner": "me"}}]
+    moved = [{"action": "set-properties", "updates": {"write.data.path": f"{orders.document['location']}/other"}}]
+
+    caller.tables.commit(TableCommit(ORDERS, [], renamed))
+    for refused in (append(orders, 1), TableCommit(ORDERS, [], moved)):
+        with pytest.raises(ForbiddenError, match="TABLE_WRITE_DATA"):
+            caller.tables.commit(refused)
+    lake.tables.commit(append(orders, 1))
+    with pytest.raises(ForbiddenError, match="TABLE_WRITE_DATA"):
+        caller.tables.register(ORDERS, orders.metadata_location, overwrite=True)
+
+
 def test_table_of_another_is_not_registered_as_ones_own(
     open_as: OpenAs, lake: IcebergCatalog, catalog: Catalog, orders: LoadedTable
 ) -> None:
@@ -149,8 +164,23 @@ def test_listing_shows_what_may_be_seen_and_the_way_there(
     open_as()
     state, access = lake.session.state(), access_of((P.TABLE_LIST, table(orders.content_id), ""))
 
-    assert [access.is_listed(state, K.TABLE)(key) for key in (ORDERS, LINES)] == [True, False]
-    assert [access.is_listed(state, K.NAMESPACE)(key) for key in (SALES, MINE)] == [True, False]
+    assert access.filter_listed(state, K.TABLE, [ORDERS, LINES]) == (ORDERS,)
+    assert access.filter_listed(state, K.TABLE, [ORDERS, LINES], content_ids=[orders.content_id, lines.content_id]) == (ORDERS,)
+    assert access.filter_listed(state, K.NAMESPACE, [SALES, MINE]) == (SALES,)
+
+
+def test_later_page_shows_what_stood_there_when_the_listing_began(
+    open_as: OpenAs, lake: IcebergCatalog, orders: LoadedTable, lines: LoadedTable
+) -> None:
+    open_as()
+    access = access_of((P.TABLE_LIST, table(orders.content_id), ""))
+    first = lake.tables.list(SALES, limit=1)
+    lake.tables.drop(ORDERS)
+    page = lake.tables.list(SALES, token=first.next_token)
+
+    listed = access.filter_listed(lake.session.state(), K.TABLE, page.keys, content_ids=page.content_ids)
+
+    assert (first.keys, listed) == ((LINES,), (ORDERS,))
 
 
 def test_reference_without_a_right_is_told_as_missing(lake: IcebergCatalog, catalog: Catalog) -> None:
@@ -181,3 +211,23 @@ def test_history_needs_a_right_of_its_own(catalog: Catalog) -> None:
     access_of(grant, (P.REFERENCE_READ_HISTORY, main, ""), reference="main~1").check_reference(definition)
     with pytest.raises(ForbiddenError):
         access_of(grant, (P.REFERENCE_READ_HISTORY, main, ""), reference="0123456789abcdef").check_reference(definition)
+
+
+def test_namespace_of_a_table_on_another_branch_is_not_listed(
+    open_as: OpenAs, lake: IcebergCatalog, orders: LoadedTable
+) -> None:
+    open_as()
+    access = access_of((P.TABLE_LIST, table(orders.content_id), "dev"))
+
+    assert access.filter_listed(lake.session.state(), K.NAMESPACE, [SALES, MINE]) == ()
+
+
+def test_namespace_on_the_way_is_gone_through(open_as: OpenAs, lake: IcebergCatalog, orders: LoadedTable) -> None:
+    open_as()
+    state, access = lake.session.state(), access_of((P.TABLE_READ_DATA, table(orders.content_id), ""))
+
+    access.check_content(state, P.NAMESPACE_LIST, SALES)
+    with pytest.raises(ForbiddenError, match="NAMESPACE_READ_PROPERTIES"):
+        access.check_content(state, P.NAMESPACE_READ_PROPERTIES, SALES)
+    with pytest.raises(NoSuchNamespaceError):
+        access.check_content(state, P.NAMESPACE_LIST, MINE)

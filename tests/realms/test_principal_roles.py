@@ -14,6 +14,7 @@ from headwater.realms import (
     bootstrap,
     create_principal,
     create_principal_role,
+    drop_principal,
     drop_principal_role,
     find_principal,
     grant_on_realm,
@@ -105,6 +106,15 @@ def test_dropped_role_leaves_nothing(acme: RealmRegistry) -> None:
     assert roles_of(acme, "etl") == []
     assert privileges_of(acme, "loaders") == []
     assert grants(acme).members_of(role.entity) == []
+
+
+def test_dropped_principal_leaves_its_roles(acme: RealmRegistry) -> None:
+    role = create_principal_role(acme, "acme", "loaders")
+    assign_principal_role(acme, "acme", "loaders", "etl")
+    drop_principal(acme, "acme", "etl")
+
+    assert grants(acme).members_of(role.entity) == []
+    assert roles_of(acme, "root") == ["service_admin"]
 
 
 def test_management_of_a_realm_cannot_be_taken_from_root(acme: RealmRegistry) -> None:

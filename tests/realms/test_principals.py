@@ -15,10 +15,14 @@ from headwater.realms import (
     bootstrap,
     create_principal,
     disable_principal,
+    drop_principal,
     enable_principal,
     find_principal,
+    hash_credentials,
     list_principals,
     log_in,
+    new_credentials,
+    read_principal,
     reset_principal,
     rotate_principal,
 )
@@ -84,6 +88,8 @@ def test_principal_that_is_not_there_has_no_credentials_to_change(acme: RealmReg
         lambda: reset_principal(acme, "acme", "etl", fake("one")),
         lambda: disable_principal(acme, "acme", "etl"),
         lambda: enable_principal(acme, "acme", "etl"),
+        lambda: drop_principal(acme, "acme", "etl"),
+        lambda: read_principal(acme, "acme", "etl"),
     ]
     for change in changes:
         with pytest.raises(NotFoundError, match="realm 'acme' has no principal 'etl'"):
@@ -101,6 +107,26 @@ def test_disabled_principal_cannot_log_in_until_it_is_enabled(
         log_in(acme, "acme", credentials)
 
     enable_principal(acme, "acme", "root")
+    assert log_in(acme, "acme", credentials).name == "root"
+
+
+def test_dropped_principal_opens_nothing_and_frees_its_name(acme: RealmRegistry) -> None:
+    made = new_credentials()
+    former = create_principal(acme, "acme", "etl", hash_credentials(made))
+    rotate_principal(acme, "acme", "etl", fake("two"))
+    drop_principal(acme, "acme", "etl")
+
+    assert find_principal(acme, "acme", "etl") is None
+    with pytest.raises(RefusedError, match="unknown, disabled"):
+        log_in(acme, "acme", made)
+    again = create_principal(acme, "acme", "etl", fake("two"))
+    assert again.entity != former.entity, "what the former one was granted is not the new one's"
+    assert [each.name for each in list_principals(acme, "acme")] == ["etl", "root"]
+
+
+def test_root_cannot_be_dropped(acme: RealmRegistry, credentials: Credentials) -> None:
+    with pytest.raises(RefusedError, match="root of realm 'acme' stays"):
+        drop_principal(acme, "acme", "root")
     assert log_in(acme, "acme", credentials).name == "root"
 
 

@@ -13,8 +13,8 @@ from http.client import HTTPSConnection
 from pathlib import Path
 
 import yaml
-from certificates import trusting, write_certificate
 
+from certificates import trusting, write_certificate
 from wire_server import SECONDS, WireAnswer, until
 
 ROOT = Path(__file__).parents[2]

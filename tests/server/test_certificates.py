@@ -7,9 +7,9 @@ import ssl
 from pathlib import Path
 
 import pytest
-from certificates import served_name, trusting, write_certificate
 from structlog.testing import capture_logs
 
+from certificates import served_name, trusting, write_certificate
 from headwater.errors import RefusedError
 from headwater_server.tls import CertificateFiles
 

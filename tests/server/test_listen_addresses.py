@@ -26,7 +26,7 @@ def test_loopback_address_is_taken(text: str, address: tuple[str, int]) -> None:
 
 @pytest.mark.parametrize("text", ["0.0.0.0:8181", "[::]:80", "10.0.0.1:80", "lake.example.com:80", "*:80"])
 def test_address_that_others_reach_is_refused(text: str) -> None:
-    with pytest.raises(RefusedError, match="cannot tell yet who calls"):
+    with pytest.raises(RefusedError, match="nobody has to prove who calls"):
         ListenAddress.parse(text).listen()
 
 

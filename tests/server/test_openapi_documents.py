@@ -11,7 +11,9 @@ from things import Things
 from headwater_server.iceberg_rest import iceberg_table
 from headwater_server.iceberg_rest.iceberg_routes import listed_endpoints
 from headwater_server.openapi import openapi_document
+from headwater_server.route_table import RouteTable
 from headwater_server.server_probes import SERVER_PROBES
+from headwater_server.server_tables import server_tables
 
 
 @pytest.fixture
@@ -40,7 +42,7 @@ def test_operation_has_its_parameters(document: dict[str, Any]) -> None:
 def test_operation_has_its_answers(document: dict[str, Any]) -> None:
     responses = document["paths"]["/api/v1/things/{thing}"]["get"]["responses"]
 
-    assert list(responses) == ["200", "304", "400", "421", "429", "500", "503"]
+    assert list(responses) == ["200", "304", "400", "401", "403", "421", "429", "500", "503"]
     assert responses["400"] == {"$ref": "#/components/responses/400"}
 
 
@@ -58,17 +60,29 @@ def test_probes_are_in_the_document(things: Things) -> None:
     assert list(paths["/readyz"]["get"]["responses"]) == ["200", "503", "400", "500"]
 
 
-def test_routes_are_told_in_every_place() -> None:
-    table, page = iceberg_table(), (Path(__file__).parents[2] / "docs" / "server.md").read_text(encoding="utf-8")
+@pytest.mark.parametrize("table", server_tables(), ids=lambda table: table.mount)
+def test_routes_are_told_in_every_place(table: RouteTable) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "server.md").read_text(encoding="utf-8")
     paths = openapi_document([table], version="1")["paths"]
-    listed = listed_endpoints(table)
 
     for route in table.routes:
         match = table.find((table.mount + route.template).split("/")[1:])
         assert match is not None and match.routes[route.method] is route
         assert paths[table.mount + route.template][route.method.lower()]["operationId"] == route.name
         assert f"`{route.method} {table.mount}{route.template}`" in page
-        assert (route.endpoint in listed) is (route.name not in ("getConfig", "getToken"))
+
+
+def test_endpoints_of_iceberg_are_its_routes_but_two() -> None:
+    table = iceberg_table()
+
+    assert {route.name for route in table.routes if route.endpoint not in listed_endpoints(table)} == {"getConfig", "getToken"}
+
+
+def test_whole_document_leads_nowhere_else() -> None:
+    document = openapi_document(server_tables(), SERVER_PROBES, version="1")
+    names = [operation["operationId"] for path in document["paths"].values() for operation in path.values()]
+
+    assert lost_references(document) == set() and len(names) == len(set(names))
 
 
 def test_document_of_iceberg_types_its_parts() -> None:

@@ -9,9 +9,9 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from certificates import trusting, write_certificate
 from things import Things
 
+from certificates import trusting, write_certificate
 from headwater_server.tls import CertificateFiles
 from wire_server import SECONDS, WireConnection, WireServer, request, until
 

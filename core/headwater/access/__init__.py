@@ -4,11 +4,14 @@ This package knows nothing of requests, tokens and people who prove who they are
 and the names of roles. It writes through the rooms that keep roles, and checks what they are given.
 """
 
-from headwater.access.access_reader import AccessReader, RoleHolder, roles_of, rule_of, rules_of
+from headwater.access.access_decisions import AccessDecisions
+from headwater.access.access_plugin import AccessPlugin, AccessSubject, PluginDecisions, load_access_plugin
+from headwater.access.access_reader import AccessReader, RoleHolder, reference_of, roles_of, rule_of, rules_of
 from headwater.access.access_rules import (
     ANY_REFERENCE,
     NO_RULES,
     AccessExplanation,
+    AccessQuestion,
     AccessRule,
     AccessRules,
     ReferenceName,
@@ -26,17 +29,23 @@ from headwater.access.privileges import (
     included_privileges,
     parse_privilege,
 )
+from headwater.access.securable_text import checked_pattern, make_grant, parse_securable, securable_text
 
 __all__ = [
     "ANY_REFERENCE",
     "INCLUDED",
     "NO_RULES",
     "PRIVILEGES",
+    "AccessDecisions",
     "AccessExplanation",
+    "AccessPlugin",
+    "AccessQuestion",
     "AccessReader",
     "AccessRule",
     "AccessRules",
+    "AccessSubject",
     "ForbiddenError",
+    "PluginDecisions",
     "Privilege",
     "PrivilegeRule",
     "ReferenceName",
@@ -44,10 +53,16 @@ __all__ = [
     "Securable",
     "SecurableKind",
     "check_grantable",
+    "checked_pattern",
     "explain_access",
     "included_privileges",
+    "load_access_plugin",
+    "make_grant",
     "parse_privilege",
+    "parse_securable",
+    "reference_of",
     "roles_of",
     "rule_of",
     "rules_of",
+    "securable_text",
 ]

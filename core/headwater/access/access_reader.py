@@ -6,16 +6,21 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
-from headwater.access.access_rules import AccessRule, AccessRules, Securable
+from headwater.access.access_rules import AccessRule, AccessRules, ReferenceName, Securable
 from headwater.access.privileges import Privilege, SecurableKind
-from headwater.catalogs import CatalogAccess, CatalogDefinition, CatalogGrant, CatalogRoles
+from headwater.catalogs import CatalogAccess, CatalogDefinition, CatalogGrant, CatalogRoles, parse_revspec
 from headwater.realms import PrincipalRole, RealmGrants, read_realm_grants
 from headwater.store import ObjectId, RealmStore
 
 _RULES_LIMIT = 2000
 """Callers times catalogs whose rules a process keeps; those that were used least recently go."""
+_DEFAULT = "-"
 _REALM = Securable(kind=SecurableKind.REALM)
+_PRIVILEGES = {privilege.value: privilege for privilege in Privilege}
+_KINDS = {kind.value: kind for kind in SecurableKind}
+"""By name: an enumeration would be searched again for each of thousands of grants."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +87,23 @@ class AccessReader:
         return kept[1]
 
 
+def reference_of(text: str | None, catalog: CatalogDefinition) -> ReferenceName:
+    """The reference that rights are sought on, of a branch, tag or commit as a caller names it; None or ``-``: the default branch.
+
+    A commit that is named by its hash is on none, whatever name stands before it.
+    """
+    return _reference_named(text or _DEFAULT, catalog.default_branch)
+
+
+@lru_cache(maxsize=4096)
+def _reference_named(text: str, default_branch: str) -> ReferenceName:
+    spec = parse_revspec(text)
+    if spec.commit is not None:
+        return ReferenceName(None)
+    name = default_branch if spec.name in (None, _DEFAULT) else spec.name
+    return ReferenceName(name, is_default=name == default_branch)
+
+
 def roles_of(holder: RoleHolder, grants: RealmGrants) -> list[PrincipalRole]:
     """The principal roles that count for a caller, each once, in the order of their names."""
     own = [] if holder.principal is None else grants.roles_of(holder.principal)
@@ -97,7 +119,7 @@ def rules_of(roles: Iterable[PrincipalRole], grants: RealmGrants, access: Catalo
     """
     for role in roles:
         for name in grants.privileges_of(role.entity):
-            if (privilege := _known(name)) is not None:
+            if (privilege := _PRIVILEGES.get(name)) is not None:
                 yield AccessRule(privilege=privilege, on=_REALM, references="*", roles=(role.name,))
         for catalog_role in () if access is None else access.roles_of(role.entity):
             for grant in access.grants_of(catalog_role) if access is not None else ():
@@ -108,10 +130,9 @@ def rules_of(roles: Iterable[PrincipalRole], grants: RealmGrants, access: Catalo
 
 def rule_of(grant: CatalogGrant, catalog: str, roles: tuple[str, ...]) -> AccessRule | None:
     """The rule that a grant in a catalog makes; None for one of a newer release, which allows nothing here."""
-    privilege = _known(grant.privilege)
-    if privilege is None or grant.on not in set(SecurableKind):
+    privilege, kind = _PRIVILEGES.get(grant.privilege), _KINDS.get(grant.on)
+    if privilege is None or kind is None:
         return None
-    kind = SecurableKind(grant.on)
     is_reference = kind is SecurableKind.REFERENCE
     on = Securable(
         kind=kind,
@@ -121,7 +142,3 @@ def rule_of(grant: CatalogGrant, catalog: str, roles: tuple[str, ...]) -> Access
         pattern=grant.references if is_reference else "",
     )
     return AccessRule(privilege=privilege, on=on, references="" if is_reference else grant.references, roles=roles)
-
-
-def _known(name: str) -> Privilege | None:
-    return Privilege(name) if name in set(Privilege) else None

@@ -67,6 +67,15 @@ class Securable:
         return f"{self.kind} {below or self.content_id} of catalog {self.catalog}"
 
 
+@dataclass(frozen=True, slots=True)
+class AccessQuestion:
+    """Whether a caller holds a privilege on something, seen through a reference."""
+
+    privilege: Privilege
+    on: Securable
+    reference: ReferenceName
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessRule:
     """A grant that reaches a caller.
@@ -120,12 +129,6 @@ class AccessRules:
         """The tables and views that have rules of their own, whatever they are called."""
         return self._contents.keys()
 
-    @property
-    def paths(self) -> Iterable[tuple[str, ...]]:
-        """The keys that have rules of their own."""
-        yield from self._paths
-        yield from (path for _, path in self._keys)
-
     def find_rule(self, privilege: Privilege, on: Securable, reference: ReferenceName) -> AccessRule | None:
         """The rule by which a privilege is held on something, seen through a reference; None: it is not held."""
         if on.kind is SecurableKind.REALM:
@@ -151,17 +154,43 @@ class AccessRules:
         """Whether a privilege is held on something, seen through a reference."""
         return self.find_rule(privilege, on, reference) is not None
 
+    def allows_each(self, questions: Sequence[AccessQuestion]) -> Sequence[bool]:
+        """The answers to many questions, in their order."""
+        return [self.find_rule(each.privilege, each.on, each.reference) is not None for each in questions]
+
     def holds_wide(self, privilege: Privilege, reference: ReferenceName) -> bool:
         """Whether a privilege is held on everything in the catalog, seen through a reference."""
         return _first(self._wide.get(privilege), reference) is not None
 
     def reaches(self, reference: ReferenceName) -> bool:
         """Whether any rule holds on something that is seen through a reference."""
-        return any(
-            rule.on.kind is SecurableKind.REALM or _holds_on(rule, reference)
-            for rule in self.rules
-            if rule.privilege not in _APART
-        )
+        for rule in self.rules:
+            if rule.privilege not in _APART and (rule.on.kind is SecurableKind.REALM or _holds_on(rule, reference)):
+                return True
+        return False
+
+    def widens(self, source: ReferenceName, to: ReferenceName) -> bool:
+        """Whether a rule holds through one reference that does not hold through another.
+
+        Whoever makes a branch of a source would be given by its name what it may not have of the source.
+        """
+        kept = (SecurableKind.REALM, SecurableKind.REFERENCE)
+        content = (rule for rule in self.rules if rule.on.kind not in kept and _holds_on(rule, to))
+        return not all(self._holds_through(source, rule) for rule in content)
+
+    def _holds_through(self, reference: ReferenceName, rule: AccessRule) -> bool:
+        """Whether everything that a rule allows is allowed through a reference, too."""
+        if _holds_on(rule, reference):
+            return True
+        if rule.on.kind is SecurableKind.CATALOG:
+            return self.holds_wide(rule.privilege, reference)
+        return self.allows(rule.privilege, rule.on, reference)
+
+    def seen_paths(self, reference: ReferenceName) -> Iterable[tuple[str, ...]]:
+        """The keys at or below which a rule lets the caller see something."""
+        for rule in self.rules:
+            if rule.on.path and _holds_on(rule, reference):
+                yield rule.on.path
 
     def _place_of(self, on: Securable) -> _Rules:
         if on.kind in (SecurableKind.REALM, SecurableKind.CATALOG):

@@ -11,6 +11,7 @@ from headwater.catalogs.catalog_definition import (
     CatalogFields,
     CatalogGrant,
     CatalogManager,
+    CatalogRole,
     CatalogState,
     ImportSpec,
     checked_catalog_name,
@@ -54,13 +55,14 @@ from headwater.catalogs.content_operations import (
     Put,
     Unmodified,
     find_content_key,
+    find_content_keys,
     plan_commit,
     put_copy,
     stored_metadata_of,
 )
 from headwater.catalogs.content_pages import ContentEntry, ContentPage, TypeCounts, count_types, recount_types
 from headwater.catalogs.history.catalog_log import CatalogLog, KeyAction, KeyChange, KeyHistory, LogFilter
-from headwater.catalogs.history.catalog_merge import MergeConflictError, MergeResult, MergeStep
+from headwater.catalogs.history.catalog_merge import MergeConflictError, MergeGuard, MergeResult, MergeStep
 from headwater.catalogs.history.commit_meta import HEADWATER, CommitMeta, CommittedOperation, LogEntry
 from headwater.catalogs.history.content_diff import ChangePage, ContentChange
 from headwater.catalogs.history.revspec import RefTarget, parse_revspec
@@ -101,6 +103,7 @@ __all__ = [
     "CatalogGrant",
     "CatalogLog",
     "CatalogManager",
+    "CatalogRole",
     "CatalogRoles",
     "CatalogState",
     "Catalogs",
@@ -136,6 +139,7 @@ __all__ = [
     "LogEntry",
     "LogFilter",
     "MergeConflictError",
+    "MergeGuard",
     "MergeMode",
     "MergeOptions",
     "MergeOutcome",
@@ -166,6 +170,7 @@ __all__ = [
     "derive_content_id",
     "drop_old_requests",
     "find_content_key",
+    "find_content_keys",
     "finish_deletions",
     "import_tables",
     "listed_definitions",

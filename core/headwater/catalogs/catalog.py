@@ -51,7 +51,7 @@ from headwater.catalogs.history.catalog_log import (
     recent_key_changes,
     search_log,
 )
-from headwater.catalogs.history.catalog_merge import MergeResult, MergeSource, MergeTarget, merge_commits
+from headwater.catalogs.history.catalog_merge import MergeGuard, MergeResult, MergeSource, MergeTarget, merge_commits
 from headwater.catalogs.history.commit_meta import CommitMeta, check_expected, checked_meta, property_values, text_tuple
 from headwater.catalogs.history.content_diff import ChangePage, ChangeToken, compare_commits
 from headwater.catalogs.history.revspec import DEFAULT_REF, RefResolver, RefTarget
@@ -237,17 +237,19 @@ class Catalog:
         meta: CommitMeta | None = None,
         options: MergeOptions | None = None,
         fence: Callable[[], None] | None = None,
+        guard: MergeGuard | None = None,
     ) -> MergeResult:
         """Merge the changes of ``source`` into a branch, in one commit; see ``headwater.catalogs.history.catalog_merge``.
 
         source        a branch, a tag or a commit
         expected      a commit that has to be in the history of the branch: the caller's view of it
+        guard         asked about the changes before anything is decided; it raises what may not be
         """
         wanted = options or MergeOptions()
         if wanted.base is not None:
             self._resolver.read_commit(wanted.base)
         return merge_commits(
-            self._target(into, expected, fence), self._source(source), checked_meta(meta) or CommitMeta(), wanted
+            self._target(into, expected, fence, guard), self._source(source), checked_meta(meta) or CommitMeta(), wanted
         )
 
     def transplant(
@@ -260,9 +262,10 @@ class Catalog:
         meta: CommitMeta | None = None,
         options: MergeOptions | None = None,
         fence: Callable[[], None] | None = None,
+        guard: MergeGuard | None = None,
     ) -> MergeResult:
         """Cherry-pick commits of ``source`` onto a branch, oldest first, all or none; see ``headwater.catalogs.history.transplant``."""
-        target = self._target(into, expected, fence)
+        target = self._target(into, expected, fence, guard)
         return transplant_commits(target, self._source(source), commits, options or MergeOptions(), checked_meta(meta))
 
     def get_content(self, ref: str | None, key: ContentKey) -> Content | None:
@@ -466,11 +469,17 @@ class Catalog:
         """Spell a ref for a page token, with the default branch by its name."""
         return self._entry.default_branch() if ref in (None, "", DEFAULT_REF) else str(ref)
 
-    def _target(self, branch: str | None, expected: ObjectId | None, fence: Callable[[], None] | None) -> MergeTarget:
+    def _target(
+        self,
+        branch: str | None,
+        expected: ObjectId | None,
+        fence: Callable[[], None] | None,
+        guard: MergeGuard | None,
+    ) -> MergeTarget:
         name = self._checked_branch(branch)
         expected_head = None if expected is None else self._resolver.read_commit(expected)
         reference = self._entry.reference(RefKind.BRANCH, name)
-        return MergeTarget(self._rows, self.definition.id, name, reference, expected_head, fence)
+        return MergeTarget(self._rows, self.definition.id, name, reference, expected_head, fence, guard)
 
     def _source(self, text: str) -> MergeSource:
         head = self._resolver.resolve(text, exact=True)

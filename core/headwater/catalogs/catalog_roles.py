@@ -86,6 +86,15 @@ class CatalogRoles:
         found = self._rows.read_many([value.object_id or ObjectId(0) for _, value in entries], CatalogRole)
         return [role for role in found if role is not None]
 
+    def read_role(self, name: str) -> CatalogRole:
+        """One role; raises NotFoundError where there is none of this name."""
+        head = _find_head(self._rows, self._roles, fresh=True)
+        value = None if head is None else head.index(BY_NAME).get(name.encode())
+        role = None if value is None or value.object_id is None else self._rows.find_object(value.object_id, CatalogRole)
+        if role is None:
+            raise NotFoundError(f"{self._label} has no role {name[:200]!r}")
+        return role
+
     def create_role(self, name: str) -> CatalogRole:
         """Create a role that may do nothing yet; one of this name is returned. Raises RefusedError for a name that is not allowed."""
         if not _NAME.fullmatch(name):

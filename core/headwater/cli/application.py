@@ -11,6 +11,7 @@ from typing import Any, cast
 import click
 import structlog
 
+from headwater.cli.access_commands import access
 from headwater.cli.apply_command import apply_command
 from headwater.cli.catalog_commands import catalog
 from headwater.cli.cli_session import CliSession, is_log_json, lines_of, print_note
@@ -18,8 +19,11 @@ from headwater.cli.client_config_command import client_config_command
 from headwater.cli.file_table_commands import file_table
 from headwater.cli.fsck_command import fsck_command
 from headwater.cli.gc_commands import gc
+from headwater.cli.grant_commands import grant
 from headwater.cli.import_commands import import_report_command, import_tables_command
+from headwater.cli.principal_commands import principal
 from headwater.cli.realm_commands import realm
+from headwater.cli.role_commands import role
 from headwater.cli.store_commands import store, version_command
 from headwater.cli.task_commands import task
 from headwater.console import Program, debug_option, output_option, session_option
@@ -80,15 +84,19 @@ def main() -> None:
 
 
 for _command in (
+    access,
     apply_command,
     catalog,
     client_config_command,
     file_table,
     fsck_command,
     gc,
+    grant,
     import_tables_command,
     import_report_command,
+    principal,
     realm,
+    role,
     store,
     task,
     version_command,

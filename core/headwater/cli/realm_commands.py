@@ -213,7 +213,7 @@ def create_realm_command(
 ) -> None:
     """Create a realm and bootstrap it. After an interruption, run the same command to continue.
 
-    The root credentials are reserved for the server. Nothing checks them yet: anyone who has the store's URL is its administrator.
+    A server that asks who calls opens the management of the realm to the root credentials. Anyone who has the store's URL needs none.
     """
     checked_realm_id(realm_id)
     with session.create_store(lambda: check_place(file)) as store:

@@ -32,7 +32,14 @@ from headwater.commits.commit_log import (
     read_log,
     sound_times,
 )
-from headwater.commits.committer import CommitResult, SeriesPart, commit_change, commit_series, complete_operation
+from headwater.commits.committer import (
+    CommitResult,
+    SeriesPart,
+    commit_change,
+    commit_series,
+    committing_as,
+    complete_operation,
+)
 from headwater.commits.gc_record import (
     COLLECTION_ID,
     CollectionRecord,
@@ -105,6 +112,7 @@ __all__ = [
     "commit_as_of",
     "commit_change",
     "commit_series",
+    "committing_as",
     "complete_operation",
     "create_reference_at",
     "decode_token",

@@ -10,7 +10,9 @@ from __future__ import annotations
 import os
 import random
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, NoReturn, TypeVar
 
@@ -60,6 +62,25 @@ class CommitResult(Generic[R]):
     is_replay: bool = False
 
 
+_committer: ContextVar[str] = ContextVar("committer", default="")
+
+
+@contextmanager
+def committing_as(name: str) -> Iterator[None]:
+    """Have every commit of this context note who made it, as property ``committer``, unless it says so itself."""
+    token = _committer.set(name)
+    try:
+        yield
+    finally:
+        _committer.reset(token)
+
+
+def _with_committer(properties: dict[str, Any] | None) -> dict[str, Any]:
+    # read on the caller's own thread: a group is written by whichever thread leads it, and that one may serve somebody else
+    name = _committer.get()
+    return {**({"committer": name} if name else {}), **(properties or {})}
+
+
 def commit_change(
     rows: RealmStore,
     reference: str,
@@ -81,7 +102,7 @@ def commit_change(
                   StoreFullError: not committed, for the disk is full ·
                   UnknownCommitError: may be committed, and the database does not answer · RefusedError: called within a change
     """
-    call = _CommitCall(rows, reference, change, message, properties or {}, fence)
+    call = _CommitCall(rows, reference, change, message, _with_committer(properties), fence)
     call.refuse_nesting()
     if _thread.is_committing:  # the handler of a signal, or a fence: it cannot wait for the commit that it interrupts
         return _Committer(call).commit_alone()
@@ -332,7 +353,7 @@ def _run_parts(
     calls: list[_CommitCall[R]] = []
     for number, part in enumerate(parts, 1):
         is_last = number == len(parts)
-        call = _CommitCall(lead.rows, lead.reference, part.change, part.message, part.properties, fence)
+        call = _CommitCall(lead.rows, lead.reference, part.change, part.message, _with_committer(part.properties), fence)
         call.attempts = lead.attempts
         call.run_change(group, lambda is_last=is_last: not is_last)  # type: ignore[misc]  # bound now, for each part
         if call.member is None:

@@ -4,6 +4,7 @@ Keys and JSON values come in; JSON texts and Headwater's own errors come out. Th
 client library, nor workers, Spark and Kubernetes.
 """
 
+from headwater.iceberg_catalog.branch_session import allow_all
 from headwater.iceberg_catalog.lake_access import LakeAccess
 from headwater.iceberg_catalog.lake_catalog import IcebergCatalog, LakeOptions
 from headwater.iceberg_catalog.lake_contents import VersionMark
@@ -27,6 +28,7 @@ from headwater.iceberg_catalog.lake_values import (
     ViewCommit,
     ViewCreation,
 )
+from headwater.iceberg_catalog.reference_access import ReferenceAccess
 
 __all__ = [
     "AlreadyExistsError",
@@ -43,10 +45,12 @@ __all__ = [
     "PropertyChanges",
     "PropertyClashError",
     "ReadOnlyReferenceError",
+    "ReferenceAccess",
     "StagedTable",
     "TableCommit",
     "TableCreation",
     "VersionMark",
     "ViewCommit",
     "ViewCreation",
+    "allow_all",
 ]

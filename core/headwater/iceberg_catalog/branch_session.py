@@ -14,7 +14,7 @@ import os
 import random
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum, auto
@@ -36,6 +36,7 @@ from headwater.catalogs import (
     TableClaim,
     TableClaims,
     find_content_key,
+    find_content_keys,
     stored_metadata_of,
 )
 from headwater.catalogs.stored_metadata import read_metadata
@@ -93,6 +94,10 @@ class BranchState:
     def key_of(self, content_id: UUID) -> ContentKey | None:
         return None if self.head is None else find_content_key(self.head.index(IDS), content_id)
 
+    def keys_of(self, content_ids: Iterable[UUID]) -> Mapping[UUID, ContentKey]:
+        """The keys of those contents that are there."""
+        return {} if self.head is None else find_content_keys(self.head.index(IDS), content_ids)
+
     def first_child(self, key: ContentKey) -> ContentKey | None:
         """The first key directly below a namespace."""
         page = None if self.head is None else self.catalog.children(id_text(self.head.id), key, limit=1)
@@ -114,6 +119,7 @@ class BranchChange:
     claims        of the tables or views that are new or have moved
     take_back     removes the files that were written for the change
     is_new        it creates what nobody had before: its uuids were drawn here, and no caller named them
+    same_data     the tables that keep the files that they have, and the place: only other metadata of them changes
     """
 
     operations: Sequence[ContentOperation]
@@ -122,6 +128,7 @@ class BranchChange:
     claims: Sequence[TableClaim] = ()
     take_back: Callable[[], None] = _nothing
     is_new: bool = False
+    same_data: frozenset[ContentKey] = frozenset()
 
 
 Plan = Callable[[BranchState], BranchChange | None]
@@ -215,6 +222,10 @@ class BranchSession:
             if commit and commit.commit.tail
             else BranchState(self.catalog, self.rows, None)
         )
+
+    def was_applied(self, request: RequestKey) -> bool:
+        """True if an earlier commit of the branch has applied a request."""
+        return self.catalog.find_request(self._reference, self.state().head, request) is not None
 
     def was_deleted(self) -> bool:
         """True if the reference is a branch that was deleted, and can be restored."""

@@ -5,52 +5,62 @@ A thing that the caller may not even list is told as missing, in the words that 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from uuid import UUID
 
-from headwater.access import AccessRules, ForbiddenError, Privilege, ReferenceName, Securable, SecurableKind
+from headwater.access import (
+    AccessDecisions,
+    AccessQuestion,
+    ForbiddenError,
+    Privilege,
+    ReferenceName,
+    Securable,
+    SecurableKind,
+    reference_of,
+)
 from headwater.catalogs import (
     CatalogDefinition,
     ContentKey,
-    ContentType,
     Delete,
     Put,
     TableClaims,
     content_type_of,
-    parse_revspec,
 )
 from headwater.errors import NotFoundError
 from headwater.iceberg_catalog.branch_session import BranchChange, BranchState
 from headwater.iceberg_catalog.lake_errors import NoSuchNamespaceError, NoSuchTableError, NoSuchViewError
+from headwater.iceberg_catalog.lake_privileges import (
+    CHANGE_PRIVILEGES,
+    CONTENT_KINDS,
+    CREATE_PRIVILEGES,
+    DROP_PRIVILEGES,
+    LIST_PRIVILEGES,
+    READ_PRIVILEGES,
+    REPLACE_PRIVILEGES,
+    needs_history,
+    securable_kind,
+)
+from headwater.store import ObjectId
 
-_DEFAULT = "-"
-_P = Privilege
-_LIST = {
-    SecurableKind.NAMESPACE: _P.NAMESPACE_LIST,
-    SecurableKind.TABLE: _P.TABLE_LIST,
-    SecurableKind.VIEW: _P.VIEW_LIST,
-}
-_CREATE = {
-    SecurableKind.NAMESPACE: _P.NAMESPACE_CREATE,
-    SecurableKind.TABLE: _P.TABLE_CREATE,
-    SecurableKind.VIEW: _P.VIEW_CREATE,
-}
-_CHANGE = {
-    SecurableKind.NAMESPACE: _P.NAMESPACE_WRITE_PROPERTIES,
-    SecurableKind.TABLE: _P.TABLE_WRITE_PROPERTIES,
-    SecurableKind.VIEW: _P.VIEW_WRITE_PROPERTIES,
-}
-_DROP = {SecurableKind.NAMESPACE: _P.NAMESPACE_DROP, SecurableKind.TABLE: _P.TABLE_DROP, SecurableKind.VIEW: _P.VIEW_DROP}
-_READ = {
-    SecurableKind.NAMESPACE: _P.NAMESPACE_READ_PROPERTIES,
-    SecurableKind.TABLE: _P.TABLE_READ_DATA,
-    SecurableKind.VIEW: _P.VIEW_READ_PROPERTIES,
-}
+_K = SecurableKind
 _MISSING = {
     SecurableKind.NAMESPACE: NoSuchNamespaceError.at,
     SecurableKind.TABLE: NoSuchTableError.at,
     SecurableKind.VIEW: NoSuchViewError.at,
 }
+
+
+@dataclass(frozen=True, slots=True)
+class _SeenContents:
+    """What is known of contents before a caller is judged by them.
+
+    named         content ids that matter for a decision, by the keys that they stand at
+    above         the namespaces on the way to what may be seen
+    """
+
+    named: Mapping[tuple[str, ...], UUID]
+    above: frozenset[tuple[str, ...]] = frozenset()
 
 
 class LakeAccess:
@@ -60,29 +70,34 @@ class LakeAccess:
     read_rules    the caller's rules in a catalog
     """
 
-    def __init__(self, reference: str | None, read_rules: Callable[[CatalogDefinition], AccessRules]) -> None:
+    def __init__(self, reference: str | None, read_rules: Callable[[CatalogDefinition], AccessDecisions]) -> None:
         self._reference = reference
         self._read_rules = read_rules
+        self._kept: tuple[AccessDecisions, ObjectId | None, ReferenceName, _SeenContents] | None = None
 
     def check_reference(self, definition: CatalogDefinition) -> None:
         """Check that the caller may see anything through this reference.
 
         raises        NotFoundError where it may not; ForbiddenError where it lacks the right to read history
         """
-        rules, reference = self._read_rules(definition), self._through(definition)
+        rules, reference = self._read_rules(definition), reference_of(self._reference, definition)
         if not rules.reaches(reference):
             raise NotFoundError(f"there is no catalog {definition.name!r}, or no reference {self._reference!r} in it")
-        spec = parse_revspec(self._reference or _DEFAULT)
-        on = Securable(kind=SecurableKind.REFERENCE, catalog=definition.name, pattern=spec.name or "*")
-        if (spec.commit is not None or spec.steps) and not rules.allows(_P.REFERENCE_READ_HISTORY, on, reference):
-            raise ForbiddenError.lacking(_P.REFERENCE_READ_HISTORY, on, reference)
+        if not needs_history(self._reference):
+            return
+        on = Securable(kind=SecurableKind.REFERENCE, catalog=definition.name, pattern=reference.name or "*")
+        if not rules.allows(Privilege.REFERENCE_READ_HISTORY, on, reference):
+            raise ForbiddenError.lacking(Privilege.REFERENCE_READ_HISTORY, on, reference)
 
-    def check_content(self, state: BranchState, privilege: Privilege, key: ContentKey) -> None:
+    def check_content(
+        self, state: BranchState, privilege: Privilege, key: ContentKey, *, content_id: UUID | None = None
+    ) -> None:
         """Check a privilege on what stands at a key, or might.
 
+        content_id    what stands there, where it is known: then it is not looked up
         raises        ForbiddenError where the caller may list it; else NoSuchTableError, NoSuchViewError or NoSuchNamespaceError
         """
-        self._check(state, privilege, key, self._content_id(state, key))
+        self._check(state, privilege, key, content_id or self._content_id(state, key))
 
     def check_creation(self, state: BranchState, privilege: Privilege, key: ContentKey) -> None:
         """Check that something may be created at a key: rights by content id say nothing of new keys.
@@ -90,11 +105,15 @@ class LakeAccess:
         raises        ForbiddenError where the caller may list the namespace; else NoSuchNamespaceError
         """
         definition = state.catalog.definition
-        rules, reference, on = self._read_rules(definition), self._through(definition), _on(state, privilege, key, None)
+        rules, reference, on = (
+            self._read_rules(definition),
+            reference_of(self._reference, definition),
+            _on(state, privilege, key, None),
+        )
         if rules.allows(privilege, on, reference):
             return
         parent = key.parent
-        if parent is None or self.is_listed(state, SecurableKind.NAMESPACE)(parent):
+        if parent is None or self.filter_listed(state, SecurableKind.NAMESPACE, [parent]):
             raise ForbiddenError.lacking(privilege, on, reference)
         raise NoSuchNamespaceError.at(parent)
 
@@ -104,46 +123,78 @@ class LakeAccess:
         put = {each.content.id for each in change.operations if isinstance(each, Put)}
         for operation in change.operations:
             held = state.find_value(operation.key)
-            if isinstance(operation, Delete) and held is not None and (kind := _kind_of(held.type)) is not None:
-                self._check(state, _DROP[kind], operation.key, held.content_id)
+            if isinstance(operation, Delete) and held is not None:
+                kind = securable_kind(held.type)
+                self._check(state, DROP_PRIVILEGES[kind], operation.key, held.content_id)
                 if held.content_id in put:  # it is renamed: whoever may see the new key would see what it holds
-                    self._check(state, _READ[kind], operation.key, held.content_id)
-            elif isinstance(operation, Put) and (kind := _kind_of(content_type_of(operation.content))) is not None:
+                    self._check(state, READ_PRIVILEGES[kind], operation.key, held.content_id)
+            elif isinstance(operation, Put):
+                kind = securable_kind(content_type_of(operation.content))
                 if held is not None and held.content_id == operation.content.id:
-                    self._check(state, _CHANGE[kind], operation.key, held.content_id)
+                    privilege = CHANGE_PRIVILEGES[kind] if operation.key in change.same_data else REPLACE_PRIVILEGES[kind]
+                    self._check(state, privilege, operation.key, held.content_id)
                 else:
-                    self.check_creation(state, _CREATE[kind], operation.key)
+                    self.check_creation(state, CREATE_PRIVILEGES[kind], operation.key)
         if not change.is_new:
             self._check_adoptions(state, definition, change)
 
-    def is_listed(self, state: BranchState, kind: SecurableKind) -> Callable[[ContentKey], bool]:
-        """Make the test whether a thing of a kind may be listed. A namespace is listed, too, if something below it may be seen."""
+    def filter_listed(
+        self, state: BranchState, kind: SecurableKind, keys: Sequence[ContentKey], *, content_ids: Sequence[UUID] = ()
+    ) -> tuple[ContentKey, ...]:
+        """Those of some keys, of things of one kind, that may be listed. A namespace is, too, if something below it may be seen.
+
+        content_ids   what stands at the keys, one for each, where it is known: then it is not looked up
+        """
         definition = state.catalog.definition
-        rules, reference = self._read_rules(definition), self._through(definition)
-        if rules.holds_wide(_LIST[kind], reference):
-            return lambda key: True
-        named = {key.elements: content_id for content_id in rules.content_ids if (key := state.key_of(content_id)) is not None}
-        above = {path[:length] for path in _seen_paths(rules, reference, named) for length in range(1, len(path) + 1)}
+        decisions, reference = self._read_rules(definition), reference_of(self._reference, definition)
+        if not keys or decisions.holds_wide(LIST_PRIVILEGES[kind], reference):
+            return tuple(keys)
+        if content_ids:
+            seen = _SeenContents({key.elements: content_id for key, content_id in zip(keys, content_ids, strict=True)})
+        elif kind is _K.NAMESPACE:
+            seen = self._find_seen(state, decisions, reference, keys)
+        else:
+            seen = _SeenContents(_named_contents(state, decisions, keys))
+        privilege, catalog, named, above = LIST_PRIVILEGES[kind], definition.name, seen.named, seen.above
+        asked = [key.elements for key in keys if key.elements not in above]
+        answers = decisions.allows_each(
+            [
+                AccessQuestion(
+                    privilege, Securable(kind=kind, catalog=catalog, path=path, content_id=named.get(path)), reference
+                )
+                for path in asked
+            ]
+        )
+        listed = {path for path, answer in zip(asked, answers, strict=True) if answer}
+        return tuple(key for key in keys if key.elements in listed or key.elements in above)
 
-        def is_listed(key: ContentKey) -> bool:
-            if kind is SecurableKind.NAMESPACE and key.elements in above:
-                return True
-            on = Securable(kind=kind, catalog=definition.name, path=key.elements, content_id=named.get(key.elements))
-            return rules.allows(_LIST[kind], on, reference)
-
-        return is_listed
+    def _find_seen(
+        self, state: BranchState, decisions: AccessDecisions, reference: ReferenceName, keys: Sequence[ContentKey]
+    ) -> _SeenContents:
+        """What may be seen below namespaces. It is found once, as long as neither the caller's rules nor the reference change."""
+        kept, head_id = self._kept, None if state.head is None else state.head.id
+        if kept is not None and kept[0] is decisions and kept[1:3] == (head_id, reference):
+            return kept[3]
+        named = _named_contents(state, decisions, keys)
+        above = _namespaces_above(state.catalog.definition.name, decisions, reference, named)
+        seen = _SeenContents(named, above)
+        if decisions.content_ids is not None:  # else it is about these keys alone
+            self._kept = (decisions, head_id, reference, seen)
+        return seen
 
     def _check(self, state: BranchState, privilege: Privilege, key: ContentKey, content_id: UUID | None) -> None:
         definition = state.catalog.definition
-        rules, reference = self._read_rules(definition), self._through(definition)
+        rules, reference = self._read_rules(definition), reference_of(self._reference, definition)
         on = _on(state, privilege, key, content_id)
         if rules.allows(privilege, on, reference):
             return
-        if rules.allows(_LIST[on.kind], on, reference) or (
-            on.kind is SecurableKind.NAMESPACE and self.is_listed(state, on.kind)(key)
-        ):
+        is_listed = rules.allows(LIST_PRIVILEGES[on.kind], on, reference) or (
+            on.kind is _K.NAMESPACE and bool(self.filter_listed(state, on.kind, [key]))
+        )
+        if not is_listed:
+            raise _MISSING[on.kind](key)
+        if privilege is not Privilege.NAMESPACE_LIST:  # one on the way to what may be seen is gone through, and no more
             raise ForbiddenError.lacking(privilege, on, reference)
-        raise _MISSING[on.kind](key)
 
     def _check_adoptions(self, state: BranchState, definition: CatalogDefinition, change: BranchChange) -> None:
         """Check that a table whose document a client brings is not somebody else's: its uuid makes its content id.
@@ -152,46 +203,40 @@ class LakeAccess:
         """
         uuids = [claim.table_uuid for claim in change.claims if claim.table_uuid is not None]
         owners = TableClaims(state.rows).find_by_uuid(uuids) if uuids else {}
-        rules, reference = self._read_rules(definition), self._through(definition)
+        rules, reference = self._read_rules(definition), reference_of(self._reference, definition)
         for owner in owners.values():
             here = state.key_of(owner.content_id)
             path = () if here is None else here.elements
             on = Securable(kind=SecurableKind.TABLE, catalog=definition.name, path=path, content_id=owner.content_id)
-            if owner.catalog_id != definition.id or not rules.allows(_P.TABLE_READ_DATA, on, reference):
-                raise ForbiddenError.lacking(_P.TABLE_READ_DATA, on, reference)
+            if owner.catalog_id != definition.id or not rules.allows(Privilege.TABLE_READ_DATA, on, reference):
+                raise ForbiddenError.lacking(Privilege.TABLE_READ_DATA, on, reference)
 
     def _content_id(self, state: BranchState, key: ContentKey) -> UUID | None:
         value = state.find_value(key)
         return None if value is None else value.content_id
 
-    def _through(self, definition: CatalogDefinition) -> ReferenceName:
-        """The reference that rights are sought on; a commit that is named by its hash is on none, whatever name stands before it."""
-        if self._reference is None:
-            return ReferenceName(definition.default_branch, is_default=True)
-        spec = parse_revspec(self._reference)
-        if spec.commit is not None:
-            return ReferenceName(None)
-        name = definition.default_branch if spec.name in (None, _DEFAULT) else spec.name
-        return ReferenceName(name, is_default=name == definition.default_branch)
+
+def _named_contents(state: BranchState, decisions: AccessDecisions, keys: Sequence[ContentKey]) -> dict[tuple[str, ...], UUID]:
+    """The content ids that matter for a decision, by the keys that they stand at."""
+    if decisions.content_ids is None:
+        values = ((key, state.find_value(key)) for key in keys)
+        return {key.elements: value.content_id for key, value in values if value is not None}
+    return {key.elements: content_id for content_id, key in state.keys_of(decisions.content_ids).items()}
 
 
-def _seen_paths(rules: AccessRules, reference: ReferenceName, named: dict[tuple[str, ...], UUID]) -> Iterator[tuple[str, ...]]:
-    """The keys at or below which a rule lets the caller see something."""
-    for rule in rules.rules:
-        if rule.on.path and rules.allows(rule.privilege, rule.on, reference):
-            yield rule.on.path
-    yield from named
-
-
-def _kind_of(content_type: ContentType | int | None) -> SecurableKind | None:
-    kinds = {
-        ContentType.NAMESPACE: SecurableKind.NAMESPACE,
-        ContentType.ICEBERG_TABLE: SecurableKind.TABLE,
-        ContentType.ICEBERG_VIEW: SecurableKind.VIEW,
-    }
-    return kinds.get(content_type) if isinstance(content_type, ContentType) else None
+def _namespaces_above(
+    catalog: str, decisions: AccessDecisions, reference: ReferenceName, named: Mapping[tuple[str, ...], UUID]
+) -> frozenset[tuple[str, ...]]:
+    """The namespaces on the way to what may be seen, as far as that is known beforehand."""
+    paths = list(decisions.seen_paths(reference))
+    for path, content_id in () if decisions.content_ids is None else named.items():
+        securables = (Securable(kind=kind, catalog=catalog, path=path, content_id=content_id) for kind in (_K.TABLE, _K.VIEW))
+        if any(decisions.allows(LIST_PRIVILEGES[on.kind], on, reference) for on in securables):
+            paths.append(path)
+    return frozenset(path[:length] for path in paths for length in range(1, len(path) + 1))
 
 
 def _on(state: BranchState, privilege: Privilege, key: ContentKey, content_id: UUID | None) -> Securable:
-    kind = SecurableKind(privilege.value.partition("_")[0].lower())
-    return Securable(kind=kind, catalog=state.catalog.definition.name, path=key.elements, content_id=content_id)
+    return Securable(
+        kind=CONTENT_KINDS[privilege], catalog=state.catalog.definition.name, path=key.elements, content_id=content_id
+    )

@@ -36,7 +36,7 @@ from headwater.iceberg.metadata_json import MetadataParts, split_metadata
 from headwater.iceberg.table_places import stated_places
 from headwater.iceberg.table_storage import MissingFileError
 from headwater.iceberg_catalog.branch_session import BranchChange, BranchSession, BranchState
-from headwater.iceberg_catalog.lake_documents import Document, document_claim, document_uuid
+from headwater.iceberg_catalog.lake_documents import Document, document_claim, document_uuid, has_same_data
 from headwater.iceberg_catalog.lake_errors import AlreadyExistsError, NoSuchTableError, NoSuchViewError, dotted
 from headwater.iceberg_catalog.lake_files import LakeFiles, default_location
 from headwater.iceberg_catalog.lake_namespaces import check_namespace
@@ -79,6 +79,7 @@ class VersionMark:
     """
 
     key: ContentKey
+    content_id: UUID
     etag: str
     objects: tuple[RealmKey, ObjectId, ObjectId] | None
     state: BranchState
@@ -137,7 +138,8 @@ class LakeContents(ABC, Generic[C, L, K]):
         if not token:
             check_namespace(state, namespace)
         page = self._session.children(namespace, self._kind.content_type, token=token, limit=limit)
-        return KeyPage(tuple(entry.key for entry in page.entries), page.next_token)
+        content_ids = tuple(entry.content_id for entry in page.entries)
+        return KeyPage(tuple(entry.key for entry in page.entries), page.next_token, content_ids)
 
     def load(self, key: ContentKey) -> L:
         """Load the present version; raises NoSuch…Error."""
@@ -152,7 +154,7 @@ class LakeContents(ABC, Generic[C, L, K]):
             raise self._kind.missing.at(key)
         stored = state.find_metadata_id(value.content_id) if value.has_metadata else None
         objects = None if stored is None else (state.rows.key, value.object_id, stored)
-        return VersionMark(key, value.digest.hex(), objects, state)
+        return VersionMark(key, value.content_id, value.digest.hex(), objects, state)
 
     def load_marked(self, mark: VersionMark) -> L:
         """Load the version that was marked, whatever has happened since."""
@@ -291,6 +293,7 @@ class LakeContents(ABC, Generic[C, L, K]):
             present = [self._present_version(state, key, contents.get(key)) for key in keys]
             is_old = has_happened(state, present)
             drafts: list[_VersionDraft[C]] = []
+            same_data: set[ContentKey] = set()
             for edit, before in zip(edits, present, strict=True):
                 document = None if is_old else edit.decide(before)
                 if before is None and document is None:
@@ -300,13 +303,15 @@ class LakeContents(ABC, Generic[C, L, K]):
                 elif document is not None:
                     drafts.append(self._draft(state, edit.key, before, document, fresh_ids[edit.key]))
                     done[edit.key] = self._version(edit.key, drafts[-1].content, drafts[-1].content_id, drafts[-1].text)
+                    if before is not None and has_same_data(before.document, document):
+                        same_data.add(edit.key)
             if not drafts:
                 return None
             change = self._written(drafts, self._message(edits, drafts))
             # what was judged and stays has to be so still when the others change
             changed = {draft.key for draft in drafts}
             kept = [Unmodified(key) for key in keys if key not in changed]
-            return replace(change, operations=[*change.operations, *kept])
+            return replace(change, operations=[*change.operations, *kept], same_data=frozenset(same_data))
 
         earlier = self._session.carry_out(plan, keys=keys, request=request)
         return [done[key] if earlier is None else self._made_by(earlier, key) for key in keys]

@@ -11,6 +11,16 @@ from headwater.catalogs.content import NO_SNAPSHOT
 from headwater.iceberg.table_places import stated_places
 
 Document = Mapping[str, Any]
+_DATA_FIELDS = (
+    "current-snapshot-id",
+    "refs",
+    "snapshots",
+    "statistics",
+    "partition-statistics",
+    "last-sequence-number",
+    "next-row-id",
+    "encryption-keys",
+)
 
 
 def document_uuid(document: Document) -> UUID | None:
@@ -51,6 +61,13 @@ def view_content(document: Document, location: str, content_id: UUID | None) -> 
         schema_id=version["schema-id"],
         view_uuid=str(document_uuid(document)),
     )
+
+
+def has_same_data(before: Document, after: Document) -> bool:
+    """Whether two versions of a table have the same files, by every branch and tag and at any time, and write to the same places."""
+    if any(before.get(field) != after.get(field) for field in _DATA_FIELDS):
+        return False
+    return stated_places(before) == stated_places(after)
 
 
 def document_claim(catalog_id: str, content_id: UUID, document: Document) -> TableClaim:

@@ -110,10 +110,14 @@ class ViewCommit:
 
 @dataclass(frozen=True, slots=True)
 class KeyPage:
-    """Keys directly below a namespace, in their order. ``next_token`` None: there are no more."""
+    """Keys directly below a namespace, in their order. ``next_token`` None: there are no more.
+
+    content_ids   of tables and views: what stands at the keys, one for each
+    """
 
     keys: tuple[ContentKey, ...]
     next_token: str | None = None
+    content_ids: tuple[UUID, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

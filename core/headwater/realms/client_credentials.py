@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import re
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ import msgspec
 ROOT_PRINCIPAL = "root"
 # scrypt with 16 MiB and about 50 ms a try; each hash carries its own cost, so that later releases can raise it
 _COST, _BLOCK, _PARALLEL = 2**14, 8, 1
+_TOLD = re.compile(r"([A-Za-z0-9_-]{1,128})\.(.+)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,12 @@ def told_client_id(realm_id: str, client_id: str) -> str:
 def told_credential(realm_id: str, credentials: Credentials) -> str:
     """Id and secret in one, as engines are configured with them: ``REALM.ID:SECRET``. It is as secret as the secret."""
     return f"{told_client_id(realm_id, credentials.client_id)}:{credentials.client_secret}"
+
+
+def parse_client_id(text: str) -> tuple[str, str] | None:
+    """The realm and the stored id of a client, from what ``told_client_id`` gives: split at the first dot. None for another text."""
+    told = _TOLD.fullmatch(text)
+    return None if told is None else (told[1], told[2])
 
 
 def hash_credentials(credentials: Credentials) -> CredentialsHash:

@@ -21,7 +21,14 @@ from headwater.commits import Head, Transaction, commit_change, read_head
 from headwater.errors import NotFoundError, RefusedError
 from headwater.index import Index, IndexValue
 from headwater.realms.client_credentials import ROOT_PRINCIPAL
-from headwater.realms.principals import BY_NAME, existing_entity, find_named, find_principal
+from headwater.realms.principals import (
+    BY_NAME,
+    PRINCIPALS,
+    existing_entity,
+    find_named,
+    read_principal,
+    remove_principal,
+)
 from headwater.realms.realm_registry import RealmRegistry
 from headwater.store import ObjectId, RealmStore, StoredObject, object_type
 
@@ -116,6 +123,14 @@ def list_principal_roles(realms: RealmRegistry, realm_id: str) -> list[Principal
     return sorted(_grants_of(realms, realm_id).roles.values(), key=lambda role: role.name)
 
 
+def read_principal_role(realms: RealmRegistry, realm_id: str, name: str) -> PrincipalRole:
+    """A principal role of a realm in any state; raises NotFoundError for an unknown realm or role."""
+    role = _grants_of(realms, realm_id).named(name)
+    if role is None:
+        raise NotFoundError(f"realm {realm_id!r} has no principal role {name[:200]!r}")
+    return role
+
+
 def create_principal_role(realms: RealmRegistry, realm_id: str, name: str) -> PrincipalRole:
     """Create a role that nobody has and that may do nothing yet; one of this name is returned as it is.
 
@@ -145,16 +160,9 @@ def drop_principal_role(realms: RealmRegistry, realm_id: str, name: str) -> None
     """
     if name == SERVICE_ADMIN:
         raise RefusedError(f"role {SERVICE_ADMIN} of realm {realm_id!r} stays: without it nobody could manage the realm")
-    role = _read_role(realms, realm_id, name)
-
-    def remove_grants(tx: Transaction) -> None:
-        for index, near, far in ((BY_SECURABLE, BY_SECURABLE, BY_GRANTEE), (BY_GRANTEE, BY_GRANTEE, BY_SECURABLE)):
-            for key in [key for key, _ in tx.index(index).prefix(_bytes(role.entity))]:
-                tx.index(near).remove(key)
-                tx.index(far).remove(_turned(key))
-
+    role = read_principal_role(realms, realm_id, name)
     realm_store = realms.open_realm(realm_id)
-    commit_change(realm_store, GRANTS, remove_grants, message=f"take back principal role {name}")
+    commit_change(realm_store, GRANTS, lambda tx: _remove_grants(tx, role.entity), message=f"take back principal role {name}")
 
     def remove_role(tx: Transaction) -> None:
         held = find_named(tx.reader, tx.index(BY_NAME), name, PrincipalRole)
@@ -162,6 +170,29 @@ def drop_principal_role(realms: RealmRegistry, realm_id: str, name: str) -> None
             tx.index(BY_NAME).remove(name.encode())
 
     commit_change(realm_store, PRINCIPAL_ROLES, remove_role, message=f"drop principal role {name}")
+
+
+def drop_principal(realms: RealmRegistry, realm_id: str, name: str) -> None:
+    """Take all roles from a principal, and remove it: its credentials open nothing from then on. Done again, it goes on where it stopped.
+
+    raises        RefusedError for root; NotFoundError for an unknown realm or principal
+    """
+    if name == ROOT_PRINCIPAL:
+        raise RefusedError(
+            f"root of realm {realm_id!r} stays, for nobody else manages a new realm: disable it if nobody should use it"
+        )
+    principal = read_principal(realms, realm_id, name)
+    realm_store = realms.open_realm(realm_id)
+    # the roles first: what is left of it after a crash may do nothing, and can be dropped by its name
+    commit_change(
+        realm_store, GRANTS, lambda tx: _remove_grants(tx, principal.entity), message=f"take all roles from principal {name}"
+    )
+    commit_change(
+        realm_store,
+        PRINCIPALS,
+        lambda tx: remove_principal(tx, principal.entity, name),
+        message=f"drop principal {name}",
+    )
 
 
 def assign_principal_role(realms: RealmRegistry, realm_id: str, role: str, principal: str) -> None:
@@ -232,16 +263,24 @@ def _remove_grant(tx: Transaction, grant: Grant) -> None:
     tx.index(BY_SECURABLE).remove(_turned(_key(grant)))
 
 
+def _remove_grants(tx: Transaction, entity: ObjectId) -> None:
+    """Remove every grant of which an entity is one of the two ends."""
+    for near, far in ((BY_SECURABLE, BY_GRANTEE), (BY_GRANTEE, BY_SECURABLE)):
+        for key in [key for key, _ in tx.index(near).prefix(_bytes(entity))]:
+            tx.index(near).remove(key)
+            tx.index(far).remove(_turned(key))
+
+
 def _usage(realms: RealmRegistry, realm_id: str, role: str, principal: str) -> Grant:
-    held = find_principal(realms, realm_id, principal)
-    if held is None:
-        raise NotFoundError(f"realm {realm_id!r} has no principal {principal[:200]!r}")
-    return Grant(securable=_read_role(realms, realm_id, role).entity, grantee=held.entity, privilege=ROLE_USAGE)
+    held = read_principal(realms, realm_id, principal)
+    return Grant(securable=read_principal_role(realms, realm_id, role).entity, grantee=held.entity, privilege=ROLE_USAGE)
 
 
 def _on_realm(realms: RealmRegistry, realm_id: str, role: str, privilege: str) -> Grant:
     realm_store = realms.open_realm(realm_id)
-    return Grant(securable=_container(realm_store), grantee=_read_role(realms, realm_id, role).entity, privilege=privilege)
+    return Grant(
+        securable=_container(realm_store), grantee=read_principal_role(realms, realm_id, role).entity, privilege=privilege
+    )
 
 
 def _container(realm_store: RealmStore) -> ObjectId:
@@ -253,13 +292,6 @@ def _container(realm_store: RealmStore) -> ObjectId:
     if found is None:
         raise NotFoundError(f"realm {realm_store.realm!r} has no grants: its bootstrap did not come that far; run it again")
     return found
-
-
-def _read_role(realms: RealmRegistry, realm_id: str, name: str) -> PrincipalRole:
-    role = _grants_of(realms, realm_id).named(name)
-    if role is None:
-        raise NotFoundError(f"realm {realm_id!r} has no principal role {name[:200]!r}")
-    return role
 
 
 def _grants_of(realms: RealmRegistry, realm_id: str) -> RealmGrants:

@@ -15,7 +15,7 @@ from typing import TypeVar
 import msgspec
 
 from headwater.clock import Micros
-from headwater.commits import Transaction, commit_change, read_head
+from headwater.commits import Head, Transaction, commit_change, read_head
 from headwater.errors import CorruptionError, NotFoundError, RefusedError, SwapConflictError
 from headwater.index import Index, IndexValue
 from headwater.realms.client_credentials import NOBODY, ROOT_PRINCIPAL, Credentials, CredentialsHash, verify_secret
@@ -84,6 +84,27 @@ def find_principal(realms: RealmRegistry, realm_id: str, name: str) -> Principal
     return None if index is None else find_named(realm_store, index, name, Principal)
 
 
+def read_principals(realm_store: RealmStore) -> Head | None:
+    """The commit that lists a realm's principals now; None before the first. ``find_listed_principal`` reads from it."""
+    try:
+        return read_head(realm_store, PRINCIPALS, fresh=True)
+    except NotFoundError:
+        return None
+
+
+def find_listed_principal(realm_store: RealmStore, head: Head | None, name: str) -> Principal | None:
+    """A principal as a commit of ``read_principals`` has it, in any state; None if it lists none of this name."""
+    return None if head is None else find_named(realm_store, head.index(BY_NAME), name, Principal)
+
+
+def read_principal(realms: RealmRegistry, realm_id: str, name: str) -> Principal:
+    """A principal of a realm in any state; raises NotFoundError for an unknown realm, and if there is none of this name."""
+    held = find_principal(realms, realm_id, name)
+    if held is None:
+        raise NotFoundError(f"realm {realm_id!r} has no principal {name[:200]!r}")
+    return held
+
+
 def find_root(realms: RealmRegistry, realm_id: str) -> Principal | None:
     """The root principal of a realm, or None as long as its bootstrap did not come that far."""
     return find_principal(realms, realm_id, ROOT_PRINCIPAL)
@@ -110,11 +131,7 @@ def create_principal(realms: RealmRegistry, realm_id: str, name: str, credential
     raises        RefusedError for a name that is taken or not allowed, for a client id that another principal has, and for a realm
                   that is not ACTIVE; NotFoundError for an unknown realm
     """
-    if not _NAME.fullmatch(name):
-        raise RefusedError(
-            f"{name[:200]!r} is no name for a principal of realm {realm_id!r}: up to 128 letters, digits and . _ @ - that begin"
-            " with a letter or a digit"
-        )
+    checked_principal_name(name)
 
     def change(tx: Transaction) -> Principal:
         existing = find_named(tx.reader, tx.index(BY_NAME), name, Principal)
@@ -127,6 +144,15 @@ def create_principal(realms: RealmRegistry, realm_id: str, name: str, credential
         return principal
 
     return commit_change(realms.open_realm(realm_id), PRINCIPALS, change, message=f"create principal {name}").result
+
+
+def checked_principal_name(name: str) -> str:
+    """Check the name of a principal and return it; raises RefusedError that says which names are valid."""
+    if not _NAME.fullmatch(name):
+        raise RefusedError(
+            f"{name[:200]!r} is no name for a principal: up to 128 letters, digits and . _ @ - that begin with a letter or a digit"
+        )
+    return name
 
 
 def log_in(realms: RealmRegistry, realm_id: str, credentials: Credentials) -> Principal:
@@ -147,6 +173,11 @@ def log_in(realms: RealmRegistry, realm_id: str, credentials: Credentials) -> Pr
             f"realm {realm_id!r} refuses client {credentials.client_id!r}: unknown, disabled, or the secret is not its own"
         )
     return principal
+
+
+def waste_login(credentials: Credentials) -> None:
+    """Take as long as a log-in does, for a realm that there is not: nobody learns by the time which realms there are."""
+    verify_secret(NOBODY, credentials)
 
 
 def rotate_principal(
@@ -202,6 +233,15 @@ def enable_principal(realms: RealmRegistry, realm_id: str, name: str) -> Princip
         return msgspec.structs.replace(held, disabled=None)
 
     return _change_principal(realms, realm_id, name, enable, f"enable principal {name}")
+
+
+def remove_principal(tx: Transaction, entity: ObjectId, name: str) -> None:
+    """Take a principal out of both indexes of the reference ``principals``; one that is not there, or another of its name, stays so."""
+    held = find_named(tx.reader, tx.index(BY_NAME), name, Principal)
+    if held is not None and held.entity == entity:
+        tx.index(BY_NAME).remove(name.encode())
+        for client in held.clients:
+            tx.index(BY_CLIENT).remove(client.encode())
 
 
 def _with_credentials(
@@ -281,8 +321,5 @@ def _put(tx: Transaction, held: Principal | None, principal: Principal) -> None:
 
 
 def _index(realm_store: RealmStore, name: str) -> Index | None:
-    try:
-        head = read_head(realm_store, PRINCIPALS, fresh=True)
-    except NotFoundError:
-        return None
+    head = read_principals(realm_store)
     return None if head is None else head.index(name)

@@ -389,7 +389,7 @@ _ALL: tuple[Reason, ...] = (
         ("Ready", "Stalled"),
         "Warning",
         "The realm has a principal of the name that the connection would have, and somebody else made it.",
-        "Find out who uses it. Once nobody does, give the catalog another name; principals are not deleted.",
+        "Find out who uses it. Once nobody does, `headwater principal drop` makes room.",
     ),
     # Steps
     Reason("PrincipalProvided", (), "Normal", "A principal was created, and a Secret with its credentials."),

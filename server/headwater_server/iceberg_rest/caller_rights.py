@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from headwater.access import Privilege, SecurableKind
-from headwater.catalogs import ContentKey
+from headwater.catalogs import ContentKey, RequestKey
+from headwater.errors import HeadwaterError
 from headwater.iceberg_catalog import KeyPage, TableCommit, VersionMark
+from headwater_server.audit_trail import current_trail
 from headwater_server.iceberg_rest.listings import PageSource
 from headwater_server.iceberg_rest.sessions import LakeSession
 
@@ -26,19 +29,27 @@ _OF_DATA = frozenset(
 """Updates of a table that change which files it has, or where they lie."""
 
 
-def check_content(session: LakeSession, privilege: Privilege, *keys: ContentKey) -> None:
-    """Check a privilege on what stands at some keys; raises as ``LakeAccess.check_content`` does."""
+def check_content(session: LakeSession, privilege: Privilege, *keys: ContentKey, request: RequestKey | None = None) -> None:
+    """Check a privilege on what stands at some keys; raises as ``LakeAccess.check_content`` does.
+
+    request       if the caller's own earlier request has taken away what its right was on, it passes, and is only answered again
+    """
     if session.access is None:
         return
     state = session.lake.session.state()
     for key in keys:
-        session.access.check_content(state, privilege, key)
+        try:
+            _note(session, privilege, key, partial(session.access.check_content, state, privilege, key))
+        except HeadwaterError:
+            if request is None or not session.lake.session.was_applied(request):
+                raise
 
 
 def check_marked(session: LakeSession, privilege: Privilege, mark: VersionMark) -> None:
     """Check a privilege on a version that was marked, without another look at the reference."""
     if session.access is not None:
-        session.access.check_content(mark.state, privilege, mark.key)
+        check = partial(session.access.check_content, mark.state, privilege, mark.key, content_id=mark.content_id)
+        _note(session, privilege, mark.key, check)
 
 
 def check_creation(session: LakeSession, privilege: Privilege, *keys: ContentKey) -> None:
@@ -47,7 +58,18 @@ def check_creation(session: LakeSession, privilege: Privilege, *keys: ContentKey
         return
     state = session.lake.session.state()
     for key in keys:
-        session.access.check_creation(state, privilege, key)
+        _note(session, privilege, key, partial(session.access.check_creation, state, privilege, key))
+
+
+def _note(session: LakeSession, privilege: Privilege, key: ContentKey, check: Callable[[], None]) -> None:
+    """Check, and note it for the audit log, also where it is told as something that is missing."""
+    trail, on = current_trail(), f"{session.address} {key}"
+    try:
+        check()
+    except HeadwaterError:
+        trail.note_check(privilege, on, is_held=False)
+        raise
+    trail.note_check(privilege, on, is_held=True)
 
 
 def check_table_updates(session: LakeSession, commit: TableCommit) -> None:
@@ -62,12 +84,12 @@ def listed_source(session: LakeSession, kind: SecurableKind, source: PageSource)
     """A listing of what the caller may see. Its pages may be shorter than was asked for, and only the last one may be empty."""
     if session.access is None:
         return source
-    is_listed: Callable[[ContentKey], bool] = session.access.is_listed(session.lake.session.state(), kind)
+    access, state = session.access, session.lake.session.state()
 
     def read(*, token: str | None, limit: int | None) -> KeyPage:
         while True:
             page = source(token=token, limit=limit)
-            found = tuple(key for key in page.keys if is_listed(key))
+            found = access.filter_listed(state, kind, page.keys, content_ids=page.content_ids)
             if found or page.next_token is None:
                 return KeyPage(found, page.next_token)
             token = page.next_token

@@ -7,8 +7,8 @@ from urllib.parse import quote
 
 from headwater_server.call import Answer, Call
 from headwater_server.iceberg_rest.addresses import LEVEL_SEPARATOR, WarehouseAddress
-from headwater_server.iceberg_rest.models import CatalogConfig, ConfigQuery, OAuthError
-from headwater_server.iceberg_rest.sessions import LakeSessions
+from headwater_server.iceberg_rest.models import CatalogConfig, ConfigQuery
+from headwater_server.iceberg_rest.sessions import open_for
 
 DEFAULT_AREAS = ("table-default.", "view-default.")
 """Properties of a catalog that clients give to what they create, where they name no value of their own."""
@@ -23,12 +23,17 @@ def config_handler(endpoints: Callable[[], list[str]]) -> Callable[[Call[ConfigQ
     """
 
     def answer_config(call: Call[ConfigQuery, None]) -> Answer:
-        session = call.served.part(LakeSessions).open_session(WarehouseAddress.from_warehouse(call.query.warehouse))
+        session = open_for(call, WarehouseAddress.from_warehouse(call.query.warehouse))
         session.check_reference()
         lifetime = call.served.store.settings.requests_kept_seconds
         return Answer(body=catalog_config(session.address, session.properties, endpoints(), lifetime_seconds=lifetime))
 
     return answer_config
+
+
+def realm_of_warehouse(path: Mapping[str, str], query: ConfigQuery) -> str:
+    """The realm that a query's warehouse names; raises NotFoundError and RefusedError for a text that names none."""
+    return WarehouseAddress.from_warehouse(query.warehouse).realm
 
 
 def catalog_config(
@@ -51,18 +56,6 @@ def catalog_config(
         endpoints=endpoints,
         idempotency_key_lifetime=f"PT{int(lifetime_seconds)}S",
     )
-
-
-def answer_token(call: Call[None, bytes]) -> Answer:
-    """Refuse a token, in the words of OAuth: this server knows nobody, so a token of it would promise a protection that is not there.
-
-    Clients ask only where they are configured with a ``credential``, whose value is neither read nor logged.
-    """
-    refusal = OAuthError(
-        "unsupported_grant_type",
-        "this server gives no tokens and asks for none: remove credential and token from the client's configuration",
-    )
-    return Answer(400, refusal)  # an answer and no error, because OAuth has a body of its own for it
 
 
 def _in_areas(properties: Mapping[str, str], areas: tuple[str, ...]) -> dict[str, str]:

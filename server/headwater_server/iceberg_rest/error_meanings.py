@@ -7,7 +7,6 @@ it says that certainly nothing happened.
 
 from __future__ import annotations
 
-from headwater.access import ForbiddenError
 from headwater.catalogs import RequestKeyReusedError
 from headwater.errors import (
     ConflictError,
@@ -32,7 +31,6 @@ from headwater_server.route_table import ErrorMeaning
 
 ERROR_MEANINGS: dict[type[HeadwaterError], ErrorMeaning] = {
     RefusedError: ErrorMeaning(400, "BadRequestException"),
-    ForbiddenError: ErrorMeaning(403, "ForbiddenException"),
     NotFoundError: ErrorMeaning(404, "NoSuchWarehouseException"),  # of a realm, a catalog or a reference
     NoSuchNamespaceError: ErrorMeaning(404, "NoSuchNamespaceException"),
     NoSuchTableError: ErrorMeaning(404, "NoSuchTableException"),

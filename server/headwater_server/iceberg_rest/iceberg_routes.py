@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from headwater_server.iceberg_rest.catalog_config import answer_token, config_handler
+from dataclasses import replace
+
+from headwater_server.iceberg_rest.catalog_config import config_handler, realm_of_warehouse
 from headwater_server.iceberg_rest.document_shapes import DOCUMENT_SHAPES
 from headwater_server.iceberg_rest.error_meanings import ERROR_MEANINGS
 from headwater_server.iceberg_rest.missed_paths import path_advice
@@ -26,6 +28,7 @@ from headwater_server.iceberg_rest.models import (
     NamespaceResponse,
     NamespacesQuery,
     OAuthError,
+    OAuthToken,
     PageQuery,
     RegisterTableRequest,
     RegisterViewRequest,
@@ -41,6 +44,7 @@ from headwater_server.iceberg_rest.namespaces import (
     answer_namespace_properties,
     answer_namespaces,
 )
+from headwater_server.iceberg_rest.sessions import realm_of_prefix
 from headwater_server.iceberg_rest.tables import (
     answer_metrics,
     answer_table,
@@ -54,6 +58,7 @@ from headwater_server.iceberg_rest.tables import (
     answer_tables,
     answer_transaction,
 )
+from headwater_server.iceberg_rest.token_answers import answer_token
 from headwater_server.iceberg_rest.views import (
     answer_view,
     answer_view_check,
@@ -90,6 +95,7 @@ def iceberg_table() -> RouteTable:
         name="getConfig",
         summary="Say how a warehouse is reached, and which operations are served.",
         query=ConfigQuery,
+        realm_of=realm_of_warehouse,
         answers={200: CatalogConfig},
         errors=_READ,
     )
@@ -98,12 +104,14 @@ def iceberg_table() -> RouteTable:
         template="/v1/oauth/tokens",
         handler=answer_token,
         name="getToken",
-        summary="Refuse a token: this server asks for none.",
+        summary="Give a token for a client's credentials, or for a token that still holds.",
+        is_open=True,
         body=bytes,
         raw_type="application/x-www-form-urlencoded",
-        answers={400: OAuthError},
+        answers={200: OAuthToken, 400: OAuthError, 401: OAuthError},
     )
-    routes = [config, token, *_namespace_routes(), *_table_routes(), *_view_routes()]
+    content = (*_namespace_routes(), *_table_routes(), *_view_routes())
+    routes = [config, token, *(replace(route, realm_of=realm_of_prefix) for route in content)]
     table = RouteTable(
         MOUNT,
         routes,

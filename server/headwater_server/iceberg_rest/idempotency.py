@@ -18,6 +18,7 @@ from uuid import UUID
 
 import msgspec
 
+from headwater.access import ForbiddenError
 from headwater.catalogs import RequestKey, RequestKeyReusedError
 from headwater.errors import HeadwaterError, NotFoundError, RefusedError
 from headwater.iceberg.changes import RequirementFailedError
@@ -47,8 +48,8 @@ def answer_once(call: Call[Any, Any], change: Callable[[RequestKey | None], Answ
     refusals.check_again(request)
     try:
         return change(request)
-    except (RequestKeyReusedError, RealmClosedError):
-        raise  # neither says anything of the request itself
+    except (RequestKeyReusedError, RealmClosedError, ForbiddenError):
+        raise  # none says anything of the request itself
     except _FINAL as fault:
         refusals.remember(request, fault)
         raise
@@ -66,7 +67,9 @@ def read_key(call: Call[Any, Any], *, status: int = 200) -> RequestKey | None:
     if unique is None:
         raise RefusedError(f"Idempotency-Key must be a UUID of version 7 with its hyphens, in {_TEXT_LENGTH} characters")
     realm = WarehouseAddress.from_prefix(call.path["prefix"]).realm
-    return RequestKey(unique, _digest(realm.encode()), _request_digest(call), status)
+    # a repeat is its author's: what one caller did is neither told to another nor taken for its own
+    scope = (realm,) if call.caller is None else (realm, call.caller.name)
+    return RequestKey(unique, _digest(*map(str.encode, scope)), _request_digest(call), status)
 
 
 def _request_digest(call: Call[Any, Any]) -> bytes:

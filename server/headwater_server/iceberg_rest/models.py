@@ -239,6 +239,16 @@ class LoadViewResult(Struct, frozen=True, rename="kebab"):
     metadata: ViewText
 
 
+class OAuthToken(Struct, frozen=True):
+    """A token, as RFC 6749 answers it in section 5.1 and RFC 8693 in 2.2.1. ``expires_in``: seconds."""
+
+    access_token: str
+    token_type: str
+    expires_in: int
+    issued_token_type: str
+    scope: str
+
+
 class OAuthError(Struct, frozen=True):
     """Why no token is given, as RFC 6749 words it in section 5.2."""
 

@@ -12,11 +12,15 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from headwater.access import AccessDecisions, PluginDecisions
+from headwater.catalogs import CatalogDefinition
 from headwater.errors import HeadwaterError, NotFoundError
 from headwater.iceberg import StorageFile, TableStorage
-from headwater.iceberg_catalog import IcebergCatalog, LakeAccess
+from headwater.iceberg_catalog import IcebergCatalog, LakeAccess, allow_all
 from headwater_server.call import Call, ServedStore
+from headwater_server.caller import Caller
 from headwater_server.iceberg_rest.addresses import WarehouseAddress
+from headwater_server.realm_directory import RealmDirectory, access_plugin, subject_of
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -106,35 +110,60 @@ class LakeSessions:
         self._served = served
         self._limit = limit
         self._lock = threading.Lock()
-        self._sessions: OrderedDict[WarehouseAddress, LakeSession] = OrderedDict()
+        self._sessions: OrderedDict[tuple[WarehouseAddress, Caller | None], LakeSession] = OrderedDict()
         self._storages: OrderedDict[tuple[str, str], TableStorage] = OrderedDict()
 
-    def open_session(self, address: WarehouseAddress) -> LakeSession:
-        """The session of an address, which another request may have opened.
+    def open_session(self, address: WarehouseAddress, caller: Caller | None = None) -> LakeSession:
+        """The session of a caller at an address, which another request may have opened.
+
+        caller        None: nobody has to prove who it is, and everything is allowed
 
         raises        NotFoundError for a realm or catalog that is not there, or is not served here; RefusedError while the realm is not
                       ACTIVE
         """
         store = self._served.store
         now = store.clock.monotonic()
+        key = (address, caller)
         with self._lock:
-            session = self._sessions.get(address)
+            session = self._sessions.get(key)
             if session is not None and now - session.opened < store.settings.realm_handle_ttl_seconds:
-                self._sessions.move_to_end(address)
+                self._sessions.move_to_end(key)
                 return session
-        fresh = self._opened(address, now)  # outside of the lock: a slow database holds up nobody else
+        fresh = self._opened(address, caller, now)  # outside of the lock: a slow database holds up nobody else
         with self._lock:
-            _keep_newest(self._sessions, address, fresh, limit=self._limit)
+            _keep_newest(self._sessions, key, fresh, limit=self._limit)
         return fresh
 
-    def _opened(self, address: WarehouseAddress, now: float) -> LakeSession:
+    def _opened(self, address: WarehouseAddress, caller: Caller | None, now: float) -> LakeSession:
         store = self._served.store
         if not self._served.serves(address.realm):
             raise NotFoundError(f"there is no realm {address.realm!r}")
         options = self._served.part(_storage_file)
         storage = self._storage_of(address, options)
-        lake = IcebergCatalog.open(store, address.realm, address.catalog, address.reference, storage=storage)
-        return LakeSession(address, lake, storage, options, now)
+        access = None if caller is None else self._access_of(address, caller)
+        lake = IcebergCatalog.open(
+            store,
+            address.realm,
+            address.catalog,
+            address.reference,
+            storage=storage,
+            committer="" if caller is None else caller.name,
+            guard=allow_all if access is None else access.check_change,
+        )
+        return LakeSession(address, lake, storage, options, now, access)
+
+    def _access_of(self, address: WarehouseAddress, caller: Caller) -> LakeAccess:
+        directory = self._served.part(RealmDirectory)
+
+        plugin = self._served.part(access_plugin)
+
+        def read_rules(definition: CatalogDefinition) -> AccessDecisions:
+            access = directory.open_realm(address.realm).access
+            if plugin is None:
+                return access.read_rules(caller.holder, definition)
+            return PluginDecisions(plugin, subject_of(caller, access), definition.name)
+
+        return LakeAccess(address.reference, read_rules)
 
     def _storage_of(self, address: WarehouseAddress, options: StorageFile) -> TableStorage:
         """The storage of a catalog, kept for longer than a session: it holds the connections to its buckets."""
@@ -158,5 +187,21 @@ def _storage_file(served: ServedStore) -> StorageFile:
 
 
 def session_of(call: Call[Any, Any]) -> LakeSession:
-    """The session that a call's prefix names."""
-    return call.served.part(LakeSessions).open_session(WarehouseAddress.from_prefix(call.path["prefix"]))
+    """The session that a call's prefix names, with the rights of its caller.
+
+    raises        NotFoundError, also for what the caller may see nothing of; ForbiddenError without the right to read history
+    """
+    return open_for(call, WarehouseAddress.from_prefix(call.path["prefix"]))
+
+
+def open_for(call: Call[Any, Any], address: WarehouseAddress) -> LakeSession:
+    """The session of an address, with the rights of a call's caller; raises as ``session_of`` does."""
+    session = call.served.part(LakeSessions).open_session(address, call.caller)
+    if session.access is not None:
+        session.access.check_reference(session.lake.session.catalog.definition)
+    return session
+
+
+def realm_of_prefix(path: Mapping[str, str], query: object) -> str:
+    """The realm that the prefix of a path names; raises NotFoundError for what is no prefix."""
+    return WarehouseAddress.from_prefix(path["prefix"]).realm

@@ -132,9 +132,9 @@ def answer_table_commit(call: Call[None, CommitTableRequest]) -> Answer:
 def answer_table_drop(call: Call[DropTableQuery, None]) -> Answer:
     def drop(request: RequestKey | None) -> Answer:
         session, key = session_of(call), _table_key(call)
-        check_content(session, Privilege.TABLE_DROP, key)
+        check_content(session, Privilege.TABLE_DROP, key, request=request)
         if call.query.purge_requested:
-            check_content(session, Privilege.TABLE_WRITE_DATA, key)
+            check_content(session, Privilege.TABLE_WRITE_DATA, key, request=request)
         session.lake.tables.drop(key, purge=call.query.purge_requested, request=request)
         return Answer(204)
 
@@ -144,8 +144,8 @@ def answer_table_drop(call: Call[DropTableQuery, None]) -> Answer:
 def answer_table_rename(call: Call[None, RenameTableRequest]) -> Answer:
     def rename(request: RequestKey | None) -> Answer:
         session, source, target = session_of(call), identified_key(call.body.source), identified_key(call.body.destination)
-        check_content(session, Privilege.TABLE_DROP, source)
-        check_content(session, Privilege.TABLE_READ_DATA, source)
+        check_content(session, Privilege.TABLE_DROP, source, request=request)
+        check_content(session, Privilege.TABLE_READ_DATA, source, request=request)
         check_creation(session, Privilege.TABLE_CREATE, target)
         session.lake.tables.rename(source, target, request=request)
         return Answer(204)

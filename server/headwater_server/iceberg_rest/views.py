@@ -89,7 +89,7 @@ def answer_view_commit(call: Call[None, CommitViewRequest]) -> Answer:
 def answer_view_drop(call: Call[None, None]) -> Answer:
     def drop(request: RequestKey | None) -> Answer:
         session, key = session_of(call), _view_key(call)
-        check_content(session, Privilege.VIEW_DROP, key)
+        check_content(session, Privilege.VIEW_DROP, key, request=request)
         session.lake.views.drop(key, request=request)
         return Answer(204)
 
@@ -99,8 +99,8 @@ def answer_view_drop(call: Call[None, None]) -> Answer:
 def answer_view_rename(call: Call[None, RenameTableRequest]) -> Answer:
     def rename(request: RequestKey | None) -> Answer:
         session, source, target = session_of(call), identified_key(call.body.source), identified_key(call.body.destination)
-        check_content(session, Privilege.VIEW_DROP, source)
-        check_content(session, Privilege.VIEW_READ_PROPERTIES, source)
+        check_content(session, Privilege.VIEW_DROP, source, request=request)
+        check_content(session, Privilege.VIEW_READ_PROPERTIES, source, request=request)
         check_creation(session, Privilege.VIEW_CREATE, target)
         session.lake.views.rename(source, target, request=request)
         return Answer(204)

@@ -65,6 +65,7 @@ from headwater.realms import (
     create_principal,
     create_principal_role,
     disable_principal,
+    drop_principal,
     drop_principal_role,
     enable_principal,
     grant_on_realm,
@@ -474,6 +475,13 @@ def _enable(world: World) -> Act:
     return lambda: enable_principal(world.realms, "acme", "root")
 
 
+def _drop_principal(world: World) -> Act:
+    create_principal(world.realms, "acme", "etl", OTHER_ROOT)
+    create_principal_role(world.realms, "acme", "loaders")
+    assign_principal_role(world.realms, "acme", "loaders", "etl")
+    return lambda: drop_principal(world.realms, "acme", "etl")
+
+
 DROP, LIST = (CatalogGrant(privilege=f"TABLE_{what}") for what in ("DROP", "LIST"))
 
 
@@ -515,6 +523,7 @@ OPERATIONS = (
     Operation("create_principal", _in_realms(lambda realms: create_principal(realms, "acme", "etl", OTHER_ROOT))),
     Operation("disable_principal", _in_realms(lambda realms: disable_principal(realms, "acme", "root"))),
     Operation("enable_principal", _enable),
+    Operation("drop_principal", _drop_principal, (NotFoundError,), is_resumable=True),
     Operation("create_principal_role", _in_realms(lambda realms: create_principal_role(realms, "acme", "loaders"))),
     Operation("drop_principal_role", _with_role(drop_principal_role), (NotFoundError,), is_resumable=True),
     Operation(

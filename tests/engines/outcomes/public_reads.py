@@ -43,6 +43,8 @@ from headwater.realms import (
     find_root,
     list_principal_roles,
     list_principals,
+    read_principal,
+    read_principal_role,
     read_realm_grants,
 )
 from headwater.reconcile import known_realms
@@ -87,9 +89,12 @@ READS: Mapping[str, Callable[[Reader], Any]] = {
     "RealmRegistry.open_realm": lambda it: it.realms.open_realm("acme"),
     "RealmRegistry.open_realm_for": lambda it: it.realms.open_realm_for("acme", RealmState.ACTIVE),
     "find_principal": lambda it: find_principal(it.realms, "acme", "root"),
+    "read_principal": lambda it: read_principal(it.realms, "acme", "root"),
+    "read_principal_role": lambda it: read_principal_role(it.realms, "acme", "service_admin"),
     "list_principals": lambda it: list_principals(it.realms, "acme"),
     "list_principal_roles": lambda it: list_principal_roles(it.realms, "acme"),
     "read_realm_grants": lambda it: read_realm_grants(it.rows),
+    "CatalogRoles.read_role": lambda it: CatalogRoles(it.rows, it.lake.definition).read_role("catalog_admin"),
     "CatalogRoles.list_roles": lambda it: CatalogRoles(it.rows, it.lake.definition).list_roles(),
     "CatalogRoles.read_access": lambda it: CatalogRoles(it.rows, it.lake.definition).read_access(),
     "find_root": lambda it: find_root(it.realms, "acme"),

@@ -41,7 +41,16 @@ PURE = {
         "TableClaims.claim_time",
         "RealmRegistry.reference_names",
     ),
-    *("check_bootstrap", "checked_realm_id", "hash_credentials", "hold_until", "new_credentials", "verify_secret"),
+    *(
+        "check_bootstrap",
+        "checked_principal_name",
+        "checked_realm_id",
+        "hash_credentials",
+        "hold_until",
+        "new_credentials",
+        "verify_secret",
+    ),
+    *("parse_client_id", "told_client_id", "told_credential"),
     *(
         "checked_catalog_name",
         "checked_ref_name",

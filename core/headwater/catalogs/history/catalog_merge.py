@@ -19,6 +19,7 @@ from headwater.catalogs.content_operations import (
     IDS,
     Conflict,
     ContentEditor,
+    ContentView,
     EditableIndexes,
     conflicts_text,
     content_view,
@@ -56,6 +57,10 @@ class MergeSource:
     head: Head
 
 
+MergeGuard = Callable[[Sequence[ContentChange], ContentView], None]
+"""Asked whether changes may be merged, with the very state that they are applied to; raises what the caller is told otherwise."""
+
+
 @dataclass(frozen=True, slots=True)
 class MergeTarget:
     """The branch that changes.
@@ -63,6 +68,7 @@ class MergeTarget:
     reference     its name in the realm
     expected      a commit that has to be in its history; None: no matter
     fence         called before every run of the change
+    guard         asked about the changes of the source, with the target's values of their keys, before anything is decided or told
     """
 
     rows: RealmStore
@@ -71,6 +77,7 @@ class MergeTarget:
     reference: str
     expected: Head | None = None
     fence: Callable[[], None] | None = None
+    guard: MergeGuard | None = None
 
     def check_expected(self, rows: RealmReader, head_id: ObjectId | None, head: Commit | None) -> None:
         """Check that the expected commit is in the history of this head.
@@ -217,7 +224,7 @@ class _Merge:
         if known is None:
             changes = self._changes_since(base)
             self._options.check_used({change.key for change in changes})
-            known = plan_merge(state.index(CONTENT), state.index(IDS), changes, self._options)
+            known = plan_merge(state.index(CONTENT), state.index(IDS), changes, self._options, self._target.guard)
             self._plans = {head_id: known}
         return known
 
@@ -267,13 +274,17 @@ class _Merge:
 _READ_AT_ONCE = 500
 
 
-def plan_merge(content: Index, ids: Index, changes: Sequence[ContentChange], options: MergeOptions) -> MergePlan:
+def plan_merge(
+    content: Index, ids: Index, changes: Sequence[ContentChange], options: MergeOptions, guard: MergeGuard | None = None
+) -> MergePlan:
     """Plan what the changes of a source do to a state.
 
     content, ids  the target's two indexes of content
-    raises        RefusedError for a resolved content that cannot be put
+    raises        RefusedError for a resolved content that cannot be put; what ``guard`` raises
     """
     head = content_view(content, (change.key for change in changes))
+    if guard is not None:
+        guard(changes, head)
     made = decide_keys(changes, head, options, find_content_keys(ids, given_up_contents(changes, head)))
     types = made.types()
     head |= content_view(content, {above for key in types if key not in head for above in key.ancestors()})

@@ -130,7 +130,7 @@ class _Transplant:
         return change
 
     def _plan(self, pick: _PickedCommit, state: Transaction | DryRunState) -> MergePlan:
-        return plan_merge(state.index(CONTENT), state.index(IDS), pick.changes, self._options)
+        return plan_merge(state.index(CONTENT), state.index(IDS), pick.changes, self._options, self._target.guard)
 
 
 def _check_options(commits: Sequence[ObjectId], options: MergeOptions, meta: CommitMeta | None) -> None:

@@ -1,0 +1,190 @@
+"""``headwater principal``: who can log in to a realm, and with which credentials."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+
+from headwater.cli.cli_session import CliSession
+from headwater.cli.command_options import realm_argument
+from headwater.cli.credentials_commands import (
+    PRINCIPAL,
+    PrincipalRow,
+    check_place,
+    credentials_option,
+    ensure_credentials,
+    overlap_option,
+    principal_row,
+    ready_realm,
+    reset_into_file,
+    rotate_into_file,
+)
+from headwater.console import option_group, prints
+from headwater.errors import RefusedError, SwapConflictError
+from headwater.realms import (
+    Principal,
+    Realm,
+    RealmRegistry,
+    assign_principal_role,
+    checked_principal_name,
+    create_principal,
+    disable_principal,
+    drop_principal,
+    enable_principal,
+    find_principal,
+    hash_credentials,
+    list_principals,
+    read_principal,
+    read_principal_role,
+    read_realm_grants,
+    verify_secret,
+)
+
+principal = click.Group("principal", help="List, create, disable and drop principals, and renew their credentials.")
+_principal_arguments = option_group(realm_argument, click.argument("name", metavar="PRINCIPAL"))
+
+
+@principal.command(name="list")
+@realm_argument
+@prints(PRINCIPAL, many=True)
+def list_principals_command(session: CliSession, realm_id: str) -> None:
+    """List the principals of a realm."""
+    with session.open_store() as store:
+        realms = RealmRegistry(store)
+        listed = list_principals(realms, realm_id)
+        grants = read_realm_grants(realms.open_realm(realm_id))
+        rows = [PrincipalRow(realm_id, held, [role.name for role in grants.roles_of(held.entity)]) for held in listed]
+    session.show_all(PRINCIPAL, rows)
+
+
+@principal.command(name="show")
+@_principal_arguments
+@prints(PRINCIPAL)
+def show_principal_command(session: CliSession, realm_id: str, name: str) -> None:
+    """Show one principal: whether it can log in, and its roles."""
+    with session.open_store() as store:
+        realms = RealmRegistry(store)
+        session.show(PRINCIPAL, principal_row(realms, realm_id, read_principal(realms, realm_id, name)))
+
+
+@principal.command(name="create")
+@_principal_arguments
+@credentials_option
+@click.option("--role", "roles", metavar="ROLE", multiple=True, help="Assign it this principal role; may be repeated.")
+@prints(PRINCIPAL)
+def create_principal_command(session: CliSession, realm_id: str, name: str, file: Path, roles: tuple[str, ...]) -> None:
+    """Create a principal, which may do nothing until it has a role. `credential` in FILE is what its engine is configured with.
+
+    After an interruption, run the same command to continue.
+    """
+    checked_principal_name(name)
+    with session.open_store() as store:
+        realms = RealmRegistry(store)
+        realm = ready_realm(realms, realm_id)
+        for role in roles:
+            read_principal_role(realms, realm_id, role)
+        made = _created(session, realms, realm, name, file)
+        for role in roles:
+            assign_principal_role(realms, realm_id, role, name)
+        session.show(PRINCIPAL, principal_row(realms, realm_id, made))
+
+
+@principal.command(name="rotate")
+@_principal_arguments
+@credentials_option
+@overlap_option
+@prints(PRINCIPAL)
+def rotate_principal_command(session: CliSession, realm_id: str, name: str, file: Path, overlap: float | None) -> None:
+    """Rotate the credentials of a principal. The former ones stay valid until the next rotation; older ones become invalid.
+
+    After an interruption, run the same command to continue.
+    """
+    rotate_into_file(session, realm_id, name, file, overlap_seconds=overlap)
+
+
+@principal.command(name="reset")
+@_principal_arguments
+@credentials_option
+@prints(PRINCIPAL)
+def reset_principal_command(session: CliSession, realm_id: str, name: str, file: Path) -> None:
+    """Reset the credentials of a principal, and revoke all former ones at once: they may have leaked.
+
+    Tokens that a server gave for the former ones end within 5 seconds. After an interruption, run the same command to continue. If
+    FILE's credentials are in force already, none are made, and a warning says so.
+    """
+    reset_into_file(session, realm_id, name, file)
+
+
+@principal.command(name="disable")
+@_principal_arguments
+@prints(PRINCIPAL)
+def disable_principal_command(session: CliSession, realm_id: str, name: str) -> None:
+    """Refuse a principal from now on, and within 5 seconds the tokens that it has. Its credentials and roles stay."""
+    _switched(session, realm_id, name, disable_principal)
+
+
+@principal.command(name="enable")
+@_principal_arguments
+@prints(PRINCIPAL)
+def enable_principal_command(session: CliSession, realm_id: str, name: str) -> None:
+    """Let a disabled principal log in again, with the credentials and roles that it had."""
+    _switched(session, realm_id, name, enable_principal)
+
+
+@principal.command(name="drop")
+@_principal_arguments
+@prints(PRINCIPAL)
+def drop_principal_command(session: CliSession, realm_id: str, name: str) -> None:
+    """Take all roles from a principal, and drop it: its credentials open nothing any more. One that may come back is disabled instead.
+
+    After an interruption, run the same command to continue.
+    """
+    with session.open_store() as store:
+        realms = RealmRegistry(store)
+        dropped = principal_row(realms, realm_id, read_principal(realms, realm_id, name))
+        drop_principal(realms, realm_id, name)
+        session.show(PRINCIPAL, dropped)
+        session.say(f"principal {name} of realm {realm_id} is dropped")
+
+
+def _created(session: CliSession, realms: RealmRegistry, realm: Realm, name: str, file: Path) -> Principal:
+    """The principal with the file's credentials: made now, or by the same command, interrupted or called twice at once."""
+    held = find_principal(realms, realm.id, name)
+    is_file_there = file.exists()
+    if not is_file_there:
+        if held is not None:
+            raise _taken(realm, name)
+        check_place(file)
+    kept = ensure_credentials(file, realm, principal=name)
+    if kept.replaces is not None:
+        raise RefusedError(f"{file} holds credentials that were to replace others of {name}: name another file")
+    if held is None and is_file_there:
+        session.warn(
+            f"{file} was there, as after an interruption, and its credentials are those of {name} now; if they may have"
+            " leaked, `headwater principal reset` makes others"
+        )
+    if held is None:
+        try:
+            return create_principal(realms, realm.id, name, hash_credentials(kept.credentials))
+        except RefusedError:
+            held = find_principal(realms, realm.id, name)
+            if held is None:
+                raise
+    if not verify_secret(held.credentials, kept.credentials):
+        raise _taken(realm, name)
+    return held
+
+
+def _taken(realm: Realm, name: str) -> SwapConflictError:
+    return SwapConflictError(
+        f"there is a principal {name!r} in realm {realm.id!r} already; `headwater principal rotate {realm.id} {name}` gives it other"
+        " credentials"
+    )
+
+
+def _switched(session: CliSession, realm_id: str, name: str, switch: Callable[[RealmRegistry, str, str], Principal]) -> None:
+    with session.open_store() as store:
+        realms = RealmRegistry(store)
+        session.show(PRINCIPAL, principal_row(realms, realm_id, switch(realms, realm_id, name)))

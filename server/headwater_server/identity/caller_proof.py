@@ -1,0 +1,192 @@
+"""The proof of who calls: a bearer token, judged by the realm that the request names, or a client's credentials.
+
+Neither words nor times tell whether a realm, a principal or a client is there: what is unknown, disabled or wrong is refused alike.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from headwater.access import RoleHolder
+from headwater.clock import Micros
+from headwater.errors import NotFoundError, RefusedError
+from headwater.realms import (
+    ROOT_PRINCIPAL,
+    Credentials,
+    Principal,
+    RealmClosedError,
+    RealmRegistry,
+    log_in,
+    waste_login,
+)
+from headwater_server.call import ServedStore
+from headwater_server.caller import Caller, NotProvenError
+from headwater_server.identity.access_tokens import AccessTokens, TokenClaims, is_own_token
+from headwater_server.identity.hash_slots import HashSlots
+from headwater_server.identity.issuer_tokens import IssuerIdentity, IssuerTokens
+from headwater_server.identity.signing_keys import SigningKeys
+from headwater_server.realm_directory import OpenRealm, RealmDirectory
+
+_BEARER = "bearer "
+_VERIFIED_LIMIT = 20_000
+_VERIFIED_SECONDS = 60.0
+"""How long a token of an issuer is believed without another look at its signature: a key that the issuer withdraws goes within that."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProvenSignIn:
+    """A client that has proved who it is, and will be given a token.
+
+    signed_in     when it showed its secret, in seconds since 1970; None: now
+    roles         to which a former token was restricted; None: to none
+    """
+
+    realm: str
+    realm_key: int
+    principal: str
+    entity: int
+    generation: int
+    signed_in: int | None = None
+    roles: frozenset[str] | None = None
+
+
+class CallerProof:
+    """Proves who calls. Thread-safe.
+
+    tokens        of the server's own; None: it gives none
+    issuers       of OpenID Connect; None: none are accepted
+    """
+
+    def __init__(
+        self, served: ServedStore, *, tokens: AccessTokens | None, issuers: IssuerTokens | None, sign_in_seconds: float
+    ) -> None:
+        self.tokens = tokens
+        self._registry = RealmRegistry(served.store)
+        self._issuers = issuers
+        self._served = served
+        self._clock = served.store.clock
+        self._sign_in_seconds = sign_in_seconds
+        self._lock = threading.Lock()
+        self._verified: OrderedDict[tuple[str, str], tuple[float, IssuerIdentity]] = OrderedDict()
+
+    @classmethod
+    def of_settings(cls, served: ServedStore) -> CallerProof | None:
+        """The proof that the settings of a process ask for; None where nobody has to prove anything.
+
+        raises        RefusedError for keys and issuers that cannot be used
+        """
+        settings, clock = served.store.settings, served.store.clock
+        if not settings.server_signing_keys and not settings.server_issuers:
+            return None
+        keys = SigningKeys(settings.server_signing_keys, clock) if settings.server_signing_keys else None
+        lifetime = settings.server_token_lifetime_seconds
+        tokens = None if keys is None else AccessTokens(keys, clock, lifetime_seconds=lifetime)
+        issuers = IssuerTokens(settings.server_issuers, clock) if settings.server_issuers else None
+        return cls(served, tokens=tokens, issuers=issuers, sign_in_seconds=settings.server_sign_in_lifetime_seconds)
+
+    def prove_caller(self, headers: Mapping[str, str], realm: str) -> Caller:
+        """Who calls, in the realm that the request names.
+
+        raises        NotProvenError; UnavailableError where that cannot be found out now
+        """
+        token = bearer_token(headers)
+        if (self.tokens is not None and self.tokens.has_verified(token)) or is_own_token(token):
+            return self._of_own_token(token, realm)
+        if self._issuers is None:
+            raise NotProvenError("the token is no token of this server: get one at /v1/oauth/tokens")
+        return self._of_issuer(self._identity(token, realm), self._open(realm))
+
+    def sign_in(self, realm: str, credentials: Credentials) -> ProvenSignIn:
+        """Log a client in by its credentials.
+
+        raises        NotProvenError; OverloadedError while as many secrets are hashed as may be at a time
+        """
+        with self._served.part(HashSlots).take_slot():
+            principal = self._logged_in(realm, credentials)
+        opened = self._open(realm)
+        generation = principal.generation_of(credentials.client_id)
+        return ProvenSignIn(realm, opened.key, principal.name, principal.entity, generation)
+
+    def _logged_in(self, realm: str, credentials: Credentials) -> Principal:
+        try:
+            if not self._served.serves(realm):
+                raise NotFoundError(realm)
+            return log_in(self._registry, realm, credentials)
+        except (NotFoundError, RealmClosedError, UnicodeError):
+            waste_login(credentials)
+            raise _refused_sign_in() from None
+        except RefusedError:
+            raise _refused_sign_in() from None
+
+    def renew_sign_in(self, token: str, realm: str) -> ProvenSignIn:
+        """Let the holder of a token of this server that still holds have another one; raises NotProvenError."""
+        claims, principal = self._own(token, realm)
+        if self._clock.now() // 1_000_000 - claims.auth_time >= self._sign_in_seconds:
+            raise NotProvenError("the client showed its secret too long ago: log in again, by client credentials")
+        proven = ProvenSignIn(realm, claims.realm_key, principal.name, principal.entity, claims.gen)
+        return replace(proven, signed_in=claims.auth_time, roles=claims.roles)
+
+    def _of_own_token(self, token: str, realm: str) -> Caller:
+        claims, principal = self._own(token, realm)
+        return Caller(realm, principal.name, RoleHolder(principal.entity, only=claims.roles), has_credentials=True)
+
+    def _own(self, token: str, realm: str) -> tuple[TokenClaims, Principal]:
+        if self.tokens is None:
+            raise NotProvenError("this server takes tokens of its identity providers alone")
+        claims = self.tokens.verify(token, realm)
+        # a principal that was made, or has logged in, a moment ago may not be known yet: its token says when
+        issued = Micros((claims.iat + 1) * 1_000_000)
+        opened = self._open(realm, since=min(issued, self._clock.now()))
+        principal = opened.find_principal(claims.sub)
+        if principal is None or (opened.key, principal.entity) != (claims.realm_key, claims.entity):
+            raise NotProvenError("the token holds no more: log in again")
+        if not principal.honors(claims.gen, now=self._clock.now()):
+            raise NotProvenError("the token holds no more: log in again")
+        return claims, principal
+
+    def _open(self, realm: str, *, since: Micros | None = None) -> OpenRealm:
+        try:
+            return self._served.part(RealmDirectory).open_realm(realm, since=since)
+        except (NotFoundError, RealmClosedError):
+            raise NotProvenError("the token is another realm's") from None
+
+    def _identity(self, token: str, realm: str) -> IssuerIdentity:
+        """Whom an issuer of a realm vouches for; a token that was verified a moment ago is not verified again."""
+        assert self._issuers is not None
+        now = self._clock.monotonic()
+        with self._lock:
+            known = self._verified.get((token, realm))
+        if known is not None and now < known[0] and self._clock.now() < known[1].expires_at * 1_000_000:
+            return known[1]
+        identity = self._issuers.verify(token, realm)
+        with self._lock:
+            self._verified[token, realm] = (now + _VERIFIED_SECONDS, identity)
+            while len(self._verified) > _VERIFIED_LIMIT:
+                self._verified.popitem(last=False)
+        return identity
+
+    def _of_issuer(self, identity: IssuerIdentity, realm: OpenRealm) -> Caller:
+        """The caller whom an issuer vouches for. A principal of the realm counts only where the issuer's entry says so, and root never."""
+        if not identity.uses_stored:
+            return Caller(realm.id, f"{identity.principal} ({identity.issuer})", RoleHolder(None, added=identity.roles))
+        stored = None if identity.principal == ROOT_PRINCIPAL else realm.find_principal(identity.principal)
+        if stored is None:
+            return Caller(realm.id, f"{identity.principal} ({identity.issuer})", RoleHolder(None, added=identity.roles))
+        if stored.disabled is not None:
+            raise NotProvenError("the principal is disabled")
+        return Caller(realm.id, stored.name, RoleHolder(stored.entity, added=identity.roles))
+
+
+def bearer_token(headers: Mapping[str, str]) -> str:
+    """The token that a request shows; raises NotProvenError where it shows none."""
+    text = headers.get("authorization", "")
+    if not text.lower().startswith(_BEARER):
+        raise NotProvenError("this needs a token: send the header Authorization with Bearer and a token of /v1/oauth/tokens")
+    return text[len(_BEARER) :].strip()
+
+
+def _refused_sign_in() -> NotProvenError:
+    return NotProvenError("the client is unknown or disabled, or the secret is not its own")

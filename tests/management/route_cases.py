@@ -1,0 +1,84 @@
+"""One request for each route of management: a new route without one fails a test."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from managed_office import ManagedOffice
+
+from headwater.access import Privilege
+from headwater.store import id_text
+
+P = Privilege
+GRANT = {"privilege": "TABLE_READ_DATA", "on": "namespace:sales"}
+
+
+@dataclass(frozen=True)
+class RouteCase:
+    """
+    path          below ``/realms/acme``, with ``{task}`` for the id of its task
+    privilege     that the caller needs; None: it needs none, and what it is shown is tested by itself
+    on            ``realm``, or the catalog that the privilege is enough on
+    """
+
+    method: str
+    path: str
+    privilege: Privilege | None
+    on: str = "realm"
+    status: int = 200
+    body: Any = None
+
+    def target(self, office: ManagedOffice, realm: str = "acme") -> str:
+        return f"/realms/{realm}{self.path}".replace("{task}", id_text(office.tasks["acme"]))
+
+
+_MANAGE, _GRANTS = P.SERVICE_MANAGE_ACCESS, P.CATALOG_MANAGE_ACCESS
+_ROLE = "/catalogs/lake/roles/analyst"
+ROUTE_CASES = {
+    "getRealm": RouteCase("GET", "", _MANAGE),
+    "updateRealm": RouteCase("PATCH", "", _MANAGE, body={"properties": {"team": "lake"}}),
+    "listPrivileges": RouteCase("GET", "/privileges", None),
+    "explainAccess": RouteCase("GET", "/access?principal=ann&privilege=TASK_READ", _MANAGE),
+    "listCatalogs": RouteCase("GET", "/catalogs", None),
+    "createCatalog": RouteCase(
+        "POST", "/catalogs", P.CATALOG_CREATE, status=201, body={"name": "new", "baseLocation": "s3://acme/new/"}
+    ),
+    "getCatalog": RouteCase("GET", "/catalogs/lake", P.CATALOG_READ_PROPERTIES, "lake"),
+    "updateCatalog": RouteCase(
+        "PATCH", "/catalogs/lake", P.CATALOG_WRITE_PROPERTIES, "lake", body={"properties": {"owner": None}}
+    ),
+    "deleteCatalog": RouteCase("DELETE", "/catalogs/lake", P.CATALOG_DROP, "lake"),
+    "undeleteCatalog": RouteCase("POST", "/catalogs/gone/undelete", P.CATALOG_DROP),
+    "listPrincipals": RouteCase("GET", "/principals", _MANAGE),
+    "createPrincipal": RouteCase("POST", "/principals", _MANAGE, status=201, body={"name": "etl"}),
+    "getPrincipal": RouteCase("GET", "/principals/ann", _MANAGE),
+    "deletePrincipal": RouteCase("DELETE", "/principals/ann", _MANAGE, status=204),
+    "rotateCredentials": RouteCase("POST", "/principals/ann/rotate?overlapSeconds=60", _MANAGE),
+    "resetCredentials": RouteCase("POST", "/principals/ann/reset", _MANAGE),
+    "disablePrincipal": RouteCase("POST", "/principals/ann/disable", _MANAGE),
+    "enablePrincipal": RouteCase("POST", "/principals/ann/enable", _MANAGE),
+    "listPrincipalRoles": RouteCase("GET", "/principal-roles", _MANAGE),
+    "createPrincipalRole": RouteCase("POST", "/principal-roles", _MANAGE, status=201, body={"name": "writers"}),
+    "getPrincipalRole": RouteCase("GET", "/principal-roles/readers", _MANAGE),
+    "deletePrincipalRole": RouteCase("DELETE", "/principal-roles/readers", _MANAGE, status=204),
+    "assignPrincipalRole": RouteCase("PUT", "/principal-roles/service_admin/principals/ann", _MANAGE, status=204),
+    "withdrawPrincipalRole": RouteCase("DELETE", "/principal-roles/readers/principals/ann", _MANAGE, status=204),
+    "grantOnRealm": RouteCase("PUT", "/principal-roles/readers/privileges/CATALOG_LIST", _MANAGE, status=204),
+    "revokeOnRealm": RouteCase("DELETE", "/principal-roles/readers/privileges/TASK_READ", _MANAGE, status=204),
+    "listCatalogRoles": RouteCase("GET", "/catalogs/lake/roles", _GRANTS, "lake"),
+    "createCatalogRole": RouteCase("POST", "/catalogs/lake/roles", _GRANTS, "lake", status=201, body={"name": "loader"}),
+    "getCatalogRole": RouteCase("GET", _ROLE, _GRANTS, "lake"),
+    "deleteCatalogRole": RouteCase("DELETE", _ROLE, _GRANTS, "lake", status=204),
+    "listGrants": RouteCase("GET", f"{_ROLE}/grants", _GRANTS, "lake"),
+    "addGrants": RouteCase("POST", f"{_ROLE}/grants", _GRANTS, "lake", status=204, body={"grants": [GRANT]}),
+    "revokeGrants": RouteCase("POST", f"{_ROLE}/grants/revoke", _GRANTS, "lake", body={"grants": [GRANT]}),
+    "assignCatalogRole": RouteCase("PUT", f"{_ROLE}/principal-roles/service_admin", _GRANTS, "lake", status=204),
+    "withdrawCatalogRole": RouteCase("DELETE", f"{_ROLE}/principal-roles/readers", _GRANTS, "lake", status=204),
+    "listTasks": RouteCase("GET", "/tasks", P.TASK_READ),
+    "submitTask": RouteCase("POST", "/tasks", P.TASK_MANAGE, body={"kind": "gc"}),
+    "getTask": RouteCase("GET", "/tasks/{task}", P.TASK_READ),
+    "cancelTask": RouteCase("POST", "/tasks/{task}/cancel", P.TASK_MANAGE),
+    "listRuns": RouteCase("GET", "/runs", P.TASK_READ),
+    "getRun": RouteCase("GET", "/runs/{task}-1", P.TASK_READ),
+}
