@@ -34,6 +34,11 @@ class AuditFile:
             while written < len(line):  # what is left of a full disk: the next write tells why
                 written += os.write(self._file, line[written:])
 
+    def close(self) -> None:
+        """Close the file, for the end of a test: a process ends with it open."""
+        with self._lock:
+            os.close(self._file)
+
     def _opened(self) -> int:
         return os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
 

@@ -6,8 +6,9 @@ It tells no header, no body and no secret. Where no file is named, the access lo
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 import structlog
@@ -23,32 +24,43 @@ STANDARD_OUTPUT = "-"
 _OUTCOMES = {401: "not-proven", 403: "denied", 404: "not-found", 409: "conflict", 429: "overloaded", 503: "not-done"}
 
 
-class AuditSink(Protocol):
-    def __call__(self, record: RequestRecord) -> None: ...
+class AuditLog:
+    """Where lines of the audit log go.
+
+    append        writes a line; None: nowhere
+    """
+
+    def __init__(
+        self, append: Callable[[bytes], None] | None = None, *, close: Callable[[], None] = lambda: None, name: str = ""
+    ) -> None:
+        self._append = append
+        self._name = name
+        self.close = close
+
+    def write(self, record: RequestRecord) -> None:
+        if self._append is None or record.is_probe:
+            return
+        try:
+            self._append(msgspec.json.encode(audit_entry(record)) + b"\n")
+        except (OSError, ValueError):  # ValueError: standard output was closed
+            log.error("a line of the audit log was not written", file=self._name, exc_info=True)
 
 
-def open_audit_log(file: str, *, clock: Clock) -> AuditSink:
+def open_audit_log(file: str, *, clock: Clock) -> AuditLog:
     """Open the audit log.
 
     file          that lines are appended to, also after it was moved away; ``-``: standard output; empty: none
     raises        RefusedError for a file that cannot be written
     """
     if not file:
-        return lambda record: None
+        return AuditLog()
+    if file == STANDARD_OUTPUT:
+        return AuditLog(_print_line, name=file)
     try:
-        append = _print_line if file == STANDARD_OUTPUT else AuditFile(file, clock=clock).append
+        opened = AuditFile(file, clock=clock)
     except OSError as fault:
         raise RefusedError(f"HEADWATER_SERVER_AUDIT_FILE: {file}: {fault.strerror or fault}") from fault
-
-    def write(record: RequestRecord) -> None:
-        if record.is_probe:
-            return
-        try:
-            append(msgspec.json.encode(audit_entry(record)) + b"\n")
-        except (OSError, ValueError):  # ValueError: standard output was closed
-            log.error("a line of the audit log was not written", file=file, exc_info=True)
-
-    return write
+    return AuditLog(opened.append, close=opened.close, name=file)
 
 
 def _print_line(line: bytes) -> None:

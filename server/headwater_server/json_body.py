@@ -56,7 +56,8 @@ def unpacked_body(raw: bytes, encoding: str, *, limit_bytes: int) -> bytes:
 
 def too_large_error(limit_bytes: int, how: str = "received") -> ProtocolError:
     return ProtocolError(
-        f"the body is larger, {how}, than the {limit_bytes} bytes that HEADWATER_SERVER_BODY_BYTES allows",
+        f"the body is larger, {how}, than the {limit_bytes} bytes that are read here: HEADWATER_SERVER_BODY_BYTES, and less of what nobody"
+        " has proved to send",
         status=413,
         type_="PayloadTooLargeException",
         is_closing=True,

@@ -55,6 +55,7 @@ class Route:
     body          the type that the JSON body must have, such as a msgspec Struct; ``bytes`` for a body that the handler reads by itself;
                   None for a route that reads none
     raw_type      the media type of a body that is ``bytes``, which a request may leave out
+    most_bytes    the largest body, where that is less than of other routes; None: as the settings say
     headers       that the handler reads
     answers       the type of the body by status, None for an answer without body
     answer_headers  of those answers
@@ -74,6 +75,7 @@ class Route:
     query: type[Any] | None = None
     body: Any = None
     raw_type: str = "application/octet-stream"
+    most_bytes: int | None = None
     headers: tuple[HeaderField, ...] = ()
     answers: Mapping[int, Any] = field(default_factory=lambda: {200: None})
     answer_headers: tuple[HeaderField, ...] = ()

@@ -133,6 +133,7 @@ class ServerApplication:
         """Begin nothing any more. Handlers that run are not waited for."""
         self.admission.shut_down()
         self.health.shut_down()
+        self._audit.close()
 
     async def _record_request(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = _headers_of(scope)
@@ -161,7 +162,7 @@ class ServerApplication:
             record.seconds = self._clock.monotonic() - record.started
             self.metrics.count_request(record)
             write_access_line(record)
-            self._audit(record)
+            self._audit.write(record)
 
     async def _answer_request(self, scope: Scope, receive: Receive, send: Send) -> None:
         record: RequestRecord = scope[RECORD_KEY]
@@ -201,8 +202,9 @@ class ServerApplication:
             raise OverloadedError("the server has as many connections as it keeps; send the request again in a moment")
         self._check_room(route)
         if self._proof is not None and not route.is_open:
-            bearer_token(headers)  # who shows no token at all sends no body, and takes no thread
-        limit_bytes = self._settings.server_body_bytes
+            # who shows no token, or one that is made up, sends no body, and takes no thread
+            bearer_token(headers) if route.body is None else self._proof.check_token(headers)
+        limit_bytes = min(self._settings.server_body_bytes, route.most_bytes or self._settings.server_body_bytes)
         work = _RequestWork(self.served, table, route, path, headers, scope, record, limit_bytes, self._proof)
         return await self._work(work, receive)
 
@@ -224,7 +226,7 @@ class ServerApplication:
         route, seconds = work.route, self._settings.server_request_timeout_seconds
         if route.body is not None:
             _check_media_type(route, work.headers)
-        reader = BodyReader(receive, work.headers, self._budget, limit_bytes=self._settings.server_body_bytes)
+        reader = BodyReader(receive, work.headers, self._budget, limit_bytes=work.limit_bytes)
         try:
             if route.body is not None:
                 work.raw = await reader.read(seconds=self._settings.server_body_timeout_seconds)

@@ -18,7 +18,9 @@ from headwater_server.audit_log import open_audit_log
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    return tmp_path / "audit.log"
+    folder = tmp_path / "logs"  # one of its own, which a test may move away
+    folder.mkdir()
+    return folder / "audit.log"
 
 
 def record_of(path: str, *, is_probe: bool = False) -> RequestRecord:
@@ -73,7 +75,7 @@ def test_lines_of_many_threads_stay_whole(path: Path) -> None:
 
 
 def test_requests_have_a_line_each_and_probes_none(path: Path) -> None:
-    write = open_audit_log(str(path), clock=FakeClock())
+    write = open_audit_log(str(path), clock=FakeClock()).write
     for record in (record_of("/one"), record_of("/healthz", is_probe=True), record_of("/two")):
         write(record)
 
@@ -82,7 +84,7 @@ def test_requests_have_a_line_each_and_probes_none(path: Path) -> None:
 
 def test_line_that_cannot_be_written_is_logged(path: Path) -> None:
     clock = FakeClock()
-    write = open_audit_log(str(path), clock=clock)
+    write = open_audit_log(str(path), clock=clock).write
     path.parent.rename(path.parent.with_name("away"))
     clock.advance(2)
     with capture_logs() as lines:

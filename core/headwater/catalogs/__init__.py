@@ -60,7 +60,7 @@ from headwater.catalogs.content_operations import (
     put_copy,
     stored_metadata_of,
 )
-from headwater.catalogs.content_pages import ContentEntry, ContentPage, TypeCounts, count_types, recount_types
+from headwater.catalogs.content_pages import ContentEntry, ContentPage, TypeCounts, count_types, recount_types, token_behind
 from headwater.catalogs.history.catalog_log import CatalogLog, KeyAction, KeyChange, KeyHistory, LogFilter
 from headwater.catalogs.history.catalog_merge import MergeConflictError, MergeGuard, MergeResult, MergeStep
 from headwater.catalogs.history.commit_meta import HEADWATER, CommitMeta, CommittedOperation, LogEntry
@@ -188,4 +188,5 @@ __all__ = [
     "stored_metadata_of",
     "stored_places",
     "survey_scope",
+    "token_behind",
 ]

@@ -134,6 +134,13 @@ def child_place(
     )
 
 
+def token_behind(token: str, key: ContentKey) -> str:
+    """A page token that goes on behind another key of the same level, such as the last one that was shown: a token tells its key."""
+    place = decode_token(token, _child_decoder)
+    assert place is not None, "a token that a listing gave"
+    return msgspec.structs.replace(place, last=key.to_index()).as_text()
+
+
 def child_page(head: Head, place: ChildToken, *, limit: int | None) -> ContentPage:
     """Read the children of a namespace from a place on. Raises as ``read_page`` does.
 

@@ -5,7 +5,7 @@ client library, nor workers, Spark and Kubernetes.
 """
 
 from headwater.iceberg_catalog.branch_session import allow_all
-from headwater.iceberg_catalog.lake_access import LakeAccess
+from headwater.iceberg_catalog.lake_access import LakeAccess, hidden_catalog_error
 from headwater.iceberg_catalog.lake_catalog import IcebergCatalog, LakeOptions
 from headwater.iceberg_catalog.lake_contents import VersionMark
 from headwater.iceberg_catalog.lake_errors import (
@@ -53,4 +53,5 @@ __all__ = [
     "ViewCommit",
     "ViewCreation",
     "allow_all",
+    "hidden_catalog_error",
 ]

@@ -35,6 +35,7 @@ from headwater.catalogs import (
     RequestKey,
     TableClaim,
     TableClaims,
+    Unmodified,
     find_content_key,
     find_content_keys,
     stored_metadata_of,
@@ -226,6 +227,14 @@ class BranchSession:
     def was_applied(self, request: RequestKey) -> bool:
         """True if an earlier commit of the branch has applied a request."""
         return self.catalog.find_request(self._reference, self.state().head, request) is not None
+
+    def may_show(self, state: BranchState, *keys: ContentKey) -> bool:
+        """Whether the guard lets what stands at some keys be shown, where an answer would tell of more than its caller asked about."""
+        try:
+            self._guard(state, BranchChange(operations=[Unmodified(key) for key in keys], message="show"))
+        except (NotFoundError, RefusedError):
+            return False
+        return True
 
     def was_deleted(self) -> bool:
         """True if the reference is a branch that was deleted, and can be restored."""

@@ -25,6 +25,7 @@ from headwater.catalogs import (
     Delete,
     Put,
     TableClaims,
+    Unmodified,
     content_type_of,
 )
 from headwater.errors import NotFoundError
@@ -38,6 +39,7 @@ from headwater.iceberg_catalog.lake_privileges import (
     LIST_PRIVILEGES,
     READ_PRIVILEGES,
     REPLACE_PRIVILEGES,
+    SHOW_PRIVILEGES,
     needs_history,
     securable_kind,
 )
@@ -63,6 +65,11 @@ class _SeenContents:
     above: frozenset[tuple[str, ...]] = frozenset()
 
 
+def hidden_catalog_error(catalog: str, reference: str | None) -> NotFoundError:
+    """What a caller is told of a catalog or reference that is not there, and of one that it may see nothing of."""
+    return NotFoundError(f"there is no catalog {catalog!r}, or no reference {reference!r} in it")
+
+
 class LakeAccess:
     """A caller's rights, as they are when they are asked for. Thread-safe.
 
@@ -82,7 +89,7 @@ class LakeAccess:
         """
         rules, reference = self._read_rules(definition), reference_of(self._reference, definition)
         if not rules.reaches(reference):
-            raise NotFoundError(f"there is no catalog {definition.name!r}, or no reference {self._reference!r} in it")
+            raise hidden_catalog_error(definition.name, self._reference)
         if not needs_history(self._reference):
             return
         on = Securable(kind=SecurableKind.REFERENCE, catalog=definition.name, pattern=reference.name or "*")
@@ -135,6 +142,9 @@ class LakeAccess:
                     self._check(state, privilege, operation.key, held.content_id)
                 else:
                     self.check_creation(state, CREATE_PRIVILEGES[kind], operation.key)
+            elif isinstance(operation, Unmodified) and held is not None:
+                kind = securable_kind(held.type)
+                self._check(state, SHOW_PRIVILEGES[kind], operation.key, held.content_id)
         if not change.is_new:
             self._check_adoptions(state, definition, change)
 
@@ -188,13 +198,12 @@ class LakeAccess:
         on = _on(state, privilege, key, content_id)
         if rules.allows(privilege, on, reference):
             return
-        is_listed = rules.allows(LIST_PRIVILEGES[on.kind], on, reference) or (
-            on.kind is _K.NAMESPACE and bool(self.filter_listed(state, on.kind, [key]))
-        )
-        if not is_listed:
+        if on.kind is _K.NAMESPACE and self.filter_listed(state, on.kind, [key]):
+            if privilege is Privilege.NAMESPACE_LIST:  # as listings show it, for something below it may be seen
+                return
+        elif not rules.allows(LIST_PRIVILEGES[on.kind], on, reference):
             raise _MISSING[on.kind](key)
-        if privilege is not Privilege.NAMESPACE_LIST:  # one on the way to what may be seen is gone through, and no more
-            raise ForbiddenError.lacking(privilege, on, reference)
+        raise ForbiddenError.lacking(privilege, on, reference)
 
     def _check_adoptions(self, state: BranchState, definition: CatalogDefinition, change: BranchChange) -> None:
         """Check that a table whose document a client brings is not somebody else's: its uuid makes its content id.
@@ -208,8 +217,15 @@ class LakeAccess:
             here = state.key_of(owner.content_id)
             path = () if here is None else here.elements
             on = Securable(kind=SecurableKind.TABLE, catalog=definition.name, path=path, content_id=owner.content_id)
-            if owner.catalog_id != definition.id or not rules.allows(Privilege.TABLE_READ_DATA, on, reference):
+            is_here = owner.catalog_id == definition.id
+            if is_here and rules.allows(Privilege.TABLE_READ_DATA, on, reference):
+                continue
+            if is_here and rules.allows(Privilege.TABLE_LIST, on, reference):
                 raise ForbiddenError.lacking(Privilege.TABLE_READ_DATA, on, reference)
+            raise ForbiddenError(
+                f"the uuid is that of another table, and this needs {Privilege.TABLE_READ_DATA} on that one, which was not granted:"
+                " ask whoever manages its grants"
+            )
 
     def _content_id(self, state: BranchState, key: ContentKey) -> UUID | None:
         value = state.find_value(key)

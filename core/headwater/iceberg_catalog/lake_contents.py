@@ -30,7 +30,7 @@ from headwater.catalogs import (
     Unmodified,
 )
 from headwater.catalogs.content import content_digest
-from headwater.errors import ConflictError, CorruptionError, RefusedError, UnavailableError
+from headwater.errors import ConflictError, CorruptionError, RefusedError, UnavailableError, UnknownOutcomeError
 from headwater.iceberg import is_same_place
 from headwater.iceberg.metadata_json import MetadataParts, split_metadata
 from headwater.iceberg.table_places import stated_places
@@ -292,6 +292,10 @@ class LakeContents(ABC, Generic[C, L, K]):
             contents = state.find_many(keys)
             present = [self._present_version(state, key, contents.get(key)) for key in keys]
             is_old = has_happened(state, present)
+            if is_old and not self._session.may_show(state, *keys):
+                raise UnknownOutcomeError(  # any other error would make its author delete files
+                    "this may have happened before, and what came of it is not shown to you: ask whoever may load it"
+                )
             drafts: list[_VersionDraft[C]] = []
             same_data: set[ContentKey] = set()
             for edit, before in zip(edits, present, strict=True):
@@ -336,13 +340,13 @@ class LakeContents(ABC, Generic[C, L, K]):
         return content if isinstance(content, self._kind.content) else None
 
     def _made_by(self, earlier: ObjectId, key: ContentKey) -> L:
-        """What an earlier commit left at a key: the present version, or its own where another table or view stands there, or none.
+        """What an earlier commit left at a key: the present version, or its own where that is another table or view, gone, or not shown.
 
         To answer that there is none would be to tell the author of that commit that it failed.
         """
         present, then = self._session.state(), self._session.state_of(earlier)
         stored, made = self._find(present, key), self._read(then, key)
-        if stored is not None and stored.id == made.id:
+        if stored is not None and stored.id == made.id and self._session.may_show(present, key):
             return self._loaded(present, key, stored)
         return self._loaded(then, key, made)
 

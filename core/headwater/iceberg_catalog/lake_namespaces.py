@@ -65,7 +65,8 @@ class LakeNamespaces:
         if earlier is None:
             return checked
         present = self._session.state()
-        state = present if present.is_namespace(key) else self._session.state_of(earlier)  # it may have been dropped since
+        is_shown = present.is_namespace(key) and self._session.may_show(present, key)
+        state = present if is_shown else self._session.state_of(earlier)  # it may have been dropped since
         return dict(_read(state, key).properties)
 
     def drop(self, key: ContentKey, *, request: RequestKey | None = None) -> None:
@@ -75,7 +76,8 @@ class LakeNamespaces:
             check_namespace(state, key)
             child = state.first_child(key)
             if child is not None:
-                raise NamespaceNotEmptyError(f"Namespace {dotted(key)} is not empty: it holds {dotted(child)}")
+                held = f": it holds {dotted(child)}" if self._session.may_show(state, child) else ""
+                raise NamespaceNotEmptyError(f"Namespace {dotted(key)} is not empty{held}")
             return BranchChange(operations=[Delete(key)], message=f"drop namespace {key}")
 
         self._session.carry_out(plan, keys=[key], request=request)

@@ -28,6 +28,11 @@ CHANGE_PRIVILEGES = {
     SecurableKind.TABLE: _P.TABLE_WRITE_PROPERTIES,
     SecurableKind.VIEW: _P.VIEW_WRITE_PROPERTIES,
 }
+SHOW_PRIVILEGES = {
+    SecurableKind.NAMESPACE: _P.NAMESPACE_READ_PROPERTIES,
+    SecurableKind.TABLE: _P.TABLE_READ_PROPERTIES,
+    SecurableKind.VIEW: _P.VIEW_READ_PROPERTIES,
+}
 REPLACE_PRIVILEGES = {**CHANGE_PRIVILEGES, SecurableKind.TABLE: _P.TABLE_WRITE_DATA}
 """What a change needs that may change the files of a table."""
 DROP_PRIVILEGES = {

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 
 from headwater.access import Privilege, SecurableKind
-from headwater.catalogs import ContentKey, RequestKey
+from headwater.catalogs import ContentKey, RequestKey, token_behind
 from headwater.errors import HeadwaterError
 from headwater.iceberg_catalog import KeyPage, TableCommit, VersionMark
 from headwater_server.audit_trail import current_trail
@@ -90,8 +90,10 @@ def listed_source(session: LakeSession, kind: SecurableKind, source: PageSource)
         while True:
             page = source(token=token, limit=limit)
             found = access.filter_listed(state, kind, page.keys, content_ids=page.content_ids)
-            if found or page.next_token is None:
-                return KeyPage(found, page.next_token)
+            if page.next_token is None:
+                return KeyPage(found)
+            if found:  # the token names the last key, which the caller may not see
+                return KeyPage(found, token_behind(page.next_token, found[-1]))
             token = page.next_token
 
     return read

@@ -82,6 +82,8 @@ _KEY = HeaderField("Idempotency-Key", "A UUID of version 7: a repeat under the s
 _KNOWN_TAG = HeaderField("If-None-Match", "Tags of versions that the client has")
 _TAG = HeaderField("ETag", "The tag of this version, of these snapshots", is_certain=True)
 _TAG_OF_STORED = HeaderField("ETag", "The tag of the version; a table that is only prepared has none")
+_TOKEN_REQUEST_BYTES = 32 * 1024
+"""Two tokens and a secret fit well. Nobody has proved to call who sends it, and a few large ones would keep everybody's bodies out."""
 _UNLISTED = frozenset({"getConfig", "getToken"})
 """Operations that clients call without looking whether they are served."""
 
@@ -108,6 +110,7 @@ def iceberg_table() -> RouteTable:
         is_open=True,
         body=bytes,
         raw_type="application/x-www-form-urlencoded",
+        most_bytes=_TOKEN_REQUEST_BYTES,
         answers={200: OAuthToken, 400: OAuthError, 401: OAuthError},
     )
     content = (*_namespace_routes(), *_table_routes(), *_view_routes())

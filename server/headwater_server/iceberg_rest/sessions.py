@@ -12,11 +12,12 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from headwater.access import AccessDecisions, PluginDecisions
+from headwater.access import AccessDecisions, ForbiddenError, PluginDecisions, Privilege
 from headwater.catalogs import CatalogDefinition
 from headwater.errors import HeadwaterError, NotFoundError
 from headwater.iceberg import StorageFile, TableStorage
-from headwater.iceberg_catalog import IcebergCatalog, LakeAccess, allow_all
+from headwater.iceberg_catalog import IcebergCatalog, LakeAccess, allow_all, hidden_catalog_error
+from headwater_server.audit_trail import current_trail
 from headwater_server.call import Call, ServedStore
 from headwater_server.caller import Caller
 from headwater_server.iceberg_rest.addresses import WarehouseAddress
@@ -196,9 +197,19 @@ def session_of(call: Call[Any, Any]) -> LakeSession:
 
 def open_for(call: Call[Any, Any], address: WarehouseAddress) -> LakeSession:
     """The session of an address, with the rights of a call's caller; raises as ``session_of`` does."""
-    session = call.served.part(LakeSessions).open_session(address, call.caller)
+    try:
+        session = call.served.part(LakeSessions).open_session(address, call.caller)
+    except NotFoundError:
+        if call.caller is None:
+            raise
+        raise hidden_catalog_error(address.catalog, address.reference) from None
     if session.access is not None:
-        session.access.check_reference(session.lake.session.catalog.definition)
+        try:
+            session.access.check_reference(session.lake.session.catalog.definition)
+        except HeadwaterError as fault:
+            lacked = Privilege.REFERENCE_READ_HISTORY if isinstance(fault, ForbiddenError) else Privilege.CATALOG_LIST
+            current_trail().note_check(lacked, address, is_held=False)
+            raise
     return session
 
 
