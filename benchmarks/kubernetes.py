@@ -374,7 +374,7 @@ def core_alone(scale: Scale, folder: Path) -> Floor:
             outcome = (
                 reconcile_realm(store, manifest, credentials=credentials, manager=manager)
                 if body["kind"] == "Realm"
-                else reconcile_catalog(store, manifest, manager=manager, may_be_unmanaged=True)
+                else reconcile_catalog(store, manifest, credentials=credentials, manager=manager, may_be_unmanaged=True)
             )
             assert outcome.is_settled, outcome
     seconds = time.monotonic() - started

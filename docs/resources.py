@@ -9,7 +9,16 @@ from typing import Any
 
 import yaml
 
-from headwater.reconcile.manifests import ADOPT, CONFIRM_PURGE, DELETE, PLAN, RELEASE_TO, ROTATE_CREDENTIALS, RUN_NOW
+from headwater.reconcile.manifests import (
+    ADOPT,
+    CONFIRM_PURGE,
+    DELETE,
+    PLAN,
+    RELEASE_TO,
+    ROTATE_CREDENTIALS,
+    ROTATE_PRINCIPAL,
+    RUN_NOW,
+)
 
 CRDS = Path(__file__).parent.parent / "crds"
 FILES = ("headwater.dev_realms.yaml", "headwater.dev_catalogs.yaml")
@@ -54,9 +63,16 @@ ANNOTATIONS = (
     ),
     (
         ROTATE_CREDENTIALS,
-        "Realm",
+        "Realm, Catalog",
         "a word of 1 to 63 of the characters A-Z a-z 0-9 . _ -",
-        "Gives the realm's root a new secret, and puts it into the Secret. Each word acts once.",
+        "On a Realm: gives the realm's root a new secret, and puts it into the Secret. On a Catalog: the principal of its connection. "
+        "Each word acts once.",
+    ),
+    (
+        ROTATE_PRINCIPAL,
+        "Realm",
+        "`<principal>:<word>`; the word has 1 to 63 of the characters A-Z a-z 0-9 . _ -",
+        "Gives a principal that the Realm declares a new secret, and puts it into its Secret. Each value acts once.",
     ),
     (
         PLAN,

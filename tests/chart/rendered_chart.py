@@ -119,9 +119,10 @@ def refusal(*settings: str, values: str = "default") -> str:
     return done.stderr
 
 
-def render_notes(values: str = "default") -> str:
+def render_notes(values: str = "default", *settings: str) -> str:
     """What helm prints after an installation."""
-    done = _helm_with(values, "install", "--dry-run=client", "--hide-secret")
+    given = [word for setting in settings for word in ("--set", setting)]
+    done = _helm_with(values, "install", "--dry-run=client", "--hide-secret", *given)
     assert done.returncode == 0, done.stderr
     return done.stdout.partition("\nNOTES:\n")[2]
 

@@ -79,6 +79,49 @@ _ONE = {"name": "one", "locations": ["s3://lake/"]}
 _KEPT = {"pattern": "*/main", "commits": 1}
 _NO_SUBDOMAIN = "spec.{} in body should match '{}'"
 
+_UNKNOWN = 'Unsupported value: "Other": supported values: '
+
+
+def _many(kind: str, path: str, items: list[Any]) -> list[Bound]:
+    """A list of which the last item is too many."""
+    told = f"Too many: {len(items)}: must have at most {len(items) - 1} items"
+    return [Bound(kind, path, "maxItems", items[:-1], items, told)]
+
+
+def _named(kind: str, path: str, most: int) -> list[Bound]:
+    """A list of blocks that have names."""
+    blocks = [{"name": f"n{number}"} for number in range(most + 1)]
+    return [*_many(kind, path, blocks), *_text(kind, f"{path}.[].name", 128, "n" * 128, "n" * 129)]
+
+
+def _key(place: str, most: int) -> list[Bound]:
+    """The elements of a key that something is granted on."""
+    path, pattern = f"roles.[].grants.[].{place}", r"^[^\x00-\x1f\x7f]*[^\x00-\x20\x7f][^\x00-\x1f\x7f]*$"
+    told = f"spec.roles[0].grants[0].{place}"
+    return [
+        Bound("Catalog", path, "minItems", ["n"], [], f"Invalid value: []: {told} in body should have at least 1 items"),
+        *_many("Catalog", path, ["n"] * (most + 1)),
+        *_text("Catalog", f"{path}.[]", 498, "n" * 498, "n" * 499),
+        Bound("Catalog", f"{path}.[]", "pattern", "a b", "  ", _short("  ") + f"{told}[0] in body should match '{pattern}'"),
+    ]
+
+
+def _pattern(field: str) -> list[Bound]:
+    """Names of references, with stars."""
+    path, pattern = f"roles.[].grants.[].{field}", "^[A-Za-z0-9*_][A-Za-z0-9*._/-]*$"
+    return [
+        *_text("Catalog", path, 200, "r" * 200, "r" * 201),
+        Bound(
+            "Catalog",
+            path,
+            "pattern",
+            "dev/*",
+            "a b",
+            _short("a b") + _NO_SUBDOMAIN.format(path.replace(".[]", "[0]"), pattern),
+        ),
+    ]
+
+
 BOUNDS: list[Bound] = [
     *_text("Realm", "realmId", 128, "A" * 128, "A" * 129),
     _choice("Realm", "state", ("Active", "Inactive")),
@@ -151,4 +194,40 @@ BOUNDS: list[Bound] = [
     _choice("Catalog", "imports.[].gone", ("report", "drop")),
     _choice("Catalog", "deletionPolicy", ("Retain", "Purge")),
     *_properties("Catalog"),
+    *_named("Realm", "principals", 100),
+    *_many("Realm", "principals.[].roles", [f"r{number}" for number in range(101)]),
+    *_text("Realm", "principals.[].roles.[]", 128, "r" * 128, "r" * 129),
+    *_named("Realm", "roles", 100),
+    Bound("Realm", "roles.[].privileges", "maxItems", [], ["TASK_READ"] * 51, "Too many: 51: must have at most 50 items"),
+    Bound("Realm", "roles.[].privileges.[]", "enum", "TASK_READ", "Other", _UNKNOWN),
+    *_named("Catalog", "roles", 50),
+    *_many("Catalog", "roles.[].grantedTo", [f"r{number}" for number in range(51)]),
+    *_text("Catalog", "roles.[].grantedTo.[]", 128, "r" * 128, "r" * 129),
+    Bound(
+        *("Catalog", "roles.[].grantedTo.[]", "pattern", "a@b", "a b"),
+        _short("a b") + _NO_SUBDOMAIN.format("roles[0].grantedTo[0]", "^[A-Za-z0-9_][A-Za-z0-9._@-]*$"),
+    ),
+    *_many("Catalog", "roles.[].grants", [{"privileges": ["TABLE_LIST"]}] * 51),
+    Bound(
+        *("Catalog", "roles.[].grants.[].privileges", "minItems", ["TABLE_LIST"], []),
+        "Invalid value: []: spec.roles[0].grants[0].privileges in body should have at least 1 items",
+    ),
+    Bound(
+        *("Catalog", "roles.[].grants.[].privileges", "maxItems", ["TABLE_LIST"], ["TABLE_LIST"] * 51),
+        "Too many: 51: must have at most 50 items",
+    ),
+    Bound("Catalog", "roles.[].grants.[].privileges.[]", "enum", "TABLE_LIST", "Other", _UNKNOWN),
+    *_key("namespace", 19),
+    *_key("table", 20),
+    *_key("view", 20),
+    *_pattern("reference"),
+    *_pattern("references"),
+    *_many("Catalog", "connection.roles", [f"r{number}" for number in range(51)]),
+    *_text("Catalog", "connection.roles.[]", 128, "r" * 128, "r" * 129),
+    *_text("Catalog", "connection.uri", 500, "https://" + "a" * 492, "https://" + "a" * 493),
+    *_text("Catalog", "connection.secretName", 253, "s" * 253, "s" * 254),
+    Bound(
+        *("Catalog", "connection.secretName", "pattern", "lake.eu-1", "Lake"),
+        _short("Lake") + _NO_SUBDOMAIN.format("connection.secretName", "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"),
+    ),
 ]

@@ -83,7 +83,27 @@ def placed(kind: str, path: Path_, value: Any) -> dict[str, Any]:
     if path[:3] == ("retention", "patterns", "[]"):
         (one,) = inner["retention"]["patterns"]
         inner = {"retention": {"patterns": [{"pattern": "*", "commits": 1, **one} if isinstance(one, dict) else one]}}
-    return {**LEAST[kind], **inner, **_storage(kind, inner)}
+    return {**LEAST[kind], **_with_access(inner), **_storage(kind, inner)}
+
+
+def _with_access(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """The spec with what blocks about access require."""
+    filled = dict(spec)
+    for name in ("principals", "roles"):
+        if isinstance(spec.get(name), list):
+            filled[name] = [{"name": "reader", **one} if isinstance(one, dict) else one for one in spec[name]]
+    for role in filled.get("roles", ()):
+        if isinstance(role, dict) and isinstance(role.get("grants"), list):
+            role["grants"] = [{"privileges": [_of(one)], **one} if isinstance(one, dict) else one for one in role["grants"]]
+    if isinstance(spec.get("connection"), dict):
+        filled["connection"] = {"roles": [], **spec["connection"]}
+    return filled
+
+
+def _of(grant: Mapping[str, Any]) -> str:
+    """A privilege that can be granted there."""
+    on = next((place for place in ("reference", "view", "namespace") if place in grant), "table")
+    return f"{on.upper()}_LIST"
 
 
 def _storage(kind: str, spec: Mapping[str, Any]) -> dict[str, Any]:

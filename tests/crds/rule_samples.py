@@ -149,6 +149,36 @@ _LAKE = placed("Catalog", ("name",), "lake")
 _NAMELESS = placed("Catalog", (), {})
 _CANNOT = "leave it as it was, and give the other"
 
+
+def _names(kind: str, path: str) -> list[Sample]:
+    """The rules of the name of a principal or a role."""
+    is_role = not path.startswith("principals")
+    first, broken = ("a letter, a digit or _", []) if is_role else ("a letter or digit", ["_a"])
+    own = ["service_admin", "catalog_admin"] if is_role else ["root"]
+    told = (
+        "this role is Headwater's own, and no manifest changes it: declare a role of another name"
+        if is_role
+        else "root is every realm's own, and no manifest changes it: declare a principal of another name"
+    )
+    return [
+        _at(
+            *(kind, path, f"Invalid value: ...: use letters, digits and . _ @ -, with {first} first"),
+            ["etl", "a@b.c", "9-_", *(["_a"] if is_role else [])],
+            [".a", "-a", "@a", "a b", "a/b", "é", "a\n", *broken],
+        ),
+        _at(kind, path, f"Forbidden: {told}", ["Root", "admin"], own),
+        _at(
+            *(kind, path, "Forbidden: names that begin with connection. belong to the connections of Catalogs"),
+            ["connection", "my.connection.a"],
+            ["connection.", "connection.lake"],
+        ),
+    ]
+
+
+def _granted(grant: dict[str, Any]) -> dict[str, Any]:
+    return placed("Catalog", ("roles", "[]", "grants", "[]"), grant)
+
+
 SAMPLES: list[Sample] = [
     Sample(
         *("Realm", ""),
@@ -304,4 +334,29 @@ SAMPLES: list[Sample] = [
     ),
     *_locations("imports.[].inventory", "inventory", is_list=False),
     *_properties("Catalog"),
+    *_names("Realm", "principals.[].name"),
+    *_names("Realm", "roles.[].name"),
+    *_names("Catalog", "roles.[].name"),
+    Sample(
+        *("Catalog", "spec.roles.[].grants.[]"),
+        "spec.roles[0].grants[0]: Invalid value: a grant is on one of namespace, table, view, reference, or on the whole catalog "
+        "without any",
+        [_granted({}), *(_granted({place: ["a"]}) for place in ("namespace", "table", "view")), _granted({"reference": "*"})],
+        [_granted({"table": ["a"], "view": ["a"]}), _granted({"namespace": ["a"], "reference": "*"})],
+    ),
+    Sample(
+        *("Catalog", "spec.roles.[].grants.[]"),
+        "spec.roles[0].grants[0].references: Forbidden: is for grants on content: the pattern of this one is in reference",
+        [_granted({"references": "*"}), _granted({"table": ["a"], "references": "dev/*"})],
+        [_granted({"reference": "*", "references": "*"})],
+    ),
+    _at(
+        *(
+            "Catalog",
+            "connection.uri",
+            "Invalid value: ...: must be the URL of a server, for example https://headwater.example.org",
+        ),
+        ["https://headwater.example.org", "http://10.0.0.1:8181/iceberg", "http://[::1]:80/", "https://a/b-c_d~e.f/"],
+        ["headwater.example.org", "ftp://a", "https://", "https://a b", "https://a?b=c", "https://u:p@a/", "https://a/\n"],
+    ),
 ]

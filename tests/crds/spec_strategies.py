@@ -77,6 +77,9 @@ _PROPERTIES = st.dictionaries(
 _FLAGS = st.booleans()
 _POLICIES = st.sampled_from(["Retain", "Purge", "Purge", "Delete"])
 
+_NAMED = st.sampled_from(["reader", "root", "service_admin", "connection.lake", "a@b", "_a", "-a", "é", "r" * 129, "writer"])
+_REALM_ROLE = _block(name=_NAMED, privileges=st.lists(st.sampled_from(["TASK_READ", "TABLE_LIST", "REFERENCE_LIST", "TASK"])))
+_PRINCIPAL = _block(name=_NAMED, roles=st.lists(_NAMED, max_size=2), disabled=_FLAGS)
 REALM_SPECS = _a_few(
     {},
     realmId=_texts("aB9_-:. é", 5) | st.sampled_from(["acme", "::system::", "a" * 128, "a" * 129]),
@@ -92,6 +95,8 @@ REALM_SPECS = _a_few(
     ),
     maintenance=_block(schedule=SCHEDULES, timeZone=ZONES, suspend=_FLAGS),
     properties=_PROPERTIES,
+    principals=st.lists(_mostly(_PRINCIPAL), max_size=2),
+    roles=st.lists(_mostly(_REALM_ROLE), max_size=2),
 )
 _PATTERNS = st.lists(_mostly(_texts("ab.* \u2003", 4)), max_size=2)
 _PATHS = st.one_of(
@@ -113,6 +118,28 @@ _IMPORT = _a_few(
     gone=st.sampled_from(["report", "drop", "keep"]),
 )
 _FOLLOWING = _a_few({"name": "second", "locations": ["s3://lake/"], "mode": "sync"}, schedule=SCHEDULES, include=_PATTERNS)
+_KEYS = st.lists(_mostly(_joined(["a", "b c", ".", " ", "\t", "é" * 300])), max_size=3)
+_REFERENCES = st.sampled_from(["*", "main", "dev/*", "a b", "/", "é", "x" * 201])
+_GRANT = _a_few(
+    {"privileges": ["CATALOG_LIST"]},
+    privileges=st.lists(
+        st.sampled_from(["TABLE_LIST", "VIEW_LIST", "REFERENCE_LIST", "CATALOG_DROP", "TASK_READ"]), max_size=2
+    ),
+    namespace=_KEYS,
+    table=_KEYS,
+    view=_KEYS,
+    reference=_REFERENCES,
+    references=_REFERENCES,
+)
+_CATALOG_ROLE = _a_few(
+    {"name": "reader"}, name=_NAMED, grantedTo=st.lists(_NAMED, max_size=2), grants=st.lists(_mostly(_GRANT), max_size=2)
+)
+_CONNECTION = _a_few(
+    {"roles": ["reader"]},
+    roles=st.lists(_NAMED, max_size=2),
+    uri=st.sampled_from(["http://a:80", "https://a.b/c", "ftp://a", "https://", "http://a b", "https://a?b"]),
+    secretName=_texts("ab9-.A", 4),
+)
 CATALOG_SPECS = _a_few(
     {"realm": "acme", "storage": {"baseLocation": "s3://lake/"}},
     realm=st.sampled_from(["acme.eu", "Acme", "a b", "r" * 254]),
@@ -121,6 +148,8 @@ CATALOG_SPECS = _a_few(
     name=_texts("aB9_-. /é", 5) | st.sampled_from(["lake", "n" * 128, "n" * 129]),
     defaultBranch=BRANCHES,
     imports=st.lists(_mostly(_IMPORT | _FOLLOWING), max_size=2),
+    roles=st.lists(_mostly(_CATALOG_ROLE), max_size=2),
+    connection=_CONNECTION,
     deletionPolicy=_POLICIES,
     deletionProtection=_FLAGS,
     properties=_PROPERTIES,

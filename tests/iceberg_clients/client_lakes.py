@@ -33,11 +33,15 @@ def rows(*values: tuple[int, str | None]) -> pa.Table:
 
 
 @contextmanager
-def client_server(store_url: str, storage_folder: Path) -> Iterator[str]:
-    """Serve a store by a process of its own, which finds options of storages in a folder; gives the URI for clients."""
+def client_server(store_url: str, storage_folder: Path, *, signing_keys: str = "") -> Iterator[str]:
+    """Serve a store by a process of its own, which finds options of storages in a folder; gives the URI for clients.
+
+    signing_keys  the folder of keys for tokens; empty: whoever calls may do everything
+    """
     command = [sys.executable, "-m", "headwater", "--store", store_url, "serve", "--listen", "127.0.0.1:0"]
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("HEADWATER_", "AWS_"))}
     environment["HEADWATER_STORAGE_FILE"] = str(storage_folder)
+    environment["HEADWATER_SERVER_SIGNING_KEYS"] = signing_keys
     log = storage_folder.with_suffix(".log")
     with log.open("w") as said:
         process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=said, text=True)

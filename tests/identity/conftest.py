@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from loopback_issuer import LoopbackIssuer, MakeIssuer, MakeToken, MakeTokens, compact_token, signer, signing_key
 
 from fake_clock import FakeClock
 from headwater_server.identity import IssuerTokens
+from loopback_issuer import LoopbackIssuer, MakeIssuer, MakeToken, MakeTokens, compact_token, signer, signing_key
 
 
 @pytest.fixture

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from loopback_issuer import LoopbackIssuer, MakeToken, MakeTokens
 from structlog.testing import capture_logs
 
 from headwater.errors import RefusedError
 from headwater_server.caller import NotProvenError
 from headwater_server.identity.issuer_file import IssuerFile, is_safe_url
+from loopback_issuer import LoopbackIssuer, MakeToken, MakeTokens
 
 GOOD = {"issuer": "https://login.example.org/realms/acme", "realms": ["acme"], "audiences": ["lake"]}
 

@@ -11,6 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from certificates import write_certificate
+from fake_clock import FakeClock
+from headwater.errors import HeadwaterError, UnavailableError
+from headwater_server.identity import IssuerTokens
+from headwater_server.identity.issuer_file import KeySource
+from headwater_server.identity.issuer_keys import IssuerKeys, fetch_keys
 from loopback_issuer import (
     DISCOVERY,
     KEYS,
@@ -24,13 +31,6 @@ from loopback_issuer import (
     redirect_answer,
     signing_key,
 )
-
-from certificates import write_certificate
-from fake_clock import FakeClock
-from headwater.errors import HeadwaterError, UnavailableError
-from headwater_server.identity import IssuerTokens
-from headwater_server.identity.issuer_file import KeySource
-from headwater_server.identity.issuer_keys import IssuerKeys, fetch_keys
 
 ONE, TWO = public_entry(signing_key(), kid="one"), public_entry(signing_key("RSA", 1), kid="two")
 MINUTE, HOUR = 60, 3600

@@ -11,6 +11,9 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 from cryptography.hazmat.primitives.hashes import SHA256
+
+from headwater_server.caller import NotProvenError
+from headwater_server.identity import IssuerTokens
 from loopback_issuer import (
     LoopbackIssuer,
     MakeIssuer,
@@ -22,9 +25,6 @@ from loopback_issuer import (
     signer,
     signing_key,
 )
-
-from headwater_server.caller import NotProvenError
-from headwater_server.identity import IssuerTokens
 
 GOOD = signer("RS256", signing_key())
 HEADER = {"alg": "RS256", "kid": "one"}

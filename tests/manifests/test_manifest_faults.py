@@ -235,7 +235,8 @@ REALM = "apiVersion: headwater.dev/v1alpha1\nkind: {kind}\nmetadata:\n  name: ac
         (
             'headwater.dev/delet: "true"',
             "headwater.dev/delet: unknown annotation; a Realm may have: headwater.dev/adopt, headwater.dev/confirm-purge, "
-            "headwater.dev/delete, headwater.dev/release-to, headwater.dev/rotate-credentials, headwater.dev/run-now",
+            "headwater.dev/delete, headwater.dev/release-to, headwater.dev/rotate-credentials, headwater.dev/rotate-principal, "
+            "headwater.dev/run-now",
         ),
         ('headwater.dev/delete: "yes"', 'headwater.dev/delete: must be "true" or "false", in quotes'),
         (
@@ -250,6 +251,11 @@ REALM = "apiVersion: headwater.dev/v1alpha1\nkind: {kind}\nmetadata:\n  name: ac
             "headwater.dev/rotate-credentials: a b",
             "headwater.dev/rotate-credentials: must be a word of your own, at most 63 letters, digits, - _ and ., "
             "another one for each rotation",
+        ),
+        (
+            "headwater.dev/rotate-principal: etl",
+            "headwater.dev/rotate-principal: must be <principal>:<a word of your own>, another word for each rotation; the word has "
+            "at most 63 letters, digits, - _ and .",
         ),
     ],
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -37,3 +39,19 @@ def make_desk(namespace: Namespace, memory_store: Store) -> Callable[..., Desk]:
 @pytest.fixture
 def desk(make_desk: Callable[..., Desk]) -> Desk:
     return make_desk()
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """A key and a certificate that vouches for itself, for 127.0.0.1; used for the server, the client and as the authority."""
+    if shutil.which("openssl") is None:
+        pytest.skip("needs openssl to make certificates")
+    folder = tmp_path_factory.mktemp("tls")
+    names = {"key": str(folder / "key.pem"), "certificate": str(folder / "certificate.pem")}
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
+         "-subj", "/CN=tests", "-addext", "subjectAltName=IP:127.0.0.1",
+         "-keyout", names["key"], "-out", names["certificate"]],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    return names

@@ -43,15 +43,21 @@ errors = st.one_of(
 )
 WAITS = {
     "Realm": ["PurgeUnconfirmed", "PurgeHold", "Purging", "Purged", "Loading"],
-    "Catalog": ["PurgeUnconfirmed", "RealmMissing", "RealmNotActive", "RealmDeleting"],
+    "Catalog": ["PurgeUnconfirmed", "RealmMissing", "RealmNotActive", "RealmDeleting", "RoleMissing"],
 }
 REFUSALS = {
     "Realm": ["ManagedByAnother", "DeletionProtected"],
-    "Catalog": ["ManagedByAnother", "RealmManagedByAnother", "DeletionProtected"],
+    "Catalog": ["ManagedByAnother", "RealmManagedByAnother", "DeletionProtected", "ServerUnknown", "ConnectionTaken"],
 }
-reports = st.builds(ReportDrift, st.sampled_from(["Drifted", "TaskDeadLettered", "TaskCancelled", "RotationWaits"]), texts)
+reports = st.builds(
+    ReportDrift,
+    st.sampled_from(["Drifted", "TaskDeadLettered", "TaskCancelled", "RotationWaits", "AccessWaits", "CredentialsElsewhere"]),
+    texts,
+)
 steps = st.builds(
-    PlannedStep, st.sampled_from(["RealmUpdated", "RealmMoved", "TaskRequested", "Recorded", "CatalogUpdated"]), texts
+    PlannedStep,
+    st.sampled_from(["RealmUpdated", "RealmMoved", "TaskRequested", "Recorded", "CatalogUpdated", "AccessUpdated"]),
+    texts,
 )
 
 
@@ -150,7 +156,8 @@ realm_specs = st.fixed_dictionaries({}, optional={"state": st.just("Inactive"), 
 def realm_passes(draw: st.DrawFn) -> tuple[dict[str, Any], dict[str, Any]]:
     """A Realm without status, and what a pass over it brought."""
     made = body(**draw(metadata), spec=draw(realm_specs))
-    secret = draw(st.just(UNSEEN) | st.booleans().map(lambda exists: SecretSeen("acme-root-credentials", exists)))
+    missing = draw(st.sampled_from([(), (("acme-etl-credentials", "etl"),)]))
+    secret = draw(st.just(UNSEEN) | st.booleans().map(lambda exists: SecretSeen("acme-root-credentials", exists, missing)))
     return made, {"outcome": draw(passes("Realm")), "seen": draw(absent | realms_seen), "secret": secret, "plan": draw(plans)}
 
 
@@ -162,6 +169,7 @@ def catalog_passes(draw: st.DrawFn) -> tuple[dict[str, Any], dict[str, Any]]:
         "outcome": draw(passes("Catalog")),
         "seen": draw(absent | catalogs_seen),
         "realm": looked,
+        "secret": draw(st.just(UNSEEN) | st.none() | st.booleans().map(lambda exists: SecretSeen("lake-connection", exists))),
         "plan": draw(plans),
     }
 

@@ -41,6 +41,7 @@ def test_every_reason_to_be_unready_says_whether_waiting_helps() -> None:
 
 def test_person_is_waited_for_by_what_is_stalled() -> None:
     assert {one.name for one in REASONS.values() if "Stalled" in one.conditions} == {
+        "ConnectionTaken",
         "DeletionProtected",
         "DriftReported",
         "ManagedByAnother",
@@ -48,6 +49,7 @@ def test_person_is_waited_for_by_what_is_stalled() -> None:
         "Purged",
         "RealmManagedByAnother",
         "Refused",
+        "ServerUnknown",
         "SpecInvalid",
         "TaskCancelled",
         "TaskDeadLettered",

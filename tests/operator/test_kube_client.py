@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-import shutil
 import stat
-import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -360,22 +358,6 @@ def test_exec_plugin_is_asked_again_when_its_token_is_refused(server: Answering,
     connection.close()
 
     assert [asked.headers["Authorization"] for asked in server.asked] == ["Bearer t0", "Bearer t1"]
-
-
-@pytest.fixture(scope="module")
-def certificates(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """A key and a certificate that vouches for itself, for 127.0.0.1; used for the server, the client and as the authority."""
-    if shutil.which("openssl") is None:
-        pytest.skip("needs openssl to make certificates")
-    folder = tmp_path_factory.mktemp("tls")
-    names = {"key": str(folder / "key.pem"), "certificate": str(folder / "certificate.pem")}
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
-         "-subj", "/CN=tests", "-addext", "subjectAltName=IP:127.0.0.1",
-         "-keyout", names["key"], "-out", names["certificate"]],
-        check=True, capture_output=True,
-    )  # fmt: skip
-    return names
 
 
 def test_client_certificate_of_the_kubeconfig_is_shown(certificates: dict[str, str], tmp_path: Path) -> None:

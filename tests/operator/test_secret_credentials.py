@@ -50,7 +50,12 @@ def make_secret(namespace: Namespace, *, ours: bool = True, realm_id: str = "acm
 def test_secret_is_kept_with_all_that_tells_whose_it_is(namespace: Namespace, sink: SecretCredentials) -> None:
     assert sink.write_credentials(ACME, FIRST) == FIRST
 
-    assert data(namespace) == {"realm": "acme", "clientId": "id-1", "clientSecret": "swordfish-1"}
+    assert data(namespace) == {
+        "realm": "acme",
+        "clientId": "id-1",
+        "clientSecret": "swordfish-1",
+        "credential": "acme.id-1:swordfish-1",
+    }
     secret = namespace.read("Secret", NAME)
     assert secret["type"] == "Opaque"
     assert secret["metadata"]["labels"] == {"app.kubernetes.io/managed-by": "headwater-operator", "headwater.dev/realm": "acme"}
@@ -136,7 +141,13 @@ def test_rotation_leaves_what_others_added_to_the_secret(namespace: Namespace, s
     sink.rotate_credentials(ACME, SECOND, "t1")
 
     assert namespace.read("Secret", NAME)["metadata"]["labels"]["theirs"] == "yes"
-    assert data(namespace) == {"realm": "acme", "clientId": "id-2", "clientSecret": "swordfish-2", "theirs": "too"}
+    assert data(namespace) == {
+        "realm": "acme",
+        "clientId": "id-2",
+        "clientSecret": "swordfish-2",
+        "credential": "acme.id-2:swordfish-2",
+        "theirs": "too",
+    }
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=str)

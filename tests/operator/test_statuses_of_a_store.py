@@ -50,7 +50,7 @@ def look_after(store: Store, tmp_path: Path) -> Pass:
             secret = SECRET if seen else UNSEEN
             made["status"] = realm_status(resource, outcome, seen, now=store.clock.now(), secret=secret)
         else:
-            outcome = reconcile_catalog(store, manifest, manager=manager)
+            outcome = reconcile_catalog(store, manifest, credentials=sink, manager=manager)
             found = describe_catalog(store, manifest.spec.realm_id, manifest.spec.name)
             made["status"] = catalog_status(resource, outcome, found, now=store.clock.now())
         told = events_for(resource, resource.status, made["status"], outcome.steps)

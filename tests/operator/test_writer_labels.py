@@ -8,6 +8,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
 import pytest
+from answer_server import answering
 
 from headwater.errors import FencedError
 from headwater_operator.kube import KubeApi, resource_path
@@ -159,3 +160,15 @@ def test_server_that_is_gone_is_told_once(probe: Any, watch_server: Callable[...
     watch.end_looks()
 
     assert told == ["gone"]
+
+
+def test_server_that_speaks_tls_is_looked_at_on_its_own_pod(certificates: dict[str, str]) -> None:
+    """By an address that no certificate names."""
+    with answering(**certificates) as server:
+        watch = ServerWatch(server.url.replace("127.0.0.1", "localhost") + "/readyz", lambda: None, look_seconds=0.01)
+        watch.begin_looks()
+        watch.wait_until_ready()
+        asked = [one.path for one in server.asked]
+        watch.end_looks()
+
+    assert asked[0] == "/readyz"

@@ -3,74 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 
 import pytest
+from killed_passes import Process, until_it_lives
 
 from fake_clock import FakeClock
-from faulty_backend import FaultyBackend
-from headwater import Settings, Store, open_store
+from headwater import Settings, Store
 from headwater.catalogs import Catalogs, ImportSpec
 from headwater.realms import Credentials, RealmRegistry, RealmState, find_root, verify_secret
-from headwater.reconcile import CatalogManifest, FileCredentials, ManagerIdentity, Manifest, RealmManifest, reconcile
+from headwater.reconcile import CatalogManifest, FileCredentials, RealmManifest
 from headwater.reconcile.manifests import CONFIRM_PURGE, DELETE, RUN_NOW
-from headwater.store import Backend
-from headwater.tasks import LeaseWatch, TaskQueue, TaskState
+from headwater.tasks import TaskQueue, TaskState
 
 MakeRealm = Callable[..., RealmManifest]
 MakeCatalog = Callable[..., CatalogManifest]
-
-
-class KilledError(BaseException):
-    """Stands for SIGKILL: nothing catches it."""
-
-
-class Process:
-    """A process that reconciles, on a store that outlives it. It can be killed at its n-th call of the database."""
-
-    def __init__(self, settings: Settings, clock: FakeClock, sink: FileCredentials, *, backend: Backend | None = None) -> None:
-        self.backend = FaultyBackend(backend or open_store("memory://").backend)
-        self.clock = clock
-        self._settings = settings
-        self._sink = sink
-
-    def beside(self) -> Process:
-        """Another process on the same database."""
-        return Process(self._settings, self.clock, self._sink, backend=self.backend.backend)
-
-    @property
-    def store(self) -> Store:
-        return Store(self.backend, url="memory://", settings=self._settings, clock=self.clock)
-
-    def run(self, manifests: Sequence[Manifest], *, killed_at: int | None = None) -> bool:
-        """One pass in a new process; whether it came to its end."""
-        if killed_at is not None:
-            self.backend.intervene("*", _kill, at=killed_at)
-        try:
-            reconcile(self.store, manifests, credentials=self._sink, manager=ManagerIdentity(cluster="here"))
-        except KilledError:
-            return False
-        finally:
-            self.backend.heal()
-        return True
-
-    def purge(self) -> None:
-        """What a worker does when there is a purge to be done."""
-        tasks = TaskQueue(self.store)
-        for task in tasks.list_tasks(kind="purge", state=TaskState.WAITING):
-            claim = tasks.claim_task(task.id, "worker", LeaseWatch(self.clock, 60))
-            realm = RealmRegistry(self.store).find_realm("acme")
-            if realm is not None and realm.state is RealmState.PURGING:
-                while self.backend.delete_realm(realm.key, 1000):
-                    pass
-                RealmRegistry(self.store).move_realm(realm, RealmState.PURGED)
-            if claim is not None:
-                claim.finish_task({})
-
-
-def _kill() -> None:
-    raise KilledError
 
 
 @pytest.fixture(autouse=True)
@@ -90,14 +38,6 @@ def make_process(settings: Settings, clock: FakeClock, sink: FileCredentials) ->
 def kept(sink: FileCredentials) -> Credentials:
     content = json.loads((sink.folder / "acme.json").read_text())
     return Credentials(content["clientId"], content["clientSecret"])
-
-
-def until_it_lives(run: Callable[[int], bool]) -> int:
-    """Kill it at its first call, its second one, and so on; returns how many calls it makes when it is left alone."""
-    killed = 0
-    while not run(killed + 1):
-        killed += 1
-    return killed
 
 
 def test_killed_start_converges_with_one_set_of_credentials(

@@ -56,7 +56,8 @@ def apply_catalog(name: str, annotations: dict[str, str], store: Store, *, locat
     location = location or f"s3://{name}/"
     spec = CatalogSpec(realm="acme", realm_id=RealmId("acme"), name="lake", base_location=location)
     manifest = CatalogManifest(metadata=ManifestMetadata(name=name, annotations=annotations), spec=spec)
-    return reconcile_catalog(store, manifest, manager=ManagerIdentity(cluster="here", uid=name))
+    me, sink = ManagerIdentity(cluster="here", uid=name), FileCredentials("/nowhere")  # it has no connection
+    return reconcile_catalog(store, manifest, credentials=sink, manager=me)
 
 
 def lake(store: Store) -> CatalogDefinition:

@@ -41,10 +41,16 @@
 {{- end -}}
 {{- with .Values.server -}}
 {{- if .enabled -}}
-{{- if not .proxy.image.repository -}}
-{{- fail "server.proxy.image.repository is missing: the server cannot tell who calls, and listens on 127.0.0.1 alone. Give it a proxy in its pod that proves who calls, and forwards to 127.0.0.1:8181; ci/server-values.yaml is an example" -}}
+{{- if not (or (include "headwater.hasProxy" $) (include "headwater.hasIdentity" $)) -}}
+{{- fail "server.signingKeys.secretName, server.issuers or server.proxy.image.repository is missing: the server has to know who calls. Give it keys for its tokens (ci/identity-values.yaml is an example), issuers of OpenID Connect, or a proxy in its pod that proves who calls and forwards to 127.0.0.1:8181 (ci/server-values.yaml is an example)" -}}
 {{- end -}}
-{{- if not (or .proxy.image.tag .proxy.image.digest) -}}
+{{- if and .issuers.config .issuers.existingConfigMap -}}
+{{- fail "server.issuers.config and server.issuers.existingConfigMap are given: keep one" -}}
+{{- end -}}
+{{- if and .tlsSecret (include "headwater.hasProxy" $) -}}
+{{- fail "server.tlsSecret is given, and server.proxy.image.repository: beside a proxy the server listens on loopback, without TLS. Give the certificate to the proxy by server.proxy.tlsSecret, or leave the proxy out" -}}
+{{- end -}}
+{{- if and (include "headwater.hasProxy" $) (not (or .proxy.image.tag .proxy.image.digest)) -}}
 {{- fail "server.proxy.image.tag or server.proxy.image.digest is missing: name the proxy's image with a version" -}}
 {{- end -}}
 {{- if has (int .proxy.port) (list 8181 8182) -}}
@@ -56,14 +62,14 @@
 {{- if and .httpRoute.enabled (not .httpRoute.parentRefs) -}}
 {{- fail "server.httpRoute.parentRefs is empty: name the Gateway that the route is for, as in [{name: public, namespace: gateways}]" -}}
 {{- end -}}
-{{- range list "LISTEN" "PROBES" "DRAIN_TIMEOUT" "HOSTS" "PROXIES" -}}
+{{- range list "LISTEN" "PROBES" "DRAIN_TIMEOUT" "HOSTS" "PROXIES" "SIGNING_KEYS" "ISSUERS" "AUDIT_FILE" -}}
 {{- if hasKey $.Values.settings (print "HEADWATER_SERVER_" .) -}}
 {{- fail (printf "settings.HEADWATER_SERVER_%s would not count: the chart sets it, from the values of `server`" .) -}}
 {{- end -}}
 {{- end -}}
 {{- range list "CERTIFICATE" "PRIVATE_KEY" -}}
 {{- if hasKey $.Values.settings (print "HEADWATER_SERVER_" .) -}}
-{{- fail (printf "settings.HEADWATER_SERVER_%s would keep pods from becoming ready: in a pod the proxy alone calls the server, on loopback and without TLS; give the certificate to the proxy, by server.proxy.tlsSecret" .) -}}
+{{- fail (printf "settings.HEADWATER_SERVER_%s would not reach the pods' files: give the certificate to the server by server.tlsSecret, or to its proxy by server.proxy.tlsSecret" .) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}

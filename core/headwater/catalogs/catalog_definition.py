@@ -86,6 +86,7 @@ class _OptionalFields(TypedDict, total=False):
     deletion_policy: Literal["Retain", "Purge"]
     deletion_protection: bool
     hold_seconds: float | None
+    acted: dict[str, str]
 
 
 class CatalogFields(_OptionalFields):
@@ -110,6 +111,7 @@ class CatalogDefinition(StoredObject, frozen=True, kw_only=True):
     held_until    of a deleted catalog: nothing of it is removed before; None: it is being purged and cannot be restored
     former        of a catalog without a manager: the resource that released it and may adopt it again; None: any resource may
     unfinished    its creation did not complete: its own references, or its default branch, may be missing
+    acted         what its manager has to remember: annotations that act once, with the value last acted on, and the access that it made
     """
 
     id: str
@@ -130,6 +132,7 @@ class CatalogDefinition(StoredObject, frozen=True, kw_only=True):
     held_until: Micros | None = None
     former: CatalogManager | None = None
     unfinished: bool = False
+    acted: dict[str, str] = {}
 
     @property
     def places(self) -> tuple[str, ...]:

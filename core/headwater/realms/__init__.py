@@ -6,11 +6,14 @@ This package knows nothing of catalogs, of tasks, or of the caller who asks for 
 from __future__ import annotations
 
 from headwater.realms.client_credentials import (
+    ROOT_PRINCIPAL,
     Credentials,
+    CredentialsForm,
     CredentialsHash,
     hash_credentials,
     new_credentials,
     parse_client_id,
+    read_credentials,
     told_client_id,
     told_credential,
     verify_secret,
@@ -35,7 +38,6 @@ from headwater.realms.principals import (
     BY_CLIENT,
     BY_NAME,
     PRINCIPALS,
-    ROOT_PRINCIPAL,
     Principal,
     checked_principal_name,
     create_principal,
@@ -79,6 +81,7 @@ __all__ = [
     "ROOT_PRINCIPAL",
     "SERVICE_ADMIN",
     "Credentials",
+    "CredentialsForm",
     "CredentialsHash",
     "DeletionPolicy",
     "DriftPolicy",
@@ -116,6 +119,7 @@ __all__ = [
     "log_in",
     "new_credentials",
     "parse_client_id",
+    "read_credentials",
     "read_principal",
     "read_principal_role",
     "read_principals",

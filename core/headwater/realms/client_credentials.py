@@ -6,11 +6,13 @@ import hashlib
 import hmac
 import re
 import secrets
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import msgspec
 
+ROOT_PRINCIPAL = "root"
 # scrypt with 16 MiB and about 50 ms a try; each hash carries its own cost, so that later releases can raise it
 _COST, _BLOCK, _PARALLEL = 2**14, 8, 1
 _TOLD = re.compile(r"([A-Za-z0-9_-]{1,128})\.(.+)", re.DOTALL)
@@ -83,3 +85,41 @@ def _digest(secret: str, *, salt: bytes, cost: int, block: int, parallel: int) -
 
 NOBODY = CredentialsHash(client_id="", salt=bytes(16), digest=bytes(32))
 """What a secret is compared with for a client that there is not: no secret is right, and it takes as long as for one that there is."""
+
+
+@dataclass(frozen=True, slots=True)
+class CredentialsForm:
+    """How the credentials of a principal are stored: the id and the secret, and both as the one text that clients take.
+
+    A client is told its id as `REALM.ID`. Only the field ``clientId`` of a root has the bare id: it had it first, and whoever reads
+    it relies on that.
+    """
+
+    principal: str = ROOT_PRINCIPAL
+
+    @property
+    def is_followed(self) -> bool:
+        """Whether what is stored is brought to this form later, too; otherwise it stays as it was written."""
+        return False
+
+    def content(self, realm_id: str, credentials: Credentials) -> dict[str, str]:
+        """The fields that are stored."""
+        is_root = self.principal == ROOT_PRINCIPAL
+        return {
+            "realm": realm_id,
+            **({} if is_root else {"principal": self.principal}),
+            "clientId": credentials.client_id if is_root else told_client_id(realm_id, credentials.client_id),
+            "clientSecret": credentials.client_secret,
+            "credential": told_credential(realm_id, credentials),
+        }
+
+    def credentials(self, realm_id: str, content: Mapping[str, Any]) -> Credentials | None:
+        """The credentials that these fields hold; None where they hold none."""
+        return read_credentials(realm_id, content.get("clientId"), content.get("clientSecret"))
+
+
+def read_credentials(realm_id: str, client_id: object, client_secret: object) -> Credentials | None:
+    """Credentials as a client is told them; None where there are none."""
+    if not (isinstance(client_id, str) and isinstance(client_secret, str) and client_id and client_secret):
+        return None
+    return Credentials(client_id.removeprefix(f"{realm_id}."), client_secret)

@@ -20,10 +20,10 @@ from headwater.clock import Micros
 from headwater.commits import Head, Transaction, commit_change, read_head
 from headwater.errors import NotFoundError, RefusedError
 from headwater.index import Index, IndexValue
+from headwater.realms.client_credentials import ROOT_PRINCIPAL
 from headwater.realms.principals import (
     BY_NAME,
     PRINCIPALS,
-    ROOT_PRINCIPAL,
     existing_entity,
     find_named,
     read_principal,

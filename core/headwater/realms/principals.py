@@ -18,13 +18,12 @@ from headwater.clock import Micros
 from headwater.commits import Head, Transaction, commit_change, read_head
 from headwater.errors import CorruptionError, NotFoundError, RefusedError, SwapConflictError
 from headwater.index import Index, IndexValue
-from headwater.realms.client_credentials import NOBODY, Credentials, CredentialsHash, verify_secret
+from headwater.realms.client_credentials import NOBODY, ROOT_PRINCIPAL, Credentials, CredentialsHash, verify_secret
 from headwater.realms.realm_registry import RealmRegistry
 from headwater.settings import check_seconds
 from headwater.store import ObjectId, RealmReader, RealmStore, StoredObject, object_type
 
 PRINCIPALS = "principals"
-ROOT_PRINCIPAL = "root"
 BY_NAME = "by-name"
 BY_CLIENT = "by-client"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,127}")

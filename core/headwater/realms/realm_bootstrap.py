@@ -14,7 +14,7 @@ from headwater.clock import Micros
 from headwater.commits import Transaction, commit_change, complete_operation
 from headwater.errors import CorruptionError, NotFoundError, RefusedError, SwapConflictError
 from headwater.index import IndexValue
-from headwater.realms.client_credentials import CredentialsHash
+from headwater.realms.client_credentials import ROOT_PRINCIPAL, CredentialsHash
 from headwater.realms.principal_roles import (
     GRANTS,
     MANAGE_REALM,
@@ -25,7 +25,7 @@ from headwater.realms.principal_roles import (
     PrincipalRole,
     put_grant,
 )
-from headwater.realms.principals import BY_CLIENT, BY_NAME, PRINCIPALS, ROOT_PRINCIPAL, Principal, find_named
+from headwater.realms.principals import BY_CLIENT, BY_NAME, PRINCIPALS, Principal, find_named
 from headwater.realms.realm_definition import Realm, RealmState
 from headwater.realms.realm_registry import REALM_REFERENCES, RealmRegistry
 from headwater.store import ObjectId, RealmStore, StoredObject, object_type

@@ -6,11 +6,9 @@ remember is stored in the definitions of realms and catalogs.
 
 from headwater.reconcile.actions import REASONS, Notice, PlannedStep, RefuseManifest, ReportDrift, WaitUntil
 from headwater.reconcile.catalog_plan import plan_catalog
+from headwater.reconcile.connection_form import ConnectionForm
 from headwater.reconcile.convergence import (
-    PlanPreview,
     ReconcileOutcome,
-    preview_catalog,
-    preview_realm,
     reconcile,
     reconcile_catalog,
     reconcile_realm,
@@ -36,6 +34,7 @@ from headwater.reconcile.observed_state import (
     describe_realm,
     known_realms,
 )
+from headwater.reconcile.plan_preview import PlanPreview, preview_catalog, preview_realm
 from headwater.reconcile.realm_plan import plan_realm
 from headwater.reconcile.schedule import next_time, weekly_schedule
 
@@ -43,6 +42,7 @@ __all__ = [
     "REASONS",
     "CatalogDescription",
     "CatalogManifest",
+    "ConnectionForm",
     "ContentCounts",
     "CredentialsSink",
     "FileCredentials",

@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
 from headwater.catalogs import CatalogChanges, CatalogFields
 from headwater.clock import Micros
 from headwater.realms import RealmFields, RealmManager, RealmState
+from headwater.reconcile.access_actions import (
+    AccessAction,
+    DisablePrincipal,
+    EnablePrincipal,
+    ProvideConnection,
+    ProvidePrincipal,
+    RecordAccess,
+    RetireConnection,
+    RetirePrincipal,
+    RotatePrincipal,
+)
 from headwater.reconcile.manifests import CONFIRM_PURGE
 from headwater.settings import duration_text
 from headwater.store import ObjectId
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +179,7 @@ Effect = (
     | UpdateCatalog
     | RecordImported
     | DeleteCatalog
+    | AccessAction
 )
 Notice = WaitUntil | RefuseManifest | ReportDrift
 Action = Effect | Notice
@@ -198,8 +212,16 @@ REASONS: Mapping[type[Effect], str] = {
     UpdateCatalog: "CatalogUpdated",
     RecordImported: "ImportDone",
     DeleteCatalog: "CatalogDeleted",
+    RecordAccess: "Recorded",
+    ProvidePrincipal: "PrincipalProvided",
+    RetirePrincipal: "PrincipalRetired",
+    EnablePrincipal: "PrincipalEnabled",
+    DisablePrincipal: "PrincipalDisabled",
+    RotatePrincipal: "CredentialsRotated",
+    ProvideConnection: "ConnectionProvided",
+    RetireConnection: "ConnectionRetired",
 }
-"""The word of each kind of step."""
+"""The word of each kind of step; those that are not here are changes of roles and grants."""
 
 
 def planned_step(effect: Effect, message: str) -> PlannedStep:
@@ -208,7 +230,12 @@ def planned_step(effect: Effect, message: str) -> PlannedStep:
         isinstance(effect, UpdateCatalog) and effect.changes.keys() <= {"manager", "former"}
     )
     subject = effect.name if isinstance(effect, RecordImported) else ""
-    return PlannedStep("Recorded" if is_note else REASONS[type(effect)], message, subject)
+    return PlannedStep("Recorded" if is_note else REASONS.get(type(effect), "AccessUpdated"), message, subject)
+
+
+def only(plan: Sequence[Action], kind: type[T]) -> tuple[T, ...]:
+    """The actions of one kind in a plan."""
+    return tuple(action for action in plan if isinstance(action, kind))
 
 
 def name_in_manifest(field: str) -> str:

@@ -10,6 +10,7 @@ from headwater.clock import Micros
 from headwater.errors import RefusedError
 from headwater.jobs import IMPORT
 from headwater.realms import Realm, RealmManager, RealmState
+from headwater.reconcile.access_plan import plan_catalog_access, plan_connection_end
 from headwater.reconcile.actions import (
     Action,
     CompleteCatalog,
@@ -161,7 +162,7 @@ def _plan_deletion(manifest: CatalogManifest, catalog: CatalogDefinition, observ
     if unconfirmed := unconfirmed_purge(manifest.metadata.annotations.get(CONFIRM_PURGE), "catalog", name):
         return [unconfirmed]
     unprotect: list[Action] = [UpdateCatalog(CatalogChanges(deletion_protection=False))] if catalog.deletion_protection else []
-    return [*unprotect, *_stop_imports(observed, catalog), DeleteCatalog()]
+    return [*unprotect, *_stop_imports(observed, catalog), *plan_connection_end(catalog), DeleteCatalog()]
 
 
 def _plan_life(
@@ -175,7 +176,9 @@ def _plan_life(
     imports = [step for spec in manifest.spec.imports for step in _plan_import(catalog, spec, observed, now)]
     # what has no manager may be from a release that noted neither who makes a catalog nor that its making is not over
     completed: list[Action] = [CompleteCatalog()] if catalog.unfinished or catalog.manager is None else []
-    return [*completed, *_stop_imports(observed, catalog, kept), *([UpdateCatalog(changes)] if changes else []), *imports]
+    updated: list[Action] = [UpdateCatalog(changes)] if changes else []
+    access = plan_catalog_access(manifest, catalog, observed.access, server_url=observed.server_url)
+    return [*completed, *_stop_imports(observed, catalog, kept), *updated, *access, *imports]
 
 
 def _changes(manifest: CatalogManifest, catalog: CatalogDefinition, me: CatalogManager) -> CatalogChanges:

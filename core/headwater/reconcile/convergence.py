@@ -5,7 +5,7 @@ Each step is a swap of the observed state, and returns a sentence on what it did
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -38,6 +38,8 @@ from headwater.realms import (
     reset_principal,
     verify_secret,
 )
+from headwater.reconcile.access_actions import AccessAction, RecordAccess
+from headwater.reconcile.access_steps import AccessSteps
 from headwater.reconcile.actions import (
     Action,
     AdoptRealm,
@@ -64,10 +66,12 @@ from headwater.reconcile.actions import (
     WaitUntil,
     catalog_changes,
     names_in_manifest,
+    only,
     planned_step,
 )
 from headwater.reconcile.catalog_plan import plan_catalog
 from headwater.reconcile.credentials_sink import CredentialsSink
+from headwater.reconcile.declared_access import ACCESS, read_record, with_record
 from headwater.reconcile.manifests import (
     ROTATE_CREDENTIALS,
     CatalogManifest,
@@ -129,10 +133,12 @@ def reconcile(
     *,
     credentials: CredentialsSink,
     manager: ManagerIdentity,
+    server_url: str = "",
     tell: Tell | None = None,
 ) -> list[ReconcileOutcome]:
     """Bring realms and catalogs to what their manifests say, as far as that is possible now. Idempotent.
 
+    server_url    where catalogs are served, for connections that do not say
     returns       one outcome for each manifest, in the order in which they were carried out: deletions of catalogs, realms, other catalogs
     """
     observer = StoreObserver(store)
@@ -144,7 +150,9 @@ def reconcile(
             convergence = _RealmConvergence(observer, manifest, manager, credentials)
         else:
             is_named = ResourceName(manifest.metadata.namespace, manifest.spec.realm) in named
-            convergence = _CatalogConvergence(observer, manifest, manager, may_be_unmanaged=not is_named)
+            convergence = _CatalogConvergence(
+                observer, manifest, manager, credentials, may_be_unmanaged=not is_named, server_url=server_url
+            )
         outcomes.append(_converge(convergence, tell=tell, fence=None))
     return outcomes
 
@@ -169,9 +177,11 @@ def reconcile_catalog(
     store: Store,
     manifest: CatalogManifest,
     *,
+    credentials: CredentialsSink,
     manager: ManagerIdentity,
     realm_uid: str = "",
     may_be_unmanaged: bool = False,
+    server_url: str = "",
     tell: Tell | None = None,
     fence: Fence | None = None,
 ) -> ReconcileOutcome:
@@ -179,44 +189,18 @@ def reconcile_catalog(
 
     realm_uid         the uid of the resource that manages its realm; empty where unknown
     may_be_unmanaged  whether its realm may have no manager
+    server_url        where catalogs are served, for a connection that does not say
     """
     convergence = _CatalogConvergence(
-        StoreObserver(store), manifest, manager, realm_uid=realm_uid, may_be_unmanaged=may_be_unmanaged
+        StoreObserver(store),
+        manifest,
+        manager,
+        credentials,
+        realm_uid=realm_uid,
+        may_be_unmanaged=may_be_unmanaged,
+        server_url=server_url,
     )
     return _converge(convergence, tell=tell, fence=fence)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanPreview:
-    """The next plan; what follows its steps is planned when they are done.
-
-    steps         a sentence each, in their order
-    """
-
-    steps: tuple[str, ...] = ()
-    waits: tuple[WaitUntil, ...] = ()
-    refused: tuple[RefuseManifest, ...] = ()
-    reports: tuple[ReportDrift, ...] = ()
-
-
-def preview_realm(store: Store, manifest: RealmManifest, *, manager: ManagerIdentity) -> PlanPreview:
-    """The plan that the manifest would lead to now. Writes nothing."""
-    observed = StoreObserver(store).observe_realm(manifest, manager)
-    return _preview(plan_realm(manifest, observed, store.clock.now()), f"realm {manifest.spec.realm_id}")
-
-
-def preview_catalog(
-    store: Store,
-    manifest: CatalogManifest,
-    *,
-    manager: ManagerIdentity,
-    realm_uid: str = "",
-    may_be_unmanaged: bool = False,
-) -> PlanPreview:
-    """The plan that the manifest of a catalog would lead to now. Writes nothing."""
-    observed = StoreObserver(store).observe_catalog(manifest, manager, realm_uid=realm_uid, may_be_unmanaged=may_be_unmanaged)
-    plan = plan_catalog(manifest, observed, store.clock.now())
-    return _preview(plan, f"catalog {manifest.spec.realm_id}/{manifest.spec.name}")
 
 
 def release_realm(store: Store, realm_id: str) -> Realm:
@@ -288,9 +272,9 @@ def _outcome(
     return ReconcileOutcome(
         subject=subject,
         steps=tuple(steps),
-        waits=_only(plan, WaitUntil),
-        refused=_only(plan, RefuseManifest),
-        reports=_only(plan, ReportDrift),
+        waits=only(plan, WaitUntil),
+        refused=only(plan, RefuseManifest),
+        reports=only(plan, ReportDrift),
         error=error,
     )
 
@@ -351,7 +335,15 @@ class _RealmConvergence:
                 return self._record(annotation, value)
             case RemoveRealm():
                 return self._remove()
+            case RecordAccess(record):
+                self._update(RealmFields(acted=with_record(self._realm.acted, record)))
+                return f"noted what Realm {self.manifest.metadata.name} declares of access"
+        if isinstance(action, AccessAction):
+            return self._access_steps().take_step(action)
         return _act_on_task(self._store, self._realm, action)
+
+    def _access_steps(self) -> AccessSteps:
+        return AccessSteps(self._realms, self._realm, self._credentials, check_unchanged=self._check_unchanged)
 
     @property
     def _realm(self) -> Realm:
@@ -407,6 +399,8 @@ class _RealmConvergence:
         if not self._realms.is_realm_empty(self._realm):  # a late writer left rows: purge once more
             return _act_on_task(self._store, self._realm, SubmitTask(PURGE, self._store.clock.now()))
         # credentials first: they are all that a later realm of this id could mistake for its own
+        for principal in read_record(self._realm.acted.get(ACCESS)).principals:
+            self._credentials.of_principal(principal).remove_credentials(self._id, self._check_unchanged)
         self._credentials.remove_credentials(self._id, self._check_unchanged)
         self._realms.remove_realm(self._realm)
         return f"deleted realm {self._id}"
@@ -429,10 +423,8 @@ class _RealmConvergence:
         self._definition = self._realms.update_realm(self._realm, **changes)
 
     def _record(self, annotation: str, value: str | None) -> str:
-        acted = {name: text for name, text in self._realm.acted.items() if name != annotation}
-        self._update(RealmFields(acted=acted if value is None else {**acted, annotation: value}))
-        name = annotation.split(" ")[0]
-        return f"noted that {name} is gone" if value is None else f"noted that {name}: {value} was acted on"
+        self._update(RealmFields(acted=_with_handled(self._realm.acted, annotation, value)))
+        return _handled(annotation, value)
 
 
 class _CatalogConvergence:
@@ -447,13 +439,17 @@ class _CatalogConvergence:
         observer: StoreObserver,
         manifest: CatalogManifest,
         manager: ManagerIdentity,
+        credentials: CredentialsSink,
         *,
         realm_uid: str = "",
         may_be_unmanaged: bool = False,
+        server_url: str = "",
     ) -> None:
         self.observer = observer
         self.manifest = manifest
         self._manager = manager
+        self._credentials = credentials
+        self._server_url = server_url
         self._realm_uid = realm_uid
         self._may_be_unmanaged = may_be_unmanaged
         self._store = observer.store
@@ -465,7 +461,11 @@ class _CatalogConvergence:
     def make_plan(self) -> list[Action]:
         """The plan for the state as it is now."""
         observed = self.observer.observe_catalog(
-            self.manifest, self._manager, realm_uid=self._realm_uid, may_be_unmanaged=self._may_be_unmanaged
+            self.manifest,
+            self._manager,
+            realm_uid=self._realm_uid,
+            may_be_unmanaged=self._may_be_unmanaged,
+            server_url=self._server_url,
         )
         self._found_realm, self._definition, self._opened = observed.realm, observed.catalog, None
         return plan_catalog(self.manifest, observed, self._store.clock.now())
@@ -488,7 +488,31 @@ class _CatalogConvergence:
                 deleted = self._catalogs.delete_catalog(self._name, seen=self._catalog)
                 until = as_text((deleted.held_until or 0) + 999_999)
                 return f"deleted catalog {self._name} of realm {self._realm.id}; it can be undeleted until {until}"
+            case RecordHandled(annotation, value):
+                self._remember(_with_handled(self._catalog.acted, annotation, value))
+                return _handled(annotation, value)
+            case RecordAccess(record):
+                self._remember(with_record(self._catalog.acted, record))
+                return f"noted what Catalog {self.manifest.metadata.name} declares of access"
+        if isinstance(action, AccessAction):
+            return self._access_steps().take_step(action)
         return _act_on_task(self._store, self._realm, action)
+
+    def _remember(self, acted: dict[str, str]) -> None:
+        self._definition = self._catalogs.update_catalog(self._catalog, acted=acted)
+
+    def _access_steps(self) -> AccessSteps:
+        return AccessSteps(
+            RealmRegistry(self._store),
+            self._realm,
+            self._credentials,
+            check_unchanged=self._check_unchanged,
+            catalog=self._catalog,
+        )
+
+    def _check_unchanged(self) -> None:
+        if self._catalogs.find_catalog(self._name) != self._definition:
+            raise SwapConflictError(f"catalog {self._name!r} of realm {self._realm.id!r} was changed meanwhile: read it again")
 
     def _create(self, fields: CatalogFields) -> str:
         try:
@@ -551,47 +575,12 @@ def _steer(step: Callable[[ObjectId], Task], task: ObjectId) -> None:
         raise SwapConflictError(str(ended)) from ended
 
 
-def _preview(plan: Sequence[Action], subject: str) -> PlanPreview:
-    return PlanPreview(
-        steps=tuple(sentence for action in plan if isinstance(action, Effect) for sentence in _sentences(action, subject)),
-        waits=_only(plan, WaitUntil),
-        refused=_only(plan, RefuseManifest),
-        reports=_only(plan, ReportDrift),
-    )
+def _with_handled(acted: Mapping[str, str], annotation: str, value: str | None) -> dict[str, str]:
+    """What was acted on, with an annotation's value in it, or without the annotation."""
+    kept = {name: text for name, text in acted.items() if name != annotation}
+    return kept if value is None else {**kept, annotation: value}
 
 
-def _only(plan: Sequence[Action], kind: type[T]) -> tuple[T, ...]:
-    return tuple(action for action in plan if isinstance(action, kind))
-
-
-def _sentences(action: Effect, subject: str) -> list[str]:
-    """The sentences that describe an action; none for bookkeeping."""
-    match action:
-        case CreateRealm() | CreateCatalog():
-            return [f"create {subject}"]
-        case BootstrapRealm():
-            return [f"bootstrap {subject}, and keep the credentials of its root"]
-        case RotateCredentials():
-            return [f"rotate the credentials of the root of {subject}"]
-        case MoveRealm(to):
-            return [f"move {subject} to {to}"]
-        case UpdateRealm(changes, _):
-            return [f"update {subject}: {names_in_manifest(changes)}"] if changes else []
-        case UpdateCatalog(changes):
-            return [catalog_changes(changes, subject).future]
-        case AdoptRealm(manager, _, _):
-            return [f"adopt {subject} for {manager_text(manager)}"]
-        case DetachRealm():
-            return [f"leave {subject} as it is, without a manager"]
-        case RemoveRealm():
-            return [f"delete the entry and the credentials of {subject}"]
-        case SubmitTask(kind, due, about, _):
-            return [f"ask for {f'{kind} {about}'.strip()} of {subject}, due {as_text(due)}"]
-        case RunTaskNow(task, kind):
-            return [f"let {kind} of {subject} run now (task {id_text(task)})"]
-        case CancelTask(task, kind, about):
-            return [f"cancel {f'{kind} {about}'.strip()} of {subject} (task {id_text(task)})"]
-        case DeleteCatalog():
-            return [f"delete {subject}"]
-        case CompleteCatalog() | RecordHandled() | RecordImported():
-            return []
+def _handled(annotation: str, value: str | None) -> str:
+    name = annotation.split(" ")[0]
+    return f"noted that {name} is gone" if value is None else f"noted that {name}: {value} was acted on"

@@ -1,22 +1,30 @@
-"""The place for the credentials of a new realm's root, written before the realm is bootstrapped with their hash."""
+"""The places for the credentials of a realm's principals, written before their hash is stored in the realm."""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
 from headwater.durability import sync_folder, temporary_file
 from headwater.errors import CorruptionError, UnavailableError
-from headwater.realms import Credentials, told_credential
+from headwater.realms import ROOT_PRINCIPAL, Credentials, CredentialsForm
 from headwater.store import RealmId
 
 
 class CredentialsSink(Protocol):
-    """A place that only a person and the bootstrap read."""
+    """A place for the credentials of one principal of a realm, the root where nothing else is said. Only people and workloads read it."""
+
+    def of_principal(self, principal: str) -> CredentialsSink:
+        """The place for another principal of the realm."""
+        ...
+
+    def of_connection(self, form: CredentialsForm) -> CredentialsSink:
+        """The place for the principal of a catalog's connection; what it has beside the credentials follows the form."""
+        ...
 
     def write_credentials(self, realm_id: RealmId, credentials: Credentials) -> Credentials:
         """Store the credentials, unless this realm has some already. The returned ones are stored, and survive a power cut."""
@@ -39,20 +47,34 @@ class CredentialsSink(Protocol):
 
 
 class FileCredentials:
-    """A folder with one file `<realm>.json` for each realm, which only its owner can read.
+    """A folder with one file `<realm>.json` for each realm, and `<realm>.<principal>.json` for its other principals.
 
-    A file is `{"realm", "clientId", "clientSecret", "credential"}`, and after a rotation `"rotation"` with its token.
+    Only its owner can read a file. It is `{"realm", "clientId", "clientSecret", "credential"}`, and after a rotation `"rotation"` with
+    its token.
     """
 
-    def __init__(self, folder: str | Path) -> None:
+    def __init__(self, folder: str | Path, form: CredentialsForm | None = None) -> None:
         self.folder = Path(folder)
+        self._form = form or CredentialsForm()
+
+    def of_principal(self, principal: str) -> FileCredentials:
+        return FileCredentials(self.folder, CredentialsForm(principal))
+
+    def of_connection(self, form: CredentialsForm) -> FileCredentials:
+        return FileCredentials(self.folder, form)
 
     def write_credentials(self, realm_id: RealmId, credentials: Credentials) -> Credentials:
         """Write the realm's file if there is none: of two processes the first one wins.
 
         raises        UnavailableError when the folder cannot be written to; CorruptionError when a file is there that holds no credentials
         """
-        return self._write(realm_id, write_once, _content(realm_id, credentials))
+        stored = self._write(realm_id, write_once, self._form.content(realm_id, credentials))
+        if self._form.is_followed:
+            kept = _load(self._file(realm_id))
+            wanted = self._form.content(realm_id, stored)
+            if any(kept.get(name) != text for name, text in wanted.items()):
+                self._write(realm_id, _replace, {**kept, **wanted})
+        return stored
 
     def rotate_credentials(self, realm_id: RealmId, credentials: Credentials, token: str) -> Credentials:
         """Replace the file of the realm under a token, as ``CredentialsSink`` defines it. A file without valid credentials is
@@ -61,9 +83,9 @@ class FileCredentials:
         raises        UnavailableError when the folder cannot be written to
         """
         kept = _load(self._file(realm_id))
-        if kept.get("rotation") == token and (former := _credentials(kept)) is not None:
+        if kept.get("rotation") == token and (former := self._form.credentials(realm_id, kept)) is not None:
             return former
-        return self._write(realm_id, _replace, {**_content(realm_id, credentials), "rotation": token})
+        return self._write(realm_id, _replace, {**self._form.content(realm_id, credentials), "rotation": token})
 
     def remove_credentials(self, realm_id: RealmId, confirm: Callable[[], None]) -> None:
         """Delete the file of the realm, as ``CredentialsSink`` defines it.
@@ -88,7 +110,8 @@ class FileCredentials:
         return str(self._file(realm_id))
 
     def _file(self, realm_id: RealmId) -> Path:
-        return self.folder / f"{realm_id}.json"
+        ending = "" if self._form.principal == ROOT_PRINCIPAL else f".{self._form.principal}"
+        return self.folder / f"{realm_id}{ending}.json"
 
     def _write(self, realm_id: RealmId, write: Callable[[Path, dict[str, str]], None], content: dict[str, str]) -> Credentials:
         file = self._file(realm_id)
@@ -99,19 +122,10 @@ class FileCredentials:
             raise UnavailableError(
                 f"credentials of realm {realm_id!r} cannot be written to {file}: {error.strerror}"
             ) from error
-        stored = _credentials(_load(file))
+        stored = self._form.credentials(realm_id, _load(file))
         if stored is None:
             raise CorruptionError(f"{file} holds no credentials: restore it, or remove it before the realm is bootstrapped")
         return stored
-
-
-def _content(realm_id: RealmId, credentials: Credentials) -> dict[str, str]:
-    return {
-        "realm": realm_id,
-        "clientId": credentials.client_id,
-        "clientSecret": credentials.client_secret,
-        "credential": told_credential(realm_id, credentials),
-    }
 
 
 def _bytes_of(file: Path) -> bytes | None:
@@ -128,12 +142,6 @@ def _load(file: Path) -> dict[str, Any]:
     except (OSError, ValueError):
         return {}
     return content if isinstance(content, dict) else {}
-
-
-def _credentials(content: Mapping[str, Any]) -> Credentials | None:
-    if not {"clientId", "clientSecret"} <= content.keys():
-        return None
-    return Credentials(str(content["clientId"]), str(content["clientSecret"]))
 
 
 def write_once(file: Path, content: dict[str, str]) -> None:

@@ -5,20 +5,17 @@ Each fault has its file, its line and the path of its field: a wrong value is no
 
 from __future__ import annotations
 
-import difflib
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, TypeVar
-
-import yaml
+from typing import Any, Literal
 
 from headwater.catalogs import ImportSpec, RefKind, checked_catalog_name, checked_ref_name
-from headwater.errors import NotFoundError, RefusedError
+from headwater.errors import NotFoundError
 from headwater.iceberg.survey_outcomes import TOLERABLE
 from headwater.realms import HistoryRetention, KeptHistory, MaintenanceSchedule, checked_realm_id
+from headwater.reconcile.access_manifests import read_catalog_roles, read_connection, read_realm_access
 from headwater.reconcile.manifests import (
     ANNOTATIONS,
     API_VERSION,
@@ -30,7 +27,6 @@ from headwater.reconcile.manifests import (
     KnownRealms,
     Manifest,
     ManifestError,
-    ManifestFault,
     ManifestMetadata,
     RealmManifest,
     RealmSpec,
@@ -44,26 +40,22 @@ from headwater.reconcile.manifests import (
     deletion_of,
 )
 from headwater.reconcile.schedule import checked_cron, checked_zone
-from headwater.settings import Settings, duration_text, is_duration, parse_duration
+from headwater.reconcile.yaml_values import ManifestSource, YamlValue, node_value, plain_node, yaml_documents
+from headwater.settings import Settings, duration_text
 from headwater.store import RealmId
-
-C = TypeVar("C", bound=str)
-R = TypeVar("R")
-T = TypeVar("T")
 
 SUFFIXES = (".yaml", ".yml", ".json")
 MOST_COMMITS = 1_000_000
 MOST_PATTERNS = 32
 
-_WHOLE = re.compile(r"[+-]?[0-9]+")
-_SHAPES = {yaml.MappingNode: "a mapping", yaml.SequenceNode: "a list", yaml.ScalarNode: "a single value"}
-_TAG = "tag:yaml.org,2002:"
-_NOWHERE = yaml.Mark("", 0, -1, 0, None, 0)
 _REALM_FIELDS = (
     *("realmId", "state", "deletionPolicy", "deletionProtection", "driftPolicy", "purgeHold", "retention", "maintenance"),
-    "properties",
+    *("properties", "principals", "roles"),
 )
-_CATALOG_FIELDS = ("realm", "name", "storage", "defaultBranch", "imports", "deletionPolicy", "deletionProtection", "properties")
+_CATALOG_FIELDS = (
+    *("realm", "name", "storage", "defaultBranch", "imports", "deletionPolicy", "deletionProtection", "properties"),
+    *("roles", "connection"),
+)
 _IMPORT_FIELDS = (
     *("name", "locations", "mode", "schedule", "include", "exclude", "path", "namespace", "inventory", "verify"),
     *("tolerate", "gone"),
@@ -115,8 +107,8 @@ def _read(body: Mapping[str, Any], settings: Settings, realm_id: RealmId | None)
     named = {name: metadata[name] for name in ("name", "namespace") if name in metadata}
     plain = {name: body[name] for name in ("apiVersion", "kind", "spec") if name in body}
     reader = _ManifestReader(settings, _known(body, realm_id), [source])
-    node = _plain_node({**plain, "metadata": {**named, "annotations": annotations}})
-    reader.add_document(_value(source, node, ""), None)
+    node = plain_node({**plain, "metadata": {**named, "annotations": annotations}})
+    reader.add_document(node_value(source, node, ""), None)
     return reader.finish()[0]
 
 
@@ -125,17 +117,6 @@ def _known(body: Mapping[str, Any], realm_id: RealmId | None) -> KnownRealms:
     spec, namespace = body.get("spec"), str(body.get("metadata", {}).get("namespace", "default"))
     name = spec.get("realm") if body.get("kind") == "Catalog" and isinstance(spec, Mapping) else None
     return {realm_id or RealmId(name): ResourceName(namespace, name)} if isinstance(name, str) else {}
-
-
-@dataclass(slots=True)
-class ManifestSource:
-    """One file, and the faults that were found in it."""
-
-    file: str
-    faults: list[ManifestFault] = field(default_factory=list)
-
-    def fault(self, line: int, path: str, message: str) -> None:
-        self.faults.append(ManifestFault(self.file, line, path, message))
 
 
 def _files(paths: Iterable[str | Path]) -> Iterable[Path]:
@@ -180,7 +161,7 @@ class _ManifestReader:
         except (OSError, UnicodeDecodeError) as error:
             source.fault(0, "", f"cannot be read: {error}")
             return
-        for value in _documents(text, source):
+        for value in yaml_documents(text, source):
             self.add_document(value, file.resolve().parent)
 
     def finish(self) -> tuple[Manifest, ...]:
@@ -217,6 +198,8 @@ class _ManifestReader:
 
     def _realm(self, document: _Document) -> RealmManifest:
         spec = document.spec.block(*_REALM_FIELDS)
+        declares_access = any(spec[name].node is not None for name in ("principals", "roles"))
+        principals, roles = read_realm_access(spec["principals"], spec["roles"]) if declares_access else ((), ())
         return RealmManifest(
             metadata=document.metadata,
             spec=RealmSpec(
@@ -229,6 +212,8 @@ class _ManifestReader:
                 retention=_retention(spec["retention"]),
                 maintenance=_maintenance(spec["maintenance"]),
                 properties=spec["properties"].texts(),
+                principals=principals,
+                roles=roles,
             ),
             file=document.value.source.file,
             line=document.value.line,
@@ -264,6 +249,7 @@ class _ManifestReader:
         realm_id = self._named_realm(spec["realm"], document.metadata.namespace, realm, realms)
         value = spec["name"]
         named, name = (document.named, document.metadata.name) if value.node is None else (value, value.text())
+        roles = read_catalog_roles(spec["roles"])
         if name:
             named.apply_check(checked_catalog_name, name)
             self._claim(named, ("catalog", realm_id, name), f'catalog "{name}" of realm "{realm_id}"')
@@ -280,6 +266,8 @@ class _ManifestReader:
                 deletion_policy=spec["deletionPolicy"].choice("Retain", "Purge"),
                 deletion_protection=spec["deletionProtection"].flag(),
                 properties=spec["properties"].texts(),
+                roles=roles,
+                connection=read_connection(spec["connection"], roles),
             ),
             file=document.value.source.file,
             line=document.value.line,
@@ -386,213 +374,3 @@ def _namespace(value: YamlValue) -> tuple[str, ...]:
     if all(map(str.strip, elements)):
         value.apply_check(checked_namespace, elements)
     return elements
-
-
-@dataclass(frozen=True, slots=True)
-class YamlValue:
-    """One value of a document. Every reading method returns the value, or notes a fault and returns an empty value of its type.
-
-    node          None for a field that is not given, which reads as an empty value, or as the first choice
-    """
-
-    source: ManifestSource
-    node: yaml.Node | None
-    path: str
-    line: int
-
-    @property
-    def word(self) -> str:
-        """The value as it is written, whatever its type; empty where it is not given."""
-        return "" if self.node is None else str(self.node.value)
-
-    def fault(self, message: str) -> None:
-        self.source.fault(self.line, self.path, message)
-
-    def required(self) -> YamlValue:
-        """This value; its absence is a fault."""
-        if self.node is None:
-            self.fault("is missing")
-        return self
-
-    def text(self) -> str:
-        """A string that is not empty. YAML's own idea of an unquoted ``yes`` or ``1.10`` is refused, not guessed."""
-        word = self._scalar("a text")
-        if word is None:
-            return ""
-        if not self._is_tagged("str"):
-            self.fault(f'expected a text, YAML reads {word} otherwise; write "{word}" in quotes')
-        elif not word.strip():
-            self.fault("expected a text, this one is empty")
-        return word
-
-    def checked(self, check: Callable[[str], str]) -> str:
-        """What the check makes of a text; its refusal is a fault."""
-        text = self.text()
-        return (self.apply_check(check, text) or text) if text.strip() else text
-
-    def apply_check(self, check: Callable[[T], R], value: T) -> R | None:
-        """What the check makes of a value that was read from here; None after its refusal, which is a fault."""
-        try:
-            return check(value)
-        except RefusedError as error:
-            self.fault(str(error))
-            return None
-
-    def flag(self) -> bool:
-        word = self._scalar("true or false")
-        if word is not None and not (self._is_tagged("bool") and word in ("true", "false")):
-            self.fault(f"expected true or false, not {self._shown()}")
-        return word == "true"
-
-    def whole(self, *, least: int, most: int) -> int | None:
-        """A whole number within its bounds."""
-        word = self._scalar("a whole number")
-        if word is None:
-            return None
-        if not self._is_tagged("int") or not _WHOLE.fullmatch(word):
-            unquoted = f"; write {word} without quotes" if _WHOLE.fullmatch(word) else ""
-            self.fault(f"expected a whole number, not {self._shown()}{unquoted}")
-            return None
-        if not least <= int(word) <= most:
-            self.fault(f"must be from {least} to {most}, not {word}")
-        return int(word)
-
-    def choice(self, *choices: C) -> C:
-        """One of several words."""
-        word = self._scalar("one of " + ", ".join(choices))
-        if word is not None and word not in choices:
-            near = _nearest(word, choices)
-            self.fault(f"{self._shown()} is none of {', '.join(choices)}" + (f"; did you mean {near}?" if near else ""))
-        return next((choice for choice in choices if choice == word), choices[0])
-
-    def duration(self) -> float | None:
-        """A duration in seconds."""
-        word = self._scalar("a duration such as 30d")
-        if word is None:
-            return None
-        try:
-            return parse_duration(word)
-        except RefusedError:
-            likely = f"{self._shown()} is not a duration; write for example {_likely_duration(word)}"
-            self.fault(f"{word} is longer than a hundred years" if is_duration(word) else likely)
-            return None
-
-    def items(self, *, least: int = 0) -> list[YamlValue]:
-        """The members of a list, each with its own path."""
-        if self.node is None:
-            return []
-        if not isinstance(self.node, yaml.SequenceNode):
-            self.fault(f"expected a list, not {self._shown()}")
-            return []
-        if len(self.node.value) < least:
-            self.fault(f"expected a list with at least {least}, this one has {len(self.node.value)}")
-        return [_value(self.source, node, f"{self.path}[{number}]") for number, node in enumerate(self.node.value)]
-
-    def pairs(self) -> dict[str, YamlValue]:
-        """The entries of a mapping with free names, such as properties."""
-        return {name: value for name, (_, value) in self._entries().items()}
-
-    def texts(self) -> dict[str, str]:
-        """A mapping from free names to texts."""
-        return {name: value.free_text() for name, value in self.pairs().items()}
-
-    def free_text(self) -> str:
-        """A string that may be empty."""
-        return "" if self._is_tagged("str") and not self.word else self.text()
-
-    def block(self, *known: str) -> dict[str, YamlValue]:
-        """The fields of a mapping, all of them: ``null`` counts as not given, as in Kubernetes.
-
-        Every other name is a fault that suggests the nearest known one.
-        """
-        prefix = f"{self.path}." if self.path else ""
-        fields = {name: YamlValue(self.source, None, prefix + name, self.line) for name in known}
-        for name, (line, value) in self._entries().items():
-            if name not in fields:
-                near = _nearest(name, known)
-                advice = f"did you mean {near}?" if near else "there is: " + ", ".join(known)
-                self.source.fault(line, value.path, f"unknown field; {advice}")
-            elif not value._is_tagged("null"):
-                fields[name] = value
-        return fields
-
-    def _entries(self) -> dict[str, tuple[int, YamlValue]]:
-        """The entries of a mapping by name, each with the line of its name."""
-        if self.node is None:
-            return {}
-        if not isinstance(self.node, yaml.MappingNode):
-            self.fault(f"expected a mapping, not {self._shown()}")
-            return {}
-        entries: dict[str, tuple[int, YamlValue]] = {}
-        for key, node in self.node.value:
-            line = key.start_mark.line + 1
-            name = str(key.value) if isinstance(key, yaml.ScalarNode) else ""
-            value = _value(self.source, node, f"{self.path}.{name}" if self.path else name)
-            if not name:
-                self.source.fault(line, self.path, "the name of a field must be a text")
-            elif name in entries:
-                self.source.fault(line, value.path, f"given twice; it stands in line {entries[name][0]} already")
-            else:
-                entries[name] = (line, value)
-        return entries
-
-    def _is_tagged(self, tag: str) -> bool:
-        return self.node is not None and self.node.tag == _TAG + tag
-
-    def _scalar(self, expected: str) -> str | None:
-        """The word of a single value; None where there is none, which is a fault unless it is not given."""
-        if isinstance(self.node, yaml.ScalarNode) and not self._is_tagged("null"):
-            return self.word
-        if self.node is not None:
-            self.fault(f"expected {expected}, not {self._shown()}")
-        return None
-
-    def _shown(self) -> str:
-        if self._is_tagged("null"):
-            return "null"
-        if not isinstance(self.node, yaml.ScalarNode):
-            return _SHAPES[type(self.node)]
-        shown = self.word if len(self.word) <= 60 else self.word[:57] + "..."
-        return f'"{shown}"' if self._is_tagged("str") else shown
-
-
-def _value(source: ManifestSource, node: yaml.Node, path: str) -> YamlValue:
-    return YamlValue(source, node, path, node.start_mark.line + 1)
-
-
-def _documents(text: str, source: ManifestSource) -> list[YamlValue]:
-    """The non-empty documents of one file; text that is no YAML is noted as a fault."""
-    try:
-        nodes = list(yaml.compose_all(text, Loader=yaml.SafeLoader))
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        source.fault(mark.line + 1 if mark else 0, "", f"not YAML: {error.problem or error.context}")
-        return []
-    except yaml.YAMLError as error:
-        source.fault(0, "", f"not YAML: {' '.join(str(error).split())}")
-        return []
-    return [_value(source, node, "") for node in nodes if node is not None and node.tag != _TAG + "null"]
-
-
-def _plain_node(value: object) -> yaml.Node:
-    """A value that was parsed elsewhere, such as the body of a resource, as a node without a line."""
-    match value:
-        case Mapping():
-            pairs = [(_plain_node(str(name)), _plain_node(inner)) for name, inner in value.items()]
-            return yaml.MappingNode(_TAG + "map", pairs, _NOWHERE, _NOWHERE)
-        case list() | tuple():
-            return yaml.SequenceNode(_TAG + "seq", [_plain_node(inner) for inner in value], _NOWHERE, _NOWHERE)
-    tag = {type(None): "null", bool: "bool", int: "int", float: "float"}.get(type(value), "str")
-    return yaml.ScalarNode(_TAG + tag, str(value).lower() if tag == "bool" else str(value), _NOWHERE, _NOWHERE)
-
-
-def _nearest(word: str, known: Sequence[str]) -> str | None:
-    by_lower = {name.lower(): name for name in known}
-    near = difflib.get_close_matches(word.lower(), list(by_lower), n=1, cutoff=0.6)
-    return by_lower[near[0]] if near else None
-
-
-def _likely_duration(word: str) -> str:
-    """Suggest a duration: ``30 days`` probably means ``30d``."""
-    guess = re.fullmatch(r"([0-9]+)(ms|[smhd])?[a-z]*", re.sub(r"[\s_]+", "", word.lower()))
-    return f"{guess[1]}{guess[2] or 's'}" if guess else "30d"

@@ -19,6 +19,7 @@ from headwater.catalogs import CatalogFields, CatalogManager, ContentKey, Import
 from headwater.errors import RefusedError
 from headwater.iceberg.layout import parse_pattern
 from headwater.realms import DeletionPolicy, DriftPolicy, HistoryRetention, MaintenanceSchedule, RealmFields, RealmManager
+from headwater.reconcile.declared_access import DeclaredCatalogRole, DeclaredConnection, DeclaredPrincipal, DeclaredRole
 from headwater.store import RealmId
 
 API_VERSION = "headwater.dev/v1alpha1"
@@ -29,12 +30,13 @@ RUN_NOW = "headwater.dev/run-now"
 ADOPT = "headwater.dev/adopt"
 RELEASE_TO = "headwater.dev/release-to"
 ROTATE_CREDENTIALS = "headwater.dev/rotate-credentials"
+ROTATE_PRINCIPAL = "headwater.dev/rotate-principal"
 PLAN = "headwater.dev/plan"
 
 PREFIX = "headwater.dev/"
 ANNOTATIONS = {
-    "Realm": (ADOPT, CONFIRM_PURGE, DELETE, RELEASE_TO, ROTATE_CREDENTIALS, RUN_NOW),
-    "Catalog": (ADOPT, CONFIRM_PURGE, DELETE),
+    "Realm": (ADOPT, CONFIRM_PURGE, DELETE, RELEASE_TO, ROTATE_CREDENTIALS, ROTATE_PRINCIPAL, RUN_NOW),
+    "Catalog": (ADOPT, CONFIRM_PURGE, DELETE, ROTATE_CREDENTIALS),
 }
 
 _RESOURCE = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
@@ -48,6 +50,10 @@ _ANNOTATION_VALUES = {
     ROTATE_CREDENTIALS: (
         re.compile(r"[A-Za-z0-9._-]{1,63}"),
         "a word of your own, at most 63 letters, digits, - _ and ., another one for each rotation",
+    ),
+    ROTATE_PRINCIPAL: (
+        re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,127}:[A-Za-z0-9._-]{1,63}"),
+        "<principal>:<a word of your own>, another word for each rotation; the word has at most 63 letters, digits, - _ and .",
     ),
 }
 
@@ -121,6 +127,12 @@ class RealmSpec:
     retention: HistoryRetention = field(default_factory=HistoryRetention)
     maintenance: MaintenanceSchedule = field(default_factory=MaintenanceSchedule)
     properties: Mapping[str, str] = field(default_factory=dict)
+    principals: tuple[DeclaredPrincipal, ...] = ()
+    roles: tuple[DeclaredRole, ...] = ()
+
+    @property
+    def declares_access(self) -> bool:
+        return bool(self.principals or self.roles)
 
     def fields(self) -> RealmFields:
         """The fields of the realm's desired definition, except for its state."""
@@ -172,6 +184,12 @@ class CatalogSpec:
     deletion_policy: DeletionPolicy = "Retain"
     deletion_protection: bool = False
     properties: Mapping[str, str] = field(default_factory=dict)
+    roles: tuple[DeclaredCatalogRole, ...] = ()
+    connection: DeclaredConnection | None = None
+
+    @property
+    def declares_access(self) -> bool:
+        return bool(self.roles or self.connection)
 
     def fields(self) -> CatalogFields:
         """The fields of the catalog's desired definition."""

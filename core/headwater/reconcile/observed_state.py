@@ -28,7 +28,14 @@ from headwater.clock import Micros
 from headwater.errors import NotFoundError
 from headwater.jobs import COLLECT, IMPORT, PURGE
 from headwater.realms import Realm, RealmManager, RealmRegistry, RealmState, hold_until
+from headwater.reconcile.declared_access import ACCESS
 from headwater.reconcile.manifests import CatalogManifest, KnownRealms, ManagerIdentity, RealmManifest, ResourceName
+from headwater.reconcile.observed_access import (
+    SeenCatalogAccess,
+    SeenRealmAccess,
+    observe_catalog_access,
+    observe_realm_access,
+)
 from headwater.store import ObjectId, RealmId, RealmKey, Store, Versioned, id_text
 from headwater.tasks import Task, TaskQueue, TaskState
 
@@ -66,6 +73,7 @@ class ObservedRealm:
     me                the resource that asks
     is_cluster_named  whether the name of its cluster was chosen, so that no other cluster has it
     hold_until        earliest time of a purge, while the realm is INACTIVE
+    access            of an ACTIVE realm whose manifest declares or made some
     """
 
     realm: Realm | None
@@ -73,6 +81,7 @@ class ObservedRealm:
     is_cluster_named: bool = True
     hold_until: Micros | None = None
     tasks: TaskHistory = TaskHistory()
+    access: SeenRealmAccess | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +95,8 @@ class ObservedCatalog:
     is_cluster_named  whether the name of its cluster was chosen, so that no other cluster has it
     catalog           None when there is none of this name, or its realm is neither ACTIVE nor INACTIVE
     tasks             those of a realm with one of these states
+    access            of a complete catalog whose manifest declares or made some
+    server_url        where catalogs are served, unless a manifest says; empty where that is not known
     """
 
     realm: Realm | None
@@ -95,6 +106,8 @@ class ObservedCatalog:
     may_be_unmanaged: bool = False
     catalog: CatalogDefinition | None = None
     tasks: TaskHistory = TaskHistory()
+    access: SeenCatalogAccess | None = None
+    server_url: str = ""
 
 
 def import_subject(catalog: str, name: str) -> str:
@@ -133,7 +146,15 @@ class StoreObserver:
         if realm is None:
             return ObservedRealm(realm=None, me=me, is_cluster_named=is_cluster_named)
         held = hold_until(realm, self.store.settings, self.store.clock.now())
-        return ObservedRealm(realm=realm, me=me, is_cluster_named=is_cluster_named, hold_until=held, tasks=self._history(realm))
+        is_kept = realm.state is RealmState.ACTIVE and (manifest.spec.declares_access or ACCESS in realm.acted)
+        return ObservedRealm(
+            realm=realm,
+            me=me,
+            is_cluster_named=is_cluster_named,
+            hold_until=held,
+            tasks=self._history(realm),
+            access=observe_realm_access(self._realms, realm) if is_kept else None,
+        )
 
     def observe_catalog(
         self,
@@ -142,6 +163,7 @@ class StoreObserver:
         *,
         realm_uid: str = "",
         may_be_unmanaged: bool = False,
+        server_url: str = "",
     ) -> ObservedCatalog:
         me = manager.of_catalog(manifest.metadata.resource)
         realm = self._realms.find_realm(manifest.spec.realm_id)
@@ -151,11 +173,16 @@ class StoreObserver:
             me=me,
             is_cluster_named=manager.is_cluster_named,
             may_be_unmanaged=may_be_unmanaged,
+            server_url=server_url,
         )
         if realm is None or realm.state not in READABLE:
             return observed
-        catalog = Catalogs(self._realms.open_realm(realm.id)).find_catalog(manifest.spec.name)
-        return replace(observed, catalog=catalog, tasks=self._history(realm))
+        rows = self._realms.open_realm(realm.id)
+        catalog = Catalogs(rows).find_catalog(manifest.spec.name)
+        observed = replace(observed, catalog=catalog, tasks=self._history(realm))
+        if catalog is None or catalog.unfinished or not (manifest.spec.declares_access or ACCESS in catalog.acted):
+            return observed
+        return replace(observed, access=observe_catalog_access(self._realms, rows, catalog))
 
     def forget(self) -> None:
         """Forget the tasks that were read: they may have changed."""

@@ -20,6 +20,7 @@ import msgspec
 from headwater.clock import Micros
 from headwater.jobs import COLLECT, PURGE
 from headwater.realms import MaintenanceSchedule, Realm, RealmFields, RealmManager, RealmState
+from headwater.reconcile.access_plan import plan_principal_rotation, plan_realm_access
 from headwater.reconcile.actions import (
     Action,
     AdoptRealm,
@@ -40,12 +41,14 @@ from headwater.reconcile.actions import (
     unconfirmed_purge,
     value_in_manifest,
 )
+from headwater.reconcile.declared_access import ACCESS
 from headwater.reconcile.manifests import (
     ADOPT,
     CONFIRM_PURGE,
     DELETE,
     RELEASE_TO,
     ROTATE_CREDENTIALS,
+    ROTATE_PRINCIPAL,
     RUN_NOW,
     ManifestMetadata,
     RealmManifest,
@@ -181,6 +184,7 @@ def _plan_life(manifest: RealmManifest, realm: Realm, observed: ObservedRealm, n
         return [
             *_report_drift(manifest, realm, changes),
             *agreed,
+            *_access(manifest, realm, observed),
             *_rotate(manifest, realm),
             *_maintain(manifest, realm, realm.maintenance, observed, now),
         ]
@@ -193,6 +197,7 @@ def _plan_life(manifest: RealmManifest, realm: Realm, observed: ObservedRealm, n
     return [
         *steps,
         *agreed,
+        *_access(manifest, after, observed),
         *_rotate(manifest, after),
         *_maintain(manifest, after, manifest.spec.maintenance, observed, now),
     ]
@@ -232,6 +237,15 @@ def _report_drift(manifest: RealmManifest, realm: Realm, changes: RealmFields) -
     return [
         ReportDrift("Drifted", f"realm {realm.id} is not as its manifest says, and driftPolicy is Report: {'; '.join(drifted)}")
     ]
+
+
+def _access(manifest: RealmManifest, realm: Realm, observed: ObservedRealm) -> list[Action]:
+    """What is declared of principals and roles, or was declared earlier."""
+    records = {*realm.acted, *manifest.metadata.annotations}
+    if not manifest.spec.declares_access and not records & {ACCESS, ROTATE_PRINCIPAL}:
+        return []
+    access = plan_realm_access(manifest, realm, observed.access)
+    return [*access, *plan_principal_rotation(manifest, realm, observed.access)]
 
 
 def _rotate(manifest: RealmManifest, realm: Realm) -> list[Action]:

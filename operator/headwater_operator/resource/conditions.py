@@ -143,10 +143,14 @@ UNSEEN = UnreadState.UNSEEN
 
 @dataclass(frozen=True, slots=True)
 class SecretSeen:
-    """The state of the Secret of the root's credentials."""
+    """The state of a Secret with credentials: of a realm's root, or of a connection.
+
+    missing       Secrets of the declared principals that are not there, each with its principal
+    """
 
     name: str
     exists: bool
+    missing: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,8 +243,11 @@ def catalog_conditions(
     *,
     former: Sequence[Mapping[str, Any]],
     now: Micros,
+    secret: SecretSeen | UnreadState | None = None,
 ) -> list[Condition]:
     """The conditions of a Catalog.
+
+    secret        of its connection; None where it has none
 
     former        the current conditions: those about which nothing newer is known stay
     """
@@ -256,6 +263,7 @@ def catalog_conditions(
     ]
     if not verdict.is_foreign:
         conditions.append(_imports(catalog, former, now))
+        conditions.append(_connection(resource, secret, former))
     return _those([*conditions, _deleting(verdict) if resource.is_deleted else None])
 
 
@@ -395,12 +403,33 @@ def _credentials(
         return kept_conditions(former, "CredentialsAvailable")
     if realm is None or realm.state not in _SETTLED:
         return None
-    if waiting := verdict.report("RotationWaits"):
+    if waiting := verdict.report("RotationWaits") or verdict.report("AccessWaits"):
         return Condition("CredentialsAvailable", "True" if secret.exists else "False", waiting.reason, waiting.message)
+    if not secret.exists:
+        return _missing_secret(secret.name, f"Realm {resource.name} headwater.dev/rotate-credentials: <any word>")
+    if elsewhere := verdict.report("CredentialsElsewhere"):
+        return Condition("CredentialsAvailable", "False", elsewhere.reason, elsewhere.message)
+    if secret.missing and realm.state is RealmState.ACTIVE and verdict.failure is None:
+        name, principal = secret.missing[0]
+        return _missing_secret(name, f"Realm {resource.name} headwater.dev/rotate-principal: {principal}:<any word>")
+    return Condition("CredentialsAvailable", "True", "SecretPresent")
+
+
+def _connection(
+    resource: CachedResource, secret: SecretSeen | UnreadState | None, former: Sequence[Mapping[str, Any]]
+) -> Condition | None:
+    if secret is None:
+        return None
+    if isinstance(secret, UnreadState):
+        return kept_conditions(former, "CredentialsAvailable")
     if secret.exists:
         return Condition("CredentialsAvailable", "True", "SecretPresent")
-    advice = f"annotate Realm {resource.name} headwater.dev/rotate-credentials: <any word> to have new ones made"
-    return Condition("CredentialsAvailable", "False", "SecretMissing", f"Secret {secret.name} is not there; {advice}")
+    return _missing_secret(secret.name, f"Catalog {resource.name} headwater.dev/rotate-credentials: <any word>")
+
+
+def _missing_secret(name: str, annotation: str) -> Condition:
+    told = f"Secret {name} is not there; annotate {annotation} to have new ones made"
+    return Condition("CredentialsAvailable", "False", "SecretMissing", told)
 
 
 def _purging(

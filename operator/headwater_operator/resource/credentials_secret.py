@@ -1,27 +1,35 @@
-"""Root credentials in a Secret: written once before the realm is bootstrapped, rotated when asked for, removed with the realm.
+"""The credentials of a principal in a Secret: written before the store has their hash, rotated when asked for, removed with the principal.
 
-The Secret has no owner: it stays when its Realm resource is deleted under Retain. Values are never logged, and never in an error.
+The Secret has no owner: it stays when its resource is deleted under Retain. Values are never logged, and never in an error.
 """
 
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from headwater.errors import CorruptionError, RefusedError, SwapConflictError, UnavailableError
-from headwater.realms import Credentials
+from headwater.realms import ROOT_PRINCIPAL, Credentials, CredentialsForm
+from headwater.reconcile import ConnectionForm
 from headwater.store import RealmId
 from headwater_operator.kube import KubeApi, resource_path
 
 MANAGED_BY = "app.kubernetes.io/managed-by"
 REALM_LABEL = "headwater.dev/realm"
 REALM_ID = "headwater.dev/realm-id"
+CATALOG_LABEL = "headwater.dev/catalog"
+PRINCIPAL = "headwater.dev/principal"
 ROTATION = "headwater.dev/rotation"
 OPERATOR = "headwater-operator"
 
-_ENDING = "-root-credentials"
+_ENDING = "-credentials"
+_CONNECTION_ENDING = "-connection"
+_PLAIN = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_SLUG_LIMIT = 40
 _NAME_LIMIT = 253
 _LABEL_LIMIT = 63
 _TRIES = 5
@@ -31,26 +39,72 @@ class ForeignSecretError(RefusedError):
     """A foreign Secret has the name. The operator has no right to watch Secrets, so no event reports its deletion."""
 
 
-def secret_name(realm: str) -> str:
-    """The name of a Realm resource's Secret, in the same namespace. If the name has no room for the suffix, a digest replaces its end."""
-    name = f"{realm}{_ENDING}"
-    if len(name) <= _NAME_LIMIT:
-        return name
-    digest = hashlib.blake2b(realm.encode(), digest_size=8).hexdigest()
-    return f"{realm[: _NAME_LIMIT - len(_ENDING) - len(digest) - 1].rstrip('-.')}-{digest}{_ENDING}"
+def secret_name(realm: str, principal: str = ROOT_PRINCIPAL) -> str:
+    """The name of the Secret of a principal of a Realm resource, in the same namespace: `<realm>-<principal>-credentials`.
+
+    If the name has no room for that, a digest replaces its end. What a name of a Secret may not have is replaced by hyphens, and a digest
+    follows.
+    """
+    if principal != ROOT_PRINCIPAL and not _PLAIN.fullmatch(principal):
+        slug = re.sub(r"[^a-z0-9]+", "-", principal.lower()).strip("-")
+        principal = f"{slug[:_SLUG_LIMIT]}-{_digest(principal)}".lstrip("-")
+    return _with_ending(
+        realm, f"-{principal}{_ENDING}", digested=f"{realm}/{principal}" if principal != ROOT_PRINCIPAL else realm
+    )
+
+
+def connection_secret_name(catalog: str, wanted: str = "") -> str:
+    """The name of the Secret of a Catalog resource's connection: `<catalog>-connection` unless another one is wanted."""
+    return wanted or _with_ending(catalog, _CONNECTION_ENDING, digested=catalog)
+
+
+def _with_ending(name: str, ending: str, *, digested: str) -> str:
+    if len(name) + len(ending) <= _NAME_LIMIT:
+        return name + ending
+    digest = _digest(digested)
+    return f"{name[: _NAME_LIMIT - len(ending) - len(digest) - 1].rstrip('-.')}-{digest}{ending}"
+
+
+def _digest(text: str) -> str:
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 
 class SecretCredentials:
-    """The credentials sink of one Realm resource. The Secret's content is authoritative; only a rotation ever overwrites it.
+    """The credentials sink of one Realm or Catalog resource. The Secret's content is authoritative; only a rotation ever overwrites
+    the credentials in it.
 
-    namespace, name   those of the Realm resource
+    namespace, name   those of the resource
+    form              by whose credentials the Secret holds, and what else: default the root of a Realm
     """
 
-    def __init__(self, api: KubeApi, namespace: str, name: str) -> None:
+    def __init__(self, api: KubeApi, namespace: str, name: str, form: CredentialsForm | None = None) -> None:
         self._api = api
         self._namespace = namespace
-        self._realm = name
-        self._path = resource_path("Secret", namespace, secret_name(name))
+        self._resource = name
+        self._form = form or CredentialsForm()
+        if isinstance(self._form, ConnectionForm):
+            self._label, self._name = CATALOG_LABEL, connection_secret_name(name, self._form.secret_name)
+        else:
+            self._label, self._name = REALM_LABEL, secret_name(name, self._form.principal)
+        self._path = resource_path("Secret", namespace, self._name)
+
+    @property
+    def name(self) -> str:
+        """The name of the Secret."""
+        return self._name
+
+    @property
+    def principal(self) -> str:
+        """Whose credentials it has."""
+        return self._form.principal
+
+    def of_principal(self, principal: str) -> SecretCredentials:
+        """The Secret of another principal of the realm."""
+        return SecretCredentials(self._api, self._namespace, self._resource, CredentialsForm(principal))
+
+    def of_connection(self, form: CredentialsForm) -> SecretCredentials:
+        """The Secret of a catalog's connection; the resource is the Catalog."""
+        return SecretCredentials(self._api, self._namespace, self._resource, form)
 
     def write_credentials(self, realm_id: RealmId, credentials: Credentials) -> Credentials:
         """Create the Secret; an existing Secret of this realm is taken as it is.
@@ -63,8 +117,11 @@ class SecretCredentials:
                 return credentials
             except SwapConflictError:
                 kept = self._api.find_resource(self._path)
-            if kept is not None:
-                return self._read(self._owned(kept, realm_id))
+            if kept is None:
+                continue
+            credentials = self._read(self._owned(kept, realm_id), realm_id)
+            if not self._form.is_followed or self._bring_up_to_form(kept, realm_id, credentials):
+                return credentials
         raise UnavailableError(f"{self.place(realm_id)} comes and goes: somebody else writes it too, trying again later")
 
     def rotate_credentials(self, realm_id: RealmId, credentials: Credentials, token: str) -> Credentials:
@@ -79,9 +136,12 @@ class SecretCredentials:
                 if secret is None:
                     self._create(realm_id, credentials, {ROTATION: token})
                     return credentials
-                if _annotations(self._owned(secret, realm_id)).get(ROTATION) == token and (kept := _credentials(secret)):
+                if _annotations(self._owned(secret, realm_id)).get(ROTATION) == token and (
+                    kept := self._credentials(secret, realm_id)
+                ):
                     return kept
-                self._api.replace_resource(self._path, _rotated(secret, credentials, token))
+                content = self._form.content(realm_id, credentials)
+                self._api.replace_resource(self._path, _changed(secret, content, {ROTATION: token}))
                 return credentials
             except SwapConflictError:
                 continue  # it was created, changed or removed after it was read
@@ -109,77 +169,96 @@ class SecretCredentials:
         secret = self._api.find_resource(self._path)
         if secret is None or not self._is_owned(secret, realm_id):
             return False
-        return _credentials(secret) is not None
+        return self._credentials(secret, realm_id) is not None
 
     def place(self, realm_id: RealmId) -> str:
         """Describe where a person finds them."""
-        return f"Secret {self._namespace}/{secret_name(self._realm)}"
+        return f"Secret {self._namespace}/{self._name}"
+
+    def _bring_up_to_form(self, secret: dict[str, Any], realm_id: RealmId, credentials: Credentials) -> bool:
+        """Write what the Secret has to have beside the credentials; False if it was changed after it was read."""
+        content = self._form.content(realm_id, credentials)
+        changed = _changed(secret, content, {})
+        if changed["data"] == secret.get("data"):
+            return True
+        try:
+            self._api.replace_resource(self._path, changed)
+        except SwapConflictError:
+            return False
+        return True
 
     def _create(self, realm_id: RealmId, credentials: Credentials, annotations: Mapping[str, str]) -> None:
         labels = {MANAGED_BY: OPERATOR}
-        if len(self._realm) <= _LABEL_LIMIT:
-            labels[REALM_LABEL] = self._realm
+        if len(self._resource) <= _LABEL_LIMIT:
+            labels[self._label] = self._resource
         metadata = {
-            "name": secret_name(self._realm),
+            "name": self._name,
             "namespace": self._namespace,
             "labels": labels,
-            "annotations": {REALM_ID: realm_id, **annotations},
+            "annotations": {**self._identity(realm_id), **annotations},
         }
         body = {"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "metadata": metadata}
-        data = {"realm": _encoded(realm_id), **_data(credentials)}
+        data = _encoded_all(self._form.content(realm_id, credentials))
         self._api.create_resource(resource_path("Secret", self._namespace, None), {**body, "data": data})
+
+    def _identity(self, realm_id: RealmId) -> dict[str, str]:
+        """The annotations that tell whose credentials it holds."""
+        is_root = self._form.principal == ROOT_PRINCIPAL
+        return {REALM_ID: realm_id, **({} if is_root else {PRINCIPAL: self._form.principal})}
 
     def _owned(self, secret: dict[str, Any], realm_id: RealmId) -> dict[str, Any]:
         if self._is_owned(secret, realm_id):
             return secret
         raise ForeignSecretError(
-            f"{self.place(realm_id)} is not that of realm {realm_id!r}: a Secret of the operator has the label {MANAGED_BY}: {OPERATOR} "
-            f"and the annotation {REALM_ID}: {realm_id}; move what is there to another name, or delete it"
+            f"{self.place(realm_id)} is not that of {self._whose(realm_id)}: a Secret of the operator has the label "
+            f"{MANAGED_BY}: {OPERATOR} and {self._told_identity(realm_id)}; move what is there to another name, or delete it"
         )
+
+    def _whose(self, realm_id: RealmId) -> str:
+        is_root = self._form.principal == ROOT_PRINCIPAL
+        return f"realm {realm_id!r}" if is_root else f"principal {self._form.principal} of realm {realm_id!r}"
+
+    def _told_identity(self, realm_id: RealmId) -> str:
+        told = " and ".join(f"{name}: {text}" for name, text in self._identity(realm_id).items())
+        return f"the annotation {told}" if self._form.principal == ROOT_PRINCIPAL else f"the annotations {told}"
 
     def _is_owned(self, secret: dict[str, Any], realm_id: RealmId) -> bool:
         labels = secret["metadata"].get("labels") or {}
-        return labels.get(MANAGED_BY) == OPERATOR and _annotations(secret).get(REALM_ID) == realm_id
+        found = {name: text for name, text in _annotations(secret).items() if name in (REALM_ID, PRINCIPAL)}
+        return labels.get(MANAGED_BY) == OPERATOR and found == self._identity(realm_id)
 
-    def _read(self, secret: dict[str, Any]) -> Credentials:
-        kept = _credentials(secret)
-        if kept is None:
-            raise CorruptionError(
-                f"Secret {self._namespace}/{secret_name(self._realm)} holds no clientId and clientSecret: restore it, "
-                "or delete it before the realm is bootstrapped"
-            )
-        return kept
+    def _read(self, secret: dict[str, Any], realm_id: RealmId) -> Credentials:
+        kept = self._credentials(secret, realm_id)
+        if kept is not None:
+            return kept
+        if self._form.principal == ROOT_PRINCIPAL:
+            advice = "holds no clientId and clientSecret: restore it, or delete it before the realm is bootstrapped"
+        else:
+            advice = "holds no id and secret of a client: restore it, or delete it to have new ones made"
+        raise CorruptionError(f"{self.place(realm_id)} {advice}")
 
-
-def _credentials(secret: dict[str, Any]) -> Credentials | None:
-    """The credentials in a Secret. An error omits its cause: what cannot be decoded may be half a secret, and a traceback would
-    show it.
-    """
-    data = secret.get("data") or {}
-    try:
-        kept = Credentials(_decoded(data["clientId"]), _decoded(data["clientSecret"]))
-    except (KeyError, TypeError, ValueError):
-        return None
-    return kept if kept.client_id and kept.client_secret else None
+    def _credentials(self, secret: dict[str, Any], realm_id: RealmId) -> Credentials | None:
+        return self._form.credentials(realm_id, _decoded_all(secret))
 
 
-def _rotated(secret: dict[str, Any], credentials: Credentials, token: str) -> dict[str, Any]:
-    """The Secret with new credentials; additions by others stay."""
-    metadata = {**secret["metadata"], "annotations": {**_annotations(secret), ROTATION: token}}
-    return {**secret, "metadata": metadata, "data": {**(secret.get("data") or {}), **_data(credentials)}}
+def _decoded_all(secret: dict[str, Any]) -> dict[str, str]:
+    """The texts in a Secret; what cannot be decoded is left out unseen, as it may be half a secret."""
+    found = {}
+    for name, value in (secret.get("data") or {}).items():
+        with contextlib.suppress(TypeError, ValueError):
+            found[name] = base64.b64decode(value, validate=True).decode()
+    return found
+
+
+def _changed(secret: dict[str, Any], content: Mapping[str, str], annotations: Mapping[str, str]) -> dict[str, Any]:
+    """The Secret with another content; additions by others stay."""
+    metadata = {**secret["metadata"], "annotations": {**_annotations(secret), **annotations}}
+    return {**secret, "metadata": metadata, "data": {**(secret.get("data") or {}), **_encoded_all(content)}}
 
 
 def _annotations(secret: dict[str, Any]) -> dict[str, str]:
     return secret["metadata"].get("annotations") or {}
 
 
-def _data(credentials: Credentials) -> dict[str, str]:
-    return {"clientId": _encoded(credentials.client_id), "clientSecret": _encoded(credentials.client_secret)}
-
-
-def _encoded(text: str) -> str:
-    return base64.b64encode(text.encode()).decode()
-
-
-def _decoded(text: str) -> str:
-    return base64.b64decode(text, validate=True).decode()
+def _encoded_all(content: Mapping[str, str]) -> dict[str, str]:
+    return {name: base64.b64encode(text.encode()).decode() for name, text in content.items()}

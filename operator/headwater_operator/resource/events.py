@@ -35,12 +35,19 @@ _RANK = (
     "RealmUpdated",
     "CatalogUpdated",
     "RealmBootstrapped",
+    "ConnectionProvided",
+    "ConnectionRetired",
+    "PrincipalProvided",
+    "PrincipalRetired",
+    "PrincipalDisabled",
+    "PrincipalEnabled",
+    "AccessUpdated",
     "TaskRescheduled",
     "TaskRequested",
     "TaskCancelled",
 )
 """The step that names the event of a pass: the first of these. A finished import is reported with its counts instead."""
-_CORRECTIONS = ("RealmMoved", "RealmUpdated", "CatalogUpdated")
+_CORRECTIONS = ("RealmMoved", "RealmUpdated", "CatalogUpdated", "PrincipalDisabled", "PrincipalEnabled", "AccessUpdated")
 _REPETITIONS = frozenset(condition.name for condition in CONDITIONS if condition.good == "absent")
 """Conditions that repeat what Ready says, and cause no events of their own."""
 

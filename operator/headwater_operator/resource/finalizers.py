@@ -174,4 +174,5 @@ def _facts(resource: CachedResource, status: Mapping[str, Any]) -> tuple[Any, ..
     maintenance = status.get("maintenance")
     times = (maintenance.get("lastTime"), maintenance.get("nextTime")) if isinstance(maintenance, Mapping) else ()
     named = (status.get(name) for name in ("realmId", "state"))
-    return (resource.uid, resource.is_deleted, *named, ready.get("status"), *times)
+    roles = repr(resource.spec.get("roles")) if ready.get("status") == "True" else None  # which its Catalogs may grant to
+    return (resource.uid, resource.is_deleted, *named, ready.get("status"), roles, *times)

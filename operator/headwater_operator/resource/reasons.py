@@ -90,7 +90,13 @@ CONDITIONS: tuple[ConditionType, ...] = (
         "Imports have a condition of their own on their Catalog.",
     ),
     ConditionType("ImportsHealthy", ("Catalog",), "True", "Every import has run, runs, or waits for its time."),
-    ConditionType("CredentialsAvailable", ("Realm",), "True", "The Secret with the credentials of the realm's root is there."),
+    ConditionType(
+        "CredentialsAvailable",
+        _BOTH,
+        "True",
+        "The Secrets with the credentials of the realm's root and of the declared principals are there. "
+        "On a Catalog only while it has a `connection`: the Secret of that is there.",
+    ),
     ConditionType(
         "Drifted", ("Realm",), "False", "Somebody changed the realm past its Realm, and `driftPolicy: Report` leaves it so."
     ),
@@ -130,7 +136,12 @@ _ALL: tuple[Reason, ...] = (
         "`spec.maintenance.suspend` is true: no garbage is collected.",
         "Set it to false when the reason for it is gone; what was missed is made up for.",
     ),
-    Reason("SecretPresent", ("CredentialsAvailable",), None, "The Secret is there; `status.credentialsSecret` names it."),
+    Reason(
+        "SecretPresent",
+        ("CredentialsAvailable",),
+        None,
+        "The Secrets are there; `status.credentialsSecret` names that of the realm's root.",
+    ),
     Reason(
         "Progressing", (*_WAITS, *_UNSURE), None, "A pass over the resource has not come to its end yet; it goes on by itself."
     ),
@@ -324,11 +335,26 @@ _ALL: tuple[Reason, ...] = (
         "SecretMissing",
         ("CredentialsAvailable",),
         "Warning",
-        "The Secret with the credentials of the realm's root is not there. The realm works; the store holds only a hash, so "
-        "what was in the Secret is lost with it.",
-        "Annotate the Realm `headwater.dev/rotate-credentials: <any word>` to have new ones made and written.",
+        "A Secret with credentials is not there: of the realm's root, of a principal, or of a connection. The realm works; the store "
+        "holds only a hash, so what was in the Secret is lost with it.",
+        "Annotate the Realm `headwater.dev/rotate-credentials: <any word>` to have new ones made and written for its root, or "
+        "`headwater.dev/rotate-principal: <principal>:<any word>` for a principal; for a connection annotate its Catalog "
+        "`headwater.dev/rotate-credentials: <any word>`.",
     ),
-    Reason("CredentialsRotated", (), "Normal", "The credentials of the realm's root are new ones; the Secret has them."),
+    Reason(
+        "CredentialsElsewhere",
+        ("CredentialsAvailable",),
+        "Warning",
+        "A declared principal was made by somebody else, who has its credentials; there is no Secret for it. Its roles are as declared.",
+        "Leave it so, or annotate the Realm `headwater.dev/rotate-principal: <principal>:<any word>` to have new credentials made and "
+        "written; the former ones end then.",
+    ),
+    Reason(
+        "CredentialsRotated",
+        (),
+        "Normal",
+        "The credentials of the realm's root, or of the principal that the message names, are new ones; the Secret has them.",
+    ),
     Reason(
         "RotationWaits",
         ("CredentialsAvailable",),
@@ -336,7 +362,43 @@ _ALL: tuple[Reason, ...] = (
         "New credentials are asked for, and made once the realm is ACTIVE.",
         "Set `state: Active` to have them made now.",
     ),
+    Reason(
+        "AccessWaits",
+        ("CredentialsAvailable",),
+        "Normal",
+        "Principals and roles are declared, and made once the realm is ACTIVE.",
+        "Set `state: Active` to have them made now.",
+    ),
+    # Access
+    Reason(
+        "RoleMissing",
+        ("Ready", "Reconciling"),
+        "Normal",
+        "The Catalog grants a role to principal roles that its realm does not have yet. Everything else is as declared.",
+        "Declare them in `spec.roles` of the Realm, or correct `grantedTo`.",
+    ),
+    Reason(
+        "ServerUnknown",
+        ("Ready", "Stalled"),
+        "Warning",
+        "The Catalog asks for a connection, and nobody has said where catalogs are served. There is no Secret.",
+        "Write `spec.connection.uri`, or set `HEADWATER_OPERATOR_SERVER_URL`; the chart does that where it has a server.",
+    ),
+    Reason(
+        "ConnectionTaken",
+        ("Ready", "Stalled"),
+        "Warning",
+        "The realm has a principal of the name that the connection would have, and somebody else made it.",
+        "Find out who uses it. Once nobody does, `headwater principal drop` makes room.",
+    ),
     # Steps
+    Reason("PrincipalProvided", (), "Normal", "A principal was created, and a Secret with its credentials."),
+    Reason("PrincipalRetired", (), "Normal", "A principal that is not declared any more was disabled, and its Secret removed."),
+    Reason("PrincipalDisabled", (), "Normal", "A principal was disabled as declared."),
+    Reason("PrincipalEnabled", (), "Normal", "A principal was enabled as declared."),
+    Reason("ConnectionProvided", (), "Normal", "The Secret of the connection was written, for a principal of its own."),
+    Reason("ConnectionRetired", (), "Normal", "The Secret of the connection was removed, and its principal disabled."),
+    Reason("AccessUpdated", (), "Normal", "Roles and grants were changed as the resource declares."),
     Reason("RealmCreated", (), "Normal", "The realm was created."),
     Reason("RealmBootstrapped", (), "Normal", "The realm was filled with its root principal and the first grants."),
     Reason("RealmMoved", (), "Normal", "The realm was switched to another state."),

@@ -106,7 +106,9 @@ class Reconciler:
         counts = ContentCounts()
         self._passes: dict[str, RealmPass | CatalogPass] = {
             "Realm": RealmPass(store, settings, cluster, fence, api, counts),
-            "Catalog": CatalogPass(store, settings, cluster, fence, cache, counts),
+            "Catalog": CatalogPass(
+                store, settings, cluster, fence, api, cache, counts, server_url=operator_settings.server_url
+            ),
         }
         self._known = HeldResources()
         self._outage = StoreOutage(store, queue)

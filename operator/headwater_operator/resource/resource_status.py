@@ -133,18 +133,20 @@ def catalog_status(
     now: Micros,
     realm: CachedResource | None = None,
     realm_id: str | None = None,
+    secret: SecretSeen | UnreadState | None = None,
     plan: PlanMade | None = None,
 ) -> dict[str, Any]:
     """The status of a Catalog.
 
     realm         the Realm that it names: its status has the maintenance times
     realm_id      the id of the realm; default: the id that the Realm reports, or last reported
+    secret        that of its connection; None where it has none, or is not there itself
     others        as for a Realm
     """
     former = resource.status
     before = _conditions(former)
     verdict = ReconcileResult.from_outcome(outcome, is_seen=catalog is not UNSEEN)
-    conditions = catalog_conditions(resource, verdict, catalog, former=before, now=now)
+    conditions = catalog_conditions(resource, verdict, catalog, former=before, now=now, secret=secret)
     if verdict.is_foreign:
         shown: dict[str, Any] = {"state": "PENDING"}
     elif isinstance(catalog, UnreadState):

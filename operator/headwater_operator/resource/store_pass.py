@@ -7,7 +7,7 @@ Also the Realm that a Catalog names, whether a resource that is being deleted ma
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar, cast
 
@@ -19,6 +19,7 @@ from headwater.realms import RealmManager, RealmRegistry
 from headwater.reconcile import (
     CatalogDescription,
     CatalogManifest,
+    ConnectionForm,
     ContentCounts,
     ManagerIdentity,
     ManifestError,
@@ -38,12 +39,13 @@ from headwater.reconcile import (
     reconcile_catalog,
     reconcile_realm,
 )
+from headwater.reconcile.declared_access import connection_name
 from headwater.reconcile.manifests import PLAN
 from headwater.settings import Settings
 from headwater.store import RealmId, Store
 from headwater_operator.kube import KubeApi
 from headwater_operator.resource.conditions import FOREIGN, UNSEEN, SecretSeen, UnreadState, realm_id_of
-from headwater_operator.resource.credentials_secret import SecretCredentials, secret_name
+from headwater_operator.resource.credentials_secret import SecretCredentials
 from headwater_operator.resource.resource_status import PlanMade, asked_plan, catalog_status, realm_status
 from headwater_operator.runtime.informer_cache import CachedResource, ResourceCache
 
@@ -160,11 +162,8 @@ class RealmPass:
         return SecretCredentials(self.api, resource.namespace, resource.name)
 
     def _secret(self, resource: CachedResource, realm_id: RealmId) -> SecretSeen | UnreadState:
-        try:
-            return SecretSeen(secret_name(resource.name), self._credentials(resource).exists(realm_id))
-        except HeadwaterError as fault:
-            log.warning("the Secret could not be looked for", error=str(fault))
-            return UNSEEN
+        sink = self._credentials(resource)
+        return _look_for_secrets(sink, realm_id, [sink.of_principal(name) for name in _principals(resource)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,8 +174,10 @@ class CatalogPass:
     settings: Settings
     cluster: ManagerIdentity
     fence: Callable[[], None]
+    api: KubeApi
     cache: ResourceCache
     counts: ContentCounts
+    server_url: str = ""
 
     def reconcile_store(self, resource: CachedResource) -> PassResult:
         belonging = _find_realm(resource, self.cache)
@@ -191,8 +192,10 @@ class CatalogPass:
             return reconcile_catalog(
                 self.store,
                 manifest,
+                credentials=self._credentials(resource),
                 manager=_identity(self.cluster, resource),
                 realm_uid=belonging.realm_uid,
+                server_url=self.server_url,
                 # a Realm that was deleted under Retain left its realm unmanaged, and its Catalogs with it
                 may_be_unmanaged=belonging.realm is None,
                 tell=_tell,
@@ -218,12 +221,22 @@ class CatalogPass:
             now=self.store.clock.now(),
             realm=belonging.realm,
             realm_id=belonging.realm_id,
+            secret=self._secret(resource, realm_id) if isinstance(catalog, CatalogDescription) else None,
             plan=_make_plan(resource, lambda body: self._preview(resource, body, belonging)),
         )
         if not isinstance(catalog, CatalogDescription) or is_foreign:
             return ObservedStatus(outcome, status, (), catalog is not UNSEEN, is_away)
         tasks = tuple(entry.active for entry in catalog.imports if entry.active is not None)
         return ObservedStatus(outcome, status, tasks, True, catalog=catalog, realm_id=realm_id or "")
+
+    def _secret(self, resource: CachedResource, realm_id: RealmId | None) -> SecretSeen | UnreadState | None:
+        """The Secret of the connection that the Catalog declares."""
+        connection = resource.spec.get("connection")
+        if not isinstance(connection, Mapping) or realm_id is None:
+            return None
+        name = str(resource.spec.get("name") or resource.name)
+        form = ConnectionForm(connection_name(name), catalog=name, uri="", secret_name=str(connection.get("secretName") or ""))
+        return _look_for_secrets(self._credentials(resource).of_connection(form), realm_id, [])
 
     def _is_own(self, resource: CachedResource, catalog: CatalogDescription) -> bool:
         return catalog.manager is not None and _is_same(catalog.manager, self.cluster, resource)
@@ -242,7 +255,29 @@ class CatalogPass:
             manager=_identity(self.cluster, resource),
             realm_uid=belonging.realm_uid,
             may_be_unmanaged=belonging.realm is None,
+            server_url=self.server_url,
         )
+
+    def _credentials(self, resource: CachedResource) -> SecretCredentials:
+        return SecretCredentials(self.api, resource.namespace, resource.name)
+
+
+def _principals(resource: CachedResource) -> list[str]:
+    """The names of the principals that a Realm declares, whatever else is in its spec."""
+    declared = resource.spec.get("principals")
+    named = [entry.get("name") for entry in declared if isinstance(entry, Mapping)] if isinstance(declared, list) else []
+    return [name for name in named if isinstance(name, str)]
+
+
+def _look_for_secrets(
+    sink: SecretCredentials, realm_id: RealmId, others: Sequence[SecretCredentials]
+) -> SecretSeen | UnreadState:
+    try:
+        missing = tuple((other.name, other.principal) for other in others if not other.exists(realm_id))
+        return SecretSeen(sink.name, sink.exists(realm_id), missing)
+    except HeadwaterError as fault:
+        log.warning("the Secret could not be looked for", error=str(fault))
+        return UNSEEN
 
 
 def _identity(cluster: ManagerIdentity, resource: CachedResource) -> ManagerIdentity:

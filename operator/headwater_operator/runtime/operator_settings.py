@@ -48,6 +48,7 @@ class OperatorSettings:
     namespace: str = _text("default", "namespace of the operator itself, where its Lease is", "the pod's, or `default`")
     identity: str = _text("operator", "name of this process, in the Lease and on Events", "the pod's, or the machine's")
     cluster: str = _text("", "name of this cluster, which no other one on the same store has; never change it", "`kubernetes`")
+    server_url: str = _text("", "URL of the server for workloads in the cluster; in Secrets of Catalogs that name no other")
     resync_seconds: float = _seconds(300.0, "how often a resource is looked at when nothing happens")
     concurrency: int = _count(4, "resources worked on at the same time")
     writes_per_second: int = _count(50, "writes to the Kubernetes API, in the long run")
@@ -122,6 +123,8 @@ class OperatorSettings:
         for field_name in ("identity", "address"):
             if not getattr(self, field_name):
                 faults.append(f"{operator_variable(field_name)} must not be empty")
+        if self.server_url and not re.fullmatch(r"https?://[^\s/]+(/\S*)?", self.server_url):
+            faults.append(f"{operator_variable('server_url')} must be a URL such as https://headwater.example.org")
         for name in (*self.namespaces, self.namespace):
             if not _NAME.fullmatch(name):
                 faults.append(f"{name!r} is not the name of a namespace: lower-case letters, digits and hyphens, up to 63")

@@ -451,8 +451,8 @@ def _made(world: World) -> Act:
     """A manifest that asks for a catalog which is not there yet."""
     manifest = read_manifest(_body("Catalog", WANTED), settings=SETTINGS, realm_id=RealmId("acme"))
     assert isinstance(manifest, CatalogManifest)
-    me = ManagerIdentity(cluster="c")
-    return lambda: _ended(reconcile_catalog(world.store, manifest, manager=me, may_be_unmanaged=True))
+    me, sink = ManagerIdentity(cluster="c"), FileCredentials("/nowhere")  # it has no connection
+    return lambda: _ended(reconcile_catalog(world.store, manifest, credentials=sink, manager=me, may_be_unmanaged=True))
 
 
 def _body(kind: str, spec: dict[str, Any], annotations: dict[str, str] | None = None) -> dict[str, Any]:
