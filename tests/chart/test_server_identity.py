@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +10,7 @@ from rendered_chart import NAMESPACE, Pod, Rendered, render, render_notes
 
 from headwater.settings import Settings
 from headwater_operator.runtime.operator_settings import OperatorSettings
+from headwater_server.identity.issuer_file import read_issuers
 
 KEYS = ("server.enabled=true", "server.signingKeys.secretName=keys")
 
@@ -55,14 +56,16 @@ def test_server_accepts_the_settings_of_its_identity(pod: Pod) -> None:
     assert Settings.from_environment(environment).faults() == []
 
 
-def test_issuers_are_the_file_that_is_mounted(rendered: Rendered, pod: Pod) -> None:
-    text = rendered.one("ConfigMap", "-issuers")["data"]["issuers.json"]
+def test_issuers_are_a_file_that_the_server_reads(rendered: Rendered, tmp_path: Path) -> None:
+    file = tmp_path / "issuers.json"
+    file.write_text(rendered.one("ConfigMap", "-issuers")["data"]["issuers.json"])
+    [issuer] = read_issuers(file)
 
-    assert json.loads(text) == {"acme": [{"issuer": "https://login.example.com", "audience": "headwater"}]}
+    assert (issuer.issuer, list(issuer.realms), list(issuer.audiences)) == ("https://login.example.com", ["acme"], ["headwater"])
 
 
 def test_changed_issuers_start_pods_anew(pod: Pod) -> None:
-    other = render("identity", "server.issuers.config.shop=").pod("-server")
+    other = render("identity", "server.issuers.config.issuers[0].realms[0]=shop").pod("-server")
 
     assert other.metadata["annotations"]["checksum/issuers"] != pod.metadata["annotations"]["checksum/issuers"]
 
