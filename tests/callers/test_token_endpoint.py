@@ -124,6 +124,66 @@ def test_chain_of_exchanges_ends_with_the_sign_in(server: GuardedServer) -> None
     assert server.clock.now() - 1_780_000_000_000_000 == pytest.approx(30 * 86400 * 1_000_000, rel=0.01)
 
 
+def test_last_token_of_a_chain_ends_with_the_sign_in(server: GuardedServer) -> None:
+    """Then a client that exchanges its token while it holds finds it expired, and shows its secret again."""
+    token = server.token_of("root")
+    for _ in range(721):
+        server.clock.advance(3590)
+        token = server.ask_token({"grant_type": EXCHANGE, "subject_token": token}).data["access_token"]
+    server.clock.advance(3590)
+    last = server.ask_token({"grant_type": EXCHANGE, "subject_token": token}).data
+    server.clock.advance(last["expires_in"] - 1)
+
+    assert last["expires_in"] == 30 * 86400 - 722 * 3590 < 3600
+    assert server.with_token(last["access_token"]).config("acme/lake").status == 200
+    server.clock.advance(1)
+    assert server.with_token(last["access_token"]).config("acme/lake").status == 401
+
+
+def test_token_holds_for_as_long_as_is_told(server: GuardedServer) -> None:
+    server.clock.advance(0.75)
+    told = server.ask_token({"grant_type": "client_credentials"}, authorization=basic(server.credential("root"))).data
+    server.clock.advance(told["expires_in"] - 0.25)
+
+    assert told["expires_in"] == 3600
+    assert server.with_token(told["access_token"]).config("acme/lake").status == 200
+    server.clock.advance(1)
+    assert server.with_token(told["access_token"]).config("acme/lake").status == 401
+
+
+FORM = "grant_type=client_credentials&client_id={id}&client_secret={secret}"
+SENT_BY_CLIENTS = {
+    "pyiceberg 0.12": ("", FORM + "&scope=catalog&audience=warehouse&resource=lake"),
+    "pyiceberg 0.12, after the first": ("Bearer None", FORM + "&scope=catalog"),
+    "pyiceberg 0.12, auth oauth2": ("Basic", "grant_type=client_credentials&scope=PRINCIPAL_ROLE%3AALL"),
+    "DuckDB 1.5.5": ("Basic", "grant_type=client_credentials&scope=PRINCIPAL_ROLE%3AALL"),
+    "DuckDB 1.5.5, oauth2_scope ''": ("Basic", "grant_type=client_credentials&scope="),
+    "Iceberg 1.10.2": ("", FORM + "&scope=catalog"),
+    "Iceberg 1.10.2, audience": ("", FORM + "&scope=PRINCIPAL_ROLE%3AALL&audience=warehouse&resource=lake"),
+}
+
+
+@pytest.mark.parametrize("client", SENT_BY_CLIENTS)
+def test_request_as_a_client_sends_it_is_given_a_token(server: GuardedServer, client: str) -> None:
+    proof, form = SENT_BY_CLIENTS[client]
+    client_id, _, secret = server.credential("root").partition(":")
+    headers = {"authorization": basic(server.credential("root")) if proof == "Basic" else proof} if proof else {}
+    answer = server.client.request(
+        "POST", "/iceberg/v1/oauth/tokens", form.format(id=client_id, secret=secret).encode(), **headers
+    )
+
+    assert answer.status == 200, answer.content
+    assert server.with_token(answer.data["access_token"]).config("acme/lake").status == 200
+
+
+def test_basic_header_may_be_percent_encoded(server: GuardedServer) -> None:
+    """RFC 6749 (2.3.1) has clients encode id and secret as a form does; Iceberg's clients do not, and libraries of OAuth do."""
+    client_id, _, secret = server.credential("root").partition(":")
+    encoded = "%2E".join(client_id.split(".")) + ":" + "".join(f"%{ord(letter):02X}" for letter in secret)
+
+    assert server.ask_token({"grant_type": "client_credentials"}, authorization=basic(encoded)).status == 200
+
+
 def test_restricted_token_stays_restricted_when_it_is_exchanged(server: GuardedServer) -> None:
     server.make_principal("alice", held(Privilege.CATALOG_MANAGE_CONTENT))
     narrow = server.token_of("alice", scope="PRINCIPAL_ROLE:nothing")

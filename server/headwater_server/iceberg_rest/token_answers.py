@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Mapping
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, unquote_plus
 
 from headwater.realms import Credentials, parse_client_id
 from headwater_server.audit_trail import current_trail
@@ -66,13 +66,14 @@ def answer_token(call: Call[None, bytes]) -> Answer:
             generation=proven.generation,
             roles=kept,
             signed_in=proven.signed_in,
+            until=proven.until,
         )
     except OAuthRefusal as refusal:
         return refusal.answer
     except NotProvenError as fault:
         return OAuthRefusal("invalid_client", str(fault), status=401).answer
     scope = "catalog" if kept is None else " ".join(sorted(_ROLE + role for role in kept))
-    return Answer(body=OAuthToken(token, "bearer", int(proof.tokens.lifetime_seconds), _ACCESS_TOKEN, scope), headers=_NOT_KEPT)
+    return Answer(body=OAuthToken(token.text, "bearer", token.seconds, _ACCESS_TOKEN, scope), headers=_NOT_KEPT)
 
 
 def _proven(proof: CallerProof, headers: Mapping[str, str], fields: Mapping[str, str], *, is_exchange: bool) -> ProvenSignIn:
@@ -125,7 +126,7 @@ def _unpacked(packed: str) -> tuple[str, str]:
         client, colon, secret = "", "", ""
     if not colon:
         raise OAuthRefusal("invalid_request", "the header Authorization has no client id and secret after Basic")
-    return client, secret
+    return unquote_plus(client), unquote_plus(secret)  # RFC 6749, 2.3.1; neither has a percent sign or a plus of its own
 
 
 def _fields_of(body: bytes) -> dict[str, str]:

@@ -20,6 +20,7 @@ import hashlib
 import secrets
 import threading
 from collections import OrderedDict
+from dataclasses import dataclass, field
 
 import msgspec
 from joserfc import jws
@@ -66,6 +67,14 @@ class TokenClaims(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
         return self.iss.removeprefix(_ISSUER)
 
 
+@dataclass(frozen=True, slots=True)
+class IssuedToken:
+    """A token for its client, and for how many seconds it holds at least."""
+
+    text: str = field(repr=False)
+    seconds: int
+
+
 _CLAIMS = msgspec.json.Decoder(TokenClaims)
 _HEADER = msgspec.json.Decoder(TokenHeader)
 
@@ -90,13 +99,18 @@ class AccessTokens:
         generation: int,
         roles: frozenset[str] | None = None,
         signed_in: int | None = None,
-    ) -> str:
+        until: int | None = None,
+    ) -> IssuedToken:
         """Issue a token.
 
         roles         of the principal's roles those that count; None: all
         signed_in     when the client showed its secret, in seconds; None: now
+        until         second at which it ends in any case; None: after its lifetime
         """
-        now = self._now()
+        now, next_second = self._now(), -(-self._clock.now() // 1_000_000)
+        ends = next_second + int(self.lifetime_seconds)
+        if until is not None:
+            ends = min(ends, until)
         name = _ISSUER + realm
         claims = TokenClaims(
             iss=name,
@@ -106,14 +120,15 @@ class AccessTokens:
             entity=entity,
             gen=generation,
             iat=now,
-            exp=now + int(self.lifetime_seconds),
+            exp=ends,
             auth_time=now if signed_in is None else signed_in,
             jti=secrets.token_hex(8),
             roles=roles,
         )
         key = self._keys.newest()
         header = {"alg": _ALGORITHM, "kid": key.name, "typ": _TYPE}
-        return jws.serialize_compact(header, msgspec.json.encode(claims), OctKey.import_key(key.secret), [_ALGORITHM])
+        text = jws.serialize_compact(header, msgspec.json.encode(claims), OctKey.import_key(key.secret), [_ALGORITHM])
+        return IssuedToken(text, ends - next_second)
 
     def verify(self, token: str, realm: str) -> TokenClaims:
         """What a token says, if this server has signed it for a realm, and it has not expired.

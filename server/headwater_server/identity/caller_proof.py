@@ -42,6 +42,7 @@ class ProvenSignIn:
 
     signed_in     when it showed its secret, in seconds since 1970; None: now
     roles         to which a former token was restricted; None: to none
+    until         the second at which a token for it ends in any case; None: the token has its whole lifetime
     """
 
     realm: str
@@ -51,6 +52,7 @@ class ProvenSignIn:
     generation: int
     signed_in: int | None = None
     roles: frozenset[str] | None = None
+    until: int | None = None
 
 
 class CallerProof:
@@ -133,12 +135,16 @@ class CallerProof:
             raise _refused_sign_in() from None
 
     def renew_sign_in(self, token: str, realm: str) -> ProvenSignIn:
-        """Let the holder of a token of this server that still holds have another one; raises NotProvenError."""
+        """Let the holder of a token of this server that still holds have another one; raises NotProvenError.
+
+        The last token ends when the sign-in does: a client that has the secret shows it again once its token has expired, and not before.
+        """
         claims, principal = self._own(token, realm)
-        if self._clock.now() // 1_000_000 - claims.auth_time >= self._sign_in_seconds:
+        until = claims.auth_time + int(self._sign_in_seconds)
+        if self._clock.now() > (until - 1) * 1_000_000:
             raise NotProvenError("the client showed its secret too long ago: log in again, by client credentials")
         proven = ProvenSignIn(realm, claims.realm_key, principal.name, principal.entity, claims.gen)
-        return replace(proven, signed_in=claims.auth_time, roles=claims.roles)
+        return replace(proven, signed_in=claims.auth_time, roles=claims.roles, until=until)
 
     def _of_own_token(self, token: str, realm: str) -> Caller:
         claims, principal = self._own(token, realm)
