@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 
 import pytest
 from commandline import CommandLine
@@ -14,6 +16,7 @@ from headwater.cli.engine_configs import ENGINE_CONFIGS, EngineAddress, parse_en
 
 NAMES = [config.name for config in ENGINE_CONFIGS]
 URL = "http://127.0.0.1:8181"
+SECRET = "s3cr-et_of-alice"
 
 
 @pytest.fixture
@@ -32,6 +35,10 @@ def answering(status: int, body: bytes) -> Iterator[str]:
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)
+
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.do_GET()
 
         def log_message(self, *_: object) -> None:
             pass
@@ -133,12 +140,86 @@ def test_words_of_a_shell_are_quoted(nowhere: CommandLine) -> None:
         (["spark", "acme/lake", "--form", "yaml"], "there are shell, conf"),
         (["--form", "yaml"], "goes with an engine"),
         (["spark", "--check"], "REALM/CATALOG"),
+        (["spark", "acme/lake", "--show-secret"], "goes with --credentials"),
     ],
 )
 def test_mistake_is_usage(nowhere: CommandLine, words: list[str], told: str) -> None:
     result = nowhere("client-config", *words)
 
     assert (result.exit_code, told in result.stderr) == (2, True), result.stderr
+
+
+@pytest.fixture
+def login_file(tmp_path: Path) -> Path:
+    """Credentials of a principal of the realm acme, as a file has them that an older release wrote."""
+    file = tmp_path / "alice's.json"
+    file.write_text(json.dumps({"realm": "acme", "clientId": "0123456789abcdef", "clientSecret": SECRET}))
+    return file
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_secret_is_printed_only_where_it_is_asked_for(nowhere: CommandLine, login_file: Path, name: str) -> None:
+    words = ["client-config", name, "acme/lake", "--credentials", login_file]
+    hidden, shown = nowhere(*words), nowhere.ok(*words, "--show-secret")
+
+    assert hidden.exit_code == 0 and SECRET not in hidden.output
+    assert "$login" not in hidden.output + shown
+    assert "acme.0123456789abcdef" in shown and SECRET in shown
+    assert str(login_file).partition("'")[0] in hidden.output and login_file.name not in shown
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_forms_with_credentials_are_called_as_those_without(nowhere: CommandLine, login_file: Path, name: str) -> None:
+    plain = nowhere.data("client-config", name, "acme/lake@dev")["forms"]
+    forms = nowhere.data("client-config", name, "acme/lake@dev", "--credentials", login_file)["forms"]
+
+    assert [(form["name"], form["file"]) for form in forms] == [(form["name"], form["file"]) for form in plain]
+    for form in forms:
+        assert "acme/lake@dev" in form["text"] and f"{URL}/iceberg" in form["text"]
+
+
+def test_file_of_a_new_realm_is_taken(headwater: CommandLine, realm: str, tmp_path: Path) -> None:
+    told = json.loads((tmp_path / f"{realm}.json").read_text())["credential"]
+    words = ("client-config", "curl", f"{realm}/lake", "--credentials", tmp_path / f"{realm}.json", "--show-secret")
+
+    assert told in headwater.ok(*words)
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ("", "is not a credentials file of Headwater"),
+        ("[]", "is not a credentials file of Headwater"),
+        ('{"realm": "acme", "clientId": "x"}', "is not a credentials file of Headwater"),
+        ('{"realm": "other", "clientId": "x", "clientSecret": "y"}', "has credentials of realm 'other'"),
+    ],
+)
+def test_other_file_is_refused(nowhere: CommandLine, login_file: Path, content: str, told: str) -> None:
+    login_file.write_text(content)
+    result = nowhere("client-config", "curl", "acme/lake", "--credentials", login_file)
+
+    assert (result.exit_code, told in result.stderr) == (5, True), result.stderr
+
+
+def test_missing_file_is_refused(nowhere: CommandLine, tmp_path: Path) -> None:
+    result = nowhere("client-config", "curl", "acme/lake", "--credentials", tmp_path / "none.json")
+
+    assert (result.exit_code, "No such file" in result.stderr) == (5, True), result.stderr
+
+
+def test_check_that_needs_credentials_says_so(nowhere: CommandLine) -> None:
+    with answering(401, b'{"error": {"message": "this needs a token"}}') as url:
+        result = nowhere("client-config", "curl", "acme/lake", "--url", url, "--check")
+
+    assert (result.exit_code, "--credentials" in result.stderr) == (5, True), result.stderr
+
+
+def test_check_tells_why_credentials_were_refused(nowhere: CommandLine, login_file: Path) -> None:
+    with answering(401, b'{"error": "invalid_client", "error_description": "the client is unknown"}') as url:
+        words = ("client-config", "curl", "acme/lake", "--url", url, "--check", "--credentials", login_file)
+        result = nowhere(*words)
+
+    assert (result.exit_code, "the client is unknown" in result.stderr, SECRET in result.output) == (5, True, False)
 
 
 def test_port_that_is_not_known_has_to_be_named(nowhere: CommandLine) -> None:

@@ -50,6 +50,11 @@ class EngineAddress:
         return f"{self.uri}/v1/config?warehouse={quote(self.warehouse, safe='/@')}"
 
     @property
+    def token_uri(self) -> str:
+        """Where the server gives tokens for credentials."""
+        return f"{self.uri}/v1/oauth/tokens"
+
+    @property
     def name(self) -> str:
         """What the catalog is called inside the engine: its own name, where that is one for SQL and for Python."""
         catalog = self.warehouse.partition("/")[2].partition("@")[0]
