@@ -11,6 +11,7 @@ from click.testing import CliRunner
 from client_lakes import ClientLake
 from installed_engines import daft_python, extension_files, import_engine
 
+from guarded_realms import GuardedLake
 from headwater.cli import main
 from servers.s3 import S3_LOGIN
 
@@ -18,10 +19,10 @@ PYTHON_ENGINES = ("pyiceberg", "daft", "polars")
 SECONDS = 60
 
 
-def printed_config(lake: ClientLake, engine: str, form: str) -> str:
-    """What the command prints."""
+def printed_config(lake: ClientLake | GuardedLake, engine: str, form: str, *further: str) -> str:
+    """What the command prints, with further words to it."""
     url = lake.uri.removesuffix("/iceberg")
-    words = ["client-config", engine, lake.warehouse, "--url", url, "--form", form, "--check"]
+    words = ["client-config", engine, lake.warehouse, "--url", url, "--form", form, "--check", *further]
     result = CliRunner().invoke(main, words, prog_name="headwater")
     assert result.exit_code == 0, result.output
     return result.stdout

@@ -12,12 +12,14 @@ from client_lakes import ClientLake, client_server, storage_options
 from installed_engines import import_engine
 from pyarrow.fs import S3FileSystem
 
+from guarded_realms import GuardedLake, GuardedRealm, guarding_server, make_guarded_lake
 from headwater import open_store
 from headwater.catalogs import Catalogs
 from headwater.realms import REALM_REFERENCES, RealmRegistry, RealmState
 from servers.s3 import S3_LOGIN
 from servers.seaweedfs import seaweedfs_server
 
+NUMBERS = count(1)
 MakeLake = Callable[[str, str], ClientLake]
 _BUCKET = "lake"
 
@@ -76,3 +78,38 @@ def polars(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Polars, which needs no package of its own for Iceberg."""
     monkeypatch.setenv("POLARS_ICEBERG_PLANNER", "pyiceberg")  # else it warns that its own would be faster
     return import_engine("polars")
+
+
+@pytest.fixture(scope="session")
+def guarding_urls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[GuardedRealm, str, str, str]]:
+    """The realm ``acme``, root's credential, and two servers that ask who calls: tokens of the second one hold for three seconds."""
+    folder = tmp_path_factory.mktemp("guarded")
+    store_url = f"sqlite:///{folder}/store.db"
+    with open_store(store_url) as store:
+        realm = GuardedRealm(store)
+        root = realm.create()
+        with (
+            guarding_server(store_url, folder / "first") as url,
+            guarding_server(store_url, folder / "second", token_lifetime="3s") as hasty_url,
+        ):
+            yield realm, root, url, hasty_url
+
+
+@pytest.fixture(scope="session")
+def guarded_lake(guarding_urls: tuple[GuardedRealm, str, str, str], tmp_path_factory: pytest.TempPathFactory) -> GuardedLake:
+    """A catalog of which its reader may read one namespace. Nobody may change it."""
+    realm, root, url, _ = guarding_urls
+    return make_guarded_lake(realm, url, root=root, name="guarded", folder=tmp_path_factory.mktemp("warehouse"))
+
+
+@pytest.fixture
+def hasty_lake(guarded_lake: GuardedLake, guarding_urls: tuple[GuardedRealm, str, str, str]) -> GuardedLake:
+    """That catalog at a server whose tokens hold for three seconds."""
+    return guarded_lake.at(guarding_urls[3])
+
+
+@pytest.fixture
+def revocable_lake(guarding_urls: tuple[GuardedRealm, str, str, str], tmp_path: Path) -> GuardedLake:
+    """Another such catalog, whose reader a test may take the rights from."""
+    realm, root, url, _ = guarding_urls
+    return make_guarded_lake(realm, url, root=root, name=f"revocable{next(NUMBERS)}", folder=tmp_path / "warehouse")

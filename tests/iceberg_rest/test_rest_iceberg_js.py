@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from headwater import Store
+from guarded_realms import GuardedRealm, guarding_server, make_guarded_lake
+from headwater import Store, open_store
 from rest_server import serve_store
 
 pytestmark = pytest.mark.long
@@ -42,6 +43,33 @@ await catalog.dropTable(orders);
 told.exists = await catalog.tableExists(orders);
 await catalog.dropNamespace({ namespace: ["sales", "eu"] });
 told.left = await catalog.namespaceExists({ namespace: ["sales", "eu"] });
+console.log(JSON.stringify(told));
+"""
+
+
+READING = """
+import { IcebergRestCatalog } from "iceberg-js";
+
+const [url, warehouse, clientId, secret] = process.argv.slice(2);
+async function getHeaders() {
+  const body = new URLSearchParams({ grant_type: "client_credentials", client_id: clientId, client_secret: secret });
+  const answer = await fetch(url + "/iceberg/v1/oauth/tokens", { method: "POST", body });
+  return { Authorization: `Bearer ${(await answer.json()).access_token}` };
+}
+const token = (await getHeaders()).Authorization.slice(7);
+const connect = (auth) => new IcebergRestCatalog({ baseUrl: url + "/iceberg", warehouse, auth });
+const statusOf = (promise) => promise.then(() => 200, (error) => [error.status, error.message]);
+const orders = { namespace: ["sales"], name: "orders" };
+const told = {};
+for (const [name, auth] of Object.entries({ bearer: { type: "bearer", token }, custom: { type: "custom", getHeaders } })) {
+  told[name] = (await connect(auth).listNamespaces()).namespaces.map((each) => each.namespace);
+}
+const catalog = connect({ type: "custom", getHeaders });
+told.loaded = (await catalog.loadTable(orders)).schemas[0].fields.map((each) => each.name);
+told.hidden = await statusOf(catalog.loadTable({ namespace: ["hidden"], name: "orders" }));
+told.drop = await statusOf(catalog.dropTable(orders));
+told.wrong = await statusOf(connect({ type: "bearer", token: token + "x" }).listNamespaces());
+told.without = await statusOf(connect(undefined).listNamespaces());
 console.log(JSON.stringify(told));
 """
 
@@ -81,3 +109,23 @@ def test_javascript_client_keeps_a_table(store: Store, client_folder: Path) -> N
         "exists": False,
         "left": False,
     }
+
+
+def test_javascript_client_reads_what_its_token_may(client_folder: Path, tmp_path: Path) -> None:
+    (client_folder / "reading.js").write_text(READING, encoding="utf-8")
+    store_url = f"sqlite:///{tmp_path}/store.db"
+    with open_store(store_url) as store:
+        realm = GuardedRealm(store)
+        root = realm.create()
+        with guarding_server(store_url, tmp_path / "server") as url:
+            lake = make_guarded_lake(realm, url, root=root, name="lake", folder=tmp_path / "warehouse")
+            words = ["node", "reading.js", url, lake.warehouse, *lake.reader.split(":")]
+            session = subprocess.run(words, cwd=client_folder, capture_output=True, text=True, check=False, timeout=60)
+
+    assert session.returncode == 0, session.stderr
+    told: dict[str, Any] = json.loads(session.stdout)
+    refused = {name: told.pop(name) for name in ("hidden", "drop", "wrong", "without")}
+    assert told == {"bearer": [["sales"]], "custom": [["sales"]], "loaded": ["id", "city"]}
+    # it goes on without what /v1/config would have told it, so that a token that does not hold looks like a path that is not there
+    assert {name: status for name, (status, _) in refused.items()} == {"hidden": 404, "drop": 403, "wrong": 404, "without": 404}
+    assert "this needs TABLE_DROP on table sales.orders" in refused["drop"][1]
