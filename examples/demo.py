@@ -26,6 +26,7 @@ ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / ".demo"
 QUICKSTART = Path("examples/quickstart")
 WAREHOUSE = QUICKSTART / "warehouse"
+READER = ".demo/credentials/acme.ann.json"
 GRACE_SECONDS = 3
 SERVER_END_SECONDS = 30
 SETTINGS = {
@@ -43,7 +44,8 @@ SETTINGS = {
 def main() -> int:
     started = time.monotonic()
     shutil.rmtree(FOLDER, ignore_errors=True)
-    (FOLDER / "credentials").mkdir(parents=True)
+    for name in ("credentials", "keys"):
+        (FOLDER / name).mkdir(parents=True)
     say(
         "The demo shortens graces and holds by the setting named UNSAFE, so that nobody has to wait hours; never do that in earnest:"
     )
@@ -81,13 +83,21 @@ def main() -> int:
         python("examples/rest_client.py", url, "acme/lake")
     headwater("catalog", "log", "acme", "lake", "--limit", "2")
 
-    say(f"7. After the grace of {GRACE_SECONDS} seconds: collect now what Sunday's run would collect")
+    say(
+        "7. Who may do what: the manifests let ann read the namespace sales and nothing else, and now the server asks who calls"
+    )
+    key = "import secrets; print(secrets.token_hex(32))"
+    shell(f"{sys.executable} -c '{key}' > .demo/keys/first", shown=f"python -c '{key}' > .demo/keys/first")
+    with served_catalogs(HEADWATER_SERVER_SIGNING_KEYS=".demo/keys") as url:
+        python("examples/reader.py", url, "acme/lake", READER)
+
+    say(f"8. After the grace of {GRACE_SECONDS} seconds: collect now what Sunday's run would collect")
     time.sleep(GRACE_SECONDS + 2)
     headwater("gc", "run", "acme", "--dry-run")
     headwater("task", "run-now", waiting_collection())
     headwater("up", QUICKSTART, "--once", "--credentials", ".demo/credentials")
 
-    say("8. What there is now")
+    say("9. What there is now")
     headwater("realm", "list")
     headwater("catalog", "tables", "acme", "lake", "--limit", "5")
     headwater("gc", "log")
@@ -108,6 +118,11 @@ def headwater(*arguments: object, expected: int = 0) -> None:
     run("headwater", Path(sys.executable).with_name("headwater"), arguments, expected=expected)
 
 
+def shell(command: str, *, shown: str) -> None:
+    print(f"\n$ {shown}", flush=True)
+    subprocess.run(command, cwd=ROOT, shell=True, check=True)
+
+
 def run(shown: str, program: object, arguments: tuple[object, ...], *, expected: int) -> None:
     words = [str(argument) for argument in arguments]
     print(f"\n$ {shown} {' '.join(words)}", flush=True)
@@ -117,12 +132,13 @@ def run(shown: str, program: object, arguments: tuple[object, ...], *, expected:
 
 
 @contextmanager
-def served_catalogs() -> Iterator[str]:
+def served_catalogs(**settings: str) -> Iterator[str]:
     """Serve the store's catalogs on a free port of this machine; gives the server's URL. Whatever happens, the server ends with it."""
     words = ["serve", "--listen", "127.0.0.1:0", "--log-level", "warning"]
-    print(f"\n$ headwater {' '.join(words)} &", flush=True)
-    program = Path(sys.executable).with_name("headwater")
-    with ended_by_sigterm(), subprocess.Popen([program, *words], cwd=ROOT, env=environment(), stdout=PIPE, text=True) as server:
+    shown = " ".join([*(f"{name}={value}" for name, value in settings.items()), "headwater", *words])
+    print(f"\n$ {shown} &", flush=True)
+    command, variables = [Path(sys.executable).with_name("headwater"), *words], environment() | settings
+    with ended_by_sigterm(), subprocess.Popen(command, cwd=ROOT, env=variables, stdout=PIPE, text=True) as server:
         try:
             assert server.stdout is not None
             line = server.stdout.readline().strip()  # ends when the server does, so it is never waited for in vain
