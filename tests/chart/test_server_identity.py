@@ -61,7 +61,11 @@ def test_issuers_are_a_file_that_the_server_reads(rendered: Rendered, tmp_path: 
     file.write_text(rendered.one("ConfigMap", "-issuers")["data"]["issuers.json"])
     [issuer] = read_issuers(file)
 
-    assert (issuer.issuer, list(issuer.realms), list(issuer.audiences)) == ("https://login.example.com", ["acme"], ["headwater"])
+    assert (issuer.issuer, list(issuer.realms), list(issuer.audiences)) == (
+        "https://login.example.com",
+        ["acme"],
+        ["headwater"],
+    )
 
 
 def test_changed_issuers_start_pods_anew(pod: Pod) -> None:
