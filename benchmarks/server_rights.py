@@ -67,7 +67,7 @@ class GuardKeys:
         known, realm = find_principal(realms, REALM, principal), realms.read_realm(REALM)
         assert known is not None
         token = tokens.issue(REALM, principal, realm_key=realm.key, entity=known.entity, generation=known.generation)
-        return {"Authorization": f"Bearer {token}"}
+        return {"Authorization": f"Bearer {token.text}"}
 
 
 def make_principal(store: Store, name: str, grants: Sequence[CatalogGrant]) -> RoleHolder:

@@ -91,7 +91,7 @@ def test_dropped_role_takes_its_grants_and_holders_along(roles: CatalogRoles) ->
     assert (granted(roles, "analyst"), roles.read_access().roles_of(LOADERS)) == (set(), [])
 
 
-def test_grant_that_meets_the_drop_of_its_role_is_not_the_next_ones(
+def test_role_inherits_nothing_of_a_dropped_one_of_its_name(
     roles: CatalogRoles, catalogs: Catalogs, realm: RealmStore, store: Store
 ) -> None:
     backend = FaultyBackend(store.backend)

@@ -127,9 +127,7 @@ def test_plugin_without_callers_is_refused() -> None:
         GuardedServer(store, FakeClock(), "file:///nowhere")
 
 
-def test_cedar_example_tells_a_slash_in_a_name_from_one_between_names(
-    install: Callable[[str, str, Path], None], serve: Serve
-) -> None:
+def test_cedar_example_tells_slashes_within_names_apart(install: Callable[[str, str, Path], None], serve: Serve) -> None:
     install("cedar", "cedar_access:make_access", EXAMPLE)
     policies = """
         permit (principal == User::"acme/root", action, resource);
