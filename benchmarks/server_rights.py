@@ -66,8 +66,8 @@ class GuardKeys:
         realms = RealmRegistry(store)
         known, realm = find_principal(realms, REALM, principal), realms.read_realm(REALM)
         assert known is not None
-        issued = tokens.issue(REALM, principal, realm_key=realm.key, entity=known.entity, generation=known.generation)
-        return {"Authorization": f"Bearer {issued.text}"}
+        token = tokens.issue(REALM, principal, realm_key=realm.key, entity=known.entity, generation=known.generation)
+        return {"Authorization": f"Bearer {token.text}"}
 
 
 def make_principal(store: Store, name: str, grants: Sequence[CatalogGrant]) -> RoleHolder:

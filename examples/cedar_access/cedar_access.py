@@ -7,8 +7,8 @@ A question becomes a request of Cedar:
 
     principal     User::"REALM/NAME", in Role::"REALM/ROLE" for each of its principal roles
     action        Action::"PRIVILEGE", in every privilege that includes it: a policy for TABLE_WRITE_DATA allows TABLE_READ_DATA, too
-    resource      Catalog, Namespace, Table, View or Reference, named by the catalog and the elements of the key, joined by slashes; each is
-                  in the namespaces above it and in its catalog
+    resource      Catalog, Namespace, Table, View or Reference, named by the catalog and the elements of the key, joined by slashes, with
+                  what has a meaning in URLs written as there; each is in the namespaces above it and in its catalog
     context       reference (empty for a commit that only its hash names), isDefault, and contentId of a table or view
 """
 
@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import cedarpy
 
@@ -76,7 +77,8 @@ def _resource(on: Securable, known: dict[tuple[str, str], dict[str, Any]]) -> di
 
 
 def _uid(on: Securable) -> dict[str, str]:
-    name = on.pattern if on.kind is SecurableKind.REFERENCE else "/".join(on.path)
+    # a slash inside of a name is not one between names: a table of the namespace "sales/eu" is none of "eu" in "sales"
+    name = on.pattern if on.kind is SecurableKind.REFERENCE else "/".join(quote(element, safe="") for element in on.path)
     parts = [on.catalog or ""] + ([name] if name else [])
     return {"type": on.kind.value.capitalize(), "id": "/".join(parts)}
 

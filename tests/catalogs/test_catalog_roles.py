@@ -6,6 +6,8 @@ from uuid import UUID
 
 import pytest
 
+from faulty_backend import FaultyBackend
+from headwater import Store
 from headwater.catalogs import CatalogGrant, CatalogRoles, Catalogs
 from headwater.errors import NotFoundError, RefusedError
 from headwater.store import ObjectId, RealmStore
@@ -87,6 +89,25 @@ def test_dropped_role_takes_its_grants_and_holders_along(roles: CatalogRoles) ->
     roles.create_role("analyst")
 
     assert (granted(roles, "analyst"), roles.read_access().roles_of(LOADERS)) == (set(), [])
+
+
+def test_role_inherits_nothing_of_a_dropped_one_of_its_name(
+    roles: CatalogRoles, catalogs: Catalogs, realm: RealmStore, store: Store
+) -> None:
+    backend = FaultyBackend(store.backend)
+    other = Store(backend, url="memory://", settings=store.settings, clock=store.clock)  # type: ignore[arg-type]  # any backend
+    dropped = CatalogRoles(other.rows(realm.realm, realm.key), catalogs.open_catalog("lake").definition)
+    roles.create_role("analyst")
+    backend.intervene("swap_reference", lambda: give(roles, "analyst"))
+    dropped.drop_role("analyst")
+    roles.create_role("analyst")
+
+    assert (granted(roles, "analyst"), roles.read_access().roles_of(LOADERS)) == (set(), [])
+
+
+def give(roles: CatalogRoles, role: str) -> None:
+    roles.put_grants(role, [ON_SALES])
+    roles.assign_role(role, LOADERS)
 
 
 def test_unknown_role_is_told_and_an_odd_name_refused(roles: CatalogRoles) -> None:

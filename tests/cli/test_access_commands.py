@@ -143,6 +143,13 @@ def test_realm_that_serves_nobody_allows_nothing(headwater: CommandLine) -> None
     assert (answer["allowed"], answer["why"][0]) == (False, "realm acme is INACTIVE: a server serves only an ACTIVE one")
 
 
+def test_answer_about_a_catalog_warns_where_a_plugin_decides(headwater: CommandLine, lake: Catalog) -> None:
+    plugged = CommandLine(headwater.url, {"HEADWATER_SERVER_ACCESS": "cedar"})
+
+    assert "asks that plug-in" in plugged("access", "explain", "acme/lake", "alice", "TABLE_LIST", "table:sales.orders").stderr
+    assert "plug-in" not in plugged("access", "explain", "acme", "alice", "TASK_READ").stderr
+
+
 def test_root_may_do_everything_in_its_realm(headwater: CommandLine) -> None:
     for privilege in PRIVILEGES:
         assert asked(headwater, f"acme root {privilege}")["allowed"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +14,8 @@ import pytest
 from commandline import CommandLine
 
 from headwater.cli.engine_configs import ENGINE_CONFIGS, EngineAddress, parse_engine
+from headwater.realms import Credentials, CredentialsForm, told_credential
+from headwater.reconcile.credentials_sink import FileCredentials
 
 NAMES = [config.name for config in ENGINE_CONFIGS]
 URL = "http://127.0.0.1:8181"
@@ -176,6 +179,26 @@ def test_forms_with_credentials_are_called_as_those_without(nowhere: CommandLine
     assert [(form["name"], form["file"]) for form in forms] == [(form["name"], form["file"]) for form in plain]
     for form in forms:
         assert "acme/lake@dev" in form["text"] and f"{URL}/iceberg" in form["text"]
+
+
+def test_file_of_a_declared_principal_is_taken(nowhere: CommandLine, tmp_path: Path) -> None:
+    credentials = Credentials("0123456789abcdef", SECRET)
+    FileCredentials(tmp_path).of_principal("alice").write_credentials("acme", credentials)
+    words = ("client-config", "spark", "acme/lake", "--credentials", tmp_path / "acme.alice.json")
+
+    assert f"credential={told_credential('acme', credentials)}\n" in nowhere.ok(*words, "--show-secret")
+    assert "acme.acme." not in nowhere(*words).output
+
+
+@pytest.mark.parametrize("form", [CredentialsForm("alice"), CredentialsForm()], ids=["principal", "root"])
+def test_command_before_a_form_prints_the_credential(nowhere: CommandLine, tmp_path: Path, form: CredentialsForm) -> None:
+    credentials = Credentials("0123456789abcdef", SECRET)
+    (tmp_path / "it's.json").write_text(json.dumps(form.content("acme", credentials)))
+    printed = nowhere.ok("client-config", "spark", "acme/lake", "--form", "conf", "--credentials", tmp_path / "it's.json")
+    [export] = [line.removeprefix("# first: ") for line in printed.splitlines() if line.startswith("# first: ")]
+    done = subprocess.run(["bash", "-c", f'{export}; echo "$ICEBERG_CREDENTIAL"'], text=True, capture_output=True, check=True)
+
+    assert done.stdout.strip() == told_credential("acme", credentials)
 
 
 def test_file_of_a_new_realm_is_taken(headwater: CommandLine, realm: str, tmp_path: Path) -> None:

@@ -104,10 +104,9 @@ class ManagedOffice:
         assert proof is not None and proof.tokens is not None
         held = read_principal(self.registry, realm, principal)
         key = self.registry.read_realm(realm).key
-        issued = proof.tokens.issue(
+        return proof.tokens.issue(
             realm, principal, entity=held.entity, realm_key=key, generation=held.generation, roles=roles
-        )
-        return issued.text
+        ).text
 
     def log_in(self, client_id: str, secret: str) -> AsgiAnswer:
         body = f"grant_type=client_credentials&client_id={client_id}&client_secret={secret}".encode()

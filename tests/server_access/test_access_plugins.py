@@ -127,6 +127,24 @@ def test_plugin_without_callers_is_refused() -> None:
         GuardedServer(store, FakeClock(), "file:///nowhere")
 
 
+def test_cedar_example_tells_slashes_within_names_apart(install: Callable[[str, str, Path], None], serve: Serve) -> None:
+    install("cedar", "cedar_access:make_access", EXAMPLE)
+    policies = """
+        permit (principal == User::"acme/root", action, resource);
+        permit (principal, action == Action::"CATALOG_LIST", resource);
+        permit (principal, action, resource == Namespace::"lake/sales/eu");
+    """
+    server = serve("cedar", policies)
+    root = server.guest("root")
+    for namespace in (["sales", "eu"], ["sales/eu"]):
+        assert root.post("namespaces", {"namespace": namespace}).status == 200
+    server.make_principal("analysts")
+    analyst = server.guest("analysts")
+
+    assert analyst.get("namespaces/sales%1Feu").status == 200
+    assert analyst.get("namespaces/sales%2Feu").status == 404
+
+
 def test_cedar_example_lets_analysts_read_one_namespace(install: Callable[[str, str, Path], None], serve: Serve) -> None:
     install("cedar", "cedar_access:make_access", EXAMPLE)
     server = serve("cedar", (EXAMPLE / "policies.cedar").read_text())

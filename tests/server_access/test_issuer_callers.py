@@ -104,6 +104,17 @@ def test_token_ends_though_it_was_verified_before(server: GuardedServer, come: T
     assert guest.config("acme/lake").status == 401
 
 
+def test_verified_token_counts_no_more_once_its_issuer_is_removed(
+    server: GuardedServer, come: TokenOf, settings: Settings
+) -> None:
+    server.make_principal("analysts", READS)
+    guest = come("ann", "analysts")
+
+    assert guest.config("acme/lake").status == 200
+    Path(settings.server_issuers).write_text(json.dumps({"issuers": []}))
+    assert guest.config("acme/lake").error == (401, "NotAuthorizedException")
+
+
 def test_issuer_that_cannot_be_reached_lets_nobody_in(server: GuardedServer, come: TokenOf, issuer: LoopbackIssuer) -> None:
     issuer.close()
 

@@ -91,7 +91,7 @@ def worker_command(
     type=FOLDER,
     default=Path("credentials"),
     show_default=True,
-    help="Folder for the root credentials of new realms.",
+    help="Folder for the credentials of new realms and principals.",
 )
 @concurrency_option
 @prints(SUMMARY)

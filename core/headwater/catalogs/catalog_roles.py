@@ -129,6 +129,10 @@ class CatalogRoles:
 
         commit_change(self._rows, self._grants, remove_grants, message=f"take back role {name}")
         commit_change(self._rows, self._roles, lambda tx: tx.index(BY_NAME).remove(name.encode()), message=f"drop role {name}")
+        # this:      removes the grants                    drops the role    removes them once more
+        # another:                        sees the role                  grants something to it
+        # grants name their role: without the second removal, the next role of this name would have what was granted to this one
+        commit_change(self._rows, self._grants, remove_grants, message=f"take back role {name}")
 
     def put_grants(self, role: str, grants: Iterable[CatalogGrant]) -> None:
         """Let a role do something; what it may do already stays as it is. Raises NotFoundError for an unknown role."""

@@ -136,6 +136,11 @@ def explain_access_command(
         holder = RoleHolder(held.entity, added=frozenset(added))
         asked = _question(privilege, on, catalog, ref)
         session.show(ACCESS_ANSWER, _answer(AccessReader(rows), realms.read_realm(scope.realm), held, holder, asked))
+    if catalog is not None and session.settings.server_access:
+        plugin = session.settings.server_access
+        session.warn(
+            f"this is what the grants say: a server with HEADWATER_SERVER_ACCESS={plugin} asks that plug-in about catalogs"
+        )
 
 
 @access.command(name="privileges")

@@ -71,7 +71,7 @@ APPLIED: ResultView[ReconcileOutcome] = ResultView(
     default="credentials",
     show_default=True,
     type=click.Path(file_okay=False, path_type=Path),
-    help="Where root credentials of new realms are written, one file a realm, readable by you only.",
+    help="Where the credentials of new realms and principals are written, a file each, readable by you only.",
 )
 @prints(APPLIED, many=True)
 def apply_command(session: CliSession, paths: tuple[Path, ...], folder: Path) -> int:

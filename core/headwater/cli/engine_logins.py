@@ -15,13 +15,11 @@ from string import Template
 
 from headwater.cli.engine_configs import SHELL, ConfigForm, EngineAddress, EngineConfig
 from headwater.errors import RefusedError
-from headwater.realms import Credentials, told_client_id, told_credential
+from headwater.realms import Credentials, read_credentials, told_client_id, told_credential
 
 _VARIABLE = "ICEBERG_CREDENTIAL"
 """No setting of Headwater has such a name."""
-_COMMAND = (
-    """python3 -c 'import json, sys; print("{realm}.{clientId}:{clientSecret}".format(**json.load(open(sys.argv[1]))))'"""
-)
+_COMMAND = """python3 -c 'import json, sys; print(sys.argv[1] + ":" + json.load(open(sys.argv[2]))["clientSecret"])'"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +75,15 @@ def read_login(file: Path) -> EngineLogin:
     """Read a file that ``--credentials`` of another command, or ``headwater up``, wrote; raises RefusedError for any other."""
     try:
         data = json.loads(file.read_text(encoding="utf-8"))
-        realm, client_id, secret = (str(data[name]) for name in ("realm", "clientId", "clientSecret"))
+        realm = str(data["realm"])
+        credentials = read_credentials(realm, data["clientId"], data["clientSecret"])
     except OSError as fault:
         raise RefusedError(f"credentials file {file}: {fault.strerror or fault}") from fault
     except (ValueError, KeyError, TypeError) as fault:
         raise RefusedError(f"{file} is not a credentials file of Headwater: name another file") from fault
-    return EngineLogin(file.absolute(), realm, Credentials(client_id, secret))
+    if credentials is None:
+        raise RefusedError(f"{file} has no client id and secret: name another file")
+    return EngineLogin(file.absolute(), realm, credentials)
 
 
 def login_config(config: EngineConfig, address: EngineAddress, login: EngineLogin, *, is_shown: bool) -> EngineConfig:
@@ -92,7 +93,7 @@ def login_config(config: EngineConfig, address: EngineAddress, login: EngineLogi
 
 def login_notes(config: EngineConfig, address: EngineAddress, login: EngineLogin) -> Mapping[str, str]:
     """What to do before a form is used, by the names of forms: set the variable that it names."""
-    command = f"{_COMMAND} {shlex.quote(str(login.file))}"
+    command = f"{_COMMAND} {shlex.quote(login.client_id)} {shlex.quote(str(login.file))}"
     return {
         each.form.name: f'first: export {each.variable.replace("$upper", address.name.upper())}="$({command})"'
         for each in _FORMS[config.name]

@@ -24,8 +24,9 @@ from headwater.realms import (
 )
 from headwater_server.call import ServedStore
 from headwater_server.caller import Caller, NotProvenError
-from headwater_server.identity.access_tokens import AccessTokens, TokenClaims, is_own_token
+from headwater_server.identity.access_tokens import AccessTokens, TokenClaims, is_own_token, token_digest
 from headwater_server.identity.hash_slots import HashSlots
+from headwater_server.identity.issuer_file import TrustedIssuer
 from headwater_server.identity.issuer_tokens import IssuerIdentity, IssuerTokens
 from headwater_server.identity.signing_keys import SigningKeys
 from headwater_server.realm_directory import OpenRealm, RealmDirectory
@@ -55,6 +56,19 @@ class ProvenSignIn:
     until: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class _VerifiedToken:
+    """What is remembered of a token of an issuer.
+
+    issuers       by which it was judged; when their file changes, it is judged again
+    until         by the store's monotonic clock
+    """
+
+    identity: IssuerIdentity
+    issuers: tuple[TrustedIssuer, ...]
+    until: float
+
+
 class CallerProof:
     """Proves who calls. Thread-safe.
 
@@ -72,7 +86,7 @@ class CallerProof:
         self._clock = served.store.clock
         self._sign_in_seconds = sign_in_seconds
         self._lock = threading.Lock()
-        self._verified: OrderedDict[tuple[str, str], tuple[float, IssuerIdentity]] = OrderedDict()
+        self._verified: OrderedDict[tuple[bytes, str], _VerifiedToken] = OrderedDict()
 
     @classmethod
     def of_settings(cls, served: ServedStore) -> CallerProof | None:
@@ -173,17 +187,23 @@ class CallerProof:
     def _identity(self, token: str, realm: str) -> IssuerIdentity:
         """Whom an issuer of a realm vouches for; a token that was verified a moment ago is not verified again."""
         assert self._issuers is not None
-        now = self._clock.monotonic()
+        key, now = (token_digest(token), realm), self._clock.monotonic()
+        # before the token is judged: if the file changes in between, what is remembered is not believed, and not the other way round
+        issuers = self._issuers.current_issuers()
         with self._lock:
-            known = self._verified.get((token, realm))
-        if known is not None and now < known[0] and self._clock.now() < known[1].expires_at * 1_000_000:
-            return known[1]
+            known = self._verified.get(key)
+        if known is not None and self._holds(known, issuers, now):
+            return known.identity
         identity = self._issuers.verify(token, realm)
         with self._lock:
-            self._verified[token, realm] = (now + _VERIFIED_SECONDS, identity)
+            self._verified[key] = _VerifiedToken(identity, issuers, now + _VERIFIED_SECONDS)
             while len(self._verified) > _VERIFIED_LIMIT:
                 self._verified.popitem(last=False)
         return identity
+
+    def _holds(self, known: _VerifiedToken, issuers: tuple[TrustedIssuer, ...], now: float) -> bool:
+        is_over = now >= known.until or self._clock.now() >= known.identity.expires_at * 1_000_000
+        return known.issuers is issuers and not is_over
 
     def _of_issuer(self, identity: IssuerIdentity, realm: OpenRealm) -> Caller:
         """The caller whom an issuer vouches for. A principal of the realm counts only where the issuer's entry says so, and root never."""
@@ -201,12 +221,14 @@ def bearer_token(headers: Mapping[str, str]) -> str:
     """The token that a request shows; raises NotProvenError where it shows none."""
     text = headers.get("authorization", "")
     if not text.lower().startswith(_BEARER):
-        raise NotProvenError("this needs a token: send the header Authorization with Bearer and a token of /v1/oauth/tokens")
+        raise NotProvenError(
+            "this needs a token: send the header Authorization with Bearer and a token of /iceberg/v1/oauth/tokens"
+        )
     return text[len(_BEARER) :].strip()
 
 
 def _foreign_token() -> NotProvenError:
-    return NotProvenError("the token is no token of this server: get one at /v1/oauth/tokens")
+    return NotProvenError("the token is no token of this server: get one at /iceberg/v1/oauth/tokens")
 
 
 def _refused_sign_in() -> NotProvenError:

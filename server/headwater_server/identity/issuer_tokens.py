@@ -58,6 +58,10 @@ class IssuerTokens:
         self._lock = threading.Lock()
         self._keys: dict[KeySource, IssuerKeys] = {}
 
+    def current_issuers(self) -> tuple[TrustedIssuer, ...]:
+        """The issuers that are in force: the very same tuple as long as their file has not changed."""
+        return self._file.current_issuers()
+
     def verify(self, token: str, realm: str) -> IssuerIdentity:
         """Say whom a token speaks for in a realm.
 
