@@ -41,7 +41,7 @@ test-kube: setup ## run the tests of Kubernetes alone; KUBEBUILDER_ASSETS=folder
 	$(RUN)/pytest $(PARALLEL) $(KUBE_TESTS)
 
 demo: ## set up, then run Headwater's main job on embedded parts; ends by itself
-	@scripts/setup.sh java
+	@scripts/setup.sh java duckdb
 	$(RUN)/python examples/demo.py
 
 demo-kube: ## run the examples on the cluster of your kubeconfig; CONFIRM_CONTEXT=name says that you mean it

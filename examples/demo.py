@@ -83,9 +83,7 @@ def main() -> int:
         python("examples/rest_client.py", url, "acme/lake")
     headwater("catalog", "log", "acme", "lake", "--limit", "2")
 
-    say(
-        "7. Who may do what: the manifests let ann read the namespace sales and nothing else, and now the server asks who calls"
-    )
+    say("7. Who may do what: the manifests let ann read the namespace sales and nothing else, and DuckDB comes as ann")
     key = "import secrets; print(secrets.token_hex(32))"
     shell(f"{sys.executable} -c '{key}' > .demo/keys/first", shown=f"python -c '{key}' > .demo/keys/first")
     with served_catalogs(HEADWATER_SERVER_SIGNING_KEYS=".demo/keys") as url:

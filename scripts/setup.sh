@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Make .venv, and see that the named programs are there:
-#   scripts/setup.sh [java] [redis] [postgresql] [kubectl] [iceberg_engine] [engines] [nginx] [contenders]
+#   scripts/setup.sh [java] [duckdb] [redis] [postgresql] [kubectl] [iceberg_engine] [engines] [nginx] [contenders]
 # Safe to repeat. What is missing is installed by apt where that is possible (as root); otherwise one sentence says what to do.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -182,6 +182,16 @@ need_iceberg_engine() {
 
 # Engines in Python that tests let talk to the server, 105 MB to download, and Daft, which wants an older pyarrow than this project has,
 # in an environment of its own, 130 MB. Tests of what cannot be had are skipped.
+need_duckdb() {
+    local wanted
+    wanted=$(fingerprint)
+    [ "$(cat "$venv/.duckdb" 2>/dev/null)" = "$wanted" ] && return
+    [ "$(cat "$venv/.engines" 2>/dev/null)" = "$wanted" ] && return
+    say "installing DuckDB into $venv"
+    "$venv/bin/python" -m pip install -qq --disable-pip-version-check -e '.[duckdb]' -c constraints.txt
+    printf '%s' "$wanted" >"$venv/.duckdb"
+}
+
 need_engines() {
     local wanted daft
     wanted=$(fingerprint)
