@@ -134,17 +134,20 @@ class CallerProof:
 
     def renew_sign_in(self, token: str, realm: str) -> ProvenSignIn:
         """Let the holder of a token of this server that still holds have another one; raises NotProvenError."""
-        claims, principal = self._own(token, realm)
+        claims, principal, _ = self._own(token, realm)
         if self._clock.now() // 1_000_000 - claims.auth_time >= self._sign_in_seconds:
             raise NotProvenError("the client showed its secret too long ago: log in again, by client credentials")
         proven = ProvenSignIn(realm, claims.realm_key, principal.name, principal.entity, claims.gen)
         return replace(proven, signed_in=claims.auth_time, roles=claims.roles)
 
     def _of_own_token(self, token: str, realm: str) -> Caller:
-        claims, principal = self._own(token, realm)
-        return Caller(realm, principal.name, RoleHolder(principal.entity, only=claims.roles), has_credentials=True)
+        claims, principal, opened = self._own(token, realm)
+        holder = RoleHolder(principal.entity, only=claims.roles)
+        if claims.roles is not None:  # a client names what it likes, and would be another caller with each word
+            holder = replace(holder, only=frozenset(role.name for role in opened.access.read_roles(holder)))
+        return Caller(realm, principal.name, holder, has_credentials=True)
 
-    def _own(self, token: str, realm: str) -> tuple[TokenClaims, Principal]:
+    def _own(self, token: str, realm: str) -> tuple[TokenClaims, Principal, OpenRealm]:
         if self.tokens is None:
             raise NotProvenError("this server takes tokens of its identity providers alone")
         claims = self.tokens.verify(token, realm)
@@ -156,7 +159,7 @@ class CallerProof:
             raise NotProvenError("the token holds no more: log in again")
         if not principal.honors(claims.gen, now=self._clock.now()):
             raise NotProvenError("the token holds no more: log in again")
-        return claims, principal
+        return claims, principal, opened
 
     def _open(self, realm: str, *, since: Micros | None = None) -> OpenRealm:
         try:
