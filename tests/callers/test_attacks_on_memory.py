@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from guarded_server import GuardedServer, held
+
 from headwater.access import AccessReader, Privilege, RoleHolder
 from headwater.realms import list_principal_roles, read_principal
 from headwater_server.iceberg_rest.sessions import LakeSessions

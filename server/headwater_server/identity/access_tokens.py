@@ -139,11 +139,11 @@ class AccessTokens:
 
     def has_verified(self, token: str) -> bool:
         """Whether it was verified before, and is remembered; ``verify`` says whether it still holds."""
-        return _digest(token) in self._known
+        return token_digest(token) in self._known
 
     def _verified(self, token: str) -> TokenClaims:
         """The claims of a token with a right signature. Signatures are remembered as long as the key that made them is there."""
-        digest = _digest(token)
+        digest = token_digest(token)
         with self._lock:
             known = self._known.get(digest)
         if known is not None and self._keys.find(known[0].name) == known[0]:
@@ -170,7 +170,8 @@ class AccessTokens:
         return self._clock.now() // 1_000_000
 
 
-def _digest(token: str) -> bytes:
+def token_digest(token: str) -> bytes:
+    """What a token is remembered by: tokens are long, and whoever reads memory should find none."""
     return hashlib.blake2b(token.encode(), digest_size=32).digest()
 
 

@@ -24,7 +24,7 @@ from headwater.realms import (
 )
 from headwater_server.call import ServedStore
 from headwater_server.caller import Caller, NotProvenError
-from headwater_server.identity.access_tokens import AccessTokens, TokenClaims, is_own_token
+from headwater_server.identity.access_tokens import AccessTokens, TokenClaims, is_own_token, token_digest
 from headwater_server.identity.hash_slots import HashSlots
 from headwater_server.identity.issuer_tokens import IssuerIdentity, IssuerTokens
 from headwater_server.identity.signing_keys import SigningKeys
@@ -70,7 +70,7 @@ class CallerProof:
         self._clock = served.store.clock
         self._sign_in_seconds = sign_in_seconds
         self._lock = threading.Lock()
-        self._verified: OrderedDict[tuple[str, str], tuple[float, IssuerIdentity]] = OrderedDict()
+        self._verified: OrderedDict[tuple[bytes, str], tuple[float, IssuerIdentity]] = OrderedDict()
 
     @classmethod
     def of_settings(cls, served: ServedStore) -> CallerProof | None:
@@ -170,14 +170,14 @@ class CallerProof:
     def _identity(self, token: str, realm: str) -> IssuerIdentity:
         """Whom an issuer of a realm vouches for; a token that was verified a moment ago is not verified again."""
         assert self._issuers is not None
-        now = self._clock.monotonic()
+        now, key = self._clock.monotonic(), (token_digest(token), realm)
         with self._lock:
-            known = self._verified.get((token, realm))
+            known = self._verified.get(key)
         if known is not None and now < known[0] and self._clock.now() < known[1].expires_at * 1_000_000:
             return known[1]
         identity = self._issuers.verify(token, realm)
         with self._lock:
-            self._verified[token, realm] = (now + _VERIFIED_SECONDS, identity)
+            self._verified[key] = (now + _VERIFIED_SECONDS, identity)
             while len(self._verified) > _VERIFIED_LIMIT:
                 self._verified.popitem(last=False)
         return identity
