@@ -130,3 +130,16 @@ def test_token_of_an_issuer_is_remembered_by_its_digest(server: GuardedServer, c
     proof = server.application.served.part(CallerProof.of_settings)
     assert proof is not None
     assert [len(digest) for digest, _ in proof._verified] == [32]
+
+
+def test_body_is_awaited_from_proven_callers_of_an_issuer_alone(
+    server: GuardedServer, come: TokenOf, issuer: LoopbackIssuer
+) -> None:
+    ann = come("ann")
+    signed, _, signature = ann.headers["authorization"].rpartition(".")
+    target = "/iceberg/v1/acme~lake/namespaces"
+    tokens = ["Bearer garbage", f"{signed}.{signature[::-1]}", come("ann", path="/unknown").headers["authorization"]]
+
+    for token in tokens:
+        assert server.client.request("POST", target, [], authorization=token).status == 401
+    assert server.client.request("POST", target, [], **ann.headers).status == 0  # it is received, and the client is gone

@@ -87,16 +87,19 @@ class CallerProof:
         issuers = IssuerTokens(settings.server_issuers, clock) if settings.server_issuers else None
         return cls(served, tokens=tokens, issuers=issuers, sign_in_seconds=settings.server_sign_in_lifetime_seconds)
 
-    def check_token(self, headers: Mapping[str, str]) -> None:
+    def check_token(self, headers: Mapping[str, str]) -> bool:
         """Check what can be told of a request's token at once: nobody sends a body with one that is made up. Called by the event loop.
 
+        returns       whether the signature is right; False: it would be an issuer's, which takes a thread to verify
         raises        NotProvenError
         """
         token = bearer_token(headers)
         if self.tokens is not None and is_own_token(token):
             self.tokens.check_signature(token)
-        elif self._issuers is None:
+            return True
+        if self._issuers is None:
             raise _foreign_token()
+        return False
 
     def prove_caller(self, headers: Mapping[str, str], realm: str) -> Caller:
         """Who calls, in the realm that the request names.
