@@ -84,7 +84,7 @@ def test_closed_realm_is_read_and_not_changed(open_office: ManagedOffice) -> Non
 
 
 def test_catalog_with_other_fields_is_a_conflict(office: ManagedOffice, root: str) -> None:
-    answer = office.call("POST", "/realms/acme/catalogs", {"name": "lake", "baseLocation": "s3://else/"}, token=root)
+    answer = office.call("POST", "/realms/acme/catalogs", {"name": "lake", "baseLocation": "s3://acme/else/"}, token=root)
 
     assert answer.error == (409, "ConflictException")
 
