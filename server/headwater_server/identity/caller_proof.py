@@ -148,7 +148,7 @@ class CallerProof:
         holder = RoleHolder(principal.entity, only=claims.roles)
         if claims.roles is not None:  # a client names what it likes, and would be another caller with each word
             holder = replace(holder, only=frozenset(role.name for role in opened.access.read_roles(holder)))
-        return Caller(realm, principal.name, holder, has_credentials=True)
+        return Caller(realm, principal.name, holder, has_credentials=claims.gen == principal.generation)
 
     def _own(self, token: str, realm: str) -> tuple[TokenClaims, Principal, OpenRealm]:
         if self.tokens is None:
