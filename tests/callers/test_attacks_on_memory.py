@@ -6,6 +6,7 @@ from guarded_server import GuardedServer, held
 
 from headwater.access import AccessReader, Privilege, RoleHolder
 from headwater.realms import list_principal_roles, read_principal
+from headwater_server.iceberg_rest.addresses import WarehouseAddress
 from headwater_server.iceberg_rest.sessions import LakeSessions
 from headwater_server.realm_directory import RealmDirectory
 
@@ -39,3 +40,11 @@ def test_rules_of_many_callers_are_kept_within_a_bound(server: GuardedServer) ->
 
     assert len(list_principal_roles(server.realms, "acme")) == 5
     assert reader.kept_count == 20
+
+
+def test_endless_prefixes_are_not_remembered(server: GuardedServer) -> None:
+    WarehouseAddress.from_prefix.cache_clear()
+    nobody = server.with_token("garbage")
+
+    assert nobody.at("acme~lake~" + "r" * 60_000).get("namespaces").status in (401, 404)
+    assert WarehouseAddress.from_prefix.cache_info().currsize == 0
