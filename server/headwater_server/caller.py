@@ -26,7 +26,8 @@ class Caller:
     name          of a principal of the realm; of somebody whom an identity provider vouches for, the provider's name for it. Commits
                   and the audit log note it
     holder        whose grants count
-    has_credentials   its token was given for credentials of the realm; otherwise an identity provider vouches for it
+    has_credentials   its token was given for the present credentials of a principal of the realm; otherwise for former ones, which are
+                      about to end, or an identity provider vouches for it
     """
 
     realm: str

@@ -1,7 +1,7 @@
 """The realms that a server has open: who belongs to them and who may do what, never older than a few seconds.
 
-So whatever is taken from somebody, a credential, a role or a grant, is gone on every server within ``FRESH_SECONDS``, and most requests
-ask the database nothing about it.
+So whatever is taken from somebody, a credential, a role, a grant or a catalog, is gone on every server within ``FRESH_SECONDS``, and most
+requests ask the database nothing about it.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 
 from headwater.access import AccessPlugin, AccessReader, AccessSubject, load_access_plugin
+from headwater.catalogs import CatalogDefinition, Catalogs
 from headwater.clock import Micros
 from headwater.commits import Head
 from headwater.errors import NotFoundError, RefusedError
@@ -41,12 +42,19 @@ class OpenRealm:
     looked_at: Micros
     _principals: Head | None
     _found: dict[str, Principal | None] = field(default_factory=dict)
+    _catalogs: dict[str, CatalogDefinition | None] = field(default_factory=dict)
 
     def find_principal(self, name: str) -> Principal | None:
         """A principal by its name, disabled or not."""
         if name not in self._found:
             self._found[name] = find_listed_principal(self.rows, self._principals, name)
         return self._found[name]
+
+    def find_catalog(self, name: str) -> CatalogDefinition | None:
+        """A live catalog by its name, one that was there: names that callers make up are not asked about."""
+        if name not in self._catalogs:
+            self._catalogs[name] = Catalogs(self.rows).find_catalog(name)
+        return self._catalogs[name]
 
 
 def access_plugin(served: ServedStore) -> AccessPlugin | None:

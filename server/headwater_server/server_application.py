@@ -201,12 +201,22 @@ class ServerApplication:
         if scope.get("state", {}).get(SURPLUS_KEY):
             raise OverloadedError("the server has as many connections as it keeps; send the request again in a moment")
         self._check_room(route)
-        if self._proof is not None and not route.is_open:
-            # who shows no token, or one that is made up, sends no body, and takes no thread
-            bearer_token(headers) if route.body is None else self._proof.check_token(headers)
         limit_bytes = min(self._settings.server_body_bytes, route.most_bytes or self._settings.server_body_bytes)
         work = _RequestWork(self.served, table, route, path, headers, scope, record, limit_bytes, self._proof)
+        if self._proof is not None and not route.is_open:
+            # who shows no token, or one that is made up, sends no body; without a token of an issuer, it takes no thread, either
+            if route.body is None:
+                bearer_token(headers)
+            elif not self._proof.check_token(headers):
+                await self._prove_first(work)
         return await self._work(work, receive)
+
+    async def _prove_first(self, work: _RequestWork) -> None:
+        """Have a token verified before a body is received; raises what proves nothing."""
+        try:
+            await self.admission.run(work.prove, seconds=self._settings.server_request_timeout_seconds)
+        except HandlerTimeoutError:
+            raise UnavailableError("who calls was not found out in time; nothing was changed") from None
 
     def _find(self, segments: Sequence[str], record: RequestRecord) -> tuple[RouteTable, RouteMatch]:
         for table in self._tables:
@@ -314,10 +324,16 @@ class _RequestWork:
             with committing_as("" if call.caller is None else call.caller.name):
                 return encoded_answer(self.route.handler(call))
 
+    def prove(self) -> None:
+        """Check who calls, before anything is received; raises as ``_prove_caller`` does, and RefusedError for a wrong query."""
+        self._prove_caller(self._query())
+
+    def _query(self) -> Any:
+        parameters = query_parameters(self.scope.get("query_string", b""), self.route.query_names)
+        return None if self.route.query is None else convert_query(parameters, self.route.query)
+
     def _call(self) -> Call[Any, Any]:
-        route = self.route
-        parameters = query_parameters(self.scope.get("query_string", b""), route.query_names)
-        query = None if route.query is None else convert_query(parameters, route.query)
+        route, query = self.route, self._query()
         caller = self._prove_caller(query)
         raw = unpacked_body(self.raw, self.headers.get("content-encoding", ""), limit_bytes=self.limit_bytes)
         return Call(

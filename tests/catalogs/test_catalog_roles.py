@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from uuid import UUID
 
 import pytest
@@ -123,3 +124,20 @@ def test_role_is_read_by_its_name(roles: CatalogRoles) -> None:
     assert roles.read_role("reader") == made
     with pytest.raises(NotFoundError, match="has no role 'writer'"):
         roles.read_role("writer")
+
+
+def test_role_that_is_dropped_while_it_is_granted_leaves_nothing(roles: CatalogRoles) -> None:
+    holder = ObjectId(7)
+    roles.create_role("reader")
+    roles.assign_role("reader", holder)
+
+    def grants_of_a_slow_request() -> Iterator[CatalogGrant]:
+        roles.drop_role("reader")
+        yield CatalogGrant(privilege="TABLE_READ_DATA")
+
+    with pytest.raises(NotFoundError, match="has no role 'reader'"):
+        roles.put_grants("reader", grants_of_a_slow_request())
+    roles.create_role("reader")
+
+    assert roles.read_access().grants_of("reader") == []
+    assert roles.read_access().roles_of(holder) == []

@@ -34,3 +34,13 @@ def test_realm_gives_itself_no_places(office: ManagedOffice) -> None:
         assert (answer.status, "set by whoever administers the store" in answer.message) == (400, True)
 
     assert office.call("PATCH", "/realms/acme", {"properties": {"team": "lake"}}, token=token).status == 200
+
+
+def test_catalog_that_is_there_lends_its_name_to_no_other_place(office: ManagedOffice) -> None:
+    token = office.token("root")
+    wish = {"name": "lake", "baseLocation": "s3://rival/", "properties": {"owner": "keeper of lake"}}
+
+    assert office.call("POST", "/realms/acme/catalogs", wish, token=token).status == 400
+    office.catalogs().update_catalog(office.catalogs().read_catalog("lake"), base_location="s3://elsewhere/lake/")
+    again = {**wish, "baseLocation": "s3://elsewhere/lake/"}
+    assert office.call("POST", "/realms/acme/catalogs", again, token=token).status == 200

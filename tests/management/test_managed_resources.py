@@ -84,7 +84,7 @@ def test_closed_realm_is_read_and_not_changed(open_office: ManagedOffice) -> Non
 
 
 def test_catalog_with_other_fields_is_a_conflict(office: ManagedOffice, root: str) -> None:
-    answer = office.call("POST", "/realms/acme/catalogs", {"name": "lake", "baseLocation": "s3://else/"}, token=root)
+    answer = office.call("POST", "/realms/acme/catalogs", {"name": "lake", "baseLocation": "s3://acme/else/"}, token=root)
 
     assert answer.error == (409, "ConflictException")
 
@@ -469,3 +469,24 @@ def test_input_that_is_wrong_is_named(office: ManagedOffice, root: str, method: 
     answer = office.call(method, f"/realms/acme{path}", body, token=root)
 
     assert answer.error == (400, "BadRequestException") and fault in answer.message
+
+
+@pytest.mark.parametrize("path", ["/realms/acme", "/realms/acme/catalogs/lake"])
+def test_properties_grow_within_bounds(office: ManagedOffice, root: str, path: str) -> None:
+    many = {f"p{number}": "x" for number in range(60)}
+    assert office.call("PATCH", path, {"properties": many}, token=root).status == 200
+    before = office.call("GET", path, token=root).data
+
+    for more in ({f"q{number}": "x" for number in range(4)}, {"long": "x" * 1025}, {"n" * 254: "x"}):
+        assert office.call("PATCH", path, {"properties": more}, token=root).status == 400
+    swap: dict[str, str | None] = {"p0": None, "q0": "x"}
+    assert office.call("GET", path, token=root).data == before
+    assert office.call("PATCH", path, {"properties": swap}, token=root).status == 200
+
+
+def test_places_of_a_catalog_are_bounded(office: ManagedOffice, root: str) -> None:
+    places = [f"s3://acme/{number}/" for number in range(51)]
+    wish = {"name": "new", "baseLocation": "s3://acme/new/", "allowedLocations": places}
+
+    assert office.call("PATCH", "/realms/acme/catalogs/lake", {"allowedLocations": places}, token=root).status == 400
+    assert office.call("POST", "/realms/acme/catalogs", wish, token=root).status == 400

@@ -196,3 +196,14 @@ def test_root_and_its_role_stay(office: ManagedOffice, root: str) -> None:
     paths += ("/principal-roles/service_admin/privileges/SERVICE_MANAGE_ACCESS",)
 
     assert [office.call("DELETE", f"/realms/acme{path}", token=root).status for path in paths] == [400, 400, 400]
+
+
+def test_former_credentials_of_a_rotation_renew_nothing(office: ManagedOffice) -> None:
+    former = office.token("ann")
+    path = "/realms/acme/principals/ann"
+    assert office.call("POST", f"{path}/rotate?overlapSeconds=60", token=office.token("root")).status == 200
+    office.clock.advance(FRESH_SECONDS)
+
+    assert office.call("GET", path, token=former).status == 200
+    assert office.call("POST", f"{path}/rotate", token=former).error == (403, "ForbiddenException")
+    assert office.call("POST", f"{path}/rotate", token=office.token("ann")).status == 200

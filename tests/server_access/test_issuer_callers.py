@@ -14,6 +14,7 @@ from fake_clock import FakeClock
 from headwater import Settings, open_store
 from headwater.access import Privilege
 from headwater.realms import create_principal_role, disable_principal
+from headwater_server.identity import CallerProof
 from loopback_issuer import LoopbackIssuer, compact_token, signer, signing_key
 
 READS = held(Privilege.CATALOG_MANAGE_CONTENT)
@@ -130,3 +131,26 @@ def test_server_with_issuers_alone_gives_no_tokens(issuer: LoopbackIssuer, setti
 
     assert (answer.status, answer.data["error"]) == (400, "unsupported_grant_type")
     assert "identity providers" in answer.data["error_description"]
+
+
+def test_token_of_an_issuer_is_remembered_by_its_digest(server: GuardedServer, come: TokenOf) -> None:
+    server.make_principal("analysts", READS)
+    ann = come("ann", "analysts", "x" * 8000)
+    assert ann.config("acme/lake").status == 200
+
+    proof = server.application.served.part(CallerProof.of_settings)
+    assert proof is not None
+    assert [len(digest) for digest, _ in proof._verified] == [32]
+
+
+def test_body_is_awaited_from_proven_callers_of_an_issuer_alone(
+    server: GuardedServer, come: TokenOf, issuer: LoopbackIssuer
+) -> None:
+    ann = come("ann")
+    signed, _, signature = ann.headers["authorization"].rpartition(".")
+    target = "/iceberg/v1/acme~lake/namespaces"
+    tokens = ["Bearer garbage", f"{signed}.{signature[::-1]}", come("ann", path="/unknown").headers["authorization"]]
+
+    for token in tokens:
+        assert server.client.request("POST", target, [], authorization=token).status == 401
+    assert server.client.request("POST", target, [], **ann.headers).status == 0  # it is received, and the client is gone

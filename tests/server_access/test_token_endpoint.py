@@ -13,6 +13,8 @@ from asgi_client import AsgiAnswer
 from headwater import Settings, open_store
 from headwater.access import Privilege
 from headwater.realms import (
+    assign_principal_role,
+    create_principal_role,
     disable_principal,
     drop_principal,
     enable_principal,
@@ -281,3 +283,14 @@ def test_server_without_keys_gives_no_token(tmp_path: Path) -> None:
         server.application.close()
 
     assert error_of(answer) == (400, "unsupported_grant_type")
+
+
+def test_scope_with_a_long_name_means_that_role_alone(server: GuardedServer) -> None:
+    short, long = "r" * 100, "r" * 100 + "-reader"
+    server.make_principal(short, held(Privilege.CATALOG_MANAGE_CONTENT))
+    create_principal_role(server.realms, "acme", long)
+    assign_principal_role(server.realms, "acme", long, short)
+    server.clock.advance(5)
+
+    assert server.guest(short, scope=f"PRINCIPAL_ROLE:{long}").config("acme/lake").status == 404
+    assert server.guest(short, scope=f"PRINCIPAL_ROLE:{short}").config("acme/lake").status == 200

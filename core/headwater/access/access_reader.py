@@ -14,8 +14,10 @@ from headwater.catalogs import CatalogAccess, CatalogDefinition, CatalogGrant, C
 from headwater.realms import PrincipalRole, RealmGrants, read_realm_grants
 from headwater.store import ObjectId, RealmStore
 
-_RULES_LIMIT = 2000
-"""Callers times catalogs whose rules a process keeps; those that were used least recently go."""
+_RULES_LIMIT = 200_000
+"""Rules that a reader keeps, of all sets of roles and all catalogs, about 1 KB each; the sets that were used least recently go."""
+_SETS_LIMIT = 2000
+_HOLDERS_LIMIT = 5000
 _DEFAULT = "-"
 _REALM = Securable(kind=SecurableKind.REALM)
 _PRIVILEGES = {privilege.value: privilege for privilege in Privilege}
@@ -40,37 +42,67 @@ class RoleHolder:
 class AccessReader:
     """The rules of callers in one realm. Thread-safe.
 
+    Rules are kept for a set of roles, whoever has them: a caller chooses the roles that its token names, and could name others each time.
+
     max_age_seconds  for how long what was read is believed before the database is asked again
+    rules_limit      how many rules are kept; those that are read last are, however many they are
     """
 
-    def __init__(self, rows: RealmStore, *, max_age_seconds: float = 0.0) -> None:
+    def __init__(self, rows: RealmStore, *, max_age_seconds: float = 0.0, rules_limit: int = _RULES_LIMIT) -> None:
         self._rows = rows
         self._max_age_seconds = max_age_seconds
+        self._rules_limit = rules_limit
         self._lock = threading.Lock()
         self._realm: tuple[float, RealmGrants] | None = None
         self._catalogs: dict[str, tuple[float, CatalogAccess]] = {}
         self._rules: OrderedDict[tuple[object, ...], AccessRules] = OrderedDict()
+        self._roles: OrderedDict[tuple[object, ...], tuple[PrincipalRole, ...]] = OrderedDict()
+        self._kept_count = 0
+
+    @property
+    def kept_count(self) -> int:
+        """How many rules are kept."""
+        return self._kept_count
 
     def read_rules(self, holder: RoleHolder, catalog: CatalogDefinition | None = None) -> AccessRules:
         """The rules of a caller on the realm, and in one catalog of it."""
         grants = self._realm_grants()
         access = None if catalog is None else self._catalog_access(catalog)
-        key = (holder, grants.version, None if access is None else (access.catalog.id, access.catalog.name, access.version))
+        roles = self._roles_of(holder, grants)
+        entities = tuple(role.entity for role in roles)
+        key = (entities, grants.version, None if access is None else (access.catalog.id, access.catalog.name, access.version))
         with self._lock:
             rules = self._rules.get(key)
             if rules is not None:
                 self._rules.move_to_end(key)
                 return rules
-        rules = AccessRules(list(rules_of(roles_of(holder, grants), grants, access)))
-        with self._lock:
-            self._rules[key] = rules
-            while len(self._rules) > _RULES_LIMIT:
-                self._rules.popitem(last=False)
+        rules = AccessRules(list(rules_of(roles, grants, access)))
+        self._keep(key, rules)
         return rules
 
     def read_roles(self, holder: RoleHolder) -> Sequence[PrincipalRole]:
         """The principal roles that count for a caller."""
-        return roles_of(holder, self._realm_grants())
+        return self._roles_of(holder, self._realm_grants())
+
+    def _keep(self, key: tuple[object, ...], rules: AccessRules) -> None:
+        with self._lock:
+            before = self._rules.pop(key, None)
+            self._rules[key] = rules
+            self._kept_count += len(rules.rules) - (0 if before is None else len(before.rules))
+            while len(self._rules) > 1 and (self._kept_count > self._rules_limit or len(self._rules) > _SETS_LIMIT):
+                _, gone = self._rules.popitem(last=False)
+                self._kept_count -= len(gone.rules)
+
+    def _roles_of(self, holder: RoleHolder, grants: RealmGrants) -> tuple[PrincipalRole, ...]:
+        key = (holder, grants.version)
+        roles = self._roles.get(key)
+        if roles is None:
+            roles = tuple(roles_of(holder, grants))
+            with self._lock:
+                self._roles[key] = roles
+                while len(self._roles) > _HOLDERS_LIMIT:
+                    self._roles.popitem(last=False)
+        return roles
 
     def _realm_grants(self) -> RealmGrants:
         now = self._rows.clock.monotonic()

@@ -118,21 +118,12 @@ class CatalogRoles:
     def drop_role(self, name: str) -> None:
         """Remove a role, and everything that was granted to it and by it; raises NotFoundError where there is none."""
         self._check_role(name)
-
-        def remove_grants(tx: Transaction) -> None:
-            for key in [key for key, _ in tx.index(BY_ROLE).prefix(_prefix(name))]:
-                tx.index(BY_ROLE).remove(key)
-            holders = [key for key, _ in tx.index(BY_GRANTEE).range() if key[_ENTITY_BYTES:].decode() == name]
-            for key in holders:
-                tx.index(BY_GRANTEE).remove(key)
-            tx.index(BY_NAME).remove(name.encode())
-
-        commit_change(self._rows, self._grants, remove_grants, message=f"take back role {name}")
+        self._clear_role(name)
         commit_change(self._rows, self._roles, lambda tx: tx.index(BY_NAME).remove(name.encode()), message=f"drop role {name}")
         # this:      removes the grants                    drops the role    removes them once more
         # another:                        sees the role                  grants something to it
         # grants name their role: without the second removal, the next role of this name would have what was granted to this one
-        commit_change(self._rows, self._grants, remove_grants, message=f"take back role {name}")
+        self._clear_role(name)
 
     def put_grants(self, role: str, grants: Iterable[CatalogGrant]) -> None:
         """Let a role do something; what it may do already stays as it is. Raises NotFoundError for an unknown role."""
@@ -147,6 +138,7 @@ class CatalogRoles:
                     index.put(key, IndexValue(None, _PACKED.encode(msgspec.structs.replace(grant, created=tx.time))))
 
         commit_change(self._rows, self._grants, change, message=f"grant to role {role}")
+        self._check_still_there(role)
 
     def remove_grants(self, role: str, grants: Iterable[CatalogGrant]) -> int:
         """Take back what a role may do; returns how many of these grants there were. Raises NotFoundError for an unknown role."""
@@ -169,6 +161,7 @@ class CatalogRoles:
                 tx.index(BY_GRANTEE).put(key, _NOTHING)
 
         commit_change(self._rows, self._grants, change, message=f"assign role {name}")
+        self._check_still_there(name)
 
     def unassign_role(self, name: str, principal_role: ObjectId) -> None:
         """Take a role from a principal role, which need not have it; raises NotFoundError for an unknown role."""
@@ -179,6 +172,27 @@ class CatalogRoles:
     @property
     def _label(self) -> str:
         return f"catalog {self._definition.name!r} of realm {self._rows.realm!r}"
+
+    def _clear_role(self, name: str) -> None:
+        """Take back all that was granted to a role, and by it."""
+
+        def change(tx: Transaction) -> None:
+            for key in [key for key, _ in tx.index(BY_ROLE).prefix(_prefix(name))]:
+                tx.index(BY_ROLE).remove(key)
+            holders = [key for key, _ in tx.index(BY_GRANTEE).range() if key[_ENTITY_BYTES:].decode() == name]
+            for key in holders:
+                tx.index(BY_GRANTEE).remove(key)
+            tx.index(BY_NAME).remove(name.encode())
+
+        commit_change(self._rows, self._grants, change, message=f"take back role {name}")
+
+    def _check_still_there(self, name: str) -> None:
+        """Check that a role was not dropped while something was granted: nobody would see the grant, and it would hold."""
+        try:
+            self._check_role(name)
+        except NotFoundError:
+            self._clear_role(name)
+            raise
 
     def _check_role(self, name: str) -> None:
         head = _find_head(self._rows, self._roles, fresh=True)

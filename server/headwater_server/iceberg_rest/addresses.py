@@ -23,6 +23,8 @@ LEVEL_SEPARATOR = "\x1f"
 """Between the levels of a namespace."""
 _PREFIX_SEPARATOR = "~"
 _DEFAULT_BRANCH = "-"
+_PREFIX_LIMIT = 2000
+"""More than realm, catalog and reference may have together: a prefix is remembered before anybody has proved who calls."""
 _WAREHOUSE = re.compile(r"(?P<realm>[^/@]+)/(?P<catalog>[^/@]+)(?:@(?P<reference>.+))?", re.DOTALL)
 _PREFIX = re.compile(r"(?P<realm>[^/~]+)~(?P<catalog>[^/~]+)(?:~(?P<reference>.+))?", re.DOTALL)
 
@@ -54,10 +56,10 @@ class WarehouseAddress:
     @lru_cache(maxsize=1000)
     def from_prefix(cls, segment: str) -> WarehouseAddress:
         """Parse the prefix of a path, which was decoded once; raises NotFoundError for a text that is no prefix."""
-        match = _PREFIX.fullmatch(segment.replace(LEVEL_SEPARATOR, "/"))
+        match = _PREFIX.fullmatch(segment.replace(LEVEL_SEPARATOR, "/")) if len(segment) <= _PREFIX_LIMIT else None
         if match is None:
             raise NotFoundError(
-                f"the path's prefix {segment!r} names no warehouse: let the client take it from /v1/config, by the property"
+                f"the path's prefix {segment[:200]!r} names no warehouse: let the client take it from /v1/config, by the property"
                 " warehouse alone, or write REALM~CATALOG or REALM~CATALOG~REFERENCE"
             )
         return cls._from_match(match)

@@ -105,7 +105,10 @@ class LakeSession:
 
 
 class LakeSessions:
-    """The sessions of a process, each opened anew when it is as old as a handle on a realm may be. Thread-safe."""
+    """The sessions of a process, each opened anew when it is as old as a handle on a realm may be. Thread-safe.
+
+    Where callers have rights, a catalog that was deleted, replaced or changed is seen as soon as a right that was taken away.
+    """
 
     def __init__(self, served: ServedStore, *, limit: int = _SESSIONS_LIMIT) -> None:
         self._served = served
@@ -127,13 +130,20 @@ class LakeSessions:
         key = (address, caller)
         with self._lock:
             session = self._sessions.get(key)
-            if session is not None and now - session.opened < store.settings.realm_handle_ttl_seconds:
+            if session is not None:
                 self._sessions.move_to_end(key)
-                return session
+        is_young = session is not None and now - session.opened < store.settings.realm_handle_ttl_seconds
+        if session is not None and is_young and (caller is None or self._is_current(session)):
+            return session
         fresh = self._opened(address, caller, now)  # outside of the lock: a slow database holds up nobody else
         with self._lock:
             _keep_newest(self._sessions, key, fresh, limit=self._limit)
         return fresh
+
+    def _is_current(self, session: LakeSession) -> bool:
+        """Whether the catalog is still the one of its name, and its default branch, where grants hold, the same."""
+        realm = self._served.part(RealmDirectory).open_realm(session.address.realm)
+        return realm.find_catalog(session.address.catalog) == session.lake.session.catalog.definition
 
     def _opened(self, address: WarehouseAddress, caller: Caller | None, now: float) -> LakeSession:
         store = self._served.store

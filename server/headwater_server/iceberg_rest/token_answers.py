@@ -93,7 +93,7 @@ def _proven(proof: CallerProof, headers: Mapping[str, str], fields: Mapping[str,
         raise OAuthRefusal(
             "invalid_grant", "the subject_token is no token of this server; one of an identity provider is sent as it is"
         )
-    current_trail().realm = realm
+    current_trail().realm = realm[:_SHOWN]
     return proof.renew_sign_in(token, realm)
 
 
@@ -146,7 +146,7 @@ def _restricted_roles(scope: str) -> frozenset[str] | None:
     words = [word for word in scope.split() if word.startswith(_ROLE)]
     if not words or _ALL_ROLES in words:
         return None
-    return frozenset(word.removeprefix(_ROLE)[:_SHOWN] for word in words)
+    return frozenset(word.removeprefix(_ROLE) for word in words)
 
 
 def _no_tokens(proof: CallerProof | None) -> str:

@@ -140,8 +140,9 @@ def answer_catalog_creation(call: Call[None, CatalogCreation]) -> Answer:
         deletion_protection=wish.deletion_protection,
         hold_seconds=_seconds(wish.hold),
     )
-    if existing is None:
-        check_places(realm, [wish.base_location, *wish.allowed_locations])
+    # also where one is there: it may be deleted before this one is made
+    held = () if existing is None else (existing.base_location, *existing.allowed_locations)
+    check_places(realm, [each for each in (wish.base_location, *wish.allowed_locations) if each not in held])
     made = realm.catalogs.create_catalog(wish.name, **fields)
     return Answer(201 if existing is None else 200, catalog_resource(realm, made))
 

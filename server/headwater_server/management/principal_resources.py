@@ -1,7 +1,8 @@
 """Principals as resources. Whoever has SERVICE_MANAGE_ACCESS on the realm manages all of them.
 
-A principal may read itself. It may renew its own credentials, too, but only with a token that was given for them and that is restricted
-to none of its roles: otherwise whoever holds such a token for an hour, or for one role, would get all that the principal has, for good.
+A principal may read itself. It may renew its own credentials, too, but only with a token that was given for its present ones and that is
+restricted to none of its roles: otherwise whoever holds such a token for an hour, or for one role, or former credentials that are about to
+end, would get all that the principal has, for good.
 """
 
 from __future__ import annotations

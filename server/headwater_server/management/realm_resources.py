@@ -9,6 +9,7 @@ from msgspec import UNSET
 from headwater.access import PRIVILEGES, Privilege, SecurableKind
 from headwater.catalogs import CatalogManager
 from headwater.clock import Micros, as_text
+from headwater.errors import RefusedError
 from headwater.realms import Realm, RealmManager, RealmRegistry
 from headwater.settings import duration_text
 from headwater.store import ObjectId, id_text
@@ -17,6 +18,7 @@ from headwater_server.management.catalog_places import check_realm_properties
 from headwater_server.management.listed_pages import page_by_name
 from headwater_server.management.managed_realm import managed_realm, realm_under_right
 from headwater_server.management.resource_shapes import (
+    PROPERTIES_LIMIT,
     ListQuery,
     MaintenancePlan,
     ManagerName,
@@ -132,8 +134,11 @@ def manager_name(manager: RealmManager | CatalogManager | None) -> ManagerName |
 
 
 def merged(properties: Mapping[str, str], changes: Mapping[str, str | None]) -> dict[str, str]:
-    """Properties after changes, of which those that are None remove."""
-    return {name: value for name, value in {**properties, **changes}.items() if value is not None}
+    """Properties after changes, of which those that are None remove; raises RefusedError where they become too many."""
+    kept = {name: value for name, value in {**properties, **changes}.items() if value is not None}
+    if len(kept) > max(PROPERTIES_LIMIT, len(properties)):
+        raise RefusedError(f"properties: there may be {PROPERTIES_LIMIT}, and not {len(kept)}; remove some by null")
+    return kept
 
 
 def time_or_none(micros: Micros | None) -> str | None:

@@ -17,9 +17,19 @@ Duration = Annotated[str, Meta(description="Such as 90s, 24h or 30d")]
 Name = Annotated[str, Meta(min_length=1)]
 Id = Annotated[str, Meta(description="16 hex digits")]
 NextPage = Annotated[str | None, Meta(description="The pageToken of the next page; null: this was the last one")]
+PROPERTIES_LIMIT = 64
+"""The properties of a realm or catalog, at most, as of their resources: whatever opens one reads all of them."""
+_PropertyName = Annotated[str, Meta(min_length=1, max_length=253)]
+_PropertyValue = Annotated[str, Meta(max_length=1024)]
+Properties = Annotated[dict[_PropertyName, _PropertyValue], Meta(max_length=PROPERTIES_LIMIT)]
 PropertyChanges = Annotated[
-    dict[str, str | None], Meta(description="Properties to set; those that are null are removed, all others stay")
+    dict[_PropertyName, _PropertyValue | None],
+    Meta(
+        max_length=2 * PROPERTIES_LIMIT,
+        description=f"Properties to set, {PROPERTIES_LIMIT} in all; those that are null are removed, all others stay",
+    ),
 ]
+Locations = Annotated[list[Annotated[str, Meta(max_length=500)]], Meta(max_length=50)]
 
 
 class ListQuery(Struct, frozen=True, rename="camel"):
@@ -137,10 +147,12 @@ class CatalogCreation(Struct, frozen=True, rename="camel", forbid_unknown_fields
     """A catalog to create."""
 
     name: Name
-    base_location: Annotated[str, Meta(min_length=1, description="Where its tables are kept, such as s3://lake/")]
-    allowed_locations: list[str] = []
+    base_location: Annotated[
+        str, Meta(min_length=1, max_length=500, description="Where its tables are kept, such as s3://lake/")
+    ]
+    allowed_locations: Locations = []
     default_branch: Name = "main"
-    properties: dict[str, str] = {}
+    properties: Properties = {}
     deletion_protection: bool = False
     hold: Duration | None = None
 
@@ -148,8 +160,8 @@ class CatalogCreation(Struct, frozen=True, rename="camel", forbid_unknown_fields
 class CatalogPatch(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     """What is to change in a catalog; what is left out stays."""
 
-    base_location: Annotated[str, Meta(min_length=1)] | UnsetType = UNSET
-    allowed_locations: list[str] | UnsetType = UNSET
+    base_location: Annotated[str, Meta(min_length=1, max_length=500)] | UnsetType = UNSET
+    allowed_locations: Locations | UnsetType = UNSET
     default_branch: Name | UnsetType = UNSET
     properties: PropertyChanges | UnsetType = UNSET
     deletion_protection: bool | UnsetType = UNSET
