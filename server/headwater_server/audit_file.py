@@ -22,6 +22,7 @@ class AuditFile:
         self._lock = threading.Lock()
         self._file = self._opened()
         self._looked = clock.monotonic()
+        self._is_torn = False  # the last line is not whole: the next one must not join it
 
     def append(self, line: bytes) -> None:
         """Append a line; raises OSError where it was not written, or not whole."""
@@ -30,9 +31,13 @@ class AuditFile:
             if now - self._looked > _LOOK_SECONDS:
                 self._follow()
                 self._looked = now
+            if self._is_torn:
+                line = b"\n" + line
+            self._is_torn = True
             written = os.write(self._file, line)
             while written < len(line):  # what is left of a full disk: the next write tells why
                 written += os.write(self._file, line[written:])
+            self._is_torn = False
 
     def close(self) -> None:
         """Close the file, for the end of a test: a process ends with it open."""

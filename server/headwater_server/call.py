@@ -25,7 +25,7 @@ class ServedStore:
         self.store = store
         self.realms = realms
         self._parts: dict[object, Any] = {}
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a part may be made of others
 
     def serves(self, realm: str) -> bool:
         return not self.realms or realm in self.realms

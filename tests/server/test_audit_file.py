@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import resource
+import signal
 import threading
 from pathlib import Path
 
@@ -96,3 +98,20 @@ def test_line_that_cannot_be_written_is_logged(path: Path) -> None:
 def test_file_that_cannot_be_opened_is_refused(path: Path) -> None:
     with pytest.raises(RefusedError, match=r"HEADWATER_SERVER_AUDIT_FILE: .*no-folder/audit\.log: No such file or directory"):
         open_audit_log(str(path.parent / "no-folder" / path.name), clock=FakeClock())
+
+
+def test_line_after_a_torn_one_begins_anew(path: Path) -> None:
+    """A disk that is full in the middle of a line: here, a file that may not grow beyond a size."""
+    file = AuditFile(str(path), clock=FakeClock())
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (10, hard))
+        with pytest.raises(OSError):
+            file.append(b"a line of more than ten bytes\n")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, before)
+    file.append(b"whole\n")
+
+    assert path.read_bytes() == b"a line of \nwhole\n"

@@ -15,7 +15,7 @@ from guarded_server import SCHEMA, GuardedServer, Guest, held, updates
 
 from asgi_client import AsgiAnswer
 from headwater.access import Privilege
-from headwater.catalogs import Catalog, Catalogs
+from headwater.catalogs import Catalog, Catalogs, ContentKey, ContentType
 from headwater.store import id_text
 
 P = Privilege
@@ -432,3 +432,33 @@ def test_view_is_changed_by_no_right_on_tables(attack: Attack) -> None:
     assert attack.mallory.delete(path).status == 404
     assert attack.mallory.delete("namespaces/sales/tables/totals").status == 404
     assert attack.root.get(path).status == 200
+
+
+def test_page_token_of_another_reference_or_caller_is_refused(server: GuardedServer) -> None:
+    for number in range(3):
+        server.make_table("sales", f"t{number}")
+    grants = (held(Privilege.TABLE_READ_DATA, "sales", references="*"), held(Privilege.NAMESPACE_LIST, references="*"))
+    server.make_principal("alice", *grants)
+    server.make_principal("bob", *grants)
+    server.catalog().create_branch("dev")
+    alice = server.guest("alice")
+    token = alice.get("namespaces/sales/tables", pageSize="1").data["next-page-token"]
+
+    assert alice.get("namespaces/sales/tables", pageSize="1", pageToken=token).status == 200
+    assert alice.at("acme~lake~dev").get("namespaces/sales/tables", pageToken=token).status == 400
+    assert server.guest("bob").get("namespaces/sales/tables", pageToken=token).status == 400
+
+
+def test_page_token_is_not_made_by_its_sender(server: GuardedServer) -> None:
+    """A token that names an old commit would list what a reference held, without the right to read history."""
+    for number in range(3):
+        server.make_table("sales", f"t{number}")
+    server.make_principal("alice", held(Privilege.TABLE_READ_DATA, "sales"))
+    alice, catalog = server.guest("alice"), server.catalog()
+    listed = catalog.children(None, ContentKey.of("sales"), content_types=[ContentType.ICEBERG_TABLE], limit=1)
+    assert listed.next_token is not None
+    server.guest("root").delete("namespaces/sales/tables/t2")
+    given = alice.get("namespaces/sales/tables", pageSize="1").data["next-page-token"]
+
+    for forged in (listed.next_token, given[:24] + listed.next_token, "A" * 24 + listed.next_token):
+        assert alice.get("namespaces/sales/tables", pageToken=forged).error == (400, "BadRequestException")

@@ -82,18 +82,19 @@ def check_table_updates(session: LakeSession, commit: TableCommit) -> None:
 
 def listed_source(session: LakeSession, kind: SecurableKind, source: PageSource) -> PageSource:
     """A listing of what the caller may see. Its pages may be shorter than was asked for, and only the last one may be empty."""
-    if session.access is None:
+    if session.access is None or session.seal is None:
         return source
-    access, state = session.access, session.lake.session.state()
+    access, seal, state = session.access, session.seal, session.lake.session.state()
 
     def read(*, token: str | None, limit: int | None) -> KeyPage:
+        token = seal.open(token) if token else None
         while True:
             page = source(token=token, limit=limit)
             found = access.filter_listed(state, kind, page.keys, content_ids=page.content_ids)
             if page.next_token is None:
                 return KeyPage(found)
             if found:  # the token names the last key, which the caller may not see
-                return KeyPage(found, token_behind(page.next_token, found[-1]))
+                return KeyPage(found, seal.close(token_behind(page.next_token, found[-1])))
             token = page.next_token
 
     return read

@@ -21,6 +21,7 @@ from headwater_server.audit_trail import current_trail
 from headwater_server.call import Call, ServedStore
 from headwater_server.caller import Caller
 from headwater_server.iceberg_rest.addresses import WarehouseAddress
+from headwater_server.identity import PageSeal, PageSeals
 from headwater_server.realm_directory import RealmDirectory, access_plugin, subject_of
 
 K = TypeVar("K")
@@ -53,6 +54,7 @@ class LakeSession:
 
     opened        by the store's monotonic clock
     access        what the caller may do; None: everything, because nobody has to prove who calls
+    seal          of the caller's tokens of pages, where there is a caller
     """
 
     address: WarehouseAddress
@@ -61,6 +63,7 @@ class LakeSession:
     options: StorageFile
     opened: float
     access: LakeAccess | None = None
+    seal: PageSeal | None = None
 
     @property
     def properties(self) -> Mapping[str, str]:
@@ -161,7 +164,10 @@ class LakeSessions:
             committer="" if caller is None else caller.name,
             guard=allow_all if access is None else access.check_change,
         )
-        return LakeSession(address, lake, storage, options, now, access)
+        # the realm's key, for the commits of a later realm of the same id are others
+        scope = "" if caller is None else f"{lake.session.rows.key} {address} {caller.name}"
+        seal = None if caller is None else self._served.part(PageSeals).of_scope(scope)
+        return LakeSession(address, lake, storage, options, now, access, seal)
 
     def _access_of(self, address: WarehouseAddress, caller: Caller) -> LakeAccess:
         directory = self._served.part(RealmDirectory)

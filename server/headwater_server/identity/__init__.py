@@ -7,6 +7,7 @@ from headwater_server.identity.access_tokens import AccessTokens, TokenClaims
 from headwater_server.identity.caller_proof import CallerProof, ProvenSignIn, bearer_token
 from headwater_server.identity.hash_slots import HashSlots
 from headwater_server.identity.issuer_tokens import IssuerIdentity, IssuerTokens
+from headwater_server.identity.page_seals import PageSeal, PageSeals
 from headwater_server.identity.signing_keys import SigningKeys
 
 __all__ = [
@@ -15,6 +16,8 @@ __all__ = [
     "HashSlots",
     "IssuerIdentity",
     "IssuerTokens",
+    "PageSeal",
+    "PageSeals",
     "ProvenSignIn",
     "SigningKeys",
     "TokenClaims",

@@ -28,7 +28,7 @@ from headwater_server.identity.access_tokens import AccessTokens, TokenClaims, i
 from headwater_server.identity.hash_slots import HashSlots
 from headwater_server.identity.issuer_file import TrustedIssuer
 from headwater_server.identity.issuer_tokens import IssuerIdentity, IssuerTokens
-from headwater_server.identity.signing_keys import SigningKeys
+from headwater_server.identity.signing_keys import shared_keys
 from headwater_server.realm_directory import OpenRealm, RealmDirectory
 
 _BEARER = "bearer "
@@ -97,7 +97,7 @@ class CallerProof:
         settings, clock = served.store.settings, served.store.clock
         if not settings.server_signing_keys and not settings.server_issuers:
             return None
-        keys = SigningKeys(settings.server_signing_keys, clock) if settings.server_signing_keys else None
+        keys = served.part(shared_keys)
         lifetime = settings.server_token_lifetime_seconds
         tokens = None if keys is None else AccessTokens(keys, clock, lifetime_seconds=lifetime)
         issuers = IssuerTokens(settings.server_issuers, clock) if settings.server_issuers else None

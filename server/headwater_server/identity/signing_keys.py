@@ -17,6 +17,7 @@ import structlog
 
 from headwater.clock import Clock
 from headwater.errors import RefusedError
+from headwater_server.call import ServedStore
 
 log = structlog.get_logger(__name__)
 
@@ -53,6 +54,10 @@ class SigningKeys:
         keys, now = self._current(), self._clock.monotonic()
         ripe = [name for name in keys if now - self._appeared.get(name, -_SPREAD_SECONDS) >= _SPREAD_SECONDS]
         return keys[max(ripe or keys)]
+
+    def all(self) -> list[SigningKey]:
+        """The keys that verify now."""
+        return list(self._current().values())
 
     def find(self, name: str) -> SigningKey | None:
         """The key of a name. One that is not known is looked for in the folder, at most once a second."""
@@ -92,6 +97,12 @@ class SigningKeys:
                 " `openssl rand -base64 48 > FOLDER/2026-01-31`"
             )
         return keys
+
+
+def shared_keys(served: ServedStore) -> SigningKeys | None:
+    """The keys of a process, which all that is signed and sealed in it shares; None where it has none."""
+    folder = served.store.settings.server_signing_keys
+    return SigningKeys(folder, served.store.clock) if folder else None
 
 
 def _derived(file: Path) -> bytes:
