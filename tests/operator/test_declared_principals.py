@@ -279,3 +279,17 @@ def test_realm_id_is_no_part_of_what_is_stored(ready: Desk) -> None:
     assert principal is not None
 
     assert f"acme.{principal.credentials.client_id}" == texts(ready.namespace, "acme-etl-credentials")["clientId"]
+
+
+@pytest.mark.parametrize("name", ["acme-root-credentials", "acme-etl-credentials", "somebody-elses"])
+def test_connection_takes_no_secret_of_another(ready: Desk, name: str) -> None:
+    if name == "somebody-elses":
+        ready.put_in_the_way(name)
+    before, worked = texts(ready.namespace, name), len(ready.worked)
+    apply_all(ready, catalog={"roles": [SALES], "connection": {**CONNECTION, "secretName": name}})
+    assert ready.reason("Catalog", "sales") == ("False", "Refused")
+    assert len(ready.worked) - worked < 20, "it is tried again and again"
+
+    apply_all(ready)
+    assert texts(ready.namespace, name) == before
+    assert logs_in(ready, "connection.sales")

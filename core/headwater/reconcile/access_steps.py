@@ -100,9 +100,9 @@ class AccessSteps:
             case ProvideConnection(form):
                 self._provide(form.principal, self._credentials.of_connection(form))
             case RetirePrincipal(principal):
-                self._retire(principal, self._credentials.of_principal(principal))
+                return self._retire(principal, self._credentials.of_principal(principal))
             case RetireConnection(form):
-                self._retire(form.principal, self._credentials.of_connection(form))
+                return self._retire(form.principal, self._credentials.of_connection(form))
             case RotatePrincipal(principal, token, form):
                 place = self._credentials.of_principal(principal) if form is None else self._credentials.of_connection(form)
                 return self._rotate(principal, place, token)
@@ -195,11 +195,19 @@ class AccessSteps:
         reset_principal(self._realms, self._id, name, hash_credentials(kept))
         return True
 
-    def _retire(self, name: str, place: CredentialsSink) -> None:
-        """Disable the principal first: credentials that somebody has read open nothing then."""
-        if find_principal(self._realms, self._id, name) is not None:
+    def _retire(self, name: str, place: CredentialsSink) -> bool:
+        """Disable the principal first: credentials that somebody has read open nothing then. Returns whether anything was left to do."""
+        held = find_principal(self._realms, self._id, name)
+        left = [] if held is None or held.disabled is not None else [name]
+        if held is not None:
             disable_principal(self._realms, self._id, name)
-        place.remove_credentials(self._id, self._check_unchanged)
+
+        def confirm() -> None:
+            self._check_unchanged()
+            left.append(place.place(self._id))
+
+        place.remove_credentials(self._id, confirm)
+        return bool(left)
 
     @property
     def _catalog_roles(self) -> CatalogRoles:
