@@ -210,7 +210,7 @@ def test_event_of_an_issuer_is_refused(tokens: IssuerTokens, make_token: MakeTok
 
 
 def test_role_of_administrators_is_given_by_the_file_alone(make_tokens: MakeTokens, make_token: MakeToken) -> None:
-    token = make_token(groups=["service_admin", "reader"])
+    token = make_token(groups=["service_admin", "connection.lake", "reader"])
 
     assert make_tokens(roles_claim="groups").verify(token, "acme").roles == {"reader"}
     named = make_tokens(roles_claim="groups", roles={"service_admin": "service_admin"})

@@ -73,6 +73,11 @@ def test_role_with_an_odd_name_is_refused(acme: RealmRegistry) -> None:
             create_principal_role(acme, "acme", name)
 
 
+def test_role_is_not_called_like_all_of_them(acme: RealmRegistry) -> None:
+    with pytest.raises(RefusedError, match="PRINCIPAL_ROLE:ALL means every role"):
+        create_principal_role(acme, "acme", "ALL")
+
+
 def test_role_is_given_and_taken(acme: RealmRegistry) -> None:
     role = create_principal_role(acme, "acme", "loaders")
     assign_principal_role(acme, "acme", "loaders", "etl")

@@ -136,6 +136,8 @@ def create_principal_role(realms: RealmRegistry, realm_id: str, name: str) -> Pr
 
     raises        RefusedError for a name that is not allowed, and for a realm that is not ACTIVE; NotFoundError for an unknown realm
     """
+    if name == "ALL":
+        raise RefusedError(f"no role of realm {realm_id!r} is called ALL: a token's scope PRINCIPAL_ROLE:ALL means every role")
     if not _NAME.fullmatch(name):
         raise RefusedError(
             f"{name[:200]!r} is no name for a role of realm {realm_id!r}: up to 128 letters, digits and . _ @ - that begin with a"

@@ -33,6 +33,8 @@ ALGORITHMS: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES25
 """All are asymmetric: with a symmetric one, whoever can check a token could write one."""
 _MAX_FILE_BYTES = 1 << 20
 _MAX_LEEWAY_SECONDS = 120
+_OF_CONNECTIONS = "connection."
+"""How the roles begin that the operator makes for the connections of Catalogs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,10 +133,11 @@ class TrustedIssuer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     def mapped_roles(self, value: str) -> Sequence[str]:
         """The principal roles that a value of the claim stands for.
 
-        Whoever names groups at the issuer does not make administrators here by that: this role is only given where the file says so.
+        Whoever names groups at the issuer does not make administrators here by that, nor gets what a connection may do: these roles are
+        only given where the file says so.
         """
         if self.roles is None:
-            return [] if value == SERVICE_ADMIN else [value]
+            return [] if value == SERVICE_ADMIN or value.startswith(_OF_CONNECTIONS) else [value]
         mapped = self.roles.get(value, [])
         return [mapped] if isinstance(mapped, str) else mapped
 
