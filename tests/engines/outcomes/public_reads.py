@@ -39,12 +39,14 @@ from headwater.jobs.task_runs import list_runs
 from headwater.realms import (
     RealmRegistry,
     RealmState,
+    find_listed_principal,
     find_principal,
     find_root,
     list_principal_roles,
     list_principals,
     read_principal,
     read_principal_role,
+    read_principals,
     read_realm_grants,
 )
 from headwater.reconcile import known_realms
@@ -89,6 +91,8 @@ READS: Mapping[str, Callable[[Reader], Any]] = {
     "RealmRegistry.open_realm": lambda it: it.realms.open_realm("acme"),
     "RealmRegistry.open_realm_for": lambda it: it.realms.open_realm_for("acme", RealmState.ACTIVE),
     "find_principal": lambda it: find_principal(it.realms, "acme", "root"),
+    "read_principals": lambda it: read_principals(it.rows),
+    "find_listed_principal": lambda it: find_listed_principal(it.rows, read_principals(it.rows), "root"),
     "read_principal": lambda it: read_principal(it.realms, "acme", "root"),
     "read_principal_role": lambda it: read_principal_role(it.realms, "acme", "service_admin"),
     "list_principals": lambda it: list_principals(it.realms, "acme"),

@@ -50,7 +50,7 @@ PURE = {
         "new_credentials",
         "verify_secret",
     ),
-    *("parse_client_id", "told_client_id", "told_credential"),
+    *("parse_client_id", "told_client_id", "told_credential", "read_credentials", "waste_login", "committing_as"),
     *(
         "checked_catalog_name",
         "checked_ref_name",
@@ -58,6 +58,8 @@ PURE = {
         "content_type_of",
         "derive_content_id",
         "find_content_key",
+        "find_content_keys",
+        "token_behind",
         "stored_metadata_of",
         "normalise_location",
     ),
