@@ -19,7 +19,7 @@ import msgspec
 
 from headwater.catalogs.catalog_definition import CatalogDefinition, CatalogGrant, CatalogGrants, CatalogRole
 from headwater.catalogs.registry import BY_NAME, OwnRefKind, own_reference
-from headwater.commits import Head, Transaction, commit_change, read_head
+from headwater.commits import Head, Transaction, commit_change, complete_operation, read_head
 from headwater.errors import CorruptionError, NotFoundError, RefusedError
 from headwater.index import IndexValue
 from headwater.store import ObjectId, RealmReader, RealmStore
@@ -188,11 +188,16 @@ class CatalogRoles:
 
     def _check_still_there(self, name: str) -> None:
         """Check that a role was not dropped while something was granted: nobody would see the grant, and it would hold."""
-        try:
-            self._check_role(name)
-        except NotFoundError:
-            self._clear_role(name)
-            raise
+
+        def look() -> None:
+            try:
+                self._check_role(name)
+            except NotFoundError:
+                self._clear_role(name)
+                raise
+
+        done = f"role {name!r} of {self._label} has what it was given, unless it was dropped meanwhile: look, and drop it again then"
+        complete_operation(self._rows, look, done=done, passed_on=(NotFoundError,))
 
     def _check_role(self, name: str) -> None:
         head = _find_head(self._rows, self._roles, fresh=True)
