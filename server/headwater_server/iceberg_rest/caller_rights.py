@@ -82,8 +82,9 @@ def check_table_updates(session: LakeSession, commit: TableCommit) -> None:
 
 def listed_source(session: LakeSession, kind: SecurableKind, source: PageSource) -> PageSource:
     """A listing of what the caller may see. Its pages may be shorter than was asked for, and only the last one may be empty."""
-    if session.access is None or session.seal is None:
+    if session.access is None:
         return source
+    assert session.seal is not None, "a caller without a seal"  # what is missing must never show everything
     access, seal, state = session.access, session.seal, session.lake.session.state()
 
     def read(*, token: str | None, limit: int | None) -> KeyPage:
