@@ -8,7 +8,8 @@ import pytest
 
 from headwater.catalogs import ContentKey
 from headwater.errors import NotFoundError, RefusedError
-from headwater_server.iceberg_rest.addresses import WarehouseAddress, key_below, parse_namespace, parse_parent
+from headwater_server.iceberg_rest.addresses import key_below, parse_namespace, parse_parent
+from headwater_server.warehouse_address import WarehouseAddress
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ from fake_clock import FakeClock
 from headwater import Settings, Store
 from headwater.catalogs import Catalog
 from headwater_server.call import ServedStore
-from headwater_server.iceberg_rest.addresses import WarehouseAddress
-from headwater_server.iceberg_rest.sessions import LakeSession, LakeSessions
+from headwater_server.lake_sessions import LakeSession, LakeSessions
+from headwater_server.warehouse_address import WarehouseAddress
 
 ADDRESS = WarehouseAddress("acme", "lake")
 DOCUMENT = b'{"format-version": 2, "location": "s3://lake/sales/orders", "properties": {}}'

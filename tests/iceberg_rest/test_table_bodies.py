@@ -14,9 +14,9 @@ from headwater.catalogs import Catalog, ContentKey, IcebergTable, Put
 from headwater.iceberg_catalog import VersionMark
 from headwater.store import ObjectId, RealmKey
 from headwater_server.call import ServedStore
-from headwater_server.iceberg_rest.addresses import WarehouseAddress
-from headwater_server.iceberg_rest.sessions import LakeSessions
 from headwater_server.iceberg_rest.table_bodies import TableBodies, table_bodies
+from headwater_server.lake_sessions import LakeSessions
+from headwater_server.warehouse_address import WarehouseAddress
 
 ORDERS = "namespaces/sales/tables/orders"
 SCHEMA = {"type": "struct", "fields": [{"id": 1, "name": "id", "type": "long", "required": True}]}

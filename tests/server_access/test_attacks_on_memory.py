@@ -6,9 +6,9 @@ from guarded_server import GuardedServer, held
 
 from headwater.access import AccessReader, Privilege, RoleHolder
 from headwater.realms import list_principal_roles, read_principal
-from headwater_server.iceberg_rest.addresses import WarehouseAddress
-from headwater_server.iceberg_rest.sessions import LakeSessions
+from headwater_server.lake_sessions import LakeSessions
 from headwater_server.realm_directory import RealmDirectory
+from headwater_server.warehouse_address import WarehouseAddress
 
 EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"
 

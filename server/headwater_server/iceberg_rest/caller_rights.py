@@ -11,7 +11,7 @@ from headwater.errors import HeadwaterError
 from headwater.iceberg_catalog import KeyPage, TableCommit, VersionMark
 from headwater_server.audit_trail import current_trail
 from headwater_server.iceberg_rest.listings import PageSource
-from headwater_server.iceberg_rest.sessions import LakeSession
+from headwater_server.lake_sessions import LakeSession
 
 _OF_DATA = frozenset(
     {

@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 from urllib.parse import quote
 
 from headwater_server.call import Answer, Call
-from headwater_server.iceberg_rest.addresses import LEVEL_SEPARATOR, WarehouseAddress
+from headwater_server.iceberg_rest.addresses import LEVEL_SEPARATOR
 from headwater_server.iceberg_rest.models import CatalogConfig, ConfigQuery
-from headwater_server.iceberg_rest.sessions import open_for
+from headwater_server.lake_sessions import open_for
+from headwater_server.warehouse_address import WarehouseAddress
 
 DEFAULT_AREAS = ("table-default.", "view-default.")
 """Properties of a catalog that clients give to what they create, where they name no value of their own."""

@@ -44,7 +44,6 @@ from headwater_server.iceberg_rest.namespaces import (
     answer_namespace_properties,
     answer_namespaces,
 )
-from headwater_server.iceberg_rest.sessions import realm_of_prefix
 from headwater_server.iceberg_rest.tables import (
     answer_metrics,
     answer_table,
@@ -69,6 +68,7 @@ from headwater_server.iceberg_rest.views import (
     answer_view_rename,
     answer_views,
 )
+from headwater_server.lake_sessions import realm_of_prefix
 from headwater_server.route_table import HeaderField, Route, RouteTable
 
 MOUNT = "/iceberg"

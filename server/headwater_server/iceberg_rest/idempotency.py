@@ -25,7 +25,7 @@ from headwater.iceberg.changes import RequirementFailedError
 from headwater.iceberg_catalog import AlreadyExistsError, NamespaceNotEmptyError
 from headwater.realms import RealmClosedError
 from headwater_server.call import Answer, Call, ServedStore
-from headwater_server.iceberg_rest.addresses import WarehouseAddress
+from headwater_server.warehouse_address import WarehouseAddress
 
 HEADER = "idempotency-key"
 _FINAL = (RefusedError, NotFoundError, RequirementFailedError, AlreadyExistsError, NamespaceNotEmptyError)

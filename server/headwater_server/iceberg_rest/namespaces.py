@@ -21,7 +21,7 @@ from headwater_server.iceberg_rest.models import (
     UpdateNamespacePropertiesRequest,
     UpdateNamespacePropertiesResponse,
 )
-from headwater_server.iceberg_rest.sessions import session_of
+from headwater_server.lake_sessions import session_of
 
 _TWICE_ENCODING = "PyIceberg/"
 

@@ -11,7 +11,7 @@ from headwater.iceberg_catalog import LoadedTable, StagedTable
 from headwater_server.call import Answer
 from headwater_server.iceberg_rest.client_documents import client_text
 from headwater_server.iceberg_rest.models import CommitTableResponse, LoadTableResult
-from headwater_server.iceberg_rest.sessions import LakeSession
+from headwater_server.lake_sessions import LakeSession
 
 ALL_SNAPSHOTS = "all"
 _TAGS = re.compile(r'(?:^|,)\s*(?:W/)?"([^"]*)"\s*(?=,|$)')

@@ -35,7 +35,6 @@ from headwater_server.iceberg_rest.models import (
     TableChange,
     TableIdentifier,
 )
-from headwater_server.iceberg_rest.sessions import LakeSession, session_of
 from headwater_server.iceberg_rest.table_answers import (
     committed_answer,
     encoded_load,
@@ -45,6 +44,7 @@ from headwater_server.iceberg_rest.table_answers import (
     staged_answer,
 )
 from headwater_server.iceberg_rest.table_bodies import table_bodies
+from headwater_server.lake_sessions import LakeSession, session_of
 
 
 def answer_tables(call: Call[PageQuery, None]) -> Answer:

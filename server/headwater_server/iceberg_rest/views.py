@@ -26,8 +26,8 @@ from headwater_server.iceberg_rest.models import (
     RegisterViewRequest,
     RenameTableRequest,
 )
-from headwater_server.iceberg_rest.sessions import session_of
 from headwater_server.iceberg_rest.tables import identified_key
+from headwater_server.lake_sessions import session_of
 
 
 def answer_views(call: Call[PageQuery, None]) -> Answer:

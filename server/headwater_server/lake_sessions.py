@@ -20,9 +20,9 @@ from headwater.iceberg_catalog import IcebergCatalog, LakeAccess, allow_all, hid
 from headwater_server.audit_trail import current_trail
 from headwater_server.call import Call, ServedStore
 from headwater_server.caller import Caller
-from headwater_server.iceberg_rest.addresses import WarehouseAddress
 from headwater_server.identity import PageSeal, PageSeals
 from headwater_server.realm_directory import RealmDirectory, access_plugin, subject_of
+from headwater_server.warehouse_address import WarehouseAddress
 
 K = TypeVar("K")
 V = TypeVar("V")
