@@ -16,7 +16,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 from headwater.access import ForbiddenError
 from headwater.errors import (
@@ -87,10 +87,13 @@ class ErrorAnswer:
     is_closing: bool = False
 
     @property
+    def body(self) -> dict[str, Any]:
+        """An object ``error`` as the Iceberg REST specification has it, never with a stack."""
+        return {"error": {"message": self.message, "type": self.meaning.type, "code": self.meaning.status}}
+
+    @property
     def content(self) -> bytes:
-        """The body: an object ``error`` as the Iceberg REST specification has it, never with a stack."""
-        error = {"message": self.message, "type": self.meaning.type, "code": self.meaning.status}
-        return json.dumps({"error": error}).encode()
+        return json.dumps(self.body).encode()
 
 
 def error_answer(

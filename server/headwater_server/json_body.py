@@ -101,7 +101,7 @@ def convert_body(value: Any, kind: Any) -> Any:
         raise RefusedError(fault_text(fault, "the body")) from None
 
 
-def convert_query(parameters: dict[str, str], kind: Any) -> Any:
+def convert_query(parameters: dict[str, str | list[str]], kind: Any) -> Any:
     """Parameters as a value of a type whose numbers and booleans are read from text.
 
     raises        RefusedError with the name of the first parameter that does not fit

@@ -37,18 +37,24 @@ def path_segments(raw_path: bytes, *, is_form_encoded: bool = False) -> list[str
     return [_decoded(segment, "the path") for segment in raw_path.split(b"/")[1:]]
 
 
-def query_parameters(raw_query: bytes, names: Collection[str]) -> dict[str, str]:
+def query_parameters(raw_query: bytes, names: Collection[str], *, repeated: Collection[str] = ()) -> dict[str, str | list[str]]:
     """The parameters of a query that have one of the names; an empty value stays empty, a name without ``=`` has an empty value.
 
-    raises        RefusedError for what cannot be decoded, for one of the names that stands there twice, and for too many parameters
+    repeated      those of the names that may stand there several times: their values are lists
+    raises        RefusedError for what cannot be decoded, for another name that stands there twice, and for too many parameters
     """
-    parameters: dict[str, str] = {}
+    parameters: dict[str, str | list[str]] = {}
     parts = [part for part in raw_query.split(b"&") if part]
     if len(parts) > QUERY_PARAMETERS_LIMIT:
         raise RefusedError(f"the query has {len(parts)} parameters; at most {QUERY_PARAMETERS_LIMIT} are read")
     for part in parts:
         raw_name, _, raw_value = part.replace(b"+", b" ").partition(b"=")
         name, value = _decoded(raw_name, "the query"), _decoded(raw_value, "the query")
+        if name in repeated:
+            values = parameters.setdefault(name, [])
+            assert isinstance(values, list), "only what may be repeated is a list"
+            values.append(value)
+            continue
         if name in parameters:
             raise RefusedError(f"the query has {name!r} twice; give it once")
         if name in names:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from functools import cached_property
+from typing import Any, Final, get_origin
 
 import msgspec
 
@@ -25,6 +26,21 @@ class ErrorMeaning:
 
 
 @dataclass(frozen=True, slots=True)
+class ErrorFacts:
+    """What the answer to an error is made of, for a protocol with a body of its own.
+
+    message       for people, with nothing secret in it
+    error         the error itself, whose attributes may be told
+    headers       of the request, by name in lower case
+    """
+
+    meaning: ErrorMeaning
+    message: str
+    error: BaseException
+    headers: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class HeaderField:
     """A header that a request may have, or that an answer has.
 
@@ -38,7 +54,7 @@ class HeaderField:
     is_certain: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Route:
     """One operation: how it is asked for, by what, and what it answers.
 
@@ -97,6 +113,12 @@ class Route:
         names: tuple[str, ...] = () if self.query is None else self.query.__struct_encode_fields__
         return names
 
+    @cached_property
+    def repeated_names(self) -> frozenset[str]:
+        """The names of the query's parameters that may stand there several times: those whose values are lists."""
+        fields = () if self.query is None else msgspec.structs.fields(self.query)
+        return frozenset(each.encode_name for each in fields if get_origin(each.type) is list)
+
     @property
     def endpoint(self) -> str:
         """Method and template, as the Iceberg REST specification lists endpoints."""
@@ -128,6 +150,8 @@ class RouteTable:
                   of an error counts
     shapes        types by the names under which ``shape_of`` refers to them; a mapping is a schema that stands for itself
     advice        what to do about a path of no route, given its segments; None where it has nothing to do with this table
+    fold          joins the segments of a path that are one, for a protocol whose parameters may span several
+    error_body    the body of an answer to an error; None: as Iceberg's REST specification has it
     """
 
     def __init__(
@@ -138,8 +162,12 @@ class RouteTable:
         meanings: Mapping[type[HeadwaterError], ErrorMeaning] | None = None,
         shapes: Mapping[str, Any] | None = None,
         advice: Callable[[Sequence[str]], str | None] = lambda segments: None,
+        fold: Callable[[Sequence[str]], Sequence[str]] = lambda segments: segments,
+        error_body: Callable[[ErrorFacts], Any] | None = None,
     ) -> None:
         self.advice = advice
+        self.error_body = error_body
+        self._fold = fold
         self.mount = mount.rstrip("/")
         self.routes = tuple(routes)
         self.shapes = dict(shapes or {})
@@ -158,6 +186,11 @@ class RouteTable:
         """What is served, as the Iceberg REST specification lists it."""
         return [route.endpoint for route in self.routes]
 
+    def covers(self, segments: Sequence[str]) -> bool:
+        """Whether a path lies below the static part of the mount."""
+        static = [segment for segment in _segments(self.mount) if not _PARAMETER.fullmatch(segment)]
+        return list(segments[: len(static)]) == static
+
     def find(self, segments: Sequence[str]) -> RouteMatch | None:
         """The routes of a path; None where there is none. No parameter matches an empty segment.
 
@@ -165,7 +198,7 @@ class RouteTable:
         """
         routes: dict[str, Route] = {}
         path: dict[str, Mapping[str, str]] = {}
-        for node, values in self._root.walk(segments, ()):
+        for node, values in self._root.walk(self._fold(segments), ()):
             for method, (route, names) in node.routes.items():
                 if method not in routes:
                     routes[method], path[method] = route, dict(zip(names, values, strict=True))

@@ -37,7 +37,7 @@ from headwater_server.realm_directory import access_plugin
 from headwater_server.request_body import BodyBudget, BodyReader, ClientGoneError
 from headwater_server.request_origin import TrustedOrigins
 from headwater_server.request_target import is_form_encoding, path_segments, query_parameters
-from headwater_server.route_table import Route, RouteMatch, RouteTable
+from headwater_server.route_table import ErrorFacts, Route, RouteMatch, RouteTable
 from headwater_server.server_health import ServerHealth, health_text
 from headwater_server.server_metrics import METRICS_CONTENT_TYPE, ServerMetrics
 from headwater_server.server_probes import HEALTH_TEXT, SERVER_PROBES
@@ -193,9 +193,26 @@ class ServerApplication:
         if self._proof is None:
             self._origins.check_host(headers.get("host"))
         self._origins.check_page(record.method, headers)
-        table, match = self._find(segments, record)
-        if record.method == "OPTIONS":
-            return EncodedAnswer(204, headers={"Allow": ", ".join(match.allowed)})
+        try:
+            table, match = self._find(segments, record)
+            if record.method == "OPTIONS":
+                return EncodedAnswer(204, headers={"Allow": ", ".join(match.allowed)})
+            return await self._answer_at(table, match, headers, scope, receive, record)
+        except ClientGoneError:
+            raise
+        except Exception as error:  # noqa: BLE001 - the door: what comes out of a table is answered in its protocol's own words
+            covering = next((table for table in self._tables if table.covers(segments)), None)
+            return self._failed(error, record, covering, headers)
+
+    async def _answer_at(
+        self,
+        table: RouteTable,
+        match: RouteMatch,
+        headers: Mapping[str, str],
+        scope: Scope,
+        receive: Receive,
+        record: RequestRecord,
+    ) -> EncodedAnswer:
         route, path = _route_of(match, record.method)
         record.route, record.is_change = route.name, route.writes
         if scope.get("state", {}).get(SURPLUS_KEY):
@@ -250,12 +267,12 @@ class ServerApplication:
                     " look whether it did before you repeat it or delete files"
                 ) from None
             raise UnavailableError(f"the request has taken longer than {duration_text(seconds)}; nothing was changed") from None
-        except HeadwaterError as error:
-            return self._failed(error, work.record, work.table)
         finally:
             reader.release()
 
-    def _failed(self, error: Exception, record: RequestRecord, table: RouteTable | None = None) -> EncodedAnswer:
+    def _failed(
+        self, error: Exception, record: RequestRecord, table: RouteTable | None = None, headers: Mapping[str, str] | None = None
+    ) -> EncodedAnswer:
         answer = error_answer(error, meanings=table.meanings if table else None, request_id=record.request_id)
         if not isinstance(error, HeadwaterError):
             log.error("a request ended in a bug", request_id=record.request_id, route=record.route, exc_info=error)
@@ -263,8 +280,12 @@ class ServerApplication:
             log.info("a token was refused", request_id=record.request_id, client=record.client, why=error.reason)
         elif answer.meaning.status >= 500:
             log.warning("a request failed", request_id=record.request_id, route=record.route, why=answer.message)
+        content = answer.content
+        if table is not None and table.error_body is not None:
+            facts = ErrorFacts(answer.meaning, answer.message, error, headers or {})
+            content = msgspec.json.encode(table.error_body(facts))
         return EncodedAnswer(
-            answer.meaning.status, answer.content, answer.headers, is_closing=answer.is_closing, error=answer.meaning.type
+            answer.meaning.status, content, answer.headers, is_closing=answer.is_closing, error=answer.meaning.type
         )
 
     async def _send(self, answer: EncodedAnswer, record: RequestRecord, send: Send) -> None:
@@ -329,7 +350,8 @@ class _RequestWork:
         self._prove_caller(self._query())
 
     def _query(self) -> Any:
-        parameters = query_parameters(self.scope.get("query_string", b""), self.route.query_names)
+        raw = self.scope.get("query_string", b"")
+        parameters = query_parameters(raw, self.route.query_names, repeated=self.route.repeated_names)
         return None if self.route.query is None else convert_query(parameters, self.route.query)
 
     def _call(self) -> Call[Any, Any]:
