@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -26,6 +26,8 @@ from headwater_server.warehouse_address import WarehouseAddress
 
 K = TypeVar("K")
 V = TypeVar("V")
+ReadRules = Callable[[CatalogDefinition], AccessDecisions]
+"""What decides about one caller in a catalog, read when it is asked for."""
 _SESSIONS_LIMIT = 1000
 """More than the references that clients of one server use at a time; the one that was used least recently goes."""
 _DIGEST_BYTES = 6
@@ -54,6 +56,7 @@ class LakeSession:
 
     opened        by the store's monotonic clock
     access        what the caller may do; None: everything, because nobody has to prove who calls
+    read_rules    what decides about the caller in a catalog, as it is now, where there is a caller
     seal          of the caller's tokens of pages, where there is a caller
     """
 
@@ -63,6 +66,7 @@ class LakeSession:
     options: StorageFile
     opened: float
     access: LakeAccess | None = None
+    read_rules: ReadRules | None = None
     seal: PageSeal | None = None
 
     @property
@@ -154,7 +158,8 @@ class LakeSessions:
             raise NotFoundError(f"there is no realm {address.realm!r}")
         options = self._served.part(_storage_file)
         storage = self._storage_of(address, options)
-        access = None if caller is None else self._access_of(address, caller)
+        read_rules = None if caller is None else self._rules_of(address.realm, caller)
+        access = None if read_rules is None else LakeAccess(address.reference, read_rules)
         lake = IcebergCatalog.open(
             store,
             address.realm,
@@ -167,20 +172,18 @@ class LakeSessions:
         # the realm's key, for the commits of a later realm of the same id are others
         scope = "" if caller is None else f"{lake.session.rows.key} {address} {caller.name}"
         seal = None if caller is None else self._served.part(PageSeals).of_scope(scope)
-        return LakeSession(address, lake, storage, options, now, access, seal)
+        return LakeSession(address, lake, storage, options, now, access, read_rules, seal)
 
-    def _access_of(self, address: WarehouseAddress, caller: Caller) -> LakeAccess:
-        directory = self._served.part(RealmDirectory)
-
-        plugin = self._served.part(access_plugin)
+    def _rules_of(self, realm: str, caller: Caller) -> ReadRules:
+        directory, plugin = self._served.part(RealmDirectory), self._served.part(access_plugin)
 
         def read_rules(definition: CatalogDefinition) -> AccessDecisions:
-            access = directory.open_realm(address.realm).access
+            access = directory.open_realm(realm).access
             if plugin is None:
                 return access.read_rules(caller.holder, definition)
             return PluginDecisions(plugin, subject_of(caller, access), definition.name)
 
-        return LakeAccess(address.reference, read_rules)
+        return read_rules
 
     def _storage_of(self, address: WarehouseAddress, options: StorageFile) -> TableStorage:
         """The storage of a catalog, kept for longer than a session: it holds the connections to its buckets."""

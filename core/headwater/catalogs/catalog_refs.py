@@ -108,9 +108,15 @@ class CatalogRefs:
         """
         checked_ref_name(kind, name)
         target, among = self._start(source, at)
+        return self._created(kind, name, target, among)
+
+    def create_empty_ref(self, kind: RefKind, name: str) -> NamedRef:
+        """Create a branch or tag without a commit, as branches are before their first one; raises as ``create_ref`` does."""
+        return self._created(kind, checked_ref_name(kind, name), None, [])
+
+    def _created(self, kind: RefKind, name: str, target: ObjectId | None, among: list[str]) -> NamedRef:
         self._check_free(kind, name)
         self._note_forgotten(kind, self._rows.find_row(self._entry.reference(kind, name)), target)
-
         try:
             return _ref_of_row(kind, name, self.reserve_name(kind, name).make(target, among))
         except SwapConflictError as fault:

@@ -177,6 +177,7 @@ class RefTarget:
     kind, name    of the branch or tag that the text begins with, the default branch by its own name; None: a hash stands alone
     head          the commit; None for a branch or tag without one
     is_writable   the text is the name of a branch and nothing more. Tags, hashes and steps back can only be read
+    pointer       where the branch or tag is now, whatever commit the text goes on to; None: nowhere yet, or a hash stands alone
     """
 
     text: str
@@ -184,6 +185,7 @@ class RefTarget:
     name: str | None
     head: Head | None
     is_writable: bool
+    pointer: ObjectId | None = None
 
 
 class RefResolver:
@@ -217,7 +219,7 @@ class RefResolver:
         part = parse_reference(row.name)
         assert part is not None and isinstance(part.part, RefKind), "only branches and tags are read by name"
         is_writable = part.part is RefKind.BRANCH and spec.commit is None and not spec.steps
-        return RefTarget(spec.text, part.part, part.name, self._resolve_spec(spec, row), is_writable)
+        return RefTarget(spec.text, part.part, part.name, self._resolve_spec(spec, row), is_writable, row.pointer)
 
     def _resolve_spec(self, spec: RevSpec, row: Reference | None) -> Head | None:
         start = self._commit_of(spec, row)

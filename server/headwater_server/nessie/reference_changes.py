@@ -1,0 +1,108 @@
+"""Branches and tags, created, moved and deleted, as both versions of Nessie's API ask for it.
+
+Every hash is given whole: one that counts back from a head would mean another commit by the time that it is used.
+"""
+
+from __future__ import annotations
+
+from headwater.catalogs import Conflict, ConflictKind, NamedRef, RefKind
+from headwater.errors import ConflictError, RefusedError
+from headwater.store import ObjectId, id_text
+from headwater_server.nessie.nessie_errors import ReferenceExistsError
+from headwater_server.nessie.nessie_session import NessieSession, SeenReference
+from headwater_server.nessie.reference_paths import DEFAULT_BRANCH, ReferencePath, check_new_name
+
+
+def create_reference(session: NessieSession, kind: RefKind, name: str, source: ReferencePath) -> NamedRef:
+    """Create a branch or tag at a commit.
+
+    source        with a hash; that before the first commit makes an empty one
+    raises        RefusedError for a name that Nessie's clients cannot use, and without a hash; ReferenceExistsError; NotFoundError;
+                  ForbiddenError
+    """
+    check_new_name(kind, name)
+    _check_exact(source, f"the commit that {kind} {name!r} starts from")
+    seen = session.see_reference(source)
+    if session.references is not None:
+        session.references.check_creation(name, seen.rights)
+    refs = session.catalog.refs
+    try:
+        if seen.head is None:
+            return refs.create_empty_ref(kind, name)
+        return refs.create_ref(kind, name, source=seen.name, at=seen.head.id)
+    except ConflictError as fault:
+        raise ReferenceExistsError(str(fault)) from fault
+
+
+def assign_reference(
+    session: NessieSession, path: ReferencePath, kind: RefKind | None, target: ReferencePath
+) -> tuple[NamedRef, NamedRef]:
+    """Move a branch or tag to another commit. Returns it as it was, and as it is.
+
+    path          its name, with the hash that it has to be at
+    kind          what it has to be; None: either
+    target        the commit, by a hash
+    raises        RefusedError without either hash, and for a target before the first commit; ConflictError where it is elsewhere
+    """
+    _check_exact(path, f"where {path.name} is")
+    _check_exact(target, f"the commit that {path.name} shall be at")
+    before = find_named(session, path, kind)
+    if session.references is not None:
+        session.references.check_assignment(before.name)
+    seen = session.see_reference(target)
+    if seen.head is None:
+        raise RefusedError(
+            f"{before.kind} {before.name!r} has commits and cannot be put back before the first one: delete it, and create it anew"
+        )
+    expected = _expected_of(session, path, before)
+    now = session.catalog.refs.assign_ref(before.kind, before.name, seen.head.id, expected=expected)
+    return before, now
+
+
+def delete_reference(session: NessieSession, path: ReferencePath, kind: RefKind | None) -> NamedRef:
+    """Delete a branch or tag, and return it as it was; raises as ``assign_reference`` does."""
+    _check_exact(path, f"where {path.name} is")
+    before = find_named(session, path, kind)
+    if session.references is not None:
+        session.references.check_drop(before.name)
+    expected = _expected_of(session, path, before)
+    return session.catalog.refs.delete_ref(before.kind, before.name, expected=expected)
+
+
+def find_named(session: NessieSession, path: ReferencePath, kind: RefKind | None) -> NamedRef:
+    """The branch or tag that a path names, as it is now, with which caller may do with it still to be asked.
+
+    raises        RefusedError where it is not of the kind; NotFoundError
+    """
+    name = session.definition.default_branch if path.name in (None, DEFAULT_BRANCH) else path.name
+    target = session.catalog.read_target(name)
+    assert target.kind is not None and target.name is not None, "a name is no hash"
+    if kind is not None and target.kind is not kind:
+        raise RefusedError(f"{target.name!r} is a {target.kind}, and no {kind}")
+    return session.catalog.refs.read_ref(target.kind, target.name)
+
+
+def exact_commit(session: NessieSession, path: ReferencePath) -> tuple[SeenReference, ObjectId | None]:
+    """The commit on a branch that a change is made from; None: from before its first commit. Raises as ``see_reference`` does."""
+    _check_exact(path, f"the commit of {path.name} that the change was made from")
+    seen = session.see_reference(path)
+    return seen, None if seen.head is None else seen.head.id
+
+
+def _check_exact(path: ReferencePath, what: str) -> None:
+    if path.hash is None:
+        raise RefusedError(f"{path} does not say by its hash {what}: write NAME@HASH")
+
+
+def _expected_of(session: NessieSession, path: ReferencePath, before: NamedRef) -> ObjectId | None:
+    """Where the client says that a reference is; None: it has no commit, and this is checked here.
+
+    raises        ConflictError where it has one all the same
+    """
+    if path.is_no_ancestor:
+        if before.head is None:
+            return None
+        text = f"{before.kind} {before.name!r} is at {id_text(before.head)}, expected no commit: look again"
+        raise ConflictError(text, details=(Conflict(ConflictKind.UNEXPECTED_HASH, None, text),))
+    head = session.catalog.resolve(path.to_revspec(), exact=True)
+    return None if head is None else head.id
