@@ -4,3 +4,7 @@ Nothing here decides whether a change is allowed or what it does to a branch; th
 ``headwater.iceberg_catalog``. Nothing here must know how HTTP is spoken: handlers get calls that were decoded and checked, and give
 answers.
 """
+
+from headwater_server.nessie.nessie_routes import nessie_table
+
+__all__ = ["nessie_table"]

@@ -17,6 +17,7 @@ from headwater.clock import as_text
 from headwater.errors import ConflictError, RefusedError, SwapConflictError
 from headwater_server.audit_trail import current_trail
 from headwater_server.call import Answer, Call
+from headwater_server.nessie.api_paths import CHANGE_ERRORS, READ_ERRORS, V1, V2
 from headwater_server.nessie.nessie_session import NessieSession, open_nessie
 from headwater_server.nessie.reference_paths import NO_ANCESTOR_HASH
 from headwater_server.nessie.reference_shapes import (
@@ -28,6 +29,7 @@ from headwater_server.nessie.reference_shapes import (
     RepositoryConfigs,
 )
 from headwater_server.realm_directory import RealmDirectory
+from headwater_server.route_table import Route
 
 SPEC_VERSION: Final = "2.2.0"
 """The level of Nessie's specification that is served."""
@@ -54,6 +56,55 @@ class _CollectorConfig(msgspec.Struct, frozen=True, rename="camel", omit_default
     per_ref_cutoff_policies: list[_PolicyOfReferences] | None = None
     new_files_grace_period: str | None = None
     expected_file_count_per_content: int | None = None
+
+
+def config_routes() -> list[Route]:
+    """Make the routes of configurations."""
+    return [
+        Route(
+            method="GET",
+            template=f"{V2}/config",
+            handler=answer_config,
+            name="nessieGetConfig",
+            needs="any right in the catalog",
+            summary="Say which versions of Nessie's API are served, and what the catalog is.",
+            answers={200: NessieConfig},
+            errors=READ_ERRORS,
+        ),
+        Route(
+            method="GET",
+            template=f"{V1}/config",
+            handler=answer_config_v1,
+            name="nessieGetConfigV1",
+            needs="any right in the catalog",
+            summary="Say what version 1 of Nessie's API knows of a catalog.",
+            answers={200: NessieConfigV1},
+            errors=READ_ERRORS,
+        ),
+        Route(
+            method="GET",
+            template=f"{V2}/config/repository",
+            handler=answer_repository_config,
+            name="nessieGetRepositoryConfig",
+            needs="CATALOG_READ_PROPERTIES on the catalog",
+            summary="List the configurations of the repository that are set.",
+            query=RepositoryConfigQuery,
+            answers={200: RepositoryConfigs},
+            errors=READ_ERRORS,
+        ),
+        Route(
+            method="POST",
+            template=f"{V2}/config/repository",
+            handler=answer_repository_config_change,
+            name="nessieSetRepositoryConfig",
+            needs="CATALOG_WRITE_PROPERTIES on the catalog",
+            summary="Set a configuration of the repository, and say what was set before.",
+            writes=True,
+            body=RepositoryConfigChange,
+            answers={200: RepositoryConfigAnswer},
+            errors=CHANGE_ERRORS,
+        ),
+    ]
 
 
 def answer_config(call: Call[None, None]) -> Answer:

@@ -1,0 +1,25 @@
+"""The routes of Nessie's API, of both versions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from headwater_server.nessie.api_config import config_routes
+from headwater_server.nessie.api_paths import NESSIE_MOUNT, fold_path, path_advice
+from headwater_server.nessie.nessie_errors import NESSIE_MEANINGS, nessie_error_body
+from headwater_server.nessie.nessie_session import realm_of_nessie
+from headwater_server.nessie.reference_answers import reference_routes
+from headwater_server.route_table import RouteTable
+
+
+def nessie_table() -> RouteTable:
+    """Make the table of the routes of Nessie's API. Each is judged by the realm in its path."""
+    parts = (config_routes(), reference_routes())
+    return RouteTable(
+        NESSIE_MOUNT,
+        [replace(route, realm_of=realm_of_nessie) for part in parts for route in part],
+        meanings=NESSIE_MEANINGS,
+        advice=path_advice,
+        fold=fold_path,
+        error_body=nessie_error_body,
+    )
