@@ -41,7 +41,7 @@ class KeyMergeBody(Struct, frozen=True, rename="camel"):
 class MergeSwitches(Struct, frozen=True, rename="camel", kw_only=True):
     """What merges and transplants have in common."""
 
-    from_ref_name: str
+    from_ref_name: Annotated[str, Meta(min_length=1)]
     message: Annotated[str | None, Meta(description="Counts where commitMeta has none")] = None
     commit_meta: CommitMetaRequest | None = None
     default_key_merge_mode: MergeMode | None = None
