@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from guarded_server import GuardedServer
 
 from fake_clock import FakeClock
+from guarded_server import GuardedServer
 from headwater import Settings, open_store
 
 

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from guarded_server import SCHEMA, GuardedServer, Guest, held, updates
-
 from asgi_client import AsgiAnswer
+from guarded_server import SCHEMA, GuardedServer, Guest, held, updates
 from headwater.access import Privilege
 from headwater.catalogs import CatalogGrant
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from guarded_server import GuardedServer, held
 
 from fake_clock import FakeClock
+from guarded_server import GuardedServer, held
 from headwater import Settings, open_store
 from headwater.access import AccessQuestion, AccessSubject, Privilege
 from headwater.errors import RefusedError

@@ -11,9 +11,9 @@ from uuid import UUID, uuid4
 
 import pytest
 from guarded_operations import VERSION, fill_sales
-from guarded_server import SCHEMA, GuardedServer, Guest, held, updates
 
 from asgi_client import AsgiAnswer
+from guarded_server import SCHEMA, GuardedServer, Guest, held, updates
 from headwater.access import Privilege
 from headwater.catalogs import Catalog, Catalogs, ContentKey, ContentType
 from headwater.store import id_text

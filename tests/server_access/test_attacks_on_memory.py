@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from guarded_server import GuardedServer, held
-
 from headwater.access import AccessReader, Privilege, RoleHolder
 from headwater.realms import list_principal_roles, read_principal
 from headwater_server.lake_sessions import LakeSessions

@@ -6,8 +6,8 @@ from urllib.parse import quote
 
 import pytest
 from guarded_operations import fill_sales
-from guarded_server import SCHEMA, GuardedServer, Guest, held
 
+from guarded_server import SCHEMA, GuardedServer, Guest, held
 from headwater.access import Privilege
 
 MARK = "a-secret-of-another"

@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 from guarded_operations import fill_sales, guarded_operations
-from guarded_server import SCHEMA, GuardedServer, Guest, held
 from structlog.testing import capture_logs
 
 from asgi_client import AsgiAnswer
 from fake_clock import FakeClock
+from guarded_server import SCHEMA, GuardedServer, Guest, held
 from headwater import Settings, open_store
 from headwater.access import Privilege
 from headwater.realms import disable_principal

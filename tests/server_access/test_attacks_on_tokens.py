@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from guarded_server import GuardedServer, held
 from structlog.testing import capture_logs
 
 from fake_clock import FakeClock
+from guarded_server import GuardedServer, held
 from headwater import Settings, open_store
 from headwater.access import Privilege
 from headwater.errors import RefusedError

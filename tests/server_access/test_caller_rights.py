@@ -6,9 +6,9 @@ from base64 import urlsafe_b64decode
 
 import pytest
 from guarded_operations import OPEN, VERSION, GuardedOperation, fill_sales, guarded_operations
-from guarded_server import SCHEMA, GuardedServer, Guest, held, updates
 
 from asgi_client import AsgiAnswer
+from guarded_server import SCHEMA, GuardedServer, Guest, held, updates
 from headwater.access import Privilege
 from headwater.catalogs import CatalogGrant, Catalogs
 from headwater_server.iceberg_rest import iceberg_table

@@ -8,9 +8,9 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from guarded_server import GuardedServer, Guest, held
 
 from fake_clock import FakeClock
+from guarded_server import GuardedServer, Guest, held
 from headwater import Settings, open_store
 from headwater.access import Privilege
 from headwater.realms import create_principal_role, disable_principal

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from guarded_server import GuardedServer, Guest, held
 
+from guarded_server import GuardedServer, Guest, held
 from headwater.access import Privilege
 from headwater.catalogs import Catalogs
 from headwater.store import Store

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 from guarded_operations import VERSION
-from guarded_server import SCHEMA, GuardedServer, Guest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from naive_access import BRANCH, DEFAULT, GRANTED, NaiveAccess, Path
 
 from fake_clock import FakeClock
+from guarded_server import SCHEMA, GuardedServer, Guest
 from headwater import Settings, open_store
 from headwater.access import Privilege, SecurableKind, check_grantable
 from headwater.catalogs import Catalog, CatalogGrant, Catalogs

@@ -7,9 +7,9 @@ import threading
 from pathlib import Path
 
 import pytest
-from guarded_server import GuardedServer, Guest, held
 
 from asgi_client import AsgiAnswer
+from guarded_server import GuardedServer, Guest, held
 from headwater import Settings, open_store
 from headwater.access import Privilege
 from headwater.realms import (

@@ -27,8 +27,8 @@ from headwater.realms import (
 )
 from headwater.store import Store
 from headwater_server.call import ServedStore
-from headwater_server.iceberg_rest import iceberg_table
 from headwater_server.server_application import ServerApplication
+from headwater_server.server_tables import server_tables
 
 SCHEMA = {"type": "struct", "schema-id": 0, "fields": [{"id": 1, "name": "id", "required": True, "type": "long"}]}
 EVERYTHING = "everything"
@@ -93,7 +93,7 @@ class GuardedServer:
     def __post_init__(self) -> None:
         self.realms = RealmRegistry(self.store)
         self.application = ServerApplication(
-            ServedStore(self.store), [iceberg_table()], settings=self.store.settings, clock=self.clock, version="1.2.3"
+            ServedStore(self.store), server_tables(), settings=self.store.settings, clock=self.clock, version="1.2.3"
         )
         self.client = AsgiClient(self.application)
 
