@@ -96,7 +96,7 @@ def _taken(entry: CatalogEntry, place: RefToken, where: ReferenceExpression | No
         if limit is not None and (len(taken) == limit or looked == _LOOKED_AT):
             return RefPage(tuple(taken), msgspec.structs.replace(place, last=last).as_text())
         looked, last = looked + (where is not None), (ref.name, ref.kind.value)
-        if judge is None or judge.chooses(ref):
+        if judge is None or judge.takes(ref):
             taken.append(ref)
     return RefPage(tuple(taken), None)
 
@@ -133,7 +133,7 @@ class _RefJudge:
             row = entry.find_ref_row(RefKind.BRANCH, entry.default_branch())
             self._base = None if row is None else self._head(row.pointer)
 
-    def chooses(self, ref: NamedRef) -> bool:
+    def takes(self, ref: NamedRef) -> bool:
         head = self._head(ref.head) if self._where.asks_commit else None
         relation: RefRelation | None = relate_heads(head, self._base) if self._where.asks_relation else None
         return self._where.chooses(ref, None if head is None else log_entry(head), relation)
