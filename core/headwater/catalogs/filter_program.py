@@ -45,10 +45,9 @@ class FilterProgram:
         except _FAULTS:
             return False
 
-    def names(self, path: str) -> bool:
-        """True if the filter names a variable, or one of its fields, such as ``commit.author``; False is certain."""
-        wanted = path.split(".")
-        return all(any(token.kind == "name" and token.value == name for token in self.tokens) for name in wanted)
+    def names(self, variable: str) -> bool:
+        """True if the filter may name a variable; False is certain."""
+        return any(token.kind == "name" and token.value == variable for token in self.tokens)
 
 
 T = TypeVar("T")

@@ -92,7 +92,7 @@ def _taken(entry: CatalogEntry, place: RefToken, where: ReferenceExpression | No
     judge = None if where is None else _RefJudge(entry, where)
     taken: list[NamedRef] = []
     looked, last = 0, place.last
-    for ref in _alive(entry, place, 2 if limit is None else limit + 1):
+    for ref in _alive(entry, place, _READ_TOGETHER if limit is None else limit + 1):
         if limit is not None and (len(taken) == limit or looked == _LOOKED_AT):
             return RefPage(tuple(taken), msgspec.structs.replace(place, last=last).as_text())
         looked, last = looked + (where is not None), (ref.name, ref.kind.value)
@@ -102,7 +102,7 @@ def _taken(entry: CatalogEntry, place: RefToken, where: ReferenceExpression | No
 
 
 def _alive(entry: CatalogEntry, place: RefToken, wanted: int) -> Iterator[NamedRef]:
-    """The live ones behind the place. Rows are read in blocks, no larger than what is wanted makes sense of."""
+    """The live ones behind the place. Rows are read in blocks, small ones where few are wanted."""
     names = read_ref_names(entry.rows, entry.definition.id)
     kinds = [RefKind(place.kind)] if place.kind else list(RefKind)
     listed = merge(*(listed_refs_after(names, kind, place.last[0]) for kind in kinds), key=_order)
