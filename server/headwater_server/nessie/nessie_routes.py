@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import cache
 
 from headwater_server.nessie.api_config import config_routes
-from headwater_server.nessie.api_paths import NESSIE_MOUNT, fold_path, path_advice
+from headwater_server.nessie.api_paths import NESSIE_MOUNT, fold_path, nessie_path_advice
 from headwater_server.nessie.branch_commits import commit_routes
 from headwater_server.nessie.branch_merges import merge_routes
 from headwater_server.nessie.nessie_errors import NESSIE_MEANINGS, nessie_error_body
@@ -23,7 +23,7 @@ def nessie_table() -> RouteTable:
         NESSIE_MOUNT,
         [replace(route, realm_of=realm_of_nessie) for part in parts for route in part],
         meanings=NESSIE_MEANINGS,
-        advice=path_advice,
+        advice=nessie_path_advice,
         fold=fold_path,
         error_body=nessie_error_body,
     )
