@@ -43,6 +43,7 @@ from headwater.catalogs.content import (
     content_type_of,
     derive_content_id,
 )
+from headwater.catalogs.content_copies import ContentCopies
 from headwater.catalogs.content_operations import (
     CONTENT,
     IDS,
@@ -57,7 +58,6 @@ from headwater.catalogs.content_operations import (
     find_content_key,
     find_content_keys,
     plan_commit,
-    put_copy,
     stored_metadata_of,
 )
 from headwater.catalogs.content_pages import ContentEntry, ContentPage, TypeCounts, count_types, recount_types, token_behind
@@ -117,6 +117,7 @@ __all__ = [
     "ConflictKind",
     "Content",
     "ContentChange",
+    "ContentCopies",
     "ContentEditor",
     "ContentEntry",
     "ContentKey",
@@ -178,7 +179,6 @@ __all__ = [
     "note_all_known",
     "parse_revspec",
     "plan_commit",
-    "put_copy",
     "read_metadata",
     "recount_types",
     "reference_names",
