@@ -470,17 +470,15 @@ def apply_operations(
     raises        what ``plan_commit`` raises · ConflictError where a known id stands under another key already
     """
     content = ContentEditor(tx)
-    head_view = _head_view(content.index, operations)
-    expected_view = head_view if is_head_seen else None
+    view = head_view(content.index, operations)
+    expected_view = view if is_head_seen else None
     if expected is not None and not is_head_seen:
         expected_view = content_view(expected, (operation.key for operation in operations))
-    plan = plan_commit(expected_view, head_view, operations)
-    known = {value.content_id: value for value in head_view.values() if value.has_metadata}
+    plan = plan_commit(expected_view, view, operations)
+    known = {value.content_id: value for value in view.values() if value.has_metadata}
     stored = {content_id: stored_metadata_of(content.ids, content_id) for content_id in known}
     created = {}
-    content.ids.get_many(
-        head_view[key].content_id.bytes for key in plan.removals
-    )  # one bulk read instead of one for each removal
+    content.ids.get_many(view[key].content_id.bytes for key in plan.removals)  # one bulk read instead of one for each removal
     for key in plan.removals:
         content.remove_key(key)
     _check_free(content.ids, plan, ids)
@@ -570,7 +568,7 @@ def content_view(content: Index, keys: Iterable[ContentKey]) -> dict[ContentKey,
     return {by_index_key[key]: ContentValue.from_value(value) for key, value in values.items()}
 
 
-def _head_view(content: Index, operations: Sequence[ContentOperation]) -> dict[ContentKey, ContentValue]:
+def head_view(content: Index, operations: Sequence[ContentOperation]) -> dict[ContentKey, ContentValue]:
     """Read the touched keys, the namespaces above what is put, and one surviving key below each deleted namespace."""
     keys = {operation.key for operation in operations}
     keys.update(ancestor for operation in operations if isinstance(operation, Put) for ancestor in operation.key.ancestors())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 
 from headwater_server.iceberg_rest.catalog_config import config_handler, realm_of_warehouse
 from headwater_server.iceberg_rest.document_shapes import DOCUMENT_SHAPES
@@ -88,6 +89,7 @@ _UNLISTED = frozenset({"getConfig", "getToken"})
 """Operations that clients call without looking whether they are served."""
 
 
+@cache
 def iceberg_table() -> RouteTable:
     """Make the table of Iceberg REST's routes."""
     config = Route(
