@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 from commits_of_engines import LINES, ORDERS, SALES, SCHEMA
-from file_writing_client import FileWritingClient
 
+from file_writing_client import FileWritingClient
 from headwater import Store, open_store
 from headwater.catalogs import Catalog, Catalogs, ContentKey
 from headwater.iceberg.table_storage import TableStorage

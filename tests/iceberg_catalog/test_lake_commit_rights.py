@@ -8,8 +8,8 @@ from uuid import uuid4
 
 import pytest
 from commits_of_engines import LINES, ORDERS, SALES, SCHEMA, append
-from file_writing_client import FileWritingClient, commit_on, head_of, with_snapshot
 
+from file_writing_client import FileWritingClient, commit_on, head_of, with_snapshot
 from headwater.access import AccessRule, AccessRules, ForbiddenError, Privilege, Securable, SecurableKind
 from headwater.catalogs import (
     ConflictKind,

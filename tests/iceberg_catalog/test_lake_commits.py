@@ -8,8 +8,8 @@ from uuid import UUID, uuid4
 
 import pytest
 from commits_of_engines import LINES, ORDERS, SALES, SCHEMA, append
-from file_writing_client import FileWritingClient, commit_on, head_of, with_snapshot
 
+from file_writing_client import FileWritingClient, commit_on, head_of, with_snapshot
 from headwater import Store
 from headwater.catalogs import (
     Catalog,

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 from commits_of_engines import LINES, ORDERS, SALES, SCHEMA, append, set_properties
-from file_writing_client import FileWritingClient
 
 from fake_clock import FakeClock
 from faulty_backend import FaultyBackend
+from file_writing_client import FileWritingClient
 from headwater import Settings, Store
 from headwater.catalogs import Catalog, Put
 from headwater.errors import HeadwaterError, UnavailableError, UnknownOutcomeError

@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
-from commits_of_engines import SCHEMA
-
 from headwater.catalogs import Content, ContentKey, ContentOperation, IcebergTable, IcebergView, Put
 from headwater.iceberg.changes import new_table, new_view
 from headwater.iceberg_catalog import IcebergCatalog
 from headwater.store import ObjectId
 
+SCHEMA = {"type": "struct", "schema-id": 0, "fields": [{"id": 1, "name": "id", "required": True, "type": "long"}]}
 Document = dict[str, Any]
 
 
