@@ -12,7 +12,18 @@ import pytest
 from fake_clock import FakeClock
 from faulty_backend import FaultyBackend
 from headwater import Settings, Store
-from headwater.catalogs import CATALOGS, CLAIMS, CONTENT, Catalog, Catalogs, ContentKey, ContentType, ContentValue, Namespace
+from headwater.catalogs import (
+    CATALOGS,
+    CLAIMS,
+    CONTENT,
+    Catalog,
+    Catalogs,
+    ContentKey,
+    ContentType,
+    ContentValue,
+    EntryExpression,
+    Namespace,
+)
 from headwater.catalogs.registry import RefKind, content_reference
 from headwater.commits import Commit
 from headwater.index import IndexLimits, NewIndex
@@ -23,6 +34,11 @@ from tiers import long_but_for
 BIG, SMALL = ContentKey.of("m"), ContentKey.of("z")
 BESIDE = [ContentKey.of(f"n{number}") for number in range(20)]
 PAGE = 100
+FILTERS = {
+    "namespaces at the top by a filter": "entry.contentType == 'NAMESPACE' && size(entry.keyElements) == 1",
+    "namespace by a filter": "size(entry.keyElements) == 2 && entry.encodedKey.startsWith('z.')",
+}
+"""As the Java client spells them."""
 UNIQUE = UUID(int=7)
 
 
@@ -94,6 +110,11 @@ def reads_of_pages(tables: int, settings: Settings, clock: FakeClock) -> dict[st
             page = catalog.children(id_text(head.id), parent, content_types=[kind], limit=limit)
             reads[name] = counting.objects - before
             assert page.entries
+        for name, text in FILTERS.items():
+            catalog._rows.store.cache.clear()
+            before = counting.objects
+            assert catalog.entries(id_text(head.id), where=EntryExpression.parse(text)).entries
+            reads[name] = counting.objects - before
     return reads
 
 

@@ -27,7 +27,6 @@ from headwater.catalogs.catalog_gc import (
     release_name,
 )
 from headwater.catalogs.catalog_lifecycle import Catalogs
-from headwater.catalogs.catalog_refs import NamedRef
 from headwater.catalogs.catalog_roles import CatalogAccess, CatalogRoles
 from headwater.catalogs.content import (
     Content,
@@ -61,16 +60,20 @@ from headwater.catalogs.content_operations import (
     stored_metadata_of,
 )
 from headwater.catalogs.content_pages import ContentEntry, ContentPage, TypeCounts, count_types, recount_types, token_behind
+from headwater.catalogs.entry_filter import EntryExpression
 from headwater.catalogs.history.catalog_log import CatalogLog, KeyAction, KeyChange, KeyHistory, LogFilter
 from headwater.catalogs.history.catalog_merge import MergeConflictError, MergeGuard, MergeResult, MergeStep
 from headwater.catalogs.history.commit_meta import HEADWATER, CommitMeta, CommittedOperation, LogEntry
-from headwater.catalogs.history.content_diff import ChangePage, ContentChange
+from headwater.catalogs.history.content_diff import ChangePage, ContentChange, DiffExpression
+from headwater.catalogs.history.log_expression import LogExpression
+from headwater.catalogs.history.ref_relation import ReferenceExpression, RefRelation
 from headwater.catalogs.history.revspec import RefTarget, parse_revspec
 from headwater.catalogs.history.three_way import KeyMerge, MergedKey, MergeMode, MergeOptions, MergeOutcome
 from headwater.catalogs.importer.import_commit import ImportOptions, import_tables, survey_scope
 from headwater.catalogs.importer.import_report import ROWS_SHOWN, ImportReport, ParquetReport, ReportRow
 from headwater.catalogs.known_metadata import note_all_known
-from headwater.catalogs.registry import CATALOGS, RefKind, checked_ref_name, listed_definitions
+from headwater.catalogs.ref_pages import RefPage
+from headwater.catalogs.registry import CATALOGS, NamedRef, RefKind, checked_ref_name, listed_definitions
 from headwater.catalogs.request_log import REQUESTS, AppliedRequest, RequestKey, RequestKeyReusedError
 from headwater.catalogs.stored_metadata import read_metadata
 from headwater.catalogs.table_claims import (
@@ -127,6 +130,8 @@ __all__ = [
     "ContentVisit",
     "Delete",
     "DeltaLakeTable",
+    "DiffExpression",
+    "EntryExpression",
     "IcebergTable",
     "IcebergView",
     "ImportOptions",
@@ -137,6 +142,7 @@ __all__ = [
     "KeyHistory",
     "KeyMerge",
     "LogEntry",
+    "LogExpression",
     "LogFilter",
     "MergeConflictError",
     "MergeGuard",
@@ -151,7 +157,10 @@ __all__ = [
     "ParquetReport",
     "Put",
     "RefKind",
+    "RefPage",
+    "RefRelation",
     "RefTarget",
+    "ReferenceExpression",
     "ReportRow",
     "RequestKey",
     "RequestKeyReusedError",

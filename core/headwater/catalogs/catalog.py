@@ -11,7 +11,7 @@ from uuid import UUID
 import msgspec
 
 from headwater.catalogs.catalog_definition import CatalogDefinition
-from headwater.catalogs.catalog_refs import CatalogRefs, NamedRef
+from headwater.catalogs.catalog_refs import CatalogRefs
 from headwater.catalogs.content import (
     Content,
     ContentKey,
@@ -42,6 +42,7 @@ from headwater.catalogs.content_pages import (
     content_page,
     count_types,
 )
+from headwater.catalogs.entry_filter import EntryExpression, filtered_page, listing_name, read_listing_name
 from headwater.catalogs.history.catalog_log import (
     EVERY_COMMIT,
     CatalogLog,
@@ -53,12 +54,20 @@ from headwater.catalogs.history.catalog_log import (
 )
 from headwater.catalogs.history.catalog_merge import MergeGuard, MergeResult, MergeSource, MergeTarget, merge_commits
 from headwater.catalogs.history.commit_meta import CommitMeta, check_expected, checked_meta, property_values, text_tuple
-from headwater.catalogs.history.content_diff import ChangePage, ChangeToken, compare_commits
+from headwater.catalogs.history.content_diff import (
+    ChangePage,
+    ChangeToken,
+    ContentChange,
+    DiffExpression,
+    changed_keys,
+    compare_commits,
+)
+from headwater.catalogs.history.ref_relation import RefRelation, relate_heads
 from headwater.catalogs.history.revspec import DEFAULT_REF, RefResolver, RefTarget
 from headwater.catalogs.history.three_way import MergeOptions
 from headwater.catalogs.history.transplant import transplant_commits
 from headwater.catalogs.known_metadata import KnownMetadata
-from headwater.catalogs.registry import CatalogEntry, RefKind, read_definition
+from headwater.catalogs.registry import CatalogEntry, NamedRef, RefKind, read_definition
 from headwater.catalogs.request_log import REQUESTS, AppliedRequest, RequestKey, drop_expired, find_request, note_request
 from headwater.catalogs.stored_metadata import read_metadata
 from headwater.catalogs.table_claims import stored_places
@@ -168,6 +177,7 @@ class Catalog:
         content_ids: Mapping[ContentKey, UUID] | None = None,
         request: RequestKey | None = None,
         is_import: bool = False,
+        allow_empty: bool = False,
         fence: Callable[[], None] | None = None,
     ) -> CommitResult[dict[ContentKey, UUID]]:
         """Apply operations to a branch, all or none. The result has the content ids of the keys that were created.
@@ -178,6 +188,7 @@ class Catalog:
         request       applies this once, however often it is asked for: a repeat changes nothing, and its result names the earlier
                       commit and ``is_replay``, without content ids. Operations that change nothing make no commit and are not noted
         is_import     the content was found in a storage; it was not made through this catalog
+        allow_empty   operations that change nothing, or none at all, make a commit nevertheless, and its message is kept
         raises        RefusedError for an unsound request; RequestKeyReusedError when its key was used for another; ConflictError
                       with all conflicts as ``details``; NotFoundError for an unknown branch or an expected commit that is not on
                       it; ExpiredError when that was collected; and what ``headwater.commits.commit_change`` raises
@@ -200,6 +211,8 @@ class Catalog:
             is_head = expected_head is not None and expected_head.id == tx.head_id
             expected_content = None if expected_head is None or is_head else expected_head.index(CONTENT)
             created = apply_operations(tx, operations, expected_content, ids, is_head_seen=is_head)
+            if allow_empty:
+                tx.allow_empty()
             makes_commit = tx.has_edits  # dropping entries alone makes none
             if makes_commit and len(tx.index(REQUESTS)):
                 drop_expired(tx, lifetime_seconds=self.settings.requests_kept_seconds)
@@ -314,35 +327,52 @@ class Catalog:
         prefix: ContentKey | None = None,
         start: ContentKey | None = None,
         end: ContentKey | None = None,
+        with_prefix: bool = False,
+        with_end: bool = False,
         reverse: bool = False,
+        where: EntryExpression | None = None,
         limit: int | None = None,
         page_token: str | None = None,
     ) -> ContentPage:
         """List content by key, ascending or descending: below ``prefix``, from ``start`` on and before ``end``, where these are given.
 
+        with_prefix   the content at the prefix itself, too
+        with_end      the content at the end itself, too, and nothing below it
+        where         which of them; None: all. Then a page may have fewer entries than its limit, or none, and be followed by another
         limit         the most entries of this page; None: all that are left
         page_token    from the page before: continues in the same commit, whatever the branch holds now. It carries the arguments
                       of the first call, which may be left out or repeated
         raises        ExpiredError when the commit of the page token was collected; RefusedError for a malformed token, or one of
                       another listing
         """
-        first, last = index_bounds(prefix, start, end)
-        listing = IndexListing(index=CONTENT, start=first, end=last, reverse=reverse, of=self._named(ref))
+        first, last = index_bounds(prefix, start, end, with_prefix=with_prefix, with_end=with_end)
+        named = self._named(ref)
+        listing = IndexListing(index=CONTENT, start=first, end=last, reverse=reverse, of=listing_name(named, where))
         if page_token is None:
             head = self._resolver.resolve(ref)
-            return ContentPage((), None, None) if head is None else content_page(read_page(head, listing, limit=limit))
+            return ContentPage((), None, None) if head is None else _entry_page(head, listing, where, limit)
         token = PageToken.from_text(page_token)
+        of, chosen = read_listing_name(token.listing.of)
         is_range_given = (first, last, reverse) != (None, None, False)
         if (
             token.listing.index != CONTENT
-            or (ref is not None and token.listing.of != listing.of)
+            or (ref is not None and of != named)
+            or (where is not None and where != chosen)
             or (is_range_given and token.listing != msgspec.structs.replace(listing, of=token.listing.of))
         ):
             raise RefusedError(
-                f"the page token belongs to another listing than the one of {listing.of!r} that is asked for: start again without it"
+                f"the page token belongs to another listing than the one of {named!r} that is asked for: start again without it"
             )
         pinned = self._resolver.check_own(read_pinned(self._rows, token.commit_id))
-        return content_page(read_page(pinned, token.listing, limit=limit, after=token.last))
+        return _entry_page(pinned, token.listing, chosen, limit, token.last)
+
+    def find_entries(
+        self, ref: str | None, keys: Iterable[ContentKey], *, where: EntryExpression | None = None
+    ) -> tuple[ContentEntry, ...]:
+        """Find the entries of those keys that exist, in key order; those that a filter chooses, where one is given."""
+        view = content_view(index_at(self._resolver.resolve(ref), CONTENT), keys)
+        entries = (ContentEntry(key, value) for key, value in sorted(view.items()))
+        return tuple(entry for entry in entries if where is None or where.chooses(entry))
 
     def children(
         self,
@@ -379,6 +409,9 @@ class Catalog:
         prefix: ContentKey | None = None,
         start: ContentKey | None = None,
         end: ContentKey | None = None,
+        with_prefix: bool = False,
+        with_end: bool = False,
+        where: DiffExpression | None = None,
         limit: int | None = None,
         page_token: str | None = None,
     ) -> ChangePage:
@@ -387,7 +420,7 @@ class Catalog:
         limit, page_token   as in ``entries``; a page token pins both commits
         raises              as ``entries`` does
         """
-        first, last = index_bounds(prefix, start, end)
+        first, last = index_bounds(prefix, start, end, with_prefix=with_prefix, with_end=with_end)
         if page_token is None:
             before_head, after_head = self._resolver.resolve(before), self._resolver.resolve(after)
             pair = (self._named(before), self._named(after))
@@ -397,18 +430,32 @@ class Catalog:
                 first,
                 last,
                 of=pair,
+                where="" if where is None else where.text,
             )
-            return compare_commits(before_head, after_head, place, limit=limit)
+            return compare_commits(before_head, after_head, place, limit=limit, expression=where)
         place = ChangeToken.from_text(page_token)
         is_of_these = all(ref is None or self._named(ref) == of for ref, of in zip((before, after), place.of, strict=True))
-        if not is_of_these or (first, last) not in ((None, None), (place.start, place.end)):
+        is_filter_other = where is not None and where.text != place.where
+        if not is_of_these or is_filter_other or (first, last) not in ((None, None), (place.start, place.end)):
             raise RefusedError(
                 "the page token belongs to another comparison than the one that is asked for: start again without it"
             )
         before_head, after_head = (
             None if pinned is None else self._resolver.read_commit(pinned) for pinned in (place.before, place.after)
         )
-        return compare_commits(before_head, after_head, place, limit=limit)
+        chosen = DiffExpression.parse(place.where) if place.where else None
+        return compare_commits(before_head, after_head, place, limit=limit, expression=chosen)
+
+    def find_changes(
+        self, before: str | None, after: str | None, keys: Iterable[ContentKey], *, where: DiffExpression | None = None
+    ) -> tuple[ContentChange, ...]:
+        """Find which of these keys differ between two refs, in key order; renames are not looked up.
+
+        where         which of them; None: all
+        """
+        heads = self._resolver.resolve(before), self._resolver.resolve(after)
+        changes = changed_keys(*heads, sorted({key.to_index() for key in keys}))
+        return tuple(change for change in changes if where is None or where.chooses(change))
 
     def count(self, ref: str | None = None, *, content_type: ContentType | None = None) -> int:
         """Count the keys of all types, which reads no entries, or of one type, which reads all."""
@@ -431,15 +478,20 @@ class Catalog:
         oldest_first: bool = False,
         limit: int | None = None,
         within: int | None = None,
+        oldest: ObjectId | None = None,
     ) -> CatalogLog:
         """Read the log of a ref, newest first by default. ``end`` of the log says whether history begins there or was cut.
 
         key           only commits that changed this key; short for a filter with this key alone
         where         only commits that pass this filter
         within        look at so many commits at most: a search without a match should not read the whole history
+        oldest        the last commit to look at
+        raises        NotFoundError for an oldest commit that is not in this history; ExpiredError where that is not known any more
         """
         wanted = where if key is None else replace(where, key=key)
-        return search_log(self._resolver.resolve(ref), wanted, oldest_first=oldest_first, limit=limit, within=within)
+        last = None if oldest is None else self._resolver.read_commit(oldest)
+        head = self._resolver.resolve(ref)
+        return search_log(head, wanted, oldest_first=oldest_first, limit=limit, within=within, oldest=last)
 
     def history(self, key: ContentKey, ref: str | None = None, *, within: int | None = None) -> KeyHistory:
         """Read the history of a key's content, newest first, through its renames back to its creation.
@@ -453,6 +505,10 @@ class Catalog:
     def recent_changes(self, key: ContentKey, ref: str | None = None, *, since: Micros, within: int) -> KeyHistory:
         """Read what happened to a key since a time, newest first; see ``recent_key_changes``."""
         return recent_key_changes(self._resolver.resolve(ref), key, since=since, within=within)
+
+    def relation(self, ref: str | None, base: str | None = None) -> RefRelation:
+        """How the history of a ref stands to that of another one; None: the default branch. See ``history.ref_relation``."""
+        return relate_heads(self._resolver.resolve(ref), self._resolver.resolve(base))
 
     def resolve(self, ref: str | None = None, *, exact: bool = False) -> Head | None:
         """Resolve a ref to its commit; None for a branch or tag without a commit.
@@ -504,3 +560,11 @@ class Catalog:
         if not isinstance(stored, Content) or content_type_of(stored) != value.type:
             raise CorruptionError(f"{where}: {type_text(value.type)} in the index, {type(stored).__name__} stored")
         return with_id(stored, value.content_id)
+
+
+def _entry_page(
+    head: Head, listing: IndexListing, chosen: EntryExpression | None, limit: int | None, after: bytes | None = None
+) -> ContentPage:
+    if chosen is None:
+        return content_page(read_page(head, listing, limit=limit, after=after))
+    return filtered_page(head, listing, chosen, limit=limit, after=after)

@@ -33,12 +33,15 @@ from dataclasses import dataclass
 from functools import partial
 
 from headwater.catalogs.content_operations import Conflict, ConflictKind
+from headwater.catalogs.history.ref_relation import ReferenceExpression
 from headwater.catalogs.history.revspec import DEFAULT_REF, RefResolver, check_exact, parse_revspec
 from headwater.catalogs.known_metadata import note_forgotten
+from headwater.catalogs.ref_pages import RefPage, read_ref_page
 from headwater.catalogs.registry import (
     REFS_INDEX,
     CatalogEntry,
     ListedRef,
+    NamedRef,
     OwnRefKind,
     RefKind,
     checked_ref_name,
@@ -69,20 +72,6 @@ from headwater.store import ObjectId, Reference, id_text
 _TRIES = 20
 
 
-@dataclass(frozen=True, slots=True)
-class NamedRef:
-    """A branch or tag. ``head`` is None before its first commit."""
-
-    kind: RefKind
-    name: str
-    head: ObjectId | None
-    created: Micros
-
-    @property
-    def hash(self) -> str | None:
-        return None if self.head is None else id_text(self.head)
-
-
 class CatalogRefs:
     """Lists, creates, moves and deletes the branches and tags of a catalog."""
 
@@ -94,6 +83,36 @@ class CatalogRefs:
     def list_alive(self, kind: RefKind) -> list[NamedRef]:
         """List the live branches and tags by name."""
         return [_ref_of_row(kind, name, row) for name, row in self._listed_rows(kind) if row.deleted is None]
+
+    def list_page(
+        self,
+        *,
+        kind: RefKind | None = None,
+        where: ReferenceExpression | None = None,
+        limit: int | None = None,
+        page_token: str | None = None,
+    ) -> RefPage:
+        """List the live branches and tags by name, page by page.
+
+        kind          what to list; None: branches and tags
+        where         which of them; None: all. Then a page may have fewer than its limit, or none, and be followed by another
+        limit         the most names of this page; None: all that are left
+        page_token    from the page before. It carries the kind and the filter, which may be left out or repeated
+        raises        RefusedError for a malformed token, or one of another listing
+        """
+        return read_ref_page(self._entry, kind=kind, where=where, limit=limit, page_token=page_token)
+
+    def find_named(self, name: str) -> NamedRef | None:
+        """Find a live branch or tag by its name, or the default branch by ``-``. A branch costs the read of one row.
+
+        A branch takes precedence over a tag of its name, as it does where a ref is resolved.
+        """
+        wanted = self._entry.default_branch() if name == DEFAULT_REF else name
+        for kind in RefKind:
+            row = self._entry.find_ref_row(kind, wanted)
+            if row is not None:
+                return _ref_of_row(kind, wanted, row)
+        return None
 
     def read_ref(self, kind: RefKind, name: str) -> NamedRef:
         return _ref_of_row(kind, name, self._read_row(kind, name))

@@ -104,13 +104,23 @@ class ContentKey:
 
 
 def index_bounds(
-    prefix: ContentKey | None, start: ContentKey | None, end: ContentKey | None
+    prefix: ContentKey | None,
+    start: ContentKey | None,
+    end: ContentKey | None,
+    *,
+    with_prefix: bool = False,
+    with_end: bool = False,
 ) -> tuple[bytes | None, bytes | None]:
-    """The range of index keys below ``prefix``, from ``start`` on and before ``end``; None: no bound on that side."""
+    """The range of index keys below ``prefix``, from ``start`` on and before ``end``; None: no bound on that side.
+
+    with_prefix   the prefix itself belongs to it
+    with_end      the end itself belongs to it, without what is below that
+    """
     below = b"" if prefix is None else prefix.child_prefix()
-    first = max(below, b"" if start is None else start.to_index()) or None
-    lasts = [bound for bound in (after_prefix(below), None if end is None else end.to_index()) if bound is not None]
-    return first, min(lasts, default=None)
+    last = None if end is None else end.to_index() + b"\0" * with_end  # no key lies between the two
+    lasts = [bound for bound in (after_prefix(below), last) if bound is not None]
+    first = below[:-1] if with_prefix else below
+    return max(first, b"" if start is None else start.to_index()) or None, min(lasts, default=None)
 
 
 def check_namespace_key(key: ContentKey) -> None:

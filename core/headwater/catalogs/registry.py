@@ -23,7 +23,7 @@ from headwater.catalogs.catalog_definition import CatalogDefinition, CatalogStat
 from headwater.clock import Micros, as_text
 from headwater.commits import Head, Transaction, read_head, read_log, sound_times
 from headwater.errors import CorruptionError, NotFoundError, RefusedError
-from headwater.index import Index, IndexValue
+from headwater.index import Index, IndexValue, after_prefix
 from headwater.settings import sound_seconds
 from headwater.store import ObjectId, ReadableRows, RealmReader, RealmStore, Reference, UnreadableRow, id_text
 
@@ -281,6 +281,20 @@ class OwnRefKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class NamedRef:
+    """A branch or tag. ``head`` is None before its first commit."""
+
+    kind: RefKind
+    name: str
+    head: ObjectId | None
+    created: Micros
+
+    @property
+    def hash(self) -> str | None:
+        return None if self.head is None else id_text(self.head)
+
+
+@dataclass(frozen=True, slots=True)
 class ListedRef:
     """An entry of the index ``refs``: a name that is, was, or is about to be a reference."""
 
@@ -347,6 +361,12 @@ def listed_refs(names: Index, kind: RefKind | None = None) -> Iterator[ListedRef
     """The entries of the index ``refs``: branches before tags, each by name."""
     entries = names.range() if kind is None else names.prefix(kind.letter + b"\0")
     return (ListedRef.from_entry(key, value) for key, value in entries)
+
+
+def listed_refs_after(names: Index, kind: RefKind, name: str) -> Iterator[ListedRef]:
+    """The entries of one kind from a name on, by name."""
+    start, end = ref_key(kind, name), after_prefix(ref_key(kind, ""))
+    return (ListedRef.from_entry(key, value) for key, value in names.range(start, end))
 
 
 def checked_ref_name(kind: RefKind, name: str) -> str:

@@ -300,6 +300,7 @@ class Transaction:
         self.commit_time = now if head is None else Micros(max(now, head.commit.time + 1))
         self.time = self.commit_time if self.commit_time <= rows.credible_until(now) else now
         self.is_mending = False
+        self.is_empty_allowed = False
         self.added: dict[ObjectId, StoredObject] = {}
         self.message: str | None = None
         self.properties: dict[str, Any] = {}
@@ -320,6 +321,10 @@ class Transaction:
         """
         assert not self._pending, "a commit that mends the time is the first of its group"
         self.is_mending, self.commit_time = True, Micros(max(self.time, after + 1))
+
+    def allow_empty(self) -> None:
+        """Make a commit even without a change."""
+        self.is_empty_allowed = True
 
     @property
     def reader(self) -> RealmReader:
@@ -390,7 +395,8 @@ class Transaction:
     @property
     def has_edits(self) -> bool:
         """Whether this run makes a commit, by what it has edited and added so far."""
-        return bool(self.added) or self.is_mending or any(editor.has_changes() for editor in self._editors.values())
+        is_forced = self.is_mending or self.is_empty_allowed
+        return is_forced or bool(self.added) or any(editor.has_changes() for editor in self._editors.values())
 
     def changes(self) -> Changes:
         """The edits of this run, without indexes that are as before."""

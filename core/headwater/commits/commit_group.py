@@ -172,7 +172,7 @@ class CommitGroup:
         raises        RefusedError for values that cannot be stored, or not by this handle
         """
         changes = tx.changes()
-        if not changes and not tx.added and not tx.is_mending:
+        if not changes and not tx.added and not tx.is_mending and not tx.is_empty_allowed:
             return None
         added = rows.pack(tx.added.items()) if tx.added else None
         commit_id = tx.commit_id

@@ -7,20 +7,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 from typing import Literal, get_args
 
 from headwater.catalogs.content import ContentKey, ContentType, ContentValue
 from headwater.catalogs.content_operations import CONTENT, IDS
-from headwater.catalogs.history.commit_meta import LogEntry, check_within, log_entry, parent_of, value_at
+from headwater.catalogs.history.commit_meta import LogEntry, check_within, is_in_history, log_entry, parent_of, value_at
+from headwater.catalogs.history.log_expression import LogExpression
 from headwater.catalogs.history.revspec import commit_at
 from headwater.clock import Micros
 from headwater.commits import Commit, Head, LogEnd, LogRange, Operation, read_commit, read_log, sound_times
 from headwater.errors import ExpiredError, NotFoundError, RefusedError
 from headwater.settings import check_count
-from headwater.store import ObjectId
+from headwater.store import ObjectId, id_text
 
 LogAction = Literal["PUT", "DELETE"]
 _READ_TOGETHER = 100
@@ -36,8 +37,10 @@ class LogFilter:
     key, prefix   it changed this key, or one below this namespace
     action        what it did to a key
     content_type  of the content that it put or deleted
+    expression    what else has to be true of it and its operations, in CEL
 
-    One and the same operation has to meet the last four. The type of a deleted content stands in the commit before: where that
+    One and the same operation has to meet the four from ``key`` to
+    ``content_type``. The type of a deleted content stands in the commit before: where that
     was collected, the deletion passes.
 
     raises        RefusedError for a malformed regular expression, and for an unknown action
@@ -51,6 +54,7 @@ class LogFilter:
     prefix: ContentKey | None = None
     action: LogAction | None = None
     content_type: ContentType | None = None
+    expression: LogExpression | None = None
 
     def __post_init__(self) -> None:
         try:
@@ -63,7 +67,7 @@ class LogFilter:
     @property
     def takes_all(self) -> bool:
         """True if the filter checks nothing but the time."""
-        return self.author is None and self.message is None and not self._asks_operations
+        return self.author is None and self.message is None and self.expression is None and not self._asks_operations
 
     @property
     def _asks_operations(self) -> bool:
@@ -76,7 +80,9 @@ class LogFilter:
             return False
         if self.message is not None and not self._pattern.search(commit.message):
             return False
-        return not self._asks_operations or any(self._is_wanted(head, operation) for operation in commit.operations)
+        if self._asks_operations and not any(self._is_wanted(head, operation) for operation in commit.operations):
+            return False
+        return self.expression is None or self.expression.chooses(log_entry(head))
 
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
@@ -119,7 +125,7 @@ class CatalogLog(Iterator[LogEntry]):
     """An iterator over the commits that a search found.
 
     end           why there are no more, set at the end of the iteration (oldest first: from the beginning). ``UNTIL``: older commits
-                  were made before the requested time
+                  were made before the requested time, or lie below the requested oldest one
     last          the oldest commit that was looked at: a bounded search continues before it
     """
 
@@ -133,7 +139,13 @@ class CatalogLog(Iterator[LogEntry]):
 
 
 def search_log(
-    head: Head | None, where: LogFilter, *, oldest_first: bool = False, limit: int | None = None, within: int | None = None
+    head: Head | None,
+    where: LogFilter,
+    *,
+    oldest_first: bool = False,
+    limit: int | None = None,
+    within: int | None = None,
+    oldest: Head | None = None,
 ) -> CatalogLog:
     """Search a history for the commits that pass a filter, newest first by default.
 
@@ -141,12 +153,16 @@ def search_log(
     limit         return so many commits at most
     within        look at so many commits at most, whether they pass or not; commits later than ``where.until`` at the start are not
                   counted
-    raises        RefusedError for a limit or bound below 1, and for a time that cannot be resolved
+    oldest        the last commit to look at
+    raises        RefusedError for a limit or bound below 1, and for a time that cannot be resolved; NotFoundError for an oldest commit
+                  that is not in the history, ExpiredError where that is not known any more
     """
     check_count(limit, "commits of a log")
     check_within(within)
+    if oldest is not None and (head is None or not is_in_history(head.rows, head.id, head.commit, oldest)):
+        raise NotFoundError(f"commit {id_text(oldest.id)}, which is to be the oldest of the log, is not in its history")
     log = CatalogLog()
-    newest_first = _search_down(log, head, where, None if oldest_first else limit, within)
+    newest_first = _search_down(log, head, where, None if oldest_first else limit, LogRange(within=within), oldest)
     if oldest_first and head is not None:
         ids = [commit.id for commit in newest_first]
         if limit is not None and len(ids) > limit:
@@ -158,7 +174,7 @@ def search_log(
 
 
 def _search_down(
-    into: CatalogLog, head: Head | None, where: LogFilter, limit: int | None, within: int | None
+    into: CatalogLog, head: Head | None, where: LogFilter, limit: int | None, stretch: LogRange, oldest: Head | None
 ) -> Iterator[Head]:
     try:
         start = head if head is None or where.until is None else commit_at(head, where.until)
@@ -168,8 +184,13 @@ def _search_down(
     if start is None:
         into.end = LogEnd.BEGINNING
         return
+    if oldest is not None:
+        stretch = replace(stretch, until=oldest.id)
+        if start.commit.seq < oldest.commit.seq:
+            into.end = LogEnd.UNTIL
+            return
     given = 0
-    down = read_log(start.rows, start.id, stretch=LogRange(within=within), limit=limit if where.takes_all else None)
+    down = read_log(start.rows, start.id, stretch=stretch, limit=limit if where.takes_all else None)
     for commit, time in sound_times(down):
         if where.since is not None and time < where.since:
             into.end = LogEnd.UNTIL

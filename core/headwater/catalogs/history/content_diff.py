@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import Literal
 
 import msgspec
 
 from headwater.catalogs.content import ContentKey, ContentValue
 from headwater.catalogs.content_operations import CONTENT, IDS, find_content_keys, index_at
+from headwater.catalogs.filter_program import FilterProgram, compile_filter
+from headwater.catalogs.filter_text import FilterShape
+from headwater.catalogs.key_variables import KEY_FIELDS, key_variables
 from headwater.commits import Commit, Head, decode_token, encode_token
 from headwater.errors import CorruptionError, ExpiredError, RefusedError
 from headwater.index import Index, IndexDifference, IndexValue, index_differences
@@ -43,8 +45,37 @@ class ContentChange:
         return "ADDED" if self.before is None else "REMOVED" if self.after is None else "CHANGED"
 
 
+DIFF_VARIABLES: dict[str, FilterShape] = {"key": KEY_FIELDS}
+"""What a filter of differences may name."""
+
+
+@dataclass(frozen=True)
+class DiffExpression:
+    """A filter of the keys that differ between two commits, in CEL; see ``docs/filters.md``. Two of the same text are equal."""
+
+    program: FilterProgram
+
+    @classmethod
+    def parse(cls, text: str) -> DiffExpression:
+        """Compile a filter of differences.
+
+        raises        RefusedError for a malformed one, and for a name that is not declared
+        """
+        return cls(compile_filter(text, DIFF_VARIABLES, sample={"key": key_variables(ContentKey.of("a", "b"))}))
+
+    @property
+    def text(self) -> str:
+        return self.program.text
+
+    def chooses(self, change: ContentChange) -> bool:
+        """True if the filter is true for a key that differs; False also where it cannot be evaluated."""
+        return self.program.is_true({"key": key_variables(change.key)})
+
+
 class ChangeToken(msgspec.Struct, frozen=True, array_like=True):
-    """The position of a comparison: its commits, its key range, the last key returned, and ``of`` which references, as requested.
+    """The position of a comparison: its commits, its key range, the last key looked at, and ``of`` which references, as requested.
+
+    where         the text of the filter; empty: there is none
 
     As text: base64url, without padding, of 1 byte format, 4 bytes CRC-32 of the rest, and this as a MessagePack array.
     """
@@ -55,6 +86,7 @@ class ChangeToken(msgspec.Struct, frozen=True, array_like=True):
     end: bytes | None
     last: bytes | None = None
     of: tuple[str, str] = ("", "")
+    where: str = ""
 
     def to_text(self) -> str:
         return encode_token(self, _FORMAT)
@@ -86,19 +118,25 @@ class ChangePage:
     after: ObjectId | None
 
 
-def compare_commits(before: Head | None, after: Head | None, place: ChangeToken, *, limit: int | None = None) -> ChangePage:
+def compare_commits(
+    before: Head | None,
+    after: Head | None,
+    place: ChangeToken,
+    *,
+    limit: int | None = None,
+    expression: DiffExpression | None = None,
+) -> ChangePage:
     """Compare two commits, within the key range and after the last key of the token.
 
-    limit         at most so many changes; None: all that are left
+    limit         at most so many changes; None: all that are left. With a filter a page may have fewer, or none, and be followed by another
+    expression    which changes; None: all
     raises        RefusedError for a limit below 1; ExpiredError when one of the commits was collected meanwhile
     """
     check_count(limit, "changes of a page")
     start = place.start if place.last is None else max(place.start or b"", place.last + b"\0")
     try:
-        differences = list(
-            islice(content_differences(before, after, start=start, end=place.end), None if limit is None else limit + 1)
-        )
-        changes = tuple(_with_renames(differences[:limit], index_at(before, IDS), index_at(after, IDS)))
+        differences, last = _chosen(content_differences(before, after, start=start, end=place.end), expression, limit)
+        changes = tuple(_with_renames(differences, index_at(before, IDS), index_at(after, IDS)))
     except (ExpiredError, CorruptionError) as fault:
         gone = next((head for head in (before, after) if head is not None and head.is_collected()), None)
         if gone is None:
@@ -107,10 +145,29 @@ def compare_commits(before: Head | None, after: Head | None, place: ChangeToken,
             f"commit {id_text(gone.id)} of realm {gone.rows.realm!r}, which was being compared, was collected:"
             " compare again, without a page token"
         ) from fault
-    token = None
-    if limit is not None and len(differences) > limit:
-        token = msgspec.structs.replace(place, last=differences[limit - 1].key).to_text()
+    token = None if last is None else msgspec.structs.replace(place, last=last).to_text()
     return ChangePage(changes, token, place.before, place.after)
+
+
+_LOOKED_AT = 4_000
+"""Differences that a filter does not choose, before a page ends. Measured: 25 µs for each."""
+
+
+def _chosen(
+    differences: Iterator[IndexDifference], expression: DiffExpression | None, limit: int | None
+) -> tuple[list[IndexDifference], bytes | None]:
+    """The first differences that a filter chooses, and the last key that was looked at, where more may follow."""
+    chosen: list[IndexDifference] = []
+    passed, last = 0, b""
+    for difference in differences:
+        if limit is not None and (len(chosen) == limit or passed == _LOOKED_AT):
+            return chosen, last
+        last = difference.key
+        if expression is None or expression.chooses(decode_change(difference)):
+            chosen.append(difference)
+        else:
+            passed += 1
+    return chosen, None
 
 
 def content_differences(
@@ -180,13 +237,14 @@ def changed_by(rows: RealmReader, commit: Head) -> list[ContentChange]:
                 " collected. Merge its branch, with a base, or make its changes by hand"
             )
         parent = Head(commit.commit.tail[0], parent_commit, rows)
-    return _changed_keys(
+    return changed_keys(
         parent, commit, sorted(operation.key for operation in commit.commit.operations if operation.index == CONTENT)
     )
 
 
-def _changed_keys(base: Head | None, source: Head, keys: Sequence[bytes]) -> list[ContentChange]:
+def changed_keys(base: Head | None, source: Head | None, keys: Sequence[bytes]) -> list[ContentChange]:
+    """The differences between two commits at these index keys, in their order; None: nothing was committed there."""
     before = index_at(base, CONTENT).get_many(keys)
-    after = source.index(CONTENT).get_many(keys)
+    after = index_at(source, CONTENT).get_many(keys)
     changes = [decode_change(IndexDifference(key, before.get(key), after.get(key))) for key in keys]
     return [change for change in changes if not is_same_content(change.before, change.after)]

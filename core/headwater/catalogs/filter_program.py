@@ -1,0 +1,116 @@
+"""A filter in CEL that was compiled, and is asked about one item after another. The only room that knows the library.
+
+An item that the filter cannot be evaluated on, for example because a map has no such key, is not chosen. The library is imported
+with the first filter: it takes longer than the rest of a short command.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from headwater.catalogs.filter_text import (
+    FilterShape,
+    FilterToken,
+    ascii_pattern,
+    check_names,
+    quoted_text,
+    read_tokens,
+    refuse_filter,
+)
+
+if TYPE_CHECKING:
+    import cel
+
+_FAULTS = (ValueError, TypeError, LookupError, ArithmeticError, RuntimeError)
+"""What the library raises for an item that a filter cannot be evaluated on."""
+
+_SYNTAX_FAULT = re.compile(r"<input>:[0-9]+:([0-9]+): Syntax error: (.+?)(?: expecting .*)?$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class FilterProgram:
+    """A filter that may be evaluated often, by many threads. Two of the same text are equal."""
+
+    text: str
+    tokens: tuple[FilterToken, ...] = field(compare=False, repr=False)
+    _compiled: cel.Program = field(compare=False, repr=False)
+
+    def is_true(self, variables: dict[str, Any]) -> bool:
+        """Evaluate the filter. False where it cannot be evaluated."""
+        try:
+            return self._compiled.execute(variables) is True
+        except _FAULTS:
+            return False
+
+    def names(self, path: str) -> bool:
+        """True if the filter names a variable, or one of its fields, such as ``commit.author``; False is certain."""
+        wanted = path.split(".")
+        return all(any(token.kind == "name" and token.value == name for token in self.tokens) for name in wanted)
+
+
+def compile_filter(text: str, declared: Mapping[str, FilterShape], *, sample: dict[str, Any]) -> FilterProgram:
+    """Compile a filter.
+
+    declared      the variables that it may name, with their fields
+    sample        values for them: a filter that gives a text or a number there is refused
+    raises        RefusedError for a text that is no filter, or names what is not declared, with that name
+    """
+    tokens = read_tokens(text)
+    check_names(text, tokens, declared)
+    program = FilterProgram(text, tokens, _compiled(text, _spelled(text, tokens)))
+    _check_patterns(text, tokens)
+    _check_result(program, sample)
+    return program
+
+
+def _compiled(text: str, spelled: str) -> cel.Program:
+    import cel
+
+    try:
+        return cel.compile(spelled)
+    except _FAULTS as fault:
+        refuse_filter(text, f"it is malformed{_syntax_fault(str(fault))}")
+
+
+def _syntax_fault(fault: str) -> str:
+    where = _SYNTAX_FAULT.search(fault)
+    return "" if where is None else f" at character {int(where[1]) + 1}, {where[2]}"
+
+
+def _spelled(text: str, tokens: tuple[FilterToken, ...]) -> str:
+    """The text for the library, with the patterns as CEL means them."""
+    pieces, at = [], 0
+    for token in _patterns(tokens):
+        pieces += [text[at : token.start], quoted_text(ascii_pattern(token.value))]
+        at = token.end
+    return "".join([*pieces, text[at:]])
+
+
+def _patterns(tokens: tuple[FilterToken, ...]) -> list[FilterToken]:
+    called = zip(tokens, tokens[1:], tokens[2:], strict=False)
+    return [
+        pattern
+        for name, bracket, pattern in called
+        if name.value == "matches" and name.kind == "name" and bracket.is_sign("(") and pattern.kind == "text"
+    ]
+
+
+def _check_patterns(text: str, tokens: tuple[FilterToken, ...]) -> None:
+    for token in _patterns(tokens):
+        try:
+            _compiled(text, f"''.matches({quoted_text(ascii_pattern(token.value))})").execute({})
+        except _FAULTS as fault:
+            why = str(fault).partition("error: ")[2].splitlines() or ["malformed"]
+            refuse_filter(text, f"{token.value!r} is no regular expression: {why[-1].strip()}")
+
+
+def _check_result(program: FilterProgram, sample: dict[str, Any]) -> None:
+    try:
+        result = program._compiled.execute(sample)
+    except _FAULTS:
+        return
+    if not isinstance(result, bool):
+        refuse_filter(program.text, f"it gives a {type(result).__name__}, and neither true nor false")

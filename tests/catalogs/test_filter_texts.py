@@ -1,0 +1,192 @@
+"""Filters in CEL: what they may say, how they refuse, and what an evaluation may cost."""
+
+from __future__ import annotations
+
+import time
+from uuid import UUID
+
+import pytest
+
+from headwater.catalogs import (
+    CommitMeta,
+    CommittedOperation,
+    ContentEntry,
+    ContentKey,
+    ContentType,
+    ContentValue,
+    EntryExpression,
+    LogEntry,
+    LogExpression,
+)
+from headwater.catalogs.filter_text import ascii_pattern
+from headwater.clock import Micros
+from headwater.errors import RefusedError
+from headwater.store import ObjectId
+
+ID = UUID(int=7)
+
+
+def entry(*elements: str, kind: ContentType = ContentType.ICEBERG_TABLE) -> ContentEntry:
+    return ContentEntry(ContentKey(elements), ContentValue(kind, ID, bytes(16), ObjectId(1)))
+
+
+def commit(*operations: CommittedOperation, **meta: object) -> LogEntry:
+    made = CommitMeta(**meta)  # type: ignore[arg-type]
+    return LogEntry(ObjectId(0xABC), 3, Micros(1_600_000_000_000_000), made, ObjectId(0xAB), operations)
+
+
+ENTRY = entry("a", "b.c", "t")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "entry.namespace.startsWith('a')",
+        "entry.namespace.matches('a(\\\\.|$)')",
+        r"entry.namespace.matches(r'a(\.|$)')",
+        "entry.name.startsWith('t') && entry.name.endsWith('t')",
+        "entry.key == 'a.b.c.t'",
+        r"entry.encodedKey.startsWith('a.b\u001dc.')",
+        "entry.contentType == 'ICEBERG_TABLE'",
+        "entry.contentType != 'NAMESPACE'",
+        "entry.contentType in ['ICEBERG_TABLE', 'ICEBERG_VIEW']",
+        "size(entry.keyElements) == 3 && entry.keyElements[1] == 'b.c'",
+        "entry.keyElements.exists(e, e == 't')",
+        "!entry.namespaceElements.exists(e, e == 't')",
+        f"entry.contentId == '{ID}'",
+        "entry['name'] == 't' && entry.name.contains('t')",
+        "entry.name > 's' ? true : false",
+    ],
+)
+def test_filter_is_true_for_an_entry(text: str) -> None:
+    assert EntryExpression.parse(text).chooses(ENTRY)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "commit.author == 'ann'",
+        "commit.author != 'bob' && 'bob' in commit.authors",
+        "commit.author in ['ann', 'x']",
+        "commit.author.matches('^an+$')",
+        "commit.committer == 'carl'",
+        "timestamp(commit.commitTime) > timestamp('2020-09-01T00:00:00Z')",
+        "commit.commitTime < timestamp('2020-10-01T00:00:00Z')",
+        "commit.authorTime == timestamp('1970-01-01T00:00:05Z')",
+        "commit.properties['p'] == 'v' && commit.allProperties['p'] == ['v', 'w']",
+        "commit.signedOffBy == 'dora' && size(commit.allSignedOffBy) == 1",
+        "commit.hash == '0000000000000abc' && commit.parentCommitHashes == ['00000000000000ab']",
+        "operations.exists(op, op.type == 'PUT')",
+        "operations.exists(op, op.key.startsWith('a.') && op.content.type == 'NAMESPACE')",
+        f"operations.exists(op, op.content.id == '{ID}')",
+        "operations.exists_one(op, op.name == 'gone')",
+        "operations.filter(op, op.type == 'DELETE').size() == 1",
+        "operations.all(op, op.keyElements.exists(e, e == 'a'))",
+    ],
+)
+def test_filter_is_true_for_a_commit(text: str) -> None:
+    put = CommittedOperation("PUT", ContentKey.of("a", "n"), ContentType.NAMESPACE, ID)
+    told = commit(
+        put,
+        CommittedOperation("DELETE", ContentKey.of("a", "gone")),
+        authors=("ann", "bob"),
+        committer="carl",
+        signed_off_by=("dora",),
+        properties={"p": ("v", "w")},
+        author_time=Micros(5_000_000),
+    )
+
+    assert LogExpression.parse(text).chooses(told)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "commit.properties['p'] == 'v'",
+        "!(commit.properties['p'] == 'v')",
+        "int(commit.author) == 1",
+        "1 / size(operations) > 0",
+    ],
+)
+def test_commit_that_cannot_be_evaluated_is_not_chosen(text: str) -> None:
+    assert not LogExpression.parse(text).chooses(commit())
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("entr.name == 'x'", "'entr' is not declared"),
+        ("entry.nam == 'x'", "'entry.nam' is not declared"),
+        ("entry.name.nam == 'x'", "'entry.name.nam' is not declared"),
+        ("entry.name.foo() == 'x'", "'foo' is not declared"),
+        ("foo(entry.name) == 'x'", "'foo' is not declared"),
+        ("entry.keyElements.exists(e, f == 'x')", "'f' is not declared"),
+        ("entry.keyElements.exists(e, e == 'x') && e == 'x'", "'e' is not declared"),
+        ("entry.keyElements.map(e, e)", "'map' is not declared"),
+        ("entry.keyElements.exists(e == 'x')", "is given a name for an element and a condition"),
+        ("entry.name == ", "malformed at character"),
+        ("(entry.name == 'x'", "malformed at character"),
+        ("entry.name == 'x", "at character 15"),
+        ("entry.name == '''x'''", "at character 15"),
+        ("entry.name == b'x'", "at character 15"),
+        ("entry.name == 'x' // true", "at character 19"),
+        (".entry.name == 'x'", "the dot at character 1"),
+        (r"entry.name == '\ud800'", "stands for no character"),
+        (r"entry.name == '\q'", "stands for no character"),
+        ("entry.name", "neither true nor false"),
+        ("", "it is empty"),
+        (" || ".join(["entry.name == 'x'"] * 200), "4000 are allowed"),
+        ("entry.name.matches('(a')", "is no regular expression: error: unclosed group"),
+        ("entry.name.matches(entry.key)", "in quotes"),
+    ],
+)
+def test_filter_is_refused_with_what_is_wrong(text: str, named: str) -> None:
+    with pytest.raises(RefusedError) as refused:
+        EntryExpression.parse(text)
+
+    assert named in str(refused.value) and "the filter '" in str(refused.value).replace('"', "'")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "operations.exists(a, operations.exists(b, a.key == b.key))",
+        "operations.exists(a, [1, 2].exists(b, b == 1))",
+        "operations.exists(a, a.keyElements.exists(b, a.keyElements.exists(c, b == c)))",
+        "operations.exists(a, (a.keyElements).exists(b, b == 'x'))",
+    ],
+)
+def test_comprehensions_that_multiply_are_refused(text: str) -> None:
+    with pytest.raises(RefusedError, match="another one ranges over"):
+        LogExpression.parse(text)
+
+
+@pytest.mark.parametrize(
+    "pattern", ["((a{1,100}){1,100}){1,100}", r"\pL{10}", "." * 150, "(?i)" + "a" * 400, r"[\W\S]{9}", "a{5000}"]
+)
+def test_pattern_that_takes_long_is_refused(pattern: str) -> None:
+    with pytest.raises(RefusedError, match="takes too long"):
+        EntryExpression.parse(f"entry.name.matches(r'{pattern}')")
+
+
+@pytest.mark.parametrize("pattern", [r"^(a+)+$", r"^(\w|\w\w)*!$", r".*.*.*.*x", r"(\s*\d*\w*)*-"])
+def test_pattern_takes_no_longer_for_an_adverse_name(pattern: str) -> None:
+    expression, name = EntryExpression.parse(f"entry.name.matches(r'{pattern}')"), entry("a" * 490 + "-")
+    started = time.process_time()
+
+    expression.chooses(name)
+
+    assert time.process_time() - started < 0.5  # a backtracking engine needs years
+
+
+@pytest.mark.parametrize(
+    ("pattern", "spelled"),
+    [
+        (r"\w+\.", r"[0-9A-Za-z_]+\."),
+        (r"[\w-]\D", r"[0-9A-Za-z_-][^0-9]"),
+        (r"\\w[]\w]", r"\\w[]0-9A-Za-z_]"),
+        (r"[^\W]", r"[^\W]"),
+    ],
+)
+def test_classes_of_a_pattern_mean_ascii(pattern: str, spelled: str) -> None:
+    assert ascii_pattern(pattern) == spelled
