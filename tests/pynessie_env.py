@@ -87,7 +87,7 @@ class Pynessie:
 
     def run(self, *words: str, typed: str = "") -> str:
         """What a command prints that ends with 0."""
-        code, text = self._command(words, typed)
+        code, text = self.command(words, typed)
         assert code == 0, text
         return text
 
@@ -97,7 +97,7 @@ class Pynessie:
 
     def fail(self, *words: str, typed: str = "") -> str:
         """What a command prints that ends with 1."""
-        code, text = self._command(words, typed)
+        code, text = self.command(words, typed)
         assert code == 1, text
         return text
 
@@ -109,7 +109,8 @@ class Pynessie:
             raise NessieFault(*answer["fault"])
         return answer["result"]
 
-    def _command(self, words: tuple[str, ...], typed: str) -> tuple[int, str]:
+    def command(self, words: tuple[str, ...], typed: str = "") -> tuple[int, str]:
+        """The exit code of a command, and what it prints."""
         login = ["--auth-token", self.token] if self.token else []
         answer = self._ask({"words": ["--endpoint", self.endpoint, *login, *words], "typed": typed})
         return int(answer["code"]), str(answer["text"])
