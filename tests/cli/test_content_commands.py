@@ -170,12 +170,28 @@ def test_content_is_found_by_its_id(headwater: CommandLine, commits: list[str]) 
         (["--since", "2020-01-01", "--oldest-first"], [0, 1, 2]),
         (["--since", "1h"], [2, 1, 0]),
         (["--until", "1h"], []),
+        (["--filter", "commit.author == 'ann' && operations.exists(op, op.type == 'DELETE')"], [2]),
     ],
 )
 def test_log_is_filtered(headwater: CommandLine, commits: list[str], filters: list[str], numbers: list[int]) -> None:
     shown = headwater.data("catalog", "log", *LAKE, *filters)
 
     assert [commits.index(entry["hash"]) for entry in shown] == numbers
+
+
+def test_log_ends_at_the_oldest_commit_asked_for(headwater: CommandLine, commits: list[str]) -> None:
+    shown = headwater.data("catalog", "log", *LAKE, "--oldest", commits[1])
+
+    assert [commits.index(entry["hash"]) for entry in shown] == [2, 1]
+
+
+def test_listings_are_filtered(headwater: CommandLine, commits: list[str]) -> None:
+    views = headwater.data("catalog", "tables", *LAKE, "--filter", "entry.contentType == 'NAMESPACE'")
+    changes = headwater.data("catalog", "diff", *LAKE, commits[0], "main", "--filter", "key.namespace == 'nothing'")
+    branches = headwater.data("catalog", "branch", "list", *LAKE, "--filter", "ref.name.startsWith('m')")
+
+    assert {entry["type"] for entry in views} == {"NAMESPACE"}
+    assert (changes, [branch["name"] for branch in branches]) == ([], ["main"])
 
 
 def test_time_as_the_log_shows_it_finds_its_commit(headwater: CommandLine, commits: list[str]) -> None:

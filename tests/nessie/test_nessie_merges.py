@@ -174,7 +174,7 @@ def test_table_is_branched_and_merged_for_both_protocols(
 
     loaded = IcebergCatalog.open(store, "acme", "lake").tables.load(key)
     assert (loaded.content_id, loaded.metadata_location) == (content_id, content.metadata_location)  # type: ignore[union-attr]
-    assert '"current-snapshot-id":7' in str(loaded.text)
+    assert b'"current-snapshot-id":7' in loaded.text
 
 
 def test_transplant_repeats_each_commit(nessie: NessieCaller, parted: Catalog) -> None:

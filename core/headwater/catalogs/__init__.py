@@ -61,11 +61,13 @@ from headwater.catalogs.content_operations import (
 )
 from headwater.catalogs.content_pages import ContentEntry, ContentPage, TypeCounts, count_types, recount_types, token_behind
 from headwater.catalogs.entry_filter import EntryExpression
+from headwater.catalogs.filter_program import FilterExpression
 from headwater.catalogs.history.catalog_log import CatalogLog, KeyAction, KeyChange, KeyHistory, LogFilter
 from headwater.catalogs.history.catalog_merge import MergeConflictError, MergeGuard, MergeResult, MergeStep
 from headwater.catalogs.history.commit_meta import HEADWATER, CommitMeta, CommittedOperation, LogEntry
 from headwater.catalogs.history.content_diff import ChangePage, ContentChange, DiffExpression
 from headwater.catalogs.history.log_expression import LogExpression
+from headwater.catalogs.history.recent_pointers import PointerState, RecentPointer, RecentPointers
 from headwater.catalogs.history.ref_relation import ReferenceExpression, RefRelation
 from headwater.catalogs.history.revspec import RefTarget, parse_revspec
 from headwater.catalogs.history.three_way import KeyMerge, MergedKey, MergeMode, MergeOptions, MergeOutcome
@@ -132,6 +134,7 @@ __all__ = [
     "DeltaLakeTable",
     "DiffExpression",
     "EntryExpression",
+    "FilterExpression",
     "IcebergTable",
     "IcebergView",
     "ImportOptions",
@@ -155,7 +158,10 @@ __all__ = [
     "NamedRef",
     "Namespace",
     "ParquetReport",
+    "PointerState",
     "Put",
+    "RecentPointer",
+    "RecentPointers",
     "RefKind",
     "RefPage",
     "RefRelation",

@@ -62,12 +62,13 @@ from headwater.catalogs.history.content_diff import (
     changed_keys,
     compare_commits,
 )
+from headwater.catalogs.history.recent_pointers import RecentPointers, check_pointers
 from headwater.catalogs.history.ref_relation import RefRelation, relate_heads
 from headwater.catalogs.history.revspec import DEFAULT_REF, RefResolver, RefTarget
 from headwater.catalogs.history.three_way import MergeOptions
 from headwater.catalogs.history.transplant import transplant_commits
 from headwater.catalogs.known_metadata import KnownMetadata
-from headwater.catalogs.registry import CatalogEntry, NamedRef, RefKind, read_definition
+from headwater.catalogs.registry import CatalogEntry, NamedRef, RefKind, named_ref, read_definition
 from headwater.catalogs.request_log import REQUESTS, AppliedRequest, RequestKey, drop_expired, find_request, note_request
 from headwater.catalogs.stored_metadata import read_metadata
 from headwater.catalogs.table_claims import stored_places
@@ -509,6 +510,15 @@ class Catalog:
     def relation(self, ref: str | None, base: str | None = None) -> RefRelation:
         """How the history of a ref stands to that of another one; None: the default branch. See ``history.ref_relation``."""
         return relate_heads(self._resolver.resolve(ref), self._resolver.resolve(base))
+
+    def recent_pointers(self, name: str | None = None, *, scan: int = 0) -> RecentPointers:
+        """Check the commits that a branch or tag pointed to last; see ``history.recent_pointers``.
+
+        scan          check so many commits of its log, too, at most 1,000
+        raises        NotFoundError; RefusedError for a scan below 0
+        """
+        row = self._resolver.read_named(name or DEFAULT_REF)
+        return check_pointers(self._rows, named_ref(row), row, scan=scan)
 
     def resolve(self, ref: str | None = None, *, exact: bool = False) -> Head | None:
         """Resolve a ref to its commit; None for a branch or tag without a commit.

@@ -17,51 +17,30 @@ from uuid import UUID
 from headwater.catalogs.content import ContentKey, ContentType, ContentValue, type_text
 from headwater.catalogs.content_operations import CONTENT
 from headwater.catalogs.content_pages import ContentEntry, ContentPage
-from headwater.catalogs.filter_program import FilterProgram, compile_filter
-from headwater.catalogs.filter_text import SCALAR, FilterShape, FilterToken, split_conjuncts
+from headwater.catalogs.filter_program import FilterExpression
+from headwater.catalogs.filter_text import SCALAR, FilterToken, split_conjuncts
 from headwater.catalogs.key_variables import KEY_FIELDS, index_prefix, key_variables
 from headwater.commits import Head, IndexListing, PageToken, take_page
 from headwater.index import Index, IndexValue, after_prefix
 from headwater.store import ObjectId
 
-ENTRY_VARIABLES: dict[str, FilterShape] = {"entry": {**KEY_FIELDS, "contentType": SCALAR, "contentId": SCALAR}}
-"""What a filter of entries may name."""
-
 
 @dataclass(frozen=True)
-class EntryExpression:
-    """A filter of content entries, in CEL; see ``docs/filters.md``. Two of the same text are equal."""
+class EntryExpression(FilterExpression[ContentEntry]):
+    """A filter of content entries."""
 
-    program: FilterProgram
+    VARIABLES = {"entry": {**KEY_FIELDS, "contentType": SCALAR, "contentId": SCALAR}}
+    SAMPLE = ContentEntry(ContentKey.of("a", "b"), ContentValue(ContentType.NAMESPACE, UUID(int=0), b"", ObjectId(0)))
 
-    @classmethod
-    def parse(cls, text: str) -> EntryExpression:
-        """Compile a filter of entries.
-
-        raises        RefusedError for a malformed one, and for a name that is not declared
-        """
-        return cls(compile_filter(text, ENTRY_VARIABLES, sample=_variables(_SAMPLE)))
-
-    @property
-    def text(self) -> str:
-        return self.program.text
-
-    def chooses(self, entry: ContentEntry) -> bool:
-        """True if the filter is true for an entry; False also where it cannot be evaluated."""
-        return self.program.is_true(_variables(entry))
+    @staticmethod
+    def variables_of(entry: ContentEntry, /) -> dict[str, Any]:
+        own = {"contentType": type_text(entry.type), "contentId": str(entry.content_id)}
+        return {"entry": key_variables(entry.key) | own}
 
     @cached_property
     def bounds(self) -> EntryBounds:
         """What the filter demands of an entry before it is evaluated."""
         return _bounds(self.program.tokens)
-
-
-_SAMPLE = ContentEntry(ContentKey.of("a", "b"), ContentValue(ContentType.NAMESPACE, UUID(int=0), b"", ObjectId(0)))
-
-
-def _variables(entry: ContentEntry) -> dict[str, Any]:
-    own = {"contentType": type_text(entry.type), "contentId": str(entry.content_id)}
-    return {"entry": key_variables(entry.key) | own}
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +139,7 @@ def filtered_page(
     chosen that looking at them takes about a tenth of a second.
     """
     scan = _EntryScan(head.index(CONTENT), listing, expression, after)
-    read, has_more = take_page(head, lambda _: scan.run(None if limit is None else _BUDGET), limit=limit)
+    read, has_more = take_page(head, lambda _: scan.pick(None if limit is None else _BUDGET), limit=limit)
     entries = tuple(entry for entry in read if isinstance(entry, ContentEntry))
     last = read[-1] if has_more or len(read) > len(entries) else None
     if isinstance(last, ContentEntry):
@@ -187,7 +166,7 @@ class _EntryScan:
         self._end = min((bound for bound in lasts if bound is not None), default=None)
         self._is_empty = bounds.prefix is None or bounds.depth == 0 or bounds.types == frozenset()
 
-    def run(self, budget: int | None) -> Iterator[ContentEntry | bytes]:
+    def pick(self, budget: int | None) -> Iterator[ContentEntry | bytes]:
         """The chosen entries. When the budget is used up, the index key of the last one looked at, and no more."""
         spent = 0
         for key, stored in () if self._is_empty else self._within():

@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
 from headwater.catalogs.filter_text import (
     FilterShape,
     FilterToken,
     ascii_pattern,
-    check_names,
+    check_filter_names,
     quoted_text,
     read_tokens,
     refuse_filter,
@@ -45,10 +45,44 @@ class FilterProgram:
         except _FAULTS:
             return False
 
-    def names(self, path: str) -> bool:
-        """True if the filter names a variable, or one of its fields, such as ``commit.author``; False is certain."""
-        wanted = path.split(".")
-        return all(any(token.kind == "name" and token.value == name for token in self.tokens) for name in wanted)
+    def names(self, variable: str) -> bool:
+        """True if the filter may name a variable; False is certain."""
+        return any(token.kind == "name" and token.value == variable for token in self.tokens)
+
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class FilterExpression(Generic[T]):
+    """A filter of values of one kind, in CEL; see ``docs/filters.md``. Two of the same text are equal. The kinds are its subclasses.
+
+    VARIABLES     what a filter may name
+    SAMPLE        a value on which every filter is tried
+    """
+
+    VARIABLES: ClassVar[Mapping[str, FilterShape]]
+    SAMPLE: ClassVar[Any]
+
+    text: str
+    program: FilterProgram = field(compare=False, repr=False)
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Compile a filter.
+
+        raises        RefusedError for a malformed one, and for a name that is not declared
+        """
+        return cls(text, compile_filter(text, cls.VARIABLES, sample=cls.variables_of(cls.SAMPLE)))
+
+    @staticmethod
+    def variables_of(value: T, /) -> dict[str, Any]:
+        """The variables that a filter finds for a value."""
+        raise NotImplementedError
+
+    def chooses(self, value: T, /) -> bool:
+        """True if the filter is true for a value; False also where it cannot be evaluated."""
+        return self.program.is_true(self.variables_of(value))
 
 
 def compile_filter(text: str, declared: Mapping[str, FilterShape], *, sample: dict[str, Any]) -> FilterProgram:
@@ -59,7 +93,7 @@ def compile_filter(text: str, declared: Mapping[str, FilterShape], *, sample: di
     raises        RefusedError for a text that is no filter, or names what is not declared, with that name
     """
     tokens = read_tokens(text)
-    check_names(text, tokens, declared)
+    check_filter_names(text, tokens, declared)
     program = FilterProgram(text, tokens, _compiled(text, _spelled(text, tokens)))
     _check_patterns(text, tokens)
     _check_result(program, sample)

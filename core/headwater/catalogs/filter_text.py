@@ -154,12 +154,12 @@ class _Scope:
     shape: FilterShape = None
 
 
-def check_names(text: str, tokens: Sequence[FilterToken], declared: Mapping[str, FilterShape]) -> None:
+def check_filter_names(text: str, tokens: Sequence[FilterToken], declared: Mapping[str, FilterShape]) -> None:
     """Check every name of a filter against what is declared.
 
     raises        RefusedError with the name, and what there is instead
     """
-    _NameCheck(text, tokens, declared).run()
+    _NameCheck(text, tokens, declared).walk()
 
 
 class _NameCheck:
@@ -171,7 +171,7 @@ class _NameCheck:
         self._declared = declared
         self._scopes: list[_Scope] = []
 
-    def run(self) -> None:
+    def walk(self) -> None:
         for at, token in enumerate(self._tokens):
             if token.is_sign("(", "["):
                 self._scopes.append(self._opened(at))

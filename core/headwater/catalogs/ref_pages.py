@@ -92,17 +92,17 @@ def _taken(entry: CatalogEntry, place: RefToken, where: ReferenceExpression | No
     judge = None if where is None else _RefJudge(entry, where)
     taken: list[NamedRef] = []
     looked, last = 0, place.last
-    for ref in _alive(entry, place, 2 if limit is None else limit + 1):
+    for ref in _alive(entry, place, _READ_TOGETHER if limit is None else limit + 1):
         if limit is not None and (len(taken) == limit or looked == _LOOKED_AT):
             return RefPage(tuple(taken), msgspec.structs.replace(place, last=last).as_text())
         looked, last = looked + (where is not None), (ref.name, ref.kind.value)
-        if judge is None or judge.chooses(ref):
+        if judge is None or judge.takes(ref):
             taken.append(ref)
     return RefPage(tuple(taken), None)
 
 
 def _alive(entry: CatalogEntry, place: RefToken, wanted: int) -> Iterator[NamedRef]:
-    """The live ones behind the place. Rows are read in blocks, no larger than what is wanted makes sense of."""
+    """The live ones behind the place. Rows are read in blocks, small ones where few are wanted."""
     names = read_ref_names(entry.rows, entry.definition.id)
     kinds = [RefKind(place.kind)] if place.kind else list(RefKind)
     listed = merge(*(listed_refs_after(names, kind, place.last[0]) for kind in kinds), key=_order)
@@ -133,7 +133,7 @@ class _RefJudge:
             row = entry.find_ref_row(RefKind.BRANCH, entry.default_branch())
             self._base = None if row is None else self._head(row.pointer)
 
-    def chooses(self, ref: NamedRef) -> bool:
+    def takes(self, ref: NamedRef) -> bool:
         head = self._head(ref.head) if self._where.asks_commit else None
         relation: RefRelation | None = relate_heads(head, self._base) if self._where.asks_relation else None
         return self._where.chooses(ref, None if head is None else log_entry(head), relation)

@@ -357,6 +357,13 @@ def parse_reference(reference: str) -> ParsedReference | None:
     return ParsedReference(match["id"], kind, match["name"])
 
 
+def named_ref(row: Reference) -> NamedRef:
+    """The branch or tag of a row."""
+    part = parse_reference(row.name)
+    assert part is not None and isinstance(part.part, RefKind), "the row of a branch or tag"
+    return NamedRef(part.part, part.name, row.pointer, row.created)
+
+
 def listed_refs(names: Index, kind: RefKind | None = None) -> Iterator[ListedRef]:
     """The entries of the index ``refs``: branches before tags, each by name."""
     entries = names.range() if kind is None else names.prefix(kind.letter + b"\0")

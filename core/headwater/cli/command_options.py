@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
-from headwater.catalogs import HEADWATER, ContentKey, parse_revspec
+from headwater.catalogs import HEADWATER, ContentKey, FilterExpression, parse_revspec
 from headwater.clock import Micros, SystemClock
 from headwater.console import ParsedType, option_group
 from headwater.errors import RefusedError
@@ -84,6 +84,17 @@ NEW_FILE = click.Path(dir_okay=False, path_type=Path)
 realm_argument = click.argument("realm_id", metavar="REALM")
 catalog_arguments = option_group(realm_argument, click.argument("name", metavar="CATALOG"))
 file_table_arguments = option_group(realm_argument, click.argument("name", metavar="TABLE"))
+
+
+def filter_option(kind: type[FilterExpression[Any]], what: str) -> Callable[[F], F]:
+    """An option for a filter of one kind, by its class."""
+    return click.option(
+        "--filter",
+        "expression",
+        metavar="CEL",
+        type=ParsedType("filter", kind.parse),
+        help=f"Only {what}; docs/filters.md lists the names.",
+    )
 
 
 def limit_option(default: int) -> Callable[[F], F]:

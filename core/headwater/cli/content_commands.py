@@ -21,19 +21,22 @@ from headwater.catalogs import (
     ContentKey,
     ContentType,
     ContentValue,
+    DiffExpression,
+    EntryExpression,
     KeyChange,
     KeyHistory,
     LogEntry,
+    LogExpression,
     LogFilter,
     Namespace,
     content_type_of,
 )
 from headwater.cli.cli_session import CliSession, identifier, opened_catalog
-from headwater.cli.command_options import END_TIME, KEY, REF, TIME, catalog_arguments, limit_option
+from headwater.cli.command_options import END_TIME, ID, KEY, REF, TIME, catalog_arguments, filter_option, limit_option
 from headwater.commits import LogEnd
 from headwater.console import ResultView, ViewField, list_of, option_group, prints, text_field, time_field
 from headwater.errors import NotFoundError, RefusedError
-from headwater.store import id_text
+from headwater.store import ObjectId, id_text
 
 
 def _content_type(kind: ContentType | int | None) -> str | None:
@@ -229,6 +232,7 @@ within_option = click.option(
 @ref_option
 @range_options
 @click.option("--reverse", is_flag=True, help="Begin with the last key.")
+@filter_option(EntryExpression, "keys for which this is true, such as \"entry.contentType == 'ICEBERG_VIEW'\"")
 @prints(ENTRY, many=True)
 def tables_command(
     session: CliSession,
@@ -238,14 +242,21 @@ def tables_command(
     ref: str | None,
     limit: int | None,
     token: str | None,
+    expression: EntryExpression | None,
     **keys: Any,
 ) -> None:
     """List the tables, views, namespaces and functions of a catalog, by key."""
     with opened_catalog(session, realm_id, name) as opened:
-        page = opened.entries(ref, limit=limit, page_token=token, **keys)
+        page = opened.entries(ref, where=expression, limit=limit, page_token=token, **keys)
         session.show_all(ENTRY, page.entries)
         _tell_more(session, page.next_token)
-        if not page.entries and not token and keys["prefix"] is not None and keys["start"] is keys["end"] is None:
+        if (
+            not page.entries
+            and not token
+            and expression is None
+            and keys["prefix"] is not None
+            and keys["start"] is keys["end"] is None
+        ):
             session.warn(_why_empty(opened, ref, keys["prefix"]))
 
 
@@ -308,6 +319,8 @@ def find_content_command(session: CliSession, realm_id: str, name: str, content_
 @click.option("--since", type=TIME, metavar="TIME", help="Only commits made then or later; 90m is as long ago.")
 @click.option("--until", type=END_TIME, metavar="TIME", help="Only commits made then or earlier.")
 @click.option("--message", metavar="PATTERN", help="Only commits whose message matches this regular expression somewhere.")
+@filter_option(LogExpression, "commits for which this is true, such as \"commit.properties['job'] == 'nightly'\"")
+@click.option("--oldest", metavar="COMMIT", type=ID, help="End with this commit, which has to be in the history.")
 @click.option("--oldest-first", is_flag=True, help="Begin where history begins, or was cut.")
 @limit_option(50)
 @within_option
@@ -318,6 +331,7 @@ def commit_log_command(
     realm_id: str,
     name: str,
     ref: str | None,
+    oldest: ObjectId | None,
     oldest_first: bool,
     limit: int,
     within: int,
@@ -330,7 +344,7 @@ def commit_log_command(
     """
     where = LogFilter(content_type=None if content_type is None else ContentType[content_type], **filters)
     with opened_catalog(session, realm_id, name) as opened:
-        commits = opened.log(ref, where=where, oldest_first=oldest_first, limit=limit, within=within)
+        commits = opened.log(ref, where=where, oldest_first=oldest_first, limit=limit, within=within, oldest=oldest)
         session.show_all(COMMIT, list(commits))
         _tell_end(session, commits, limit, within)
 
@@ -360,6 +374,7 @@ def content_history_command(
 @click.argument("before", metavar="BEFORE", type=REF)
 @click.argument("after", metavar="AFTER", type=REF)
 @range_options
+@filter_option(DiffExpression, "keys for which this is true, such as \"key.namespace == 'sales.eu'\"")
 @prints(CHANGE, many=True)
 def diff_command(
     session: CliSession,
@@ -370,6 +385,7 @@ def diff_command(
     after: str,
     limit: int | None,
     token: str | None,
+    expression: DiffExpression | None,
     **keys: Any,
 ) -> None:
     """Show what differs between two references, each a branch, a tag, a commit, or a way back such as main~2.
@@ -377,7 +393,7 @@ def diff_command(
     What was renamed is shown under both keys.
     """
     with opened_catalog(session, realm_id, name) as opened:
-        page = opened.diff(before, after, limit=limit, page_token=token, **keys)
+        page = opened.diff(before, after, where=expression, limit=limit, page_token=token, **keys)
         session.show_all(CHANGE, page.changes)
         _tell_more(session, page.next_token)
 

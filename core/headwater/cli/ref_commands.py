@@ -8,9 +8,9 @@ from functools import partial
 
 import click
 
-from headwater.catalogs import NamedRef, RefKind
+from headwater.catalogs import NamedRef, ReferenceExpression, RefKind
 from headwater.cli.cli_session import CliSession, opened_catalog
-from headwater.cli.command_options import ID, REF, catalog_arguments
+from headwater.cli.command_options import ID, REF, catalog_arguments, filter_option
 from headwater.clock import Micros
 from headwater.console import ResultView, ViewField, option_group, prints, time_field
 from headwater.errors import RefusedError
@@ -88,13 +88,18 @@ def _expected_option(kind: RefKind) -> _Decorator:
 @_for_both(
     "list",
     lambda kind: click.option("--deleted", is_flag=True, help="List deleted ones that can still be undeleted."),
+    lambda kind: filter_option(ReferenceExpression, "those for which this is true, such as \"ref.name.startsWith('etl/')\""),
     many=True,
 )
-def _list(kind: RefKind, session: CliSession, realm_id: str, name: str, deleted: bool) -> None:
+def _list(
+    kind: RefKind, session: CliSession, realm_id: str, name: str, deleted: bool, expression: ReferenceExpression | None
+) -> None:
     """List the {plural} of a catalog; the deleted ones with until when they are held."""
+    if deleted and expression is not None:
+        raise RefusedError("--filter chooses among those that are not deleted: leave it or --deleted out")
     with opened_catalog(session, realm_id, name) as opened:
         if not deleted:
-            session.show_all(NAMED_REFERENCE, opened.refs.list_alive(kind))
+            session.show_all(NAMED_REFERENCE, opened.refs.list_page(kind=kind, where=expression).refs)
             return
         grace = round(opened.settings.reader_grace_seconds * 1_000_000)
         listed = opened.refs.list_deleted(kind)

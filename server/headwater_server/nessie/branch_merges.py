@@ -193,6 +193,6 @@ def _told(change: Callable[[], MergeResult], asked: MergeSwitches) -> MergeResul
     try:
         return change()
     except MergeConflictError as fault:
-        if asked.return_conflict_as_result:
+        if asked.returns_conflicts:
             return fault.result
         raise

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
 from headwater.catalogs.content import ContentKey, ContentValue
 from headwater.catalogs.content_operations import CONTENT, IDS, find_content_keys, index_at
-from headwater.catalogs.filter_program import FilterProgram, compile_filter
-from headwater.catalogs.filter_text import FilterShape
+from headwater.catalogs.filter_program import FilterExpression
 from headwater.catalogs.key_variables import KEY_FIELDS, key_variables
 from headwater.commits import Commit, Head, decode_token, encode_token
 from headwater.errors import CorruptionError, ExpiredError, RefusedError
@@ -45,31 +44,16 @@ class ContentChange:
         return "ADDED" if self.before is None else "REMOVED" if self.after is None else "CHANGED"
 
 
-DIFF_VARIABLES: dict[str, FilterShape] = {"key": KEY_FIELDS}
-"""What a filter of differences may name."""
-
-
 @dataclass(frozen=True)
-class DiffExpression:
-    """A filter of the keys that differ between two commits, in CEL; see ``docs/filters.md``. Two of the same text are equal."""
+class DiffExpression(FilterExpression[ContentChange]):
+    """A filter of the keys that differ between two commits."""
 
-    program: FilterProgram
+    VARIABLES = {"key": KEY_FIELDS}
+    SAMPLE = ContentChange(ContentKey.of("a", "b"), None, None)
 
-    @classmethod
-    def parse(cls, text: str) -> DiffExpression:
-        """Compile a filter of differences.
-
-        raises        RefusedError for a malformed one, and for a name that is not declared
-        """
-        return cls(compile_filter(text, DIFF_VARIABLES, sample={"key": key_variables(ContentKey.of("a", "b"))}))
-
-    @property
-    def text(self) -> str:
-        return self.program.text
-
-    def chooses(self, change: ContentChange) -> bool:
-        """True if the filter is true for a key that differs; False also where it cannot be evaluated."""
-        return self.program.is_true({"key": key_variables(change.key)})
+    @staticmethod
+    def variables_of(change: ContentChange, /) -> dict[str, Any]:
+        return {"key": key_variables(change.key)}
 
 
 class ChangeToken(msgspec.Struct, frozen=True, array_like=True):

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from headwater.catalogs.content import ContentKey, ContentType, type_text
-from headwater.catalogs.filter_program import FilterProgram, compile_filter
+from headwater.catalogs.filter_program import FilterExpression
 from headwater.catalogs.filter_text import SCALAR, FilterShape, ListShape
 from headwater.catalogs.history.commit_meta import CommitMeta, CommittedOperation, LogEntry
 from headwater.catalogs.key_variables import KEY_FIELDS, key_variables
@@ -30,37 +30,7 @@ COMMIT_FIELDS: dict[str, FilterShape] = {
     "parentCommitHashes": ListShape(SCALAR),
 }
 _OPERATION_FIELDS: dict[str, FilterShape] = {**KEY_FIELDS, "type": SCALAR, "content": {"type": SCALAR, "id": SCALAR}}
-LOG_VARIABLES: dict[str, FilterShape] = {"commit": COMMIT_FIELDS, "operations": ListShape(_OPERATION_FIELDS)}
-"""What a filter of commits may name."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-@dataclass(frozen=True)
-class LogExpression:
-    """A filter of commits, in CEL; see ``docs/filters.md``. Two of the same text are equal."""
-
-    program: FilterProgram
-
-    @classmethod
-    def parse(cls, text: str) -> LogExpression:
-        """Compile a filter of commits.
-
-        raises        RefusedError for a malformed one, and for a name that is not declared
-        """
-        return cls(compile_filter(text, LOG_VARIABLES, sample=_variables(_SAMPLE)))
-
-    @property
-    def text(self) -> str:
-        return self.program.text
-
-    @property
-    def asks_operations(self) -> bool:
-        """True if what the filter says of a commit depends on its operations."""
-        return self.program.names("operations")
-
-    def chooses(self, entry: LogEntry) -> bool:
-        """True if the filter is true for a commit with the operations that the entry has; False also where it cannot be evaluated."""
-        return self.program.is_true(_variables(entry) if self.asks_operations else {"commit": commit_variables(entry)})
 
 
 def commit_variables(entry: LogEntry) -> dict[str, Any]:
@@ -88,8 +58,27 @@ def _time(time: Micros) -> datetime:
     return _EPOCH + timedelta(microseconds=time)
 
 
-def _variables(entry: LogEntry) -> dict[str, Any]:
-    return {"commit": commit_variables(entry), "operations": [_operation(operation) for operation in entry.operations]}
+_KEY = ContentKey.of("a", "b")
+_SAMPLE = LogEntry(ObjectId(1), 1, Micros(0), CommitMeta(), None, (CommittedOperation("PUT", _KEY, ContentType.NAMESPACE),))
+EMPTY_COMMIT = commit_variables(_SAMPLE) | {"hash": ""}
+"""The variables of no commit."""
+
+
+@dataclass(frozen=True)
+class LogExpression(FilterExpression[LogEntry]):
+    """A filter of commits, with those operations that a log entry has."""
+
+    VARIABLES = {"commit": COMMIT_FIELDS, "operations": ListShape(_OPERATION_FIELDS)}
+    SAMPLE = _SAMPLE
+
+    @staticmethod
+    def variables_of(entry: LogEntry, /) -> dict[str, Any]:
+        return {"commit": commit_variables(entry), "operations": [_operation(operation) for operation in entry.operations]}
+
+    @property
+    def asks_operations(self) -> bool:
+        """True if what the filter says of a commit depends on its operations."""
+        return self.program.names("operations")
 
 
 def _operation(operation: CommittedOperation) -> dict[str, Any]:
@@ -98,9 +87,3 @@ def _operation(operation: CommittedOperation) -> dict[str, Any]:
     if operation.type is not None:
         content = {"content": {"type": type_text(operation.type), "id": str(operation.content_id)}}
     return {**key_variables(operation.key), "type": operation.action, **content}
-
-
-_KEY = ContentKey.of("a", "b")
-_SAMPLE = LogEntry(ObjectId(1), 1, Micros(0), CommitMeta(), None, (CommittedOperation("PUT", _KEY, ContentType.NAMESPACE),))
-EMPTY_COMMIT = commit_variables(_SAMPLE) | {"hash": ""}
-"""The variables of no commit."""

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from headwater.catalogs.filter_program import FilterProgram, compile_filter
-from headwater.catalogs.filter_text import SCALAR, FilterShape
+from headwater.catalogs.filter_program import FilterExpression
+from headwater.catalogs.filter_text import SCALAR
 from headwater.catalogs.history.commit_meta import LogEntry
 from headwater.catalogs.history.log_expression import COMMIT_FIELDS, EMPTY_COMMIT, commit_variables
 from headwater.catalogs.registry import NamedRef, RefKind
@@ -83,39 +83,27 @@ def _common_ancestor(head: Head, base: Head) -> tuple[ObjectId, int] | None:
             line.extend(commit)
 
 
-REFERENCE_VARIABLES: dict[str, FilterShape] = {
-    "ref": {"name": SCALAR, "hash": SCALAR, "type": SCALAR},
-    "refType": SCALAR,
-    "refMeta": {
-        "numCommitsAhead": SCALAR,
-        "numCommitsBehind": SCALAR,
-        "commonAncestorHash": SCALAR,
-        "numTotalCommits": SCALAR,
-        "commitMetaOfHEAD": COMMIT_FIELDS,
-    },
-    "commit": COMMIT_FIELDS,
-}
-"""What a filter of branches and tags may name."""
-
-
 @dataclass(frozen=True)
-class ReferenceExpression:
-    """A filter of branches and tags, in CEL; see ``docs/filters.md``. Two of the same text are equal."""
+class ReferenceExpression(FilterExpression[NamedRef]):
+    """A filter of branches and tags."""
 
-    program: FilterProgram
+    VARIABLES = {
+        "ref": {"name": SCALAR, "hash": SCALAR, "type": SCALAR},
+        "refType": SCALAR,
+        "refMeta": {
+            "numCommitsAhead": SCALAR,
+            "numCommitsBehind": SCALAR,
+            "commonAncestorHash": SCALAR,
+            "numTotalCommits": SCALAR,
+            "commitMetaOfHEAD": COMMIT_FIELDS,
+        },
+        "commit": COMMIT_FIELDS,
+    }
+    SAMPLE = NamedRef(RefKind.BRANCH, "main", None, Micros(0))
 
-    @classmethod
-    def parse(cls, text: str) -> ReferenceExpression:
-        """Compile a filter of branches and tags.
-
-        raises        RefusedError for a malformed one, and for a name that is not declared
-        """
-        sample = _variables(NamedRef(RefKind.BRANCH, "main", None, Micros(0)), None, None)
-        return cls(compile_filter(text, REFERENCE_VARIABLES, sample=sample))
-
-    @property
-    def text(self) -> str:
-        return self.program.text
+    @staticmethod
+    def variables_of(ref: NamedRef, /) -> dict[str, Any]:
+        return _variables(ref, None, None)
 
     @property
     def asks_commit(self) -> bool:
@@ -127,7 +115,7 @@ class ReferenceExpression:
         """True if ``chooses`` needs how a reference stands to the default branch."""
         return self.program.names("refMeta")
 
-    def chooses(self, ref: NamedRef, commit: LogEntry | None = None, relation: RefRelation | None = None) -> bool:
+    def chooses(self, ref: NamedRef, /, commit: LogEntry | None = None, relation: RefRelation | None = None) -> bool:
         """True if the filter is true for a branch or tag; False also where it cannot be evaluated.
 
         commit        that it is at; None: it has none, or nobody asks for it
