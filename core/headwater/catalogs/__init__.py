@@ -77,6 +77,7 @@ from headwater.catalogs.known_metadata import note_all_known
 from headwater.catalogs.ref_pages import RefPage
 from headwater.catalogs.registry import CATALOGS, NamedRef, RefKind, checked_ref_name, listed_definitions
 from headwater.catalogs.request_log import REQUESTS, AppliedRequest, RequestKey, RequestKeyReusedError
+from headwater.catalogs.stored_contents import read_contents
 from headwater.catalogs.stored_metadata import read_metadata
 from headwater.catalogs.table_claims import (
     CLAIMS,
@@ -194,6 +195,7 @@ __all__ = [
     "parse_revspec",
     "plan_commit",
     "put_copy",
+    "read_contents",
     "read_metadata",
     "recount_types",
     "reference_names",

@@ -16,11 +16,7 @@ from headwater.catalogs.content import (
     Content,
     ContentKey,
     ContentType,
-    ContentValue,
-    content_type_of,
     index_bounds,
-    type_text,
-    with_id,
 )
 from headwater.catalogs.content_operations import (
     CONTENT,
@@ -70,14 +66,15 @@ from headwater.catalogs.history.transplant import transplant_commits
 from headwater.catalogs.known_metadata import KnownMetadata
 from headwater.catalogs.registry import CatalogEntry, NamedRef, RefKind, named_ref, read_definition
 from headwater.catalogs.request_log import REQUESTS, AppliedRequest, RequestKey, drop_expired, find_request, note_request
+from headwater.catalogs.stored_contents import read_contents
 from headwater.catalogs.stored_metadata import read_metadata
 from headwater.catalogs.table_claims import stored_places
 from headwater.clock import Micros
 from headwater.commits import CommitResult, Head, IndexListing, PageToken, Transaction, commit_change, read_page, read_pinned
-from headwater.errors import CorruptionError, NotFoundError, RefusedError
+from headwater.errors import NotFoundError, RefusedError
 from headwater.iceberg.metadata_json import join_metadata
 from headwater.settings import Settings
-from headwater.store import ObjectId, RealmStore, StoredObject, id_text
+from headwater.store import ObjectId, RealmStore
 
 
 class Catalog:
@@ -288,8 +285,7 @@ class Catalog:
     def get_contents(self, ref: str | None, keys: Iterable[ContentKey]) -> dict[ContentKey, Content]:
         """Read the contents of the keys that exist, each with its content id."""
         view = content_view(index_at(self._resolver.resolve(ref), CONTENT), keys)
-        objects = self._rows.read_many([value.object_id for value in view.values()], StoredObject)
-        return {key: self._content(key, value, stored) for (key, value), stored in zip(view.items(), objects, strict=True)}
+        return dict(zip(view, read_contents(self._rows, list(view.items()), catalog=self.definition.name), strict=True))
 
     def metadata(self, ref: str | None, key: ContentKey) -> bytes | None:
         """Rebuild the metadata document of an Iceberg table or view as JSON with equal values; None where none was stored."""
@@ -562,14 +558,6 @@ class Catalog:
         if self._entry.find_ref_row(RefKind.TAG, name) is not None:
             raise RefusedError(f"{name!r} is a tag of {self.label}: commit to a branch")
         raise NotFoundError(f"{self.label} has no branch {name!r}")
-
-    def _content(self, key: ContentKey, value: ContentValue, stored: StoredObject | None) -> Content:
-        where = f"content {key} of catalog {self.definition.name!r} in realm {self._rows.realm!r}"
-        if stored is None:
-            raise CorruptionError(f"{where}: object {id_text(value.object_id)} is not there")
-        if not isinstance(stored, Content) or content_type_of(stored) != value.type:
-            raise CorruptionError(f"{where}: {type_text(value.type)} in the index, {type(stored).__name__} stored")
-        return with_id(stored, value.content_id)
 
 
 def _entry_page(

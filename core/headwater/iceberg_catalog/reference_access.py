@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from uuid import UUID
 
 from headwater.access import (
@@ -39,6 +40,7 @@ from headwater.iceberg_catalog.lake_privileges import (
     LIST_PRIVILEGES,
     READ_PRIVILEGES,
     REPLACE_PRIVILEGES,
+    SHOW_PRIVILEGES,
     needs_history,
     securable_kind,
 )
@@ -125,7 +127,8 @@ class ReferenceAccess:
     def filter_changes(self, changes: Sequence[ContentChange], before: str | None, after: str | None) -> list[ContentChange]:
         """Those differences of two references whose both sides may be listed, without the names of what may not."""
         first, second = reference_of(before, self._definition), reference_of(after, self._definition)
-        shown = [change for change in changes if self._is_shown(change, first, second)]
+        asked = [self._sides(change, first, second) for change in changes]
+        shown = [change for change, is_shown in zip(changes, self._allow_all(asked), strict=True) if is_shown]
         keys = {change.key for change in shown}
         return [
             replace(
@@ -138,11 +141,25 @@ class ReferenceAccess:
 
     def filter_entry(self, entry: LogEntry, text: str | None) -> LogEntry:
         """A commit as a caller may see it: without operations on what it may not list, and then without its message, which names them."""
+        return self.filter_entries([entry], text)[0]
+
+    def filter_entries(self, entries: Sequence[LogEntry], text: str | None) -> list[LogEntry]:
+        """Some commits, each as ``filter_entry`` shows it; the caller's rights are sought once for all."""
         reference = reference_of(text, self._definition)
-        shown = tuple(each for each in entry.operations if self._is_operation_shown(each, reference))
-        if len(shown) == len(entry.operations):
-            return entry
-        return replace(entry, operations=shown, meta=replace(entry.meta, message="", properties={}))
+        asked = [self._listed_operation(operation, reference) for entry in entries for operation in entry.operations]
+        answers = iter(self._allow_all(asked))
+        return [self._shown_entry(entry, [next(answers) for _ in entry.operations]) for entry in entries]
+
+    def shows_each(self, contents: Sequence[tuple[ContentKey, ContentValue]], text: str | None) -> list[bool]:
+        """Whether some contents may themselves be shown on a reference, and not only that they are there."""
+        reference = reference_of(text, self._definition)
+        asked = [self._content(SHOW_PRIVILEGES, key, value, reference) for key, value in contents]
+        return list(self._decisions.allows_each(asked))
+
+    def reads_history(self, text: str | None) -> bool:
+        """Whether the log of a reference may be read; see ``check_read``."""
+        reference = reference_of(text, self._definition)
+        return self._decisions.reaches(reference) and self._allows(Privilege.REFERENCE_READ_HISTORY, reference)
 
     def _merge_questions(
         self, change: ContentChange, present: ContentValue | None, origin: ReferenceName, target: ReferenceName
@@ -174,19 +191,29 @@ class ReferenceAccess:
     def _listed(self, key: ContentKey, value: ContentValue, reference: ReferenceName) -> AccessQuestion:
         return self._content(LIST_PRIVILEGES, key, value, reference)
 
-    def _is_shown(self, change: ContentChange, first: ReferenceName, second: ReferenceName) -> bool:
+    def _sides(self, change: ContentChange, first: ReferenceName, second: ReferenceName) -> list[AccessQuestion]:
+        """What has to be allowed for a difference to be shown."""
         sides = ((change.before, first), (change.after, second))
-        asked = [self._listed(change.key, value, reference) for value, reference in sides if value is not None]
-        return all(self._decisions.allows_each(asked))
+        return [self._listed(change.key, value, reference) for value, reference in sides if value is not None]
 
-    def _is_operation_shown(self, operation: CommittedOperation, reference: ReferenceName) -> bool:
-        """Whether an operation may be seen. One whose type is not known any more is shown to whoever may list everything there."""
+    def _listed_operation(self, operation: CommittedOperation, reference: ReferenceName) -> list[AccessQuestion]:
+        """What has to be allowed for an operation to be shown. One whose type is not known any more needs the right to list everything."""
         kinds = tuple(LIST_PRIVILEGES) if operation.type is None else (securable_kind(operation.type),)
-        asked = [
+        return [
             AccessQuestion(LIST_PRIVILEGES[kind], self._securable(kind, operation.key, operation.content_id), reference)
             for kind in kinds
         ]
-        return all(self._decisions.allows_each(asked))
+
+    def _shown_entry(self, entry: LogEntry, answers: Sequence[bool]) -> LogEntry:
+        if all(answers):
+            return entry
+        shown = tuple(operation for operation, is_shown in zip(entry.operations, answers, strict=True) if is_shown)
+        return replace(entry, operations=shown, meta=replace(entry.meta, message="", properties={}))
+
+    def _allow_all(self, groups: Sequence[Sequence[AccessQuestion]]) -> list[bool]:
+        """For each group whether everything in it is allowed; all are asked at once."""
+        answers = iter(self._decisions.allows_each([question for group in groups for question in group]))
+        return [all(list(islice(answers, len(group)))) for group in groups]
 
     def _securable(self, kind: SecurableKind, key: ContentKey, content_id: UUID | None) -> Securable:
         return Securable(kind=kind, catalog=self._definition.name, path=key.elements, content_id=content_id)

@@ -10,6 +10,7 @@ from headwater_server.nessie.api_paths import NESSIE_MOUNT, fold_path, path_advi
 from headwater_server.nessie.branch_commits import commit_routes
 from headwater_server.nessie.branch_merges import merge_routes
 from headwater_server.nessie.content_answers import content_routes
+from headwater_server.nessie.entry_answers import entry_routes
 from headwater_server.nessie.nessie_errors import NESSIE_MEANINGS, nessie_error_body
 from headwater_server.nessie.nessie_session import realm_of_nessie
 from headwater_server.nessie.reference_answers import reference_routes
@@ -19,7 +20,7 @@ from headwater_server.route_table import RouteTable
 @cache
 def nessie_table() -> RouteTable:
     """Make the table of the routes of Nessie's API. Each is judged by the realm in its path."""
-    parts = (config_routes(), reference_routes(), content_routes(), commit_routes(), merge_routes())
+    parts = (config_routes(), reference_routes(), content_routes(), entry_routes(), commit_routes(), merge_routes())
     return RouteTable(
         NESSIE_MOUNT,
         [replace(route, realm_of=realm_of_nessie) for part in parts for route in part],

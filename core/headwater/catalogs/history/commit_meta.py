@@ -166,12 +166,16 @@ def _check_field(is_right: bool, name: str, value: object, wanted: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class CommittedOperation:
-    """The operation of a commit on one key."""
+    """The operation of a commit on one key.
+
+    value         what was put, where that is known: it is no part of what operations are compared by
+    """
 
     action: Literal["PUT", "DELETE"]
     key: ContentKey
     type: ContentType | int | None = None
     content_id: UUID | None = None
+    value: ContentValue | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,4 +272,4 @@ def _operation(operation: Operation) -> CommittedOperation:
     if operation.removed:
         return CommittedOperation("DELETE", key)
     value = ContentValue.from_value(IndexValue(operation.object_id, operation.data))
-    return CommittedOperation("PUT", key, value.type, value.content_id)
+    return CommittedOperation("PUT", key, value.type, value.content_id, value)
