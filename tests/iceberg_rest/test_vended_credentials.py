@@ -112,7 +112,7 @@ def test_client_that_does_not_ask_gets_none(orders: RestCaller, headers: dict[st
     assert orders.get(ORDERS, headers={**headers, "if-none-match": answer.headers["ETag"]}).status == 304
 
 
-def test_own_secret_of_the_server_is_told_nobody(orders: RestCaller) -> None:
+def test_secret_of_the_server_is_told_nobody(orders: RestCaller) -> None:
     texts = [load(orders).content, orders.get(ORDERS).content, orders.get(f"{ORDERS}/credentials").content]
 
     assert not [text for text in texts if b"AKIAOWN" in text or b"own-secret" in text]
@@ -185,7 +185,7 @@ def test_table_on_a_disk_has_none(rest: RestCaller, lake: Catalog) -> None:
 
 
 @pytest.mark.parametrize("entry", [{"location": "s3://lake"}, {"location": "s3://other", "client-key": ENTRY["client-key"]}])
-def test_nothing_is_refused_where_nothing_is_configured(orders: RestCaller, storages: Path, entry: dict[str, Any]) -> None:
+def test_storage_without_credentials_refuses_nothing(orders: RestCaller, storages: Path, entry: dict[str, Any]) -> None:
     write_storages(storages, entry)
 
     assert "storage-credentials" not in load(orders).json

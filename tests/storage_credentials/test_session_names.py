@@ -21,7 +21,7 @@ def test_any_name_is_taken(caller: str) -> None:
     assert TAKEN.fullmatch(session_name(caller, "acme"))
 
 
-def test_no_two_callers_have_one_name() -> None:
+def test_callers_have_names_of_their_own() -> None:
     callers = ["a b", "a/b", "a-b", "a|b", "x" * 60, "x" * 70, "x" * 71, "ä", "ö"]
 
     assert len({session_name(caller, "acme") for caller in callers}) == len(callers)
