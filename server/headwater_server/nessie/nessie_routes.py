@@ -7,7 +7,9 @@ from dataclasses import replace
 from headwater_server.nessie.api_config import config_routes
 from headwater_server.nessie.api_paths import NESSIE_MOUNT, fold_path, path_advice
 from headwater_server.nessie.content_answers import content_routes
+from headwater_server.nessie.diff_answers import diff_routes
 from headwater_server.nessie.entry_answers import entry_routes
+from headwater_server.nessie.history_answers import history_routes
 from headwater_server.nessie.nessie_errors import NESSIE_MEANINGS, nessie_error_body
 from headwater_server.nessie.nessie_session import realm_of_nessie
 from headwater_server.nessie.reference_answers import reference_routes
@@ -16,7 +18,7 @@ from headwater_server.route_table import RouteTable
 
 def nessie_table() -> RouteTable:
     """Make the table of the routes of Nessie's API. Each is judged by the realm in its path."""
-    parts = (config_routes(), reference_routes(), content_routes(), entry_routes())
+    parts = (config_routes(), reference_routes(), content_routes(), entry_routes(), history_routes(), diff_routes())
     return RouteTable(
         NESSIE_MOUNT,
         [replace(route, realm_of=realm_of_nessie) for part in parts for route in part],
