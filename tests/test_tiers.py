@@ -45,3 +45,10 @@ def test_make_names_folders_of_tests_that_are_there(target: str) -> None:
     named = [option for option in pytest_options(target) if option.startswith("tests/")]
 
     assert named and [folder for folder in named if not (FOLDER / folder).exists()] == []
+
+
+@pytest.mark.long
+def test_no_long_test_tries_some_moments_beside_all(request: pytest.FixtureRequest) -> None:
+    samples = [item.callspec.params.get("sample") for item in request.session.items if hasattr(item, "callspec")]
+
+    assert "some" not in samples

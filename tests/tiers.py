@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-__all__ = ["Sample", "long_but_for"]
+__all__ = ["Sample", "long_but_for", "tries_less_than_another"]
 
 T = TypeVar("T")
 
@@ -35,3 +35,9 @@ class Sample:
         offset = 0 if self.is_whole else random.randrange(stride)
         print(f"of the moments from number {offset} on, one in {1 if self.is_whole else stride}")  # noqa: T201 - shown with a failure
         return itertools.islice(moments, offset, None, 1 if self.is_whole else stride)
+
+
+def tries_less_than_another(item: pytest.Item) -> bool:
+    """Whether a long test tries some moments: its twin that tries all of them is long in any case."""
+    moments = item.callspec.params.get("sample") if isinstance(item, pytest.Function) and hasattr(item, "callspec") else None
+    return moments == "some" and item.get_closest_marker("long") is not None

@@ -18,6 +18,7 @@ from headwater.realms import Credentials, CredentialsForm, told_credential
 from headwater.reconcile.credentials_sink import FileCredentials
 
 NAMES = [config.name for config in ENGINE_CONFIGS]
+NESSIE_NAMES = ("spark-nessie", "pynessie")
 URL = "http://127.0.0.1:8181"
 SECRET = "s3cr-et_of-alice"
 
@@ -26,6 +27,14 @@ SECRET = "s3cr-et_of-alice"
 def nowhere(tmp_path_factory: pytest.TempPathFactory) -> CommandLine:
     """The command line where there is no store."""
     return CommandLine(f"sqlite:///{tmp_path_factory.mktemp('nowhere')}/none.db", {"HEADWATER_SERVER_LISTEN": "127.0.0.1:8181"})
+
+
+def assert_address_in(text: str, name: str, url: str) -> None:
+    """Whether a text names the branch ``dev`` of ``acme/lake`` at a server, as the protocol of its engine wants that."""
+    if name in NESSIE_NAMES:
+        assert f"{url}/nessie/acme/lake/api/v" in text and "dev" in text
+    else:
+        assert f"{url}/iceberg" in text and "acme/lake@dev" in text
 
 
 @contextmanager
@@ -68,8 +77,7 @@ def test_engine_is_told_the_address(nowhere: CommandLine, name: str) -> None:
     for form in nowhere.data("client-config", name, "acme/lake@dev", "--url", "https://lake.example.com:8443/iceberg/")[
         "forms"
     ]:
-        assert "https://lake.example.com:8443/iceberg" in form["text"]
-        assert "acme/lake@dev" in form["text"]
+        assert_address_in(form["text"], name, "https://lake.example.com:8443")
         assert "$" not in form["text"] + (form["file"] or "")
 
 
@@ -133,7 +141,7 @@ def test_words_of_a_shell_are_quoted(nowhere: CommandLine) -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["presto"], "there are pyiceberg, spark, duckdb"),
+        (["presto"], "there are pyiceberg, spark, spark-nessie"),
         (["spark", "lake"], "write REALM/CATALOG"),
         (["spark", "acme/la'ke"], "is not a catalog name"),
         (["spark", "acme/lake@"], "leave the @ out"),
@@ -178,7 +186,7 @@ def test_forms_with_credentials_are_called_as_those_without(nowhere: CommandLine
 
     assert [(form["name"], form["file"]) for form in forms] == [(form["name"], form["file"]) for form in plain]
     for form in forms:
-        assert "acme/lake@dev" in form["text"] and f"{URL}/iceberg" in form["text"]
+        assert_address_in(form["text"], name, URL)
 
 
 def test_file_of_a_declared_principal_is_taken(nowhere: CommandLine, tmp_path: Path) -> None:

@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 from commits_of_engines import LINES, ORDERS, SALES, SCHEMA
 
+from file_writing_client import FileWritingClient
 from headwater import Store, open_store
 from headwater.catalogs import Catalog, Catalogs, ContentKey
+from headwater.iceberg.table_storage import TableStorage
 from headwater.iceberg_catalog import IcebergCatalog, LoadedTable, TableCreation
 from headwater.realms import REALM_REFERENCES, RealmRegistry, RealmState
 
@@ -91,3 +93,30 @@ def lines(make_table: MakeTable) -> LoadedTable:
 def files(warehouse: Path) -> Callable[[], set[str]]:
     """The names of the metadata files that are there now."""
     return lambda: {path.name for path in warehouse.rglob("*.metadata.json")}
+
+
+@pytest.fixture
+def client(warehouse: Path) -> FileWritingClient:
+    """An engine that writes its own metadata files."""
+    return FileWritingClient(warehouse)
+
+
+@pytest.fixture
+def overtaken_by(open_lake: Callable[..., IcebergCatalog]) -> Callable[..., IcebergCatalog]:
+    """A door to the lake through which one other commit always comes in between, while the first file is read."""
+
+    class SlowStorage(TableStorage):
+        action: Callable[[], object] | None = None
+
+        def read_metadata(self, location: str) -> bytes:
+            action, self.action = self.action, None
+            if action is not None:
+                action()
+            return super().read_metadata(location)
+
+    def make(action: Callable[[], object], **options: Any) -> IcebergCatalog:
+        storage = SlowStorage(realm="acme", catalog="lake")
+        storage.action = action
+        return open_lake(storage=storage, **options)
+
+    return make

@@ -10,13 +10,15 @@ from commits_of_engines import LINES, ORDERS, SALES, SCHEMA, append, set_propert
 
 from fake_clock import FakeClock
 from faulty_backend import FaultyBackend
+from file_writing_client import FileWritingClient
 from headwater import Settings, Store
-from headwater.catalogs import Catalog
+from headwater.catalogs import Catalog, Put
 from headwater.errors import HeadwaterError, UnavailableError, UnknownOutcomeError
 from headwater.iceberg_catalog import IcebergCatalog, TableCreation
 from headwater.store import open_backend, parse_url
 
 FOREVER = 1_000_000
+COPY = SALES.child("copy")
 Files = Callable[[], set[str]]
 
 
@@ -78,4 +80,39 @@ def test_second_file_that_fails_takes_the_first_with_it(shaky: IcebergCatalog, f
 
     metadata.unlink()
     elsewhere.rename(metadata)
+    assert files() == before
+
+
+def test_put_whose_commit_failed_after_its_claim_is_repeated(
+    shaky: IcebergCatalog, backend: FaultyBackend, client: FileWritingClient, files: Files
+) -> None:
+    put, before = Put(COPY, client.content(client.new_document("copy"))), files()
+    backend.fail("swap_reference", at=2, times=FOREVER)
+    with pytest.raises(UnavailableError):
+        shaky.commits.commit([put])
+    backend.heal()
+
+    assert shaky.commits.commit([put]).result[COPY] == shaky.tables.load(COPY).content_id
+    assert files() == before
+
+
+def test_put_whose_claim_is_uncertain_did_not_happen(
+    shaky: IcebergCatalog, backend: FaultyBackend, client: FileWritingClient
+) -> None:
+    put = Put(COPY, client.content(client.new_document("copy")))
+    backend.fail("swap_reference", times=FOREVER, fault=UnknownOutcomeError("lost on the way"))
+
+    with pytest.raises(UnavailableError, match="its claim may not have been taken"):
+        shaky.commits.commit([put])
+
+
+def test_put_of_unknown_outcome_is_told_as_such(
+    shaky: IcebergCatalog, backend: FaultyBackend, client: FileWritingClient, files: Files
+) -> None:
+    put, before = Put(COPY, client.content(client.new_document("copy"))), files()
+    backend.fail("swap_reference", at=2, times=FOREVER, fault=UnknownOutcomeError("lost on the way"))
+
+    with pytest.raises(UnknownOutcomeError):
+        shaky.commits.commit([put])
+
     assert files() == before

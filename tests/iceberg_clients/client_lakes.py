@@ -87,6 +87,10 @@ class ClientLake:
         table.append(rows(*values))
         return table
 
+    def append_orders(self, *values: tuple[int, str | None]) -> None:
+        """Append rows to that table."""
+        self.connect().load_table("sales.orders").append(rows(*values))
+
     def ids(self, table: str = "sales.orders") -> list[int]:
         """What pyiceberg reads now."""
         return sorted(self.connect().load_table(table).scan().to_arrow()["id"].to_pylist())

@@ -16,6 +16,7 @@ from guarded_realms import GuardedLake, GuardedRealm, guarding_server, make_guar
 from headwater import open_store
 from headwater.catalogs import Catalogs
 from headwater.realms import REALM_REFERENCES, RealmRegistry, RealmState
+from pynessie_env import Pynessie, pynessie_process
 from servers.s3 import S3_LOGIN
 from servers.seaweedfs import seaweedfs_server
 
@@ -71,6 +72,18 @@ def lake(make_lake: MakeLake, tmp_path: Path) -> ClientLake:
 def s3_lake(make_lake: MakeLake, s3_endpoint: str) -> ClientLake:
     """A catalog with its files in a bucket."""
     return make_lake(f"s3://{_BUCKET}", s3_endpoint)
+
+
+@pytest.fixture(scope="session")
+def any_pynessie(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pynessie]:
+    with pynessie_process(tmp_path_factory.mktemp("pynessie")) as process:
+        yield process
+
+
+@pytest.fixture
+def pynessie(any_pynessie: Pynessie, lake: ClientLake) -> Pynessie:
+    """pynessie for the catalog with its files on the disk."""
+    return any_pynessie.at(lake.uri.removesuffix("/iceberg"), lake.warehouse)
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from engine_process import shared_engine, skip_without_engine, spark_of
+from nessie_lake import NessieLake
 from py4j import java_gateway, protocol
 from served_lake import ServedLake, headwater_server
 from spark_sql import SparkSql
@@ -17,6 +18,7 @@ from spark_sql import SparkSql
 from headwater import Store, open_store
 from headwater.catalogs import Catalogs
 from headwater.realms import REALM_REFERENCES, RealmRegistry, RealmState
+from pynessie_env import Pynessie, pynessie_process
 
 NUMBERS = itertools.count(1)
 
@@ -79,3 +81,35 @@ def orders(lake: ServedLake) -> ServedLake:
     lake.sql("CREATE TABLE lake.sales.orders (id BIGINT, city STRING)")
     lake.sql("INSERT INTO lake.sales.orders VALUES (1, 'Bern'), (2, 'Graz')")
     return lake
+
+
+@pytest.fixture
+def nessie(sql: SparkSql, served_store: Store, server_url: str, tmp_path: Path) -> NessieLake:
+    """An empty catalog, which Spark knows as ``nessie`` by Nessie's API, with the namespace ``sales``."""
+    name = f"nessie{next(NUMBERS)}"
+    catalogs = Catalogs(RealmRegistry(served_store).open_realm("acme"))
+    catalogs.create_catalog(name, base_location=(tmp_path / "lake").as_uri())
+    lake = NessieLake(catalogs.open_catalog(name), f"acme/{name}", server_url, tmp_path / "lake", sql)
+    lake.add("nessie")
+    sql("CREATE NAMESPACE nessie.sales")
+    return lake
+
+
+@pytest.fixture
+def versioned(nessie: NessieLake) -> NessieLake:
+    """The lake with a table of two rows."""
+    nessie.sql("CREATE TABLE nessie.sales.orders (id BIGINT, city STRING)")
+    nessie.sql("INSERT INTO nessie.sales.orders VALUES (1, 'Bern'), (2, 'Graz')")
+    return nessie
+
+
+@pytest.fixture(scope="session")
+def any_pynessie(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pynessie]:
+    with pynessie_process(tmp_path_factory.mktemp("pynessie")) as process:
+        yield process
+
+
+@pytest.fixture
+def pynessie(any_pynessie: Pynessie, nessie: NessieLake) -> Pynessie:
+    """pynessie for the catalog that Spark knows as ``nessie``."""
+    return any_pynessie.at(nessie.url, nessie.warehouse)

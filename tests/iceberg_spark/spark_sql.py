@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
 
 Row = tuple[Any, ...]
-OPTIONS = {"": "org.apache.iceberg.spark.SparkCatalog", "type": "rest", "cache-enabled": "false"}
+OPTIONS = {"": "org.apache.iceberg.spark.SparkCatalog", "cache-enabled": "false"}
 """Without the cache, because for half a minute it would hide what others commit."""
 
 
@@ -32,7 +33,7 @@ class SparkSql:
         try:
             rows = self._session.sql(statement).collectAsList()
         except Py4JJavaError as error:
-            raise _fault(error.java_exception) from None
+            raise fault_of(error) from None
         return [tuple(json.loads(row.json()).values()) for row in rows]
 
     def set_option(self, name: str, value: str) -> None:
@@ -40,11 +41,25 @@ class SparkSql:
 
     def add_catalog(self, name: str, url: str, warehouse: str) -> None:
         """Let statements name a catalog that a server serves."""
-        for option, value in {**OPTIONS, "uri": f"{url}/iceberg", "warehouse": warehouse}.items():
+        self.set_catalog(name, {"type": "rest", "uri": f"{url}/iceberg", "warehouse": warehouse})
+
+    def set_catalog(self, name: str, options: Mapping[str, str]) -> None:
+        """Let statements name a catalog of these options."""
+        for option, value in {**OPTIONS, **options}.items():
             self.set_option(".".join(filter(None, ("spark.sql.catalog", name, option))), value)
 
+    def beside(self) -> SparkSql:
+        """Another session of the same Spark, which knows no catalog yet."""
+        return SparkSql(self._session)
 
-def _fault(thrown: Any) -> SparkFault:
+    def iceberg_catalog(self, name: str) -> Any:
+        """The catalog of Iceberg's library behind one of Spark's."""
+        return self._session.sessionState().catalogManager().catalog(name).icebergCatalog()
+
+
+def fault_of(error: Py4JJavaError) -> SparkFault:
+    """What a call into the JVM threw."""
+    thrown: Any = error.java_exception
     kinds, texts = [], []
     while thrown is not None and len(kinds) < 20:
         kinds.append(thrown.getClass().getSimpleName())

@@ -101,7 +101,7 @@ def test_view_keeps_what_old_clients_gave_it():
         assert {"sqlText": "select 1", "dialect": "SPARK"}.items() <= _written(view, version).items()
 
 
-def test_delta_table_without_a_checkpoint_has_an_empty_one_in_version_1():
+def test_delta_table_always_has_a_checkpoint_in_version_1():
     table = DeltaLakeTable(id=ID, metadata_location_history=("a",))
 
     assert _written(table) == {

@@ -64,6 +64,22 @@ def test_merge_takes_modes_by_key():
     assert options == MergeOptions(mode=MergeMode.DROP, keys={A: KeyMerge(mode=MergeMode.FORCE)}, dry_run=True)
 
 
+@pytest.mark.parametrize("prefix", ["", "is"])
+def test_switch_counts_by_both_of_its_names(prefix):
+    def named(name):
+        return prefix + name[:1].upper() + name[1:] if prefix else name
+
+    assert _merge(**{named("dryRun"): True}).to_options().dry_run
+    assert _transplant(**{named("dryRun"): True}).is_simulation
+    assert _merge(**{named("returnConflictAsResult"): True}).returns_conflicts
+
+
+def test_switch_is_off_where_nothing_is_said():
+    for request in (_merge(), _transplant(isDryRun=False, dryRun=None, isReturnConflictAsResult=False)):
+        assert not request.is_simulation
+        assert not request.returns_conflicts
+
+
 def test_merge_takes_resolved_contents():
     resolved = _mode(expectedTargetContent=_NAMESPACE, resolvedContent=_NAMESPACE | {"properties": {"x": "1"}})
 

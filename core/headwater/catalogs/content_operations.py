@@ -114,9 +114,19 @@ def first_conflicts(*conflicts: Iterable[Conflict]) -> tuple[Conflict, ...]:
     return tuple(first.values())
 
 
+_SHOWN = 50
+"""Conflicts that a message names; the details of its error have all."""
+
+
 def conflicts_text(conflicts: Sequence[Conflict]) -> str:
+    """The number of conflicts, and the first of them in words."""
     noun = "conflict" if len(conflicts) == 1 else "conflicts"
-    return f"{len(conflicts)} {noun}: " + "; ".join(map(str, conflicts))
+    return f"{len(conflicts):,} {noun}: {_listed(conflicts)}"
+
+
+def _listed(conflicts: Sequence[Conflict]) -> str:
+    left = len(conflicts) - _SHOWN
+    return "; ".join(map(str, conflicts[:_SHOWN])) + (f"; and {left:,} more" if left > 0 else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -470,17 +480,15 @@ def apply_operations(
     raises        what ``plan_commit`` raises · ConflictError where a known id stands under another key already
     """
     content = ContentEditor(tx)
-    head_view = _head_view(content.index, operations)
-    expected_view = head_view if is_head_seen else None
+    view = head_view(content.index, operations)
+    expected_view = view if is_head_seen else None
     if expected is not None and not is_head_seen:
         expected_view = content_view(expected, (operation.key for operation in operations))
-    plan = plan_commit(expected_view, head_view, operations)
-    known = {value.content_id: value for value in head_view.values() if value.has_metadata}
+    plan = plan_commit(expected_view, view, operations)
+    known = {value.content_id: value for value in view.values() if value.has_metadata}
     stored = {content_id: stored_metadata_of(content.ids, content_id) for content_id in known}
     created = {}
-    content.ids.get_many(
-        head_view[key].content_id.bytes for key in plan.removals
-    )  # one bulk read instead of one for each removal
+    content.ids.get_many(view[key].content_id.bytes for key in plan.removals)  # one bulk read instead of one for each removal
     for key in plan.removals:
         content.remove_key(key)
     _check_free(content.ids, plan, ids)
@@ -521,9 +529,7 @@ def _check_free(held: Index, plan: CommitPlan, ids: Mapping[ContentKey, UUID]) -
         for content_id, value in held.get_many(given).items()
     )
     if conflicts:
-        raise ConflictError(
-            f"{len(conflicts)} reserved content ids are taken: " + "; ".join(map(str, conflicts)), details=conflicts
-        )
+        raise ConflictError(f"{len(conflicts):,} reserved content ids are taken: {_listed(conflicts)}", details=conflicts)
 
 
 def put_copy(tx: Transaction, key: ContentKey, source: Content, value: ContentValue, metadata: MetadataParts | None) -> None:
@@ -570,7 +576,7 @@ def content_view(content: Index, keys: Iterable[ContentKey]) -> dict[ContentKey,
     return {by_index_key[key]: ContentValue.from_value(value) for key, value in values.items()}
 
 
-def _head_view(content: Index, operations: Sequence[ContentOperation]) -> dict[ContentKey, ContentValue]:
+def head_view(content: Index, operations: Sequence[ContentOperation]) -> dict[ContentKey, ContentValue]:
     """Read the touched keys, the namespaces above what is put, and one surviving key below each deleted namespace."""
     keys = {operation.key for operation in operations}
     keys.update(ancestor for operation in operations if isinstance(operation, Put) for ancestor in operation.key.ancestors())

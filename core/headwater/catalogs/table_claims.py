@@ -219,8 +219,13 @@ class TableClaims:
         That of the claim on its uuid, where this catalog has one: earlier releases and imports gave ids by chance. Otherwise the id that
         is derived from the uuid.
         """
-        owner = self.find_by_uuid([table_uuid]).get(table_uuid)
-        return derive_content_id(table_uuid) if owner is None or owner.catalog_id != catalog_id else owner.content_id
+        return self.find_content_ids(catalog_id, [table_uuid])[table_uuid]
+
+    def find_content_ids(self, catalog_id: str, table_uuids: Sequence[UUID]) -> dict[UUID, UUID]:
+        """Find what ``find_content_id`` does, for many uuids in one look."""
+        owners = self.find_by_uuid(table_uuids) if table_uuids else {}
+        known = {uuid: owner.content_id for uuid, owner in owners.items() if owner.catalog_id == catalog_id}
+        return {uuid: known.get(uuid) or derive_content_id(uuid) for uuid in table_uuids}
 
     def has_taken(self, claim: TableClaim) -> bool:
         """True if its owner has all places of a claim.

@@ -24,8 +24,12 @@ COMMENTS = {"ini": "#", "javascript": "//", "python": "#", "sql": "--", "yaml": 
 """How a comment begins in each language."""
 ANY_WAREHOUSE = "REALM/CATALOG"
 """What is shown where no warehouse was named."""
+ANY_LOCATION = "BASE_LOCATION"
+"""What is shown in place of a catalog's base location, which only a store knows."""
 _URL = re.compile(r"https?://[A-Za-z0-9.:\[\]_-]+(?:/[A-Za-z0-9._~/-]*)?")
 _MOUNT = "/iceberg"
+_NESSIE_MOUNT = "/nessie"
+_USUAL_BRANCH = "main"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +59,16 @@ class EngineAddress:
         return f"{self.uri}/v1/oauth/tokens"
 
     @property
+    def nessie(self) -> str:
+        """Where Nessie's API of the catalog is served: clients add ``/api/v2`` or ``/api/v1``."""
+        return f"{self.url}{_NESSIE_MOUNT}/{self.warehouse.partition('@')[0]}"
+
+    @property
+    def reference(self) -> str:
+        """The branch or tag that clients of Nessie's API are told beside the URI."""
+        return self.warehouse.partition("@")[2] or _USUAL_BRANCH
+
+    @property
     def name(self) -> str:
         """What the catalog is called inside the engine: its own name, where that is one for SQL and for Python."""
         catalog = self.warehouse.partition("/")[2].partition("@")[0]
@@ -64,6 +78,7 @@ class EngineAddress:
     def words(self, language: str) -> Mapping[str, str]:
         """What stands for the variables of a form in this language."""
         words = {"uri": self.uri, "url": self.url, "warehouse": self.warehouse, "config": self.config_url, "name": self.name}
+        words |= {"nessie": self.nessie, "reference": self.reference, "location": ANY_LOCATION}
         return {name: shlex.quote(word) for name, word in words.items()} if language == SHELL else words
 
 
@@ -170,6 +185,38 @@ spark.sql.catalog.$name org.apache.iceberg.spark.SparkCatalog
 spark.sql.catalog.$name.type rest
 spark.sql.catalog.$name.uri $uri
 spark.sql.catalog.$name.warehouse $warehouse
+""",
+                "conf/spark-defaults.conf",
+            ),
+        ),
+    ),
+    EngineConfig(
+        "spark-nessie",
+        "Spark, by Nessie's API",
+        "as spark does, and the catalog's base location, which `headwater catalog show` tells, in place of BASE_LOCATION",
+        "Spark 3.5.7 with Iceberg 1.10.2",
+        "as spark does; the client writes metadata files, too",
+        (
+            ConfigForm(
+                "shell",
+                SHELL,
+                """\
+spark-sql --packages org.apache.iceberg:iceberg-spark-runtime-3.5_2.12:1.10.2 --conf spark.sql.catalog.$name.type=nessie \\
+  --conf spark.sql.catalog.$name=org.apache.iceberg.spark.SparkCatalog --conf spark.sql.catalog.$name.uri=$nessie/api/v2 \\
+  --conf spark.sql.catalog.$name.ref=$reference --conf spark.sql.catalog.$name.warehouse=$location
+""",
+            ),
+            ConfigForm(
+                "conf",
+                "ini",
+                """\
+spark.jars.packages org.apache.iceberg:iceberg-spark-runtime-3.5_2.12:1.10.2
+spark.sql.extensions org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions
+spark.sql.catalog.$name org.apache.iceberg.spark.SparkCatalog
+spark.sql.catalog.$name.type nessie
+spark.sql.catalog.$name.uri $nessie/api/v2
+spark.sql.catalog.$name.ref $reference
+spark.sql.catalog.$name.warehouse $location
 """,
                 "conf/spark-defaults.conf",
             ),
@@ -293,6 +340,40 @@ import { IcebergRestCatalog } from 'iceberg-js'
 const $name = new IcebergRestCatalog({ baseUrl: '$uri', warehouse: '$warehouse' })
 console.log((await $name.listTables({ namespace: ['sales'] })).identifiers)
 """,
+            ),
+        ),
+    ),
+    EngineConfig(
+        "pynessie",
+        "pynessie",
+        "pip install pynessie 'marshmallow<4'",
+        "pynessie 0.67.0",
+        "none: pynessie keeps branches, tags and the list of contents, and reads no rows",
+        (
+            ConfigForm(
+                "shell",
+                SHELL,
+                """\
+nessie --endpoint $nessie/api/v1 content list --ref $reference
+""",
+            ),
+            ConfigForm(
+                "python",
+                "python",
+                """\
+from pynessie import init
+$name = init(config_dict={"endpoint": "$nessie/api/v1"})
+print([entry.name.elements for entry in $name.list_keys("$reference").entries])
+""",
+            ),
+            ConfigForm(
+                "yaml",
+                "yaml",
+                """\
+endpoint: $nessie/api/v1
+default_branch: $reference
+""",
+                "~/.config/nessie/config.yaml",
             ),
         ),
     ),

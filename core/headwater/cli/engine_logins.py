@@ -19,7 +19,16 @@ from headwater.realms import Credentials, read_credentials, told_client_id, told
 
 _VARIABLE = "ICEBERG_CREDENTIAL"
 """No setting of Headwater has such a name."""
-_COMMAND = """python3 -c 'import json, sys; print(sys.argv[1] + ":" + json.load(open(sys.argv[2]))["clientSecret"])'"""
+_SECRET_VARIABLE = "NESSIE_AUTHENTICATION_OAUTH2_CLIENT_SECRET"
+"""Where Nessie's client in Java looks for a property that its configuration leaves out."""
+_COMMAND = """python3 -c 'import json, sys; print(sys.argv[1] + ":" + json.load(open(sys.argv[2]))["clientSecret"])' $client_id $file"""
+_SECRET_COMMAND = """python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["clientSecret"])' $file"""
+_TOKEN_COMMAND = (
+    """python3 -c 'import json, sys, urllib.request as web; from urllib.parse import urlencode; uri, client, file = sys.argv[1:];"""
+    """ login = {"grant_type": "client_credentials", "client_id": client, "client_secret": json.load(open(file))["clientSecret"]};"""
+    """ print(json.load(web.urlopen(uri, urlencode(login).encode()))["access_token"])' $token_uri $client_id $file"""
+)
+"""Each prints what a variable is set to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +52,8 @@ class LoginForm:
     reference     what stands there to name the place of the secret
     shown         what stands there to show it
     before        what goes before the text to read the secret from its file
-    variable      of the environment, which the user has to set to the credential; empty: none
+    variable      of the environment, which the user has to set first; empty: none
+    command       what prints that variable's value: of a shell, with variables for its own words
     """
 
     form: ConfigForm
@@ -51,6 +61,7 @@ class LoginForm:
     shown: str
     before: str = ""
     variable: str = ""
+    command: str = _COMMAND
 
     def filled(self, address: EngineAddress, login: EngineLogin, *, is_shown: bool) -> ConfigForm:
         """Fill in an address and credentials, or where the credentials are found."""
@@ -93,12 +104,17 @@ def login_config(config: EngineConfig, address: EngineAddress, login: EngineLogi
 
 def login_notes(config: EngineConfig, address: EngineAddress, login: EngineLogin) -> Mapping[str, str]:
     """What to do before a form is used, by the names of forms: set the variable that it names."""
-    command = f"{_COMMAND} {shlex.quote(login.client_id)} {shlex.quote(str(login.file))}"
+    told = {"client_id": login.client_id, "file": str(login.file), "token_uri": address.token_uri}
+    words = {name: shlex.quote(word) for name, word in told.items()}
     return {
-        each.form.name: f'first: export {each.variable.replace("$upper", address.name.upper())}="$({command})"'
+        each.form.name: f'first: export {each.variable.replace("$upper", address.name.upper())}="$({_filled(each.command, words)})"'
         for each in _FORMS[config.name]
         if each.variable
     }
+
+
+def _filled(command: str, words: Mapping[str, str]) -> str:
+    return Template(command).substitute(words)
 
 
 def _dashed(address: EngineAddress) -> str:
@@ -118,6 +134,11 @@ _IN_PYTHON = {
 }
 _BY_ENV = {"reference": f"env:{_VARIABLE}", "shown": "$credential", "variable": _VARIABLE}
 """Iceberg's Java library takes a property of this form from the environment."""
+_BY_NESSIE_ENV = {"reference": "", "variable": _SECRET_VARIABLE, "command": _SECRET_COMMAND}
+_TOKEN = """\
+token=$$(curl -s -K - -d grant_type=client_credentials $token_uri <<< user=$login | sed 's/.*"access_token":"\\([^"]*\\)".*/\\1/')
+"""
+_BY_VARIABLE = {"reference": f'"$${_VARIABLE}"', "shown": "$credential", "variable": _VARIABLE}
 _PYTHON_LOGIN = 'login = {"credential": $login, "oauth2-server-uri": "$token_uri"}\n'
 _LOAD = 'load_catalog("$name", type="rest", uri="$uri", warehouse="$warehouse", **login)'
 _SQL_LOGIN = """\
@@ -132,8 +153,8 @@ _IN_SQL = {
 }
 
 
-def _python(*lines: str) -> LoginForm:
-    return LoginForm(ConfigForm("python", "python", "".join(lines)), **_IN_PYTHON)
+def _python(*lines: str, **told: str) -> LoginForm:
+    return LoginForm(ConfigForm("python", "python", "".join(lines)), **(_IN_PYTHON | told))
 
 
 _FORMS = {
@@ -195,6 +216,47 @@ spark.sql.catalog.$name.credential $login
                 "conf/spark-defaults.conf",
             ),
             **_BY_ENV,
+        ),
+    ),
+    "spark-nessie": (
+        LoginForm(
+            ConfigForm(
+                "shell",
+                SHELL,
+                """\
+spark-sql --packages org.apache.iceberg:iceberg-spark-runtime-3.5_2.12:1.10.2 --conf spark.sql.catalog.$name.type=nessie \\
+  --conf spark.sql.catalog.$name=org.apache.iceberg.spark.SparkCatalog --conf spark.sql.catalog.$name.uri=$nessie/api/v2 \\
+  --conf spark.sql.catalog.$name.ref=$reference --conf spark.sql.catalog.$name.warehouse=$location \\
+  --conf spark.sql.catalog.$name.authentication.type=OAUTH2 \\
+  --conf spark.sql.catalog.$name.authentication.oauth2.token-endpoint=$token_uri \\
+  --conf spark.sql.catalog.$name.authentication.oauth2.client-scopes=catalog \\
+  --conf spark.sql.catalog.$name.authentication.oauth2.client-id=$client_id$login
+""",
+            ),
+            shown=" --conf spark.sql.catalog.$name.authentication.oauth2.client-secret=$secret",
+            **_BY_NESSIE_ENV,
+        ),
+        LoginForm(
+            ConfigForm(
+                "conf",
+                "ini",
+                """\
+spark.jars.packages org.apache.iceberg:iceberg-spark-runtime-3.5_2.12:1.10.2
+spark.sql.extensions org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions
+spark.sql.catalog.$name org.apache.iceberg.spark.SparkCatalog
+spark.sql.catalog.$name.type nessie
+spark.sql.catalog.$name.uri $nessie/api/v2
+spark.sql.catalog.$name.ref $reference
+spark.sql.catalog.$name.warehouse $location
+spark.sql.catalog.$name.authentication.type OAUTH2
+spark.sql.catalog.$name.authentication.oauth2.token-endpoint $token_uri
+spark.sql.catalog.$name.authentication.oauth2.client-scopes catalog
+spark.sql.catalog.$name.authentication.oauth2.client-id $client_id$login
+""",
+                "conf/spark-defaults.conf",
+            ),
+            shown="\nspark.sql.catalog.$name.authentication.oauth2.client-secret $secret",
+            **_BY_NESSIE_ENV,
         ),
     ),
     "duckdb": (
@@ -284,19 +346,46 @@ console.log((await $name.listTables({ namespace: ['sales'] })).identifiers)
             before="import { readFileSync } from 'node:fs'\n",
         ),
     ),
-    "curl": (
+    "pynessie": (
         LoginForm(
             ConfigForm(
                 "shell",
                 SHELL,
-                """\
-token=$$(curl -s -K - -d grant_type=client_credentials $token_uri <<< user=$login | sed 's/.*"access_token":"\\([^"]*\\)".*/\\1/')
-curl -s -H @- $config <<< "Authorization: Bearer $$token"
-""",
+                _TOKEN + 'nessie --endpoint $nessie/api/v1 --auth-token "$$token" content list --ref $reference\n',
             ),
-            reference=f'"$${_VARIABLE}"',
-            shown="$credential",
-            variable=_VARIABLE,
+            **_BY_VARIABLE,
+        ),
+        _python(
+            "from pynessie import init; import requests\n",
+            'login = {"grant_type": "client_credentials", "client_id": "$client_id", "client_secret": $login}\n',
+            'token = requests.post("$token_uri", data=login).json()["access_token"]\n',
+            '$name = init(config_dict={"endpoint": "$nessie/api/v1", "auth.type": "bearer", "auth.token": token})\n',
+            'print([entry.name.elements for entry in $name.list_keys("$reference").entries])\n',
+            reference='json.load(open($file))["clientSecret"]',
+            shown='"$secret"',
+        ),
+        LoginForm(
+            ConfigForm(
+                "yaml",
+                "yaml",
+                """\
+endpoint: $nessie/api/v1
+default_branch: $reference
+auth:
+  type: bearer
+  # token: $login
+""",
+                "~/.config/nessie/config.yaml",
+            ),
+            reference="taken from the variable that is set first",
+            shown="what $token_uri gives for $credential",
+            variable="NESSIE_AUTH_TOKEN",
+            command=_TOKEN_COMMAND,
+        ),
+    ),
+    "curl": (
+        LoginForm(
+            ConfigForm("shell", SHELL, _TOKEN + 'curl -s -H @- $config <<< "Authorization: Bearer $$token"\n'), **_BY_VARIABLE
         ),
     ),
 }

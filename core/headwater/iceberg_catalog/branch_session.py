@@ -16,8 +16,9 @@ import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum, auto
+from functools import partial
 from uuid import UUID
 
 from headwater.catalogs import (
@@ -41,7 +42,7 @@ from headwater.catalogs import (
     stored_metadata_of,
 )
 from headwater.catalogs.stored_metadata import read_metadata
-from headwater.commits import Head
+from headwater.commits import CommitResult, Head
 from headwater.errors import (
     ConflictError,
     ExpiredError,
@@ -109,7 +110,7 @@ _FIRST_WAIT, _LONGEST_WAIT = 0.005, 0.25
 
 
 def _nothing() -> None:
-    """The undo of a change that wrote nothing."""
+    """The undo of a change that wrote nothing, and the fence of one that claimed nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -293,7 +294,7 @@ class BranchSession:
             raise
         except HeadwaterError as fault:
             change.take_back()
-            if is_last or not self._is_beaten(fault, state):
+            if is_last or not self.is_beaten(fault, state):
                 raise
             return _Attempt.BEATEN
         if earlier is None:
@@ -303,24 +304,66 @@ class BranchSession:
 
     def _apply(self, state: BranchState, change: BranchChange, request: RequestKey | None) -> ObjectId | None:
         """Claim and commit. Returns the earlier commit if one has applied the request: then this one did not happen."""
-        taken = self.claims.claim_time()
-        if change.claims:
-            self._take(change.claims, change.message)
-
-        def fence() -> None:
-            if change.claims:
-                self.claims.check_held(taken)  # a process that slept in between has to claim again
-
-        done = self.catalog.commit(
-            self._reference,
-            change.operations,
+        done = self.apply_change(
+            change,
             expected=None if state.head is None else state.head.id,
-            meta=CommitMeta(message=change.message, authors=(self._author,) if self._author else (), committer=self._committer),
-            content_ids=change.ids,
+            meta=CommitMeta(message=change.message, authors=(self._author,) if self._author else ()),
             request=request,
-            fence=fence,
         )
         return done.commit_id if done.is_replay else None
+
+    def apply_change(
+        self,
+        change: BranchChange,
+        *,
+        expected: ObjectId | None,
+        meta: CommitMeta,
+        request: RequestKey | None = None,
+        allow_empty: bool = False,
+    ) -> CommitResult[dict[ContentKey, UUID]]:
+        """Claim and commit once; nobody is asked, and nothing is taken back.
+
+        meta          its committer is left out: that is the session's
+        raises        RefusedError for a place that is taken; UnavailableError where a claim may not have been taken; what
+                      ``Catalog.commit`` raises
+        """
+        return self.catalog.commit(
+            self._reference,
+            change.operations,
+            expected=expected,
+            meta=replace(meta, committer=self._committer),
+            content_ids=change.ids,
+            request=request,
+            allow_empty=allow_empty,
+            fence=self.hold_claims(change.claims, change.message),
+        )
+
+    def hold_claims(self, claims: Sequence[TableClaim], what: str) -> Callable[[], None]:
+        """Take claims, if there are any, for a commit that follows at once.
+
+        what          the commit, for messages
+        returns       the fence of that commit: a process that slept in between has to claim again
+        raises        RefusedError for a place that is taken; UnavailableError where it may not have been taken
+        """
+        taken = self.claims.claim_time()
+        if not claims:
+            return _nothing
+        self._take(claims, what)
+        return partial(self.claims.check_held, taken)
+
+    def check_rights(self, state: BranchState, change: BranchChange) -> None:
+        """Ask the guard about a change of a state; raises what the caller is told when it may not be made."""
+        self._guard(state, change)
+
+    def may_list(self, state: BranchState, key: ContentKey) -> bool:
+        """Whether the caller may know what stands at a key, or that nothing does."""
+        try:
+            self._guard(state, BranchChange(operations=[Unmodified(key)], message="list"))
+        except NotFoundError:
+            return False
+        except RefusedError:  # forbidden, which is told of what may be listed
+            return True
+        return True
 
     def check_writable(self) -> None:
         """Check that the reference is a branch; raises NotFoundError where nothing has its name, ReadOnlyReferenceError otherwise."""
@@ -345,8 +388,8 @@ class BranchSession:
             raise UnavailableError(f"{what} did not happen, for its claim may not have been taken: {fault}") from fault
         _check_no_conflict(conflicts, what)
 
-    def _is_beaten(self, fault: HeadwaterError, state: BranchState) -> bool:
-        """True if a newer state may give another answer."""
+    def is_beaten(self, fault: HeadwaterError, state: BranchState) -> bool:
+        """True if a change that failed on a state may be possible on a newer one."""
         if isinstance(fault, ConflictError):
             return True
         if isinstance(fault, NotFoundError):  # the branch was put elsewhere, where the expected commit never was

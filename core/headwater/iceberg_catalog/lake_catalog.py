@@ -21,6 +21,8 @@ from dataclasses import dataclass, field
 from headwater.catalogs import Catalog, TableClaims
 from headwater.iceberg.table_storage import TableStorage
 from headwater.iceberg_catalog.branch_session import BranchGuard, BranchSession, allow_all
+from headwater.iceberg_catalog.content_puts import ContentPuts
+from headwater.iceberg_catalog.lake_commits import LakeCommits
 from headwater.iceberg_catalog.lake_files import DocumentStorage, LakeFiles
 from headwater.iceberg_catalog.lake_namespaces import LakeNamespaces
 from headwater.iceberg_catalog.lake_tables import LakeTables
@@ -59,6 +61,7 @@ class IcebergCatalog:
         self.namespaces = LakeNamespaces(session, own=chosen.own)
         self.tables = LakeTables(session, tables, self.purges, warehouse=chosen.warehouse, check_text=chosen.check_table)
         self.views = LakeViews(session, views, warehouse=chosen.warehouse, check_text=chosen.check_view)
+        self.commits = LakeCommits(session, ContentPuts(session, tables, self.tables, self.views, own=chosen.own))
 
     @classmethod
     def open(

@@ -17,56 +17,29 @@ from uuid import UUID, uuid4
 import msgspec
 
 from headwater.catalogs import (
-    Content,
     ContentKey,
     ContentOperation,
-    ContentType,
     Delete,
-    IcebergTable,
-    IcebergView,
     Put,
     RequestKey,
     TableClaim,
     Unmodified,
 )
-from headwater.catalogs.content import content_digest
-from headwater.errors import ConflictError, CorruptionError, RefusedError, UnavailableError, UnknownOutcomeError
-from headwater.iceberg import is_same_place
-from headwater.iceberg.metadata_json import MetadataParts, split_metadata
-from headwater.iceberg.table_places import stated_places
-from headwater.iceberg.table_storage import MissingFileError
+from headwater.errors import ConflictError, RefusedError, UnavailableError, UnknownOutcomeError
+from headwater.iceberg.metadata_json import split_metadata
 from headwater.iceberg_catalog.branch_session import BranchChange, BranchSession, BranchState
-from headwater.iceberg_catalog.lake_documents import Document, document_claim, document_uuid, has_same_data
-from headwater.iceberg_catalog.lake_errors import AlreadyExistsError, NoSuchTableError, NoSuchViewError, dotted
+from headwater.iceberg_catalog.lake_documents import Document, document_uuid, has_same_data
+from headwater.iceberg_catalog.lake_errors import AlreadyExistsError
 from headwater.iceberg_catalog.lake_files import LakeFiles, default_location
 from headwater.iceberg_catalog.lake_namespaces import check_namespace
-from headwater.iceberg_catalog.lake_values import KeyPage, LoadedTable, LoadedView, TableCommit, ViewCommit, decoded_document
+from headwater.iceberg_catalog.lake_values import KeyPage, TableCommit, ViewCommit
+from headwater.iceberg_catalog.lake_versions import C, L, LakeKind, LakeVersions, PresentVersion, check_keeps_uuid
 from headwater.store import ObjectId, RealmKey
 
-C = TypeVar("C", bound=IcebergTable | IcebergView)
-L = TypeVar("L", bound=LoadedTable | LoadedView)
 K = TypeVar("K", bound=TableCommit | ViewCommit)
 MakeDocument = Callable[[str, UUID], Document]
 """A new table's or view's metadata, given its location and uuid."""
 _SHOWN = 5
-
-
-@dataclass(frozen=True, slots=True)
-class LakeKind(Generic[C, L]):
-    """What tables and views differ in.
-
-    missing       the error where there is none
-    as_content    of a document, its metadata file and the content id
-    check_text    pass if a text is sound metadata of one, or raise RefusedError with nothing of it; given the file, too
-    """
-
-    noun: str
-    content: type[C]
-    content_type: ContentType
-    loaded: type[L]
-    missing: type[NoSuchTableError] | type[NoSuchViewError]
-    as_content: Callable[[Document, str, UUID | None], C]
-    check_text: Callable[[bytes, str], object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,15 +56,6 @@ class VersionMark:
     etag: str
     objects: tuple[RealmKey, ObjectId, ObjectId] | None
     state: BranchState
-
-
-@dataclass(frozen=True, slots=True)
-class PresentVersion(Generic[C, L]):
-    """A table or view as it is before a change, its document decoded once."""
-
-    stored: C
-    loaded: L
-    document: Document
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,13 +86,11 @@ class _VersionDraft(Generic[C]):
         return Put(self.key, self.content, self.before, split_metadata(self.text))
 
 
-class LakeContents(ABC, Generic[C, L, K]):
+class LakeContents(LakeVersions[C, L], ABC, Generic[C, L, K]):
     """The Iceberg tables, or the Iceberg views, of a reference. NoSuch…Error: NoSuchTableError or NoSuchViewError."""
 
     def __init__(self, kind: LakeKind[C, L], session: BranchSession, files: LakeFiles, *, warehouse: str | None = None) -> None:
-        self._kind = kind
-        self._session = session
-        self._files = files
+        super().__init__(kind, session, files)
         self._warehouse = warehouse or session.catalog.definition.base_location
         self._attempted: dict[str, UUID] = {}
 
@@ -208,8 +170,8 @@ class LakeContents(ABC, Generic[C, L, K]):
         raises        NoSuchNamespaceError · AlreadyExistsError · RefusedError, before a byte is read, where the catalog does not allow the
                       file, or another catalog's table has its place
         """
-        text, parts = self._read_named(key, metadata_location)
-        document = decoded_document(text)
+        text, document = self.read_named(key, metadata_location)
+        parts = split_metadata(text)
         uuid, fresh_id = document_uuid(document), uuid4()
         done: list[L] = []
 
@@ -290,7 +252,7 @@ class LakeContents(ABC, Generic[C, L, K]):
 
         def plan(state: BranchState) -> BranchChange | None:
             contents = state.find_many(keys)
-            present = [self._present_version(state, key, contents.get(key)) for key in keys]
+            present = [self.present_version(state, key, contents.get(key)) for key in keys]
             is_old = has_happened(state, present)
             if is_old and not self._session.may_show(state, *keys):
                 raise UnknownOutcomeError(  # any other error would make its author delete files
@@ -327,18 +289,6 @@ class LakeContents(ABC, Generic[C, L, K]):
         claim = self.claim_of(self._id_for(state, uuid, uuid4()), document)
         self._session.check_free([claim], f"create {self._word} {key}")
 
-    def claim_of(self, content_id: UUID, document: Document) -> TableClaim:
-        """The claim of a table or view of this catalog to its uuid and to all places that its document names."""
-        return document_claim(self._session.id, content_id, document)
-
-    @property
-    def _word(self) -> str:
-        return self._kind.noun.lower()
-
-    def _find(self, state: BranchState, key: ContentKey) -> C | None:
-        content = state.find_content(key)
-        return content if isinstance(content, self._kind.content) else None
-
     def _made_by(self, earlier: ObjectId, key: ContentKey) -> L:
         """What an earlier commit left at a key: the present version, or its own where that is another table or view, gone, or not shown.
 
@@ -350,18 +300,6 @@ class LakeContents(ABC, Generic[C, L, K]):
             return self._loaded(present, key, stored)
         return self._loaded(then, key, made)
 
-    def _present_version(self, state: BranchState, key: ContentKey, stored: Content | None) -> PresentVersion[C, L] | None:
-        if not isinstance(stored, self._kind.content):
-            return None
-        loaded = self._loaded(state, key, stored)
-        return PresentVersion(stored, loaded, loaded.document)
-
-    def _read(self, state: BranchState, key: ContentKey) -> C:
-        content = self._find(state, key)
-        if content is None:
-            raise self._kind.missing.at(key)
-        return content
-
     def _check_free(self, state: BranchState, key: ContentKey) -> None:
         check_namespace(state, key.parent)
         content = state.find_content(key)
@@ -370,56 +308,6 @@ class LakeContents(ABC, Generic[C, L, K]):
 
     def _default_place(self, state: BranchState, key: ContentKey, unique: UUID) -> str:
         return default_location(state, key, unique=unique, warehouse=self._warehouse)
-
-    def _loaded(self, state: BranchState, key: ContentKey, content: C) -> L:
-        if content.id is None:
-            raise RefusedError(f"{key} was read without its content id")
-        return self._version(key, content, content.id, self.text_of(state, key, content))
-
-    def _version(self, key: ContentKey, content: C, content_id: UUID, text: bytes) -> L:
-        return self._kind.loaded(key, content_id, content.metadata_location, text, content_digest(content).hex())
-
-    def text_of(self, state: BranchState, key: ContentKey, content: C) -> bytes:
-        """The metadata as the catalog stores it, or else as its file has it."""
-        text = None if content.id is None else state.find_metadata(content.id)
-        if text is None:
-            text = self._files.read_text(key, content.metadata_location)
-            self._kind.check_text(text, content.metadata_location)  # whoever put it may have named any file of the catalog
-        return text
-
-    def _read_named(self, key: ContentKey, location: str) -> tuple[bytes, MetadataParts]:
-        """Read and check the metadata file that a request names; nothing is read where it is not allowed, nor anything that it names."""
-        self._files.check_named_file(key, location)
-        try:
-            text = self._files.storage.read_metadata(location)
-        except MissingFileError as fault:  # of what the catalog names itself it would be damage
-            raise RefusedError(f"{fault}: name a metadata file that is there") from None
-        self._kind.check_text(text, location)
-        try:
-            document = decoded_document(text)
-        except CorruptionError:  # no cause: it may quote the file
-            raise RefusedError(f"{location} is no metadata of a {self._word}: it is no JSON that every engine reads") from None
-        self._files.check_named_document(key, location, document, document_uuid(document))
-        return text, split_metadata(text)
-
-    def _is_same(self, state: BranchState, key: ContentKey, stored: C, document: Document) -> bool:
-        """Whether what stands there is the one of a document: by the uuid; where one of them has none, by the location."""
-        held, uuid = stored_uuid(stored), document_uuid(document)
-        if held is not None and uuid is not None:
-            return held == uuid
-        present = decoded_document(self.text_of(state, key, stored))
-        return is_same_place(str(present.get("location")), str(document["location"]))
-
-    def _id_for(self, state: BranchState, uuid: UUID | None, fresh_id: UUID) -> UUID:
-        """The content id of what is created with this uuid: the one that this catalog knows it by, or else derived from the uuid.
-
-        So an attempt that broke off after its claim can be made again. If the branch has that content already, this one gets
-        another id, and its claim meets that of the other.
-        """
-        if uuid is None:
-            return fresh_id
-        content_id = self._session.claims.find_content_id(self._session.id, uuid)
-        return content_id if state.key_of(content_id) is None else fresh_id
 
     def _first_draft(self, state: BranchState, key: ContentKey, document: Document, fresh_id: UUID) -> _VersionDraft[C]:
         self._files.check_change(key, None, document)
@@ -434,22 +322,13 @@ class LakeContents(ABC, Generic[C, L, K]):
         if before is None:
             self._check_free(state, key)
             return self._first_draft(state, key, document, fresh_id)
-        _check_keeps_uuid(key, before.stored, before.document, document)
+        check_keeps_uuid(key, before.stored, before.document, document)
         self._files.check_change(key, before.document, document)
         content_id = before.loaded.content_id
         file = self._files.new_file(document, after=before.loaded.metadata_location)
         content = self._kind.as_content(document, file, content_id)
-        claim = self._new_claim(before, document)
+        claim = self.new_claim(before, document)
         return _VersionDraft(key, content, before.stored, encoded_document(document), content_id, claim)
-
-    def _new_claim(self, before: PresentVersion[C, L], after: Document) -> TableClaim | None:
-        """The claim of a version, if it covers more than the present claim; earlier releases claimed no paths."""
-        claim = self.claim_of(before.loaded.content_id, after)
-        is_known = document_uuid(after) == stored_uuid(before.stored)  # not where whoever put it stated none
-        if not is_known or set(stated_places(after)) != set(stated_places(before.document)):
-            return claim
-        is_wide = len(claim.places()) > 1 and not self._session.claims.has_taken(claim)
-        return claim if is_wide and not self._session.claims.find_conflicts([claim]) else None
 
     def _message(self, edits: Sequence[VersionEdit[C, L]], drafts: Sequence[_VersionDraft[C]]) -> str:
         """What a commit does, for the log: the words of its changes, and the first of their keys."""
@@ -506,21 +385,5 @@ class LakeContents(ABC, Generic[C, L, K]):
             raise
 
 
-def stored_uuid(content: IcebergTable | IcebergView) -> UUID | None:
-    """The uuid that a catalog's content states; None where whoever put it stated none, or no uuid."""
-    text = content.table_uuid if isinstance(content, IcebergTable) else content.view_uuid
-    try:
-        return None if text is None else UUID(text)
-    except ValueError:
-        return None
-
-
 def encoded_document(document: Mapping[str, Any]) -> bytes:
     return msgspec.json.encode(document)
-
-
-def _check_keeps_uuid(key: ContentKey, stored: IcebergTable | IcebergView, before: Document, after: Document) -> None:
-    """Pass, or raise RefusedError. By Iceberg's specification of a catalog a uuid is assigned once; clients assign any."""
-    given, new = document_uuid(before), document_uuid(after)
-    if stored_uuid(stored) is not None and given != new:
-        raise RefusedError(f"table {dotted(key)} has the uuid {given}, and no table's uuid changes: not to {new}")

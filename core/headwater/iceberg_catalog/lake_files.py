@@ -99,6 +99,16 @@ class LakeFiles:
         self.check_allowed(key, [location])
         self._check_holders(key, [location], lambda owner: owner.catalog_id == self._session.id)
 
+    def check_own_file(self, key: ContentKey, location: str, content_id: UUID) -> None:
+        """Check a metadata file that a request names as the next version of a content: allowed, and in no place of another one.
+
+        raises        RefusedError
+        """
+        self.check_allowed(key, [location])
+        self._check_holders(
+            key, [location], lambda owner: (owner.catalog_id, owner.content_id) == (self._session.id, content_id)
+        )
+
     def check_named_document(self, key: ContentKey, location: str, document: Mapping[str, Any], uuid: UUID | None) -> None:
         """Check the document in such a file: its places and files are allowed, the file lies with it, and nothing is another table's.
 

@@ -15,9 +15,7 @@ from headwater.iceberg_catalog.branch_session import BranchSession, BranchState
 from headwater.iceberg_catalog.earlier_commits import CommitVerdict, is_creation, judge_commit, judge_together
 from headwater.iceberg_catalog.lake_contents import (
     LakeContents,
-    LakeKind,
     MakeDocument,
-    PresentVersion,
     VersionEdit,
     encoded_document,
 )
@@ -26,6 +24,7 @@ from headwater.iceberg_catalog.lake_errors import NoSuchTableError, ReadOnlyRefe
 from headwater.iceberg_catalog.lake_files import LakeFiles
 from headwater.iceberg_catalog.lake_namespaces import check_namespace
 from headwater.iceberg_catalog.lake_values import LoadedTable, StagedTable, TableCommit, TableCreation
+from headwater.iceberg_catalog.lake_versions import LakeKind, PresentVersion
 from headwater.iceberg_catalog.table_purges import TablePurges
 
 PresentTable = PresentVersion[IcebergTable, LoadedTable]

@@ -10,11 +10,12 @@ from headwater.catalogs import ContentType, IcebergView, RequestKey
 from headwater.iceberg.changes import change_view, check_requirements, new_view
 from headwater.iceberg.untrusted_document import parse_untrusted_view
 from headwater.iceberg_catalog.branch_session import BranchSession
-from headwater.iceberg_catalog.lake_contents import LakeContents, LakeKind, PresentVersion, VersionEdit
+from headwater.iceberg_catalog.lake_contents import LakeContents, VersionEdit
 from headwater.iceberg_catalog.lake_documents import Document, view_content
 from headwater.iceberg_catalog.lake_errors import NoSuchViewError
 from headwater.iceberg_catalog.lake_files import LakeFiles
 from headwater.iceberg_catalog.lake_values import LoadedView, ViewCommit, ViewCreation
+from headwater.iceberg_catalog.lake_versions import LakeKind, PresentVersion
 
 
 class LakeViews(LakeContents[IcebergView, LoadedView, ViewCommit]):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 from headwater.errors import ConflictError, HeadwaterError, SwapConflictError
@@ -29,6 +30,7 @@ _MEANINGS: dict[type[HeadwaterError], ErrorMeaning] = {
 }
 
 
+@cache
 def management_table() -> RouteTable:
     """Make the table of management's routes. Each but the list of realms is judged by the realm in its path."""
     realms = Route(

@@ -137,7 +137,7 @@ def answer_repository_config(call: Call[RepositoryConfigQuery, None]) -> Answer:
     _check_right(session, Privilege.CATALOG_READ_PROPERTIES)
     for wanted in call.query.type:
         _check_type(wanted)
-    known = _stored(session.definition)
+    known = _stored(Catalogs(session.rows).read_catalog(session.definition.name))
     return Answer(body=RepositoryConfigs([] if known is None else [known]))
 
 

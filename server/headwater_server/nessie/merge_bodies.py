@@ -17,6 +17,7 @@ from headwater_server.nessie.operation_bodies import LogEntryBodyV1
 from headwater_server.nessie.reference_paths import ReferencePath, hash_text, reference_from_query
 
 _Hash = Annotated[str, Meta(description="8 to 64 hex digits")]
+_OtherName = Annotated[bool | None, Meta(description="By the name that Nessie's Java client uses")]
 _KeepIndividual = Annotated[bool | None, Meta(description="Version 1; a merge makes one commit, a transplant one for each")]
 
 
@@ -39,7 +40,11 @@ class KeyMergeBody(Struct, frozen=True, rename="camel"):
 
 
 class MergeSwitches(Struct, frozen=True, rename="camel", kw_only=True):
-    """What merges and transplants have in common."""
+    """What merges and transplants have in common.
+
+    Nessie's documents call a switch ``dryRun`` and its Java client ``isDryRun``: a simulation that is taken for a merge does harm, so both
+    names count.
+    """
 
     from_ref_name: Annotated[str, Meta(min_length=1)]
     message: Annotated[str | None, Meta(description="Counts where commitMeta has none")] = None
@@ -47,9 +52,22 @@ class MergeSwitches(Struct, frozen=True, rename="camel", kw_only=True):
     default_key_merge_mode: MergeMode | None = None
     key_merge_modes: list[KeyMergeBody] | None = None
     dry_run: bool | None = None
-    fetch_additional_info: Annotated[bool | None, Meta(description="Ignored: what there is, is always told")] = None
+    is_dry_run: _OtherName = None
     return_conflict_as_result: Annotated[bool | None, Meta(description="Answer conflicts with 200 instead of 409")] = None
+    is_return_conflict_as_result: _OtherName = None
+    fetch_additional_info: Annotated[bool | None, Meta(description="Ignored: what there is, is always told")] = None
+    is_fetch_additional_info: _OtherName = None
     keep_individual_commits: _KeepIndividual = None
+
+    @property
+    def is_simulation(self) -> bool:
+        """True if nothing is to be written."""
+        return bool(self.dry_run or self.is_dry_run)
+
+    @property
+    def returns_conflicts(self) -> bool:
+        """True if conflicts are a result like others, and no error."""
+        return bool(self.return_conflict_as_result or self.is_return_conflict_as_result)
 
     def to_options(self) -> MergeOptions:
         """raises RefusedError for options that contradict each other, and a key that is named twice"""
@@ -59,7 +77,7 @@ class MergeSwitches(Struct, frozen=True, rename="camel", kw_only=True):
             if key in keys:
                 raise RefusedError(f"{key} stands twice in keyMergeModes: leave one of them out")
             keys[key] = body.to_key_merge(key)
-        return MergeOptions(mode=self.default_key_merge_mode or MergeMode.NORMAL, keys=keys, dry_run=bool(self.dry_run))
+        return MergeOptions(mode=self.default_key_merge_mode or MergeMode.NORMAL, keys=keys, dry_run=self.is_simulation)
 
     def to_meta(self) -> CommitMeta:
         """The metadata of the commit to be made. An empty message asks for the default one."""
@@ -171,7 +189,11 @@ def merge_body(result: MergeResult, branch: str, *, expected_hash: str | None, i
 
 
 def merge_body_v1(result: MergeResult, branch: str, *, expected_hash: str | None, is_merge: bool) -> MergeBodyV1:
-    """Write the result of a merge or transplant as version 1 does; the arguments as for version 2."""
+    """Write the result of a merge or transplant as version 1 does, which tells conflicts without their kinds.
+
+    branch        the target
+    expected_hash as the caller gave it
+    """
     body = merge_body(result, branch, expected_hash=expected_hash, is_merge=is_merge)
     return MergeBodyV1(
         was_applied=body.was_applied,

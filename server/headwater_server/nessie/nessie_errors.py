@@ -10,7 +10,7 @@ from http import HTTPStatus
 from typing import Any, Final
 
 from headwater.access import ForbiddenError
-from headwater.catalogs import Conflict, ContentKey
+from headwater.catalogs import ContentKey
 from headwater.errors import (
     ConflictError,
     CorruptionError,
@@ -23,6 +23,7 @@ from headwater.errors import (
 )
 from headwater.iceberg_catalog import NoSuchNamespaceError, NoSuchTableError, NoSuchViewError
 from headwater.realms import RealmClosedError
+from headwater_server.nessie.conflict_bodies import ErrorDetailsBody, conflicts_body, content_key_details
 from headwater_server.route_table import ErrorFacts, ErrorMeaning
 
 CLIENT_SPEC_HEADER: Final = "nessie-client-spec"
@@ -42,7 +43,7 @@ class NoSuchContentError(NotFoundError):
         return cls(f"there is no content {key} on {where}", key=key)
 
 
-class ReferenceExistsError(ConflictError):
+class NameTakenError(ConflictError):
     """A branch or tag of this name is there."""
 
 
@@ -60,7 +61,7 @@ NESSIE_MEANINGS: Final[dict[type[HeadwaterError], ErrorMeaning]] = {
     NoSuchViewError: _CONTENT_MISSING,
     ConflictError: _CONFLICT,
     SwapConflictError: _CONFLICT,
-    ReferenceExistsError: ErrorMeaning(409, "REFERENCE_ALREADY_EXISTS"),
+    NameTakenError: ErrorMeaning(409, "REFERENCE_ALREADY_EXISTS"),
     UnknownOutcomeError: _UNKNOWN,
     CorruptionError: _UNKNOWN,
     UnavailableError: _UNAVAILABLE,
@@ -93,16 +94,7 @@ def reads_details(header: str) -> bool:
     return header.isascii() and header.isdigit() and int(header[:9]) >= _DETAILED_SPEC
 
 
-def _details_of(error: BaseException) -> dict[str, Any] | None:
+def _details_of(error: BaseException) -> ErrorDetailsBody | None:
     if isinstance(error, NoSuchContentError) and error.key is not None:
-        return {"type": "CONTENT_KEY", "contentKey": {"elements": list(error.key.elements)}}
-    if isinstance(error, ConflictError):
-        conflicts = [conflict_body(each) for each in error.details if isinstance(each, Conflict)]
-        return {"type": "REFERENCE_CONFLICTS", "conflicts": conflicts} if conflicts else None
-    return None
-
-
-def conflict_body(conflict: Conflict) -> dict[str, Any]:
-    """A conflict as clients read it; one that concerns the reference itself names no key."""
-    key = None if conflict.key is None else {"elements": list(conflict.key.elements)}
-    return {"conflictType": conflict.kind.value, "key": key, "message": str(conflict)}
+        return content_key_details(error.key)
+    return conflicts_body(error.details) if isinstance(error, ConflictError) else None

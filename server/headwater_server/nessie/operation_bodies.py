@@ -109,7 +109,10 @@ def log_entry_body(entry: LogEntry, contents: Mapping[ContentKey, Content] | Non
 
 
 def log_entry_body_v1(entry: LogEntry, contents: Mapping[ContentKey, Content] | None = None) -> LogEntryBodyV1:
-    """Write a commit of a log as version 1 does; ``contents`` as for version 2."""
+    """Write a commit of a log as version 1 does.
+
+    contents      at that commit, of the keys that it put; None: parent and operations are left out, as nobody asked for them
+    """
     if contents is None:
         return LogEntryBodyV1(commit_meta_body_v1(entry))
     operations = committed_operation_bodies(entry.operations, contents, version=1)

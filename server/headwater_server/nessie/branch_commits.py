@@ -1,0 +1,107 @@
+"""Commits of content operations to a branch, as both versions of Nessie's API ask for them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from msgspec import Struct
+
+from headwater.catalogs import CommitMeta, Conflict, ConflictKind, ContentKey, ContentOperation, Put
+from headwater.commits import CommitResult
+from headwater.errors import ConflictError
+from headwater_server.call import Answer, Call
+from headwater_server.nessie.api_paths import CHANGE_ERRORS, TREE, V1
+from headwater_server.nessie.branch_targets import BranchTarget, authored, open_branch
+from headwater_server.nessie.commit_meta_bodies import parse_commit_meta, with_headers
+from headwater_server.nessie.nessie_session import open_nessie
+from headwater_server.nessie.operation_bodies import AddedContentBody, CommitRequest, added_content_bodies
+from headwater_server.nessie.reference_paths import parse_reference_path, reference_from_query
+from headwater_server.nessie.reference_shapes import ExpectedQueryV1, ReferenceBody
+from headwater_server.route_table import HeaderField, Route
+
+_NEEDS = (
+    "what each operation does: TABLE_CREATE, TABLE_WRITE_DATA or TABLE_WRITE_PROPERTIES, TABLE_DROP, and the like for views and"
+    " namespaces; to rename needs the right to read, too"
+)
+_META_HEADERS = (
+    HeaderField("Nessie-Commit-Message", "The message, instead of that of the body"),
+    HeaderField("Nessie-Commit-Authors", "Further authors"),
+    HeaderField("Nessie-Commit-SignedOffBy", "Further sign-offs"),
+)
+
+
+class CommitBody(Struct, frozen=True, rename="camel"):
+    """The branch after a commit, and what the commit created."""
+
+    target_branch: ReferenceBody
+    added_contents: list[AddedContentBody]
+
+
+def commit_routes() -> list[Route]:
+    """Make the routes of commits."""
+    return [
+        Route(
+            method="POST",
+            template=f"{TREE}/history/commit",
+            handler=answer_commit,
+            name="nessieCommit",
+            needs=_NEEDS,
+            summary="Apply operations to a branch in one commit, all or none.",
+            writes=True,
+            body=CommitRequest,
+            headers=_META_HEADERS,
+            answers={200: CommitBody},
+            errors=CHANGE_ERRORS,
+        ),
+        Route(
+            method="POST",
+            template=f"{V1}/trees/branch/{{ref}}/commit",
+            handler=answer_commit_v1,
+            name="nessieCommitV1",
+            needs=_NEEDS,
+            summary="Apply operations to a branch in one commit, all or none.",
+            writes=True,
+            query=ExpectedQueryV1,
+            body=CommitRequest,
+            answers={200: ReferenceBody},
+            errors=CHANGE_ERRORS,
+        ),
+    ]
+
+
+def answer_commit(call: Call[None, CommitRequest]) -> Answer:
+    """Apply operations to a branch in one commit."""
+    target = open_branch(open_nessie(call), parse_reference_path(call.path["ref"]), is_hash_needed=True)
+    meta = with_headers(parse_commit_meta(call.body.commit_meta), call.headers)
+    done = _committed(call, target, meta)
+    return Answer(body=CommitBody(target.at(done.commit_id), added_content_bodies(done.result)))
+
+
+def answer_commit_v1(call: Call[ExpectedQueryV1, CommitRequest]) -> Answer:
+    """Apply operations to a branch in one commit."""
+    path = reference_from_query(call.path["ref"], call.query.expected_hash)
+    target = open_branch(open_nessie(call), path, is_hash_needed=False)
+    done = _committed(call, target, parse_commit_meta(call.body.commit_meta))
+    return Answer(body=target.at(done.commit_id))
+
+
+def _committed(call: Call[Any, CommitRequest], target: BranchTarget, meta: CommitMeta) -> CommitResult[dict[ContentKey, UUID]]:
+    operations = call.body.to_operations()
+    if target.is_before_all:
+        _check_all_new(target, operations)
+    lake = target.open_lake()
+    return lake.commits.commit(operations, expected=target.expected, meta=authored(meta, call), allow_empty=True)
+
+
+def _check_all_new(target: BranchTarget, operations: Sequence[ContentOperation]) -> None:
+    """Check operations of a caller who has seen the branch before its first commit, when nothing was there to be changed.
+
+    raises        ConflictError for all that do not create anything
+    """
+    unsound = [each.key for each in operations if not isinstance(each, Put) or each.content.id is not None]
+    if unsound:
+        text = f"was not there before the first commit of branch {target.name!r}, which the change was made from"
+        conflicts = tuple(Conflict(ConflictKind.KEY_DOES_NOT_EXIST, key, text) for key in unsound)
+        raise ConflictError(f"{unsound[0]} {text}", details=conflicts)
