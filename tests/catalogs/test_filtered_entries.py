@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cel
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -66,6 +67,19 @@ filters = st.one_of(
 )
 
 
+def evaluated(text: str, entry: ContentEntry) -> bool:
+    """What the library says of an entry, given all there is to know of it."""
+    elements = [element.replace(".", "\x1d") for element in entry.key.elements]
+    variables = {
+        "name": entry.key.name,
+        "encodedKey": ".".join(elements),
+        "namespace": ".".join(elements[:-1]),
+        "keyElements": list(entry.key.elements),
+        "contentType": entry.type.name,  # type: ignore[union-attr]
+    }
+    return cel.compile(text).execute({"entry": variables}) is True
+
+
 def pages(catalog: Catalog, where: EntryExpression, limit: int | None, *, reverse: bool) -> list[ContentEntry]:
     page = catalog.entries("main", where=where, limit=limit, reverse=reverse)
     entries = [*page.entries]
@@ -81,12 +95,15 @@ def test_filtered_listing_is_that_of_asking_about_each(filled: Catalog, text: st
     where = EntryExpression.parse(text)
     every = filled.entries("main", reverse=reverse).entries
 
-    assert pages(filled, where, limit, reverse=reverse) == [entry for entry in every if where.chooses(entry)]
+    chosen = pages(filled, where, limit, reverse=reverse)
+
+    assert chosen == [entry for entry in every if where.chooses(entry)]
+    assert chosen == [entry for entry in every if evaluated(text, entry)]
 
 
 @pytest.mark.parametrize("limit", [1, 3])
 def test_page_ends_early_where_little_is_chosen(filled: Catalog, monkeypatch: pytest.MonkeyPatch, limit: int) -> None:
-    monkeypatch.setattr("headwater.catalogs.entry_filter._BUDGET", 2)
+    monkeypatch.setattr("headwater.catalogs.entry_filter._BUDGET", 20)
     where = EntryExpression.parse("entry.name == 't' && entry.contentType == 'ICEBERG_VIEW'")
 
     first = filled.entries("main", where=where, limit=limit)
