@@ -57,6 +57,9 @@ conditions = st.one_of(
     texts.map(lambda text: f"entry.encodedKey == {quoted_text(text)}"),
     texts.map(lambda text: f"entry.namespace.startsWith({quoted_text(text)})"),
     texts.map(lambda text: f"entry.name != {quoted_text(text)}"),
+    st.tuples(texts, texts).map(
+        lambda two: f"(entry.encodedKey == {quoted_text(two[0])} || entry.encodedKey.startsWith({quoted_text(two[1])}))"
+    ),
     texts.map(lambda text: f"(entry.namespace == {quoted_text(text)} || size(entry.keyElements) == 1)"),
 )
 filters = st.one_of(
@@ -125,6 +128,8 @@ def test_page_ends_early_where_little_is_chosen(filled: Catalog, monkeypatch: py
         ),
         ("entry.namespace == 'a.b\\u001dc'", EntryBounds(None, 3, b"a\0b.c\0")),
         ("entry.namespace == ''", EntryBounds(None, 1)),
+        ("(entry.encodedKey == 'a' || entry.encodedKey.startsWith('a.'))", EntryBounds(prefix=b"a", is_whole=False)),
+        ("(entry.encodedKey == 'a' || entry.encodedKey.startsWith('b.'))", EntryBounds(is_whole=False)),
         ("entry.namespace.startsWith('a')", EntryBounds(None, None, b"a", is_whole=False)),
         ("entry.encodedKey.startsWith('a') && entry.encodedKey.startsWith('b')", EntryBounds(prefix=None)),
         ("size(entry.keyElements) == 1 && size(entry.keyElements) == 2", EntryBounds(depth=1, prefix=None)),

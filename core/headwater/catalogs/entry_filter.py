@@ -90,6 +90,7 @@ _FORMS = {
     "depth": r"size \( entry \. keyElements \) == 0|0 == size \( entry \. keyElements \)|entry \. keyElements \. size \( \) == 0",
     "begin": r"entry \. encodedKey \. startsWith \( ' \)",
     "below": r"entry \. namespace == '|' == entry \. namespace",
+    "either": r"\( entry \. encodedKey == ' \|\| entry \. encodedKey \. startsWith \( ' \) \)",
     "start": r"entry \. encodedKey == '|' == entry \. encodedKey|entry \. namespace \. startsWith \( ' \)",
 }
 _FORM = re.compile("|".join(f"(?P<{name}>{form})" for name, form in _FORMS.items()))
@@ -111,6 +112,8 @@ def _recognized(conjunct: Sequence[FilterToken]) -> EntryBounds:
     if form["below"]:
         depth = texts[0].count(".") + 2 if texts[0] else 1
         return EntryBounds(depth=depth, prefix=index_prefix(texts[0] + "." if texts[0] else ""))
+    if form["either"] and not texts[1].startswith(texts[0]):
+        return _ANYWHERE
     return EntryBounds(prefix=index_prefix(texts[0]), is_whole=bool(form["begin"]))
 
 
