@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from py4j.java_gateway import JVMView
 from py4j.protocol import Py4JJavaError
 
 Row = tuple[Any, ...]
@@ -51,6 +52,11 @@ class SparkSql:
     def beside(self) -> SparkSql:
         """Another session of the same Spark, which knows no catalog yet."""
         return SparkSql(self._session)
+
+    @property
+    def jvm(self) -> Any:
+        """The classes of the JVM, by their names."""
+        return JVMView(self._session._gateway_client, "default")
 
     def iceberg_catalog(self, name: str) -> Any:
         """The catalog of Iceberg's library behind one of Spark's."""
