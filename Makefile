@@ -13,7 +13,7 @@ export PYSPARK_PYTHON := $(CURDIR)/$(VENV)/bin/python
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup style check test test-long test-kube demo demo-kube bench docs format clean
+.PHONY: help setup style compiled check test test-long test-kube demo demo-kube bench docs format clean
 
 help: ## list these words
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -27,10 +27,15 @@ style: setup
 	$(RUN)/mypy
 	$(RUN)/lint-imports
 
+# In a new clone pytest compiles its tests: once here, where mypy leaves a core idle, and not once in each of its processes
+compiled: setup
+	@[ -d tests/__pycache__ ] || $(RUN)/python -m pytest --collect-only -qqq >/dev/null 2>&1 || true
+
 check: style ## check style, types, layers and the rules of the house, and run the tests of what is pure, in a minute
 	$(RUN)/pytest $(PARALLEL) -m 'not long' $(CHECK_TESTS)
 
-test: style ## check style, types and layers, and run the quick tests: all that are not marked long
+test: setup ## check style, types and layers, and run the quick tests: all that are not marked long
+	@$(MAKE) --no-print-directory --jobs=2 style compiled
 	$(RUN)/pytest $(PARALLEL) -m 'not long'
 
 test-long: setup ## run the tests marked long: real processes, Spark, engines, a fault at every call

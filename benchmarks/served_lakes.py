@@ -34,6 +34,7 @@ from headwater.settings import Settings
 from headwater.store import Store, open_store
 from headwater_server.call import Answer, Call, ServedStore
 from headwater_server.iceberg_rest import iceberg_table
+from headwater_server.nessie import nessie_table
 from headwater_server.request_target import path_segments
 from headwater_server.route_table import Route, RouteTable
 from headwater_server.server_application import ServerApplication, encoded_answer
@@ -140,7 +141,7 @@ def main(url: str, path: str | None = None) -> int:
         served, table = ServedStore(store), iceberg_table()
         application = ServerApplication(
             served,
-            [table, *([] if path is None else [constant_table(loaded_answer(served, table, path))])],
+            [table, nessie_table(), *([] if path is None else [constant_table(loaded_answer(served, table, path))])],
             settings=settings,
             clock=SystemClock(),
             version=version("headwater"),

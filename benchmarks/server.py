@@ -22,6 +22,7 @@ from benchmarks.report import Row, at_least_of_floor, at_most_of_floor, read_res
 from benchmarks.served_lakes import CONSTANT, PREFIX, REALM, UNCHANGED, make_active_realm, serve_apart
 from benchmarks.server_bench import FULL, MILLIS, QUICK, ServerBench, load_process, repeat
 from benchmarks.server_crowds import measure_commits, measure_connections, measure_rivals, measure_start
+from benchmarks.server_nessie import measure_nessie
 from benchmarks.server_rights import measure_decisions, measure_identity, measure_listings
 from benchmarks.tables import table_keys
 from benchmarks.timing import timed
@@ -171,6 +172,7 @@ MEASURES: dict[str, tuple[Measure, Sequence[str]]] = {
     "decisions": (measure_decisions, DATABASES[:1]),
     "identity": (measure_identity, DATABASES),
     "listings": (measure_listings, DATABASES),
+    "nessie": (measure_nessie, DATABASES),
 }
 """The parts, and the databases that each is measured on."""
 

@@ -27,8 +27,9 @@ from headwater.realms import (
 )
 from headwater.store import Store
 from headwater_server.call import ServedStore
+from headwater_server.iceberg_rest import iceberg_table
+from headwater_server.route_table import RouteTable
 from headwater_server.server_application import ServerApplication
-from headwater_server.server_tables import server_tables
 
 SCHEMA = {"type": "struct", "schema-id": 0, "fields": [{"id": 1, "name": "id", "required": True, "type": "long"}]}
 EVERYTHING = "everything"
@@ -83,17 +84,25 @@ class Guest:
 
 @dataclass
 class GuardedServer:
-    """A server over a store, and the credentials of everybody in it by realm and name."""
+    """A server over a store, and the credentials of everybody in it by realm and name.
+
+    protocols     that it serves beside Iceberg REST, by which callers log in
+    """
 
     store: Store
     clock: FakeClock
     base_location: str
+    protocols: Sequence[RouteTable] = ()
     credentials: dict[tuple[str, str], Credentials] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.realms = RealmRegistry(self.store)
         self.application = ServerApplication(
-            ServedStore(self.store), server_tables(), settings=self.store.settings, clock=self.clock, version="1.2.3"
+            ServedStore(self.store),
+            [iceberg_table(), *self.protocols],
+            settings=self.store.settings,
+            clock=self.clock,
+            version="1.2.3",
         )
         self.client = AsgiClient(self.application)
 

@@ -136,6 +136,11 @@ class Settings:
     commit_group_members: int = _count(64, "commits of one process to one reference that share a swap, at most")
     commit_group_bytes: int = _count(4 * 1024 * 1024, "what the commits of a group may add, together", "bytes")
     commit_member_seconds: float = _seconds(0.050, "how long a group of commits waits for one member's change")
+    copy_batch: int = _count(
+        500,
+        "contents that a merge, transplant or restoration copies at a time; of more, the copies are written before the commit",
+        "contents",
+    )
     index_embedded_bytes: int = _count(16 * 1024, "what an index keeps in the commit itself; more is spilled", "bytes")
     index_stripe_bytes: int = _count(16 * 1024, "the size at which a spilled stripe of an index is split", "bytes")
     cache_bytes: int = _count(

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import random
+from itertools import chain
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from store_reads import ReadCounts, counted_rows
 
+from headwater.catalogs.history import merge_base
 from headwater.catalogs.history.merge_base import MergeBase, MergeBaseFinder
-from headwater.commits import Head, Transaction, commit_change, read_commit
+from headwater.clock import Micros
+from headwater.commits import Commit, Head, Transaction, commit_change, read_commit
+from headwater.commits.commit import TAIL
 from headwater.errors import ExpiredError, NotFoundError
 from headwater.index import IndexValue
-from headwater.store import ObjectId, RealmStore, id_text
+from headwater.store import ObjectId, RealmId, RealmKey, RealmStore, id_text, open_store
 
 
 class Graph:
@@ -186,3 +193,110 @@ def test_base_is_a_nearest_one_of_any_graph(rows: RealmStore, seed: int) -> None
         found = graph.find(one, other)
         wanted = {graph.ids[name] for name in graph.nearest(one, other)}
         assert {found.commit, *found.others} == wanted, f"seed {seed}: {one} and {other}"
+
+
+def planted_history(rows: RealmStore, parents: list[tuple[int, ...]], times: list[int]) -> list[ObjectId]:
+    """Commits by number, written as they are: the first parent of each, and heads that it merged."""
+    ids = rows.new_ids(len(parents))
+    commits: list[Commit] = []
+    for (first, *merged), time in zip(parents, times, strict=True):
+        above = commits[first] if first >= 0 else None
+        commits.append(
+            Commit(
+                seq=1 if above is None else above.seq + 1,
+                tail=() if above is None else (ids[first], *above.tail)[:TAIL],
+                time=Micros(time),
+                properties={"merged": [id_text(ids[one]) for one in merged]} if merged else {},
+            )
+        )
+    rows.write_objects(zip(ids, commits, strict=True))
+    return ids
+
+
+def reads_of_base(rows: RealmStore, into: ObjectId, source: ObjectId) -> tuple[MergeBase | str, ReadCounts]:
+    """The base, or the error instead, and the reads of commits that it took with an empty cache."""
+    head, other = read_commit(rows, into), read_commit(rows, source)
+    cold, counts = counted_rows(rows)
+    try:
+        return MergeBaseFinder(cold, other).find_base(cold, into, head.commit), counts
+    except (ExpiredError, NotFoundError) as fault:
+        return f"{type(fault).__name__}: {fault}", counts
+
+
+def fan_in(rows: RealmStore, features: int, commits: int) -> list[ObjectId]:
+    """A root, an old branch of one commit, and as many features as ``main`` has merges, of several commits each; ``main`` last."""
+    parents: list[tuple[int, ...]] = [(-1,), (0,)]
+    main = 0
+    for _ in range(features):
+        begun = len(parents)
+        parents += [(main,), *((number,) for number in range(begun, begun + commits - 1))]
+        parents.append((main, len(parents) - 1))
+        main = len(parents) - 1
+    return planted_history(rows, parents, [1_000_000 * number for number in range(len(parents))])
+
+
+@pytest.mark.parametrize(("features", "commits", "most"), [(300, 1, 30), (60, 5, 20), (20, 30, 16)])
+def test_merged_heads_are_read_in_bulk(rows: RealmStore, features: int, commits: int, most: int) -> None:
+    ids = fan_in(rows, features, commits)
+
+    for one, other in ((ids[-1], ids[1]), (ids[1], ids[-1])):
+        found, counts = reads_of_base(rows, one, other)
+        assert found == MergeBase(ids[0])
+        assert counts.reads <= most
+        assert counts.objects <= len(ids)
+
+
+def test_short_search_reads_no_merged_head_ahead(rows: RealmStore) -> None:
+    parents = [(-1,), *chain.from_iterable([(2 * number,), (2 * number, 2 * number + 1)] for number in range(60))]
+    parents += [(120,), (120,), (121,), (122,)]
+    ids = planted_history(rows, parents, [1_000_000 * number for number in range(len(parents))])
+    found, counts = reads_of_base(rows, ids[-1], ids[-2])
+
+    assert found == MergeBase(ids[120])
+    assert counts.reads <= 4
+    assert counts.objects <= 2 + TAIL + 2
+
+
+def test_long_parted_histories_are_read_together(rows: RealmStore) -> None:
+    parents = [(-1,), (0,), (0,), *((number,) for number in range(1, 799))]
+    ids = planted_history(rows, parents, [1_000_000 * number for number in range(len(parents))])
+    found, counts = reads_of_base(rows, ids[-1], ids[-2])
+
+    assert found == MergeBase(ids[0])
+    assert counts.reads <= 400 // TAIL + 2
+    assert counts.objects <= len(ids)
+
+
+@st.composite
+def _histories(draw: st.DrawFn) -> tuple[list[tuple[int, ...]], list[int]]:
+    """Any graph, with clocks that step about."""
+    count = draw(st.integers(2, 60))
+    chance = draw(st.randoms(use_true_random=False))
+    branches = draw(st.integers(1, 5))
+    heads = [-1] * branches
+    parents: list[tuple[int, ...]] = []
+    for number in range(count):
+        branch = chance.randrange(branches)
+        first = heads[branch] if heads[branch] >= 0 else (-1 if not number else chance.randrange(-1, number))
+        merged = [chance.randrange(number)] if number and chance.random() < 0.4 else []
+        parents.append((first, *merged))
+        heads[branch] = number
+    return parents, [1_000_000 * (number + chance.randrange(-20, 20)) + 10**9 for number in range(count)]
+
+
+@given(_histories(), st.data())
+def test_reading_ahead_changes_no_answer(history: tuple[list[tuple[int, ...]], list[int]], data: st.DataObject) -> None:
+    with open_store("memory://") as store:
+        rows = store.rows(RealmId("acme"), RealmKey(store.new_id()))
+        ids = planted_history(rows, *history)
+        into, source = (ids[data.draw(st.integers(0, len(ids) - 1))] for _ in range(2))
+        lost = {ids[number] for number in data.draw(st.sets(st.integers(0, len(ids) - 1), max_size=3))} - {into, source}
+        rows.delete_unchanged([key for page in rows.scan_objects() for key in page if key.id in lost])
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(merge_base, "_AHEAD", 0)
+            plain, one_by_one = reads_of_base(rows, into, source)
+        found, counts = reads_of_base(rows, into, source)
+
+    assert found == plain
+    assert counts.reads <= one_by_one.reads + 3
+    assert counts.objects <= 2 * one_by_one.objects

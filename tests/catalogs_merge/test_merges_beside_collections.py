@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import pytest
 
@@ -20,6 +21,12 @@ ORDERS, DRAFTS = ContentKey.of("orders"), ContentKey.of("drafts")
 
 
 @pytest.fixture
+def settings(settings: Settings) -> Settings:
+    """Contents are copied one by one: a merge of two of them writes copies ahead of its commit."""
+    return replace(settings, copy_batch=1)
+
+
+@pytest.fixture
 def backend() -> MemoryBackend:
     return MemoryBackend()
 
@@ -34,6 +41,7 @@ def store(backend: MemoryBackend, settings: Settings, clock: FakeClock) -> Store
     clock.advance(HOUR)
     put(catalog, 2)
     catalog.create_branch("dev")
+    put(catalog, 1, branch="dev", table="notes")
     put(catalog, 1, branch="dev", table="drafts")
     put(catalog, 3)
     return opened

@@ -15,8 +15,8 @@ from headwater import Settings, Store, open_store
 from headwater.catalogs import Catalog, Catalogs
 from headwater.realms import REALM_REFERENCES, RealmRegistry, RealmState
 from headwater_server.call import ServedStore
+from headwater_server.nessie import nessie_table
 from headwater_server.server_application import ServerApplication
-from headwater_server.server_tables import server_tables
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def lake(store: Store, tmp_path: Path) -> Catalog:
 @pytest.fixture
 def nessie(store: Store, lake: Catalog, clock: FakeClock) -> Iterator[NessieCaller]:
     """A client of the lake, of version 2; ``nessie.v1`` is one of version 1."""
-    application = ServerApplication(ServedStore(store), server_tables(), settings=store.settings, clock=clock, version="1.2.3")
+    application = ServerApplication(ServedStore(store), [nessie_table()], settings=store.settings, clock=clock, version="1.2.3")
     yield NessieCaller(AsgiClient(application))
     application.close()
 
@@ -52,7 +52,7 @@ def guarded(tmp_path: Path) -> Iterator[GuardedServer]:
     keys.mkdir()
     (keys / "2026-01").write_text("a first key of the tests, long enough\n")
     with open_store("memory://", settings=Settings(server_signing_keys=str(keys)), clock=clock) as store:
-        made = GuardedServer(store, clock, (tmp_path / "warehouse").as_uri())
+        made = GuardedServer(store, clock, (tmp_path / "warehouse").as_uri(), protocols=[nessie_table()])
         made.make_realm("acme", "lake")
         yield made
         made.application.close()

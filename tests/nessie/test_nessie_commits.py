@@ -133,7 +133,7 @@ def test_commit_from_before_the_first_one_creates_alone(nessie: NessieCaller, la
         {"message": None},
     ],
 )
-def test_what_the_server_sets_is_refused(nessie: NessieCaller, meta: Json) -> None:
+def test_metadata_of_the_server_is_refused_from_clients(nessie: NessieCaller, meta: Json) -> None:
     assert commit(nessie, put_namespace("a"), **meta).error == (400, "BAD_REQUEST")
 
 
@@ -205,3 +205,12 @@ def test_conflict_tells_nothing_of_what_is_hidden(guarded: GuardedServer, caller
 
     assert len({answer.error for answer in told}) == 1
     assert told[0].message.replace("secret", "nothing") == told[1].message
+
+
+def test_commit_without_effect_moves_the_head(nessie: NessieCaller, lake: Catalog) -> None:
+    before = nessie.hash_of()
+    commit(nessie, put_namespace("a"))
+    done = commit(nessie, message="nothing").data
+
+    assert done["addedContents"] == [] and done["targetBranch"]["hash"] == nessie.hash_of() != before
+    assert next(iter(lake.log())).message == "nothing"

@@ -243,6 +243,5 @@ def test_resolved_content_needs_rights_of_its_own(guarded: GuardedServer, caller
     wish = {"key": elements("base"), "expectedTargetContent": body, "resolvedContent": {**body, "properties": {"owner": "ann"}}}
 
     refused = merge(caller_of("ann"), keyMergeModes=[wish])
-    print(refused.message)
     assert refused.error == (403, "FORBIDDEN") and "NAMESPACE_WRITE_PROPERTIES" in refused.message
     assert lake.get_content(None, ContentKey.of("base")) == content

@@ -42,6 +42,7 @@ from headwater.catalogs.content import (
     content_type_of,
     derive_content_id,
 )
+from headwater.catalogs.content_copies import ContentCopies
 from headwater.catalogs.content_operations import (
     CONTENT,
     IDS,
@@ -56,7 +57,6 @@ from headwater.catalogs.content_operations import (
     find_content_key,
     find_content_keys,
     plan_commit,
-    put_copy,
     stored_metadata_of,
 )
 from headwater.catalogs.content_pages import ContentEntry, ContentPage, TypeCounts, count_types, recount_types, token_behind
@@ -123,6 +123,7 @@ __all__ = [
     "ConflictKind",
     "Content",
     "ContentChange",
+    "ContentCopies",
     "ContentEditor",
     "ContentEntry",
     "ContentKey",
@@ -194,7 +195,6 @@ __all__ = [
     "note_all_known",
     "parse_revspec",
     "plan_commit",
-    "put_copy",
     "read_contents",
     "read_metadata",
     "recount_types",

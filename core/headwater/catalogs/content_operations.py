@@ -114,9 +114,19 @@ def first_conflicts(*conflicts: Iterable[Conflict]) -> tuple[Conflict, ...]:
     return tuple(first.values())
 
 
+_SHOWN = 50
+"""Conflicts that a message names; the details of its error have all."""
+
+
 def conflicts_text(conflicts: Sequence[Conflict]) -> str:
+    """The number of conflicts, and the first of them in words."""
     noun = "conflict" if len(conflicts) == 1 else "conflicts"
-    return f"{len(conflicts)} {noun}: " + "; ".join(map(str, conflicts))
+    return f"{len(conflicts):,} {noun}: {_listed(conflicts)}"
+
+
+def _listed(conflicts: Sequence[Conflict]) -> str:
+    left = len(conflicts) - _SHOWN
+    return "; ".join(map(str, conflicts[:_SHOWN])) + (f"; and {left:,} more" if left > 0 else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -519,9 +529,7 @@ def _check_free(held: Index, plan: CommitPlan, ids: Mapping[ContentKey, UUID]) -
         for content_id, value in held.get_many(given).items()
     )
     if conflicts:
-        raise ConflictError(
-            f"{len(conflicts)} reserved content ids are taken: " + "; ".join(map(str, conflicts)), details=conflicts
-        )
+        raise ConflictError(f"{len(conflicts):,} reserved content ids are taken: {_listed(conflicts)}", details=conflicts)
 
 
 def put_copy(tx: Transaction, key: ContentKey, source: Content, value: ContentValue, metadata: MetadataParts | None) -> None:

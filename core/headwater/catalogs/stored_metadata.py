@@ -18,7 +18,7 @@ from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, pairwise
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from headwater.commits import Transaction
 from headwater.errors import CorruptionError
@@ -52,6 +52,15 @@ _PIECE_WEIGHT = 300
 """Bytes that a piece which is kept takes beside its text, about."""
 
 
+class ObjectAdder(Protocol):
+    """What adds the objects of a commit: a transaction, or staged objects of a commit to come."""
+
+    @property
+    def reader(self) -> RealmReader: ...
+    def add_object(self, value: StoredObject) -> ObjectId: ...
+    def add_index(self, index: IndexEditor | NewIndex, limits: IndexLimits) -> IndexContainer: ...
+
+
 class _PieceEdits(NamedTuple):
     """The edits that turn the pieces of one version into those of the next.
 
@@ -73,51 +82,61 @@ class _Pieces(NamedTuple):
     @property
     def weight_bytes(self) -> int:
         """What it takes in memory, about: texts, and for each piece a key, an id and places in two dictionaries."""
-        return sum(map(len, _all_pieces(self.parts))) + _PIECE_WEIGHT * len(self.entries)
+        return metadata_bytes(self.parts) + _PIECE_WEIGHT * len(self.entries)
 
 
-def store_metadata(tx: Transaction, parts: MetadataParts, *, before: ObjectId | None) -> ObjectId:
+def store_metadata(adder: ObjectAdder, parts: MetadataParts, *, before: ObjectId | None) -> ObjectId:
     """Add the objects of a metadata document to a commit; returns the id of its ``IcebergMetadata``.
 
     before        the parent commit's version of this table, on top of which only changes are written; None: none
     raises        CorruptionError when the version before cannot be read
     """
     if before is not None:
-        return _next_version(tx, parts, before)
-    return tx.add_object(IcebergMetadata(pieces=tx.add_index(_first_version(tx, parts), _LIMITS)))
+        return _next_version(adder, parts, before)
+    return adder.add_object(IcebergMetadata(pieces=adder.add_index(_first_version(adder, parts), _LIMITS)))
 
 
-def _first_version(tx: Transaction, parts: MetadataParts) -> NewIndex:
+def _first_version(adder: ObjectAdder, parts: MetadataParts) -> NewIndex:
     data = lay_out_pieces(parts, {}, {})
     objects: dict[bytes, ObjectId] = {}
     shared: dict[bytes, ObjectId] = {}
     for key in [key for key, piece in data.items() if len(piece) > _LARGE_BYTES]:
         token = _token(data[key])
         if token not in shared:
-            shared[token] = tx.add_object(IcebergPiece(text=data[key]))
+            shared[token] = adder.add_object(IcebergPiece(text=data[key]))
         data[key], objects[key] = token, shared[token]
     return NewIndex(data, objects)
 
 
-def _next_version(tx: Transaction, parts: MetadataParts, before: ObjectId) -> ObjectId:
-    metadata = tx.reader.read_object(before, IcebergMetadata)
-    held = _pieces_of(tx.reader, before, metadata)
+def _next_version(adder: ObjectAdder, parts: MetadataParts, before: ObjectId) -> ObjectId:
+    rows = adder.reader
+    metadata = rows.read_object(before, IcebergMetadata)
+    held = _pieces_of(rows, before, metadata)
     # compared once: a document with ten thousand snapshots takes longer than a group of commits waits
-    edits = tx.memoize(f"metadata on top of {id_text(before)}", (before, parts), lambda: _edits(held, parts))
-    editor, shared, entries = IndexEditor(Index(metadata.pieces, tx.reader)), dict(edits.shared), dict(held.entries)
+    edits = (
+        adder.memoize(f"metadata on top of {id_text(before)}", (before, parts), lambda: _edits(held, parts))
+        if isinstance(adder, Transaction)
+        else _edits(held, parts)
+    )
+    editor, shared, entries = IndexEditor(Index(metadata.pieces, rows)), dict(edits.shared), dict(held.entries)
     for key in edits.removed:
         editor.remove(key)
         del entries[key]
     for key, piece, data in edits.put:
         is_large = data is not piece
         if is_large and data not in shared:
-            shared[data] = tx.add_object(IcebergPiece(text=piece))
+            shared[data] = adder.add_object(IcebergPiece(text=piece))
         entries[key] = IndexValue(shared[data] if is_large else None, data)
         editor.put(key, entries[key])
-    stored = tx.add_object(IcebergMetadata(pieces=tx.add_index(editor, _LIMITS)))
+    stored = adder.add_object(IcebergMetadata(pieces=adder.add_index(editor, _LIMITS)))
     if _OTHERS not in entries:
-        _keep_pieces(tx.reader, stored, _Pieces(dict(sorted(entries.items())), _in_order(parts)))
+        _keep_pieces(rows, stored, _Pieces(dict(sorted(entries.items())), _in_order(parts)))
     return stored
+
+
+def metadata_bytes(parts: MetadataParts) -> int:
+    """What the pieces of a document take, as JSON text."""
+    return sum(map(len, _all_pieces(parts)))
 
 
 def read_metadata(rows: RealmReader, metadata_id: ObjectId) -> MetadataParts:

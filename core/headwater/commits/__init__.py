@@ -5,6 +5,7 @@ This package knows nothing of realms' states, catalogs or tasks: they are all ch
 committer     one call: run the change, publish it, answer; and the waits between attempts
 commit_queue  group commit: the queue of one reference, in which the threads of a process take turns
 commit_group  the commits that are published together; their write and swap, and its outcome
+staged_objects  objects of a large change, written ahead of its commit
 commit        a commit as it is stored and read, and the transaction in which a change makes one
 ref_updates   pointing a reference at an existing commit beside a collector that deletes
 pins          commits that are kept whole while a task works with them
@@ -75,6 +76,7 @@ from headwater.commits.ref_updates import (
     left_line_name,
     newest_move,
 )
+from headwater.commits.staged_objects import StagedObjects
 
 __all__ = [
     "COLLECTION_ID",
@@ -103,6 +105,7 @@ __all__ = [
     "PageToken",
     "ReachabilityWalk",
     "SeriesPart",
+    "StagedObjects",
     "SweepState",
     "SweptSplit",
     "Transaction",

@@ -13,7 +13,7 @@ A ``Transaction`` is what a change sees and edits: the head, its indexes, and th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar, cast
 
@@ -21,6 +21,7 @@ import msgspec
 
 from headwater.clock import Clock, Micros
 from headwater.commits.gc_record import read_collection
+from headwater.commits.staged_objects import StagedObjects
 from headwater.errors import CorruptionError, ExpiredError, RefusedError, UnknownOutcomeError
 from headwater.index import Index, IndexContainer, IndexEditor, IndexLimits, IndexValue, NewIndex
 from headwater.settings import Settings
@@ -364,6 +365,13 @@ class Transaction:
         self.added[object_id] = value
         return object_id
 
+    def take_staged(self, staged: StagedObjects) -> bool:
+        """Let this commit add objects that were written ahead. False when they are too old: then none may be pointed to."""
+        is_taken = staged.are_young()
+        if is_taken:
+            self._known.staged.append(staged.ids)
+        return is_taken
+
     def add_index(self, index: IndexEditor | NewIndex, limits: IndexLimits) -> IndexContainer:
         """Store an index that is to lie in an object which this change adds; what it spills into is added, too."""
         stored = index.stored(self._rows.new_ids, limits)
@@ -542,10 +550,11 @@ class _Known:
         self.read: set[ObjectId] = set()
         # Invariant: listings that were not read into ``read`` yet.
         self.listings: list[Callable[[], Iterator[tuple[bytes, IndexValue]]]] = []
+        self.staged: list[Collection[ObjectId]] = []
         self._added = added
 
     def has(self, object_id: ObjectId) -> bool:
-        if object_id in self._added or object_id in self.read:
+        if object_id in self._added or object_id in self.read or any(object_id in ids for ids in self.staged):
             return True
         while self.listings:
             listing = self.listings.pop()

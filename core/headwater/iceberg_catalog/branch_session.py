@@ -313,7 +313,13 @@ class BranchSession:
         return done.commit_id if done.is_replay else None
 
     def apply_change(
-        self, change: BranchChange, *, expected: ObjectId | None, meta: CommitMeta, request: RequestKey | None = None
+        self,
+        change: BranchChange,
+        *,
+        expected: ObjectId | None,
+        meta: CommitMeta,
+        request: RequestKey | None = None,
+        allow_empty: bool = False,
     ) -> CommitResult[dict[ContentKey, UUID]]:
         """Claim and commit once; nobody is asked, and nothing is taken back.
 
@@ -328,6 +334,7 @@ class BranchSession:
             meta=replace(meta, committer=self._committer),
             content_ids=change.ids,
             request=request,
+            allow_empty=allow_empty,
             fence=self.hold_claims(change.claims, change.message),
         )
 

@@ -61,7 +61,12 @@ class LakeCommits:
         self._report = ConflictReport(session)
 
     def commit(
-        self, operations: Sequence[ContentOperation], *, expected: ObjectId | None = None, meta: CommitMeta | None = None
+        self,
+        operations: Sequence[ContentOperation],
+        *,
+        expected: ObjectId | None = None,
+        meta: CommitMeta | None = None,
+        allow_empty: bool = False,
     ) -> CommitResult[dict[ContentKey, UUID]]:
         """Apply operations in one commit, all or none; returns as ``Catalog.commit`` does, with the content ids of the created keys.
 
@@ -69,6 +74,7 @@ class LakeCommits:
                       key, of a file that has the same uuid, change what stands there
         expected      the commit that they were made from; None: the head at the time
         meta          without a committer, which is the session's
+        allow_empty   as for ``Catalog.commit``
         raises        RefusedError for an unsound request, a place or file that is not allowed, missing, or not as its content says;
                       ForbiddenError; ConflictError with all conflicts as ``details``; NotFoundError for an expected commit that is not on
                       the branch; ExpiredError when that was collected; ReadOnlyReferenceError; what ``Catalog.commit`` raises
@@ -85,7 +91,7 @@ class LakeCommits:
             try:
                 # an author who names no commit gets that of the decision: the rights were asked on it
                 base = None if states.base.head is None else states.base.head.id
-                return session.apply_change(change, expected=base, meta=clean)
+                return session.apply_change(change, expected=base, meta=clean, allow_empty=allow_empty)
             except UnknownOutcomeError:
                 raise
             except HeadwaterError as fault:

@@ -23,8 +23,6 @@ from headwater.catalogs import (
     Catalogs,
     CatalogState,
     CommitMeta,
-    Content,
-    ContentEditor,
     ContentKey,
     ContentType,
     ContentValue,
@@ -35,9 +33,6 @@ from headwater.catalogs import (
     TableClaims,
     content_ids,
     normalise_location,
-    put_copy,
-    read_metadata,
-    stored_metadata_of,
     stored_places,
 )
 from headwater.catalogs.known_metadata import note_forgotten
@@ -47,6 +42,7 @@ from headwater.commits import (
     Commit,
     CommitResult,
     Head,
+    StagedObjects,
     Transaction,
     assign_reference,
     commit_change,
@@ -56,14 +52,13 @@ from headwater.commits import (
     read_log,
     unpin_commits,
 )
-from headwater.errors import CorruptionError, NotFoundError, RefusedError, SwapConflictError
-from headwater.index import IndexValue
+from headwater.errors import NotFoundError, RefusedError, SwapConflictError
 from headwater.restore.restore_plan import RequestMoment, RestoreAction, RestoreRequest, RestoreStep, plan_restoration
+from headwater.restore.restored_copies import RestoredCopies
 from headwater.restore.state_diff import StateDifference, indexes_of, state_differences
-from headwater.store import ObjectId, RealmReader, RealmStore, StoredObject, id_text, unknown_pointers_reason
+from headwater.store import ObjectId, RealmReader, RealmStore, id_text
 from headwater.throttle import Fence, ProgressCallback
 
-_READ_AT_ONCE = 500
 _SHOWN, _SHOWN_BYTES = 100, 32 * 1024
 
 
@@ -295,7 +290,7 @@ class _Restoration:
     ) -> CommitResult[None]:
         shown = "nothing" if target is None else f"commit {id_text(target.id)}"
         names = list(indexes_of(now, target))
-        objects: dict[ObjectId, StoredObject] = {}  # kept over retries
+        copies = RestoredCopies(self._rows, target, StagedObjects(self._rows))  # kept over retries
 
         def change(tx: Transaction) -> None:
             is_seen = tx.head_id == (None if now is None else now.id)
@@ -306,13 +301,13 @@ class _Restoration:
                 else state_differences(tx.reader, step.reference, {name: tx.index(name) for name in sorted(all_of)}, target)
             )
             wanted = _without(current, refused)
-            _read_ahead(self._rows, wanted, objects)
-            _apply(tx, wanted, objects, target)
+            copies.read_ahead(wanted)
+            copies.apply(tx, wanted)
             tx.set_message(
                 f"restore to {shown}, as of {self._request.aim}" if self._request.aim.time else f"restore to {shown}"
             )
 
-        _read_ahead(self._rows, _without(differences, refused), objects)  # a commit's own time is short
+        copies.prepare(_without(differences, refused), now)  # a commit's own time is short
         author = self._request.author or HEADWATER
         properties: dict[str, Any] = {"task": id_text(self._mark.owner)} | (
             {} if target is None else {"restored": id_text(target.id)}
@@ -343,66 +338,6 @@ def _without(differences: Sequence[StateDifference], refused: Container[bytes]) 
         if is_refused(difference) and difference.now is not None and ContentValue.from_value(difference.now).content_id in back
     ]
     return wanted + leaving
-
-
-def _read_ahead(rows: RealmStore, wanted: Sequence[StateDifference], objects: dict[ObjectId, StoredObject]) -> None:
-    """Read in bulk what is to be copied."""
-    missing = [
-        difference.then.object_id
-        for difference in wanted
-        if difference.then is not None and difference.then.object_id is not None and difference.then.object_id not in objects
-    ]
-    missing = list(dict.fromkeys(missing))
-    for start in range(0, len(missing), _READ_AT_ONCE):
-        part = missing[start : start + _READ_AT_ONCE]
-        for object_id, value in zip(part, rows.read_many(part, StoredObject), strict=True):
-            objects[object_id] = _checked(rows, object_id, value)
-
-
-def _checked(rows: RealmStore, object_id: ObjectId, value: StoredObject | None) -> StoredObject:
-    where = f"object {id_text(object_id)} of realm {rows.realm!r}"
-    if value is None:
-        raise CorruptionError(f"{where} belongs to what is to be restored, and is not there: run `headwater fsck`")
-    if why := unknown_pointers_reason(value):
-        raise CorruptionError(f"{where} {why}: it cannot be copied")
-    if any(True for _ in value.points_to()):
-        raise CorruptionError(f"{where} ({value.type_name}) points to others: it cannot be copied by this release")
-    return value
-
-
-def _apply(
-    tx: Transaction, wanted: Sequence[StateDifference], objects: dict[ObjectId, StoredObject], target: Head | None
-) -> None:
-    """Edit the indexes. Restored objects are copied, because the objects of old commits may be garbage tomorrow."""
-    copies: dict[ObjectId, ObjectId] = {}
-    for difference in wanted:
-        if difference.index_name == CONTENT:
-            _apply_content(tx, difference, objects, target)
-            continue
-        index = tx.index(difference.index_name)
-        if difference.then is None:
-            index.remove(difference.key)
-            continue
-        old = difference.then.object_id
-        if old is not None and old not in copies:
-            copies[old] = tx.add_object(objects[old])
-        index.put(difference.key, IndexValue(None if old is None else copies[old], bytes(difference.then.data)))
-
-
-def _apply_content(
-    tx: Transaction, difference: StateDifference, objects: dict[ObjectId, StoredObject], target: Head | None
-) -> None:
-    key = ContentKey.from_index(difference.key)
-    if difference.then is None or target is None:
-        ContentEditor(tx).remove_key(key)
-        return
-    value = ContentValue.from_value(difference.then)
-    source = objects[value.object_id]
-    where = f"{key} of commit {id_text(target.id)} of realm {tx.reader.realm!r}"
-    if not isinstance(source, Content):
-        raise CorruptionError(f"{where}: object {id_text(value.object_id)} is no content: run `headwater fsck`")
-    metadata = stored_metadata_of(target.index(IDS), value.content_id) if value.has_metadata else None
-    put_copy(tx, key, source, value, None if metadata is None else read_metadata(tx.reader, metadata))
 
 
 _METADATA = "metadata"

@@ -26,7 +26,7 @@ def fold_path(segments: Sequence[str]) -> Sequence[str]:
     return (*segments[:_TREES_AT], *fold_reference_segments(segments[_TREES_AT:]))
 
 
-def path_advice(segments: Sequence[str]) -> str | None:
+def nessie_path_advice(segments: Sequence[str]) -> str | None:
     """What to do about a path of no route; None where it has nothing to do with Nessie's API."""
     if segments[:1] != [NESSIE_MOUNT.removeprefix("/")]:
         return None

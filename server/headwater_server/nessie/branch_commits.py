@@ -92,7 +92,7 @@ def _committed(call: Call[Any, CommitRequest], target: BranchTarget, meta: Commi
     if target.is_before_all:
         _check_all_new(target, operations)
     lake = target.open_lake()
-    return lake.commits.commit(operations, expected=target.expected, meta=authored(meta, call))
+    return lake.commits.commit(operations, expected=target.expected, meta=authored(meta, call), allow_empty=True)
 
 
 def _check_all_new(target: BranchTarget, operations: Sequence[ContentOperation]) -> None:

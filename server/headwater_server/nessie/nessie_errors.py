@@ -43,7 +43,7 @@ class NoSuchContentError(NotFoundError):
         return cls(f"there is no content {key} on {where}", key=key)
 
 
-class ReferenceExistsError(ConflictError):
+class NameTakenError(ConflictError):
     """A branch or tag of this name is there."""
 
 
@@ -61,7 +61,7 @@ NESSIE_MEANINGS: Final[dict[type[HeadwaterError], ErrorMeaning]] = {
     NoSuchViewError: _CONTENT_MISSING,
     ConflictError: _CONFLICT,
     SwapConflictError: _CONFLICT,
-    ReferenceExistsError: ErrorMeaning(409, "REFERENCE_ALREADY_EXISTS"),
+    NameTakenError: ErrorMeaning(409, "REFERENCE_ALREADY_EXISTS"),
     UnknownOutcomeError: _UNKNOWN,
     CorruptionError: _UNKNOWN,
     UnavailableError: _UNAVAILABLE,

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import cache
 
 from headwater_server.nessie.api_config import config_routes
-from headwater_server.nessie.api_paths import NESSIE_MOUNT, fold_path, path_advice
+from headwater_server.nessie.api_paths import NESSIE_MOUNT, fold_path, nessie_path_advice
 from headwater_server.nessie.branch_commits import commit_routes
 from headwater_server.nessie.branch_merges import merge_routes
 from headwater_server.nessie.content_answers import content_routes
@@ -20,12 +20,19 @@ from headwater_server.route_table import RouteTable
 @cache
 def nessie_table() -> RouteTable:
     """Make the table of the routes of Nessie's API. Each is judged by the realm in its path."""
-    parts = (config_routes(), reference_routes(), content_routes(), entry_routes(), commit_routes(), merge_routes())
+    parts = (
+        config_routes(),
+        reference_routes(),
+        content_routes(),
+        entry_routes(),
+        commit_routes(),
+        merge_routes(),
+    )
     return RouteTable(
         NESSIE_MOUNT,
         [replace(route, realm_of=realm_of_nessie) for part in parts for route in part],
         meanings=NESSIE_MEANINGS,
-        advice=path_advice,
+        advice=nessie_path_advice,
         fold=fold_path,
         error_body=nessie_error_body,
     )

@@ -7,7 +7,7 @@ from headwater.errors import RefusedError
 from headwater_server.call import Answer, Call
 from headwater_server.nessie.api_paths import CHANGE_ERRORS, READ_ERRORS, TREE, TREES, V1
 from headwater_server.nessie.nessie_session import SeenReference, open_nessie
-from headwater_server.nessie.reference_changes import assign_reference, create_reference, delete_reference
+from headwater_server.nessie.reference_changes import create_named_ref, delete_named_ref, move_named_ref
 from headwater_server.nessie.reference_paths import (
     DETACHED,
     ReferencePath,
@@ -172,7 +172,7 @@ def answer_default_branch(call: Call[None, None]) -> Answer:
 def answer_creation(call: Call[CreationQuery, GivenReference]) -> Answer:
     """Create a branch or tag at the commit that the body names."""
     source, kind = given_path(call.body), RefKind(call.query.type.lower())
-    return Answer(body=ReferenceAnswer(reference_body(create_reference(open_nessie(call), kind, call.query.name, source))))
+    return Answer(body=ReferenceAnswer(reference_body(create_named_ref(open_nessie(call), kind, call.query.name, source))))
 
 
 def answer_creation_v1(call: Call[SourceQueryV1, GivenReference]) -> Answer:
@@ -180,33 +180,35 @@ def answer_creation_v1(call: Call[SourceQueryV1, GivenReference]) -> Answer:
     if not call.body.name:
         raise RefusedError("the body gives the new reference no name")
     source = reference_from_query(call.query.source_ref_name, call.body.hash)
-    return Answer(body=reference_body(create_reference(open_nessie(call), kind_of(call.body.type), call.body.name, source)))
+    return Answer(
+        body=reference_body(create_named_ref(open_nessie(call), parse_ref_kind(call.body.type), call.body.name, source))
+    )
 
 
 def answer_assignment(call: Call[KindQuery, GivenReference]) -> Answer:
     """Move a branch or tag to the commit that the body names."""
     path, kind = parse_reference_path(call.path["ref"]), _kind_or_none(call.query.type)
-    _, now = assign_reference(open_nessie(call), path, kind, given_path(call.body))
+    _, now = move_named_ref(open_nessie(call), path, kind, given_path(call.body))
     return Answer(body=ReferenceAnswer(reference_body(now)))
 
 
 def answer_assignment_v1(call: Call[ExpectedQueryV1, GivenReference]) -> Answer:
     """Move a branch or tag to the commit that the body names."""
     path = reference_from_query(call.path["ref"], call.query.expected_hash)
-    assign_reference(open_nessie(call), path, kind_of(call.path["type"]), given_path(call.body))
+    move_named_ref(open_nessie(call), path, parse_ref_kind(call.path["type"]), given_path(call.body))
     return Answer(204)
 
 
 def answer_deletion(call: Call[KindQuery, None]) -> Answer:
     """Delete a branch or tag."""
     path, kind = parse_reference_path(call.path["ref"]), _kind_or_none(call.query.type)
-    return Answer(body=ReferenceAnswer(reference_body(delete_reference(open_nessie(call), path, kind))))
+    return Answer(body=ReferenceAnswer(reference_body(delete_named_ref(open_nessie(call), path, kind))))
 
 
 def answer_deletion_v1(call: Call[ExpectedQueryV1, None]) -> Answer:
     """Delete a branch or tag."""
     path = reference_from_query(call.path["ref"], call.query.expected_hash)
-    delete_reference(open_nessie(call), path, kind_of(call.path["type"]))
+    delete_named_ref(open_nessie(call), path, parse_ref_kind(call.path["type"]))
     return Answer(204)
 
 
@@ -230,7 +232,7 @@ def given_path(given: GivenReference) -> ReferencePath:
     return reference_from_query(DETACHED if is_detached else given.name, given.hash)
 
 
-def kind_of(text: str) -> RefKind:
+def parse_ref_kind(text: str) -> RefKind:
     """The kind that a text names; raises RefusedError."""
     try:
         return RefKind(text.lower())
@@ -239,7 +241,7 @@ def kind_of(text: str) -> RefKind:
 
 
 def _kind_or_none(text: str | None) -> RefKind | None:
-    return None if text is None else kind_of(text)
+    return None if text is None else parse_ref_kind(text)
 
 
 def _named_alone(text: str) -> ReferencePath:

@@ -8,16 +8,16 @@ from __future__ import annotations
 from headwater.catalogs import Conflict, ConflictKind, NamedRef, RefKind
 from headwater.errors import ConflictError, RefusedError
 from headwater.store import ObjectId, id_text
-from headwater_server.nessie.nessie_errors import ReferenceExistsError
+from headwater_server.nessie.nessie_errors import NameTakenError
 from headwater_server.nessie.nessie_session import NessieSession, SeenReference
 from headwater_server.nessie.reference_paths import DEFAULT_BRANCH, ReferencePath, check_new_name
 
 
-def create_reference(session: NessieSession, kind: RefKind, name: str, source: ReferencePath) -> NamedRef:
+def create_named_ref(session: NessieSession, kind: RefKind, name: str, source: ReferencePath) -> NamedRef:
     """Create a branch or tag at a commit.
 
     source        with a hash; that before the first commit makes an empty one
-    raises        RefusedError for a name that Nessie's clients cannot use, and without a hash; ReferenceExistsError; NotFoundError;
+    raises        RefusedError for a name that Nessie's clients cannot use, and without a hash; NameTakenError; NotFoundError;
                   ForbiddenError
     """
     check_new_name(kind, name)
@@ -31,10 +31,10 @@ def create_reference(session: NessieSession, kind: RefKind, name: str, source: R
             return refs.create_empty_ref(kind, name)
         return refs.create_ref(kind, name, source=seen.name, at=seen.head.id)
     except ConflictError as fault:
-        raise ReferenceExistsError(str(fault)) from fault
+        raise NameTakenError(str(fault)) from fault
 
 
-def assign_reference(
+def move_named_ref(
     session: NessieSession, path: ReferencePath, kind: RefKind | None, target: ReferencePath
 ) -> tuple[NamedRef, NamedRef]:
     """Move a branch or tag to another commit. Returns it as it was, and as it is.
@@ -46,7 +46,7 @@ def assign_reference(
     """
     _check_exact(path, f"where {path.name} is")
     _check_exact(target, f"the commit that {path.name} shall be at")
-    before = find_named(session, path, kind)
+    before = read_named_ref(session, path, kind)
     if session.references is not None:
         session.references.check_assignment(before.name)
     seen = session.see_reference(target)
@@ -59,17 +59,17 @@ def assign_reference(
     return before, now
 
 
-def delete_reference(session: NessieSession, path: ReferencePath, kind: RefKind | None) -> NamedRef:
-    """Delete a branch or tag, and return it as it was; raises as ``assign_reference`` does."""
+def delete_named_ref(session: NessieSession, path: ReferencePath, kind: RefKind | None) -> NamedRef:
+    """Delete a branch or tag, and return it as it was; raises as ``move_named_ref`` does."""
     _check_exact(path, f"where {path.name} is")
-    before = find_named(session, path, kind)
+    before = read_named_ref(session, path, kind)
     if session.references is not None:
         session.references.check_drop(before.name)
     expected = _expected_of(session, path, before)
     return session.catalog.refs.delete_ref(before.kind, before.name, expected=expected)
 
 
-def find_named(session: NessieSession, path: ReferencePath, kind: RefKind | None) -> NamedRef:
+def read_named_ref(session: NessieSession, path: ReferencePath, kind: RefKind | None) -> NamedRef:
     """The branch or tag that a path names, as it is now, with which caller may do with it still to be asked.
 
     raises        RefusedError where it is not of the kind; NotFoundError

@@ -8,12 +8,11 @@ definitions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from uuid import UUID
 
-from headwater.catalogs.content import Content, ContentKey, ContentValue, content_digest, content_type_of
+from headwater.catalogs.content import ContentValue, content_digest, content_type_of
+from headwater.catalogs.content_copies import ContentCopies, expired_if_collected
 from headwater.catalogs.content_operations import (
     CONTENT,
     IDS,
@@ -27,7 +26,6 @@ from headwater.catalogs.content_operations import (
     index_at,
     non_namespaces,
     put_content,
-    put_copy,
     survivors_below,
 )
 from headwater.catalogs.history.commit_meta import CommitMeta, check_expected
@@ -41,12 +39,10 @@ from headwater.catalogs.history.three_way import (
     given_up_contents,
     judge_merge,
 )
-from headwater.catalogs.stored_metadata import read_metadata
-from headwater.commits import Commit, Head, Transaction, commit_change, read_commit, read_head
-from headwater.errors import ConflictError, CorruptionError, ExpiredError, NotFoundError
-from headwater.iceberg.metadata_json import MetadataParts
+from headwater.commits import Commit, Head, StagedObjects, Transaction, commit_change, read_commit, read_head
+from headwater.errors import ConflictError
 from headwater.index import Index, IndexEditor
-from headwater.store import ObjectId, RealmReader, RealmStore, StoredObject, id_text
+from headwater.store import ObjectId, RealmReader, RealmStore, id_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +168,7 @@ class _Merge:
         self._options = options
         self._bases = MergeBaseFinder(target.rows, source.head)
         self._changes: dict[ObjectId | None, list[ContentChange]] = {}
-        self._contents = SourceContents(source.head)
+        self._copies = ContentCopies(source.head, StagedObjects(target.rows))
         self._plans: dict[ObjectId | None, MergePlan] = {}
 
     def carry_out(self) -> MergeResult:
@@ -195,7 +191,7 @@ class _Merge:
         return replace(done.result, head=done.commit_id, steps=steps)
 
     def _look(self, now: Head | None) -> MergeResult:
-        """Plan on a published head, and read the contents that the plan needs."""
+        """Plan on a published head, and copy or read the contents that the plan needs."""
         rows = self._target.rows
         head_id, commit_ = (None, None) if now is None else (now.id, now.commit)
         self._target.check_expected(rows, head_id, commit_)
@@ -204,7 +200,7 @@ class _Merge:
         plan = self._plan(base, head_id, state)
         result = self._result(head_id, base, plan)
         if not self._options.dry_run:
-            self._contents.read_contents(plan.copies.values())
+            self._copies.prepare(rows, list(plan.copies.values()), index_at(now, IDS))
         return result
 
     def _change(self, tx: Transaction) -> MergeResult:
@@ -212,7 +208,7 @@ class _Merge:
         base = self._base(tx.reader, tx.head_id, tx.head)
         plan = self._plan(base, tx.head_id, tx)
         result = self._result(tx.head_id, base, plan)
-        write_merge(tx, plan, self._contents)
+        write_merge(tx, plan, self._copies)
         if not self._meta.message:
             onto = "" if tx.head_id is None else f" at {id_text(tx.head_id)}"
             tx.set_message(f"Merge {self._name()} into {self._target.branch}{onto}")
@@ -271,9 +267,6 @@ class _Merge:
         return text if source.text == text else f"{source.text} at {text}"
 
 
-_READ_AT_ONCE = 500
-
-
 def plan_merge(
     content: Index, ids: Index, changes: Sequence[ContentChange], options: MergeOptions, guard: MergeGuard | None = None
 ) -> MergePlan:
@@ -292,66 +285,9 @@ def plan_merge(
     return judge_merge(made, head, find_content_keys(ids, made.ids().values()))
 
 
-class SourceContents:
-    """The contents of a source's commit by their ids, read before they are written because a change must be quick.
-
-    Contents of equal value may be one object, each with metadata of its own.
-    """
-
-    def __init__(self, source: Head) -> None:
-        self._source = source
-        self._objects: dict[UUID, Content] = {}
-        self._metadata: dict[UUID, MetadataParts] = {}
-
-    def read_contents(self, values: Iterable[ContentValue]) -> None:
-        """Read the contents that were not read yet.
-
-        raises        ExpiredError when the source was collected meanwhile
-        """
-        missing = [value for value in values if value.content_id not in self._objects]
-        rows = self._source.rows
-        with expired_if_collected(self._source):
-            for start in range(0, len(missing), _READ_AT_ONCE):
-                some = missing[start : start + _READ_AT_ONCE]
-                for value, stored in zip(some, rows.read_many([value.object_id for value in some], StoredObject), strict=True):
-                    self._objects[value.content_id] = self._content(value, stored)
-            with_metadata = {value.content_id.bytes: value.content_id for value in missing if value.has_metadata}
-            for content_id, held in self._source.index(IDS).get_many(with_metadata).items():
-                if held.object_id is not None:
-                    self._metadata[with_metadata[content_id]] = read_metadata(rows, held.object_id)
-
-    def copy_content(self, tx: Transaction, key: ContentKey, value: ContentValue) -> None:
-        put_copy(tx, key, self._objects[value.content_id], value, self._metadata.get(value.content_id))
-
-    def _content(self, value: ContentValue, stored: StoredObject | None) -> Content:
-        where = f"object {id_text(value.object_id)} of commit {id_text(self._source.id)}"
-        if stored is None:
-            raise CorruptionError(f"{where} is not there: run `headwater fsck`")
-        if not isinstance(stored, Content):
-            raise CorruptionError(f"{where} has the type {stored.type_name!r}, which this release cannot copy")
-        return stored
-
-
-@contextmanager
-def expired_if_collected(source: Head) -> Iterator[None]:
-    """Raise ExpiredError instead of a damage report if the commit was collected since it was read."""
-    try:
-        yield
-    except (CorruptionError, NotFoundError) as fault:
-        if not isinstance(fault, ExpiredError) and source.is_collected():
-            raise ExpiredError(
-                f"commit {id_text(source.id)} of realm {source.rows.realm!r} was collected while it was merged: begin again"
-            ) from fault
-        raise
-
-
-def write_merge(tx: Transaction, plan: MergePlan, contents: SourceContents) -> None:
+def write_merge(tx: Transaction, plan: MergePlan, copies: ContentCopies) -> None:
     """Write a plan without conflicts. Puts go before removals: a renamed content then shares the metadata that it had."""
-    contents.read_contents(plan.copies.values())
-    tx.index(CONTENT).get_many(key.to_index() for key in plan.copies)  # one bulk read instead of one for each edit
-    tx.index(IDS).get_many(value.content_id.bytes for value in plan.copies.values())
-    for key, value in plan.copies.items():
-        contents.copy_content(tx, key, value)
+    copies.put_contents(tx, plan.copies)
     for key, resolved in plan.resolved.items():
         put_content(tx, key, resolved.content, resolved.content_id, resolved.metadata)
     editor = ContentEditor(tx)

@@ -7,6 +7,10 @@ once more from elsewhere is walked once more, so clocks that differ cost reads, 
     main   A - B - C --- M - D        M has merged F: the nearest of D and G is F, not B
                |         |
     dev        `- E - F -+- G
+
+Commits are read in bulk: with the one that the walk has come to, those that the commits read so far name, newest first. Such
+reading ahead changes no answer, for it never decides what is walked. Of what is read ahead no more waits unused than was walked
+before, so a short walk reads next to nothing that it does not need, and a long one twice what it needs at most.
 """
 
 from __future__ import annotations
@@ -26,6 +30,8 @@ _INTO, _FROM, _COMMON = 1, 2, 4
 _BOTH = _INTO | _FROM
 _FOLLOWED = 1000
 """Commits that a target may have gained while a merge was prepared, before its base is looked for anew."""
+_AHEAD = 500
+"""Commits that are read ahead in one call, at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +60,7 @@ class MergeBaseFinder:
     def __init__(self, rows: RealmStore, source: Head) -> None:
         self._rows = rows
         self._source = source
-        self._known: tuple[ObjectId, MergeBase, _AncestorSearch] | None = None
+        self._known: _KnownBase | None = None
 
     def find_base(self, rows: RealmReader, head_id: ObjectId, head: Commit) -> MergeBase:
         """Find the base for a head of the target. A repeated call for a head on top of the earlier one costs little.
@@ -62,29 +68,47 @@ class MergeBaseFinder:
         rows          the rows that have the head and its ancestors, written or not
         raises        NotFoundError: the two have no commit in common · ExpiredError: or it was collected
         """
-        if self._known is not None:
-            known_id, base, search = self._known
-            if known_id == head_id or _is_plainly_on(rows, head_id, head, known_id, search):
-                return base
+        known = self._known
+        if known is not None and (known.head == head_id or _is_plainly_on(rows, head_id, head, known)):
+            return known.base
         search = _AncestorSearch(rows)
         base = search.find_nearest(head_id, self._source.id)
-        self._known = head_id, base, search
+        self._known = _KnownBase(head_id, head.seq, base, search)
         return base
 
 
-def _is_plainly_on(rows: RealmReader, head_id: ObjectId, head: Commit, known: ObjectId, search: _AncestorSearch) -> bool:
+class _KnownBase(NamedTuple):
+    """The base that was found for a head of the target, and the search that found it."""
+
+    head: ObjectId
+    seq: int
+    base: MergeBase
+    search: _AncestorSearch
+
+
+def _is_plainly_on(rows: RealmReader, head_id: ObjectId, head: Commit, known: _KnownBase) -> bool:
     """True if a head is the known one with commits on top that merged nothing and are not the source's: its base is unchanged."""
-    for _ in range(_FOLLOWED):
-        if not head.tail or merged_heads(head) or search.is_of_source(head_id):
+    if head.seq - known.seq > _FOLLOWED:
+        return False
+    while head.seq > known.seq and head.tail:
+        distance = head.seq - known.seq
+        if distance <= len(head.tail) and head.tail[distance - 1] != known.head:
             return False
-        head_id = head.tail[0]
-        if head_id == known:
+        above = head.tail[: distance - 1]
+        commits = [(head_id, head), *zip(above, rows.read_many(above, Commit), strict=True)]
+        if not all(_is_plain(commit_id, commit, known.search) for commit_id, commit in commits):
+            return False
+        if distance <= len(head.tail):
             return True
-        parent = rows.find_object(head_id, Commit)
-        if parent is None:
-            return False
-        head = parent
+        head_id, last = commits[-1]
+        assert last is not None, "a commit that is not there is not plain"
+        head = last
     return False
+
+
+def _is_plain(commit_id: ObjectId, commit: Commit | None, search: _AncestorSearch) -> bool:
+    """True if a commit is there, has a parent, merged nothing, and was not reached from the source."""
+    return commit is not None and bool(commit.tail) and not merged_heads(commit) and not search.is_of_source(commit_id)
 
 
 class _AncestorSearch:
@@ -99,6 +123,8 @@ class _AncestorSearch:
         self._open = 0
         """How many of those that wait are not known to be below a common ancestor."""
         self._found: dict[ObjectId, None] = {}
+        self._named: list[tuple[int, ObjectId, tuple[ObjectId, ...]]] = []
+        """What the commits read so far name beneath them, perhaps read by now; that of the newest first."""
 
     def find_nearest(self, into: ObjectId, source: ObjectId) -> MergeBase:
         self._paint(into, _INTO, (into,))
@@ -162,10 +188,30 @@ class _AncestorSearch:
 
     def _read(self, commit_id: ObjectId, block: Sequence[ObjectId]) -> _Node | None:
         if commit_id not in self._nodes:
-            wanted = [wanted_id for wanted_id in block if wanted_id not in self._nodes]
-            for wanted_id, commit in zip(wanted, self._rows.read_many(wanted, Commit), strict=True):
-                self._nodes[wanted_id] = None if commit is None else _Node(commit.time, commit.tail, merged_heads(commit))
+            wanted = dict.fromkeys(wanted_id for wanted_id in block if wanted_id not in self._nodes)
+            self._add_named(wanted)
+            for wanted_id, commit in zip(wanted, self._rows.read_many(list(wanted), Commit), strict=True):
+                self._note(wanted_id, commit)
         return self._nodes[commit_id]
+
+    def _note(self, commit_id: ObjectId, commit: Commit | None) -> None:
+        if commit is None:
+            self._nodes[commit_id] = None
+            return
+        node = self._nodes[commit_id] = _Node(commit.time, commit.tail, merged_heads(commit))
+        for block in (node.tail, *((merged,) for merged in node.merged)):
+            if block and block[0] not in self._nodes:
+                heappush(self._named, (-node.time, block[0], block))
+
+    def _add_named(self, wanted: dict[ObjectId, None]) -> None:
+        """Add the blocks that read commits name, as long as what was read and not reached is no more than what was reached."""
+        # Commits are reached one after the other, and counted by their colors; what is wanted now is about to be.
+        reached = len(self._colors)
+        room = min(_AHEAD, 2 * reached - len(self._nodes) - len(wanted))
+        while self._named and room > 0:
+            block = [named for named in heappop(self._named)[2] if named not in self._nodes and named not in wanted]
+            wanted.update(dict.fromkeys(block))
+            room -= len(block)
 
     def _time(self, commit_id: ObjectId) -> int:
         node = self._nodes[commit_id]

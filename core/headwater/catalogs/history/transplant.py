@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from headwater.catalogs.content import ContentKey
-from headwater.catalogs.content_operations import CONTENT, IDS, Conflict
+from headwater.catalogs.content_copies import ContentCopies, expired_if_collected
+from headwater.catalogs.content_operations import CONTENT, IDS, Conflict, index_at
 from headwater.catalogs.history.catalog_merge import (
     DryRunState,
     MergeConflictError,
@@ -15,8 +16,6 @@ from headwater.catalogs.history.catalog_merge import (
     MergeSource,
     MergeStep,
     MergeTarget,
-    SourceContents,
-    expired_if_collected,
     plan_merge,
     preview_merge,
     write_merge,
@@ -24,9 +23,10 @@ from headwater.catalogs.history.catalog_merge import (
 from headwater.catalogs.history.commit_meta import CommitMeta, is_in_history
 from headwater.catalogs.history.content_diff import ContentChange, changed_by
 from headwater.catalogs.history.three_way import MergedKey, MergeOptions, MergePlan
-from headwater.commits import Commit, Head, SeriesPart, Transaction, commit_series, read_head
+from headwater.commits import Commit, Head, SeriesPart, StagedObjects, Transaction, commit_series, read_head
 from headwater.errors import ExpiredError, NotFoundError, RefusedError
-from headwater.store import ObjectId, RealmReader, id_text
+from headwater.index import Index
+from headwater.store import ObjectId, RealmReader, RealmStore, id_text
 
 TRANSPLANTED_LIMIT = 1000
 """Commits of one transplant: they are published together, and one in the middle is read through all that stand before it."""
@@ -58,7 +58,7 @@ class _PickedCommit:
     head: Head
     meta: CommitMeta
     changes: list[ContentChange]
-    contents: SourceContents
+    copies: ContentCopies
 
 
 class _Transplant:
@@ -76,14 +76,24 @@ class _Transplant:
         planned = self._look(now)
         if self._options.dry_run:
             return planned
-        for pick in self._picked:
-            pick.contents.read_contents(change.after for change in pick.changes if change.after is not None)
+        self._prepare(index_at(now, IDS))
         done = commit_series(self._target.rows, self._target.reference, self._parts, fence=self._target.fence)
         steps = tuple(
             MergeStep(pick.head.id, made.commit_id if made.changed else None, made.result)
             for pick, made in zip(self._picked, done, strict=True)
         )
         return replace(planned, onto=self._onto, head=done[-1].commit_id, steps=steps)
+
+    def _prepare(self, ids: Index) -> None:
+        """Read what is to be copied; where all commits together have more than a batch, write the copies ahead."""
+        rows, held = self._target.rows, list[ContentCopies]()
+        for pick in self._picked:
+            pick.copies.prepare(rows, [change.after for change in pick.changes if change.after is not None], ids)
+            held.append(pick.copies)
+            if sum(copies.held_bytes for copies in held) > rows.settings.commit_group_bytes:
+                for copies in held:
+                    copies.stage_held(ids)
+                held = []
 
     def _look(self, now: Head | None) -> MergeResult:
         """Plan the commits one after another.
@@ -124,7 +134,7 @@ class _Transplant:
     def _change(self, pick: _PickedCommit) -> Callable[[Transaction], tuple[MergedKey, ...]]:
         def change(tx: Transaction) -> tuple[MergedKey, ...]:
             plan = self._plan(pick, tx)
-            write_merge(tx, plan, pick.contents)
+            write_merge(tx, plan, pick.copies)
             return plan.keys
 
         return change
@@ -153,7 +163,7 @@ def _check_options(commits: Sequence[ObjectId], options: MergeOptions, meta: Com
         )
 
 
-def _read(rows: RealmReader, source: MergeSource, commits: Sequence[ObjectId], meta: CommitMeta | None) -> list[_PickedCommit]:
+def _read(rows: RealmStore, source: MergeSource, commits: Sequence[ObjectId], meta: CommitMeta | None) -> list[_PickedCommit]:
     heads = [
         _found(rows, commit_id, commit) for commit_id, commit in zip(commits, rows.read_many(commits, Commit), strict=True)
     ]
@@ -165,7 +175,7 @@ def _read(rows: RealmReader, source: MergeSource, commits: Sequence[ObjectId], m
             )
     if not is_in_history(rows, source.head.id, source.head.commit, heads[-1]):
         raise NotFoundError(f"commit {id_text(heads[-1].id)} is not in the history of {source.text!r} of realm {rows.realm!r}")
-    return [_picked(rows, commit, meta) for commit in heads]
+    return [_picked(rows, commit, meta, StagedObjects(rows)) for commit in heads]
 
 
 def _found(rows: RealmReader, commit_id: ObjectId, commit: Commit | None) -> Head:
@@ -174,7 +184,7 @@ def _found(rows: RealmReader, commit_id: ObjectId, commit: Commit | None) -> Hea
     return Head(commit_id, commit, rows)
 
 
-def _picked(rows: RealmReader, head: Head, meta: CommitMeta | None) -> _PickedCommit:
+def _picked(rows: RealmReader, head: Head, meta: CommitMeta | None, staged: StagedObjects) -> _PickedCommit:
     own, given = CommitMeta.from_commit(head.commit), meta or CommitMeta()
     combined = CommitMeta(
         message=given.message or own.message,
@@ -185,4 +195,4 @@ def _picked(rows: RealmReader, head: Head, meta: CommitMeta | None) -> _PickedCo
         author_time=head.commit.time if own.author_time is None else own.author_time,
     )
     with expired_if_collected(head):
-        return _PickedCommit(head, combined, changed_by(rows, head), SourceContents(head))
+        return _PickedCommit(head, combined, changed_by(rows, head), ContentCopies(head, staged))
