@@ -70,7 +70,7 @@ class NessieLake:
 
     def identifier(self, name: str) -> Any:
         """A name as Iceberg's library has it; ``namespace()`` of it is what it lies in."""
-        return self.sql.jvm.org.apache.iceberg.catalog.TableIdentifier.parse(name)
+        return self.sql.java_class("org.apache.iceberg.catalog.TableIdentifier").parse(name)
 
     def content_id(self, table: str, reference: str = "main") -> str:
         """The id of a content of ``sales``, as Headwater keeps it."""
