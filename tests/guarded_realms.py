@@ -182,7 +182,9 @@ def make_guarded_lake(realm: GuardedRealm, url: str, *, root: str, name: str, fo
 
 
 @contextmanager
-def guarding_server(store_url: str, folder: Path, *, token_lifetime: str = "1h") -> Iterator[str]:
+def guarding_server(
+    store_url: str, folder: Path, *, token_lifetime: str = "1h", storage_file: Path | None = None
+) -> Iterator[str]:
     """Serve a store by a process of its own, which asks who calls; its keys, its log and its audit log are in a folder. Gives its URL."""
     (folder / "keys").mkdir(parents=True)
     (folder / "keys" / "2026-01").write_text("a key that only tests use, and long enough\n", encoding="utf-8")
@@ -191,6 +193,7 @@ def guarding_server(store_url: str, folder: Path, *, token_lifetime: str = "1h")
         "HEADWATER_SERVER_SIGNING_KEYS": str(folder / "keys"),
         "HEADWATER_SERVER_TOKEN_LIFETIME": token_lifetime,
         "HEADWATER_SERVER_AUDIT_FILE": str(folder / "audit.jsonl"),
+        "HEADWATER_STORAGE_FILE": "" if storage_file is None else str(storage_file),
     }
     command = [sys.executable, "-m", "headwater", "--store", store_url, "serve", "--listen", "127.0.0.1:0"]
     log = folder / "server.log"

@@ -11,6 +11,7 @@ __all__ = ["missing_extra"]
 _EXTRAS = {
     "aiohttp": "operator",
     "billiard": "workers",
+    "botocore": "s3",
     "bson": "mongodb",
     "celery": "workers",
     "fastavro": "lake",

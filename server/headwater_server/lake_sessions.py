@@ -15,7 +15,7 @@ import msgspec
 from headwater.access import AccessDecisions, ForbiddenError, PluginDecisions, Privilege
 from headwater.catalogs import CatalogDefinition
 from headwater.errors import HeadwaterError, NotFoundError
-from headwater.iceberg import StorageFile, TableStorage
+from headwater.iceberg import StorageFile, StorageOptions, TableStorage
 from headwater.iceberg_catalog import IcebergCatalog, LakeAccess, allow_all, hidden_catalog_error
 from headwater_server.audit_trail import current_trail
 from headwater_server.call import Call, ServedStore
@@ -78,16 +78,29 @@ class LakeSession:
         """What clients are told of the way to the files of a table, given its document: an address, never a credential."""
         if not self.options.current():
             return {}  # most servers: the document is not read for nothing
-        return self.storage.client_config(_LOCATED.decode(text).location)
+        return self.config_at(_LOCATED.decode(text).location)
+
+    def config_at(self, location: str) -> dict[str, str]:
+        """What clients are told of the way to a location."""
+        return self.storage.client_config(location)
+
+    @property
+    def own_options(self) -> list[StorageOptions]:
+        """The options of storages that are for this catalog."""
+        return [
+            options
+            for options in self.options.current()
+            if options.realm in ("", self.address.realm) and options.catalog in ("", self.address.catalog)
+        ]
+
+    def options_for(self, location: str) -> StorageOptions | None:
+        """Find the options for a canonical location, in this catalog."""
+        return self.options.options_for(location, realm=self.address.realm, catalog=self.address.catalog)
 
     @property
     def config_digest(self) -> str:
         """A digest of what clients are told of all storages of this catalog; empty where there is nothing to tell."""
-        known = [
-            (options.location, options.client_config())
-            for options in self.options.current()
-            if options.realm in ("", self.address.realm) and options.catalog in ("", self.address.catalog)
-        ]
+        known = [(options.location, options.client_config()) for options in self.own_options]
         return hashlib.blake2b(msgspec.json.encode(known), digest_size=_DIGEST_BYTES).hexdigest() if known else ""
 
     def make_folders(self, text: bytes) -> None:

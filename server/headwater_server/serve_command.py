@@ -19,6 +19,7 @@ from headwater_server.call import ServedStore
 from headwater_server.server_application import ServerApplication
 from headwater_server.server_process import ListenAddress, serve_application
 from headwater_server.server_tables import server_tables
+from headwater_server.storage_credentials import check_botocore
 
 
 class ServingSession(Protocol):
@@ -57,7 +58,9 @@ def serve_command(session: ServingSession, listen: ListenAddress | None, realms:
         address.check_loopback()
     if settings.server_probes:
         _set_address("HEADWATER_SERVER_PROBES", settings.server_probes)
-    StorageFile(settings.storage_file).current()  # what is wrong at the start is refused here, and not by the first request
+    # what is wrong at the start is refused here, and not by the first request
+    if any(options.client_role is not None for options in StorageFile(settings.storage_file).current()):
+        check_botocore()
     log_to_stderr(settings, package="headwater_server", level=LEVELS[log_level])
     with session.open_store() as store:
         registry = RealmRegistry(store)

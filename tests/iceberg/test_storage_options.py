@@ -16,6 +16,8 @@ from headwater.errors import RefusedError
 from headwater.iceberg import StorageFile, StorageOptions
 from headwater.iceberg.storage_options import read_storage_options
 
+ARN = "arn:aws:iam::123456789012:role/lake"
+CLIENT_KEY = {"access-key-id": "AKIAHUNTER", "secret-access-key": "hunter3"}
 SECRETS = {"access-key-id": "AKIAHUNTER", "secret-access-key": "hunter2", "session-token": "hunter3"}
 Write = Callable[..., Path]
 
@@ -145,6 +147,15 @@ def test_file_that_is_missing_at_first_is_told(tmp_path: Path) -> None:
         ({"location": "abfss://c@a.dfs.core.windows.net", "client-secret": "hunter2"}, "client-secret needs"),
         ({"location": "s3://a", "anonymous": True, "role-arn": "hunter2"}, "anonymous excludes credentials"),
         ({"location": "s3://a", "path-style": True}, "path-style needs an endpoint"),
+        ({"location": "s3://a", "client-role": {"arn": "arn:aws:s3*"}}, "client-role has an arn that is none"),
+        ({"location": "s3://a", "client-role": {"arn": ARN, "sts-endpoint": "sts"}}, "client-role has an sts-endpoint"),
+        ({"location": "s3://a", "client-role": {"arn": ARN, "lifetime-seconds": 60}}, "is not from 900 to 43200"),
+        ({"location": "s3://a", "client-role": {"external-id": "hunter2"}}, "missing required field `arn`"),
+        ({"location": "s3://a", "client-role": {"arn": ARN}, "client-key": CLIENT_KEY}, "exclude each other"),
+        ({"location": "s3://a", "client-role": {"arn": ARN}, "anonymous": True}, "anonymous excludes credentials"),
+        ({"location": "s3://a", "client-key": {**CLIENT_KEY, "secret-access-key": ""}}, "client-key needs"),
+        ({"location": "s3://a", "client-key": CLIENT_KEY, **CLIENT_KEY}, "client-key is the server's own"),
+        ({"location": "gs://a", "client-role": {"arn": ARN}}, "clients are given credentials for s3 alone so far"),
         ({"location": "s3://a", "secret-acces-key": "hunter2"}, "unknown field `secret-acces-key`"),
         ({"location": "s3://a", "secret-access-key": 5}, r"`\$\.storages\[0\]\.secret-access-key`"),
         ({"region": "hunter2"}, "missing required field `location`"),
@@ -168,6 +179,18 @@ def test_all_faults_are_told_at_once(write: Write) -> None:
 def test_place_stands_there_once(write: Write) -> None:
     with pytest.raises(RefusedError, match="stands there twice"):
         read_storage_options(str(write(entry("s3://a/b", region="1"), entry("s3a://a/b/", region="2"))))
+
+
+def test_options_for_clients_are_not_shown(write: Write) -> None:
+    places = ({"client-role": {"arn": ARN, "external-id": "hunter2"}}, {"client-key": CLIENT_KEY})
+    role, key = read_storage_options(str(write(*({"location": f"s3://a/{at}", **fields} for at, fields in enumerate(places)))))
+
+    assert role.gives_credentials and key.gives_credentials
+    for options, secrets in ((role, "hunter2"), (key, "hunter3 AKIAHUNTER")):
+        held = options.client_role or options.client_key
+        assert "hunter" not in f"{held!r} {held} {options!r} {options.without_secrets(secrets)}".lower()
+        with pytest.raises(TypeError, match="not sent elsewhere"):
+            pickle.dumps(held)
 
 
 def test_options_are_not_shown(write: Write) -> None:

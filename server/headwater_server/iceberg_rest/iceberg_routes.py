@@ -81,8 +81,12 @@ _NOTHING = {204: None}
 _READ, _CHANGE = (404,), (404, 409, 422)
 _KEY = HeaderField("Idempotency-Key", "A UUID of version 7: a repeat under the same key has no second effect")
 _KNOWN_TAG = HeaderField("If-None-Match", "Tags of versions that the client has")
-_TAG = HeaderField("ETag", "The tag of this version, of these snapshots", is_certain=True)
-_TAG_OF_STORED = HeaderField("ETag", "The tag of the version; a table that is only prepared has none")
+_DELEGATION = HeaderField(
+    "X-Iceberg-Access-Delegation", "With `vended-credentials`: the client takes credentials for the files"
+)
+_TAG = HeaderField("ETag", "The tag of this version", is_certain=True)
+_TAG_OF_LOAD = HeaderField("ETag", "The tag of this version, of these snapshots; an answer with credentials has none")
+_TAG_OF_STORED = HeaderField("ETag", "The tag of the version; one that is only prepared, or comes with credentials, has none")
 _TOKEN_REQUEST_BYTES = 32 * 1024
 """Two tokens and a secret fit well. Nobody has proved to call who sends it, and a few large ones would keep everybody's bodies out."""
 _UNLISTED = frozenset({"getConfig", "getToken"})
@@ -221,7 +225,7 @@ def _table_routes() -> list[Route]:
             writes=True,
             body=CreateTableRequest,
             answers={200: LoadTableResult},
-            headers=(_KEY,),
+            headers=(_KEY, _DELEGATION),
             answer_headers=(_TAG_OF_STORED,),
             errors=_CHANGE,
         ),
@@ -234,8 +238,8 @@ def _table_routes() -> list[Route]:
             writes=True,
             body=RegisterTableRequest,
             answers={200: LoadTableResult},
-            headers=(_KEY,),
-            answer_headers=(_TAG,),
+            headers=(_KEY, _DELEGATION),
+            answer_headers=(_TAG_OF_LOAD,),
             errors=_CHANGE,
         ),
         Route(
@@ -246,8 +250,8 @@ def _table_routes() -> list[Route]:
             summary="Load a table, unless the client has this version of it.",
             query=LoadTableQuery,
             answers={200: LoadTableResult, 304: None},
-            headers=(_KNOWN_TAG,),
-            answer_headers=(_TAG,),
+            headers=(_KNOWN_TAG, _DELEGATION),
+            answer_headers=(_TAG_OF_LOAD,),
             errors=_READ,
         ),
         Route(
@@ -289,7 +293,7 @@ def _table_routes() -> list[Route]:
             template=f"{_TABLE}/credentials",
             handler=answer_table_credentials,
             name="loadCredentials",
-            summary="Tell which credentials for a table's files are handed out: none.",
+            summary="Give credentials for a table's files, where its storage has some for clients.",
             answers={200: LoadCredentialsResponse},
             errors=_READ,
         ),

@@ -211,18 +211,29 @@ class ListTablesResponse(Struct, frozen=True, rename="kebab"):
     next_page_token: str | None
 
 
+class StorageCredential(Struct, frozen=True):
+    """What a client reaches files with whose addresses begin with ``prefix``."""
+
+    prefix: str
+    config: Properties
+
+    def __repr__(self) -> str:
+        return f"StorageCredential({self.prefix!r})"
+
+
 class LoadTableResult(Struct, frozen=True, rename="kebab"):
     """A table. One that is only prepared has no metadata file yet."""
 
     metadata: TableText
     metadata_location: str | UnsetType = UNSET
     config: Properties | UnsetType = UNSET
+    storage_credentials: Sequence[StorageCredential] | UnsetType = UNSET
 
 
 class LoadCredentialsResponse(Struct, frozen=True, rename="kebab"):
     """What a client may reach a table's files with, beside what it has itself."""
 
-    storage_credentials: list[Properties]
+    storage_credentials: Sequence[StorageCredential]
 
 
 class CommitTableResponse(Struct, frozen=True, rename="kebab"):

@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
 import msgspec
 
-from headwater.iceberg_catalog import LoadedTable, StagedTable
+from headwater.iceberg_catalog import LoadedTable, StagedTable, VersionMark
 from headwater_server.call import Answer
 from headwater_server.iceberg_rest.client_documents import client_text
 from headwater_server.iceberg_rest.models import CommitTableResponse, LoadTableResult
+from headwater_server.iceberg_rest.table_bodies import TableBodies
+from headwater_server.iceberg_rest.table_credentials import VendedCredentials, places_in
 from headwater_server.lake_sessions import LakeSession
 
 ALL_SNAPSHOTS = "all"
+NOT_KEPT: Final = {"Cache-Control": "no-store"}
+_OPENED, _OF_PLACES = "opened", "places"
+"""Names of what is kept of a version beside whole answers, whose names are tags: those begin in another way."""
+_PLACES = msgspec.json.Decoder(list[str])
 _TAGS = re.compile(r'(?:^|,)\s*(?:W/)?"([^"]*)"\s*(?=,|$)')
 
 
-def loaded_answer(table: LoadedTable, session: LakeSession) -> Answer:
+def loaded_answer(table: LoadedTable, session: LakeSession, vended: VendedCredentials | None = None) -> Answer:
     """Answer a creation or a registration as a whole load is answered."""
+    if vended is not None:
+        return credentialed_answer(open_load(table), session.config_of(table.text), vended)
     return Answer(body=encoded_load(table, session), headers={"ETag": entity_tag(table.etag, session, ALL_SNAPSHOTS)})
 
 
@@ -27,17 +36,69 @@ def encoded_load(table: LoadedTable, session: LakeSession, *, snapshots: str = A
 
     snapshots     ``refs``: only those that a branch or tag points to
     """
-    text = table.text if snapshots == ALL_SNAPSHOTS else referenced_text(table.document)
-    result = LoadTableResult(msgspec.Raw(client_text(text)), table.metadata_location, session.config_of(table.text))
+    result = LoadTableResult(_shown_text(table, snapshots), table.metadata_location, session.config_of(table.text))
     return msgspec.json.encode(result)
 
 
-def staged_answer(table: StagedTable, session: LakeSession) -> Answer:
+class KeptTable:
+    """The answers to loads of one version, from the memory of the process where they are there, without its document being read."""
+
+    def __init__(self, bodies: TableBodies, session: LakeSession, mark: VersionMark) -> None:
+        self._bodies = bodies
+        self._session = session
+        self._mark = mark
+        self._loaded: LoadedTable | None = None
+
+    def whole(self, tag: str, snapshots: str) -> bytes:
+        """The body without credentials."""
+        return self._find(tag, lambda: encoded_load(self._load(), self._session, snapshots=snapshots))
+
+    def opened(self, snapshots: str) -> bytes:
+        """What ``open_load`` returns."""
+        return self._find(f"{_OPENED}-{snapshots}", lambda: open_load(self._load(), snapshots=snapshots))
+
+    def places(self) -> tuple[str, ...]:
+        """The places of the table, its location first."""
+        return tuple(_PLACES.decode(self._find(_OF_PLACES, lambda: msgspec.json.encode(places_in(self._load().text)))))
+
+    def _find(self, name: str, make: Callable[[], bytes]) -> bytes:
+        body = self._bodies.find(self._mark, name)
+        if body is None:
+            body = make()
+            self._bodies.keep(self._mark, name, body)
+        return body
+
+    def _load(self) -> LoadedTable:
+        if self._loaded is None:
+            self._loaded = self._session.lake.tables.load_marked(self._mark)
+        return self._loaded
+
+
+def open_load(table: LoadedTable, *, snapshots: str = ALL_SNAPSHOTS) -> bytes:
+    """The body of the answer to a load up to its ``config``: what is the same for all who get credentials."""
+    return msgspec.json.encode(LoadTableResult(_shown_text(table, snapshots), table.metadata_location))[:-1]
+
+
+def credentialed_answer(opened: bytes, config: Mapping[str, str], vended: VendedCredentials) -> Answer:
+    """Answer with credentials: nobody on the way keeps it, and it has no tag, for a client that has the version needs them anew.
+
+    opened        of ``open_load``
+    config        what clients are told without credentials
+    """
+    told = msgspec.json.encode({"config": {**config, **vended.config}, "storage-credentials": vended.parts})
+    return Answer(body=opened + b"," + told[1:], headers=NOT_KEPT)
+
+
+def staged_answer(table: StagedTable, session: LakeSession, vended: VendedCredentials | None = None) -> Answer:
     """Answer a creation that a later commit completes: without a metadata file, for there is none yet.
 
     The document is whole: the client sends its properties back, and the creation was checked.
     """
-    return Answer(body=LoadTableResult(msgspec.Raw(table.text), config=session.config_of(table.text)))
+    config = session.config_of(table.text)
+    if vended is None:
+        return Answer(body=LoadTableResult(msgspec.Raw(table.text), config=config))
+    opened = msgspec.json.encode(LoadTableResult(msgspec.Raw(table.text)))[:-1]
+    return credentialed_answer(opened, config, vended)
 
 
 def committed_answer(table: LoadedTable, session: LakeSession) -> Answer:
@@ -60,6 +121,11 @@ def is_known(tags: str | None, tag: str) -> bool:
     if tags is None:
         return False
     return tags.strip() == "*" or tag.removeprefix("W/").strip('"') in _TAGS.findall(tags)
+
+
+def _shown_text(table: LoadedTable, snapshots: str) -> msgspec.Raw:
+    text = table.text if snapshots == ALL_SNAPSHOTS else referenced_text(table.document)
+    return msgspec.Raw(client_text(text))
 
 
 def referenced_text(document: dict[str, Any]) -> bytes:

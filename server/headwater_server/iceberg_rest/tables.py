@@ -36,14 +36,23 @@ from headwater_server.iceberg_rest.models import (
     TableIdentifier,
 )
 from headwater_server.iceberg_rest.table_answers import (
+    NOT_KEPT,
+    KeptTable,
     committed_answer,
-    encoded_load,
+    credentialed_answer,
     entity_tag,
     is_known,
     loaded_answer,
     staged_answer,
 )
 from headwater_server.iceberg_rest.table_bodies import table_bodies
+from headwater_server.iceberg_rest.table_credentials import (
+    asks_for_credentials,
+    changed_credentials,
+    gives_credentials,
+    marked_credentials,
+    staged_credentials,
+)
 from headwater_server.lake_sessions import LakeSession, session_of
 
 
@@ -63,13 +72,14 @@ def answer_table_creation(call: Call[None, CreateTableRequest]) -> Answer:
     check_creation(session, Privilege.TABLE_CREATE, creation.key)
     if call.body.stage_create:
         staged = session.lake.tables.stage(creation)
+        vended = staged_credentials(call, session, staged)
         session.make_folders(staged.text)
-        return staged_answer(staged, session)
+        return staged_answer(staged, session, vended)
 
     def create(request: RequestKey | None) -> Answer:
         table = session.lake.tables.create(creation, request=request)
         session.make_folders(table.text)
-        return loaded_answer(table, session)
+        return loaded_answer(table, session, changed_credentials(call, session, table))
 
     return answer_once(call, create)
 
@@ -80,25 +90,28 @@ def answer_table_registration(call: Call[None, RegisterTableRequest]) -> Answer:
         key = parse_namespace(call.path["namespace"]).child(wish.name)
         check_creation(session, Privilege.TABLE_CREATE, key)
         table = session.lake.tables.register(key, wish.metadata_location, overwrite=bool(wish.overwrite), request=request)
-        return loaded_answer(table, session)
+        return loaded_answer(table, session, changed_credentials(call, session, table))
 
     return answer_once(call, register)
 
 
 def answer_table(call: Call[LoadTableQuery, None]) -> Answer:
-    """Load a table; 304 and nothing more where the client has this version: no document is read for that."""
+    """Load a table; 304 and nothing more where the client has this version: no document is read for that.
+
+    Where the client gets credentials, it gets a whole answer: it may ask because those that it has are about to end.
+    """
     session, snapshots = session_of(call), call.query.snapshots
     mark = session.lake.tables.mark(_table_key(call))
     check_marked(session, Privilege.TABLE_READ_PROPERTIES, mark)
+    kept = KeptTable(call.served.part(table_bodies), session, mark)
+    if asks_for_credentials(call, session):
+        vended = marked_credentials(call, session, mark, kept.places)
+        if vended is not None:
+            return credentialed_answer(kept.opened(snapshots), session.config_at(kept.places()[0]), vended)
     tag = entity_tag(mark.etag, session, snapshots)
     if is_known(call.headers.get("if-none-match"), tag):
         return Answer(304, headers={"ETag": tag})
-    bodies = call.served.part(table_bodies)
-    body = bodies.find(mark, tag)
-    if body is None:
-        body = encoded_load(session.lake.tables.load_marked(mark), session, snapshots=snapshots)
-        bodies.keep(mark, tag, body)
-    return Answer(body=body, headers={"ETag": tag})
+    return Answer(body=kept.whole(tag, snapshots), headers={"ETag": tag})
 
 
 def answer_table_check(call: Call[None, None]) -> Answer:
@@ -110,11 +123,13 @@ def answer_table_check(call: Call[None, None]) -> Answer:
 
 
 def answer_table_credentials(call: Call[None, None]) -> Answer:
-    """Answer that there are none: a client reaches a table's files with what it has itself, and none of the server's is handed out."""
-    session, key = session_of(call), _table_key(call)
-    check_content(session, Privilege.TABLE_READ_DATA, key)
-    session.lake.tables.peek(key)
-    return Answer(body=LoadCredentialsResponse([]))
+    """Answer with credentials for a table's files. None where its storage gives none: a client has its own there."""
+    session = session_of(call)
+    mark = session.lake.tables.mark(_table_key(call))
+    check_marked(session, Privilege.TABLE_READ_DATA, mark)
+    kept = KeptTable(call.served.part(table_bodies), session, mark)
+    vended = marked_credentials(call, session, mark, kept.places) if gives_credentials(session) else None
+    return Answer(body=LoadCredentialsResponse([] if vended is None else vended.parts), headers=NOT_KEPT)
 
 
 def answer_table_commit(call: Call[None, CommitTableRequest]) -> Answer:
