@@ -10,7 +10,7 @@ from commits_of_engines import LINES, ORDERS, SALES, SCHEMA, append, set_propert
 
 from fake_clock import FakeClock
 from faulty_backend import FaultyBackend
-from file_writing_client import FileWritingClient
+from file_writing_client import FileWritingClient, head_of
 from headwater import Settings, Store
 from headwater.catalogs import Catalog, IcebergTable, Put
 from headwater.errors import ConflictError, HeadwaterError, UnavailableError, UnknownOutcomeError
