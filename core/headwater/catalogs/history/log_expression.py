@@ -66,7 +66,11 @@ EMPTY_COMMIT = commit_variables(_SAMPLE) | {"hash": ""}
 
 @dataclass(frozen=True)
 class LogExpression(FilterExpression[LogEntry]):
-    """A filter of commits, with those operations that a log entry has."""
+    """A filter of commits, with those operations that a log entry has.
+
+    Where a caller may not see every operation, ask about the entry that is left of a commit: in a ``LogFilter`` the expression
+    sees all, and so its answer tells what the caller may not know.
+    """
 
     VARIABLES = {"commit": COMMIT_FIELDS, "operations": ListShape(_OPERATION_FIELDS)}
     SAMPLE = _SAMPLE
