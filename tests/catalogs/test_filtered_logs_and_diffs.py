@@ -70,7 +70,7 @@ def test_oldest_commit_outside_the_history_is_not_found(catalog: Catalog, commit
 def test_diff_of_a_filter_is_that_of_asking_about_each(
     catalog: Catalog, commits: list[ObjectId], monkeypatch: pytest.MonkeyPatch, limit: int | None
 ) -> None:
-    monkeypatch.setattr("headwater.catalogs.history.content_diff._LOOKED_AT", 2)
+    monkeypatch.setattr("headwater.catalogs.history.content_diff._BUDGET", 60)
     catalog.create_branch("dev")
     catalog.commit("dev", [Put(key, Namespace()) for key in KEYS])
     where = DiffExpression.parse("key.name.matches('[258]') && key.namespace == ''")

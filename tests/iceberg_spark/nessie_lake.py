@@ -15,6 +15,9 @@ from spark_sql import Row, SparkSql, fault_of
 from headwater.catalogs import Catalog, ContentKey
 from servers.proxy import Proxy
 
+COMMIT_LINE = "/history/commit HTTP/1.1"
+"""What is in the first line of a commit, and of no other request."""
+
 
 @dataclass(frozen=True)
 class NessieLake:
@@ -51,11 +54,6 @@ class NessieLake:
             self.sql.set_catalog(name, self.options(url=f"http://127.0.0.1:{proxy.port}"))
             yield proxy
 
-    @property
-    def commit_line(self) -> str:
-        """What is in the first line of a commit to the branch ``main``, and of no other request."""
-        return "/history/commit HTTP/1.1"
-
     def rows(self, table: str = "nessie.sales.orders", columns: str = "id, city") -> list[Row]:
         return self.sql(f"SELECT {columns} FROM {table} ORDER BY {columns}")
 
@@ -69,6 +67,10 @@ class NessieLake:
             return getattr(self.sql.iceberg_catalog("nessie"), method)(*arguments)
         except Py4JJavaError as error:
             raise fault_of(error) from None
+
+    def identifier(self, name: str) -> Any:
+        """A name as Iceberg's library has it; ``namespace()`` of it is what it lies in."""
+        return self.sql.java_class("org.apache.iceberg.catalog.TableIdentifier").parse(name)
 
     def content_id(self, table: str, reference: str = "main") -> str:
         """The id of a content of ``sales``, as Headwater keeps it."""

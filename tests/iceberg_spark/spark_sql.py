@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from py4j.java_gateway import JavaClass
 from py4j.protocol import Py4JJavaError
 
 Row = tuple[Any, ...]
@@ -51,6 +52,10 @@ class SparkSql:
     def beside(self) -> SparkSql:
         """Another session of the same Spark, which knows no catalog yet."""
         return SparkSql(self._session)
+
+    def java_class(self, name: str) -> Any:
+        """A class in the JVM, for its static methods."""
+        return JavaClass(name, self._session._gateway_client)
 
     def iceberg_catalog(self, name: str) -> Any:
         """The catalog of Iceberg's library behind one of Spark's."""

@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from nessie_lake import NessieLake
 from spark_sql import SparkFault
 
 pytestmark = pytest.mark.long
-
-
-def identifier(spark: Any, name: str) -> Any:
-    """A name as Iceberg's library has it; ``namespace()`` of it is what it lies in."""
-    return spark._jvm.org.apache.iceberg.catalog.TableIdentifier.parse(name)
 
 
 def test_spark_keeps_namespaces_in_one_another(nessie: NessieLake) -> None:
@@ -56,8 +49,8 @@ def test_spark_keeps_views(versioned: NessieLake) -> None:
         ("loadView", "sales.orders", "NoSuchViewException"),
     ],
 )
-def test_refusal_becomes_its_own_exception(versioned: NessieLake, spark: Any, method: str, name: str, kind: str) -> None:
-    named = identifier(spark, name)
+def test_refusal_becomes_its_own_exception(versioned: NessieLake, method: str, name: str, kind: str) -> None:
+    named = versioned.identifier(name)
     with pytest.raises(SparkFault) as fault:
         versioned.call(method, named.namespace() if "Namespace" in method else named)
 
@@ -70,7 +63,7 @@ def test_names_that_are_taken_or_missing_are_told(versioned: NessieLake) -> None
     for statement, told in (
         ("CREATE NAMESPACE nessie.sales", "SCHEMA_ALREADY_EXISTS"),
         ("CREATE TABLE nessie.sales.orders (id BIGINT)", "TABLE_OR_VIEW_ALREADY_EXISTS"),
-        ("CREATE TABLE nessie.sales.towns (id BIGINT)", r"View with same name already exists: sales\.towns"),
+        ("CREATE TABLE nessie.sales.towns (id BIGINT)", "TABLE_OR_VIEW_ALREADY_EXISTS"),
         (
             "CREATE OR REPLACE VIEW nessie.sales.orders AS SELECT 1 AS one",
             r"Table with same name already exists: sales\.orders",
@@ -84,10 +77,10 @@ def test_names_that_are_taken_or_missing_are_told(versioned: NessieLake) -> None
             sql(statement)
 
 
-def test_names_need_no_letters(nessie: NessieLake) -> None:
+def test_names_may_have_any_letters(nessie: NessieLake) -> None:
     sql = nessie.sql
     sql("CREATE NAMESPACE nessie.`a.b`")
-    sql("CREATE TABLE nessie.`a.b`.`größe/in m%2F\\ü` AS SELECT 1 AS id")
+    sql("CREATE TABLE nessie.`a.b`.`größe/in mü` AS SELECT 1 AS id")
 
-    assert sql("SELECT * FROM nessie.`a.b`.`größe/in m%2F\\ü`") == [(1,)]
-    assert [name for _, name, _ in sql("SHOW TABLES IN nessie.`a.b`")] == ["größe/in m%2F\\ü"]
+    assert sql("SELECT * FROM nessie.`a.b`.`größe/in mü`") == [(1,)]
+    assert [name for _, name, _ in sql("SHOW TABLES IN nessie.`a.b`")] == ["größe/in mü"]

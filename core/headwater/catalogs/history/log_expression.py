@@ -71,9 +71,9 @@ class LogExpression(FilterExpression[LogEntry]):
     VARIABLES = {"commit": COMMIT_FIELDS, "operations": ListShape(_OPERATION_FIELDS)}
     SAMPLE = _SAMPLE
 
-    @staticmethod
-    def variables_of(entry: LogEntry, /) -> dict[str, Any]:
-        return {"commit": commit_variables(entry), "operations": [_operation(operation) for operation in entry.operations]}
+    def variables_of(self, entry: LogEntry, /) -> dict[str, Any]:
+        operations = entry.operations if self.asks_operations else ()
+        return {"commit": commit_variables(entry), "operations": [_operation(operation) for operation in operations]}
 
     @property
     def asks_operations(self) -> bool:
