@@ -10,7 +10,9 @@ from headwater_server.nessie.api_paths import NESSIE_MOUNT, fold_path, nessie_pa
 from headwater_server.nessie.branch_commits import commit_routes
 from headwater_server.nessie.branch_merges import merge_routes
 from headwater_server.nessie.content_answers import content_routes
+from headwater_server.nessie.diff_answers import diff_routes
 from headwater_server.nessie.entry_answers import entry_routes
+from headwater_server.nessie.history_answers import history_routes
 from headwater_server.nessie.nessie_errors import NESSIE_MEANINGS, nessie_error_body
 from headwater_server.nessie.nessie_session import realm_of_nessie
 from headwater_server.nessie.reference_answers import reference_routes
@@ -25,6 +27,8 @@ def nessie_table() -> RouteTable:
         reference_routes(),
         content_routes(),
         entry_routes(),
+        history_routes(),
+        diff_routes(),
         commit_routes(),
         merge_routes(),
     )
