@@ -43,7 +43,6 @@ from headwater.catalogs.content import (
     content_type_of,
     derive_content_id,
 )
-from headwater.catalogs.content_copies import ContentCopies
 from headwater.catalogs.content_operations import (
     CONTENT,
     IDS,
@@ -62,7 +61,7 @@ from headwater.catalogs.content_operations import (
 )
 from headwater.catalogs.content_pages import ContentEntry, ContentPage, TypeCounts, count_types, recount_types, token_behind
 from headwater.catalogs.history.catalog_log import CatalogLog, KeyAction, KeyChange, KeyHistory, LogFilter
-from headwater.catalogs.history.catalog_merge import MergeConflictError, MergeGuard, MergeResult, MergeStep
+from headwater.catalogs.history.catalog_merge import ContentCopies, MergeConflictError, MergeGuard, MergeResult, MergeStep
 from headwater.catalogs.history.commit_meta import HEADWATER, CommitMeta, CommittedOperation, LogEntry
 from headwater.catalogs.history.content_diff import ChangePage, ContentChange
 from headwater.catalogs.history.revspec import RefTarget, parse_revspec
