@@ -198,3 +198,26 @@ def test_contents_are_filtered_by_their_ids(
 
     assert access_of((P.TABLE_LIST, by_id, "dev")).filter_contents(values, "dev") == [ORDERS]
     assert access_of((P.TABLE_LIST, by_id, "dev")).filter_contents(values, "main") == []
+
+
+def test_many_commits_are_filtered_as_each_alone(catalog: Catalog, dev: IcebergCatalog, access_of: AccessOf) -> None:
+    caller, entries = access_of((P.TABLE_LIST, below("mine"), "dev")), list(catalog.log("dev"))
+
+    shown = caller.filter_entries(entries, "dev")
+    assert shown == [caller.filter_entry(entry, "dev") for entry in entries]
+    assert shown != entries and any(entry.operations for entry in shown)
+
+
+def test_content_is_shown_by_another_right_than_its_listing(catalog: Catalog, dev: IcebergCatalog, access_of: AccessOf) -> None:
+    state = dev.session.state()
+    values = [(key, value) for key in (MINE, COPY, ORDERS) if (value := state.find_value(key)) is not None]
+    reads = (P.TABLE_READ_PROPERTIES, below("mine"), "dev"), (P.TABLE_LIST, CATALOG, "dev")
+
+    assert access_of(*reads).shows_each(values, "dev") == [False, True, False]
+    assert access_of(*reads).shows_each(values, "main") == [False, False, False]
+
+
+def test_histories_are_chosen_by_the_right_to_read_them(access_of: AccessOf) -> None:
+    caller = access_of((P.REFERENCE_READ_HISTORY, references("d*"), ""), (P.TABLE_LIST, CATALOG, "main"))
+
+    assert caller.filter_histories(["dev", "draft", "main", "other"]) == ["dev", "draft"]

@@ -156,9 +156,8 @@ def _compared(
 ) -> _Comparison:
     """raises NotFoundError; ForbiddenError without the right to read the history of both references"""
     before, after = (session.see_reference(path) for path in paths)
-    if session.references is not None:
-        session.references.check_read(before.rights)
-        session.references.check_read(after.rights)
+    session.check_history(before.rights)
+    session.check_history(after.rights)
     return _Comparison(session, before, after, chosen, where, version)
 
 

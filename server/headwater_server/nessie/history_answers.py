@@ -141,8 +141,7 @@ def _read_log(
     query, session = call.query, open_nessie(call)
     where = LogExpression.parse(query.filter) if query.filter else None
     seen = session.see_reference(path)
-    if session.references is not None:
-        session.references.check_read(seen.rights)
+    session.check_history(seen.rights)
     tokens = PageTokens.of_listing(session, "history", seen)
     start = _start(session, seen, tokens.open(query.page_token))
     oldest = _oldest(session, path, limit_hash)

@@ -152,6 +152,22 @@ class NessieSession:
             return True
         return isinstance(decisions, AccessRules) and any(rule.on.kind is not SecurableKind.REALM for rule in decisions.rules)
 
+    def check_history(self, text: str | None) -> None:
+        """Check that the log and the differences of a reference may be read, and note it for the audit log.
+
+        text          as a caller names it, perhaps with a commit or steps back
+        raises        NotFoundError for one that may not be seen; ForbiddenError
+        """
+        if self.references is None:
+            return
+        trail, privilege = current_trail(), Privilege.REFERENCE_READ_HISTORY
+        try:
+            self.references.check_read(text)
+        except HeadwaterError:
+            trail.note_check(privilege, text, is_held=False)
+            raise
+        trail.note_check(privilege, text, is_held=True)
+
     def see_reference(self, path: ReferencePath) -> SeenReference:
         """Resolve a reference that is to be read.
 

@@ -39,8 +39,7 @@ def recent_routes() -> list[Route]:
 def answer_recent_changes(call: Call[RecentChangesQuery, None]) -> Answer:
     """Say where a branch or tag was lately."""
     path, session = parse_bare_path(call.path["ref"]), open_nessie(call)
-    if session.references is not None:
-        session.references.check_read(path.name)
+    session.check_history(path.name)
     recent = session.catalog.recent_pointers(path.name, scan=min(call.query.scan_commits or 0, SCANNED))
     name = recent.ref.name
     return Answer(

@@ -91,7 +91,16 @@ PURE = {
 """They ask the database for nothing, or only for what they are handed."""
 PARTS = {
     *("abandon_sweep", "keys_in_use", "keys_with_rows", "open_marker", "open_scope"),
-    *("read_metadata", "recount_types", "descends", "load_head", "mark_reachable", "read_next_page", "read_page"),
+    *(
+        "read_metadata",
+        "read_contents",
+        "recount_types",
+        "descends",
+        "load_head",
+        "mark_reachable",
+        "read_next_page",
+        "read_page",
+    ),
     *(
         "read_pinned",
         "take_page",
