@@ -32,9 +32,9 @@ def rest_orders(both: NessieLake) -> NessieLake:
 
 
 def ids(pynessie: Pynessie, reference: str = "main") -> dict[str, str]:
-    """The ids of all contents, as pynessie reads them."""
+    """The ids of all tables, as pynessie reads them; of namespaces it reads none that has properties."""
     program = f"""
-keys = [entry.name.elements for entry in client.list_keys({reference!r}).entries]
+keys = [entry.name.elements for entry in client.list_keys({reference!r}).entries if entry.kind == 'ICEBERG_TABLE']
 result = {{'.'.join(key): client.get_content({reference!r}, ContentKey(key)).id for key in keys}}
 """
     read: dict[str, str] = pynessie.execute(program)
