@@ -22,6 +22,7 @@ from headwater_operator.runtime.operator_settings import OperatorSettings
 from headwater_operator.runtime.operator_settings import operator_variable as operator_variable_of
 from headwater_server.iceberg_rest import iceberg_table
 from headwater_server.management import management_table
+from headwater_server.nessie import nessie_table
 from headwater_server.route_table import RouteTable
 from headwater_server.server_metrics import SERVER_CATALOGUE, ServerMetric
 from headwater_server.server_probes import SERVER_PROBES
@@ -105,6 +106,7 @@ def server_page(page: str) -> str:
         "server_engines": engines_table(),
         "server_metrics": metrics_table(SERVER_CATALOGUE),
         "management_routes": rights_table(management_table()),
+        "nessie_routes": rights_table(nessie_table()),
         "server_routes": routes_table(iceberg_table()) + probe_rows(),
         "server_settings": server_settings_table(),
     }

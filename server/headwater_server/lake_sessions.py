@@ -78,11 +78,7 @@ class LakeSession:
         """What clients are told of the way to the files of a table, given its document: an address, never a credential."""
         if not self.options.current():
             return {}  # most servers: the document is not read for nothing
-        return self.config_at(_LOCATED.decode(text).location)
-
-    def config_at(self, location: str) -> dict[str, str]:
-        """What clients are told of the way to a location."""
-        return self.storage.client_config(location)
+        return self.storage.client_config(_LOCATED.decode(text).location)
 
     @property
     def own_options(self) -> list[StorageOptions]:
@@ -92,10 +88,6 @@ class LakeSession:
             for options in self.options.current()
             if options.realm in ("", self.address.realm) and options.catalog in ("", self.address.catalog)
         ]
-
-    def options_for(self, location: str) -> StorageOptions | None:
-        """Find the options for a canonical location, in this catalog."""
-        return self.options.options_for(location, realm=self.address.realm, catalog=self.address.catalog)
 
     @property
     def config_digest(self) -> str:

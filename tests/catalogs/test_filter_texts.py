@@ -18,7 +18,7 @@ from headwater.catalogs import (
     LogEntry,
     LogExpression,
 )
-from headwater.catalogs.filter_text import ascii_pattern
+from headwater.catalogs.filter_text import ascii_pattern, named_fields, read_tokens
 from headwater.clock import Micros
 from headwater.errors import RefusedError
 from headwater.store import ObjectId
@@ -35,6 +35,7 @@ def commit(*operations: CommittedOperation, **meta: object) -> LogEntry:
     return LogEntry(ObjectId(0xABC), 3, Micros(1_600_000_000_000_000), made, ObjectId(0xAB), operations)
 
 
+MANY_PATTERNS = "') || entry.name.matches(r'".join(["a" * 60] * 20)
 ENTRY = entry("a", "b.c", "t")
 
 
@@ -162,7 +163,16 @@ def test_comprehensions_that_multiply_are_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "pattern", ["((a{1,100}){1,100}){1,100}", r"\pL{10}", "." * 150, "(?i)" + "a" * 400, r"[\W\S]{9}", "a{5000}"]
+    "pattern",
+    [
+        "((a{1,100}){1,100}){1,100}",
+        r"\pL{10}",
+        "." * 150,
+        "(?i)" + "a" * 400,
+        "') || entry.name.matches(r'".join(["a" * 60] * 20),
+        r"[\W\S]{9}",
+        "a{5000}",
+    ],
 )
 def test_pattern_that_takes_long_is_refused(pattern: str) -> None:
     with pytest.raises(RefusedError, match="takes too long"):
@@ -190,3 +200,34 @@ def test_pattern_takes_no_longer_for_an_adverse_name(pattern: str) -> None:
 )
 def test_classes_of_a_pattern_mean_ascii(pattern: str, spelled: str) -> None:
     assert ascii_pattern(pattern) == spelled
+
+
+@pytest.mark.parametrize(
+    ("text", "fields"),
+    [
+        ("entry.name == 'x' && entry.namespaceElements.exists(e, e == entry.key)", {"name", "namespaceElements", "key"}),
+        ("entry['name'] == 'x' || entry.key == 'y'", None),
+        ("[entry].exists(e, e.name == 'x')", None),
+        ("true", set()),
+    ],
+)
+def test_library_is_given_the_fields_that_a_filter_names(text: str, fields: set[str] | None) -> None:
+    named = named_fields(read_tokens(text), "entry")
+
+    assert named == (None if fields is None else frozenset(fields))
+
+
+@pytest.mark.parametrize(
+    ("text", "fields"),
+    [
+        ("operations.exists(op, op.type == 'x') && operations.all(op, op.keyElements.exists(e, e == op.name))", "type keyElements name"),
+        ("operations.exists(op, op.content.type == 'x') && operations.size() == 1", "content size"),
+        ("operations.exists(op, op['type'] == 'x')", None),
+        ("operations.exists(op, [op].exists(o, o.type == 'x'))", None),
+        ("operations.filter(op, op.type == 'x')[0].name == 'y'", None),
+        ("operations[0].type == 'x'", None),
+        ("size(operations) == 1", None),
+    ],
+)  # fmt: skip
+def test_elements_are_cut_to_what_a_filter_names(text: str, fields: str | None) -> None:
+    assert named_fields(read_tokens(text), "operations") == (None if fields is None else frozenset(fields.split()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cel
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -56,6 +57,9 @@ conditions = st.one_of(
     texts.map(lambda text: f"entry.encodedKey == {quoted_text(text)}"),
     texts.map(lambda text: f"entry.namespace.startsWith({quoted_text(text)})"),
     texts.map(lambda text: f"entry.name != {quoted_text(text)}"),
+    st.tuples(texts, texts).map(
+        lambda two: f"(entry.encodedKey == {quoted_text(two[0])} || entry.encodedKey.startsWith({quoted_text(two[1])}))"
+    ),
     texts.map(lambda text: f"(entry.namespace == {quoted_text(text)} || size(entry.keyElements) == 1)"),
 )
 filters = st.one_of(
@@ -64,6 +68,19 @@ filters = st.one_of(
     st.tuples(conditions, conditions).map(lambda two: f"!({two[0]}) && {two[1]}"),
     st.tuples(conditions, conditions, conditions).map(lambda three: f"{three[0]} && {three[1]} || {three[2]}"),
 )
+
+
+def evaluated(text: str, entry: ContentEntry) -> bool:
+    """What the library says of an entry, given all there is to know of it."""
+    elements = [element.replace(".", "\x1d") for element in entry.key.elements]
+    variables = {
+        "name": entry.key.name,
+        "encodedKey": ".".join(elements),
+        "namespace": ".".join(elements[:-1]),
+        "keyElements": list(entry.key.elements),
+        "contentType": entry.type.name,  # type: ignore[union-attr]
+    }
+    return cel.compile(text).execute({"entry": variables}) is True
 
 
 def pages(catalog: Catalog, where: EntryExpression, limit: int | None, *, reverse: bool) -> list[ContentEntry]:
@@ -81,12 +98,15 @@ def test_filtered_listing_is_that_of_asking_about_each(filled: Catalog, text: st
     where = EntryExpression.parse(text)
     every = filled.entries("main", reverse=reverse).entries
 
-    assert pages(filled, where, limit, reverse=reverse) == [entry for entry in every if where.chooses(entry)]
+    chosen = pages(filled, where, limit, reverse=reverse)
+
+    assert chosen == [entry for entry in every if where.chooses(entry)]
+    assert chosen == [entry for entry in every if evaluated(text, entry)]
 
 
 @pytest.mark.parametrize("limit", [1, 3])
 def test_page_ends_early_where_little_is_chosen(filled: Catalog, monkeypatch: pytest.MonkeyPatch, limit: int) -> None:
-    monkeypatch.setattr("headwater.catalogs.entry_filter._BUDGET", 2)
+    monkeypatch.setattr("headwater.catalogs.entry_filter._BUDGET", 20)
     where = EntryExpression.parse("entry.name == 't' && entry.contentType == 'ICEBERG_VIEW'")
 
     first = filled.entries("main", where=where, limit=limit)
@@ -108,6 +128,8 @@ def test_page_ends_early_where_little_is_chosen(filled: Catalog, monkeypatch: py
         ),
         ("entry.namespace == 'a.b\\u001dc'", EntryBounds(None, 3, b"a\0b.c\0")),
         ("entry.namespace == ''", EntryBounds(None, 1)),
+        ("(entry.encodedKey == 'a' || entry.encodedKey.startsWith('a.'))", EntryBounds(prefix=b"a", is_whole=False)),
+        ("(entry.encodedKey == 'a' || entry.encodedKey.startsWith('b.'))", EntryBounds(is_whole=False)),
         ("entry.namespace.startsWith('a')", EntryBounds(None, None, b"a", is_whole=False)),
         ("entry.encodedKey.startsWith('a') && entry.encodedKey.startsWith('b')", EntryBounds(prefix=None)),
         ("size(entry.keyElements) == 1 && size(entry.keyElements) == 2", EntryBounds(depth=1, prefix=None)),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+
 import pytest
 
 from headwater.catalogs import Catalog, CommitMeta, ContentKey, Delete, DiffExpression, LogExpression, LogFilter, Namespace, Put
@@ -70,7 +73,7 @@ def test_oldest_commit_outside_the_history_is_not_found(catalog: Catalog, commit
 def test_diff_of_a_filter_is_that_of_asking_about_each(
     catalog: Catalog, commits: list[ObjectId], monkeypatch: pytest.MonkeyPatch, limit: int | None
 ) -> None:
-    monkeypatch.setattr("headwater.catalogs.history.content_diff._LOOKED_AT", 2)
+    monkeypatch.setattr("headwater.catalogs.history.content_diff._BUDGET", 60)
     catalog.create_branch("dev")
     catalog.commit("dev", [Put(key, Namespace()) for key in KEYS])
     where = DiffExpression.parse("key.name.matches('[258]') && key.namespace == ''")
@@ -124,3 +127,27 @@ def test_first_commit_may_be_empty(catalog: Catalog) -> None:
     assert catalog.entries("main").entries == ()
     catalog.commit("main", [Put(A, Namespace())])
     assert [entry.key for entry in catalog.entries("main").entries] == [A]
+
+
+def test_empty_commits_of_many_threads_are_all_kept(catalog: Catalog, commits: list[ObjectId]) -> None:
+    def work(number: int) -> None:
+        operations = [Put(KEYS[number], Namespace())] if number % 2 else []
+        catalog.commit("main", operations, message=f"t{number}", allow_empty=True)
+
+    with ThreadPoolExecutor(len(KEYS)) as threads:
+        list(threads.map(work, range(len(KEYS))))
+
+    log = list(catalog.log("main", oldest=commits[-1]))
+    assert sorted(entry.message for entry in log) == sorted(["5", *(f"t{number}" for number in range(len(KEYS)))])
+    names = {entry.hash: {key.key.name for key in catalog.entries(entry.hash).entries} for entry in log}
+    for entry, older in pairwise(log):
+        added = {operation.key.name for operation in entry.operations}
+        assert names[entry.hash] == names[older.hash] | added
+
+
+def test_log_until_a_time_ends_at_the_oldest_commit_too(catalog: Catalog, commits: list[ObjectId]) -> None:
+    times = {entry.message: entry.time for entry in catalog.log("main")}
+
+    assert [entry.message for entry in catalog.log("main", where=LogFilter(until=times["4"]), oldest=commits[2])] == ["4", "3"]
+    below = catalog.log("main", where=LogFilter(until=times["2"]), oldest=commits[2])
+    assert (list(below), below.end) == ([], LogEnd.UNTIL)

@@ -48,7 +48,7 @@ def test_pointers_are_the_head_and_those_before_it(catalog: Catalog, commits: li
     assert recent.log is PointerState.NOT_CHECKED
 
 
-def test_what_was_lost_shows_at_its_pointer(catalog: Catalog, realm: RealmStore, commits: list[ObjectId]) -> None:
+def test_lost_commit_shows_at_its_pointer(catalog: Catalog, realm: RealmStore, commits: list[ObjectId]) -> None:
     forget(realm, content_of(realm, commits[2]))
     forget(realm, commits[1])
 

@@ -131,7 +131,7 @@ def test_creation_over_a_table_hidden_since_tells_no_id(
     assert told == (ConflictError, "1 conflict: KEY_EXISTS sales.orders: is taken")
 
 
-def test_table_that_gave_way_to_a_hidden_one_is_told_as_gone(
+def test_table_replaced_by_a_hidden_one_is_told_as_gone(
     open_as: OpenAs, lake: IcebergCatalog, client: FileWritingClient, orders: LoadedTable
 ) -> None:
     expected = head_of(lake)
@@ -182,9 +182,7 @@ def test_table_of_another_is_not_put_as_ones_own(open_as: OpenAs, lake: IcebergC
         commit_on(open_as(*OWN, (P.TABLE_READ_DATA, only(orders.content_id))), [Put(COPY, wire)])
 
 
-def test_table_that_was_moved_away_is_not_put_as_ones_own(
-    open_as: OpenAs, lake: IcebergCatalog, client: FileWritingClient
-) -> None:
+def test_table_that_was_moved_away_is_not_put_again(open_as: OpenAs, lake: IcebergCatalog, client: FileWritingClient) -> None:
     """Where a table stood at the expected commit says nothing of who may read it now."""
     document = client.new_document("shared")
     shared, taken = MINE.child("shared"), SALES.child("taken")
@@ -210,7 +208,7 @@ def test_order_of_operations_tells_nothing(open_as: OpenAs, orders: LoadedTable,
     assert hidden[0] is ForbiddenError
 
 
-def test_commit_on_an_older_state_is_judged_by_the_rights_there(
+def test_commit_on_an_older_state_is_allowed_by_content_id(
     open_as: OpenAs, lake: IcebergCatalog, client: FileWritingClient, orders: LoadedTable
 ) -> None:
     expected = head_of(lake)
@@ -234,7 +232,7 @@ def test_namespace_may_be_changed_by_its_right(open_as: OpenAs, lake: IcebergCat
         commit_on(open_as((P.NAMESPACE_LIST, CATALOG)), [change])
 
 
-def test_hidden_table_that_came_in_between_is_not_named(
+def test_hidden_table_that_came_between_is_not_named(
     open_as: OpenAs, lake: IcebergCatalog, client: FileWritingClient, overtaken_by: Callable[..., IcebergCatalog]
 ) -> None:
     meet = partial(overtaken_by, lambda: lake.tables.create(TableCreation(key=ORDERS, schema=SCHEMA)))
@@ -245,7 +243,7 @@ def test_hidden_table_that_came_in_between_is_not_named(
     assert told == (ConflictError, "1 conflict: KEY_EXISTS sales.orders: is taken")
 
 
-def test_key_of_a_hidden_content_that_came_in_between_is_not_named(
+def test_key_of_hidden_content_that_came_between_is_not_named(
     open_as: OpenAs, lake: IcebergCatalog, client: FileWritingClient, overtaken_by: Callable[..., IcebergCatalog]
 ) -> None:
     content = client.content(client.new_document("orders"))

@@ -475,6 +475,22 @@ def test_claim_of_a_refused_table_is_not_taken(store: Store, lake: IcebergCatalo
     assert claims.find_location(document["location"]) is None
 
 
+def test_table_without_a_uuid_survives_a_lost_race(
+    lake: IcebergCatalog, overtaken_by: Callable[..., IcebergCatalog], client: FileWritingClient, catalog: Catalog
+) -> None:
+    """The second attempt claims for the content id of the first."""
+    document = client.new_document("orders") | {"format-version": 1, "schema": SCHEMA, "partition-spec": []}
+    del document["table-uuid"]
+    ns = lake.session.state().find_content(SALES)
+    assert isinstance(ns, Namespace)
+    change = Put(SALES, Namespace(id=ns.id, properties={"at": "once"}))
+    slow = overtaken_by(lambda: catalog.commit(None, [change]))
+
+    done = slow.commits.commit([Put(ORDERS, client.content(document)), Unmodified(SALES)])
+
+    assert lake.tables.load(ORDERS).content_id == done.result[ORDERS]
+
+
 def test_commit_of_too_many_files_reads_none(lake: IcebergCatalog) -> None:
     many = range(DOCUMENTS_LIMIT + 1)
     puts = [Put(SALES.child(f"t{at}"), IcebergTable(metadata_location="s3://elsewhere/v1.json")) for at in many]
@@ -528,6 +544,20 @@ def test_resolved_table_of_a_merge_gets_its_document(
     assert (merged.document["current-snapshot-id"], merged.content_id) == (3, orders.content_id)
     assert catalog.metadata(None, ORDERS) is not None
     assert table_at(catalog, ORDERS).table_uuid == orders.document["table-uuid"]
+
+
+def test_table_resolved_as_it_is_keeps_its_document(
+    lake: IcebergCatalog, orders: LoadedTable, catalog: Catalog, open_lake: Callable[..., IcebergCatalog]
+) -> None:
+    catalog.create_branch("dev")
+    open_lake("dev").tables.commit(append(orders, 1))
+    mine = IcebergTable(metadata_location=orders.metadata_location)
+
+    ready = lake.commits.prepare_merge(MergeOptions(keys={ORDERS: KeyMerge(expected=mine, resolved=mine)}), "dev")
+    catalog.merge("dev", options=ready.options)
+
+    assert catalog.metadata(None, ORDERS) is not None
+    assert lake.tables.load(ORDERS).etag == orders.etag
 
 
 def test_resolved_table_that_moves_is_claimed(

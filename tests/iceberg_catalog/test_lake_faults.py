@@ -10,10 +10,10 @@ from commits_of_engines import LINES, ORDERS, SALES, SCHEMA, append, set_propert
 
 from fake_clock import FakeClock
 from faulty_backend import FaultyBackend
-from file_writing_client import FileWritingClient
+from file_writing_client import FileWritingClient, head_of
 from headwater import Settings, Store
-from headwater.catalogs import Catalog, Put
-from headwater.errors import HeadwaterError, UnavailableError, UnknownOutcomeError
+from headwater.catalogs import Catalog, IcebergTable, Put
+from headwater.errors import ConflictError, HeadwaterError, UnavailableError, UnknownOutcomeError
 from headwater.iceberg_catalog import IcebergCatalog, TableCreation
 from headwater.store import open_backend, parse_url
 
@@ -116,3 +116,16 @@ def test_put_of_unknown_outcome_is_told_as_such(
         shaky.commits.commit([put])
 
     assert files() == before
+
+
+def test_key_of_a_lost_race_is_not_named(shaky: IcebergCatalog, backend: FaultyBackend, client: FileWritingClient) -> None:
+    content, expected = client.content(client.new_document("copy")), head_of(shaky)
+    assert isinstance(content, IcebergTable)
+
+    other = Store(backend, url="memory://", settings=Settings(), clock=FakeClock())  # it is closed with the first one
+    hidden = IcebergCatalog.open(other, "acme", "lake").tables
+
+    backend.intervene("swap_reference", lambda: hidden.register(SALES.child("secret"), content.metadata_location), at=2)
+
+    with pytest.raises(ConflictError, match=r"^1 conflict: KEY_CONFLICT sales\.copy: was changed at the same time$"):
+        shaky.commits.commit([Put(COPY, content)], expected=expected)

@@ -166,6 +166,15 @@ def test_one_part_covers_all_places_in_a_bucket(rest: RestCaller, pond: Catalog)
     assert part["prefix"] == "s3://lake/"
 
 
+def test_location_without_credentials_keeps_its_address(rest: RestCaller, pond: Catalog) -> None:
+    put_table(pond, "orders", "s3://lake/elsewhere/orders", **{"write.data.path": "s3://lake/objects/orders"})
+    answer = load(rest)
+
+    [part] = answer.json["storage-credentials"]
+    assert part["prefix"] == "s3://lake/objects/orders/"
+    assert answer.json["config"]["s3.endpoint"] == ENTRY["endpoint"] and not answer.json["config"].keys() & KEY.keys()
+
+
 def test_place_that_the_catalog_does_not_allow_has_none(rest: RestCaller, pond: Catalog) -> None:
     put_table(pond, "orders", "s3://lake/elsewhere/orders")
     answer = load(rest)

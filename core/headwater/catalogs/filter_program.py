@@ -16,6 +16,8 @@ from headwater.catalogs.filter_text import (
     FilterToken,
     ascii_pattern,
     check_filter_names,
+    named_fields,
+    pattern_micros,
     quoted_text,
     read_tokens,
     refuse_filter,
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 
 _FAULTS = (ValueError, TypeError, LookupError, ArithmeticError, RuntimeError)
 """What the library raises for an item that a filter cannot be evaluated on."""
+_EVALUATION = 8
+"""Microseconds, measured."""
 
 _SYNTAX_FAULT = re.compile(r"<input>:[0-9]+:([0-9]+): Syntax error: (.+?)(?: expecting .*)?$", re.MULTILINE)
 
@@ -37,17 +41,37 @@ class FilterProgram:
     text: str
     tokens: tuple[FilterToken, ...] = field(compare=False, repr=False)
     _compiled: cel.Program = field(compare=False, repr=False)
+    _needs: Mapping[str, frozenset[str] | None] = field(compare=False, repr=False)
 
-    def is_true(self, variables: dict[str, Any]) -> bool:
+    def is_true(self, variables: Mapping[str, Any]) -> bool:
         """Evaluate the filter. False where it cannot be evaluated."""
+        # Most of the time is spent in handing values over to the library, so it is given what the filter names.
+        needed = {name: _named_parts(variables[name], fields) for name, fields in self._needs.items() if name in variables}
         try:
-            return self._compiled.execute(variables) is True
+            return self._compiled.execute(needed) is True
         except _FAULTS:
             return False
+
+    @property
+    def micros(self) -> int:
+        """About how long an evaluation takes, in microseconds, on something small."""
+        return _EVALUATION + sum(pattern_micros(pattern.value) for pattern in _patterns(self.tokens))
 
     def names(self, variable: str) -> bool:
         """True if the filter may name a variable; False is certain."""
         return any(token.kind == "name" and token.value == variable for token in self.tokens)
+
+    def check_result(self, sample: Mapping[str, Any]) -> None:
+        """Check that the filter gives true or false on a sample, where it can be evaluated.
+
+        raises        RefusedError for a filter that gives a text or a number there
+        """
+        try:
+            result = self._compiled.execute(dict(sample))
+        except _FAULTS:
+            return
+        if not isinstance(result, bool):
+            refuse_filter(self.text, f"it gives a {type(result).__name__}, and neither true nor false")
 
 
 T = TypeVar("T")
@@ -73,10 +97,11 @@ class FilterExpression(Generic[T]):
 
         raises        RefusedError for a malformed one, and for a name that is not declared
         """
-        return cls(text, compile_filter(text, cls.VARIABLES, sample=cls.variables_of(cls.SAMPLE)))
+        made = cls(text, compile_filter(text, cls.VARIABLES))
+        made.program.check_result(made.variables_of(cls.SAMPLE))
+        return made
 
-    @staticmethod
-    def variables_of(value: T, /) -> dict[str, Any]:
+    def variables_of(self, value: T, /) -> dict[str, Any]:
         """The variables that a filter finds for a value."""
         raise NotImplementedError
 
@@ -85,18 +110,26 @@ class FilterExpression(Generic[T]):
         return self.program.is_true(self.variables_of(value))
 
 
-def compile_filter(text: str, declared: Mapping[str, FilterShape], *, sample: dict[str, Any]) -> FilterProgram:
+def _named_parts(value: Any, fields: frozenset[str] | None) -> Any:
+    """The fields of an object, or of each of a list, that a filter names; None: all of them."""
+    if fields is None:
+        return value
+    if isinstance(value, list):
+        return [_named_parts(element, fields) for element in value]
+    return {name: value[name] for name in fields if name in value} if isinstance(value, dict) else value
+
+
+def compile_filter(text: str, declared: Mapping[str, FilterShape]) -> FilterProgram:
     """Compile a filter.
 
     declared      the variables that it may name, with their fields
-    sample        values for them: a filter that gives a text or a number there is refused
     raises        RefusedError for a text that is no filter, or names what is not declared, with that name
     """
     tokens = read_tokens(text)
     check_filter_names(text, tokens, declared)
-    program = FilterProgram(text, tokens, _compiled(text, _spelled(text, tokens)))
+    needs = {name: named_fields(tokens, name) for name in declared}
+    program = FilterProgram(text, tokens, _compiled(text, _spelled(text, tokens)), needs)
     _check_patterns(text, tokens)
-    _check_result(program, sample)
     return program
 
 
@@ -139,12 +172,3 @@ def _check_patterns(text: str, tokens: tuple[FilterToken, ...]) -> None:
         except _FAULTS as fault:
             why = str(fault).partition("error: ")[2].splitlines() or ["malformed"]
             refuse_filter(text, f"{token.value!r} is no regular expression: {why[-1].strip()}")
-
-
-def _check_result(program: FilterProgram, sample: dict[str, Any]) -> None:
-    try:
-        result = program._compiled.execute(sample)
-    except _FAULTS:
-        return
-    if not isinstance(result, bool):
-        refuse_filter(program.text, f"it gives a {type(result).__name__}, and neither true nor false")

@@ -170,6 +170,7 @@ class _NameCheck:
         self._tokens = tokens
         self._declared = declared
         self._scopes: list[_Scope] = []
+        self._pattern_micros = 0
 
     def walk(self) -> None:
         for at, token in enumerate(self._tokens):
@@ -249,10 +250,11 @@ class _NameCheck:
         is_quoted = at + 3 < len(self._tokens) and self._tokens[at + 2].kind == "text" and self._is(at + 3, ")")
         if not is_quoted:
             refuse_filter(self._text, "matches takes a regular expression in quotes")
-        pattern = self._tokens[at + 2].value
-        if _pattern_cost(pattern) > _PATTERN_LIMIT:
+        self._pattern_micros += pattern_micros(self._tokens[at + 2].value)
+        if self._pattern_micros > _PATTERN_LIMIT:
+            pattern = _shown(self._tokens[at + 2].value)
             refuse_filter(
-                self._text, f"the regular expression {_shown(pattern)} takes too long: it repeats too much, or is too long"
+                self._text, f"the regular expression {pattern} takes too long: there is too much of it, or it repeats too much"
             )
 
     def _is_behind_value(self, at: int) -> bool:
@@ -265,15 +267,44 @@ class _NameCheck:
         return 0 <= at < len(self._tokens) and self._tokens[at].kind == "name"
 
 
+def named_fields(tokens: Sequence[FilterToken], root: str) -> frozenset[str] | None:
+    """The fields of a variable, or of the elements of a list, that a filter names; None where it may use the others, too."""
+    fields: set[str] = set()
+    for at, token in enumerate(tokens):
+        if token.kind != "name" or token.value != root or _is_member(tokens, at) or _is_declaration(tokens, at):
+            continue
+        following = tokens[at + 1 : at + 5]
+        if len(following) < 2 or not following[0].is_sign(".") or following[1].value == "filter":
+            return None
+        inner: frozenset[str] | None = frozenset({following[1].value})
+        if following[1].value in MACROS:
+            inner = named_fields(tokens, following[3].value) if len(following) == 4 else None
+        if inner is None:
+            return None
+        fields |= inner
+    return frozenset(fields)
+
+
+def _is_member(tokens: Sequence[FilterToken], at: int) -> bool:
+    return at > 0 and tokens[at - 1].is_sign(".")
+
+
+def _is_declaration(tokens: Sequence[FilterToken], at: int) -> bool:
+    """True where a comprehension names its variable."""
+    is_first = at > 1 and tokens[at - 1].is_sign("(") and tokens[at - 2].value in MACROS
+    return is_first and at + 1 < len(tokens) and tokens[at + 1].is_sign(",")
+
+
 _PATTERN_LIMIT = 1000
-"""About as many microseconds to compile it, which every evaluation does."""
+"""For all patterns of a filter: every evaluation compiles them."""
 _PIECE = re.compile(
     r"\{(?P<least>[0-9]+)(?:,(?P<most>[0-9]*))?\}|(?P<wide>\\[pPuUxX])|(?P<class>\\[WDSwdsbB])|(?P<any>\.|\[\^)|\(\?(?P<flags>[a-zA-Z]+)|\\?.",
     re.DOTALL,
 )
 
 
-def _pattern_cost(pattern: str) -> int:
+def pattern_micros(pattern: str) -> int:
+    """Estimate how many microseconds the library takes to compile a pattern."""
     cost, factor = 0, 1
     for piece in _PIECE.finditer(ascii_pattern(pattern)):
         if piece["least"]:

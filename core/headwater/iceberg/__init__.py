@@ -28,7 +28,7 @@ from headwater.iceberg.location import (
     same_storage,
 )
 from headwater.iceberg.property_rules import check_properties, is_of_file_access
-from headwater.iceberg.storage_options import ClientKey, ClientRole, StorageFile, StorageOptions
+from headwater.iceberg.storage_options import ClientKey, ClientRole, StorageFile, StorageOptions, closest_options
 from headwater.iceberg.survey_outcomes import (
     AcceptedTable,
     ChoiceRule,
@@ -91,6 +91,7 @@ __all__ = [
     "check_files_inside",
     "check_properties",
     "check_purgeable",
+    "closest_options",
     "comparable_location",
     "divide_location",
     "examine_table",

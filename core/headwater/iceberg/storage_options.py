@@ -19,7 +19,7 @@ from __future__ import annotations
 import re
 import stat
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -291,10 +291,7 @@ class StorageFile:
         """Find the options for a file at a canonical location; None: as the environment of the process says."""
         if not self._path:
             return None
-        fitting = [options for options in self.current() if options.is_for(location, realm=realm, catalog=catalog)]
-        return max(
-            fitting, key=lambda options: (len(options.location), bool(options.catalog), bool(options.realm)), default=None
-        )
+        return closest_options(self.current(), location, realm=realm, catalog=catalog)
 
     def current(self) -> tuple[StorageOptions, ...]:
         """The options that are in force."""
@@ -312,6 +309,12 @@ class StorageFile:
                 self._refused = signature
                 _log.error("options of storages were not read again: those from before stay in force", fault=str(fault))
             return self._read.options
+
+
+def closest_options(options: Iterable[StorageOptions], location: str, *, realm: str, catalog: str) -> StorageOptions | None:
+    """Find those options that count for a file at a canonical location; None: none is for it."""
+    fitting = [each for each in options if each.is_for(location, realm=realm, catalog=catalog)]
+    return max(fitting, key=lambda each: (len(each.location), bool(each.catalog), bool(each.realm)), default=None)
 
 
 def read_storage_options(path: str) -> tuple[StorageOptions, ...]:

@@ -7,6 +7,7 @@ client library, nor workers, Spark and Kubernetes.
 from headwater.iceberg_catalog.branch_session import allow_all
 from headwater.iceberg_catalog.lake_access import LakeAccess, hidden_catalog_error
 from headwater.iceberg_catalog.lake_catalog import IcebergCatalog, LakeOptions
+from headwater.iceberg_catalog.lake_commits import LakeCommits, ResolvedMerge
 from headwater.iceberg_catalog.lake_contents import VersionMark
 from headwater.iceberg_catalog.lake_errors import (
     AlreadyExistsError,
@@ -35,6 +36,7 @@ __all__ = [
     "IcebergCatalog",
     "KeyPage",
     "LakeAccess",
+    "LakeCommits",
     "LakeOptions",
     "LoadedTable",
     "LoadedView",
@@ -46,6 +48,7 @@ __all__ = [
     "PropertyClashError",
     "ReadOnlyReferenceError",
     "ReferenceAccess",
+    "ResolvedMerge",
     "StagedTable",
     "TableCommit",
     "TableCreation",

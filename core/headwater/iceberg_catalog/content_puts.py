@@ -54,12 +54,14 @@ class PutWish:
     state         the state that it was put from
     before        the content in that state that it continues, with its id; None: it is new
     before_key    where that stands
+    with_document its document is wanted also where it keeps its metadata file
     """
 
     put: Put
     state: BranchState
     before: Content | None = None
     before_key: ContentKey | None = None
+    with_document: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,11 +112,17 @@ class ContentPuts:
         self._own = own
 
     def draft_puts(
-        self, wishes: Sequence[PutWish], *, head: BranchState, removed: Collection[ContentKey] = ()
+        self,
+        wishes: Sequence[PutWish],
+        *,
+        head: BranchState,
+        fresh_ids: dict[ContentKey, UUID],
+        removed: Collection[ContentKey] = (),
     ) -> list[PutDraft]:
         """Check and complete puts. The metadata files are read side by side, a few at a time.
 
         head          the present state
+        fresh_ids     content ids for what no uuid identifies; those that are missing are added, so that another attempt claims for them
         removed       keys that the same commit deletes: what stands there may be put anew
         returns       a draft for each wish
         raises        RefusedError, before a byte is read, for a file that the catalog does not allow, or that lies in a place of another
@@ -129,7 +137,7 @@ class ContentPuts:
             else:
                 drafts[at] = draft
         read = self._read_all([wishes[at] for at in unread])
-        drafts.update(zip(unread, self._identified(read, head, removed), strict=True))
+        drafts.update(zip(unread, self._identified(read, head, fresh_ids, removed), strict=True))
         return [drafts[at] for at in range(len(wishes))]
 
     def _without_reading(self, wish: PutWish) -> PutDraft | None:
@@ -152,7 +160,7 @@ class ContentPuts:
         assert isinstance(before, IcebergTable | IcebergView) and before.id is not None
         assert isinstance(put.content, IcebergTable | IcebergView)
         content, parts = _with_old_fields(before, put.content), None
-        if content != before:
+        if content != before or wish.with_document:
             text = wish.state.find_metadata(before.id)
             parts = None if text is None else split_metadata(text)
         faults = tuple(_disagreements(put, before))
@@ -190,7 +198,13 @@ class ContentPuts:
         faults = tuple(_disagreements(wish.put, made))
         return _ReadPut(PutDraft(put, claim=claim, same_data=same_data, faults=faults), document, len(text))
 
-    def _identified(self, read: Sequence[_ReadPut], head: BranchState, removed: Collection[ContentKey]) -> Iterator[PutDraft]:
+    def _identified(
+        self,
+        read: Sequence[_ReadPut],
+        head: BranchState,
+        fresh_ids: dict[ContentKey, UUID],
+        removed: Collection[ContentKey],
+    ) -> Iterator[PutDraft]:
         """Give new tables and views their content ids, and their claims: what is known by a uuid gets the id that it has."""
         uuids = [document_uuid(each.document) for each in read if each.draft.put.content.id is None]
         known = self._session.claims.find_content_ids(self._session.id, [uuid for uuid in uuids if uuid is not None])
@@ -202,7 +216,8 @@ class ContentPuts:
                 continue
             content_id = None if uuid is None else known[uuid]
             if content_id is None or (content_id in present and present[content_id] not in removed):
-                content_id = uuid4()  # its claim will meet that of the other
+                # where the uuid is taken, the claim will meet that of the other
+                content_id = fresh_ids.setdefault(put.key, uuid4())
             claim = self._versions_of(put.content).claim_of(content_id, each.document)
             yield replace(each.draft, content_id=content_id, claim=claim)
 

@@ -83,11 +83,12 @@ class LakeCommits:
         session.check_writable()
         clock = session.rows.clock
         until = clock.monotonic() + session.rows.settings.commit_timeout_seconds
+        fresh_ids: dict[ContentKey, UUID] = {}
         while True:
             states = self._states(expected)
             stored = states.base.find_many([each.key for each in operations])
             wanted = [_with_expected(each, stored) for each in operations]
-            change = self._prepare(states, wanted, stored)
+            change = self._prepare(states, wanted, stored, fresh_ids)
             try:
                 # an author who names no commit gets that of the decision: the rights were asked on it
                 base = None if states.base.head is None else states.base.head.id
@@ -124,7 +125,7 @@ class LakeCommits:
         puts = [wish.put for wish in wishes]
         asked_for = BranchChange(operations=puts, message="merge", same_data=frozenset(put.key for put in puts))
         self._session.check_rights(target, asked_for)
-        drafts = self._puts.draft_puts(wishes, head=target)
+        drafts = self._puts.draft_puts(wishes, head=target, fresh_ids={})
         change = _change(puts, drafts, ours, "merge")
         self._session.check_rights(target, change)
         _check_agreement(drafts)
@@ -151,7 +152,11 @@ class LakeCommits:
         return CommitStates(replace(head, head=base), head, is_named=True)
 
     def _prepare(
-        self, states: CommitStates, operations: Sequence[ContentOperation], stored: Mapping[ContentKey, Content]
+        self,
+        states: CommitStates,
+        operations: Sequence[ContentOperation],
+        stored: Mapping[ContentKey, Content],
+        fresh_ids: dict[ContentKey, UUID],
     ) -> BranchChange:
         """Judge operations, and complete them with documents; raises what ``commit`` raises.
 
@@ -166,7 +171,7 @@ class LakeCommits:
         deleted = {each.key for each in operations if isinstance(each, Delete)}
         moved = {stored[key].id: key for key in deleted if key in stored}
         wishes = [_wish(put, states.base, stored, moved) for put in puts]
-        drafts = self._puts.draft_puts(wishes, head=states.head, removed=deleted)
+        drafts = self._puts.draft_puts(wishes, head=states.head, fresh_ids=fresh_ids, removed=deleted)
         change = _change(operations, drafts, stored, what)
         self._report.check_rights(states, change)
         if states.head is not states.base:  # whose a uuid is depends on where its table stands now
@@ -251,7 +256,7 @@ def _resolution(key: ContentKey, resolved: Content, sides: Sequence[tuple[Branch
         if content is not None and resolved.id in (None, content.id):
             if type(content) is not type(resolved) or content.id is None:
                 break
-            return PutWish(Put(key, with_id(resolved, content.id)), state, content, key)
+            return PutWish(Put(key, with_id(resolved, content.id)), state, content, key, with_document=True)
     raise RefusedError(f"{key}: the resolved content is none that the target or the source has there: name its id and type")
 
 

@@ -58,6 +58,12 @@ class ReferenceAccess:
         asked = [self._question(Privilege.REFERENCE_LIST, name) for name in names]
         return [name for name, answer in zip(names, self._decisions.allows_each(asked), strict=True) if answer]
 
+    def filter_histories(self, names: Sequence[str]) -> list[str]:
+        """Those of some branches or tags whose log may be read; see ``check_read``."""
+        reached = [name for name in names if self._decisions.reaches(reference_of(name, self._definition))]
+        asked = [self._question(Privilege.REFERENCE_READ_HISTORY, name) for name in reached]
+        return [name for name, answer in zip(reached, self._decisions.allows_each(asked), strict=True) if answer]
+
     def check_read(self, text: str | None) -> None:
         """Check that the log and the differences of a reference may be read.
 
@@ -155,11 +161,6 @@ class ReferenceAccess:
         reference = reference_of(text, self._definition)
         asked = [self._content(SHOW_PRIVILEGES, key, value, reference) for key, value in contents]
         return list(self._decisions.allows_each(asked))
-
-    def reads_history(self, text: str | None) -> bool:
-        """Whether the log of a reference may be read; see ``check_read``."""
-        reference = reference_of(text, self._definition)
-        return self._decisions.reaches(reference) and self._allows(Privilege.REFERENCE_READ_HISTORY, reference)
 
     def _merge_questions(
         self, change: ContentChange, present: ContentValue | None, origin: ReferenceName, target: ReferenceName

@@ -74,8 +74,9 @@ class ConflictReport:
             shown = self._listed(states, change.operations)
             try:
                 self._session.check_rights(shown.base, change)
-            except NoSuchNamespaceError:
-                raise _lost(self._absent_namespaces(shown.base, change.operations)) from None
+            except NoSuchNamespaceError as absent:
+                conflicts = self._absent_namespaces(shown.base, change.operations)
+                raise (_lost(conflicts) if conflicts else absent) from None
             _judge(shown, change.operations)
             raise fault
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Final
 
 import msgspec
@@ -27,7 +27,7 @@ _TAGS = re.compile(r'(?:^|,)\s*(?:W/)?"([^"]*)"\s*(?=,|$)')
 def loaded_answer(table: LoadedTable, session: LakeSession, vended: VendedCredentials | None = None) -> Answer:
     """Answer a creation or a registration as a whole load is answered."""
     if vended is not None:
-        return credentialed_answer(open_load(table), session.config_of(table.text), vended)
+        return credentialed_answer(open_load(table), vended)
     return Answer(body=encoded_load(table, session), headers={"ETag": entity_tag(table.etag, session, ALL_SNAPSHOTS)})
 
 
@@ -79,13 +79,12 @@ def open_load(table: LoadedTable, *, snapshots: str = ALL_SNAPSHOTS) -> bytes:
     return msgspec.json.encode(LoadTableResult(_shown_text(table, snapshots), table.metadata_location))[:-1]
 
 
-def credentialed_answer(opened: bytes, config: Mapping[str, str], vended: VendedCredentials) -> Answer:
+def credentialed_answer(opened: bytes, vended: VendedCredentials) -> Answer:
     """Answer with credentials: nobody on the way keeps it, and it has no tag, for a client that has the version needs them anew.
 
     opened        of ``open_load``
-    config        what clients are told without credentials
     """
-    told = msgspec.json.encode({"config": {**config, **vended.config}, "storage-credentials": vended.parts})
+    told = msgspec.json.encode({"config": vended.config, "storage-credentials": vended.parts})
     return Answer(body=opened + b"," + told[1:], headers=NOT_KEPT)
 
 
@@ -94,11 +93,9 @@ def staged_answer(table: StagedTable, session: LakeSession, vended: VendedCreden
 
     The document is whole: the client sends its properties back, and the creation was checked.
     """
-    config = session.config_of(table.text)
     if vended is None:
-        return Answer(body=LoadTableResult(msgspec.Raw(table.text), config=config))
-    opened = msgspec.json.encode(LoadTableResult(msgspec.Raw(table.text)))[:-1]
-    return credentialed_answer(opened, config, vended)
+        return Answer(body=LoadTableResult(msgspec.Raw(table.text), config=session.config_of(table.text)))
+    return credentialed_answer(msgspec.json.encode(LoadTableResult(msgspec.Raw(table.text)))[:-1], vended)
 
 
 def committed_answer(table: LoadedTable, session: LakeSession) -> Answer:

@@ -15,7 +15,7 @@ import msgspec
 from headwater.access import Privilege
 from headwater.catalogs import ContentKey, TableClaim
 from headwater.errors import HeadwaterError, RefusedError
-from headwater.iceberg import StorageOptions, canonical_location, check_allowed, is_within, stated_places
+from headwater.iceberg import StorageOptions, canonical_location, check_allowed, closest_options, is_within, stated_places
 from headwater.iceberg_catalog import LoadedTable, ReadOnlyReferenceError, StagedTable, VersionMark
 from headwater_server.call import Call
 from headwater_server.iceberg_rest.addresses import LEVEL_SEPARATOR
@@ -41,7 +41,10 @@ _PLACED = msgspec.json.Decoder(_PlacedDocument)
 
 @dataclass(frozen=True, slots=True)
 class VendedCredentials:
-    """What an answer tells of credentials: ``config`` for the table's location, for clients that look nowhere else."""
+    """What an answer tells of the way to a table's files.
+
+    config        to its location, with credentials if there are some, for clients that look nowhere else
+    """
 
     config: Mapping[str, str]
     parts: Sequence[StorageCredential]
@@ -60,58 +63,64 @@ class _TableFiles:
     content_id: UUID | None = None
 
 
-def asks_for_credentials(call: Call[Any, Any], session: LakeSession) -> bool:
-    """Whether a client says that it takes credentials, and the catalog's storages may give any."""
+def asked_storages(call: Call[Any, Any], session: LakeSession) -> Sequence[StorageOptions]:
+    """What ``giving_storages`` returns, if the client says that it takes credentials; else nothing."""
     wanted = {word.strip().lower() for word in call.headers.get(_DELEGATION, "").split(",")}
-    return _VENDED in wanted and gives_credentials(session)
+    return giving_storages(session) if _VENDED in wanted else ()
+
+
+def giving_storages(session: LakeSession) -> Sequence[StorageOptions]:
+    """The options of all storages of a catalog, if any gives clients credentials for something in the catalog's places; else nothing."""
+    options, places = session.own_options, session.lake.session.catalog.definition.places
+    giving = [each.location for each in options if each.gives_credentials]
+    is_any = any(is_within(location, place) or is_within(place, location) for location in giving for place in places)
+    return options if is_any else ()
 
 
 def marked_credentials(
-    call: Call[Any, Any], session: LakeSession, mark: VersionMark, read_places: Callable[[], tuple[str, ...]]
+    call: Call[Any, Any],
+    session: LakeSession,
+    mark: VersionMark,
+    storages: Sequence[StorageOptions],
+    read_places: Callable[[], tuple[str, ...]],
 ) -> VendedCredentials | None:
     """The credentials for a table's files; None where the caller may not read them, or there are none for where they lie.
 
+    storages      the options among which the places' are; none: nothing is asked for
     read_places   reads the places in the table's document, which takes longer than to see that the caller has no right
     raises        UnavailableError where there should be some, and the token service gives none: a client that depends on them would
                   only meet a refusal of the storage that says nothing
     """
-    may_write = _may_write(session, mark)
+    may_write = _may_write(session, mark) if storages else None
     if may_write is None:
         return None
-    return _vend(call, session, _TableFiles(mark.key, read_places(), may_write, mark.content_id))
+    return _vend(call, session, storages, _TableFiles(mark.key, read_places(), may_write, mark.content_id))
 
 
 def changed_credentials(call: Call[Any, Any], session: LakeSession, table: LoadedTable) -> VendedCredentials | None:
     """The credentials for a table that was created just now. None also where they cannot be had: the change has happened."""
-    if not asks_for_credentials(call, session):
+    storages = asked_storages(call, session)
+    if not storages:
         return None
     try:
         mark = session.lake.tables.mark(table.key)
-        return marked_credentials(call, session, mark, lambda: places_in(table.text))
+        return marked_credentials(call, session, mark, storages, lambda: places_in(table.text))
     except HeadwaterError:  # the vendor has logged it, or the table is gone again
         return None
 
 
 def staged_credentials(call: Call[Any, Any], session: LakeSession, table: StagedTable) -> VendedCredentials | None:
     """The credentials for a table that a commit is to create: who may do that writes its files before. Raises UnavailableError."""
-    if not asks_for_credentials(call, session):
+    storages = asked_storages(call, session)
+    if not storages:
         return None
-    return _vend(call, session, _TableFiles(table.key, places_in(table.text), may_write=True))
+    return _vend(call, session, storages, _TableFiles(table.key, places_in(table.text), may_write=True))
 
 
 def places_in(text: bytes) -> tuple[str, ...]:
     """The places of a table, given its document."""
     document = _PLACED.decode(text)
     return stated_places({"location": document.location, "properties": document.properties})
-
-
-def gives_credentials(session: LakeSession) -> bool:
-    """Whether clients are given credentials for anything in the places of a catalog."""
-    definition = session.lake.session.catalog.definition
-    locations = [options.location for options in session.own_options if options.gives_credentials]
-    return any(
-        is_within(location, place) or is_within(place, location) for location in locations for place in definition.places
-    )
 
 
 def _may_write(session: LakeSession, mark: VersionMark) -> bool | None:
@@ -128,12 +137,14 @@ def _may_write(session: LakeSession, mark: VersionMark) -> bool | None:
     return holds_marked(session, Privilege.TABLE_WRITE_DATA, mark)
 
 
-def _vend(call: Call[Any, Any], session: LakeSession, files: _TableFiles) -> VendedCredentials | None:
+def _vend(
+    call: Call[Any, Any], session: LakeSession, storages: Sequence[StorageOptions], files: _TableFiles
+) -> VendedCredentials | None:
     vendor = call.served.part(credential_vendor)
     who = session_name(None if call.caller is None else call.caller.name, session.address.realm)
     parts = [
         part
-        for options, places in _by_storage(session, files)
+        for options, places in _by_storage(session, storages, files).items()
         for part in _parts(
             vendor, session, files, options, StorageGrant(places, files.may_write, who, str(files.content_id or ""))
         )
@@ -141,22 +152,25 @@ def _vend(call: Call[Any, Any], session: LakeSession, files: _TableFiles) -> Ven
     if not parts:
         return None
     location = files.places[0].rstrip("/") + "/"
-    return VendedCredentials(next((part.config for part in parts if location.startswith(part.prefix)), {}), parts)
+    own = next((part.config for part in parts if location.startswith(part.prefix)), None)
+    return VendedCredentials(session.storage.client_config(files.places[0]) if own is None else own, parts)
 
 
-def _by_storage(session: LakeSession, files: _TableFiles) -> list[tuple[StorageOptions, tuple[str, ...]]]:
+def _by_storage(
+    session: LakeSession, storages: Sequence[StorageOptions], files: _TableFiles
+) -> dict[StorageOptions, tuple[str, ...]]:
     """The places that the catalog allows, by the storages that give credentials for them."""
-    definition = session.lake.session.catalog.definition
-    by_storage: dict[StorageOptions, list[str]] = {}
+    definition, by_storage = session.lake.session.catalog.definition, dict[StorageOptions, tuple[str, ...]]()
     for place in files.places:
         try:
             check_allowed([place], definition.places, of=str(files.key), catalog=definition.name)
-            options = session.options_for(canonical_location(place))
+            spelled = canonical_location(place)
         except RefusedError:
             continue  # an import took the table from elsewhere: its clients have credentials of their own
+        options = closest_options(storages, spelled, realm=session.address.realm, catalog=session.address.catalog)
         if options is not None and options.gives_credentials:
-            by_storage.setdefault(options, []).append(place)
-    return [(options, tuple(places)) for options, places in by_storage.items()]
+            by_storage[options] = (*by_storage.get(options, ()), place)
+    return by_storage
 
 
 def _parts(

@@ -47,9 +47,9 @@ from headwater_server.iceberg_rest.table_answers import (
 )
 from headwater_server.iceberg_rest.table_bodies import table_bodies
 from headwater_server.iceberg_rest.table_credentials import (
-    asks_for_credentials,
+    asked_storages,
     changed_credentials,
-    gives_credentials,
+    giving_storages,
     marked_credentials,
     staged_credentials,
 )
@@ -104,10 +104,9 @@ def answer_table(call: Call[LoadTableQuery, None]) -> Answer:
     mark = session.lake.tables.mark(_table_key(call))
     check_marked(session, Privilege.TABLE_READ_PROPERTIES, mark)
     kept = KeptTable(call.served.part(table_bodies), session, mark)
-    if asks_for_credentials(call, session):
-        vended = marked_credentials(call, session, mark, kept.places)
-        if vended is not None:
-            return credentialed_answer(kept.opened(snapshots), session.config_at(kept.places()[0]), vended)
+    vended = marked_credentials(call, session, mark, asked_storages(call, session), kept.places)
+    if vended is not None:
+        return credentialed_answer(kept.opened(snapshots), vended)
     tag = entity_tag(mark.etag, session, snapshots)
     if is_known(call.headers.get("if-none-match"), tag):
         return Answer(304, headers={"ETag": tag})
@@ -128,7 +127,7 @@ def answer_table_credentials(call: Call[None, None]) -> Answer:
     mark = session.lake.tables.mark(_table_key(call))
     check_marked(session, Privilege.TABLE_READ_DATA, mark)
     kept = KeptTable(call.served.part(table_bodies), session, mark)
-    vended = marked_credentials(call, session, mark, kept.places) if gives_credentials(session) else None
+    vended = marked_credentials(call, session, mark, giving_storages(session), kept.places)
     return Answer(body=LoadCredentialsResponse([] if vended is None else vended.parts), headers=NOT_KEPT)
 
 

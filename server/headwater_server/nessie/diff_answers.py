@@ -31,7 +31,10 @@ from headwater_server.nessie.shown_contents import read_shown_contents
 from headwater_server.nessie.shown_pages import PageTokens, ShownPage, expired_page_error, page_limit, read_shown
 from headwater_server.route_table import Route
 
-_NEEDS: Final = "REFERENCE_READ_HISTORY on both references. A difference is left out where the caller may not read what stands there on either side"
+_NEEDS: Final = (
+    "REFERENCE_READ_HISTORY on both references. A difference is left out where the caller may not read what stands there,"
+    " on either side"
+)
 _MOST: Final = 1_000
 """Differences of a page."""
 _MOST_V1: Final = 20_000

@@ -15,7 +15,9 @@ from headwater_server.nessie.entry_answers import entry_routes
 from headwater_server.nessie.history_answers import history_routes
 from headwater_server.nessie.nessie_errors import NESSIE_MEANINGS, nessie_error_body
 from headwater_server.nessie.nessie_session import realm_of_nessie
+from headwater_server.nessie.recent_answers import recent_routes
 from headwater_server.nessie.reference_answers import reference_routes
+from headwater_server.nessie.reference_listing import reference_listing_routes
 from headwater_server.route_table import RouteTable
 
 
@@ -25,6 +27,8 @@ def nessie_table() -> RouteTable:
     parts = (
         config_routes(),
         reference_routes(),
+        reference_listing_routes(),
+        recent_routes(),
         content_routes(),
         entry_routes(),
         history_routes(),

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from msgspec import UNSET, UnsetType
+
 from headwater.catalogs import NamedRef, RefKind
 from headwater.errors import RefusedError
 from headwater_server.call import Answer, Call
 from headwater_server.nessie.api_paths import CHANGE_ERRORS, READ_ERRORS, TREE, TREES, V1
+from headwater_server.nessie.content_bodies import ApiVersion
 from headwater_server.nessie.nessie_session import SeenReference, open_nessie
 from headwater_server.nessie.reference_changes import create_named_ref, delete_named_ref, move_named_ref
+from headwater_server.nessie.reference_metadata import metadata_body, read_facts
 from headwater_server.nessie.reference_paths import (
     DETACHED,
     ReferencePath,
@@ -22,6 +26,7 @@ from headwater_server.nessie.reference_shapes import (
     KindQuery,
     ReferenceAnswer,
     ReferenceBody,
+    ReferenceMetadata,
     ReferenceQuery,
     SourceQueryV1,
 )
@@ -156,17 +161,17 @@ def _routes_v1() -> list[Route]:
 
 def answer_reference(call: Call[ReferenceQuery, None]) -> Answer:
     """Say where a branch or tag is."""
-    return Answer(body=ReferenceAnswer(_read_reference(call, _named_alone(call.path["ref"]))))
+    return Answer(body=ReferenceAnswer(_read_reference(call, parse_bare_path(call.path["ref"]))))
 
 
 def answer_reference_v1(call: Call[ReferenceQuery, None]) -> Answer:
     """Say where a branch or tag is."""
-    return Answer(body=_read_reference(call, reference_from_query(call.path["ref"])))
+    return Answer(body=_read_reference(call, reference_from_query(call.path["ref"]), 1))
 
 
 def answer_default_branch(call: Call[None, None]) -> Answer:
     """Say where the default branch is."""
-    return Answer(body=_read_reference(call, reference_from_query(None)))
+    return Answer(body=_read_reference(call, reference_from_query(None), 1))
 
 
 def answer_creation(call: Call[CreationQuery, GivenReference]) -> Answer:
@@ -212,9 +217,9 @@ def answer_deletion_v1(call: Call[ExpectedQueryV1, None]) -> Answer:
     return Answer(204)
 
 
-def reference_body(ref: NamedRef) -> ReferenceBody:
+def reference_body(ref: NamedRef, metadata: ReferenceMetadata | UnsetType = UNSET) -> ReferenceBody:
     """A branch or tag as it is now."""
-    return ReferenceBody("BRANCH" if ref.kind is RefKind.BRANCH else "TAG", ref.name, hash_text(ref.head))
+    return ReferenceBody("BRANCH" if ref.kind is RefKind.BRANCH else "TAG", ref.name, hash_text(ref.head), metadata)
 
 
 def seen_body(seen: SeenReference) -> ReferenceBody:
@@ -232,6 +237,14 @@ def given_path(given: GivenReference) -> ReferencePath:
     return reference_from_query(DETACHED if is_detached else given.name, given.hash)
 
 
+def parse_bare_path(text: str) -> ReferencePath:
+    """Parse the name of a branch or tag; raises RefusedError for anything that names a commit."""
+    path = parse_reference_path(text)
+    if not path.is_bare:
+        raise RefusedError(f"{text!r} names a commit: ask for a branch or tag by its name alone")
+    return path
+
+
 def parse_ref_kind(text: str) -> RefKind:
     """The kind that a text names; raises RefusedError."""
     try:
@@ -244,12 +257,14 @@ def _kind_or_none(text: str | None) -> RefKind | None:
     return None if text is None else parse_ref_kind(text)
 
 
-def _named_alone(text: str) -> ReferencePath:
-    path = parse_reference_path(text)
-    if not path.is_bare:
-        raise RefusedError(f"{text!r} names a commit: ask for a branch or tag by its name alone")
-    return path
-
-
-def _read_reference(call: Call[ReferenceQuery, None] | Call[None, None], path: ReferencePath) -> ReferenceBody:
-    return seen_body(open_nessie(call).see_reference(path))
+def _read_reference(
+    call: Call[ReferenceQuery, None] | Call[None, None], path: ReferencePath, version: ApiVersion = 2
+) -> ReferenceBody:
+    session = open_nessie(call)
+    seen = session.see_reference(path)
+    is_all = call.query is not None and call.query.fetch == "ALL"
+    if not is_all or seen.kind is None or seen.name is None:
+        return seen_body(seen)
+    ref = session.catalog.refs.read_ref(seen.kind, seen.name)
+    facts = read_facts(session, [ref], with_relation=True).get(ref)
+    return reference_body(ref) if facts is None else reference_body(ref, metadata_body(session, ref, facts, version))

@@ -49,6 +49,7 @@ class StsIssuer:
         policy = session_policy(grant, partition=role.partition)
         check_botocore()
         from botocore.exceptions import BotoCoreError, ClientError
+        from botocore.parsers import ResponseParserError
 
         wish = {"RoleArn": role.arn, "RoleSessionName": grant.who, "Policy": policy, "DurationSeconds": role.lifetime_seconds}
         if role.external_id:
@@ -64,7 +65,7 @@ class StsIssuer:
             raise UnavailableError(f"{told}: unless it passes, look at the role, and at whom it trusts") from None
         except BotoCoreError as fault:
             raise UnavailableError(f"AssumeRole of {role.arn} failed: {options.without_secrets(str(fault))}") from None
-        except (KeyError, TypeError, AttributeError):
+        except (ResponseParserError, KeyError, TypeError, AttributeError):  # the first tells the whole answer
             raise UnavailableError(f"the token service gave no credentials for {role.arn} in its answer") from None
 
     def _client(self, options: StorageOptions) -> Any:

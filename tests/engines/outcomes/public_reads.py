@@ -138,6 +138,7 @@ READS: Mapping[str, Callable[[Reader], Any]] = {
     "Catalog.resolve": lambda it: it.lake.resolve("main"),
     "TableClaims.find_conflicts": lambda it: it.claims.find_conflicts([claim_of(it.world, TABLE, "s3://lake/other")]),
     "TableClaims.find_content_id": lambda it: it.claims.find_content_id(it.lake.definition.id, TABLE),
+    "TableClaims.find_content_ids": lambda it: it.claims.find_content_ids(it.lake.definition.id, [TABLE]),
     "TableClaims.find_by_uuid": lambda it: it.claims.find_by_uuid([TABLE]),
     "TableClaims.find_holders": lambda it: it.claims.find_holders(["s3://lake/orders/data"]),
     "TableClaims.has_taken": lambda it: it.claims.has_taken(claim_of(it.world, TABLE, "s3://lake/orders")),

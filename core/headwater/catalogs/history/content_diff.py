@@ -51,8 +51,7 @@ class DiffExpression(FilterExpression[ContentChange]):
     VARIABLES = {"key": KEY_FIELDS}
     SAMPLE = ContentChange(ContentKey.of("a", "b"), None, None)
 
-    @staticmethod
-    def variables_of(change: ContentChange, /) -> dict[str, Any]:
+    def variables_of(self, change: ContentChange, /) -> dict[str, Any]:
         return {"key": key_variables(change.key)}
 
 
@@ -133,8 +132,8 @@ def compare_commits(
     return ChangePage(changes, token, place.before, place.after)
 
 
-_LOOKED_AT = 4_000
-"""Differences that a filter does not choose, before a page ends. Measured: 25 µs for each."""
+_BUDGET = 100_000
+"""Microseconds that a page may spend on differences that a filter does not choose before it ends, estimated."""
 
 
 def _chosen(
@@ -142,15 +141,15 @@ def _chosen(
 ) -> tuple[list[IndexDifference], bytes | None]:
     """The first differences that a filter chooses, and the last key that was looked at, where more may follow."""
     chosen: list[IndexDifference] = []
-    passed, last = 0, b""
+    spent, last = 0, b""
     for difference in differences:
-        if limit is not None and (len(chosen) == limit or passed == _LOOKED_AT):
+        if limit is not None and (len(chosen) == limit or spent >= _BUDGET):
             return chosen, last
         last = difference.key
         if expression is None or expression.chooses(decode_change(difference)):
             chosen.append(difference)
         else:
-            passed += 1
+            spent += expression.program.micros
     return chosen, None
 
 

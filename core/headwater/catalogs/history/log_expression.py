@@ -66,14 +66,18 @@ EMPTY_COMMIT = commit_variables(_SAMPLE) | {"hash": ""}
 
 @dataclass(frozen=True)
 class LogExpression(FilterExpression[LogEntry]):
-    """A filter of commits, with those operations that a log entry has."""
+    """A filter of commits, with those operations that a log entry has.
+
+    Where a caller may not see every operation, ask about the entry that is left of a commit: in a ``LogFilter`` the expression
+    sees all, and so its answer tells what the caller may not know.
+    """
 
     VARIABLES = {"commit": COMMIT_FIELDS, "operations": ListShape(_OPERATION_FIELDS)}
     SAMPLE = _SAMPLE
 
-    @staticmethod
-    def variables_of(entry: LogEntry, /) -> dict[str, Any]:
-        return {"commit": commit_variables(entry), "operations": [_operation(operation) for operation in entry.operations]}
+    def variables_of(self, entry: LogEntry, /) -> dict[str, Any]:
+        operations = entry.operations if self.asks_operations else ()
+        return {"commit": commit_variables(entry), "operations": [_operation(operation) for operation in operations]}
 
     @property
     def asks_operations(self) -> bool:

@@ -101,8 +101,7 @@ class ReferenceExpression(FilterExpression[NamedRef]):
     }
     SAMPLE = NamedRef(RefKind.BRANCH, "main", None, Micros(0))
 
-    @staticmethod
-    def variables_of(ref: NamedRef, /) -> dict[str, Any]:
+    def variables_of(self, ref: NamedRef, /) -> dict[str, Any]:
         return _variables(ref, None, None)
 
     @property
