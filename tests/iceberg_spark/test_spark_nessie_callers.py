@@ -4,26 +4,29 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from nessie_lake import NessieLake
 from spark_sql import SparkFault, SparkSql
 
 from guarded_realms import GuardedLake, GuardedRealm, guarding_server, make_guarded_lake
 from headwater import open_store
 from headwater.catalogs import Catalogs
+from headwater.cli import main
 from headwater.realms import RealmRegistry
 
 pytestmark = pytest.mark.long
 
 ROWS = [(1, "Bern"), (2, "Graz")]
-TOKEN_SECONDS = 15
+TOKEN_SECONDS = 10
 READ = "SELECT * FROM {}.sales.orders ORDER BY id"
 
 
 @pytest.fixture(scope="module")
 def guarded_lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GuardedLake]:
-    """A catalog of which its reader may read one namespace, at a server whose tokens hold for a quarter of a minute."""
+    """A catalog of which its reader may read one namespace, at a server whose tokens hold for ten seconds."""
     folder = tmp_path_factory.mktemp("guarded")
     store_url = f"sqlite:///{folder}/store.db"
     with open_store(store_url) as store:
@@ -89,6 +92,19 @@ def test_committer_is_the_principal(callers: SparkSql, guarded_lake: GuardedLake
     catalogs = Catalogs(RealmRegistry(guarded_lake.realm.store).open_realm(guarded_lake.realm.id))
     dropped, created, *_ = catalogs.open_catalog(guarded_lake.name).log()
     assert dropped.meta.committer == created.meta.committer == "root"
+
+
+def test_printed_configuration_reads_the_table(sql: SparkSql, guarded_lake: GuardedLake, tmp_path: Path) -> None:
+    words = ["client-config", "spark-nessie", guarded_lake.warehouse, "--url", guarded_lake.url, "--form", "conf"]
+    file = guarded_lake.write_credentials(tmp_path / "reader.json")
+    told = CliRunner().invoke(main, [*words, "--credentials", str(file), "--show-secret"], prog_name="headwater")
+    assert told.exit_code == 0, told.output
+    for line in told.stdout.replace("BASE_LOCATION", guarded_lake.folder.as_uri()).splitlines():
+        name, _, value = line.partition(" ")
+        if name.startswith("spark.sql.catalog."):
+            sql.set_option(name, value)
+
+    assert sql(READ.format("guarded")) == ROWS
 
 
 def test_client_renews_its_token_by_itself(callers: SparkSql) -> None:

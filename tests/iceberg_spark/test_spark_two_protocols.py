@@ -151,7 +151,7 @@ def test_drop_by_one_is_seen_by_the_other(rest_orders: NessieLake) -> None:
 def test_log_tells_changes_of_both(rest_orders: NessieLake, pynessie: Pynessie) -> None:
     rest_orders.sql(INSERT.format("nessie", "orders", 3, "Lyon"))
 
-    shown = pynessie.run_json("log", "-x")
-    assert [entry["commitMeta"]["hash"] for entry in shown] == [commit.hash for commit in rest_orders.catalog.log()]
-    touched = [(operation["type"], operation["key"]["elements"]) for entry in shown[:2] for operation in entry["operations"]]
-    assert touched == [("PUT", ["sales", "orders"])] * 2
+    shown = pynessie.run_json("log", "-x", "-n", "3")
+    assert [entry["commitMeta"]["hash"] for entry in shown] == [commit.hash for commit in rest_orders.catalog.log()][:3]
+    touched = [(operation["type"], operation["key"]["elements"]) for entry in shown for operation in entry["operations"]]
+    assert touched == [("PUT", ["sales", "orders"])] * 3
