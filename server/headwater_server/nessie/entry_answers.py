@@ -25,7 +25,7 @@ from headwater_server.nessie.entry_shapes import (
     EntryBody,
     EntryBodyV1,
 )
-from headwater_server.nessie.key_ranges import KeyRange
+from headwater_server.nessie.key_ranges import ContentKeyRange
 from headwater_server.nessie.nessie_session import NessieSession, SeenReference, open_nessie
 from headwater_server.nessie.reference_answers import seen_body
 from headwater_server.nessie.reference_paths import parse_reference_path, reference_from_query
@@ -47,7 +47,7 @@ class _Listing:
 
     session: NessieSession
     seen: SeenReference
-    range: KeyRange
+    range: ContentKeyRange
     where: EntryExpression | None
     depth: int = 0
 
@@ -83,7 +83,7 @@ def entry_routes() -> list[Route]:
 def answer_entries(call: Call[EntriesQuery, None]) -> Answer:
     """List the contents of a reference by their keys."""
     query, path = call.query, parse_reference_path(call.path["ref"])
-    chosen = KeyRange.of_query(query.min_key, query.max_key, query.prefix_key, query.key)
+    chosen = ContentKeyRange.of_query(query.min_key, query.max_key, query.prefix_key, query.key)
     where, session = _expression(query.filter), open_nessie(call)
     tokens, token, seen = _pinned(session, session.see_reference(path), query.page_token)
     limit = page_limit(query.max_records, _MOST_WITH_CONTENT if query.content else _MOST)
@@ -103,7 +103,7 @@ def answer_entries_v1(call: Call[EntriesQueryV1, None]) -> Answer:
     query, path = call.query, reference_from_query(call.path["ref"], call.query.hash_on_ref)
     where, session = _expression(query.filter), open_nessie(call)
     tokens, token, seen = _pinned(session, session.see_reference(path), query.page_token)
-    listing = _Listing(session, seen, KeyRange(), where, query.namespace_depth or 0)
+    listing = _Listing(session, seen, ContentKeyRange(), where, query.namespace_depth or 0)
     page = _read_page(listing, token, page_limit(query.max_records, _MOST_V1))
     entries = [_body_v1(entry, listing.depth) for entry in page.shown]
     return Answer(body=EntriesAnswerV1(page.token is not None, tokens.close(page.token), entries))
