@@ -22,13 +22,13 @@ from headwater_server.call import Answer, Call
 from headwater_server.nessie.api_paths import READ_ERRORS, TREE, V1
 from headwater_server.nessie.content_bodies import ApiVersion, ContentKeyBody, DiffEntryBody, content_body
 from headwater_server.nessie.entry_shapes import ListedKey, MaxKey, MinKey, PrefixKey
-from headwater_server.nessie.key_ranges import KeyRange
 from headwater_server.nessie.nessie_session import NessieSession, SeenReference, open_nessie
 from headwater_server.nessie.reference_answers import seen_body
 from headwater_server.nessie.reference_paths import ReferencePath, parse_diff_path, parse_reference_path
 from headwater_server.nessie.reference_shapes import FilterText, MaxRecords, PageText, ReferenceBody
 from headwater_server.nessie.shown_contents import read_shown_contents
 from headwater_server.nessie.shown_pages import PageTokens, ShownPage, expired_page_error, page_limit, read_shown
+from headwater_server.nessie.wanted_keys import WantedKeys
 from headwater_server.route_table import Route
 
 _NEEDS: Final = (
@@ -85,7 +85,7 @@ class _Comparison:
     session: NessieSession
     before: SeenReference
     after: SeenReference
-    range: KeyRange
+    range: WantedKeys
     where: DiffExpression | None
     version: ApiVersion
 
@@ -122,7 +122,7 @@ def answer_diff(call: Call[DiffQuery, None]) -> Answer:
     """List what differs between two references."""
     query = call.query
     paths = parse_reference_path(call.path["ref"]), parse_reference_path(call.path["to"])
-    chosen = KeyRange.of_query(query.min_key, query.max_key, query.prefix_key, query.key)
+    chosen = WantedKeys.of_query(query.min_key, query.max_key, query.prefix_key, query.key)
     where = DiffExpression.parse(query.filter) if query.filter else None
     comparison = _compared(open_nessie(call), paths, chosen, where, 2)
     tokens, token, comparison = _pinned(comparison, query.page_token)
@@ -130,7 +130,7 @@ def answer_diff(call: Call[DiffQuery, None]) -> Answer:
     return Answer(
         body=DiffAnswer(
             has_more=page.token is not None,
-            token=tokens.close(page.token),
+            token=tokens.to_client(page.token),
             diffs=page.shown,
             effective_from_reference=seen_body(comparison.before),
             effective_to_reference=seen_body(comparison.after),
@@ -141,16 +141,16 @@ def answer_diff(call: Call[DiffQuery, None]) -> Answer:
 def answer_diff_v1(call: Call[DiffQueryV1, None]) -> Answer:
     """List what differs between two references."""
     paths = parse_diff_path(call.path["references"])
-    comparison = _compared(open_nessie(call), paths, KeyRange(), None, 1)
+    comparison = _compared(open_nessie(call), paths, WantedKeys(), None, 1)
     tokens, token, comparison = _pinned(comparison, call.query.page_token)
     page = _read_page(comparison, token, page_limit(call.query.max_records, _MOST_V1))
-    return Answer(body=DiffAnswerV1(page.token is not None, tokens.close(page.token), page.shown))
+    return Answer(body=DiffAnswerV1(page.token is not None, tokens.to_client(page.token), page.shown))
 
 
 def _compared(
     session: NessieSession,
     paths: tuple[ReferencePath, ReferencePath],
-    chosen: KeyRange,
+    chosen: WantedKeys,
     where: DiffExpression | None,
     version: ApiVersion,
 ) -> _Comparison:
@@ -171,7 +171,7 @@ def _pinned(comparison: _Comparison, page_token: str | None) -> tuple[PageTokens
     start, end = index_bounds(**comparison.range.bounds)
     where = "" if comparison.where is None else comparison.where.text
     beginning = ChangeToken(_id_of(before.head), _id_of(after.head), start, end, where=where)
-    text = tokens.open(page_token)
+    text = tokens.from_client(page_token)
     if text is None:
         return tokens, beginning, comparison
     place = ChangeToken.from_text(text)

@@ -17,7 +17,7 @@ from headwater_server.nessie.nessie_errors import NESSIE_MEANINGS, nessie_error_
 from headwater_server.nessie.nessie_session import realm_of_nessie
 from headwater_server.nessie.recent_answers import recent_routes
 from headwater_server.nessie.reference_answers import reference_routes
-from headwater_server.nessie.reference_listing import reference_listing_routes
+from headwater_server.nessie.reference_pages import reference_page_routes
 from headwater_server.route_table import RouteTable
 
 
@@ -27,7 +27,7 @@ def nessie_table() -> RouteTable:
     parts = (
         config_routes(),
         reference_routes(),
-        reference_listing_routes(),
+        reference_page_routes(),
         recent_routes(),
         content_routes(),
         entry_routes(),
