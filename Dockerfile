@@ -22,7 +22,7 @@ RUN python -m venv /opt/headwater \
 FROM build AS server-build
 RUN python -m venv /opt/headwater \
     && /opt/headwater/bin/pip install --only-binary :all: -c constraints.txt \
-        "headwater[server,s3,postgresql,mongodb] @ file://$(find /wheels -name 'headwater-*.whl')" \
+        "headwater[server,sts,postgresql,mongodb] @ file://$(find /wheels -name 'headwater-*.whl')" \
     && /opt/headwater/bin/pip uninstall --yes pip setuptools
 
 FROM build AS worker-build

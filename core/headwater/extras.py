@@ -11,7 +11,7 @@ __all__ = ["missing_extra"]
 _EXTRAS = {
     "aiohttp": "operator",
     "billiard": "workers",
-    "botocore": "s3",
+    "botocore": "sts",
     "bson": "mongodb",
     "celery": "workers",
     "fastavro": "lake",

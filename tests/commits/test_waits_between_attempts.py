@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 
 from fake_clock import FakeClock
-from headwater.commits.committer import CommitBackoff, bounds_after_beaten, bounds_after_fault
+from headwater.commits.commit_backoff import CommitBackoff, bounds_after_beaten, bounds_after_fault
 from headwater.settings import Settings
 
 settings = Settings(commit_backoff_seconds=0.005, commit_backoff_limit_seconds=0.250)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import sys
@@ -14,6 +15,7 @@ from client_texts import PYTHON_ENGINES, printed_config, python_with, rows_of_sq
 from installed_engines import daft_python, import_engine
 
 from headwater.cli.engine_configs import parse_engine
+from pynessie_env import pynessie_program
 
 pytestmark = pytest.mark.long
 
@@ -64,3 +66,16 @@ def test_versions_that_are_told_are_those_that_run(engine: str) -> None:
         numbers = [version(name) for name, _ in told]
 
     assert [name for (name, number), runs in zip(told, numbers, strict=True) if not f"{runs}.".startswith(f"{number}.")] == []
+
+
+def test_text_of_pynessie_lists_the_contents(lake: ClientLake, tmp_path: Path) -> None:
+    lake.create_orders(*ROWS)
+    program = Path(pynessie_program())
+    variables = {"HOME": str(tmp_path), "PATH": f"{program.parent}:{os.environ['PATH']}"}
+    file = tmp_path / ".config" / "nessie" / "config.yaml"
+    file.parent.mkdir(parents=True)
+    file.write_text(printed_config(lake, "pynessie", "yaml"), encoding="utf-8")
+
+    assert "sales.orders" in run_program("bash", "-c", printed_config(lake, "pynessie", "shell"), **variables)
+    assert "['sales', 'orders']" in run_program("python", "-c", printed_config(lake, "pynessie", "python"), **variables)
+    assert "sales.orders" in run_program("nessie", "content", "list", **variables)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -12,6 +13,7 @@ import pytest
 from client_texts import PYTHON_ENGINES, printed_config, python_with, rows_of_sql, run_program
 
 from guarded_realms import GuardedLake
+from pynessie_env import pynessie_program
 
 pytestmark = pytest.mark.long
 
@@ -75,3 +77,21 @@ def test_program_in_javascript_is_one(guarded_lake: GuardedLake, login: tuple[st
     done = subprocess.run(words, input=text, text=True, capture_output=True, check=False)
 
     assert done.returncode == 0, done.stderr
+
+
+@SHOWN
+def test_text_of_pynessie_lists_the_contents(
+    guarded_lake: GuardedLake, login: tuple[str, str], shown: tuple[str, ...], tmp_path: Path
+) -> None:
+    program = Path(pynessie_program())
+    variables = {"HOME": str(tmp_path), "PATH": f"{program.parent}:{os.environ['PATH']}"}
+    texts = {form: printed_config(guarded_lake, "pynessie", form, *login, *shown) for form in ("shell", "python", "yaml")}
+    file = tmp_path / ".config" / "nessie" / "config.yaml"
+    file.parent.mkdir(parents=True)
+    file.write_text(texts["yaml"], encoding="utf-8")
+
+    assert "sales.orders" in run_program("bash", "-c", "\n".join([*FIRST.findall(texts["shell"]), texts["shell"]]), **variables)
+    assert "['sales', 'orders']" in run_program("python", "-c", texts["python"], **variables)
+    if not shown:  # a token cannot be shown: it holds for an hour
+        listed = "\n".join([*FIRST.findall(texts["yaml"]), "nessie content list"])
+        assert "sales.orders" in run_program("bash", "-c", listed, **variables)

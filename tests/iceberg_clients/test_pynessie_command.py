@@ -64,7 +64,7 @@ def test_tags_come_and_go(pynessie: Pynessie, branched: ClientLake) -> None:
     main, dev = head_of(branched), head_of(branched, "dev")
     pynessie.run("tag", "v1")
     pynessie.run("tag", "v2", "dev")
-    assert sorted(lines(pynessie.run("--verbose", "tag"))) == [f"v1   {main}", f"v2   {dev}"]
+    assert sorted(lines(pynessie.run("--verbose", "tag"))) == [f"v1  {main}", f"v2  {dev}"]
 
     pynessie.run("tag", "-f", "v1", "dev")
     pynessie.run("tag", "-d", "v2")

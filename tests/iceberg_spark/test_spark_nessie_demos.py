@@ -58,11 +58,12 @@ def test_demo_of_basketball_players(nessie: NessieLake, pynessie: Pynessie, tmp_
         (tmp_path / f"{name}.csv").write_text(text, encoding="utf-8")
     spark = branch_sql(nessie, "main")
 
+    spark("CREATE NAMESPACE nessie.nba")
+
     # a branch for the first load
     pynessie.run("branch", "dev")
     assert heads(pynessie)["dev"] == heads(pynessie)["main"]
     spark_dev = branch_sql(nessie, "dev")
-    spark_dev("CREATE NAMESPACE nessie.nba")
     spark_dev(
         "CREATE TABLE IF NOT EXISTS nessie.nba.salaries (Season STRING, Team STRING, Salary STRING, Player STRING) USING iceberg"
     )

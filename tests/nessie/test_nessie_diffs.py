@@ -146,7 +146,7 @@ def guest(guarded: GuardedServer, caller_of: Callable[[str], NessieCaller]) -> N
     return caller_of("guest")
 
 
-def test_comparison_shows_what_may_be_read(guest: NessieCaller) -> None:
+def test_comparison_has_what_may_be_read_alone(guest: NessieCaller) -> None:
     for size in (None, 1, 2, 3):
         assert list(compared(guest, max_records=size)) == ["sales.eu.orders", "sales.new"]
     assert list(compared(guest, key=["sales.new", "stock.wares"])) == ["sales.new"]

@@ -178,7 +178,7 @@ def guest(guarded: GuardedServer, caller_of: Callable[[str], NessieCaller]) -> N
 SEEN = ["sales", "sales.eu", "sales.eu.orders", "sales.eu.refunds", "stock", "stock.places"]
 
 
-def test_listing_shows_what_may_be_listed(guest: NessieCaller) -> None:
+def test_listing_has_what_may_be_listed_alone(guest: NessieCaller) -> None:
     for size in (None, 1, 2, 3, 4, 5, 6, 7):
         assert listed(guest, max_records=size) == SEEN
         assert listed(guest, max_records=size, filter="entry.contentType == 'ICEBERG_TABLE'") == [

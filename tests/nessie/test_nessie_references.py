@@ -187,7 +187,7 @@ def guest(guarded: GuardedServer, caller_of: Callable[[str], NessieCaller]) -> N
     return caller_of("guest")
 
 
-def test_references_are_listed_where_that_is_allowed(guest: NessieCaller) -> None:
+def test_listing_has_references_that_may_be_listed(guest: NessieCaller) -> None:
     for size in (None, 1, 2):
         assert listed(guest, max_records=size) == ["dev", "main"]
 

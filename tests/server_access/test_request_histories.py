@@ -1,7 +1,11 @@
-"""Histories of grants, changes and requests: after each, every decision and every listing is what a naive oracle says."""
+"""Histories of grants, changes and requests: after each, every decision and every listing is what a naive oracle says.
+
+HEADWATER_SOAK=1 tries thirty times as many long histories.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path as FilePath
@@ -20,6 +24,8 @@ from headwater.access import Privilege, SecurableKind, check_grantable
 from headwater.catalogs import Catalog, CatalogGrant, Catalogs
 from headwater.errors import RefusedError
 
+IS_SOAK = os.environ.get("HEADWATER_SOAK") == "1"
+LONG_EXAMPLES = 1500 if IS_SOAK else 50
 NAMESPACES: tuple[Path, ...] = (("a",), ("b",), ("a", "c"), ("a", "c", "d"))
 TABLES = tuple((*namespace, name) for namespace in NAMESPACES[:3] for name in ("t", "u"))
 VIEWS = tuple((*namespace, "v") for namespace in NAMESPACES[:3])
@@ -292,7 +298,12 @@ def test_history_is_answered_as_the_oracle_says(tmp_path: FilePath, steps: list[
 
 
 @pytest.mark.long
-@settings(max_examples=150, print_blob=True, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@pytest.mark.timeout(0 if IS_SOAK else 300)
+@settings(
+    max_examples=LONG_EXAMPLES,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(steps=st.lists(STEPS, min_size=10, max_size=40))
 def test_long_history_is_answered_as_the_oracle_says(tmp_path: FilePath, steps: list[tuple[Any, ...]]) -> None:
     check_history(tmp_path, steps)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import socket
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs
 
 import pytest
+from msgspec.structs import replace
 
 from headwater.errors import HeadwaterError, RefusedError, UnavailableError
 from headwater.iceberg import ClientRole, StorageOptions
@@ -149,3 +152,16 @@ def test_place_that_no_policy_can_name_is_not_asked_for(
     with pytest.raises(RefusedError):
         issuer.issue(options, StorageGrant(("s3://lake/*",), may_write=False, who="ann@acme"))
     assert service.asked == []
+
+
+@pytest.mark.long
+def test_service_that_says_nothing_is_waited_for_a_while(options: StorageOptions) -> None:
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        role = replace(options.client_role, sts_endpoint=f"http://127.0.0.1:{silent.getsockname()[1]}")
+        began = time.monotonic()
+
+        with pytest.raises(UnavailableError, match=r"AssumeRole of .* failed: Read timeout"):
+            StsIssuer().issue(replace(options, client_role=role), GRANT)
+        assert time.monotonic() - began < 20

@@ -42,7 +42,6 @@ from headwater.catalogs.content import (
     content_type_of,
     derive_content_id,
 )
-from headwater.catalogs.content_copies import ContentCopies
 from headwater.catalogs.content_operations import (
     CONTENT,
     IDS,
@@ -63,7 +62,7 @@ from headwater.catalogs.content_pages import ContentEntry, ContentPage, TypeCoun
 from headwater.catalogs.entry_filter import EntryExpression
 from headwater.catalogs.filter_program import FilterExpression
 from headwater.catalogs.history.catalog_log import CatalogLog, KeyAction, KeyChange, KeyHistory, LogFilter
-from headwater.catalogs.history.catalog_merge import MergeConflictError, MergeGuard, MergeResult, MergeStep
+from headwater.catalogs.history.catalog_merge import ContentCopies, MergeConflictError, MergeGuard, MergeResult, MergeStep
 from headwater.catalogs.history.commit_meta import HEADWATER, CommitMeta, CommittedOperation, LogEntry
 from headwater.catalogs.history.content_diff import ChangePage, ContentChange, DiffExpression
 from headwater.catalogs.history.log_expression import LogExpression

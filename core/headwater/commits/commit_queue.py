@@ -14,7 +14,8 @@ up and runs its change; then the next one runs its own on top of that, and the l
 When something goes wrong, the baton goes on like this:
 
     a change takes too long     a waiting thread takes the baton away, and a member publishes what there is. The change's thread
-                                learns of it when it returns, and starts over
+                                learns of it when it returns, and starts over; it commits alone then. Beaten there, it comes back
+                                and is given more time, in which the others wait for it
     a change raises             the next thread gets it; the others do not notice
     the group is beaten         the holder keeps it for a while; all members are back at the front of the queue, in their order
     the publisher is stopped    another member gets it, and publishes the same
@@ -138,6 +139,7 @@ class CommitQueue:
         self._attempt = _PublishAttempt()
         # Invariant: not None only while the holder's change runs: then, and only then, may the baton be taken away.
         self._running_since: float | None = None
+        self._allowed_seconds = self._member_seconds  # how long it may run then
         # Invariant: both are reset by the first group that is published.
         self.fault: HeadwaterError | None = None  # why the last group was not published
         self.lost = 0  # how many groups were not, one after the other
@@ -188,8 +190,12 @@ class CommitQueue:
         """Begin a new group on the head that the holder has looked up."""
         self._attempt = _PublishAttempt(group)
 
-    def start_change(self) -> None:
-        """The holder is about to call its change: from now on the baton may be taken from it."""
+    def start_change(self, *, is_unhurried: bool = False) -> None:
+        """The holder is about to call its change: the baton may be taken from it once that takes too long.
+
+        is_unhurried  not before half of the time-out is over: until then, those who wait have time left themselves
+        """
+        self._allowed_seconds = self._timeout / 2 if is_unhurried else self._member_seconds
         self._running_since = now = self._clock.monotonic()
         if not self._attempt.group:  # nobody is in it yet
             self._attempt.started = now
@@ -352,7 +358,7 @@ class CommitQueue:
         # A member does not time out here: its commit is in the group, and only the outcome says what became of it.
         if waiter.attempt is None and now - waiter.since >= self._timeout:
             raise TurnTimeoutError
-        if self._running_since is not None and now - self._running_since >= self._member_seconds:
+        if self._running_since is not None and now - self._running_since >= self._allowed_seconds:
             self._take_baton_away()
         else:
             self._mend(waiter)
@@ -393,7 +399,7 @@ class CommitQueue:
         now, since = self._clock.monotonic(), self._running_since
         wait = _LOOK_SECONDS
         if since is not None:
-            wait = min(wait, since + self._member_seconds - now)
+            wait = min(wait, since + self._allowed_seconds - now)
         if waiter.attempt is None:
             wait = min(wait, waiter.since + self._timeout - now)
         return max(wait, 0.0) + 0.0005

@@ -8,7 +8,6 @@ complete_operation  the steps that follow the first durable step of an operation
 from __future__ import annotations
 
 import os
-import random
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,8 +15,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, NoReturn, TypeVar
 
-from headwater.clock import Clock
 from headwater.commits.commit import Head, Memos, Transaction
+from headwater.commits.commit_backoff import CommitBackoff
 from headwater.commits.commit_group import CommitGroup, GroupFullError, GroupMember, publish_group
 from headwater.commits.commit_queue import CommitQueue, Signal, TurnTimeoutError, Waiter
 from headwater.errors import (
@@ -33,14 +32,13 @@ from headwater.errors import (
     UnknownCommitError,
     UnknownOutcomeError,
 )
-from headwater.settings import Settings
 from headwater.store import ObjectId, RealmStore, id_text
 
 R = TypeVar("R")
-_BURST = 3
-"""Attempts of the first burst."""
 _EVICTIONS = 2
 """How often a change may take too long for a group before it commits alone."""
+_BEATEN_ALONE = 2
+"""How often it is beaten there before it runs in turn again, however long it takes."""
 _DENIALS = (SwapConflictError, ConflictError, NotFoundError, RefusedError)
 """They say that nothing happened."""
 
@@ -178,7 +176,7 @@ def complete_operation(
 
 
 class RestartError(Exception):
-    """The last run is void: it took too long for its group, or the outcome of the group that it saw is unknown."""
+    """The last run is void: it took too long for its group, was beaten by those who waited, or the outcome of its group is unknown."""
 
 
 class _Committer:
@@ -189,11 +187,15 @@ class _Committer:
         self._rows = call.rows
         self._clock = call.rows.clock
         self._evictions = 0
+        self._is_unhurried = False
+        """Whether it is given time for its run. A long change would be beaten for ever by the short ones of its own process."""
 
     def commit(self) -> CommitResult[Any]:
         while True:
             try:
-                return self._commit_in_turn() if self._evictions < _EVICTIONS else self.commit_alone(may_return=True)
+                if self._is_unhurried or self._evictions < _EVICTIONS:
+                    return self._commit_in_turn()
+                return self.commit_alone(may_return=True)
             except RestartError:
                 continue
 
@@ -224,22 +226,27 @@ class _Committer:
         # A call whose turn has come runs once, however late it is; its time limits the further attempts.
         if call.attempts and call.is_over:
             raise TurnTimeoutError
-        call.attempts += 1
         group = queue.group
+        if self._is_unhurried and group:  # it shares no group: those before it are published first
+            queue.step_back(waiter)
+            return None
+        call.attempts += 1
         # Nobody is in the group yet, and its head was looked up before this call began: a commit that was done in between, and that
         # the caller may know of, would not be seen.
-        if group is None or (not group and group.prepared < call.started):
+        if group is None or (not group and (self._is_unhurried or group.prepared < call.started)):
             try:
                 group = CommitGroup.on_head(self._rows, call.reference)
             except UnavailableError as fault:
                 self._start_over(queue, waiter, fault)
                 return None
             queue.begin_group(group)
-        queue.start_change()
-        call.run_change(group, lambda: queue.has_waiting)
+        began = self._clock.monotonic()
+        queue.start_change(is_unhurried=self._is_unhurried)
+        call.run_change(group, lambda: queue.has_waiting and not self._is_unhurried)
         if not queue.end_change(waiter):
             # The baton was taken away meanwhile: the group is another thread's, and perhaps published already without this change.
             self._evictions += 1
+            self._is_unhurried = self._has_no_time_to_lose(self._clock.monotonic() - began)
             raise RestartError
         member = call.member
         if member is not None:
@@ -252,6 +259,11 @@ class _Committer:
             waiter.leave()
             return Signal.ANSWER
         return Signal.PUBLISH if queue.join_group(waiter, is_last=member is not None and member.inner is None) else None
+
+    def _has_no_time_to_lose(self, seconds: float) -> bool:
+        """Whether a run took so long that there is no time to be beaten, and not so long that those who wait for it give up."""
+        timeout = self._rows.settings.commit_timeout_seconds
+        return timeout / 4 < seconds < timeout / 2
 
     def _publish_queued(self, queue: CommitQueue, waiter: Waiter) -> Signal | None:
         """Publish the group of the queue. Returns what to do next; None: wait for a signal."""
@@ -291,9 +303,11 @@ class _Committer:
     def commit_alone(self, *, may_return: bool = False) -> CommitResult[Any]:
         """Outside of the queue: look, run, publish, and all of it again when another was faster.
 
-        may_return    raise RestartError, to enter the queue again, once a run was quick: its work may be memoised
+        may_return    raise RestartError, to enter the queue again, once a run was quick, for its work may be memoised; or when it
+                      was beaten too often
         """
         is_quick = False
+        lost = 0
 
         def run(group: CommitGroup) -> list[_CommitCall[Any]]:
             nonlocal is_quick
@@ -305,8 +319,13 @@ class _Committer:
             return [self._call]
 
         def may_go_on() -> None:
+            nonlocal lost
+            lost += 1
             if may_return and is_quick:
                 self._evictions -= 1
+                raise RestartError
+            if may_return and lost >= _BEATEN_ALONE:
+                self._is_unhurried = True
                 raise RestartError
 
         return _commit_apart(self._call, run, may_go_on)[0]
@@ -515,58 +534,6 @@ class _CommitCall(Generic[R]):
                 f" {_thread.change!r}: a change may run more than once and others wait for it, so it commits nothing itself,"
                 " to no reference of any store. Edit through its transaction, or commit after it"
             )
-
-
-class CommitBackoff:
-    """The waits between the attempts of one commit. Made when the commit begins.
-
-    After a fault the waits double: the database may be overloaded, and immediate retries make it worse. A swap that was beaten is no
-    fault, and waits that grow with each would be unfair: a process that commits in a loop is always there, and beats one that sleeps
-    and tries once. So beaten commits are retried in bursts: a few attempts, one right after the other; then a long sleep, in which
-    others commit undisturbed; then twice as many attempts, and so on. A commit that has waited long wins soon.
-
-    Eight processes that commit in a loop to one reference get a little more done so than with waits that double, and the longest wait
-    is a fifth; with no waits at all each commit is beaten several times. docs/decisions/0007 has what else was tried,
-    docs/performance.md the figures of a machine to itself.
-    """
-
-    def __init__(self, settings: Settings, clock: Clock) -> None:
-        self._settings = settings
-        self._clock = clock
-        self._quickest = 0.0
-
-    def pause(self, attempts_lost: int, *, attempt_seconds: float = 0.0) -> None:
-        """Sleep before the next attempt; not at all before the first, when none is lost.
-
-        attempt_seconds  how long the last one took from reading the reference to learning that its swap was beaten; 0 after a fault
-        """
-        if attempts_lost < 1:
-            return
-        if attempt_seconds > 0:
-            self._quickest = min(attempt_seconds, self._quickest or attempt_seconds)
-            bounds = bounds_after_beaten(self._settings, attempts_lost, self._quickest)
-        else:
-            bounds = bounds_after_fault(self._settings, attempts_lost)
-        self._clock.sleep(random.uniform(*bounds))
-
-
-def bounds_after_fault(settings: Settings, attempts_lost: int) -> tuple[float, float]:
-    """The shortest and the longest wait in seconds after ``attempts_lost`` faults, 1 or more."""
-    shortest = settings.commit_backoff_seconds
-    longest = min(settings.commit_backoff_limit_seconds, shortest * 2 ** min(attempts_lost, 20))
-    return shortest, max(shortest, longest)
-
-
-def bounds_after_beaten(settings: Settings, attempts_lost: int, attempt_seconds: float) -> tuple[float, float]:
-    """The shortest and the longest wait in seconds after a beaten swap: up to one attempt within a burst, half a limit or more after it."""
-    limit = settings.commit_backoff_limit_seconds
-    return (limit / 2, limit) if _is_end_of_burst(attempts_lost) else (0.0, min(attempt_seconds, limit))
-
-
-def _is_end_of_burst(attempts_lost: int) -> bool:
-    """Bursts of 3, 6, 12 ... attempts end after 3, 9, 21 ... of them."""
-    bursts, rest = divmod(attempts_lost, _BURST)
-    return rest == 0 and (bursts + 1).bit_count() == 1
 
 
 class _ThreadState(threading.local):

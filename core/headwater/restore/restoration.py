@@ -42,7 +42,6 @@ from headwater.commits import (
     Commit,
     CommitResult,
     Head,
-    StagedObjects,
     Transaction,
     assign_reference,
     commit_change,
@@ -290,7 +289,7 @@ class _Restoration:
     ) -> CommitResult[None]:
         shown = "nothing" if target is None else f"commit {id_text(target.id)}"
         names = list(indexes_of(now, target))
-        copies = RestoredCopies(self._rows, target, StagedObjects(self._rows))  # kept over retries
+        copies = RestoredCopies(self._rows, target)  # kept over retries
 
         def change(tx: Transaction) -> None:
             is_seen = tx.head_id == (None if now is None else now.id)

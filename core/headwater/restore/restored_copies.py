@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from headwater.catalogs import CONTENT, IDS, ContentCopies, ContentEditor, ContentKey, ContentValue
-from headwater.commits import Head, StagedObjects, Transaction
+from headwater.commits import Head, Transaction
 from headwater.errors import CorruptionError
 from headwater.index import Index, IndexValue
 from headwater.restore.state_diff import StateDifference
@@ -20,9 +20,9 @@ class RestoredCopies:
     Contents are copied in batches, as merges do; the few objects of other indexes are held.
     """
 
-    def __init__(self, rows: RealmStore, target: Head | None, staged: StagedObjects) -> None:
+    def __init__(self, rows: RealmStore, target: Head | None) -> None:
         self._rows = rows
-        self._contents = None if target is None else ContentCopies(target, staged)
+        self._contents = None if target is None else ContentCopies(target, rows)
         self._objects: dict[ObjectId, StoredObject] = {}
 
     def prepare(self, wanted: Sequence[StateDifference], now: Head | None) -> None:
@@ -30,7 +30,7 @@ class RestoredCopies:
         self.read_ahead(wanted)
         contents = [ContentValue.from_value(value) for value in _returning(wanted).values()]
         if self._contents is not None and contents:
-            self._contents.prepare(self._rows, contents, Index() if now is None else now.index(IDS))
+            self._contents.prepare(contents, Index() if now is None else now.index(IDS))
 
     def read_ahead(self, wanted: Sequence[StateDifference]) -> None:
         """Read in bulk the objects of other indexes than the content's."""

@@ -22,13 +22,13 @@ from headwater_server.call import Answer, Call
 from headwater_server.nessie.api_paths import READ_ERRORS, TREE, V1
 from headwater_server.nessie.content_bodies import ApiVersion, ContentKeyBody, DiffEntryBody, content_body
 from headwater_server.nessie.entry_shapes import ListedKey, MaxKey, MinKey, PrefixKey
+from headwater_server.nessie.key_ranges import ContentKeyRange
 from headwater_server.nessie.nessie_session import NessieSession, SeenReference, open_nessie
 from headwater_server.nessie.reference_answers import seen_body
 from headwater_server.nessie.reference_paths import ReferencePath, parse_diff_path, parse_reference_path
 from headwater_server.nessie.reference_shapes import FilterText, MaxRecords, PageText, ReferenceBody
 from headwater_server.nessie.shown_contents import read_shown_contents
 from headwater_server.nessie.shown_pages import PageTokens, ShownPage, expired_page_error, page_limit, read_shown
-from headwater_server.nessie.wanted_keys import WantedKeys
 from headwater_server.route_table import Route
 
 _NEEDS: Final = (
@@ -85,7 +85,7 @@ class _Comparison:
     session: NessieSession
     before: SeenReference
     after: SeenReference
-    range: WantedKeys
+    range: ContentKeyRange
     where: DiffExpression | None
     version: ApiVersion
 
@@ -122,7 +122,7 @@ def answer_diff(call: Call[DiffQuery, None]) -> Answer:
     """List what differs between two references."""
     query = call.query
     paths = parse_reference_path(call.path["ref"]), parse_reference_path(call.path["to"])
-    chosen = WantedKeys.of_query(query.min_key, query.max_key, query.prefix_key, query.key)
+    chosen = ContentKeyRange.of_query(query.min_key, query.max_key, query.prefix_key, query.key)
     where = DiffExpression.parse(query.filter) if query.filter else None
     comparison = _compared(open_nessie(call), paths, chosen, where, 2)
     tokens, token, comparison = _pinned(comparison, query.page_token)
@@ -141,7 +141,7 @@ def answer_diff(call: Call[DiffQuery, None]) -> Answer:
 def answer_diff_v1(call: Call[DiffQueryV1, None]) -> Answer:
     """List what differs between two references."""
     paths = parse_diff_path(call.path["references"])
-    comparison = _compared(open_nessie(call), paths, WantedKeys(), None, 1)
+    comparison = _compared(open_nessie(call), paths, ContentKeyRange(), None, 1)
     tokens, token, comparison = _pinned(comparison, call.query.page_token)
     page = _read_page(comparison, token, page_limit(call.query.max_records, _MOST_V1))
     return Answer(body=DiffAnswerV1(page.token is not None, tokens.to_client(page.token), page.shown))
@@ -150,7 +150,7 @@ def answer_diff_v1(call: Call[DiffQueryV1, None]) -> Answer:
 def _compared(
     session: NessieSession,
     paths: tuple[ReferencePath, ReferencePath],
-    chosen: WantedKeys,
+    chosen: ContentKeyRange,
     where: DiffExpression | None,
     version: ApiVersion,
 ) -> _Comparison:

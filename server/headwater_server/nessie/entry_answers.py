@@ -25,12 +25,12 @@ from headwater_server.nessie.entry_shapes import (
     EntryBody,
     EntryBodyV1,
 )
+from headwater_server.nessie.key_ranges import ContentKeyRange
 from headwater_server.nessie.nessie_session import NessieSession, SeenReference, open_nessie
 from headwater_server.nessie.reference_answers import seen_body
 from headwater_server.nessie.reference_paths import parse_reference_path, reference_from_query
 from headwater_server.nessie.shown_contents import filter_entries, read_shown_contents
 from headwater_server.nessie.shown_pages import PageTokens, ShownPage, expired_page_error, page_limit, read_shown
-from headwater_server.nessie.wanted_keys import WantedKeys
 from headwater_server.route_table import Route
 
 _NEEDS: Final = "NAMESPACE_LIST, TABLE_LIST or VIEW_LIST on each entry; others are left out"
@@ -47,7 +47,7 @@ class _Listing:
 
     session: NessieSession
     seen: SeenReference
-    range: WantedKeys
+    range: ContentKeyRange
     where: EntryExpression | None
     depth: int = 0
 
@@ -83,7 +83,7 @@ def entry_routes() -> list[Route]:
 def answer_entries(call: Call[EntriesQuery, None]) -> Answer:
     """List the contents of a reference by their keys."""
     query, path = call.query, parse_reference_path(call.path["ref"])
-    chosen = WantedKeys.of_query(query.min_key, query.max_key, query.prefix_key, query.key)
+    chosen = ContentKeyRange.of_query(query.min_key, query.max_key, query.prefix_key, query.key)
     where, session = _expression(query.filter), open_nessie(call)
     tokens, token, seen = _pinned(session, session.see_reference(path), query.page_token)
     limit = page_limit(query.max_records, _MOST_WITH_CONTENT if query.content else _MOST)
@@ -103,7 +103,7 @@ def answer_entries_v1(call: Call[EntriesQueryV1, None]) -> Answer:
     query, path = call.query, reference_from_query(call.path["ref"], call.query.hash_on_ref)
     where, session = _expression(query.filter), open_nessie(call)
     tokens, token, seen = _pinned(session, session.see_reference(path), query.page_token)
-    listing = _Listing(session, seen, WantedKeys(), where, query.namespace_depth or 0)
+    listing = _Listing(session, seen, ContentKeyRange(), where, query.namespace_depth or 0)
     page = _read_page(listing, token, page_limit(query.max_records, _MOST_V1))
     entries = [_body_v1(entry, listing.depth) for entry in page.shown]
     return Answer(body=EntriesAnswerV1(page.token is not None, tokens.to_client(page.token), entries))

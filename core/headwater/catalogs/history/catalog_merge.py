@@ -1,18 +1,21 @@
 """A merge: the changes of a source since the merge base, as one commit on a branch. Transplants use the same parts.
 
-``MergeBaseFinder`` finds the nearest common ancestor, ``content_diff`` the changes of the source since then, ``three_way`` decides
-key by key. This module makes the plan for a state and writes it: the source's contents are copied, because its objects may be
-garbage tomorrow. It reads commits and edits the content of a branch; it must not know where branches are listed, nor catalogs'
-definitions.
+``MergeBaseFinder`` finds the nearest common ancestor, ``content_diff`` the changes of the source since then, ``three_way``
+decides key by key. This module makes the plan for a state and writes it: the source's contents are copied, because its objects
+may be garbage tomorrow. Few contents are read ahead, held, and copied by the change itself. Where there are more of them than a
+batch, their copies are staged: written batch by batch before the change, which then only points to them. It reads commits and
+edits the content of a branch; it must not know where branches are listed, nor catalogs' definitions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import NamedTuple
+from uuid import UUID
 
-from headwater.catalogs.content import ContentValue, content_digest, content_type_of
-from headwater.catalogs.content_copies import ContentCopies, expired_if_collected
+from headwater.catalogs.content import Content, ContentKey, ContentValue, content_digest, content_type_of, without_id
 from headwater.catalogs.content_operations import (
     CONTENT,
     IDS,
@@ -26,6 +29,7 @@ from headwater.catalogs.content_operations import (
     index_at,
     non_namespaces,
     put_content,
+    put_copy,
     survivors_below,
 )
 from headwater.catalogs.history.commit_meta import CommitMeta, check_expected
@@ -39,10 +43,12 @@ from headwater.catalogs.history.three_way import (
     given_up_contents,
     judge_merge,
 )
+from headwater.catalogs.stored_metadata import IcebergMetadata, metadata_bytes, read_metadata, store_metadata
 from headwater.commits import Commit, Head, StagedObjects, Transaction, commit_change, read_commit, read_head
-from headwater.errors import ConflictError
+from headwater.errors import ConflictError, CorruptionError, ExpiredError, NotFoundError
+from headwater.iceberg.metadata_json import MetadataParts
 from headwater.index import Index, IndexEditor
-from headwater.store import ObjectId, RealmReader, RealmStore, id_text
+from headwater.store import ObjectId, RealmReader, RealmStore, StoredObject, id_text, unknown_pointers_reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +174,7 @@ class _Merge:
         self._options = options
         self._bases = MergeBaseFinder(target.rows, source.head)
         self._changes: dict[ObjectId | None, list[ContentChange]] = {}
-        self._copies = ContentCopies(source.head, StagedObjects(target.rows))
+        self._copies = ContentCopies(source.head, target.rows)
         self._plans: dict[ObjectId | None, MergePlan] = {}
 
     def carry_out(self) -> MergeResult:
@@ -200,7 +206,7 @@ class _Merge:
         plan = self._plan(base, head_id, state)
         result = self._result(head_id, base, plan)
         if not self._options.dry_run:
-            self._copies.prepare(rows, list(plan.copies.values()), index_at(now, IDS))
+            self._copies.prepare(list(plan.copies.values()), index_at(now, IDS))
         return result
 
     def _change(self, tx: Transaction) -> MergeResult:
@@ -283,6 +289,166 @@ def plan_merge(
     head |= content_view(content, {above for key in types if key not in head for above in key.ancestors()})
     head |= survivors_below(content, head, non_namespaces(types, made.removals), made.removals)
     return judge_merge(made, head, find_content_keys(ids, made.ids().values()))
+
+
+_CONTENT_BYTES = 500
+"""What a content without its metadata takes, about."""
+
+
+class _HeldContent(NamedTuple):
+    """A content that was read, and not copied yet."""
+
+    value: ContentValue
+    content: Content
+    metadata: MetadataParts | None
+
+    @property
+    def bytes(self) -> int:
+        return _CONTENT_BYTES + (0 if self.metadata is None else metadata_bytes(self.metadata))
+
+
+class _StagedContent(NamedTuple):
+    """The copies of a content and its metadata; ``before`` is the target's metadata whose pieces the copy shares."""
+
+    object_id: ObjectId
+    metadata: ObjectId | None
+    before: ObjectId | None
+
+
+class ContentCopies:
+    """Copies contents of one commit, by their ids. Contents of equal value may be one object, each with metadata of its own.
+
+    rows          where the copies go
+    """
+
+    def __init__(self, source: Head, rows: RealmStore) -> None:
+        self._source = source
+        self._rows = rows
+        self._staging: StagedObjects | None = None
+        self._held: dict[UUID, _HeldContent] = {}
+        self._held_bytes = 0
+        self._staged: dict[UUID, _StagedContent] = {}
+        self._objects: dict[ObjectId, ObjectId] = {}
+
+    def prepare(self, values: Sequence[ContentValue], ids: Index) -> None:
+        """Read the contents that were not read yet; where they are more than a batch, write their copies, too.
+
+        ids           of the target as it is now, whose metadata the copies share pieces with
+        raises        ExpiredError when the source was collected meanwhile · what ``StagedObjects.write_batch`` raises
+        """
+        settings = self._rows.settings
+        missing = [value for value in values if not self._has(value.content_id)]
+        for part in _batches(missing, settings.copy_batch):
+            for held in self._read(part):
+                if self._held_bytes + held.bytes > settings.commit_group_bytes or len(self._held) >= settings.copy_batch:
+                    self.stage_held(ids)
+                self._hold(held)
+        if self._staged:
+            self.stage_held(ids)
+
+    @property
+    def held_bytes(self) -> int:
+        """What the contents take that are read and not staged, about."""
+        return self._held_bytes
+
+    def put_contents(self, tx: Transaction, values: Mapping[ContentKey, ContentValue]) -> None:
+        """Put contents under keys, as copies. What a key holds now does not matter.
+
+        raises        ExpiredError when the source was collected before all of them were read
+        """
+        keys = [value.content_id.bytes for value in values.values()]
+        tx.index(CONTENT).get_many(key.to_index() for key in values)  # one bulk read instead of one for each edit
+        held = {content_id: value.object_id for content_id, value in tx.index(IDS).get_many(keys).items()}
+        # Older copies may be gone before the swap. Then everything is read again, and added with the commit.
+        is_staged = self._staging is not None and tx.take_staged(self._staging)
+        loose = []
+        for value in values.values():
+            staged = self._staged.get(value.content_id)
+            if not is_staged or staged is None or not _fits(staged, held.get(value.content_id.bytes)):
+                loose.append(value)
+        for copied in self._read([value for value in loose if value.content_id not in self._held]):
+            self._hold(copied)
+        apart = {value.content_id for value in loose}
+        editor = ContentEditor(tx)
+        for key, value in values.items():
+            if value.content_id in apart:
+                copied = self._held[value.content_id]
+                put_copy(tx, key, copied.content, value, copied.metadata)
+            else:
+                staged = self._staged[value.content_id]
+                is_with = staged.metadata is not None
+                editor.put_key(key, replace(value, object_id=staged.object_id, has_metadata=is_with), staged.metadata)
+
+    def _has(self, content_id: UUID) -> bool:
+        return content_id in self._held or content_id in self._staged
+
+    def _hold(self, held: _HeldContent) -> None:
+        self._held[held.value.content_id] = held
+        self._held_bytes += held.bytes
+
+    def stage_held(self, ids: Index) -> None:
+        """Write the copies of what is held, in one batch, and forget it. ``ids`` as for ``prepare``."""
+        staging = self._staging = self._staging or StagedObjects(self._rows)
+        before = ids.get_many(content_id.bytes for content_id, held in self._held.items() if held.metadata is not None)
+        for content_id, held in self._held.items():
+            entry = before.get(content_id.bytes)
+            self._staged[content_id] = self._copy(staging, held, None if entry is None else entry.object_id)
+        staging.write_batch()
+        self._held, self._held_bytes = {}, 0
+
+    def _copy(self, staging: StagedObjects, held: _HeldContent, before: ObjectId | None) -> _StagedContent:
+        original = held.value.object_id
+        if original not in self._objects:
+            self._objects[original] = staging.add_object(without_id(held.content))
+        metadata = None if held.metadata is None else store_metadata(staging, held.metadata, before=before)
+        return _StagedContent(self._objects[original], metadata, before)
+
+    def _read(self, values: Sequence[ContentValue]) -> Iterator[_HeldContent]:
+        """Read contents, together, and the metadata of each when its turn has come."""
+        rows = self._source.rows
+        with expired_if_collected(self._source):
+            stored = rows.read_many([value.object_id for value in values], StoredObject)
+            entries = self._source.index(IDS).get_many(value.content_id.bytes for value in values if value.has_metadata)
+            metadata = {key: entry.object_id for key, entry in entries.items() if entry.object_id is not None}
+            rows.read_many(list(metadata.values()), IcebergMetadata)  # one bulk read instead of one for each
+        for value, content in zip(values, stored, strict=True):
+            with expired_if_collected(self._source):
+                metadata_id = metadata.get(value.content_id.bytes)
+                parts = None if metadata_id is None else read_metadata(rows, metadata_id)
+                held = _HeldContent(value, self._checked(value, content), parts)
+            yield held
+
+    def _checked(self, value: ContentValue, stored: StoredObject | None) -> Content:
+        where = f"object {id_text(value.object_id)} of commit {id_text(self._source.id)}"
+        if stored is None:
+            raise CorruptionError(f"{where} is not there: run `headwater fsck`")
+        if not isinstance(stored, Content):
+            raise CorruptionError(f"{where} has the type {stored.type_name!r}, which this release cannot copy")
+        if why := unknown_pointers_reason(stored):
+            raise CorruptionError(f"{where} {why}: it cannot be copied")
+        return stored
+
+
+def _fits(staged: _StagedContent, held: ObjectId | None) -> bool:
+    """Whether a copy shares pieces with nothing but what the commit's parent holds."""
+    return staged.before is None or staged.before == held
+
+
+def _batches(values: Sequence[ContentValue], size: int) -> Iterator[Sequence[ContentValue]]:
+    return (values[start : start + size] for start in range(0, len(values), size))
+
+
+@contextmanager
+def expired_if_collected(source: Head) -> Iterator[None]:
+    """Raise ExpiredError instead of a damage report if the commit was collected since it was read."""
+    try:
+        yield
+    except (CorruptionError, NotFoundError) as fault:
+        if not isinstance(fault, ExpiredError) and source.is_collected():
+            raise ExpiredError(
+                f"commit {id_text(source.id)} of realm {source.rows.realm!r} was collected while it was copied: begin again"
+            ) from fault
+        raise
 
 
 def write_merge(tx: Transaction, plan: MergePlan, copies: ContentCopies) -> None:

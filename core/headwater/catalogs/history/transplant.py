@@ -7,15 +7,16 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from headwater.catalogs.content import ContentKey
-from headwater.catalogs.content_copies import ContentCopies, expired_if_collected
 from headwater.catalogs.content_operations import CONTENT, IDS, Conflict, index_at
 from headwater.catalogs.history.catalog_merge import (
+    ContentCopies,
     DryRunState,
     MergeConflictError,
     MergeResult,
     MergeSource,
     MergeStep,
     MergeTarget,
+    expired_if_collected,
     plan_merge,
     preview_merge,
     write_merge,
@@ -23,7 +24,7 @@ from headwater.catalogs.history.catalog_merge import (
 from headwater.catalogs.history.commit_meta import CommitMeta, is_in_history
 from headwater.catalogs.history.content_diff import ContentChange, changed_by
 from headwater.catalogs.history.three_way import MergedKey, MergeOptions, MergePlan
-from headwater.commits import Commit, Head, SeriesPart, StagedObjects, Transaction, commit_series, read_head
+from headwater.commits import Commit, Head, SeriesPart, Transaction, commit_series, read_head
 from headwater.errors import ExpiredError, NotFoundError, RefusedError
 from headwater.index import Index
 from headwater.store import ObjectId, RealmReader, RealmStore, id_text
@@ -88,7 +89,7 @@ class _Transplant:
         """Read what is to be copied; where all commits together have more than a batch, write the copies ahead."""
         rows, held = self._target.rows, list[ContentCopies]()
         for pick in self._picked:
-            pick.copies.prepare(rows, [change.after for change in pick.changes if change.after is not None], ids)
+            pick.copies.prepare([change.after for change in pick.changes if change.after is not None], ids)
             held.append(pick.copies)
             if sum(copies.held_bytes for copies in held) > rows.settings.commit_group_bytes:
                 for copies in held:
@@ -175,7 +176,7 @@ def _read(rows: RealmStore, source: MergeSource, commits: Sequence[ObjectId], me
             )
     if not is_in_history(rows, source.head.id, source.head.commit, heads[-1]):
         raise NotFoundError(f"commit {id_text(heads[-1].id)} is not in the history of {source.text!r} of realm {rows.realm!r}")
-    return [_picked(rows, commit, meta, StagedObjects(rows)) for commit in heads]
+    return [_picked(rows, commit, meta) for commit in heads]
 
 
 def _found(rows: RealmReader, commit_id: ObjectId, commit: Commit | None) -> Head:
@@ -184,7 +185,7 @@ def _found(rows: RealmReader, commit_id: ObjectId, commit: Commit | None) -> Hea
     return Head(commit_id, commit, rows)
 
 
-def _picked(rows: RealmReader, head: Head, meta: CommitMeta | None, staged: StagedObjects) -> _PickedCommit:
+def _picked(rows: RealmStore, head: Head, meta: CommitMeta | None) -> _PickedCommit:
     own, given = CommitMeta.from_commit(head.commit), meta or CommitMeta()
     combined = CommitMeta(
         message=given.message or own.message,
@@ -195,4 +196,4 @@ def _picked(rows: RealmReader, head: Head, meta: CommitMeta | None, staged: Stag
         author_time=head.commit.time if own.author_time is None else own.author_time,
     )
     with expired_if_collected(head):
-        return _PickedCommit(head, combined, changed_by(rows, head), ContentCopies(head, staged))
+        return _PickedCommit(head, combined, changed_by(rows, head), ContentCopies(head, rows))

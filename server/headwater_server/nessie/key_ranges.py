@@ -12,7 +12,7 @@ from headwater_server.nessie.content_key_paths import parse_key_path
 
 
 @dataclass(frozen=True, slots=True)
-class WantedKeys:
+class ContentKeyRange:
     """
     first, last   both belong to the range; None: no bound
     prefix        this key, and everything below it
@@ -25,7 +25,7 @@ class WantedKeys:
     keys: tuple[ContentKey, ...] = ()
 
     @classmethod
-    def of_query(cls, first: str | None, last: str | None, prefix: str | None, keys: Sequence[str]) -> WantedKeys:
+    def of_query(cls, first: str | None, last: str | None, prefix: str | None, keys: Sequence[str]) -> ContentKeyRange:
         """Parse the parameters of a query, of which an empty one is none; raises RefusedError for a prefix beside the ends of a range."""
         if prefix and (first or last):
             raise RefusedError("prefix-key stands for itself: leave out min-key and max-key, or prefix-key")

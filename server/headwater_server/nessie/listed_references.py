@@ -28,7 +28,7 @@ _MOST: Final = 10_000
 _MOST_WITH_METADATA: Final = 1_000
 
 
-def reference_page_routes() -> list[Route]:
+def listed_references_routes() -> list[Route]:
     """Make the routes of listings of references."""
     return [
         Route(
