@@ -34,7 +34,10 @@ class Sample:
     is_quick: bool
 
     def one_in(self, stride: int, moments: Iterable[T]) -> Iterator[T]:
-        """Every so many in the quick tests, from one that chance chooses: the seed that pytest shows, as ``-p randomly_seed``, repeats it."""
+        """Every so many, from one that chance chooses: the seed that pytest shows, as ``-p randomly_seed``, repeats it.
+
+        stride        of the quick tests
+        """
         step = stride if self.is_quick else 1 if IS_SOAK else _LONG_STRIDE
         offset = random.randrange(step)
         print(f"of the moments from number {offset} on, one in {step}")  # noqa: T201 - shown with a failure

@@ -22,6 +22,7 @@ from headwater.reconcile.declared_access import (
 )
 from headwater.reconcile.manifests import ROTATE_CREDENTIALS, ROTATE_PRINCIPAL
 from headwater.store import RealmId
+from tiers import Sample
 
 MakeRealm = Callable[..., RealmManifest]
 MakeCatalog = Callable[..., CatalogManifest]
@@ -87,6 +88,7 @@ def assert_is_complete(store: Store, sink: FileCredentials) -> None:
 
 @pytest.mark.parametrize("drift_policy", ["Correct", "Report"])
 def test_killed_making_of_access_converges(
+    sample: Sample,
     drift_policy: str,
     make_process: Callable[[], Process],
     bare: tuple[Manifest, ...],
@@ -101,11 +103,14 @@ def test_killed_making_of_access_converges(
         assert_is_complete(process.store, sink)
         return lived
 
-    assert until_it_lives(run) > 50
+    assert until_it_lives(run, sample) > 50
 
 
 def test_killed_rotation_of_principals_converges(
-    make_process: Callable[[], Process], make_manifests: Callable[..., tuple[Manifest, ...]], sink: FileCredentials
+    sample: Sample,
+    make_process: Callable[[], Process],
+    make_manifests: Callable[..., tuple[Manifest, ...]],
+    sink: FileCredentials,
 ) -> None:
     def run(killed_at: int) -> bool:
         process = make_process()
@@ -115,10 +120,11 @@ def test_killed_rotation_of_principals_converges(
         assert_is_complete(process.store, sink)
         return lived
 
-    assert until_it_lives(run) > 10
+    assert until_it_lives(run, sample) > 10
 
 
 def test_killed_end_of_access_converges_and_begins_again(
+    sample: Sample,
     make_process: Callable[[], Process],
     bare: tuple[Manifest, ...],
     make_manifests: Callable[..., tuple[Manifest, ...]],
@@ -138,4 +144,4 @@ def test_killed_end_of_access_converges_and_begins_again(
         assert_is_complete(process.store, sink)
         return lived
 
-    assert until_it_lives(run) > 20
+    assert until_it_lives(run, sample) > 20

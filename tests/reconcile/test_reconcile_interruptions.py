@@ -16,6 +16,7 @@ from headwater.realms import Credentials, RealmRegistry, RealmState, find_root, 
 from headwater.reconcile import CatalogManifest, FileCredentials, RealmManifest
 from headwater.reconcile.manifests import CONFIRM_PURGE, DELETE, RUN_NOW
 from headwater.tasks import TaskQueue, TaskState
+from tiers import Sample
 
 MakeRealm = Callable[..., RealmManifest]
 MakeCatalog = Callable[..., CatalogManifest]
@@ -41,6 +42,7 @@ def kept(sink: FileCredentials) -> Credentials:
 
 
 def test_killed_start_converges_with_one_set_of_credentials(
+    sample: Sample,
     make_process: Callable[[], Process],
     make_realm: MakeRealm,
     make_catalog: MakeCatalog,
@@ -56,7 +58,7 @@ def test_killed_start_converges_with_one_set_of_credentials(
         assert_is_complete(process.store, sink)
         return lived
 
-    assert until_it_lives(run) > 50
+    assert until_it_lives(run, sample) > 50
 
 
 def assert_is_complete(store: Store, sink: FileCredentials) -> None:
@@ -74,7 +76,7 @@ def assert_is_complete(store: Store, sink: FileCredentials) -> None:
 
 @pytest.mark.parametrize("stage", ["made inactive", "made to purge", "deleted"])
 def test_killed_purge_converges(
-    stage: str, make_process: Callable[[], Process], make_realm: MakeRealm, sink: FileCredentials
+    sample: Sample, stage: str, make_process: Callable[[], Process], make_realm: MakeRealm, sink: FileCredentials
 ) -> None:
     going = make_realm({DELETE: "true", CONFIRM_PURGE: "acme"}, deletion_policy="Purge", purge_hold_seconds=5.0)
 
@@ -91,11 +93,15 @@ def test_killed_purge_converges(
         assert not (sink.folder / "acme.json").exists()
         return lived
 
-    assert until_it_lives(run) > 5
+    assert until_it_lives(run, sample) > 5
 
 
 def test_killed_deletion_of_a_catalog_converges(
-    make_process: Callable[[], Process], make_realm: MakeRealm, make_catalog: MakeCatalog, initial_import: ImportSpec
+    sample: Sample,
+    make_process: Callable[[], Process],
+    make_realm: MakeRealm,
+    make_catalog: MakeCatalog,
+    initial_import: ImportSpec,
 ) -> None:
     going = make_catalog({DELETE: "true", CONFIRM_PURGE: "acme/lake"}, deletion_policy="Purge", imports=(initial_import,))
 
@@ -108,7 +114,7 @@ def test_killed_deletion_of_a_catalog_converges(
         assert [task.value.state for task in TaskQueue(process.store).list_tasks(kind="import")] == [TaskState.CANCELLED]
         return lived
 
-    assert until_it_lives(run) > 10
+    assert until_it_lives(run, sample) > 10
 
 
 def test_processes_that_start_a_realm_agree_on_one_set(

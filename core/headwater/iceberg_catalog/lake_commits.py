@@ -106,8 +106,8 @@ class LakeCommits:
         The rights are asked about the resolved contents alone; the merge's own guard asks about all that it brings.
 
         source        what is merged: a branch, a tag or a commit
-        raises        RefusedError as ``apply_operations`` does, and for a resolved content that neither side has; ForbiddenError and NoSuch…Error;
-                      NotFoundError for an unknown source
+        raises        RefusedError as ``apply_operations`` does, and for a resolved content that neither side has; ForbiddenError
+                      and NoSuch…Error; NotFoundError for an unknown source
         """
         if not options.keys:
             return ResolvedMerge(options)
