@@ -34,7 +34,7 @@ hypothesis_settings.load_profile("soak" if os.environ.get("HEADWATER_SOAK") == "
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what another test tries, too: of a test that is long as a whole, some moments beside all."""
+    """Leave out what another test tries, too: of a test that is long as a whole, some moments beside many."""
     left_out = [item for item in items if tries_less_than_another(item)]
     items[:] = [item for item in items if not tries_less_than_another(item)]
     config.hook.pytest_deselected(items=left_out)
@@ -47,10 +47,10 @@ def logging_as_before() -> Iterator[None]:
     structlog.reset_defaults()
 
 
-@pytest.fixture(params=["some", pytest.param("all", marks=pytest.mark.long)])
+@pytest.fixture(params=["some", pytest.param("many", marks=pytest.mark.long)])
 def sample(request: pytest.FixtureRequest) -> Sample:
-    """For tests that try the same at every moment of something: the quick ones try some of them, the long ones all."""
-    return Sample(is_whole=request.param == "all")
+    """For tests that try the same at every moment of something: the quick ones try a few of them, the long ones many."""
+    return Sample(is_quick=request.param == "some")
 
 
 @pytest.fixture

@@ -1,12 +1,13 @@
 """Two tiers of tests: ``make test`` runs what is not marked ``long``, and ``make test-long`` what is.
 
 A test that takes long as a whole bears the mark. Where only some of its parameters do, or only the last call of a thousand adds to
-the time, the quick tests take a part and the long ones the rest, or all.
+the time, the quick tests take a part and the long ones the rest, or half of all; a soak (HEADWATER_SOAK=1) takes all.
 """
 
 from __future__ import annotations
 
 import itertools
+import os
 import random
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
@@ -17,6 +18,8 @@ import pytest
 __all__ = ["Sample", "long_but_for", "tries_less_than_another"]
 
 T = TypeVar("T")
+IS_SOAK = os.environ.get("HEADWATER_SOAK") == "1"
+_LONG_STRIDE = 2
 
 
 def long_but_for(quick: Collection[Any], values: Iterable[Any]) -> list[Any]:
@@ -26,15 +29,20 @@ def long_but_for(quick: Collection[Any], values: Iterable[Any]) -> list[Any]:
 
 @dataclass(frozen=True)
 class Sample:
-    """Which of many moments a test tries: a part of them in the quick tests, all in the long ones."""
+    """Which of many moments a test tries: a few in the quick tests, every second one in the long ones, all where HEADWATER_SOAK is 1."""
 
-    is_whole: bool
+    is_quick: bool
 
     def one_in(self, stride: int, moments: Iterable[T]) -> Iterator[T]:
-        """Every so many, from one that chance chooses: the seed that pytest shows, as ``-p randomly_seed``, repeats it."""
-        offset = 0 if self.is_whole else random.randrange(stride)
-        print(f"of the moments from number {offset} on, one in {1 if self.is_whole else stride}")  # noqa: T201 - shown with a failure
-        return itertools.islice(moments, offset, None, 1 if self.is_whole else stride)
+        """Every so many in the quick tests, from one that chance chooses: the seed that pytest shows, as ``-p randomly_seed``, repeats it."""
+        step = stride if self.is_quick else 1 if IS_SOAK else _LONG_STRIDE
+        offset = random.randrange(step)
+        print(f"of the moments from number {offset} on, one in {step}")  # noqa: T201 - shown with a failure
+        return itertools.islice(moments, offset, None, step)
+
+    def at_least(self, count: int, *, quick: int = 0) -> int:
+        """How many moments are tried at least, where all are so many."""
+        return quick if self.is_quick else count if IS_SOAK else count // _LONG_STRIDE
 
 
 def tries_less_than_another(item: pytest.Item) -> bool:

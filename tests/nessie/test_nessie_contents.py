@@ -9,10 +9,17 @@ import pytest
 from nessie_caller import NessieCaller, elements
 from nessie_lakes import change, fill, key_of, put, table
 
+from asgi_client import AsgiClient
+from fake_clock import FakeClock
+from faulty_backend import FaultyBackend
 from guarded_server import GuardedServer, held
+from headwater import Store
 from headwater.access import Privilege
 from headwater.catalogs import Catalog, DeltaLakeTable, Namespace
+from headwater_server.call import ServedStore
+from headwater_server.nessie import nessie_table
 from headwater_server.nessie.reference_paths import NO_ANCESTOR_HASH
+from headwater_server.server_application import ServerApplication
 
 P = Privilege
 
@@ -167,3 +174,18 @@ def test_namespace_on_the_way_shows_no_properties(guest: NessieCaller) -> None:
     content = guest.get("trees/main/contents/sales").data["content"]
 
     assert content["elements"] == ["sales"] and "properties" not in content
+
+
+@pytest.mark.parametrize("path", ["trees/main", "trees/main/contents/sales.orders", "trees/main/history", "trees/main/entries"])
+def test_read_that_is_repeated_asks_for_one_row(lake: Catalog, store: Store, clock: FakeClock, path: str) -> None:
+    fill(lake)
+    counted = FaultyBackend(store.backend)
+    served = ServedStore(Store(counted, url="memory://", settings=store.settings, clock=clock))
+    application = ServerApplication(served, [nessie_table()], settings=store.settings, clock=clock, version="1.2.3")
+    caller = NessieCaller(AsgiClient(application))
+    first = caller.get(path).data
+    counted.calls.clear()
+
+    assert caller.get(path).data == first
+    assert counted.calls == ["read_references"]
+    application.close()

@@ -210,3 +210,16 @@ def test_token_is_for_its_caller_alone(guest: NessieCaller, caller_of: Callable[
 
     assert caller_of("root").get("trees/main/entries", page_token=token).error == (400, "BAD_REQUEST")
     assert guest.get("trees/main/entries", page_token=token[24:]).error == (400, "BAD_REQUEST")
+
+
+def test_pages_of_a_caller_stay_at_the_commit_that_it_names(
+    guest: NessieCaller, guarded: GuardedServer, caller_of: Callable[[str], NessieCaller]
+) -> None:
+    path = f"{guest.at_head()}/entries"
+    first = guest.get(path, max_records=2).data
+    put(guarded.catalog(), {"sales.eu.new": table()})
+    guarded.clock.advance(30)
+    second = guest.get(path, max_records=10, page_token=first["token"]).data
+
+    assert names_of(first["entries"] + second["entries"]) == SEEN
+    assert second["effectiveReference"] == first["effectiveReference"]

@@ -12,7 +12,7 @@ import pytest
 from fake_clock import FakeClock
 from headwater.errors import HeadwaterError, RefusedError, UnavailableError
 from headwater.iceberg import ClientKey, ClientRole, StorageOptions
-from headwater_server.storage_credentials import CredentialVendor, IssuedCredentials, StorageGrant
+from headwater_server.storage_credentials import CredentialVendor, IssuedCredentials, RoleRefusedError, StorageGrant
 
 ROLE = ClientRole(arn="arn:aws:iam::123456789012:role/lake", lifetime_seconds=3600)
 OPTIONS = StorageOptions(location="s3://lake", client_role=ROLE)
@@ -166,10 +166,11 @@ def test_service_that_is_down_is_left_alone_for_a_while(
     assert (asked_first, number(vendor)) == (1, 2)
 
 
-def test_refused_place_hinders_no_other(vendor: CredentialVendor, issuer: NumberedIssuer) -> None:
-    issuer.fault = RefusedError("too long")
+@pytest.mark.parametrize("kind", [RefusedError, RoleRefusedError])
+def test_refused_grant_hinders_no_other(vendor: CredentialVendor, issuer: NumberedIssuer, kind: type[HeadwaterError]) -> None:
+    issuer.fault = kind("too long")
     for _ in range(2):
-        with pytest.raises(RefusedError, match="too long"):
+        with pytest.raises(kind, match="too long"):
             number(vendor)
     issuer.fault = None
 

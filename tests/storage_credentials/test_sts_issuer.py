@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from headwater.errors import HeadwaterError, RefusedError, UnavailableError
 from headwater.iceberg import ClientRole, StorageOptions
-from headwater_server.storage_credentials import StorageGrant, StsIssuer
+from headwater_server.storage_credentials import RoleRefusedError, StorageGrant, StsIssuer
 
 ARN = "arn:aws:iam::123456789012:role/lake"
 GRANT = StorageGrant(("s3://lake/a/t",), may_write=True, who="ann@acme")
@@ -117,9 +117,9 @@ def test_answer_is_told_by_the_names_that_clients_know(issuer: StsIssuer, option
 @pytest.mark.parametrize(
     ("code", "kind"),
     [
-        ("AccessDenied", UnavailableError),
-        ("ExpiredTokenException", UnavailableError),
-        ("own-secret", UnavailableError),
+        ("AccessDenied", RoleRefusedError),
+        ("ExpiredTokenException", RoleRefusedError),
+        ("own-secret", RoleRefusedError),
         ("MalformedPolicyDocument", RefusedError),
         ("PackedPolicyTooLarge", RefusedError),
     ],
@@ -133,6 +133,17 @@ def test_refusal_tells_its_code_and_no_secret(
         issuer.issue(options, GRANT)
     assert not [secret for secret in SECRETS if secret in str(refusal.value)]
     assert refusal.value.__cause__ is None and refusal.value.__suppress_context__
+
+
+@pytest.mark.parametrize(("code", "status"), [("Throttling", 400), ("InternalFailure", 500)])
+def test_service_that_can_give_nobody_anything_is_told(
+    issuer: StsIssuer, options: StorageOptions, service: TokenService, code: str, status: int
+) -> None:
+    service.refuse(code, status)
+
+    with pytest.raises(UnavailableError, match=code) as fault:
+        issuer.issue(options, GRANT)
+    assert not isinstance(fault.value, RoleRefusedError)
 
 
 @pytest.mark.parametrize("text", ["", "<AssumeRoleResponse/>", "own-secret", "{}"])

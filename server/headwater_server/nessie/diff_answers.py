@@ -130,7 +130,7 @@ def answer_diff(call: Call[DiffQuery, None]) -> Answer:
     return Answer(
         body=DiffAnswer(
             has_more=page.token is not None,
-            token=tokens.close(page.token),
+            token=tokens.to_client(page.token),
             diffs=page.shown,
             effective_from_reference=seen_body(comparison.before),
             effective_to_reference=seen_body(comparison.after),
@@ -144,7 +144,7 @@ def answer_diff_v1(call: Call[DiffQueryV1, None]) -> Answer:
     comparison = _compared(open_nessie(call), paths, ContentKeyRange(), None, 1)
     tokens, token, comparison = _pinned(comparison, call.query.page_token)
     page = _read_page(comparison, token, page_limit(call.query.max_records, _MOST_V1))
-    return Answer(body=DiffAnswerV1(page.token is not None, tokens.close(page.token), page.shown))
+    return Answer(body=DiffAnswerV1(page.token is not None, tokens.to_client(page.token), page.shown))
 
 
 def _compared(
@@ -171,7 +171,7 @@ def _pinned(comparison: _Comparison, page_token: str | None) -> tuple[PageTokens
     start, end = index_bounds(**comparison.range.bounds)
     where = "" if comparison.where is None else comparison.where.text
     beginning = ChangeToken(_id_of(before.head), _id_of(after.head), start, end, where=where)
-    text = tokens.open(page_token)
+    text = tokens.from_client(page_token)
     if text is None:
         return tokens, beginning, comparison
     place = ChangeToken.from_text(text)

@@ -91,7 +91,7 @@ def answer_entries(call: Call[EntriesQuery, None]) -> Answer:
     return Answer(
         body=EntriesAnswer(
             has_more=page.token is not None,
-            token=tokens.close(page.token),
+            token=tokens.to_client(page.token),
             effective_reference=seen_body(seen),
             entries=_bodies(seen, page.shown, with_content=query.content),
         )
@@ -106,7 +106,7 @@ def answer_entries_v1(call: Call[EntriesQueryV1, None]) -> Answer:
     listing = _Listing(session, seen, ContentKeyRange(), where, query.namespace_depth or 0)
     page = _read_page(listing, token, page_limit(query.max_records, _MOST_V1))
     entries = [_body_v1(entry, listing.depth) for entry in page.shown]
-    return Answer(body=EntriesAnswerV1(page.token is not None, tokens.close(page.token), entries))
+    return Answer(body=EntriesAnswerV1(page.token is not None, tokens.to_client(page.token), entries))
 
 
 def _expression(text: str | None) -> EntryExpression | None:
@@ -121,7 +121,7 @@ def _pinned(
     raises        RefusedError for a token that is none, or has expired
     """
     tokens = PageTokens.of_listing(session, "entries", seen)
-    token = tokens.open(page_token)
+    token = tokens.from_client(page_token)
     if token is None:
         return tokens, None, seen
     try:

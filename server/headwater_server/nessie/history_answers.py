@@ -143,12 +143,12 @@ def _read_log(
     seen = session.see_reference(path)
     session.check_history(seen.rights)
     tokens = PageTokens.of_listing(session, "history", seen)
-    start = _start(session, seen, tokens.open(query.page_token))
+    start = _start(session, seen, tokens.from_client(query.page_token))
     oldest = _oldest(session, path, limit_hash)
     is_all = query.fetch == "ALL"
     reading = _LogReading(session, seen, oldest, where, page_limit(query.max_records, _MOST), is_all)
     page = _read_page(reading, start)
-    return replace(page, token=tokens.close(page.token)), _contents(reading, page.shown)
+    return replace(page, token=tokens.to_client(page.token)), _contents(reading, page.shown)
 
 
 def _start(session: NessieSession, seen: SeenReference, token: str | None) -> str | None:

@@ -79,12 +79,12 @@ def _answer(call: Call[ReferencesQuery, None] | Call[ReferencesQueryV1, None], v
     page = read_shown(
         read,
         _shown(session, where),
-        token=tokens.open(query.page_token),
+        token=tokens.from_client(query.page_token),
         limit=page_limit(query.max_records, _MOST_WITH_METADATA if is_all else _MOST),
         is_all_shown=session.references is None and where is None,
     )
     bodies = _bodies_with_metadata(session, page.shown, version) if is_all else [reference_body(ref) for ref in page.shown]
-    return Answer(body=ReferencesPage(page.token is not None, tokens.close(page.token), bodies))
+    return Answer(body=ReferencesPage(page.token is not None, tokens.to_client(page.token), bodies))
 
 
 def _shown(

@@ -43,6 +43,10 @@ class NoSuchContentError(NotFoundError):
         return cls(f"there is no content {key} on {where}", key=key)
 
 
+class UnknownNamespaceError(NotFoundError):
+    """There is no namespace of a name, or none that the caller may see; for the addresses that version 1 has for namespaces."""
+
+
 class NameTakenError(ConflictError):
     """A branch or tag of this name is there."""
 
@@ -56,6 +60,7 @@ NESSIE_MEANINGS: Final[dict[type[HeadwaterError], ErrorMeaning]] = {
     ForbiddenError: ErrorMeaning(403, "FORBIDDEN"),
     NotFoundError: ErrorMeaning(404, "REFERENCE_NOT_FOUND"),
     NoSuchContentError: _CONTENT_MISSING,
+    UnknownNamespaceError: ErrorMeaning(404, "NAMESPACE_NOT_FOUND"),
     NoSuchNamespaceError: _CONTENT_MISSING,
     NoSuchTableError: _CONTENT_MISSING,
     NoSuchViewError: _CONTENT_MISSING,

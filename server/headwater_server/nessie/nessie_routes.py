@@ -13,11 +13,12 @@ from headwater_server.nessie.content_answers import content_routes
 from headwater_server.nessie.diff_answers import diff_routes
 from headwater_server.nessie.entry_answers import entry_routes
 from headwater_server.nessie.history_answers import history_routes
+from headwater_server.nessie.listed_references import listed_references_routes
+from headwater_server.nessie.namespace_answers import namespace_routes
 from headwater_server.nessie.nessie_errors import NESSIE_MEANINGS, nessie_error_body
 from headwater_server.nessie.nessie_session import realm_of_nessie
 from headwater_server.nessie.recent_answers import recent_routes
 from headwater_server.nessie.reference_answers import reference_routes
-from headwater_server.nessie.listed_references import listed_references_routes
 from headwater_server.route_table import RouteTable
 
 
@@ -33,6 +34,7 @@ def nessie_table() -> RouteTable:
         entry_routes(),
         history_routes(),
         diff_routes(),
+        namespace_routes(),
         commit_routes(),
         merge_routes(),
     )

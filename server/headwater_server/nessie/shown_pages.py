@@ -85,13 +85,13 @@ class PageTokens:
         names = (reference_of(each.rights, session.definition).name for each in seen)
         return cls(session.seal_for(" ".join([listing, *(name or "*" for name in names)])))
 
-    def open(self, text: str | None) -> str | None:
+    def from_client(self, text: str | None) -> str | None:
         """The token in a client's text; None for the first page. Raises RefusedError for one that was not given to this caller here."""
         if not text:
             return None
         return text if self.seal is None else self.seal.open(text)
 
-    def close(self, token: str | None) -> str | None:
+    def to_client(self, token: str | None) -> str | None:
         """The text for a client."""
         return token if token is None or self.seal is None else self.seal.close(token)
 

@@ -8,6 +8,7 @@ from headwater_server.storage_credentials.session_policy import session_policy
 from headwater_server.storage_credentials.storage_grant import (
     CredentialIssuer,
     IssuedCredentials,
+    RoleRefusedError,
     StorageGrant,
     session_name,
 )
@@ -17,6 +18,7 @@ __all__ = [
     "CredentialIssuer",
     "CredentialVendor",
     "IssuedCredentials",
+    "RoleRefusedError",
     "StorageGrant",
     "StsIssuer",
     "check_botocore",

@@ -14,7 +14,12 @@ from headwater.clock import Clock
 from headwater.errors import HeadwaterError, RefusedError, UnavailableError
 from headwater.iceberg import ClientKey, StorageOptions
 from headwater_server.call import ServedStore
-from headwater_server.storage_credentials.storage_grant import CredentialIssuer, IssuedCredentials, StorageGrant
+from headwater_server.storage_credentials.storage_grant import (
+    CredentialIssuer,
+    IssuedCredentials,
+    RoleRefusedError,
+    StorageGrant,
+)
 from headwater_server.storage_credentials.sts_issuer import StsIssuer
 
 _log = structlog.get_logger()
@@ -102,11 +107,11 @@ class CredentialVendor:
             if check is not None:
                 check()
             credentials = self._issuers[options.area].issue(options, grant)
+        except (RefusedError, RoleRefusedError) as fault:
+            self._rest(key, fault)  # a role may trust some callers, and not others
+            raise
         except UnavailableError as fault:
             self._rest(options, fault)  # whichever table is asked for next, the service is the same
-            raise
-        except RefusedError as fault:
-            self._rest(key, fault)
             raise
         life = _life_seconds(options, credentials, wall_ms)
         with self._lock:

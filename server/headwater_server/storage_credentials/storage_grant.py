@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from headwater.errors import UnavailableError
 from headwater.iceberg import StorageOptions
 
 _UNFIT = re.compile(r"[^A-Za-z0-9_+=,.@-]")
@@ -46,6 +47,10 @@ class IssuedCredentials:
         return f"IssuedCredentials(expires_ms={self.expires_ms})"
 
 
+class RoleRefusedError(UnavailableError):
+    """The service answered, and gives nothing for this grant, until somebody changes whom it trusts; others may be given theirs."""
+
+
 class CredentialIssuer(Protocol):
     """How one kind of storage makes credentials: S3 by its token service. Those of GCS and ADLS make none yet."""
 
@@ -53,8 +58,8 @@ class CredentialIssuer(Protocol):
         """Make credentials that allow what is granted, and no more.
 
         options       with a role for clients
-        raises        RefusedError where none can be made for these places; UnavailableError where they are not had, for now or because
-                      the role is not given
+        raises        RefusedError where none can be made for these places; RoleRefusedError; UnavailableError while the service does not
+                      answer
         """
 
 

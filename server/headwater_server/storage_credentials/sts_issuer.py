@@ -11,7 +11,7 @@ from headwater.errors import RefusedError, UnavailableError
 from headwater.extras import missing_extra
 from headwater.iceberg import StorageOptions
 from headwater_server.storage_credentials.session_policy import session_policy
-from headwater_server.storage_credentials.storage_grant import IssuedCredentials, StorageGrant
+from headwater_server.storage_credentials.storage_grant import IssuedCredentials, RoleRefusedError, StorageGrant
 
 _CONNECT_SECONDS: Final = 2
 _READ_SECONDS: Final = 4
@@ -22,6 +22,8 @@ _ANY_REGION: Final = "us-east-1"
 """For servers of S3's protocol that have no regions: a request is signed for one."""
 _OF_POLICY: Final = frozenset({"MalformedPolicyDocument", "PackedPolicyTooLarge", "PackedPolicyTooLargeException"})
 """Refusals of a policy, and not of the role: they concern one table alone."""
+_SERVER_FAULT: Final = 500
+_OF_LOAD: Final = frozenset({"Throttling", "ThrottlingException", "RequestLimitExceeded", "SlowDown"})
 
 
 def check_botocore() -> None:
@@ -62,7 +64,10 @@ class StsIssuer:
             told = f"the token service answered {options.without_secrets(code)!r} to AssumeRole of {role.arn}"
             if code in _OF_POLICY:
                 raise RefusedError(f"{told} with a policy for {', '.join(grant.places)}") from None
-            raise UnavailableError(f"{told}: unless it passes, look at the role, and at whom it trusts") from None
+            status = fault.response.get("ResponseMetadata", {}).get("HTTPStatusCode", _SERVER_FAULT)
+            if status >= _SERVER_FAULT or code in _OF_LOAD:
+                raise UnavailableError(told) from None
+            raise RoleRefusedError(f"{told}: look at the role, and at whom it trusts") from None
         except BotoCoreError as fault:
             raise UnavailableError(f"AssumeRole of {role.arn} failed: {options.without_secrets(str(fault))}") from None
         except (ResponseParserError, KeyError, TypeError, AttributeError):  # the first tells the whole answer

@@ -166,7 +166,7 @@ def test_murder_harms_nobody(make_ground: Callable[[Settings], Ground], scene: S
     moments = range(1, EVERY * MOST_MOMENTS, EVERY)
     murders = murder_at(lambda: make_ground(settings), scene, trouble, sample.one_in(5, moments))
 
-    assert (10 if sample.is_whole else 1) < murders < MOST_MOMENTS
+    assert sample.at_least(10, quick=1) < murders < MOST_MOMENTS
 
 
 @pytest.mark.parametrize("trouble", [nothing, lost_answer, beaten])
@@ -177,7 +177,7 @@ def test_murder_of_one_left_out_harms_nobody(
     moments = range(1, 3 * EVERY * MOST_MOMENTS, 3 * EVERY)
     murders = murder_at(lambda: make_ground(settings), left_out, trouble, sample.one_in(5, moments))
 
-    assert (10 if sample.is_whole else 1) < murders < MOST_MOMENTS
+    assert sample.at_least(10, quick=1) < murders < MOST_MOMENTS
 
 
 def murder_at(make: Callable[[], Ground], scene: Scene, trouble: Trouble, moments: Iterable[int]) -> int:
