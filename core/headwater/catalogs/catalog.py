@@ -210,7 +210,7 @@ class Catalog:
             expected_content = None if expected_head is None or is_head else expected_head.index(CONTENT)
             created = apply_operations(tx, operations, expected_content, ids, is_head_seen=is_head)
             if allow_empty:
-                tx.allow_empty()
+                tx.is_empty_allowed = True
             makes_commit = tx.has_edits  # dropping entries alone makes none
             if makes_commit and len(tx.index(REQUESTS)):
                 drop_expired(tx, lifetime_seconds=self.settings.requests_kept_seconds)

@@ -301,7 +301,7 @@ class Transaction:
         self.commit_time = now if head is None else Micros(max(now, head.commit.time + 1))
         self.time = self.commit_time if self.commit_time <= rows.credible_until(now) else now
         self.is_mending = False
-        self.is_empty_allowed = False
+        self.is_empty_allowed = False  # a change sets it to make a commit without an edit
         self.added: dict[ObjectId, StoredObject] = {}
         self.message: str | None = None
         self.properties: dict[str, Any] = {}
@@ -322,10 +322,6 @@ class Transaction:
         """
         assert not self._pending, "a commit that mends the time is the first of its group"
         self.is_mending, self.commit_time = True, Micros(max(self.time, after + 1))
-
-    def allow_empty(self) -> None:
-        """Make a commit even without a change."""
-        self.is_empty_allowed = True
 
     @property
     def reader(self) -> RealmReader:
