@@ -8,13 +8,25 @@ from uuid import UUID
 
 from msgspec import Struct
 
-from headwater.catalogs import CommitMeta, Conflict, ConflictKind, ContentKey, ContentOperation, Put
+from headwater.access import ForbiddenError
+from headwater.catalogs import (
+    CommitMeta,
+    Conflict,
+    ConflictKind,
+    ContentKey,
+    ContentOperation,
+    IcebergTable,
+    IcebergView,
+    Put,
+)
 from headwater.commits import CommitResult
-from headwater.errors import ConflictError
+from headwater.errors import ConflictError, HeadwaterError, NotFoundError, RefusedError
+from headwater.iceberg_catalog import IcebergCatalog
 from headwater_server.call import Answer, Call
 from headwater_server.nessie.api_paths import CHANGE_ERRORS, TREE, V1
 from headwater_server.nessie.branch_targets import BranchTarget, authored, open_branch
 from headwater_server.nessie.commit_meta_bodies import parse_commit_meta, with_headers
+from headwater_server.nessie.nessie_errors import FileAtRiskError
 from headwater_server.nessie.nessie_session import open_nessie
 from headwater_server.nessie.operation_bodies import AddedContentBody, CommitRequest, added_content_bodies
 from headwater_server.nessie.reference_paths import parse_reference_path, reference_from_query
@@ -88,11 +100,29 @@ def answer_commit_v1(call: Call[ExpectedQueryV1, CommitRequest]) -> Answer:
 
 
 def _committed(call: Call[Any, CommitRequest], target: BranchTarget, meta: CommitMeta) -> CommitResult[dict[ContentKey, UUID]]:
-    operations = call.body.to_operations()
-    if target.is_before_all:
-        _check_all_new(target, operations)
-    lake = target.open_lake()
-    return lake.commits.commit(operations, expected=target.expected, meta=authored(meta, call), allow_empty=True)
+    operations, lake = call.body.to_operations(), target.open_lake()
+    try:
+        if target.is_before_all:
+            _check_all_new(target, operations)
+        return lake.commits.commit(operations, expected=target.expected, meta=authored(meta, call), allow_empty=True)
+    except (RefusedError, ConflictError, NotFoundError) as fault:
+        if not isinstance(fault, ForbiddenError) and _may_lose_a_file(fault, operations, lake):
+            raise FileAtRiskError(str(fault)) from fault
+        raise
+
+
+def _may_lose_a_file(fault: HeadwaterError, operations: Sequence[ContentOperation], lake: IcebergCatalog) -> bool:
+    """Whether the client, which deletes the metadata files that it named once a commit has failed, might delete one of somebody else.
+
+    Those of changed tables it has just written. That of a new table, too, or it is to be registered and belongs to another table: it
+    does if it lies in a place that is taken. A refusal may be for just that place, or for one that is not ours to know.
+    """
+    named = [
+        put.content.metadata_location
+        for put in operations
+        if isinstance(put, Put) and isinstance(put.content, IcebergTable | IcebergView) and put.content.id is None
+    ]
+    return bool(named) and (isinstance(fault, RefusedError) or bool(lake.session.claims.find_holders(named)))
 
 
 def _check_all_new(target: BranchTarget, operations: Sequence[ContentOperation]) -> None:
