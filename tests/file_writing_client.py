@@ -71,7 +71,7 @@ class FileWritingClient:
 
     def create(self, lake: IcebergCatalog, key: ContentKey, document: Mapping[str, Any] | None = None) -> UUID:
         """Create a table, and return its content id."""
-        done = lake.commits.commit([Put(key, self.content(document or self.new_document(key.name)))])
+        done = lake.commits.apply_operations([Put(key, self.content(document or self.new_document(key.name)))])
         return done.result[key]
 
 
@@ -104,4 +104,4 @@ def commit_on(
     lake: IcebergCatalog, operations: Sequence[ContentOperation], expected: ObjectId | None = None
 ) -> ObjectId | None:
     """Commit operations that were made from a commit; None: from the head."""
-    return lake.commits.commit(operations, expected=expected or head_of(lake)).commit_id
+    return lake.commits.apply_operations(operations, expected=expected or head_of(lake)).commit_id

@@ -117,7 +117,7 @@ def test_creation_over_a_hidden_table_tells_no_id(open_as: OpenAs, client: FileW
     with pytest.raises(ConflictError, match=r"^1 conflict: KEY_EXISTS sales\.orders: is taken$"):
         commit_on(lake, [Put(ORDERS, content)])
     with pytest.raises(ConflictError, match=r"^1 conflict: KEY_EXISTS sales\.orders: is taken$"):
-        lake.commits.commit([Put(ORDERS, content)])
+        lake.commits.apply_operations([Put(ORDERS, content)])
 
 
 def test_creation_over_a_table_hidden_since_tells_no_id(

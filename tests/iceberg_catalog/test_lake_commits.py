@@ -159,7 +159,7 @@ def test_update_to_the_file_of_another_table_is_refused(lake: IcebergCatalog, or
 def test_view_is_created_and_loaded_by_the_other_door(lake: IcebergCatalog, client: FileWritingClient) -> None:
     document = client.new_view_document("totals")
     content = client.content(document)
-    done = lake.commits.commit([Put(COPY, content)])
+    done = lake.commits.apply_operations([Put(COPY, content)])
 
     loaded = lake.views.load(COPY)
     assert (loaded.document, loaded.content_id) == (document, done.result[COPY])
@@ -212,7 +212,7 @@ def test_kept_file_with_another_snapshot_is_refused(lake: IcebergCatalog, orders
 def test_old_fields_of_a_view_are_kept_with_its_document(
     lake: IcebergCatalog, client: FileWritingClient, catalog: Catalog
 ) -> None:
-    content_id = lake.commits.commit([Put(COPY, client.content(client.new_view_document("totals")))]).result[COPY]
+    content_id = lake.commits.apply_operations([Put(COPY, client.content(client.new_view_document("totals")))]).result[COPY]
     stored = catalog.get_content(None, COPY)
     assert isinstance(stored, IcebergView)
     wire = IcebergView(id=content_id, metadata_location=stored.metadata_location, version_id=1, sql_text="SELECT 1")
@@ -258,7 +258,7 @@ def test_table_is_replaced_by_another_in_one_commit(
 ) -> None:
     document = client.new_document("orders")
 
-    done = lake.commits.commit([Delete(ORDERS), Put(ORDERS, client.content(document))], expected=head_of(lake))
+    done = lake.commits.apply_operations([Delete(ORDERS), Put(ORDERS, client.content(document))], expected=head_of(lake))
 
     assert done.result == {ORDERS: derive_content_id(UUID(document["table-uuid"]))}
     assert lake.tables.load(ORDERS).content_id != orders.content_id
@@ -269,7 +269,7 @@ def test_table_deleted_and_put_elsewhere_keeps_its_id(
 ) -> None:
     wire = IcebergTable(metadata_location=orders.metadata_location)
 
-    done = lake.commits.commit([Delete(ORDERS), Put(COPY, wire)], expected=head_of(lake))
+    done = lake.commits.apply_operations([Delete(ORDERS), Put(COPY, wire)], expected=head_of(lake))
 
     assert done.result == {COPY: orders.content_id}
 
@@ -285,7 +285,7 @@ def test_several_are_committed_together(lake: IcebergCatalog, client: FileWritin
     puts = [Put(key, client.content(client.new_document(key.name))) for key in keys]
     update = Put(ORDERS, client.content(with_snapshot(orders.document, 7), content_id=orders.content_id))
 
-    done = lake.commits.commit([*puts, update, Put(lists, Namespace(properties={"a": "b"}))], expected=head_of(lake))
+    done = lake.commits.apply_operations([*puts, update, Put(lists, Namespace(properties={"a": "b"}))], expected=head_of(lake))
 
     assert set(done.result) == {*keys, lists}
     assert all(lake.tables.exists(key) for key in keys)
@@ -412,12 +412,12 @@ def test_branch_and_merge_carry_what_another_door_made(
 def test_first_commit_of_a_catalog_goes_through(open_lake: Callable[..., IcebergCatalog]) -> None:
     lake = open_lake()
 
-    assert set(lake.commits.commit([Put(SALES, Namespace())]).result) == {SALES}
+    assert set(lake.commits.apply_operations([Put(SALES, Namespace())]).result) == {SALES}
 
 
 def test_committer_is_the_sessions(open_lake: Callable[..., IcebergCatalog], catalog: Catalog) -> None:
     lake = open_lake(committer="ann")
-    lake.commits.commit([Put(SALES, Namespace())], meta=CommitMeta(message="m", authors=("bob",)))
+    lake.commits.apply_operations([Put(SALES, Namespace())], meta=CommitMeta(message="m", authors=("bob",)))
 
     meta = next(iter(catalog.log())).meta
     assert (meta.committer, meta.authors, meta.message) == ("ann", ("bob",), "m")
@@ -426,14 +426,14 @@ def test_committer_is_the_sessions(open_lake: Callable[..., IcebergCatalog], cat
 @pytest.mark.parametrize("meta", [CommitMeta(committer="eve"), CommitMeta(merged=(ObjectId(5),))])
 def test_committer_and_merge_parents_cannot_be_chosen(lake: IcebergCatalog, meta: CommitMeta) -> None:
     with pytest.raises(RefusedError, match=r"cannot be chosen|cannot be asked for"):
-        lake.commits.commit([Put(ORDERS.child("x"), Namespace())], meta=meta)
+        lake.commits.apply_operations([Put(ORDERS.child("x"), Namespace())], meta=meta)
 
 
 def test_tag_takes_no_commit(catalog: Catalog, lake: IcebergCatalog, open_lake: Callable[..., IcebergCatalog]) -> None:
     catalog.create_tag("v1")
 
     with pytest.raises(ReadOnlyReferenceError):
-        open_lake("v1").commits.commit([Delete(SALES)])
+        open_lake("v1").commits.apply_operations([Delete(SALES)])
 
 
 def test_property_that_chooses_code_is_refused(lake: IcebergCatalog, client: FileWritingClient) -> None:
@@ -486,7 +486,7 @@ def test_table_without_a_uuid_survives_a_lost_race(
     change = Put(SALES, Namespace(id=ns.id, properties={"at": "once"}))
     slow = overtaken_by(lambda: catalog.commit(None, [change]))
 
-    done = slow.commits.commit([Put(ORDERS, client.content(document)), Unmodified(SALES)])
+    done = slow.commits.apply_operations([Put(ORDERS, client.content(document)), Unmodified(SALES)])
 
     assert lake.tables.load(ORDERS).content_id == done.result[ORDERS]
 
@@ -516,9 +516,9 @@ def test_creation_overtaken_by_another_is_in_conflict(
     put = Put(ORDERS, client.content(client.new_document("orders")))
 
     with pytest.raises(ConflictError) as named:
-        slow.commits.commit([put], expected=head_of(lake))
+        slow.commits.apply_operations([put], expected=head_of(lake))
     with pytest.raises(ConflictError) as unnamed:
-        slow.commits.commit([put])
+        slow.commits.apply_operations([put])
 
     assert conflict_kinds(named) == conflict_kinds(unnamed) == [(ConflictKind.KEY_EXISTS, ORDERS)]
 

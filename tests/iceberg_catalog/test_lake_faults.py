@@ -89,10 +89,10 @@ def test_put_whose_commit_failed_after_its_claim_is_repeated(
     put, before = Put(COPY, client.content(client.new_document("copy"))), files()
     backend.fail("swap_reference", at=2, times=FOREVER)
     with pytest.raises(UnavailableError):
-        shaky.commits.commit([put])
+        shaky.commits.apply_operations([put])
     backend.heal()
 
-    assert shaky.commits.commit([put]).result[COPY] == shaky.tables.load(COPY).content_id
+    assert shaky.commits.apply_operations([put]).result[COPY] == shaky.tables.load(COPY).content_id
     assert files() == before
 
 
@@ -103,7 +103,7 @@ def test_put_whose_claim_is_uncertain_did_not_happen(
     backend.fail("swap_reference", times=FOREVER, fault=UnknownOutcomeError("lost on the way"))
 
     with pytest.raises(UnavailableError, match="its claim may not have been taken"):
-        shaky.commits.commit([put])
+        shaky.commits.apply_operations([put])
 
 
 def test_put_of_unknown_outcome_is_told_as_such(
@@ -113,7 +113,7 @@ def test_put_of_unknown_outcome_is_told_as_such(
     backend.fail("swap_reference", at=2, times=FOREVER, fault=UnknownOutcomeError("lost on the way"))
 
     with pytest.raises(UnknownOutcomeError):
-        shaky.commits.commit([put])
+        shaky.commits.apply_operations([put])
 
     assert files() == before
 
@@ -128,4 +128,4 @@ def test_key_of_a_lost_race_is_not_named(shaky: IcebergCatalog, backend: FaultyB
     backend.intervene("swap_reference", lambda: hidden.register(SALES.child("secret"), content.metadata_location), at=2)
 
     with pytest.raises(ConflictError, match=r"^1 conflict: KEY_CONFLICT sales\.copy: was changed at the same time$"):
-        shaky.commits.commit([Put(COPY, content)], expected=expected)
+        shaky.commits.apply_operations([Put(COPY, content)], expected=expected)

@@ -60,7 +60,7 @@ class LakeCommits:
         self._puts = puts
         self._report = ConflictReport(session)
 
-    def commit(
+    def apply_operations(
         self,
         operations: Sequence[ContentOperation],
         *,
@@ -106,7 +106,7 @@ class LakeCommits:
         The rights are asked about the resolved contents alone; the merge's own guard asks about all that it brings.
 
         source        what is merged: a branch, a tag or a commit
-        raises        RefusedError as ``commit`` does, and for a resolved content that neither side has; ForbiddenError and NoSuch…Error;
+        raises        RefusedError as ``apply_operations`` does, and for a resolved content that neither side has; ForbiddenError and NoSuch…Error;
                       NotFoundError for an unknown source
         """
         if not options.keys:
@@ -158,7 +158,7 @@ class LakeCommits:
         stored: Mapping[ContentKey, Content],
         fresh_ids: dict[ContentKey, UUID],
     ) -> BranchChange:
-        """Judge operations, and complete them with documents; raises what ``commit`` raises.
+        """Judge operations, and complete them with documents; raises what ``apply_operations`` raises.
 
         stored        what stands at their keys in the base
         """

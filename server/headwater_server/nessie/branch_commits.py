@@ -88,7 +88,7 @@ def answer_commit(call: Call[None, CommitRequest]) -> Answer:
     target = open_branch(open_nessie(call), parse_reference_path(call.path["ref"]), is_hash_needed=True)
     meta = with_headers(parse_commit_meta(call.body.commit_meta), call.headers)
     done = _committed(call, target, meta)
-    return Answer(body=CommitBody(target.at(done.commit_id), added_content_bodies(done.result)))
+    return Answer(body=CommitBody(target.body_at(done.commit_id), added_content_bodies(done.result)))
 
 
 def answer_commit_v1(call: Call[ExpectedQueryV1, CommitRequest]) -> Answer:
@@ -96,7 +96,7 @@ def answer_commit_v1(call: Call[ExpectedQueryV1, CommitRequest]) -> Answer:
     path = reference_from_query(call.path["ref"], call.query.expected_hash)
     target = open_branch(open_nessie(call), path, is_hash_needed=False)
     done = _committed(call, target, parse_commit_meta(call.body.commit_meta))
-    return Answer(body=target.at(done.commit_id))
+    return Answer(body=target.body_at(done.commit_id))
 
 
 def _committed(call: Call[Any, CommitRequest], target: BranchTarget, meta: CommitMeta) -> CommitResult[dict[ContentKey, UUID]]:
@@ -104,7 +104,7 @@ def _committed(call: Call[Any, CommitRequest], target: BranchTarget, meta: Commi
     try:
         if target.is_before_all:
             _check_all_new(target, operations)
-        return lake.commits.commit(operations, expected=target.expected, meta=authored(meta, call), allow_empty=True)
+        return lake.commits.apply_operations(operations, expected=target.expected, meta=authored(meta, call), allow_empty=True)
     except (RefusedError, ConflictError, NotFoundError) as fault:
         if not isinstance(fault, ForbiddenError) and _may_lose_a_file(fault, operations, lake):
             raise FileAtRiskError(str(fault)) from fault

@@ -183,9 +183,9 @@ def _guard(target: BranchTarget, seen: SeenReference) -> MergeGuard | None:
 
 def _source_text(seen: SeenReference) -> str:
     """The commit that is merged, with its branch or tag for the message."""
-    if seen.text is None:
+    if seen.commit_text is None:
         raise RefusedError(f"{seen.name!r} has no commit yet: there is nothing to take from it")
-    return seen.text if seen.name is None else f"{seen.name}@{seen.text}"
+    return seen.commit_text if seen.name is None else f"{seen.name}@{seen.commit_text}"
 
 
 def _told(change: Callable[[], MergeResult], asked: MergeSwitches) -> MergeResult:

@@ -44,7 +44,7 @@ class BranchTarget:
         """The expected commit as an answer has it."""
         return hash_text(None) if self.is_before_all else None if self.expected is None else hash_text(self.expected)
 
-    def at(self, head: ObjectId | None) -> ReferenceBody:
+    def body_at(self, head: ObjectId | None) -> ReferenceBody:
         """The branch at a commit."""
         return ReferenceBody("BRANCH", self.name, hash_text(head))
 

@@ -133,11 +133,11 @@ def _pinned(
 
 def _read_page(listing: _Listing, token: str | None, limit: int) -> ShownPage[ContentEntry]:
     seen = listing.seen
-    if seen.text is None:
+    if seen.commit_text is None:
         return ShownPage([], None)
     is_all_shown = seen.access is None and not listing.depth
     if listing.range.keys:
-        entries = listing.session.catalog.find_entries(seen.text, listing.range.keys_within, where=listing.where)
+        entries = listing.session.catalog.find_entries(seen.commit_text, listing.range.keys_within, where=listing.where)
         return ShownPage([entry for entry in filter_entries(seen, entries) if entry is not None], None)
     try:
         return read_shown(_source(listing), _shown(listing, token), token=token, limit=limit, is_all_shown=is_all_shown)
@@ -148,7 +148,7 @@ def _read_page(listing: _Listing, token: str | None, limit: int) -> ShownPage[Co
 def _source(listing: _Listing) -> Callable[[str | None, int], tuple[Sequence[ContentEntry], str | None]]:
     def read(token: str | None, limit: int) -> tuple[Sequence[ContentEntry], str | None]:
         page = listing.session.catalog.entries(
-            listing.seen.text, **listing.range.bounds, where=listing.where, limit=limit, page_token=token
+            listing.seen.commit_text, **listing.range.bounds, where=listing.where, limit=limit, page_token=token
         )
         return page.entries, page.next_token
 

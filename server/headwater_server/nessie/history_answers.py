@@ -157,7 +157,7 @@ def _start(session: NessieSession, seen: SeenReference, token: str | None) -> st
     raises        RefusedError for a token that is no hash; NotFoundError for one of no commit
     """
     if token is None:
-        return seen.text
+        return seen.commit_text
     commit_id = parse_hash(token)
     try:
         head = None if commit_id is None else session.catalog.resolve(id_text(commit_id))

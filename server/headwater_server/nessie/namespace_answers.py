@@ -89,9 +89,9 @@ def _listed(seen: SeenReference, name: str | None) -> list[NamespaceBody]:
     """All namespaces that the caller may list: version 1 knows no pages of them."""
     prefix = parse_key_path(name) if name else None
     where, bodies, token = EntryExpression.parse(_NAMESPACES), list[NamespaceBody](), None
-    while seen.text is not None:
+    while seen.commit_text is not None:
         page = seen.state.catalog.entries(
-            seen.text,
+            seen.commit_text,
             prefix=prefix,
             with_prefix=prefix is not None,
             where=where,

@@ -63,7 +63,7 @@ class SeenReference:
         return hash_text(None if self.head is None else self.head.id)
 
     @property
-    def text(self) -> str | None:
+    def commit_text(self) -> str | None:
         """The commit itself, as catalogs resolve it; None: nothing was committed yet."""
         return None if self.head is None else id_text(self.head.id)
 
