@@ -62,6 +62,11 @@ def test_reference_that_is_missing_is_told(versioned: NessieLake) -> None:
         versioned.rows("nessie.sales.`orders@nowhere`")
 
 
+def test_times_are_refused_by_the_client(versioned: NessieLake) -> None:
+    with pytest.raises(SparkFault, match="reference by timestamp is not supported"):
+        versioned.rows("nessie.sales.`orders@main#2026-01-01T00:00:00Z`")
+
+
 def test_merged_branch_is_read_on_main(versioned: NessieLake, pynessie: Pynessie) -> None:
     pynessie.run("branch", "dev")
     versioned.sql(INSERT.format("nessie", "`orders@dev`", 3, "Lyon"))

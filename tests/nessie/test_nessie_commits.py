@@ -177,6 +177,7 @@ def test_file_of_another_table_is_never_a_conflict(nessie: NessieCaller, files: 
     assert commit(nessie, put_namespace("b"), put_table(place, "t")).status == 200
 
     assert kinds(commit(nessie, put_table(fresh, "nowhere", "u"))) == [("NAMESPACE_ABSENT", ["nowhere"])]
+    assert commit(nessie, put_table(fresh, "b")).error == (400, "BAD_REQUEST")  # after which the client looks at what is there
     for key in (("nowhere", "t"), ("again",), ("b",)):
         refused = commit(nessie, put_table(place, *key))
         assert refused.error == (403, "FORBIDDEN") and key[0] in refused.message

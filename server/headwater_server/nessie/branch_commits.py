@@ -21,6 +21,7 @@ from headwater.catalogs import (
 )
 from headwater.commits import CommitResult
 from headwater.errors import ConflictError, HeadwaterError, NotFoundError, RefusedError
+from headwater.iceberg import is_within
 from headwater.iceberg_catalog import IcebergCatalog
 from headwater_server.call import Answer, Call
 from headwater_server.nessie.api_paths import CHANGE_ERRORS, TREE, V1
@@ -114,15 +115,22 @@ def _committed(call: Call[Any, CommitRequest], target: BranchTarget, meta: Commi
 def _may_lose_a_file(fault: HeadwaterError, operations: Sequence[ContentOperation], lake: IcebergCatalog) -> bool:
     """Whether the client, which deletes the metadata files that it named once a commit has failed, might delete one of somebody else.
 
-    Those of changed tables it has just written. That of a new table, too, or it is to be registered and belongs to another table: it
-    does if it lies in a place that is taken. A refusal may be for just that place, or for one that is not ours to know.
+    What it names for a table that it changes it has just written. What it names for a new one, too, or it is to register that: a file
+    of another table, if it lies in a place that is taken; or one that is not of this catalog; or one that was refused for itself, and
+    not for a name that is taken, of which the client wants to know.
     """
-    named = [
-        put.content.metadata_location
+    named = {
+        put.key: put.content.metadata_location
         for put in operations
         if isinstance(put, Put) and isinstance(put.content, IcebergTable | IcebergView) and put.content.id is None
-    ]
-    return bool(named) and (isinstance(fault, RefusedError) or bool(lake.session.claims.find_holders(named)))
+    }
+    if not named:
+        return False
+    session, files = lake.session, list(named.values())
+    places = session.catalog.definition.places
+    if any(not any(is_within(file, place) for place in places) for file in files) or session.claims.find_holders(files):
+        return True
+    return isinstance(fault, RefusedError) and not session.state().find_many(list(named))
 
 
 def _check_all_new(target: BranchTarget, operations: Sequence[ContentOperation]) -> None:
