@@ -54,13 +54,14 @@ def test_curl_is_answered(lake: ClientLake) -> None:
     assert f'"prefix":"{lake.warehouse.replace("/", "~")}"' in run_program("bash", "-c", printed_config(lake, "curl", "shell"))
 
 
-@pytest.mark.parametrize("engine", ["pyiceberg", "duckdb", "daft", "polars"])
+@pytest.mark.parametrize("engine", ["pyiceberg", "duckdb", "daft", "polars", "pynessie"])
 def test_versions_that_are_told_are_those_that_run(engine: str) -> None:
     told = re.findall(r"(\w+) (\d[\d.]*)", parse_engine(engine).tried)
     assert told
-    if engine == "daft":
+    if engine in ("daft", "pynessie"):
+        python = str(daft_python()) if engine == "daft" else pynessie_program("python")
         ask = "import importlib.metadata as known, sys; print(*map(known.version, sys.argv[1:]))"
-        numbers = run_program(str(daft_python()), "-c", ask, *(name for name, _ in told)).split()
+        numbers = run_program(python, "-c", ask, *(name for name, _ in told)).split()
     else:
         import_engine(engine)
         numbers = [version(name) for name, _ in told]

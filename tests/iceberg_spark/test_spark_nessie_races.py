@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from urllib.parse import urlsplit
 
 import pytest
 from nessie_lake import COMMIT_LINE, NessieLake
@@ -83,6 +85,32 @@ def test_table_dropped_under_a_writer_is_missing(versioned: NessieLake, slow: Pr
         versioned.sql(INSERT.format("slow", 3, "Lyon"))
     assert "NoSuchTableException" in fault.value.kinds
     assert versioned.sql("SHOW TABLES IN nessie.sales") == []
+
+
+@pytest.mark.parametrize(
+    "statement", ["CREATE TABLE {}.sales.more AS SELECT {} AS id", "CREATE VIEW {}.sales.more AS SELECT {} AS id"]
+)
+def test_name_that_two_took_is_the_first_ones(versioned: NessieLake, slow: Proxy, statement: str) -> None:
+    slow.precede_requests(lambda: versioned.sql(statement.format("nessie", 1)), times=1, holding=COMMIT_LINE)
+
+    with pytest.raises(SparkFault) as fault:
+        versioned.sql(statement.format("slow", 2))
+    assert re.search("ALREADY_EXISTS|already exists", fault.value.text)
+    assert versioned.sql("SELECT id FROM nessie.sales.more") == [(1,)]
+
+
+def test_append_is_repeated_after_another_protocols(versioned: NessieLake, slow: Proxy) -> None:
+    versioned.add_rest("rest")
+    slow.precede_requests(lambda: versioned.sql(INSERT.format("rest", 4, "Wien")), times=1, holding=COMMIT_LINE)
+    versioned.sql(INSERT.format("slow", 3, "Lyon"))
+
+    with Proxy("127.0.0.1", urlsplit(versioned.url).port or 0) as proxy:
+        versioned.sql.add_catalog("slow_rest", f"http://127.0.0.1:{proxy.port}", versioned.warehouse)
+        commit = f"POST /iceberg/v1/{versioned.warehouse.replace('/', '~')}/namespaces/sales/tables/orders HTTP/1.1"
+        proxy.precede_requests(lambda: versioned.sql(INSERT.format("nessie", 6, "Rom")), times=1, holding=commit)
+        versioned.sql(INSERT.format("slow_rest", 5, "Gent"))
+        assert (slow.drops, proxy.drops) == (1, 1)
+    assert [number for number, _ in versioned.rows("rest.sales.orders")] == [1, 2, 3, 4, 5, 6]
 
 
 @pytest.mark.parametrize("name", UNKNOWN)

@@ -27,16 +27,18 @@ def test_table_names_carry_a_branch_or_a_commit(versioned: NessieLake) -> None:
     assert versioned.sql("SHOW TABLES IN nessie.sales") == [("sales", "orders", False)]
 
 
-def test_catalogs_of_spark_are_at_a_branch_or_tag(versioned: NessieLake) -> None:
+def test_catalogs_of_spark_are_at_a_reference(versioned: NessieLake) -> None:
     versioned.catalog.create_branch("dev")
     versioned.catalog.create_tag("v1")
     versioned.add("dev", reference="dev")
     versioned.add("past", reference="v1")
+    versioned.add("commit", reference="dev", **{"ref.hash": versioned.hash()})
     versioned.sql(INSERT.format("dev", "orders", 3, "Lyon"))
     versioned.sql("CREATE TABLE dev.sales.extra AS SELECT 1 AS id")
 
     assert versioned.rows("dev.sales.orders") == [*BEFORE, (3, "Lyon")]
-    assert versioned.rows() == versioned.rows("past.sales.orders") == BEFORE
+    for name in ("nessie", "past", "commit"):
+        assert versioned.rows(f"{name}.sales.orders") == BEFORE
     assert [name for _, name, _ in versioned.sql("SHOW TABLES IN nessie.sales")] == ["orders"]
 
 
@@ -60,6 +62,11 @@ def test_reference_that_is_missing_is_told(versioned: NessieLake) -> None:
     assert "NessieReferenceNotFoundException" in fault.value.kinds or "'nowhere' does not exist" in fault.value.text
     with pytest.raises(SparkFault, match="nowhere"):
         versioned.rows("nessie.sales.`orders@nowhere`")
+
+
+def test_times_are_refused_by_the_client(versioned: NessieLake) -> None:
+    with pytest.raises(SparkFault, match="reference by timestamp is not supported"):
+        versioned.rows("nessie.sales.`orders@main#2026-01-01T00:00:00Z`")
 
 
 def test_merged_branch_is_read_on_main(versioned: NessieLake, pynessie: Pynessie) -> None:

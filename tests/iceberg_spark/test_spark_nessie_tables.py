@@ -83,6 +83,28 @@ def test_client_leaves_old_files_to_the_catalog(versioned: NessieLake) -> None:
     assert versioned.files() == before
 
 
+@pytest.mark.parametrize("name", ["sales.again", "nowhere.again"])
+def test_refused_registration_leaves_the_file_alone(versioned: NessieLake, name: str) -> None:
+    """The client deletes what it named in a commit that failed, unless it was forbidden: here that is the file of another table."""
+    [file] = [file for file in versioned.files() if file.name.startswith("00001-") and file.suffix == ".json"]
+
+    with pytest.raises(SparkFault) as fault:
+        versioned.sql(f"CALL nessie.system.register_table('{name}', '{file}')")
+    assert "NessieForbiddenException" in fault.value.kinds
+    assert file.exists() and versioned.rows() == BEFORE
+
+
+def test_dropped_table_is_registered_again(versioned: NessieLake) -> None:
+    [file] = [file for file in versioned.files() if file.name.startswith("00001-") and file.suffix == ".json"]
+    before = versioned.content_id("orders")
+    versioned.sql("DROP TABLE nessie.sales.orders")
+    versioned.sql(f"CALL nessie.system.register_table('sales.back', '{file}')")
+
+    assert versioned.rows("nessie.sales.back") == BEFORE and versioned.content_id("back") == before
+    versioned.sql("INSERT INTO nessie.sales.back VALUES (3, 'Lyon')")
+    assert versioned.rows("nessie.sales.back") == [*BEFORE, (3, "Lyon")]
+
+
 def test_procedures_that_rewrite_files_commit(versioned: NessieLake) -> None:
     sql = versioned.sql
     sql("INSERT INTO nessie.sales.orders VALUES (3, 'Lyon')")

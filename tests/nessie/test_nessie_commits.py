@@ -162,13 +162,25 @@ def test_commit_from_another_branch_finds_nothing(nessie: NessieCaller, lake: Ca
 def test_missing_metadata_file_is_named(nessie: NessieCaller, files: FileWritingClient) -> None:
     answer = commit(nessie, put_table((files.folder / "nothing.metadata.json").as_uri(), "t"))
 
-    assert answer.error == (400, "BAD_REQUEST") and "nothing.metadata.json" in answer.message
+    assert answer.error == (403, "FORBIDDEN") and "nothing.metadata.json" in answer.message
 
 
 def test_file_outside_of_the_catalog_is_refused(nessie: NessieCaller, tmp_path: Path) -> None:
     outside = FileWritingClient(tmp_path / "elsewhere")
 
-    assert commit(nessie, put_table(outside.write(outside.new_document("t")), "t")).error == (400, "BAD_REQUEST")
+    assert commit(nessie, put_table(outside.write(outside.new_document("t")), "t")).error == (403, "FORBIDDEN")
+
+
+def test_file_of_another_table_is_never_a_conflict(nessie: NessieCaller, files: FileWritingClient) -> None:
+    """After a 400, 404 or 409 Iceberg's client deletes the file that it named, which it may only have been told to register."""
+    place, fresh = files.write(files.new_document("t")), files.write(files.new_document("u"))
+    assert commit(nessie, put_namespace("b"), put_table(place, "t")).status == 200
+
+    assert kinds(commit(nessie, put_table(fresh, "nowhere", "u"))) == [("NAMESPACE_ABSENT", ["nowhere"])]
+    assert commit(nessie, put_table(fresh, "b")).error == (400, "BAD_REQUEST")  # after which the client looks at what is there
+    for key in (("nowhere", "t"), ("again",), ("b",)):
+        refused = commit(nessie, put_table(place, *key))
+        assert refused.error == (403, "FORBIDDEN") and key[0] in refused.message
 
 
 def test_headers_add_to_the_metadata(nessie: NessieCaller, lake: Catalog) -> None:

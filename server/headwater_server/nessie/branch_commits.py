@@ -8,13 +8,26 @@ from uuid import UUID
 
 from msgspec import Struct
 
-from headwater.catalogs import CommitMeta, Conflict, ConflictKind, ContentKey, ContentOperation, Put
+from headwater.access import ForbiddenError
+from headwater.catalogs import (
+    CommitMeta,
+    Conflict,
+    ConflictKind,
+    ContentKey,
+    ContentOperation,
+    IcebergTable,
+    IcebergView,
+    Put,
+)
 from headwater.commits import CommitResult
-from headwater.errors import ConflictError
+from headwater.errors import ConflictError, HeadwaterError, NotFoundError, RefusedError
+from headwater.iceberg import is_within
+from headwater.iceberg_catalog import IcebergCatalog
 from headwater_server.call import Answer, Call
 from headwater_server.nessie.api_paths import CHANGE_ERRORS, TREE, V1
 from headwater_server.nessie.branch_targets import BranchTarget, authored, open_branch
 from headwater_server.nessie.commit_meta_bodies import parse_commit_meta, with_headers
+from headwater_server.nessie.nessie_errors import FileAtRiskError
 from headwater_server.nessie.nessie_session import open_nessie
 from headwater_server.nessie.operation_bodies import AddedContentBody, CommitRequest, added_content_bodies
 from headwater_server.nessie.reference_paths import parse_reference_path, reference_from_query
@@ -88,11 +101,36 @@ def answer_commit_v1(call: Call[ExpectedQueryV1, CommitRequest]) -> Answer:
 
 
 def _committed(call: Call[Any, CommitRequest], target: BranchTarget, meta: CommitMeta) -> CommitResult[dict[ContentKey, UUID]]:
-    operations = call.body.to_operations()
-    if target.is_before_all:
-        _check_all_new(target, operations)
-    lake = target.open_lake()
-    return lake.commits.apply_operations(operations, expected=target.expected, meta=authored(meta, call), allow_empty=True)
+    operations, lake = call.body.to_operations(), target.open_lake()
+    try:
+        if target.is_before_all:
+            _check_all_new(target, operations)
+        return lake.commits.apply_operations(operations, expected=target.expected, meta=authored(meta, call), allow_empty=True)
+    except (RefusedError, ConflictError, NotFoundError) as fault:
+        if not isinstance(fault, ForbiddenError) and _may_lose_a_file(fault, operations, lake):
+            raise FileAtRiskError(str(fault)) from fault
+        raise
+
+
+def _may_lose_a_file(fault: HeadwaterError, operations: Sequence[ContentOperation], lake: IcebergCatalog) -> bool:
+    """Whether the client, which deletes the metadata files that it named once a commit has failed, might delete one of somebody else.
+
+    What it names for a table that it changes it has just written. What it names for a new one, too, or it is to register that: a file
+    of another table, if it lies in a place that is taken; or one that is not of this catalog; or one that was refused for itself, and
+    not for a name that is taken, of which the client wants to know.
+    """
+    named = {
+        put.key: put.content.metadata_location
+        for put in operations
+        if isinstance(put, Put) and isinstance(put.content, IcebergTable | IcebergView) and put.content.id is None
+    }
+    if not named:
+        return False
+    session, files = lake.session, list(named.values())
+    places = session.catalog.definition.places
+    if any(not any(is_within(file, place) for place in places) for file in files) or session.claims.find_holders(files):
+        return True
+    return isinstance(fault, RefusedError) and not session.state().find_many(list(named))
 
 
 def _check_all_new(target: BranchTarget, operations: Sequence[ContentOperation]) -> None:

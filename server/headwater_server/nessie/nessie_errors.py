@@ -1,7 +1,8 @@
 """What errors mean to Nessie's clients: the code that they dispatch on, and the details that newer ones can read.
 
-Iceberg's catalog over Nessie deletes what it wrote after a 400, 403, 404 or 409, and keeps it after anything else. So none of these may
-stand for what might have happened.
+Iceberg's catalog over Nessie deletes the metadata file that it named after a 400, 404 or 409, also one that it did not write but was to
+register, and keeps it after anything else. So none of these may stand for what might have happened, nor for a refusal of a file that may
+be another table's.
 """
 
 from __future__ import annotations
@@ -47,6 +48,10 @@ class UnknownNamespaceError(NotFoundError):
     """There is no namespace of a name, or none that the caller may see; for the addresses that version 1 has for namespaces."""
 
 
+class FileAtRiskError(RefusedError):
+    """A commit failed, and its client might delete the metadata file of another table if it were told so in any other way."""
+
+
 class NameTakenError(ConflictError):
     """A branch or tag of this name is there."""
 
@@ -58,6 +63,7 @@ _UNKNOWN = ErrorMeaning(500, "UNKNOWN")
 NESSIE_MEANINGS: Final[dict[type[HeadwaterError], ErrorMeaning]] = {
     RefusedError: ErrorMeaning(400, "BAD_REQUEST"),
     ForbiddenError: ErrorMeaning(403, "FORBIDDEN"),
+    FileAtRiskError: ErrorMeaning(403, "FORBIDDEN"),
     NotFoundError: ErrorMeaning(404, "REFERENCE_NOT_FOUND"),
     NoSuchContentError: _CONTENT_MISSING,
     UnknownNamespaceError: ErrorMeaning(404, "NAMESPACE_NOT_FOUND"),
