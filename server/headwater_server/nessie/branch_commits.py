@@ -8,7 +8,7 @@ from uuid import UUID
 
 from msgspec import Struct
 
-from headwater.catalogs import CommitMeta, Conflict, ConflictKind, ContentKey, ContentOperation, Put
+from headwater.catalogs import CommitMeta, Conflict, ConflictKind, ContentKey, ContentOperation, Delete, Put
 from headwater.commits import CommitResult
 from headwater.errors import ConflictError
 from headwater_server.call import Answer, Call
@@ -23,7 +23,7 @@ from headwater_server.route_table import HeaderField, Route
 
 _NEEDS = (
     "what each operation does: TABLE_CREATE, TABLE_WRITE_DATA or TABLE_WRITE_PROPERTIES, TABLE_DROP, and the like for views and"
-    " namespaces; to rename needs the right to read, too"
+    " namespaces; to rename needs the right to read, too; REFERENCE_ASSIGN on the branch for a commit that changes nothing"
 )
 _META_HEADERS = (
     HeaderField("Nessie-Commit-Message", "The message, instead of that of the body"),
@@ -89,6 +89,9 @@ def answer_commit_v1(call: Call[ExpectedQueryV1, CommitRequest]) -> Answer:
 
 def _committed(call: Call[Any, CommitRequest], target: BranchTarget, meta: CommitMeta) -> CommitResult[dict[ContentKey, UUID]]:
     operations = call.body.to_operations()
+    references = target.session.references
+    if references is not None and not any(isinstance(each, Put | Delete) for each in operations):
+        references.check_assignment(target.name)  # nothing else is asked about: the branch moves, and nothing in it changes
     if target.is_before_all:
         _check_all_new(target, operations)
     lake = target.open_lake()

@@ -260,7 +260,7 @@ class _Fates:
             if theirs is None
             else f"was moved to {theirs} by the source, and is gone from the target"
         )
-        return Conflict(ConflictKind.KEY_DOES_NOT_EXIST, change.key, text)
+        return Conflict(ConflictKind.KEY_DOES_NOT_EXIST, change.key, text, others=() if ours is None else (ours,))
 
 
 def _decide_key(
@@ -359,4 +359,5 @@ def _doubles(made: MergeDecisions, owners: Mapping[UUID, ContentKey]) -> Iterato
         if other == key and owner is not None and owner not in made.removals and owner not in written:
             other = owner
         if other != key:
-            yield Conflict(ConflictKind.KEY_CONFLICT, key, f"would hold content {content_id}, which stands at {other}")
+            text = f"would hold content {content_id}, which stands at {other}"
+            yield Conflict(ConflictKind.KEY_CONFLICT, key, text, others=(other,))

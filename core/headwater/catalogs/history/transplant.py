@@ -47,7 +47,6 @@ def transplant_commits(
     """
     _check_options(commits, options, meta)
     picked = _read(target.rows, source, commits, meta)
-    options.check_used({change.key for pick in picked for change in pick.changes})
     return _Transplant(target, picked, options, source).carry_out()
 
 
@@ -111,6 +110,8 @@ class _Transplant:
             for conflict in plan.conflicts:
                 conflicts.setdefault(conflict.key, conflict)
             steps.append(MergeStep(pick.head.id, None, plan.keys))
+        # behind the guard: which keys are changed is for those alone who may see all of them
+        self._options.check_used({change.key for pick in self._picked for change in pick.changes})
         first = self._picked[0].head.commit.tail
         result = MergeResult(
             onto=head_id,
