@@ -201,3 +201,46 @@ def test_conflict_names_no_hidden_child_of_a_namespace(
     answer = merge(caller_of("dan"))
 
     assert b"NAMESPACE_NOT_EMPTY" in answer.content and b"child" not in answer.content
+
+
+def test_page_promises_more_only_where_something_is_shown(eve: NessieCaller, lake: Catalog) -> None:
+    put(lake, {"secret.deep": Namespace(), **{f"secret.deep.n{number}": Namespace() for number in range(450)}})
+    guesses = ("secret.deep", "secret.none")
+    told = [
+        eve.get("trees/main/entries", filter=f"entry.name == 't' || entry.encodedKey.startsWith('{guess}')", max_records=1).data
+        for guess in guesses
+    ]
+
+    assert [(page["hasMore"], page["token"], len(page["entries"])) for page in told] == [(False, None, 1)] * 2
+
+
+def test_diff_promises_more_only_where_something_is_shown(eve: NessieCaller, lake: Catalog) -> None:
+    put(
+        lake,
+        {"public.u": table(8), "secret.deep": Namespace(), **{f"secret.deep.n{number}": Namespace() for number in range(450)}},
+    )
+    page = eve.get("trees/dev/diff/main", max_records=1).data
+
+    assert (page["hasMore"], [each["key"] for each in page["diffs"]]) == (False, [elements("public", "u")])
+
+
+@pytest.mark.parametrize("time", ["*-99999999999999", "*-999999999999999", "*999999999999999"])
+def test_time_out_of_all_years_is_no_error_of_the_server(root: NessieCaller, time: str) -> None:
+    assert root.get(f"trees/main{time}/entries").status == (404 if "-" in time else 200)
+
+
+def test_limit_of_a_commit_that_stands_alone_stands_alone(root: NessieCaller, lake: Catalog) -> None:
+    first, second = (
+        put(lake, {f"on_hidden.n{number}" if number else "on_hidden": Namespace()}, branch="hidden") for number in (0, 1)
+    )
+    page = root.get(f"trees/@{second}/history", limit_hash=first).data
+
+    assert [entry["commitMeta"]["hash"] for entry in page["logEntries"]] == [second, first]
+
+
+@pytest.mark.parametrize("path", ["entries", "history"])
+def test_filter_that_shadows_a_name_is_refused(root: NessieCaller, path: str) -> None:
+    name = "entry.keyElements" if path == "entries" else "operations"
+    variable = name.partition(".")[0]
+
+    assert root.get(f"trees/main/{path}", filter=f"{name}.exists({variable}, true)").error == (400, "BAD_REQUEST")
