@@ -244,3 +244,22 @@ def test_filter_that_shadows_a_name_is_refused(root: NessieCaller, path: str) ->
     variable = name.partition(".")[0]
 
     assert root.get(f"trees/main/{path}", filter=f"{name}.exists({variable}, true)").error == (400, "BAD_REQUEST")
+
+
+def test_table_is_not_brought_to_a_branch_where_more_is_allowed(
+    guarded: GuardedServer, root: NessieCaller, caller_of: Callable[[str], NessieCaller]
+) -> None:
+    guarded.make_table("secret", "kept")
+    location = guarded.guest("root").get("namespaces/secret/tables/kept").data["metadata-location"]
+    wide = (Privilege.TABLE_FULL_METADATA, Privilege.TABLE_WRITE_DATA, Privilege.NAMESPACE_FULL_METADATA)
+    guarded.make_principal("dan", *(held(privilege, references="dev*") for privilege in wide))
+    numbers = {"snapshotId": -1, "schemaId": 0, "specId": 0, "sortOrderId": 0}
+    content = {"type": "ICEBERG_TABLE", "metadataLocation": location, **numbers}
+    put_stolen = {"type": "PUT", "key": elements("public", "stolen"), "content": content}
+    body = {"commitMeta": {"message": "m"}, "operations": [put_stolen]}
+    register = {"name": "stolen", "metadata-location": location}
+
+    assert caller_of("dan").post(f"{root.at_head('dev')}/history/commit", body).error == (403, "FORBIDDEN")
+    assert guarded.guest("dan").at("acme~lake~dev").post("namespaces/public/register", register).status == 403
+    guarded.grant("dan", held(Privilege.TABLE_READ_DATA, "secret"))
+    assert caller_of("dan").post(f"{root.at_head('dev')}/history/commit", body).status == 200
