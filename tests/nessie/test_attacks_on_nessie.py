@@ -263,3 +263,10 @@ def test_table_is_not_brought_to_a_branch_where_more_is_allowed(
     assert guarded.guest("dan").at("acme~lake~dev").post("namespaces/public/register", register).status == 403
     guarded.grant("dan", held(Privilege.TABLE_READ_DATA, "secret"))
     assert caller_of("dan").post(f"{root.at_head('dev')}/history/commit", body).status == 200
+
+
+def test_too_many_commits_are_refused_before_any_is_looked_up(eve: NessieCaller) -> None:
+    picked = {"fromRefName": "dev", "hashesToTransplant": [f"{number:016x}" for number in range(1001)]}
+    answer = eve.post(f"{eve.at_head()}/history/transplant", picked)
+
+    assert answer.error == (400, "BAD_REQUEST") and "1000 can be at once" in answer.message

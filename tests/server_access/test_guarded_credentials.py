@@ -9,9 +9,9 @@ from uuid import uuid4
 
 import msgspec
 import pytest
-from guarded_server import SCHEMA, GuardedServer, Guest, held
 
 from fake_clock import FakeClock
+from guarded_server import SCHEMA, GuardedServer, Guest, held
 from headwater import Settings, open_store
 from headwater.access import Privilege
 from headwater.catalogs import CatalogGrant, ContentKey, IcebergTable, Put, TableClaim, TableClaims

@@ -11,7 +11,6 @@ import pytest
 from guarded_operations import VERSION
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from naive_access import BRANCH, DEFAULT, GRANTED, NaiveAccess, Path
 
 from fake_clock import FakeClock
 from guarded_server import SCHEMA, GuardedServer, Guest
@@ -19,6 +18,7 @@ from headwater import Settings, open_store
 from headwater.access import Privilege, SecurableKind, check_grantable
 from headwater.catalogs import Catalog, CatalogGrant, Catalogs
 from headwater.errors import RefusedError
+from naive_access import BRANCH, DEFAULT, GRANTED, NaiveAccess, Path
 
 NAMESPACES: tuple[Path, ...] = (("a",), ("b",), ("a", "c"), ("a", "c", "d"))
 TABLES = tuple((*namespace, name) for namespace in NAMESPACES[:3] for name in ("t", "u"))

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from headwater.catalogs import MergeConflictError, MergeGuard, MergeResult
+from headwater.catalogs.history.transplant import check_commit_count
 from headwater.errors import RefusedError
 from headwater.iceberg_catalog import IcebergCatalog
 from headwater.store import ObjectId
@@ -146,6 +147,7 @@ def _merged(call: Call[Any, MergeRequest], target: BranchTarget) -> MergeResult:
 
 def _transplanted(call: Call[Any, TransplantRequest], target: BranchTarget) -> MergeResult:
     session, sources = target.session, call.body.to_sources()
+    check_commit_count(len(sources))
     seen = session.see_reference(ReferencePath(sources[0].name))
     if session.references is not None:
         session.references.check_read(seen.rights)

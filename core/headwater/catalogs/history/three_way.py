@@ -40,6 +40,9 @@ from headwater.errors import RefusedError
 from headwater.iceberg.metadata_json import MetadataParts
 from headwater.store import ObjectId
 
+_SHOWN = 50
+"""Keys that a message names."""
+
 
 class MergeMode(StrEnum):
     NORMAL = "NORMAL"
@@ -122,7 +125,9 @@ class MergeOptions:
         """
         unused = sorted(self.keys.keys() - touched)
         if unused:
-            raise RefusedError(f"the source changes none of these keys, which were given a mode: {', '.join(map(str, unused))}")
+            more = f" and {len(unused) - _SHOWN} more" if len(unused) > _SHOWN else ""
+            shown = ", ".join(map(str, unused[:_SHOWN]))
+            raise RefusedError(f"the source changes none of these keys, which were given a mode: {shown}{more}")
 
 
 @dataclass(frozen=True, slots=True)
