@@ -15,7 +15,6 @@ import pytest
 from guarded_operations import VERSION
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from naive_access import BRANCH, DEFAULT, GRANTED, NaiveAccess, Path
 
 from fake_clock import FakeClock
 from guarded_server import SCHEMA, GuardedServer, Guest
@@ -23,6 +22,7 @@ from headwater import Settings, open_store
 from headwater.access import Privilege, SecurableKind, check_grantable
 from headwater.catalogs import Catalog, CatalogGrant, Catalogs
 from headwater.errors import RefusedError
+from naive_access import BRANCH, DEFAULT, GRANTED, NaiveAccess, Path
 
 IS_SOAK = os.environ.get("HEADWATER_SOAK") == "1"
 LONG_EXAMPLES = 1500 if IS_SOAK else 50

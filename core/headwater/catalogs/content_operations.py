@@ -19,7 +19,7 @@ This module must not know branches, tags or catalogs' definitions: it edits the 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import chain
 from typing import Protocol
@@ -96,11 +96,15 @@ class ConflictKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """One contradiction between a request and HEAD. ``key`` is None if it concerns the branch or tag itself."""
+    """One contradiction between a request and HEAD. ``key`` is None if it concerns the branch or tag itself.
+
+    others        further keys that the message names, which nobody asked about
+    """
 
     kind: ConflictKind
     key: ContentKey | None
     message: str
+    others: tuple[ContentKey, ...] = field(default=(), compare=False)
 
     def __str__(self) -> str:
         return f"{self.kind}: {self.message}" if self.key is None else f"{self.kind} {self.key}: {self.message}"
@@ -366,7 +370,8 @@ def namespace_conflicts(
     for key in going:
         if key in occupied:
             verb = f"become {type_text(puts[key])}" if key in puts else "be deleted"
-            yield Conflict(ConflictKind.NAMESPACE_NOT_EMPTY, key, f"would {verb} above {occupied[key]}")
+            text = f"would {verb} above {occupied[key]}"
+            yield Conflict(ConflictKind.NAMESPACE_NOT_EMPTY, key, text, others=(occupied[key],))
 
 
 def non_namespaces(puts: Mapping[ContentKey, ContentType | int], removals: Collection[ContentKey]) -> set[ContentKey]:

@@ -4,7 +4,9 @@ CEL as such ends always, but not soon: comprehensions within comprehensions mult
 expression is compiled for every item. So a filter is a part of CEL: texts, numbers, lists, fields of the declared variables,
 operators, the functions of ``FUNCTIONS``, the methods of ``METHODS``, and the comprehensions of ``MACROS``. Within one of
 these, another one may range only over what its variable holds, so that the work grows with the values and not with their
-powers. A pattern of ``matches`` stands in quotes, and its cost is bounded.
+powers. For the same reason there is no ``filter``, which copies what it has found for every element that it finds, lists are not
+added to each other, and what is written out as a list may be gone through only for so many steps. A pattern of ``matches``
+stands in quotes, and its cost is bounded.
 
 The tokens are read here, and not asked of the library, which tells neither positions nor scopes. Where the two could read a
 text differently (comments, triple quotes, texts of bytes) the text is refused.
@@ -28,7 +30,7 @@ METHODS = frozenset({"startsWith", "endsWith", "contains", "matches", "size"}) |
         "FullYear", "Month", "Date", "DayOfMonth", "DayOfWeek", "DayOfYear", "Hours", "Minutes", "Seconds", "Milliseconds"
     )
 }  # fmt: skip
-MACROS = frozenset({"exists", "all", "exists_one", "filter"})
+MACROS = frozenset({"exists", "all", "exists_one"})
 _WORDS = frozenset({"true", "false", "null", "in"})
 
 TokenKind = Literal["text", "number", "name", "sign"]
@@ -154,12 +156,22 @@ class _Scope:
     shape: FilterShape = None
 
 
-def check_filter_names(text: str, tokens: Sequence[FilterToken], declared: Mapping[str, FilterShape]) -> None:
-    """Check every name of a filter against what is declared.
+def check_filter_names(text: str, tokens: Sequence[FilterToken], declared: Mapping[str, FilterShape]) -> int:
+    """Check every name of a filter against what is declared, and what is done with it.
 
-    raises        RefusedError with the name, and what there is instead
+    returns       about how many steps an evaluation takes, beside those over lists that the value has: one for each token, and those of
+                  comprehensions over lists that are written out
+    raises        RefusedError with the name, and what there is instead; for a use that takes too long
     """
-    _NameCheck(text, tokens, declared).walk()
+    check = _NameCheck(text, tokens, declared)
+    check.walk()
+    return len(tokens) + check.steps
+
+
+_STEPS_LIMIT = 20_000
+"""For all comprehensions of a filter over lists that are written out; some 30 of them take a microsecond."""
+_SUMS_LIMIT = 20
+_COMPARING = ("==", "!=")
 
 
 class _NameCheck:
@@ -171,6 +183,9 @@ class _NameCheck:
         self._declared = declared
         self._scopes: list[_Scope] = []
         self._pattern_micros = 0
+        self._pairs = _bracket_pairs(tokens)
+        self._sums = 0
+        self.steps = 0
 
     def walk(self) -> None:
         for at, token in enumerate(self._tokens):
@@ -182,6 +197,8 @@ class _NameCheck:
                 self._check_name(at, token.value)
             elif token.is_sign(".") and not self._is_behind_value(at):
                 refuse_filter(self._text, f"the dot at character {token.start + 1} stands behind no value")
+            elif token.is_sign("+"):
+                self._check_sum(at)
 
     def _check_name(self, at: int, name: str) -> None:
         is_member, is_called = self._is(at - 1, "."), self._is(at + 1, "(")
@@ -191,10 +208,81 @@ class _NameCheck:
         if is_called and name == "matches":
             self._check_pattern(at)
         if not is_called and not is_member and name not in _WORDS and not self._is_new_variable(at):
-            self._check_path(at)
+            shape, end = self._path_from(at)
+            if _is_whole(shape, is_declared=name in self._declared, length=(end - at) // 2):
+                self._check_whole(at, end)
+
+    @property
+    def _variable(self) -> str | None:
+        """The variable of the innermost comprehension that is open."""
+        return next((scope.variable for scope in reversed(self._scopes) if scope.variable is not None), None)
+
+    def _check_whole(self, first: int, last: int) -> None:
+        """Check the use of a list or an object as a whole: its copies, and comparisons again and again, would take too long."""
+        is_asked = self._is(last + 1, "[", ".") or self._is_argument(first, last)
+        is_compared = any(self._is(at, *_COMPARING) or self._is_word(at, "in") for at in (first - 1, last + 1))
+        is_inner = self._variable is None or self._tokens[first].value == self._variable
+        if not is_asked and not (is_compared and is_inner):
+            path = "".join(token.value for token in self._tokens[first : last + 1])
+            refuse_filter(
+                self._text,
+                f"{path!r} is not one value: outside of comprehensions it is compared, and everywhere it is asked for its size, for a"
+                " field or an element",
+            )
+
+    def _is_argument(self, first: int, last: int) -> bool:
+        """Whether a path is all that a function of one argument is given."""
+        is_called = self._is(first - 1, "(") and self._is(last + 1, ")") and self._is_name(first - 2)
+        return is_called and self._tokens[first - 2].value in (FUNCTIONS | METHODS) - {"dyn"}
+
+    def _check_sum(self, at: int) -> None:
+        """Check that texts, numbers or times are added: each sum of lists is another copy."""
+        self._sums += 1
+        if self._sums > _SUMS_LIMIT or not (self._is_scalar_before(at - 1) and self._is_scalar_from(at + 1)):
+            refuse_filter(
+                self._text,
+                f"the sum at character {self._tokens[at].start + 1}: up to {_SUMS_LIMIT} times texts, numbers and times are added, each"
+                " as it stands or as a field or function gives it",
+            )
+
+    def _is_scalar_before(self, at: int) -> bool:
+        if self._is(at, ")"):
+            called = self._pairs.get(at, 0) - 1
+            return self._is_name(called) and self._tokens[called].value in (FUNCTIONS | METHODS) - {"dyn"}
+        if not self._is_name(at):
+            return at >= 0 and self._tokens[at].kind in ("text", "number")
+        first = at
+        while self._is(first - 1, ".") and self._is_name(first - 2):
+            first -= 2
+        return self._is_scalar(first, self._path_from(first)[0])
+
+    def _is_scalar(self, first: int, shape: FilterShape) -> bool:
+        """Whether a path can be added: a text or number, or an element of unknown shape, which no long list is."""
+        return shape == SCALAR or (shape is None and self._tokens[first].value not in self._declared)
+
+    def _is_scalar_from(self, at: int) -> bool:
+        if not self._is_name(at):
+            return at < len(self._tokens) and self._tokens[at].kind in ("text", "number")
+        if self._is(at + 1, "("):
+            return self._tokens[at].value != "dyn"
+        shape, end = self._path_from(at)
+        return self._is(end + 1, ".") or (self._is_scalar(at, shape) and not self._is(end + 1, "["))
+
+    def _count_steps(self, opened: int) -> None:
+        """Count the steps of a comprehension over what is written out, whose bracket opens here."""
+        closed = opened - 3
+        length, body = closed - self._pairs.get(closed, closed), self._pairs.get(opened, opened) - opened
+        self.steps += length * body
+        if self.steps > _STEPS_LIMIT:
+            refuse_filter(self._text, "a long list is gone through with a long condition: write less of either")
 
     def _check_path(self, at: int) -> FilterShape:
-        """The shape at the end of a path of names that begins at a token."""
+        """The shape at the end of a path of names that begins at a token; None behind an element of it, too."""
+        shape, end = self._path_from(at)
+        return None if self._is(end + 1, "[") else shape
+
+    def _path_from(self, at: int) -> tuple[FilterShape, int]:
+        """The shape at the end of a path of names, before any index, and its last token."""
         path = [self._tokens[at].value]
         shape = self._shape_of(path[0])
         while self._is(at + 1, ".") and self._is_name(at + 2) and not self._is(at + 3, "("):
@@ -208,7 +296,7 @@ class _NameCheck:
                 )
                 refuse_filter(self._text, f"{'.'.join(path)!r} is not declared: {known}")
             shape = shape[name] if isinstance(shape, Mapping) else None
-        return None if self._is(at + 1, "[") else shape
+        return shape, at
 
     def _shape_of(self, name: str) -> FilterShape:
         for scope in reversed(self._scopes):
@@ -225,18 +313,23 @@ class _NameCheck:
         if not (self._is_name(at + 1) and self._is(at + 2, ",")):
             macro = self._tokens[at - 1].value
             refuse_filter(self._text, f"{macro} is given a name for an element and a condition, such as {macro}(x, x == 'a')")
+        variable = self._tokens[at + 1].value
+        if variable in self._declared or any(scope.variable == variable for scope in self._scopes):
+            refuse_filter(self._text, f"{variable!r} has a meaning already: give the element another name")
         first = at - 3
         while self._is(first - 1, ".") and self._is_name(first) and self._is_name(first - 2):
             first -= 2
         is_path = self._is_name(first) and not self._is(first - 1, ".")
-        enclosing = next((scope.variable for scope in reversed(self._scopes) if scope.variable is not None), None)
+        enclosing = self._variable
         if enclosing is not None and not (is_path and self._tokens[first].value == enclosing):
             refuse_filter(
                 self._text,
                 f"within a comprehension over {enclosing!r}, another one ranges over {enclosing!r} or its fields alone",
             )
+        if not is_path:
+            self._count_steps(at)
         shape = self._check_path(first) if is_path else None
-        return _Scope(self._tokens[at + 1].value, shape.element if isinstance(shape, ListShape) else None)
+        return _Scope(variable, shape.element if isinstance(shape, ListShape) else None)
 
     def _is_new_variable(self, at: int) -> bool:
         return (
@@ -266,19 +359,45 @@ class _NameCheck:
     def _is_name(self, at: int) -> bool:
         return 0 <= at < len(self._tokens) and self._tokens[at].kind == "name"
 
+    def _is_word(self, at: int, word: str) -> bool:
+        return self._is_name(at) and self._tokens[at].value == word
 
-def named_fields(tokens: Sequence[FilterToken], root: str) -> frozenset[str] | None:
-    """The fields of a variable, or of the elements of a list, that a filter names; None where it may use the others, too."""
+
+def _bracket_pairs(tokens: Sequence[FilterToken]) -> Mapping[int, int]:
+    """Where the bracket stands that belongs to one, for both of each pair."""
+    pairs: dict[int, int] = {}
+    opened: list[int] = []
+    for at, token in enumerate(tokens):
+        if token.is_sign("(", "["):
+            opened.append(at)
+        elif token.is_sign(")", "]") and opened:
+            pairs[at] = opened.pop()
+            pairs[pairs[at]] = at
+    return pairs
+
+
+def _is_whole(shape: FilterShape, *, is_declared: bool, length: int) -> bool:
+    """Whether a path names a list or an object. Of what is unknown, a declared field does, and what is below one does not."""
+    return isinstance(shape, ListShape) or bool(shape) or (shape is None and is_declared and length <= 1)
+
+
+def named_fields(tokens: Sequence[FilterToken], root: str, *, within: frozenset[str] = frozenset()) -> frozenset[str] | None:
+    """The fields of a variable, or of the elements of a list, that a filter names; None where it may use the others, too.
+
+    within        the variables of the comprehensions around it
+    """
+    if root in within:  # two comprehensions have the name, each within one of another name
+        return None
     fields: set[str] = set()
     for at, token in enumerate(tokens):
         if token.kind != "name" or token.value != root or _is_member(tokens, at) or _is_declaration(tokens, at):
             continue
         following = tokens[at + 1 : at + 5]
-        if len(following) < 2 or not following[0].is_sign(".") or following[1].value == "filter":
+        if len(following) < 2 or not following[0].is_sign("."):
             return None
         inner: frozenset[str] | None = frozenset({following[1].value})
         if following[1].value in MACROS:
-            inner = named_fields(tokens, following[3].value) if len(following) == 4 else None
+            inner = named_fields(tokens, following[3].value, within=within | {root}) if len(following) == 4 else None
         if inner is None:
             return None
         fields |= inner

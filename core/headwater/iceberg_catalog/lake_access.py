@@ -6,7 +6,7 @@ A thing that the caller may not even list is told as missing, in the words that 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 from headwater.access import (
@@ -214,14 +214,19 @@ class LakeAccess:
     def _check_adoptions(self, state: BranchState, definition: CatalogDefinition, change: BranchChange) -> None:
         """Check that a table whose document a client brings is not somebody else's: its uuid makes its content id.
 
-        What is known by a uuid already needs the right to read it, by content id, or where it stands on the default branch.
+        What is known by a uuid already needs the right to read it where it stands on this reference, or else on the default branch:
+        whoever may do everything on a branch of its own would otherwise bring what it may not read there, and get its files.
         """
         uuids = [claim.table_uuid for claim in change.claims if claim.table_uuid is not None]
         owners = TableClaims(state.rows).find_by_uuid(uuids) if uuids else {}
-        rules, reference = self._read_rules(definition), reference_of(self._reference, definition)
+        if not owners:
+            return
+        rules = self._read_rules(definition)
         for owner in owners.values():
-            here = state.key_of(owner.content_id)
-            path = () if here is None else here.elements
+            reference, key = reference_of(self._reference, definition), state.key_of(owner.content_id)
+            if key is None and not reference.is_default:
+                reference, key = reference_of(None, definition), _default_state(state).key_of(owner.content_id)
+            path = () if key is None else key.elements
             on = Securable(kind=SecurableKind.TABLE, catalog=definition.name, path=path, content_id=owner.content_id)
             is_here = owner.catalog_id == definition.id
             if is_here and rules.allows(Privilege.TABLE_READ_DATA, on, reference):
@@ -236,6 +241,10 @@ class LakeAccess:
     def _content_id(self, state: BranchState, key: ContentKey) -> UUID | None:
         value = state.find_value(key)
         return None if value is None else value.content_id
+
+
+def _default_state(state: BranchState) -> BranchState:
+    return replace(state, head=state.catalog.resolve(None))
 
 
 def _named_contents(state: BranchState, decisions: AccessDecisions, keys: Sequence[ContentKey]) -> dict[tuple[str, ...], UUID]:

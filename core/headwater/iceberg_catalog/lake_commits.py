@@ -12,7 +12,7 @@ No file is written, and none is ever removed: the client wrote them, and cleans 
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
 
@@ -22,6 +22,7 @@ from headwater.catalogs import (
     ContentKey,
     ContentOperation,
     Delete,
+    MergeConflictError,
     MergeOptions,
     Put,
     TableClaim,
@@ -50,6 +51,11 @@ class ResolvedMerge:
 
     options: MergeOptions
     claims: tuple[TableClaim, ...] = ()
+
+
+def _all_of(contents: Mapping[ContentKey, Content]) -> Mapping[ContentKey, Content]:
+    """What whoever opens the store may read: there is nobody to ask."""
+    return contents
 
 
 class LakeCommits:
@@ -100,21 +106,32 @@ class LakeCommits:
                     raise self._told(fault, states, wanted) from None
             clock.sleep(random.uniform(0, _LONGEST_WAIT))
 
-    def prepare_merge(self, options: MergeOptions, source: str) -> ResolvedMerge:
+    def told_merge(self, fault: MergeConflictError) -> MergeConflictError:
+        """The error for a merge into the branch that is in conflict, without the names of keys that the caller may not list."""
+        return self._report.told_merge(fault)
+
+    def prepare_merge(
+        self,
+        options: MergeOptions,
+        source: str,
+        *,
+        filter_readable: Callable[[Mapping[ContentKey, Content]], Mapping[ContentKey, Content]] = _all_of,
+    ) -> ResolvedMerge:
         """Pass the resolved contents of a merge or transplant through the door, and complete the expected ones.
 
         The rights are asked about the resolved contents alone; the merge's own guard asks about all that it brings.
 
-        source        what is merged: a branch, a tag or a commit
-        raises        RefusedError as ``apply_operations`` does, and for a resolved content that neither side has; ForbiddenError
-                      and NoSuch…Error; NotFoundError for an unknown source
+        source            what is merged: a branch, a tag or a commit
+        filter_readable   those of some contents of the source that the caller may read; the others are as if they were not there
+        raises            RefusedError as ``apply_operations`` does, and for a resolved content that neither side has; ForbiddenError
+                          and NoSuch…Error; NotFoundError for an unknown source
         """
         if not options.keys:
             return ResolvedMerge(options)
         target = self._session.state()
         origin = replace(target, head=self._session.catalog.resolve(source))
         asked = list(options.keys)
-        theirs = origin.find_many(asked)
+        theirs = filter_readable(origin.find_many(asked))
         ours = {key: held for key, held in target.find_many(asked).items() if self._session.may_list(target, key)}
         keys = {key: _completed(merge, ours.get(key)) for key, merge in options.keys.items()}
         wishes = [

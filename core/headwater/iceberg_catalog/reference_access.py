@@ -169,6 +169,8 @@ class ReferenceAccess:
         if brought is None:
             if present is not None:
                 yield self._content(DROP_PRIVILEGES, key, present, target)
+            elif change.before is not None:  # nothing is to be done, and the result names the key all the same
+                yield self._content(LIST_PRIVILEGES, key, change.before, origin)
             return
         yield self._content(READ_PRIVILEGES, key, brought, origin)
         if present is not None and present.content_id == brought.content_id:

@@ -19,12 +19,14 @@ from headwater.catalogs import (
     ContentOperation,
     ContentType,
     ContentValue,
+    MergeConflictError,
     Put,
 )
 from headwater.catalogs.content_operations import conflicts_text, content_view, head_view, index_at, plan_commit
 from headwater.errors import ConflictError, HeadwaterError, NotFoundError, RefusedError
 from headwater.iceberg_catalog.branch_session import BranchChange, BranchSession, BranchState
 from headwater.iceberg_catalog.lake_errors import NoSuchNamespaceError
+from headwater.store import id_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +101,22 @@ class ConflictReport:
         conflicts = [each for each in fault.details if isinstance(each, Conflict)]
         return _lost([replace(each, message="was changed at the same time") for each in conflicts]) if conflicts else fault
 
+    def told_merge(self, fault: MergeConflictError) -> MergeConflictError:
+        """The error for a merge in conflict, without the names of keys of the target that nobody asked about and that may not be listed."""
+        result, state = fault.result, self._session.state()
+        onto = None if result.onto is None else state.catalog.resolve(id_text(result.onto))
+        seen = replace(state, head=onto)
+        told = tuple(self._without_others(each, seen) for each in result.conflicts)
+        return MergeConflictError(fault.what, replace(result, conflicts=told))
+
+    def _without_others(self, conflict: Conflict, state: BranchState) -> Conflict:
+        key, kind = conflict.key, conflict.kind
+        if kind is ConflictKind.NOT_A_NAMESPACE and key is not None and not self._session.may_list(state, key):
+            return Conflict(ConflictKind.NAMESPACE_ABSENT, key, "would be needed as a namespace")
+        if all(self._session.may_list(state, other) for other in conflict.others):
+            return conflict
+        return replace(conflict, message=_WITHOUT_OTHERS.get(kind, "is in conflict"), others=())
+
     def _told(
         self, fault: ConflictError | RefusedError, states: CommitStates, operations: Sequence[ContentOperation]
     ) -> HeadwaterError:
@@ -146,7 +164,14 @@ class ConflictReport:
         below = (key for key in view if key.is_below(conflict.key))
         if all(self._session.may_list(head, key) for key in below):
             return conflict
-        return replace(conflict, message="is not empty")
+        return replace(conflict, message=_WITHOUT_OTHERS[conflict.kind], others=())
+
+
+_WITHOUT_OTHERS = {
+    ConflictKind.NAMESPACE_NOT_EMPTY: "is not empty",
+    ConflictKind.KEY_CONFLICT: "would hold a content that stands elsewhere",
+    ConflictKind.KEY_DOES_NOT_EXIST: "was deleted by the source, and the target has moved it",
+}
 
 
 def _judge(states: CommitStates, operations: Sequence[ContentOperation]) -> None:

@@ -15,6 +15,7 @@ from headwater.catalogs import (
     ConflictKind,
     ContentKey,
     ContentOperation,
+    Delete,
     IcebergTable,
     IcebergView,
     Put,
@@ -36,7 +37,7 @@ from headwater_server.route_table import HeaderField, Route
 
 _NEEDS = (
     "what each operation does: TABLE_CREATE, TABLE_WRITE_DATA or TABLE_WRITE_PROPERTIES, TABLE_DROP, and the like for views and"
-    " namespaces; to rename needs the right to read, too"
+    " namespaces; to rename needs the right to read, too; REFERENCE_ASSIGN on the branch for a commit that changes nothing"
 )
 _META_HEADERS = (
     HeaderField("Nessie-Commit-Message", "The message, instead of that of the body"),
@@ -102,6 +103,9 @@ def answer_commit_v1(call: Call[ExpectedQueryV1, CommitRequest]) -> Answer:
 
 def _committed(call: Call[Any, CommitRequest], target: BranchTarget, meta: CommitMeta) -> CommitResult[dict[ContentKey, UUID]]:
     operations, lake = call.body.to_operations(), target.open_lake()
+    references = target.session.references
+    if references is not None and not any(isinstance(each, Put | Delete) for each in operations):
+        references.check_assignment(target.name)  # nothing else is asked about: the branch moves, and nothing in it changes
     try:
         if target.is_before_all:
             _check_all_new(target, operations)

@@ -6,7 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from headwater.catalogs import MergeConflictError, MergeGuard, MergeResult
+from headwater.catalogs.history.transplant import check_commit_count
 from headwater.errors import RefusedError
+from headwater.iceberg_catalog import IcebergCatalog
 from headwater.store import ObjectId
 from headwater_server.call import Answer, Call
 from headwater_server.nessie.api_paths import CHANGE_ERRORS, TREE, V1
@@ -126,7 +128,7 @@ def _merged(call: Call[Any, MergeRequest], target: BranchTarget) -> MergeResult:
     seen = target.session.see_reference(source)
     meta = authored(with_headers(call.body.to_meta(), call.headers), call)
     lake, text = target.open_lake(), _source_text(seen)
-    resolved = lake.commits.prepare_merge(call.body.to_options(), text)
+    resolved = lake.commits.prepare_merge(call.body.to_options(), text, filter_readable=seen.filter_readable)
     fence = lake.session.hold_claims(resolved.claims, f"merge {source} into {target.name}")
 
     def merge() -> MergeResult:
@@ -140,11 +142,12 @@ def _merged(call: Call[Any, MergeRequest], target: BranchTarget) -> MergeResult:
             guard=_guard(target, seen),
         )
 
-    return _told(merge, call.body)
+    return _told(merge, lake, call.body)
 
 
 def _transplanted(call: Call[Any, TransplantRequest], target: BranchTarget) -> MergeResult:
     session, sources = target.session, call.body.to_sources()
+    check_commit_count(len(sources))
     seen = session.see_reference(ReferencePath(sources[0].name))
     if session.references is not None:
         session.references.check_read(seen.rights)
@@ -152,7 +155,7 @@ def _transplanted(call: Call[Any, TransplantRequest], target: BranchTarget) -> M
     override = call.body.to_override()
     meta = None if override is None else authored(override, call)
     lake, text = target.open_lake(), _source_text(seen)
-    resolved = lake.commits.prepare_merge(call.body.to_options(), text)
+    resolved = lake.commits.prepare_merge(call.body.to_options(), text, filter_readable=seen.filter_readable)
     fence = lake.session.hold_claims(resolved.claims, f"transplant onto {target.name}")
 
     def transplant() -> MergeResult:
@@ -167,7 +170,7 @@ def _transplanted(call: Call[Any, TransplantRequest], target: BranchTarget) -> M
             guard=_guard(target, seen),
         )
 
-    return _told(transplant, call.body)
+    return _told(transplant, lake, call.body)
 
 
 def _commit_of(target: BranchTarget, source: ReferencePath) -> ObjectId:
@@ -188,11 +191,12 @@ def _source_text(seen: SeenReference) -> str:
     return seen.commit_text if seen.name is None else f"{seen.name}@{seen.commit_text}"
 
 
-def _told(change: Callable[[], MergeResult], asked: MergeSwitches) -> MergeResult:
+def _told(change: Callable[[], MergeResult], lake: IcebergCatalog, asked: MergeSwitches) -> MergeResult:
     """The result of a merge; conflicts are one where the client wants to be told so."""
     try:
         return change()
     except MergeConflictError as fault:
+        told = lake.commits.told_merge(fault)
         if asked.returns_conflicts:
-            return fault.result
-        raise
+            return told.result
+        raise told from fault

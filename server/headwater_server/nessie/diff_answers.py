@@ -202,6 +202,7 @@ def _read_page(comparison: _Comparison, place: ChangeToken, limit: int) -> Shown
             token=place.to_text(),
             limit=limit,
             is_all_shown=comparison.session.references is None,
+            clock=comparison.session.rows.clock,
         )
     except ExpiredError as fault:
         raise expired_page_error(fault) from fault

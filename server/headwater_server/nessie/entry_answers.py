@@ -140,7 +140,14 @@ def _read_page(listing: _Listing, token: str | None, limit: int) -> ShownPage[Co
         entries = listing.session.catalog.find_entries(seen.commit_text, listing.range.keys_within, where=listing.where)
         return ShownPage([entry for entry in filter_entries(seen, entries) if entry is not None], None)
     try:
-        return read_shown(_source(listing), _shown(listing, token), token=token, limit=limit, is_all_shown=is_all_shown)
+        return read_shown(
+            _source(listing),
+            _shown(listing, token),
+            token=token,
+            limit=limit,
+            is_all_shown=is_all_shown,
+            clock=listing.session.rows.clock,
+        )
     except ExpiredError as fault:
         raise expired_page_error(fault) from fault
 

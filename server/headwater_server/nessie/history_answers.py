@@ -22,7 +22,7 @@ from headwater_server.nessie.operation_bodies import LogEntryBody, LogEntryBodyV
 from headwater_server.nessie.reference_paths import ReferencePath, parse_hash, parse_reference_path, reference_from_query
 from headwater_server.nessie.reference_shapes import Fetch, FilterText, MaxRecords, PageText
 from headwater_server.nessie.shown_contents import KeyedValue, read_shown_contents
-from headwater_server.nessie.shown_pages import PageTokens, ShownPage, page_limit
+from headwater_server.nessie.shown_pages import PATIENCE_SECONDS, PageTokens, ShownPage, impatience_error, page_limit
 from headwater_server.route_table import Route
 
 _NEEDS: Final = (
@@ -175,13 +175,16 @@ def _oldest(session: NessieSession, path: ReferencePath, limit_hash: str | None)
         return None
     if limit.hash is None:
         limit = replace(path, steps=path.steps + limit.steps)
+    elif path.name is None:  # a commit that stands alone: so does the limit
+        limit = replace(limit, name=None)
     head = session.catalog.resolve(limit.to_revspec())
     return None if head is None else head.id
 
 
 def _read_page(reading: _LogReading, start: str | None) -> ShownPage[LogEntry]:
     found: list[LogEntry] = []
-    operations = 0
+    operations, clock = 0, reading.session.rows.clock
+    until = clock.monotonic() + PATIENCE_SECONDS
     for looked, (entry, shown) in enumerate(() if start is None else _entries(reading, start), start=1):
         if reading.where is None or reading.where.chooses(shown):
             found.append(shown)
@@ -190,6 +193,8 @@ def _read_page(reading: _LogReading, start: str | None) -> ShownPage[LogEntry]:
         if is_full or (found and looked >= _LOOKED_AT):
             is_last = entry.parent is None or entry.id == reading.oldest
             return ShownPage(found, None if entry.parent is None or is_last else id_text(entry.parent))
+        if not found and clock.monotonic() > until:
+            raise impatience_error(looked)
     return ShownPage(found, None)
 
 

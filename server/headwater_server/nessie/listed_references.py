@@ -82,6 +82,7 @@ def _answer(call: Call[ReferencesQuery, None] | Call[ReferencesQueryV1, None], v
         token=tokens.from_client(query.page_token),
         limit=page_limit(query.max_records, _MOST_WITH_METADATA if is_all else _MOST),
         is_all_shown=session.references is None and where is None,
+        clock=session.rows.clock,
     )
     bodies = _bodies_with_metadata(session, page.shown, version) if is_all else [reference_body(ref) for ref in page.shown]
     return Answer(body=ReferencesPage(page.token is not None, tokens.to_client(page.token), bodies))

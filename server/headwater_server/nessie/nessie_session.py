@@ -82,6 +82,15 @@ class SeenReference:
         seen = {key: self._readable(key, content, is_asked=is_asked) for key, content in contents.items()}
         return {key: content for key, content in seen.items() if content is not None}
 
+    def filter_readable(self, contents: Mapping[ContentKey, Content]) -> Mapping[ContentKey, Content]:
+        """Those of some contents of this commit that the caller may read; what is left out is noted nowhere, for nobody is told of it."""
+        if self.references is None:
+            return contents
+        values = {key: self.state.find_value(key) for key in contents}
+        known = [(key, value) for key, value in values.items() if value is not None]
+        answers = self.references.shows_each(known, self.rights)
+        return {key: contents[key] for (key, _), answer in zip(known, answers, strict=True) if answer}
+
     def _readable(self, key: ContentKey, content: Content, *, is_asked: bool) -> Content | None:
         """A content as the caller may read it; None where it may not."""
         kind = securable_kind(content_type_of(content))
@@ -176,6 +185,7 @@ class NessieSession:
         """
         if path.name is None and path.steps:
             raise RefusedError(f"{path} counts back from a commit that stands alone: name the branch or tag that it is on")
+        self._check_seen(path)
         if path.is_no_ancestor:
             return self._before_first_commit(path)
         target = self.catalog.read_target(path.to_revspec())
@@ -185,6 +195,17 @@ class NessieSession:
             access.check_reference(self.definition)
         state = BranchState(self.catalog, self.rows, target.head)
         return SeenReference(target.kind, target.name, state, rights, access, self.references)
+
+    def _check_seen(self, path: ReferencePath) -> None:
+        """Check, before anything is read, what the text alone says: that the caller may see the branch or tag, and step back from it.
+
+        Otherwise an error that tells where the steps end would tell of a branch that is hidden.
+        """
+        if self.lake.read_rules is None:
+            return
+        is_hash_alone = path.name is None and not path.is_no_ancestor
+        text = path.to_revspec() if path.steps or is_hash_alone else path.name or DEFAULT_BRANCH
+        LakeAccess(text, self.lake.read_rules).check_reference(self.definition)
 
     def _before_first_commit(self, path: ReferencePath) -> SeenReference:
         """What a reference was before its first commit: nothing, and so nothing that rights could be on."""

@@ -46,9 +46,9 @@ def move_named_ref(
     """
     _check_exact(path, f"where {path.name} is")
     _check_exact(target, f"the commit that {path.name} shall be at")
-    before = read_named_ref(session, path, kind)
     if session.references is not None:
-        session.references.check_assignment(before.name)
+        session.references.check_assignment(_name_of(session, path))
+    before = _read_named_ref(session, path, kind)
     seen = session.see_reference(target)
     if seen.head is None:
         raise RefusedError(
@@ -62,20 +62,23 @@ def move_named_ref(
 def delete_named_ref(session: NessieSession, path: ReferencePath, kind: RefKind | None) -> NamedRef:
     """Delete a branch or tag, and return it as it was; raises as ``move_named_ref`` does."""
     _check_exact(path, f"where {path.name} is")
-    before = read_named_ref(session, path, kind)
     if session.references is not None:
-        session.references.check_drop(before.name)
+        session.references.check_drop(_name_of(session, path))
+    before = _read_named_ref(session, path, kind)
     expected = _expected_of(session, path, before)
     return session.catalog.refs.delete_ref(before.kind, before.name, expected=expected)
 
 
-def read_named_ref(session: NessieSession, path: ReferencePath, kind: RefKind | None) -> NamedRef:
-    """The branch or tag that a path names, as it is now, with which caller may do with it still to be asked.
+def _name_of(session: NessieSession, path: ReferencePath) -> str:
+    return session.definition.default_branch if path.name in (None, DEFAULT_BRANCH) else str(path.name)
+
+
+def _read_named_ref(session: NessieSession, path: ReferencePath, kind: RefKind | None) -> NamedRef:
+    """The branch or tag that a path names, as it is now. Its kind is told here: the caller's right is asked before.
 
     raises        RefusedError where it is not of the kind; NotFoundError
     """
-    name = session.definition.default_branch if path.name in (None, DEFAULT_BRANCH) else path.name
-    target = session.catalog.read_target(name)
+    target = session.catalog.read_target(_name_of(session, path))
     assert target.kind is not None and target.name is not None, "a name is no hash"
     if kind is not None and target.kind is not kind:
         raise RefusedError(f"{target.name!r} is a {target.kind}, and no {kind}")

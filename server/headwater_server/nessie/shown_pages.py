@@ -1,6 +1,7 @@
 """Pages of what a caller may see, and asks for. Of what is hidden or not chosen a bounded amount is passed over in one page.
 
 A page that promises more is never empty: Nessie's Java client fails on one. So a page ends early only where it has something to show.
+A full one promises more only where something is left to be shown: otherwise filters would tell what is hidden, a guess at a time.
 Where anything is hidden, its token is the one behind the last item that it shows, for a token tells the key that it stands behind.
 """
 
@@ -12,6 +13,7 @@ from itertools import count
 from typing import Generic, Protocol, TypeVar
 
 from headwater.access import reference_of
+from headwater.clock import Clock
 from headwater.errors import ExpiredError, RefusedError
 from headwater_server.identity import PageSeal
 from headwater_server.nessie.nessie_session import NessieSession, SeenReference
@@ -22,6 +24,9 @@ ShownT = TypeVar("ShownT")
 _READ_TOGETHER = 200
 """Items that are read at once where some of them may not be shown."""
 _LOOKED_AT = 20_000
+_LOOKED_AT_ONCE = 2_000
+PATIENCE_SECONDS = 20
+"""How long a page looks for the first thing that it can show; a third of what a request may take."""
 _ROUNDS = 10
 """How often a page reads on: each time a filter may have passed over items for about a tenth of a second."""
 
@@ -47,14 +52,15 @@ def read_shown(
     token: str | None,
     limit: int,
     is_all_shown: bool,
+    clock: Clock,
 ) -> ShownPage[ShownT]:
-    """Read a page of so many shown items at most.
+    """Read a page of so many shown items at most; raises RefusedError where nothing to show is found in time.
 
     show          what is shown of some items, one for each; None: nothing
     is_all_shown  nothing is hidden: no more is read than is wanted
     """
     found: list[ShownT] = []
-    looked, last = 0, (token, 0)
+    looked, last, until = 0, (token, 0), clock.monotonic() + PATIENCE_SECONDS
     for rounds in count(1):
         wanted = limit - len(found)
         items, following = source(token, wanted if is_all_shown else max(wanted, _READ_TOGETHER))
@@ -67,10 +73,40 @@ def read_shown(
             return ShownPage(found, None)
         is_long_enough = looked >= _LOOKED_AT or rounds >= _ROUNDS
         if len(found) == limit or (found and is_long_enough):
-            is_right = is_all_shown or last == (token, len(items))
-            return ShownPage(found, following if is_right else source(*last)[1])
+            if is_all_shown:
+                return ShownPage(found, following)
+            is_more = len(found) < limit or len(shown) > wanted or _shows_more(source, show, following, until, clock)
+            is_right = last == (token, len(items))
+            return ShownPage(found, (following if is_right else source(*last)[1]) if is_more else None)
+        if clock.monotonic() > until and not found:
+            raise impatience_error(looked)
         token = following
     raise AssertionError("it counts without an end")
+
+
+def _shows_more(
+    source: ItemSource[ItemT],
+    show: Callable[[Sequence[ItemT]], Sequence[ShownT | None]],
+    token: str | None,
+    until: float,
+    clock: Clock,
+) -> bool:
+    """Whether something is shown behind a token; also where that is not found out in time."""
+    while token is not None:
+        items, token = source(token, _LOOKED_AT_ONCE)
+        if any(each is not None for each in show(items)):
+            return True
+        if clock.monotonic() > until:
+            return True
+    return False
+
+
+def impatience_error(looked: int) -> RefusedError:
+    """What a client is told whose filter chooses nothing for so long that it holds up others."""
+    return RefusedError(
+        f"nothing to be shown was found among {looked} in {PATIENCE_SECONDS} seconds: narrow the request by its bounds, such as"
+        " prefix-key or limit-hash, or name in the filter what is cheap to find, such as a namespace"
+    )
 
 
 @dataclass(frozen=True, slots=True)

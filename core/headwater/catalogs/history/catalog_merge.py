@@ -225,8 +225,9 @@ class _Merge:
         known = self._plans.get(head_id)
         if known is None:
             changes = self._changes_since(base)
-            self._options.check_used({change.key for change in changes})
             known = plan_merge(state.index(CONTENT), state.index(IDS), changes, self._options, self._target.guard)
+            # behind the guard: which keys are changed is for those alone who may see all of them
+            self._options.check_used({change.key for change in changes})
             self._plans = {head_id: known}
         return known
 

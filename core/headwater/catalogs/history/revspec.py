@@ -142,7 +142,7 @@ def _count(text: str, at: int, body: str) -> int:
 
 def _time(text: str, at: int, body: str) -> Micros:
     if _MILLIS.fullmatch(body):
-        return Micros(int(body) * 1000)
+        return Micros(min(max(int(body) * 1000, _FIRST_MICROS), _LAST_MICROS))
     instant = _INSTANT.fullmatch(body)
     try:
         if instant is not None:
@@ -158,6 +158,8 @@ def _time(text: str, at: int, body: str) -> Micros:
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_FIRST_MICROS, _LAST_MICROS = -62_135_596_800_000_000, 253_402_300_799_999_999
+"""The years 1 to 9999, which can be written: before and after them nothing was committed, and messages tell the time."""
 
 
 def _piece(text: str, at: int) -> str:

@@ -40,6 +40,9 @@ from headwater.errors import RefusedError
 from headwater.iceberg.metadata_json import MetadataParts
 from headwater.store import ObjectId
 
+_SHOWN = 50
+"""Keys that a message names."""
+
 
 class MergeMode(StrEnum):
     NORMAL = "NORMAL"
@@ -122,7 +125,9 @@ class MergeOptions:
         """
         unused = sorted(self.keys.keys() - touched)
         if unused:
-            raise RefusedError(f"the source changes none of these keys, which were given a mode: {', '.join(map(str, unused))}")
+            more = f" and {len(unused) - _SHOWN} more" if len(unused) > _SHOWN else ""
+            shown = ", ".join(map(str, unused[:_SHOWN]))
+            raise RefusedError(f"the source changes none of these keys, which were given a mode: {shown}{more}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,7 +265,7 @@ class _Fates:
             if theirs is None
             else f"was moved to {theirs} by the source, and is gone from the target"
         )
-        return Conflict(ConflictKind.KEY_DOES_NOT_EXIST, change.key, text)
+        return Conflict(ConflictKind.KEY_DOES_NOT_EXIST, change.key, text, others=() if ours is None else (ours,))
 
 
 def _decide_key(
@@ -359,4 +364,5 @@ def _doubles(made: MergeDecisions, owners: Mapping[UUID, ContentKey]) -> Iterato
         if other == key and owner is not None and owner not in made.removals and owner not in written:
             other = owner
         if other != key:
-            yield Conflict(ConflictKind.KEY_CONFLICT, key, f"would hold content {content_id}, which stands at {other}")
+            text = f"would hold content {content_id}, which stands at {other}"
+            yield Conflict(ConflictKind.KEY_CONFLICT, key, text, others=(other,))

@@ -33,6 +33,15 @@ TRANSPLANTED_LIMIT = 1000
 """Commits of one transplant: they are published together, and one in the middle is read through all that stand before it."""
 
 
+def check_commit_count(count: int) -> None:
+    """Check how many commits are to be transplanted, before any of them is looked up; raises RefusedError for too many."""
+    if count > TRANSPLANTED_LIMIT:
+        raise RefusedError(
+            f"{count} commits are to be transplanted, and {TRANSPLANTED_LIMIT} can be at once: give the first of them,"
+            " and the others when these are done"
+        )
+
+
 def transplant_commits(
     target: MergeTarget, source: MergeSource, commits: Sequence[ObjectId], options: MergeOptions, meta: CommitMeta | None = None
 ) -> MergeResult:
@@ -48,7 +57,6 @@ def transplant_commits(
     """
     _check_options(commits, options, meta)
     picked = _read(target.rows, source, commits, meta)
-    options.check_used({change.key for pick in picked for change in pick.changes})
     return _Transplant(target, picked, options, source).carry_out()
 
 
@@ -112,6 +120,8 @@ class _Transplant:
             for conflict in plan.conflicts:
                 conflicts.setdefault(conflict.key, conflict)
             steps.append(MergeStep(pick.head.id, None, plan.keys))
+        # behind the guard: which keys are changed is for those alone who may see all of them
+        self._options.check_used({change.key for pick in self._picked for change in pick.changes})
         first = self._picked[0].head.commit.tail
         result = MergeResult(
             onto=head_id,
@@ -147,11 +157,7 @@ class _Transplant:
 def _check_options(commits: Sequence[ObjectId], options: MergeOptions, meta: CommitMeta | None) -> None:
     if not commits:
         raise RefusedError("a transplant needs at least one commit")
-    if len(commits) > TRANSPLANTED_LIMIT:
-        raise RefusedError(
-            f"{len(commits)} commits are to be transplanted, and {TRANSPLANTED_LIMIT} can be at once: give the first of them,"
-            " and the others when these are done"
-        )
+    check_commit_count(len(commits))
     if meta is not None and replace(meta, committer="") != CommitMeta() and len(commits) > 1:
         raise RefusedError(
             f"each of {len(commits)} transplanted commits keeps its own message and authors: give new ones to one commit"

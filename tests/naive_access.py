@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from itertools import pairwise
 from uuid import UUID
 
@@ -22,10 +23,12 @@ _CHAINS = (
     "VIEW_FULL_METADATA > VIEW_CREATE",
     "NAMESPACE_FULL_METADATA > NAMESPACE_CREATE",
     "NAMESPACE_FULL_METADATA > NAMESPACE_DROP > NAMESPACE_LIST",
+    "NAMESPACE_FULL_METADATA > NAMESPACE_READ_PROPERTIES > NAMESPACE_LIST",
     "CATALOG_MANAGE_CONTENT > TABLE_WRITE_DATA",
     "CATALOG_MANAGE_CONTENT > TABLE_FULL_METADATA",
     "CATALOG_MANAGE_CONTENT > VIEW_FULL_METADATA",
     "CATALOG_MANAGE_CONTENT > NAMESPACE_FULL_METADATA",
+    "CATALOG_MANAGE_CONTENT > REFERENCE_READ_HISTORY",
 )
 GRANTED = (
     "TABLE_LIST",
@@ -40,6 +43,7 @@ GRANTED = (
     "VIEW_READ_PROPERTIES",
     "VIEW_FULL_METADATA",
     "NAMESPACE_LIST",
+    "NAMESPACE_READ_PROPERTIES",
     "NAMESPACE_CREATE",
     "NAMESPACE_DROP",
     "NAMESPACE_FULL_METADATA",
@@ -124,7 +128,7 @@ class NaiveAccess:
 
     def _is_there(self, grant: CatalogGrant, reference: str) -> bool:
         pattern = grant.references or ("*" if grant.privilege == "CATALOG_MANAGE_CONTENT" else DEFAULT)
-        return pattern in ("*", reference)
+        return fnmatchcase(reference, pattern)
 
 
 def _is_on(grant: CatalogGrant, kind: str, path: Path, content_id: UUID | None) -> bool:
