@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fake_clock import FakeClock
 from headwater_server.nessie.shown_pages import ShownPage, page_limit, read_shown
 
 
@@ -39,7 +40,7 @@ def read(
     def show(items: Sequence[int]) -> list[str | None]:
         return [None if item in hidden else str(item) for item in items]
 
-    return read_shown(source, show, token=token, limit=limit, is_all_shown=is_all_shown)
+    return read_shown(source, show, token=token, limit=limit, is_all_shown=is_all_shown, clock=FakeClock())
 
 
 SUBSETS = st.frozensets(st.integers(0, 700))
