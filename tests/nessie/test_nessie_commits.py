@@ -226,3 +226,25 @@ def test_commit_without_effect_moves_the_head(nessie: NessieCaller, lake: Catalo
 
     assert done["addedContents"] == [] and done["targetBranch"]["hash"] == nessie.hash_of() != before
     assert next(iter(lake.log())).message == "nothing"
+
+
+def test_commit_that_comes_twice_is_answered_as_before(nessie: NessieCaller, lake: Catalog, files: FileWritingClient) -> None:
+    at, wish = nessie.hash_of(), put_table(files.write(files.new_document("t")), "t")
+    first = commit(nessie, wish, at=at).data
+    commit(nessie, put_namespace("between"))
+
+    assert commit(nessie, wish, at=at).data == first
+    assert [entry.message for entry in lake.log()] == ["change", "change"]
+
+
+def test_change_that_comes_twice_is_answered_as_before(nessie: NessieCaller, lake: Catalog, files: FileWritingClient) -> None:
+    document = files.new_document("t")
+    content_id = commit(nessie, put_table(files.write(document), "t")).data["addedContents"][0]["contentId"]
+    at, places = nessie.hash_of(), [files.write(with_snapshot(document, number)) for number in (7, 8)]
+    seven, eight = (put_table(place, "t", content_id=content_id, snapshot=n) for place, n in zip(places, (7, 8), strict=True))
+    first = commit(nessie, seven, at=at).data
+
+    assert commit(nessie, seven, at=at).data == first
+    assert kinds(commit(nessie, eight, at=at)) == [("VALUE_DIFFERS", ["t"])]
+    assert commit(nessie, eight).status == 200
+    assert commit(nessie, seven, at=at).data == first

@@ -16,8 +16,6 @@ from headwater.catalogs import (
     ContentKey,
     ContentOperation,
     Delete,
-    IcebergTable,
-    IcebergView,
     Put,
 )
 from headwater.commits import CommitResult
@@ -33,6 +31,7 @@ from headwater_server.nessie.nessie_session import open_nessie
 from headwater_server.nessie.operation_bodies import AddedContentBody, CommitRequest, added_content_bodies
 from headwater_server.nessie.reference_paths import parse_reference_path, reference_from_query
 from headwater_server.nessie.reference_shapes import ExpectedQueryV1, ReferenceBody
+from headwater_server.nessie.repeated_commits import find_repeated, metadata_file
 from headwater_server.route_table import HeaderField, Route
 
 _NEEDS = (
@@ -111,6 +110,8 @@ def _committed(call: Call[Any, CommitRequest], target: BranchTarget, meta: Commi
             _check_all_new(target, operations)
         return lake.commits.apply_operations(operations, expected=target.expected, meta=authored(meta, call), allow_empty=True)
     except (RefusedError, ConflictError, NotFoundError) as fault:
+        if isinstance(fault, ConflictError) and (earlier := find_repeated(target, operations)) is not None:
+            return earlier
         if not isinstance(fault, ForbiddenError) and _may_lose_a_file(fault, operations, lake):
             raise FileAtRiskError(str(fault)) from fault
         raise
@@ -124,9 +125,9 @@ def _may_lose_a_file(fault: HeadwaterError, operations: Sequence[ContentOperatio
     not for a name that is taken, of which the client wants to know.
     """
     named = {
-        put.key: put.content.metadata_location
+        put.key: place
         for put in operations
-        if isinstance(put, Put) and isinstance(put.content, IcebergTable | IcebergView) and put.content.id is None
+        if isinstance(put, Put) and put.content.id is None and (place := metadata_file(put.content)) is not None
     }
     if not named:
         return False
