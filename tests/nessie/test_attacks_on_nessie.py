@@ -270,3 +270,11 @@ def test_too_many_commits_are_refused_before_any_is_looked_up(eve: NessieCaller)
     answer = eve.post(f"{eve.at_head()}/history/transplant", picked)
 
     assert answer.error == (400, "BAD_REQUEST") and "1000 can be at once" in answer.message
+
+
+def test_long_pattern_of_a_configuration_is_not_compiled(root: NessieCaller) -> None:
+    policy = {"referenceNamePattern": "(" * 5000, "policy": "NONE"}
+    config = {"type": "GARBAGE_COLLECTOR", "perRefCutoffPolicies": [policy]}
+    answer = root.post("config/repository", {"config": config})
+
+    assert answer.error == (400, "BAD_REQUEST") and "characters of JSON" in answer.message
