@@ -1,7 +1,7 @@
 """Two tiers of tests: ``make test`` runs what is not marked ``long``, and ``make test-long`` what is.
 
 A test that takes long as a whole bears the mark. Where only some of its parameters do, or only the last call of a thousand adds to
-the time, the quick tests take a part and the long ones the rest, or half of all; a soak (HEADWATER_SOAK=1) takes all.
+the time, the quick tests take a part and the long ones the rest, or many of all; a soak (HEADWATER_SOAK=1) takes all.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["Sample", "long_but_for", "tries_less_than_another"]
 
 T = TypeVar("T")
 IS_SOAK = os.environ.get("HEADWATER_SOAK") == "1"
-_LONG_STRIDE = 2
+_LONG_STRIDE = 3
 
 
 def long_but_for(quick: Collection[Any], values: Iterable[Any]) -> list[Any]:
@@ -29,7 +29,7 @@ def long_but_for(quick: Collection[Any], values: Iterable[Any]) -> list[Any]:
 
 @dataclass(frozen=True)
 class Sample:
-    """Which of many moments a test tries: a few in the quick tests, every second one in the long ones, all where HEADWATER_SOAK is 1."""
+    """Which of many moments a test tries: a few in the quick tests, one in three in the long ones, all where HEADWATER_SOAK is 1."""
 
     is_quick: bool
 

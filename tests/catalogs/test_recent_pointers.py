@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headwater.catalogs import CONTENT, Catalog, ContentKey, Namespace, PointerState, Put
+from headwater.catalogs.history import recent_pointers
 from headwater.commits import Commit
 from headwater.errors import NotFoundError, RefusedError
 from headwater.store import ObjectId, RealmStore
@@ -57,6 +58,21 @@ def test_lost_commit_shows_at_its_pointer(catalog: Catalog, realm: RealmStore, c
     assert recent.current is not None and recent.current.state is SOUND
     assert [pointer.state for pointer in recent.previous] == [NO_CONTENT, NO_COMMIT, SOUND]
     assert [pointer.entry is None for pointer in recent.previous] == [False, True, False]
+
+
+@pytest.mark.parametrize(("most", "state"), [(2, SOUND), (3, NO_CONTENT)])
+def test_contents_of_a_log_are_looked_for_up_to_a_bound(
+    catalog: Catalog,
+    realm: RealmStore,
+    commits: list[ObjectId],
+    monkeypatch: pytest.MonkeyPatch,
+    most: int,
+    state: PointerState,
+) -> None:
+    monkeypatch.setattr(recent_pointers, "_SCANNED_CONTENTS", most)
+    forget(realm, content_of(realm, commits[1]))
+
+    assert catalog.recent_pointers("main", scan=4).log is state
 
 
 @pytest.mark.parametrize(("scan", "state"), [(0, PointerState.NOT_CHECKED), (2, SOUND), (3, NO_CONTENT), (5000, NO_CONTENT)])

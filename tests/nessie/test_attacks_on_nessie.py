@@ -270,3 +270,28 @@ def test_too_many_commits_are_refused_before_any_is_looked_up(eve: NessieCaller)
     answer = eve.post(f"{eve.at_head()}/history/transplant", picked)
 
     assert answer.error == (400, "BAD_REQUEST") and "1000 can be at once" in answer.message
+
+
+def test_long_pattern_of_a_configuration_is_not_compiled(root: NessieCaller) -> None:
+    policy = {"referenceNamePattern": "(" * 5000, "policy": "NONE"}
+    config = {"type": "GARBAGE_COLLECTOR", "perRefCutoffPolicies": [policy]}
+    answer = root.post("config/repository", {"config": config})
+
+    assert answer.error == (400, "BAD_REQUEST") and "characters of JSON" in answer.message
+
+
+@pytest.mark.parametrize("since", [1, 2, 19, 20, 21, 22, 45])
+def test_head_of_a_moment_ago_alone_is_read(guarded: GuardedServer, eve: NessieCaller, lake: Catalog, since: int) -> None:
+    guarded.revoke("eve", held(Privilege.REFERENCE_READ_HISTORY, references="main"))
+    left = eve.hash_of()
+    guarded.clock.advance(120)
+    recent = [put(lake, {f"n{number}": Namespace()}) for number in range(since)]
+    on_dev = put(lake, {"on_dev": Namespace()}, branch="dev")
+
+    assert eve.get(f"trees/main@{left}/entries").status == eve.get(f"trees/main@{recent[0]}/entries").status == 200
+    assert eve.get(f"trees/main@{on_dev}/entries").status == 404
+    guarded.clock.advance(61)
+    assert eve.get(f"trees/main@{left}/entries").status == 404
+    put(lake, {"last": Namespace()})
+    assert eve.get(f"trees/main@{recent[-1]}/entries").status == 200
+    assert eve.get(f"trees/main@{left}/entries").status == 404

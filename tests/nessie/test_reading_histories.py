@@ -255,6 +255,9 @@ BEGINNING: list[tuple[Any, ...]] = [
     ("put", DEFAULT, *NAMESPACES),
     ("put", DEFAULT, *THINGS[:2], *THINGS[4:]),
     ("grant", CatalogGrant(privilege="REFERENCE_READ_HISTORY", on="catalog", references="*")),
+    ("branch",),
+    ("put", BRANCH, THINGS[0], THINGS[2]),
+    ("grant", CatalogGrant(privilege="TABLE_READ_PROPERTIES", on="namespace", path=("a",), references=DEFAULT)),
 ]
 
 
@@ -276,7 +279,7 @@ def check_history(folder: FilePath, steps: list[tuple[Any, ...]]) -> None:
 
 
 @settings(max_examples=5, print_blob=True, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
-@given(steps=st.lists(STEPS, min_size=4, max_size=15))
+@given(steps=st.lists(STEPS, min_size=2, max_size=12))
 def test_reading_is_answered_as_the_oracle_says(tmp_path: FilePath, steps: list[tuple[Any, ...]]) -> None:
     check_history(tmp_path, steps)
 

@@ -1,88 +1,49 @@
-"""Pages of a listing of which a part is hidden, over listings that chance makes."""
+"""Pages of what may be shown: what they promise, and how long they look for it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hypothesis import given
-from hypothesis import strategies as st
+import pytest
 
 from fake_clock import FakeClock
-from headwater_server.nessie.shown_pages import ShownPage, page_limit, read_shown
+from headwater.errors import RefusedError
+from headwater_server.nessie.shown_pages import PATIENCE_SECONDS, ShownPage, read_shown
+
+ITEMS = 5_000
 
 
-class NumberedItems:
-    """Items ``0``, ``1`` and so on, in pages that a filter may end early. A token names the item that it stands behind.
+def page(clock: FakeClock, shown: set[int], *, limit: int, token: str | None = None, seconds: float = 0) -> ShownPage[int]:
+    """A page of numbers, of which some are shown; each reading takes so many seconds."""
 
-    ends          items with which a page ends, whatever was asked for
-    """
+    def read(token: str | None, limit: int) -> tuple[Sequence[int], str | None]:
+        clock.advance(seconds)
+        start = int(token or 0)
+        end = min(start + limit, ITEMS)
+        return range(start, end), None if end == ITEMS else str(end)
 
-    def __init__(self, count: int, ends: frozenset[int] = frozenset()) -> None:
-        self.count = count
-        self.ends = ends
-        self.looked = 0
+    def show(items: Sequence[int]) -> list[int | None]:
+        return [each if each in shown else None for each in items]
 
-    def __call__(self, token: str | None, limit: int) -> tuple[Sequence[int], str | None]:
-        start = 0 if token is None else int(token) + 1
-        items: list[int] = []
-        for item in range(start, min(start + limit, self.count)):
-            items.append(item)
-            if item in self.ends:
-                break
-        self.looked += len(items)
-        last = items[-1] if items else start - 1
-        return items, str(last) if last + 1 < self.count else None
+    return read_shown(read, show, token=token, limit=limit, is_all_shown=False, clock=clock)
 
 
-def read(
-    source: NumberedItems, hidden: frozenset[int], *, token: str | None, limit: int, is_all_shown: bool = False
-) -> ShownPage[str]:
-    def show(items: Sequence[int]) -> list[str | None]:
-        return [None if item in hidden else str(item) for item in items]
+@pytest.mark.parametrize("last", [3, 4_999])
+def test_full_page_promises_what_comes(last: int) -> None:
+    first = page(FakeClock(), {1, 2, last}, limit=2)
 
-    return read_shown(source, show, token=token, limit=limit, is_all_shown=is_all_shown, clock=FakeClock())
-
-
-SUBSETS = st.frozensets(st.integers(0, 700))
+    assert first == ShownPage([1, 2], "3")
+    assert page(FakeClock(), {1, 2, last}, limit=2, token=first.token) == ShownPage([last], None)
 
 
-@given(st.integers(0, 700), SUBSETS, SUBSETS, st.integers(1, 250))
-def test_pages_show_everything_once_and_name_only_what_they_show(
-    count: int, hidden: frozenset[int], ends: frozenset[int], limit: int
-) -> None:
-    source, shown, token = NumberedItems(count, ends), list[str](), None
-    while True:
-        page = read(source, hidden, token=token, limit=limit)
-        assert len(page.shown) <= limit
-        shown += page.shown
-        token = page.token
-        if token is None:
-            break
-        assert token == page.shown[-1]
-
-    assert shown == [str(item) for item in range(count) if item not in hidden]
+def test_full_page_promises_nothing_where_nothing_comes() -> None:
+    assert page(FakeClock(), {1, 2}, limit=2) == ShownPage([1, 2], None)
 
 
-@given(st.integers(0, 700), SUBSETS, st.integers(1, 250))
-def test_pages_of_an_open_listing_read_no_more_than_they_show(count: int, ends: frozenset[int], limit: int) -> None:
-    source = NumberedItems(count, ends)
-    page = read(source, frozenset(), token=None, limit=limit, is_all_shown=True)
-
-    assert source.looked == len(page.shown) <= limit
+def test_page_looks_for_a_while_only() -> None:
+    with pytest.raises(RefusedError, match="nothing to be shown was found among"):
+        page(FakeClock(), {4_999}, limit=2, seconds=PATIENCE_SECONDS / 3)
 
 
-def test_page_ends_where_very_much_is_hidden() -> None:
-    source = NumberedItems(1_000_000)
-    page = read(source, frozenset(range(1, 999_999)), token=None, limit=2)
-
-    assert (page.shown, page.token) == (["0"], "0") and source.looked < 30_000
-
-
-def test_page_that_shows_nothing_is_the_last() -> None:
-    page = read(NumberedItems(50_000), frozenset(range(50_000)), token=None, limit=2)
-
-    assert page == ShownPage([], None)
-
-
-def test_size_of_a_page_is_bounded() -> None:
-    assert [page_limit(asked, 10) for asked in (None, 0, 1, 10, 11)] == [10, 10, 1, 10, 10]
+def test_full_page_promises_more_where_looking_takes_long() -> None:
+    assert page(FakeClock(), {1, 2}, limit=2, seconds=PATIENCE_SECONDS + 1) == ShownPage([1, 2], "3")

@@ -180,11 +180,11 @@ def _checked_config(config: dict[str, Any]) -> str:
             raise RefusedError(
                 f"config: {policy[:80]!r} is no policy: write NONE, a number of commits, a duration such as P10D, or an instant"
             )
-    for each in parsed.per_ref_cutoff_policies or ():
-        _check_pattern(each.reference_name_pattern)
     text = msgspec.json.encode(msgspec.structs.replace(parsed, type="")).decode()
     if len(text) > _SIZE_LIMIT:
         raise RefusedError(f"config: {len(text)} characters of JSON; at most {_SIZE_LIMIT} are kept")
+    for each in parsed.per_ref_cutoff_policies or ():  # behind the size: a long one takes long to compile
+        _check_pattern(each.reference_name_pattern)
     return text
 
 

@@ -34,6 +34,8 @@ _MOST: Final = 250
 _READ_TOGETHER: Final = 200
 _LOOKED_AT: Final = 20_000
 """Commits that a page with a filter looks at before it ends."""
+_ENOUGH_SECONDS: Final = 5
+"""After how long a page with a filter ends that has something to show."""
 _OPERATIONS: Final = 10_000
 """Operations in the commits of a page before it ends, where they are shown with their contents."""
 LimitHash = Annotated[str, Meta(description="The oldest commit that is read")]
@@ -184,16 +186,17 @@ def _oldest(session: NessieSession, path: ReferencePath, limit_hash: str | None)
 def _read_page(reading: _LogReading, start: str | None) -> ShownPage[LogEntry]:
     found: list[LogEntry] = []
     operations, clock = 0, reading.session.rows.clock
-    until = clock.monotonic() + PATIENCE_SECONDS
+    started = clock.monotonic()
     for looked, (entry, shown) in enumerate(() if start is None else _entries(reading, start), start=1):
         if reading.where is None or reading.where.chooses(shown):
             found.append(shown)
             operations += len(shown.operations) if reading.with_contents else 0
         is_full = len(found) == reading.limit or operations >= _OPERATIONS
-        if is_full or (found and looked >= _LOOKED_AT):
+        is_long_enough = looked >= _LOOKED_AT or clock.monotonic() > started + _ENOUGH_SECONDS
+        if is_full or (found and is_long_enough and reading.where is not None):
             is_last = entry.parent is None or entry.id == reading.oldest
             return ShownPage(found, None if entry.parent is None or is_last else id_text(entry.parent))
-        if not found and clock.monotonic() > until:
+        if not found and clock.monotonic() > started + PATIENCE_SECONDS:
             raise impatience_error(looked)
     return ShownPage(found, None)
 

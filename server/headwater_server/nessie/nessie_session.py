@@ -232,9 +232,13 @@ class NessieSession:
             commit = self.rows.find_object(now, Commit)
             if commit is None or commit.time < since or commit.seq <= before.commit.seq:
                 return False
-            if commit.tail[:1] == (before.id,):
-                return True
-            now = commit.tail[0] if commit.tail else None
+            distance = commit.seq - before.commit.seq
+            if distance <= len(commit.tail):
+                if commit.tail[distance - 1] != before.id:
+                    return False
+                above = commit if distance == 1 else self.rows.find_object(commit.tail[distance - 2], Commit)
+                return above is not None and above.time >= since
+            now = commit.tail[-1] if commit.tail else None  # a commit names twenty before it: one in twenty is read
         return False
 
 

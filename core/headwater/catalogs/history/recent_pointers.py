@@ -6,7 +6,7 @@ the newest of them that is sound is where work can go on.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import islice
@@ -23,6 +23,8 @@ SCANNED = 1_000
 """The most commits of a log that are checked."""
 _CONTENTS = 1_000
 """The most contents of a commit that are looked for."""
+_SCANNED_CONTENTS = 10_000
+"""The most contents of a scanned log that are looked for; of older commits only themselves."""
 
 
 class PointerState(StrEnum):
@@ -85,9 +87,9 @@ def _checked(rows: RealmReader, ids: Sequence[ObjectId]) -> list[RecentPointer]:
     return pointers
 
 
-def _content_state(head: Head) -> PointerState:
+def _content_state(head: Head, *, most: int = _CONTENTS) -> PointerState:
     """Look for what a commit put: each key in its index, and each object."""
-    puts = list(islice((put for put in head.commit.operations if put.index == CONTENT and not put.removed), _CONTENTS))
+    puts = list(islice((put for put in head.commit.operations if put.index == CONTENT and not put.removed), most))
     objects = [put.object_id for put in puts if put.object_id is not None]
     try:
         held = head.index(CONTENT).get_many([put.key for put in puts])
@@ -104,9 +106,16 @@ def _log_state(rows: RealmReader, current: RecentPointer | None, scan: int) -> P
     if current.entry is None:
         return current.state
     try:
-        return _worst(_content_state(head) for head in read_log(rows, current.commit_id, stretch=LogRange(within=scan)))
+        return _worst(_log_states(read_log(rows, current.commit_id, stretch=LogRange(within=scan))))
     except (CorruptionError, ExpiredError):
         return PointerState.COMMIT_INCONSISTENT
+
+
+def _log_states(log: Iterable[Head]) -> Iterator[PointerState]:
+    left = _SCANNED_CONTENTS
+    for head in log:
+        yield _content_state(head, most=min(left, _CONTENTS))
+        left -= min(left, _CONTENTS, sum(put.index == CONTENT for put in head.commit.operations))
 
 
 def _worst(states: Iterable[PointerState]) -> PointerState:
