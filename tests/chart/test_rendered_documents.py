@@ -44,7 +44,7 @@ def test_helm_finds_nothing_wrong(values: str) -> None:
     assert re.findall(r"\[(?:WARNING|ERROR)\].*", linted.stdout) == []
 
 
-@every_set
+@pytest.mark.parametrize("values", long_but_for({"everything"}, VALUE_SETS))
 @every_version
 def test_kubernetes_knows_every_field(values: str, kubernetes: str) -> None:
     known = [document for document in render(values, kubernetes=kubernetes).documents if document["kind"] not in FOREIGN]

@@ -32,9 +32,10 @@ def _reach_inside(node: ast.AST) -> Iterator[bool]:
 
 
 def test_no_module_reaches_inside_kopf() -> None:
-    found = {str(path.relative_to(FOLDER)): private_parts(path.read_text(encoding="utf-8")) for path in MODULES}
+    texts = {str(path.relative_to(FOLDER)): path.read_text(encoding="utf-8") for path in MODULES}
+    found = {path: private_parts(text) for path, text in texts.items() if "kopf" in text}
 
-    assert {path: parts for path, parts in found.items() if parts} == {}
+    assert found and {path: parts for path, parts in found.items() if parts} == {}
 
 
 @pytest.mark.parametrize(

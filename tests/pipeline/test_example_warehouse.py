@@ -56,6 +56,7 @@ def test_catalog_takes_it_in_by_its_own_specification(warehouse: Path, rows: Rea
     assert (report.imported, report.namespaces, report.codes()) == (7, 2, {"Corrupt": 1, "NoMetadata": 1})
 
 
+@pytest.mark.long
 def test_warehouse_is_made_anew_only_where_made_before(tmp_path: Path) -> None:
     (tmp_path / "precious").touch()
 

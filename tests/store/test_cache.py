@@ -414,8 +414,9 @@ def late_faults(late: LateBackend) -> FaultyBackend:
 
 @pytest.fixture
 def late_rows(late_faults: FaultyBackend, settings: Settings, clock: FakeClock) -> Iterator[RealmStore]:
-    """A realm with a reference that nobody remembers, read by somebody whose answer takes its time."""
-    with Store(late_faults, url="memory://", settings=settings, clock=clock) as store:  # type: ignore[arg-type]
+    """A realm with a reference that nobody remembers, read by somebody whose answer takes its time. The cache is small: tests fill it."""
+    small = dataclasses.replace(settings, cache_bytes=1 << 20)
+    with Store(late_faults, url="memory://", settings=small, clock=clock) as store:  # type: ignore[arg-type]
         rows = store.rows(RealmId("acme"), RealmKey(store.new_id()))
         rows.create_reference("branch", ObjectId(1))
         store.cache.clear()
