@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from typing import Final
 
 from headwater.catalogs import RefKind, checked_ref_name
@@ -83,6 +84,7 @@ class ReferencePath:
         return f"{self.name or ''}{at}{self.steps}"
 
 
+@lru_cache(maxsize=4096)
 def parse_reference_path(text: str) -> ReferencePath:
     """Parse a reference of version 2, once it is decoded from its URL.
 
