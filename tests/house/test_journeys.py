@@ -48,14 +48,17 @@ def test_merge_command_opens_few_files(postgresql_url: str, tmp_path: Path) -> N
     check_limit("merge command", merge(postgresql_url, tmp_path))
 
 
+@pytest.mark.long
 def test_new_realm_resource_opens_few_files(memory_store: Store, namespace: Namespace) -> None:
     check_limit("realm resource", realm_resource(namespace, memory_store))
 
 
+@pytest.mark.long
 def test_collection_opens_few_files(memory_store: Store, clock: FakeClock, tmp_path: Path) -> None:
     check_limit("collection", collection(memory_store, clock, tmp_path))
 
 
+@pytest.mark.long
 def test_import_in_process_opens_few_files(tmp_path: Path) -> None:
     make_by_hand(tmp_path / "warehouse")
 

@@ -31,6 +31,7 @@ def test_figures_are_at_their_limits(house: House) -> None:
     assert [verdict for verdict in verdicts if verdict] == []
 
 
+@pytest.mark.long
 def test_figures_of_the_tests_are_at_their_limits() -> None:
     tests = read_tests()
     verdicts = [ruler.verdict(ruler.measure(tests), TEST_LIMITS[ruler.name]) for ruler in TEST_RULERS]

@@ -52,6 +52,7 @@ def test_keys_below_all_others_are_found_without_first_stripes(limits: IndexLimi
     held.check()
 
 
+@pytest.mark.long
 def test_list_without_its_first_stripe_keeps_its_bound() -> None:
     held = Held()
     held.apply({b"%06d" % number: value(b"1") for number in range(3000)})

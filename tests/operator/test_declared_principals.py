@@ -27,6 +27,7 @@ from headwater.store import RealmId
 from headwater_operator.plugin.bundle_redaction import Redactor
 from headwater_operator.resource.credentials_secret import connection_secret_name, secret_name
 from kubetest import Namespace
+from tiers import long_but_for
 
 READERS = {"name": "readers", "privileges": ["TASK_READ"]}
 ETL = {"name": "etl", "roles": ["readers"]}
@@ -228,7 +229,7 @@ def test_deleted_resources_follow_their_policy(desk: Desk, policy: str) -> None:
     assert policy == "Purge" or (logs_in(desk, "etl") and logs_in(desk, "connection.sales"))
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=str)
+@pytest.mark.parametrize("fault", long_but_for(FAULTS[-1:], FAULTS), ids=str)
 def test_access_is_as_declared_in_the_end_whatever_call_fails(desk: Desk, fault: HttpFault) -> None:
     desk.apply(make_realm(), make_catalog())
     desk.go_on(3)

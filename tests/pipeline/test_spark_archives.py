@@ -23,6 +23,7 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return file
 
 
+@pytest.mark.long
 def test_archive_is_all_that_a_bare_python_needs_to_survey(archive: Path, tmp_path: Path) -> None:
     with tarfile.open(archive) as packed:
         packed.extractall(tmp_path, filter="data")

@@ -96,6 +96,7 @@ def attempts(world: World) -> Iterator[tuple[int, FaultyBackend, Store, TaskLeas
                 return
 
 
+@pytest.mark.long
 def test_purge_that_dies_anywhere_is_ended_by_the_next_attempt(world: World) -> None:
     units = set()
     for call, faulty, store, claim in attempts(world):
@@ -119,6 +120,7 @@ def test_purge_that_dies_anywhere_is_ended_by_the_next_attempt(world: World) -> 
     assert units == {"", "data files", *OF_A_BATCH}
 
 
+@pytest.mark.long
 def test_purge_that_lost_its_task_ends_with_its_batch(world: World) -> None:
     met = 0
     for call, faulty, store, claim in attempts(world):

@@ -85,6 +85,7 @@ def test_restoration_during_a_collection_is_whole(
 
 
 @pytest.mark.parametrize("act", ACTS if SOAK else ["brings a branch back", "brings a catalog back whose hold is over"])
+@pytest.mark.long
 def test_restoration_after_a_long_sleep_is_whole(
     act: str, prepared: tuple[MemoryBackend, dict[str, ObjectId]], settings: Settings, clock: FakeClock
 ) -> None:
