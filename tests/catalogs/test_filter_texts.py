@@ -136,7 +136,7 @@ def test_commit_that_cannot_be_evaluated_is_not_chosen(text: str) -> None:
         ("entry.name", "neither true nor false"),
         ("", "it is empty"),
         (" || ".join(["entry.name == 'x'"] * 200), "4000 are allowed"),
-        ("entry.name.matches('(a')", "is no regular expression: error: unclosed group"),
+        ("entry.name.matches('(a')", "is not a regular expression: error: unclosed group"),
         ("entry.name.matches(entry.key)", "in quotes"),
     ],
 )

@@ -16,13 +16,11 @@ from headwater.catalogs import (
     IcebergTable,
     IcebergView,
     LogEntry,
-    Namespace,
     Put,
     Unmodified,
 )
 from headwater.errors import RefusedError
 from headwater_server.json_body import convert_body
-from headwater_server.nessie.content_bodies import with_uuid_of
 from headwater_server.nessie.operation_bodies import CommitRequest, added_content_bodies, log_entry_body, log_entry_body_v1
 from headwater_server.nessie.reference_paths import NO_ANCESTOR_HASH
 
@@ -136,14 +134,3 @@ def test_log_of_version_1_has_its_own_names():
 
 def test_created_contents_are_told_with_their_ids():
     assert _json(added_content_bodies({TABLE: ID})) == [{"key": _key(TABLE), "contentId": str(ID)}]
-
-
-def test_uuid_comes_from_the_stored_content():
-    stored = IcebergTable(metadata_location="y", table_uuid="u")
-    view = IcebergView(metadata_location="v", view_uuid="w")
-
-    assert with_uuid_of(_CONTENT, stored) == msgspec.structs.replace(_CONTENT, table_uuid="u")
-    assert with_uuid_of(IcebergView(metadata_location="v"), view) == view
-    assert with_uuid_of(stored, IcebergTable(metadata_location="y", table_uuid="other")) == stored
-    for other in (None, view, Namespace()):
-        assert with_uuid_of(_CONTENT, other) == _CONTENT

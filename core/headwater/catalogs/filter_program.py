@@ -7,6 +7,7 @@ with the first filter: it takes longer than the rest of a short command.
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
@@ -85,7 +86,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class FilterExpression(Generic[T]):
+class FilterExpression(ABC, Generic[T]):
     """A filter of values of one kind, in CEL; see ``docs/filters.md``. Two of the same text are equal. The kinds are its subclasses.
 
     VARIABLES     what a filter may name
@@ -108,9 +109,9 @@ class FilterExpression(Generic[T]):
         made.program.check_result(made.variables_of(cls.SAMPLE))
         return made
 
+    @abstractmethod
     def variables_of(self, value: T, /) -> dict[str, Any]:
         """The variables that a filter finds for a value."""
-        raise NotImplementedError
 
     def chooses(self, value: T, /) -> bool:
         """True if the filter is true for a value; False also where it cannot be evaluated."""
@@ -130,7 +131,7 @@ def compile_filter(text: str, declared: Mapping[str, FilterShape]) -> FilterProg
     """Compile a filter.
 
     declared      the variables that it may name, with their fields
-    raises        RefusedError for a text that is no filter, or names what is not declared, with that name
+    raises        RefusedError for text that is not a filter, and for an undeclared name, which it tells
     """
     tokens = read_tokens(text)
     steps = check_filter_names(text, tokens, declared)
@@ -178,4 +179,4 @@ def _check_patterns(text: str, tokens: tuple[FilterToken, ...]) -> None:
             _compiled(text, f"''.matches({quoted_text(ascii_pattern(token.value))})").execute({})
         except _FAULTS as fault:
             why = str(fault).partition("error: ")[2].splitlines() or ["malformed"]
-            refuse_filter(text, f"{token.value!r} is no regular expression: {why[-1].strip()}")
+            refuse_filter(text, f"{token.value!r} is not a regular expression: {why[-1].strip()}")

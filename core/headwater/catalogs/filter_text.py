@@ -99,7 +99,7 @@ def _tokens(text: str) -> Iterator[FilterToken]:
     while at < len(text):
         match = _TOKEN.match(text, at)
         if match is None or _is_unsure(text, match):
-            refuse_filter(text, f"{text[at : at + 3]!r} at character {at + 1} is no part of a filter")
+            refuse_filter(text, f"{text[at : at + 3]!r} at character {at + 1} is not part of a filter")
         token = _token(text, match)
         if token is not None:
             yield token

@@ -190,19 +190,6 @@ def content_body(key: ContentKey, content: Content, *, version: ApiVersion = 2) 
             return _copy(UdfBody, content, **texts)
 
 
-def with_uuid_of(content: Content, stored: Content | None) -> Content:
-    """A content with the uuid that the stored one has, which no body tells, so that the two can be compared.
-
-    stored        the content with its id, where there is one
-    """
-    match content, stored:
-        case IcebergTable(table_uuid=None), IcebergTable(table_uuid=str(uuid)):
-            return msgspec.structs.replace(content, table_uuid=uuid)
-        case IcebergView(view_uuid=None), IcebergView(view_uuid=str(uuid)):
-            return msgspec.structs.replace(content, view_uuid=uuid)
-    return content
-
-
 def content_type_name(kind: ContentType | int) -> str:
     """The name of a type in listings; UNKNOWN for one that only a newer release knows."""
     return kind.name if isinstance(kind, ContentType) else "UNKNOWN"

@@ -193,7 +193,7 @@ def answer_creation_v1(call: Call[SourceQueryV1, GivenReference]) -> Answer:
 def answer_assignment(call: Call[KindQuery, GivenReference]) -> Answer:
     """Move a branch or tag to the commit that the body names."""
     path, kind = parse_reference_path(call.path["ref"]), _kind_or_none(call.query.type)
-    _, now = move_named_ref(open_nessie(call), path, kind, given_path(call.body))
+    now = move_named_ref(open_nessie(call), path, kind, given_path(call.body))
     return Answer(body=ReferenceAnswer(reference_body(now)))
 
 

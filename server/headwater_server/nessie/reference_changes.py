@@ -9,7 +9,7 @@ from headwater.catalogs import Conflict, ConflictKind, NamedRef, RefKind
 from headwater.errors import ConflictError, RefusedError
 from headwater.store import ObjectId, id_text
 from headwater_server.nessie.nessie_errors import NameTakenError
-from headwater_server.nessie.nessie_session import NessieSession, SeenReference
+from headwater_server.nessie.nessie_session import NessieSession
 from headwater_server.nessie.reference_paths import DEFAULT_BRANCH, ReferencePath, check_new_name
 
 
@@ -34,10 +34,8 @@ def create_named_ref(session: NessieSession, kind: RefKind, name: str, source: R
         raise NameTakenError(str(fault)) from fault
 
 
-def move_named_ref(
-    session: NessieSession, path: ReferencePath, kind: RefKind | None, target: ReferencePath
-) -> tuple[NamedRef, NamedRef]:
-    """Move a branch or tag to another commit. Returns it as it was, and as it is.
+def move_named_ref(session: NessieSession, path: ReferencePath, kind: RefKind | None, target: ReferencePath) -> NamedRef:
+    """Move a branch or tag to another commit, and return it as it is then.
 
     path          its name, with the hash that it has to be at
     kind          what it has to be; None: either
@@ -55,8 +53,7 @@ def move_named_ref(
             f"{before.kind} {before.name!r} has commits and cannot be put back before the first one: delete it, and create it anew"
         )
     expected = _expected_of(session, path, before)
-    now = session.catalog.refs.assign_ref(before.kind, before.name, seen.head.id, expected=expected)
-    return before, now
+    return session.catalog.refs.assign_ref(before.kind, before.name, seen.head.id, expected=expected)
 
 
 def delete_named_ref(session: NessieSession, path: ReferencePath, kind: RefKind | None) -> NamedRef:
@@ -83,13 +80,6 @@ def _read_named_ref(session: NessieSession, path: ReferencePath, kind: RefKind |
     if kind is not None and target.kind is not kind:
         raise RefusedError(f"{target.name!r} is a {target.kind}, and no {kind}")
     return session.catalog.refs.read_ref(target.kind, target.name)
-
-
-def exact_commit(session: NessieSession, path: ReferencePath) -> tuple[SeenReference, ObjectId | None]:
-    """The commit on a branch that a change is made from; None: from before its first commit. Raises as ``see_reference`` does."""
-    _check_exact(path, f"the commit of {path.name} that the change was made from")
-    seen = session.see_reference(path)
-    return seen, None if seen.head is None else seen.head.id
 
 
 def _check_exact(path: ReferencePath, what: str) -> None:
