@@ -49,7 +49,7 @@ def next_marks(before: Iterable[MarkedFile], dead: Iterable[DeadFile], rules: Ma
 
 
 def _marked(file: DeadFile, known: MarkedFile | None, rules: MarkRules) -> MarkedFile:
-    if known is not None and (_is_another(file, known) or rules.is_taken(file.place, file.path)):
+    if known is not None and (_is_new(file, known) or rules.is_taken(file.place, file.path)):
         known = None
     first_listed = rules.now if known is None else known.first_listed
     runs = 1 if known is None else known.runs + 1
@@ -70,6 +70,7 @@ def _code(runs: int, due: Micros, now: Micros) -> FileReason:
     return FileReason.DUE if runs >= CONFIRMED_RUNS else FileReason.MARKED
 
 
-def _is_another(file: DeadFile, known: MarkedFile) -> bool:
-    """Whether a file of this name was written anew since it was marked."""
-    return (file.size_bytes, file.modified) != (known.size_bytes, known.modified)
+def _is_new(file: DeadFile, known: MarkedFile) -> bool:
+    """Whether a file was written anew since it was marked, or was only reported: then no filter had it, and it may have been live since."""
+    was_reported = known.due == 0 and file.code is FileReason.IN_GRACE
+    return was_reported or (file.size_bytes, file.modified) != (known.size_bytes, known.modified)
