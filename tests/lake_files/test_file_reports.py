@@ -4,18 +4,28 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from reported_lake import DAY, ReportedLake
+from msgspec.structs import replace
+from reported_lake import DAY, ReportedLake, open_reported_lake
 
+from fake_clock import FakeClock
+from headwater.catalogs import Catalogs, ContentKey, Put
 from headwater.catalogs.file_marks import FILE_MARKS, TAKEN
 from headwater.commits import commit_change, read_head
 from headwater.errors import NotFoundError
 from headwater.lake_files import FileReason, find_report
 from headwater.lake_files.file_report import put_report
+
+
+@pytest.fixture
+def lake(clock: FakeClock, tmp_path: Path) -> Iterator[ReportedLake]:
+    with open_reported_lake(f"sqlite:///{tmp_path}/headwater.db", clock, tmp_path / "warehouse") as opened:
+        yield opened
 
 
 def everything(lake: ReportedLake) -> dict[Path, bytes]:
@@ -138,8 +148,6 @@ def test_commit_that_names_a_marked_file_takes_it_up(lake: ReportedLake) -> None
 
 
 def test_commit_without_a_look_takes_up_all_marks_of_its_table(lake: ReportedLake) -> None:
-    from headwater.catalogs import Catalogs, ContentKey, Put
-
     lake.make_table("orders")
     lake.report()
     lake.expire("orders")
@@ -147,8 +155,6 @@ def test_commit_without_a_look_takes_up_all_marks_of_its_table(lake: ReportedLak
     catalog, key = Catalogs(lake.rows).open_catalog("lake"), ContentKey.of("sales", "orders")
     content = catalog.get_content("main", key)
     assert content is not None
-    from msgspec.structs import replace
-
     catalog.commit("main", [Put(key, replace(content, schema_id=7))])
     lake.clock.advance(9 * DAY)
     lake.report()
@@ -174,8 +180,6 @@ def test_report_that_died_within_its_publication_lets_all_begin_anew(lake: Repor
     lake.report()
     lake.expire("orders")
     lake.report()
-    from msgspec.structs import replace
-
     record = find_report(lake.rows, lake.definition.id)
     assert record is not None
     commit_change(
@@ -203,7 +207,6 @@ def test_marks_that_somebody_deleted_begin_anew(lake: ReportedLake) -> None:
 
 def test_explanation_names_who_refers_to_a_file(lake: ReportedLake) -> None:
     table = lake.make_table("orders")
-    lake.client.create_table  # noqa: B018
     snapshots = tuple(snapshot.snapshot_id for snapshot in table.snapshots())
     (first,) = [task.file.file_path for task in table.scan(snapshot_id=snapshots[0]).plan_files()]
     explained = lake.explain(first)
