@@ -240,6 +240,21 @@ def test_commits_are_pinned_only_while_they_are_written(store: Store, rows: Real
     assert read_pins(rows) == []
 
 
+def test_export_that_is_held_keeps_its_pins_until_then(
+    store: Store, rows: RealmStore, clock: FakeClock, tmp_path: Path
+) -> None:
+    until = Micros(clock.now() + 3_600_000_000)
+    order = ExportOrder(realm=REALM, file=tmp_path / "held.realm", time=None, task=store.new_id(), held_until=until)
+    export_realm(store, order)
+    collect_realm(store, REALM)
+
+    assert {pin.held_until for pin in read_pins(rows)} == {until}
+    assert [finding for finding in check_store(store) if finding.code is FindingCode.PIN_STALE] == []
+    clock.advance(3600)
+    collect_realm(store, REALM)
+    assert read_pins(rows) == []
+
+
 def test_export_that_fails_pins_nothing_any_more(store: Store, rows: RealmStore, tmp_path: Path) -> None:
     with pytest.raises(HeadwaterError):
         exported(store, tmp_path / "no such folder" / "file.realm")

@@ -13,7 +13,8 @@ from fake_clock import FakeClock
 from headwater import Store
 from headwater.catalogs import Catalog, Catalogs, ContentKey, ImportSpec, Put
 from headwater.clients.pyiceberg import HeadwaterCatalog
-from headwater.commits import pin_commits, read_collection, unpin_commits
+from headwater.clock import Micros, as_text
+from headwater.commits import hold_pins, pin_commits, read_collection, read_pins, unpin_commits
 from headwater.fsck import check_store
 from headwater.gc import collect_realm
 from headwater.jobs.task_runs import list_runs
@@ -101,6 +102,33 @@ def test_files_stay_while_a_task_has_pinned_a_commit(
     assert "reads what commits of the past hold" in waiting.error
     unpin_commits(rows, owner)
     pass_time()
+    assert work().state is TaskState.SUCCEEDED
+    assert files() == set()
+
+
+def test_files_stay_while_an_exported_archive_is_held(
+    shop: HeadwaterCatalog,
+    store: Store,
+    lake: Catalog,
+    clock: FakeClock,
+    pass_time: Callable[[], None],
+    work: Work,
+    files: Files,
+) -> None:
+    rows, owner, head = RealmRegistry(store).open_realm("acme"), ObjectId(1), lake.branch("main").head
+    assert head is not None
+    until, before = Micros(clock.now() + 30 * 24 * 3_600_000_000), files()
+    pin_commits(rows, owner, {head: (f"cat/{lake.definition.id}/heads/main",)})
+    hold_pins(rows, owner, until)
+    shop.purge_table("sales.orders")
+    pass_time()
+    pass_time()
+
+    assert f"is held until {as_text(until)}" in work().error
+    assert files() == before
+    clock.advance(30 * 24 * 3600)
+    pass_time()
+    assert read_pins(rows) == []
     assert work().state is TaskState.SUCCEEDED
     assert files() == set()
 

@@ -46,7 +46,16 @@ from headwater.catalogs.registry import (
     relisted_since,
 )
 from headwater.clock import Micros, as_text
-from headwater.commits import AbsentReference, Head, no_state_error, pin_commits, read_collection, state_as_of, unpin_commits
+from headwater.commits import (
+    AbsentReference,
+    Head,
+    hold_pins,
+    no_state_error,
+    pin_commits,
+    read_collection,
+    state_as_of,
+    unpin_commits,
+)
 from headwater.durability import publish
 from headwater.errors import CorruptionError, ExpiredError, FencedError, HeadwaterError, RefusedError, UnavailableError
 from headwater.files import FileScope, FileTable, FileTableDefinition, FileTableState, list_file_tables
@@ -68,6 +77,7 @@ class ExportOrder:
 
     time          the requested moment; None: the newest readable one
     task          the task whose pins keep what is being read
+    held_until    until then everything that the archive names stays, in the store and in the lake; None: no longer than the export takes
     """
 
     realm: str
@@ -76,6 +86,7 @@ class ExportOrder:
     task: ObjectId
     attempt: int = 1
     realm_key: int = 0
+    held_until: Micros | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +132,7 @@ def export_realm(
         _remove_leftovers(order)
         if order.file.exists():
             done = _written_before(order)
-            _unpin(rows, order, fence)
+            _let_go(rows, order, fence)
             return done
     time = newest_readable(store.clock.now(), store.settings) if order.time is None else order.time
     try:
@@ -134,7 +145,7 @@ def export_realm(
         if _may_tidy_up(fence):
             _unpin(rows, order, fence)
         raise
-    _unpin(rows, order, fence)
+    _let_go(rows, order, fence)
     return done
 
 
@@ -276,6 +287,14 @@ def _may_tidy_up(fence: Fence) -> bool:
     except HeadwaterError:
         return False
     return True
+
+
+def _let_go(rows: RealmStore, order: ExportOrder, fence: Fence) -> None:
+    """Release the pins of an export that is done, or hold them for as long as it was asked for."""
+    if order.held_until is not None:
+        hold_pins(rows, order.task, order.held_until, fence=fence)
+    else:
+        _unpin(rows, order, fence)
 
 
 def _unpin(rows: RealmStore, order: ExportOrder, fence: Fence) -> None:

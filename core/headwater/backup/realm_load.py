@@ -33,6 +33,7 @@ from headwater.backup.archive_format import (
 )
 from headwater.backup.file_table_load import check_room, load_file_tables
 from headwater.backup.realm_export import sealed_objects
+from headwater.catalogs.file_marks import take_up_realm
 from headwater.clock import as_text
 from headwater.errors import CorruptionError, FencedError, RefusedError, SwapConflictError, UnavailableError
 from headwater.files import FILE_TABLES, parse_tree_reference
@@ -158,6 +159,7 @@ class _RealmLoad:
             return realm  # an earlier attempt came this far
         rows = realms.open_realm_for(realm.id, RealmState.LOADING)
         self._write_objects(rows, self._begun(rows))
+        self._take_up_marks(realms)
         self._write_references(rows)
         self._verify(rows)
         if self.checked.end.file_tables:
@@ -171,6 +173,13 @@ class _RealmLoad:
             )
         now = realms.update_realm(now, deletion_protection=protected)
         return realms.move_realm(now, to, fence=self.fence)
+
+    def _take_up_marks(self, realms: RealmRegistry) -> None:
+        """Take up all marks of files in the store: what the archive names may have been marked, once nothing else named it any more."""
+        for realm in realms.list_realms().complete():
+            if realm.state in _SERVING:
+                self.fence()
+                take_up_realm(realms.open_realm_for(realm.id, realm.state))
 
     def _made(self, realms: RealmRegistry) -> Realm:
         """The realm in LOADING, or in a later state if an earlier attempt already finished."""

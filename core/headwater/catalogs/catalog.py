@@ -26,6 +26,7 @@ from headwater.catalogs.content_operations import (
     content_view,
     find_content_keys,
     index_at,
+    put_tables,
     stored_metadata_of,
 )
 from headwater.catalogs.content_pages import (
@@ -39,6 +40,7 @@ from headwater.catalogs.content_pages import (
     count_types,
 )
 from headwater.catalogs.entry_filter import EntryExpression, filtered_page, listing_name, read_listing_name
+from headwater.catalogs.file_marks import take_up_tables
 from headwater.catalogs.history.catalog_log import (
     EVERY_COMMIT,
     CatalogLog,
@@ -176,6 +178,7 @@ class Catalog:
         request: RequestKey | None = None,
         is_import: bool = False,
         allow_empty: bool = False,
+        examined: Collection[UUID] = (),
         fence: Callable[[], None] | None = None,
     ) -> CommitResult[dict[ContentKey, UUID]]:
         """Apply operations to a branch, all or none. The result has the content ids of the keys that were created.
@@ -187,6 +190,7 @@ class Catalog:
                       commit and ``is_replay``, without content ids. Operations that change nothing make no commit and are not noted
         is_import     the content was found in a storage; it was not made through this catalog
         allow_empty   operations that change nothing, or none at all, make a commit nevertheless, and its message is kept
+        examined      tables whose new files the caller has held against their marks; of the others all marks are taken up
         raises        RefusedError for an unsound request; RequestKeyReusedError when its key was used for another; ConflictError
                       with all conflicts as ``details``; NotFoundError for an unknown branch or an expected commit that is not on
                       it; ExpiredError when that was collected; and what ``headwater.commits.commit_change`` raises
@@ -197,6 +201,7 @@ class Catalog:
             message=message, authors=text_tuple("authors", authors), properties=property_values(properties)
         )
         ids = dict(content_ids or {})  # kept over retries, so that a repeated attempt gives the same ids
+        take_up_tables(self._rows, self.definition.id, put_tables(operations, ids).keys() - set(examined))
 
         def change(tx: Transaction) -> dict[ContentKey, UUID] | AppliedRequest:
             # First: what has been applied would contradict the head, which it changed itself.

@@ -79,6 +79,16 @@ class Unmodified:
 ContentOperation = Put | Delete | Unmodified
 
 
+def put_tables(operations: Iterable[ContentOperation], content_ids: Mapping[ContentKey, UUID]) -> dict[UUID, Put]:
+    """The Iceberg tables that operations put under content ids that are known before the commit.
+
+    content_ids   of the keys that are created
+    """
+    puts = (each for each in operations if isinstance(each, Put) and isinstance(each.content, IcebergTable))
+    identified = ((put.content.id or content_ids.get(put.key), put) for put in puts)
+    return {content_id: put for content_id, put in identified if content_id is not None}
+
+
 class ConflictKind(StrEnum):
     KEY_EXISTS = "KEY_EXISTS"
     KEY_DOES_NOT_EXIST = "KEY_DOES_NOT_EXIST"

@@ -22,13 +22,14 @@ from headwater.cli.command_options import (
 )
 from headwater.cli.local_run import other_task_error, run_or_detach
 from headwater.clock import Micros, as_text
-from headwater.console import ResultView, ViewField, prints
+from headwater.console import ParsedType, ResultView, ViewField, prints
 from headwater.errors import RefusedError
 from headwater.exits import FINDINGS
 from headwater.jobs import EXPORT, LOAD, RESTORE, run_export, run_load, run_restore
 from headwater.jobs.task_runs import file_arguments
 from headwater.realms import Realm, RealmRegistry
 from headwater.restore import RestoreAction, RestoreRequest, RestoreTarget, plan_restoration
+from headwater.settings import parse_duration
 from headwater.store import ObjectId, Store, checked_realm_id
 from headwater.tasks import SubmittedTask, TaskQueue
 
@@ -105,10 +106,16 @@ RESTORATION: ResultView[Mapping[str, Any]] = ResultView(
     " which is as old as a commit may take and clocks may differ.",
 )
 @click.option("--wait", is_flag=True, help="Wait until the moment can be read; without --as-of, the moment is now.")
+@click.option(
+    "--hold",
+    metavar="DURATION",
+    type=ParsedType("duration", parse_duration),
+    help="Keep what the archive names, in the store and in the lake, for so long after the export began, such as 30d.",
+)
 @detach_option("Leave the work to a worker, which writes FILE on its own machine.")
 @prints(ARCHIVE)
 def export_realm_command(
-    session: CliSession, realm_id: str, file: Path, as_of: Micros | None, wait: bool, detach: bool
+    session: CliSession, realm_id: str, file: Path, as_of: Micros | None, wait: bool, hold: float | None, detach: bool
 ) -> None:
     """Export a realm as it was at one moment to a new FILE. Writers of the realm are not stopped.
 
@@ -125,6 +132,8 @@ def export_realm_command(
         if not detach:
             _await_sweep(session, store, realm, time)
         arguments = file_arguments(file, is_here=not detach) | ({} if time is None else {"asOf": time})
+        if hold is not None:
+            arguments["holdSeconds"] = hold
         submitted = TaskQueue(store).submit_task(
             EXPORT, realm=realm.id, realm_key=realm.key, subject=arguments["file"], arguments=arguments, due=due
         )

@@ -64,7 +64,7 @@ from headwater.commits.pagination import (
     read_pinned,
     take_page,
 )
-from headwater.commits.pins import PINS, CommitPin, pin_commits, read_pins, unpin_commits
+from headwater.commits.pins import PINS, CommitPin, hold_pins, pin_commits, read_pins, unpin_commits
 from headwater.commits.reachability import ReachabilityWalk, VisitedObjects, mark_reachable
 from headwater.commits.ref_updates import (
     UNCUT,
@@ -123,6 +123,7 @@ __all__ = [
     "encode_token",
     "find_ahead",
     "find_cut_point",
+    "hold_pins",
     "is_note_collected",
     "left_line_name",
     "load_head",

@@ -7,11 +7,15 @@ the committer), then the flag, and a sweep that begins in between beats the swap
 
 A released pin is kept for the readers' grace, like everything that was HEAD: a task that has copied what it needs into a commit may
 release its pins at once.
+
+A pin may be held until a time: then it stays until then, after its task has ended, so that what an archive names stays in the lake.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import msgspec
 
 from headwater.clock import Micros
 from headwater.commits.commit import Transaction, read_head
@@ -29,11 +33,15 @@ Fence = Callable[[], None]
 
 @object_type("pin")
 class CommitPin(StoredObject, frozen=True, kw_only=True):
-    """A commit that ``owner`` works with, since ``time``."""
+    """A commit that ``owner`` works with, since ``time``.
+
+    held_until    it stays until then, whatever becomes of its owner; 0: no longer than the owner needs it
+    """
 
     owner: ObjectId
     commit: ObjectId
     time: Micros = Micros(0)
+    held_until: Micros = Micros(0)
 
     def points_to(self) -> Iterable[ObjectId]:
         return (self.commit,)
@@ -65,6 +73,20 @@ def pin_commits(
             index.put(_key(owner, target), IndexValue(made))
 
     commit_change(rows, PINS, change, message=f"pin {len(targets)} commits for task {id_text(owner)}", fence=fence)
+
+
+def hold_pins(rows: RealmStore, owner: ObjectId, until: Micros, *, fence: Fence | None = None) -> int:
+    """Hold all pins of an owner until a time, longer or shorter than before; returns how many there are."""
+
+    def change(tx: Transaction) -> int:
+        index = tx.index(_INDEX)
+        held = [(key, value.object_id) for key, value in index.prefix(owner.to_bytes(8, "big")) if value.object_id is not None]
+        for key, pin_id in held:
+            pin = tx.reader.read_object(pin_id, CommitPin)
+            index.put(key, IndexValue(tx.add_object(msgspec.structs.replace(pin, held_until=until))))
+        return len(held)
+
+    return commit_change(rows, PINS, change, message=f"hold the pins of task {id_text(owner)}", fence=fence).result
 
 
 def unpin_commits(rows: RealmStore, owner: ObjectId, *, fence: Fence | None = None) -> int:

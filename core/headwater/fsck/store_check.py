@@ -274,7 +274,7 @@ def _check_pins(context: FsckContext) -> Iterator[FsckFinding]:
     for pin in pins:
         if pin.owner not in is_active:
             is_active[pin.owner] = _is_task_active(tasks, pin.owner)
-        if not is_active[pin.owner]:
+        if not is_active[pin.owner] and pin.held_until <= context.rows.clock.now():
             yield context.finding(
                 FindingCode.PIN_STALE,
                 id_text(pin.commit),

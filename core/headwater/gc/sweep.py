@@ -237,12 +237,14 @@ def remove_tombstones(
 
 
 def release_pins(store: Store, scope: CollectionScope, watch: FenceWatch, result: CollectionResult) -> None:
-    """Release the pins whose task has ended or is gone without releasing them itself."""
-    tasks = TaskQueue(store)
+    """Release the pins whose task has ended or is gone without releasing them itself, and whose hold is over."""
+    tasks, now = TaskQueue(store), store.clock.now()
     # Read before the tasks: a pin is taken by an active task, so one that is read here had an active task at that time.
-    owners = sorted({pin.owner for pin in read_pins(scope.rows)})
-    for owner in owners:
-        if not _is_active(tasks, owner):
+    holds: dict[ObjectId, Micros] = {}
+    for pin in read_pins(scope.rows):
+        holds[pin.owner] = max(holds.get(pin.owner, Micros(0)), pin.held_until)
+    for owner in sorted(holds):
+        if holds[owner] <= now and not _is_active(tasks, owner):
             watch.check_fence()
             result.pins_released += unpin_commits(scope.rows, owner, fence=watch.check_fence)
 

@@ -14,7 +14,7 @@ import os
 import random
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
@@ -33,6 +33,7 @@ from headwater.catalogs import (
     ContentPage,
     ContentType,
     ContentValue,
+    Put,
     RequestKey,
     TableClaim,
     TableClaims,
@@ -41,6 +42,7 @@ from headwater.catalogs import (
     find_content_keys,
     stored_metadata_of,
 )
+from headwater.catalogs.content_operations import put_tables
 from headwater.catalogs.stored_metadata import read_metadata
 from headwater.commits import CommitResult, Head
 from headwater.errors import (
@@ -138,6 +140,10 @@ BranchGuard = Callable[[BranchState, BranchChange], None]
 """Asked about each change, with the very state that it is applied to; raises what the caller is told when it may not be made."""
 
 
+TakeUp = Callable[[Mapping[UUID, Put], Callable[[], BranchState]], None]
+"""Takes up the marked files that puts of tables, by content id, name again; given a way to read the state that they change."""
+
+
 def allow_all(state: BranchState, change: BranchChange) -> None:
     """The guard of whoever opens the store: there is nobody to ask."""
 
@@ -175,6 +181,11 @@ class BranchSession:
         self._committer = committer
         self._guard = guard
         self._is_writable = reference is None
+        self._take_up: TakeUp | None = None
+
+    def watch_takes(self, take_up: TakeUp) -> None:
+        """Have every change examined, just before its commit, for marked files that its tables name again."""
+        self._take_up = take_up
 
     @property
     def id(self) -> str:
@@ -327,6 +338,7 @@ class BranchSession:
         raises        RefusedError for a place that is taken; UnavailableError where a claim may not have been taken; what
                       ``Catalog.commit`` raises
         """
+        fence = self.hold_claims(change.claims, change.message)
         return self.catalog.commit(
             self._reference,
             change.operations,
@@ -335,8 +347,18 @@ class BranchSession:
             content_ids=change.ids,
             request=request,
             allow_empty=allow_empty,
-            fence=self.hold_claims(change.claims, change.message),
+            examined=self._examined(change, expected),
+            fence=fence,
         )
+
+    def _examined(self, change: BranchChange, expected: ObjectId | None) -> Collection[UUID]:
+        """The tables whose new files were held against their marks."""
+        if self._take_up is None:
+            return ()
+        puts = put_tables(change.operations, change.ids)
+        if puts:
+            self._take_up(puts, self.state if expected is None else partial(self.state_of, expected))
+        return puts.keys()
 
     def hold_claims(self, claims: Sequence[TableClaim], what: str) -> Callable[[], None]:
         """Take claims, if there are any, for a commit that follows at once.

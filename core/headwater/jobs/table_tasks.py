@@ -35,8 +35,8 @@ import msgspec
 import structlog
 
 from headwater.catalogs import PURGING, Catalog, Catalogs, ClaimConflict, TableClaim, TableClaims, find_content_key
-from headwater.clock import Micros
-from headwater.commits import Head, read_collection, read_pins
+from headwater.clock import Micros, as_text
+from headwater.commits import Commit, CommitPin, Head, read_collection, read_pins
 from headwater.errors import ConflictError, FencedError, HeadwaterError, NotFoundError, RefusedError
 from headwater.iceberg import StorageFile, TableStorage
 from headwater.jobs.task_runs import PURGE_TABLE, open_active_realm, run_recorded
@@ -241,12 +241,26 @@ def _check_at_rest(rows: RealmStore, wish: PurgeRequest) -> None:
         raise TaskNotReadyError(
             f"a collection of realm {rows.realm!r} is sweeping: this goes on after it", seconds=LOOK_AGAIN_SECONDS
         )
-    if any(True for _ in read_pins(rows)):
+    pins = read_pins(rows)
+    if any(pin.held_until <= rows.clock.now() for pin in pins):
         raise TaskNotReadyError(
             f"a task of realm {rows.realm!r} reads what commits of the past hold: this goes on after it",
             seconds=LOOK_AGAIN_SECONDS,
         )
+    _check_no_archive(rows, wish, pins)
     _check_not_held(rows, wish)
+
+
+def _check_no_archive(rows: RealmStore, wish: PurgeRequest, pins: Sequence[CommitPin]) -> None:
+    """Pass if no exported archive that is held names the content: a commit that is held for one can be merged from, too."""
+    held = {pin.commit: pin.held_until for pin in pins}
+    for commit_id, commit in zip(held, rows.read_many(list(held), Commit), strict=True):
+        if commit is not None and _key_in(Head(commit_id, commit, rows), wish.content_id) is not None:
+            raise TaskNotReadyError(
+                f"an exported archive names content {wish.content_id} of catalog {wish.catalog!r}, and is held until"
+                f" {as_text(held[commit_id])}: its files can be deleted after that",
+                seconds=LOOK_AGAIN_SECONDS,
+            )
 
 
 def _check_not_held(rows: RealmStore, wish: PurgeRequest) -> None:

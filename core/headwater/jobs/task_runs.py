@@ -156,7 +156,8 @@ def run_export(store: Store, claim: TaskLease) -> dict[str, Any]:
     """Export the task's realm.
 
     arguments     `file` and `host`: where to (see ``task_file``); `asOf`: microseconds since 1970, absent for the newest moment that
-                  can be read when the attempt begins
+                  can be read when the attempt begins; `holdSeconds`: how long what it names is
+                  held from the request on, absent where it is not
     raises        TaskNotReadyError while a collection sweeps, as long as the moment can still be told after that
     """
     task = claim.task
@@ -168,12 +169,18 @@ def run_export(store: Store, claim: TaskLease) -> dict[str, Any]:
         time=None if as_of is None else Micros(as_of),
         task=claim.id,
         attempt=claim.attempt,
+        held_until=_hold_end(task),
     )
     _check_over(store, order)
     _check_unswept(store, order)
     return run_recorded(
         store, claim, lambda: export_realm(store, order, fence=claim.check_stop, progress=claim.report_progress).as_plain()
     )
+
+
+def _hold_end(task: Task) -> Micros | None:
+    seconds = task.arguments.get("holdSeconds")
+    return None if seconds is None else Micros(task.created + round(seconds * 1_000_000))
 
 
 def _check_over(store: Store, order: ExportOrder) -> None:

@@ -9,6 +9,7 @@ import msgspec
 
 from headwater.clock import Micros
 from headwater.lake_files.file_reasons import FileReason, PlaceReason
+from headwater.store import StoredPart
 
 
 class LiveFile(NamedTuple):
@@ -50,11 +51,13 @@ class TablePlace(msgspec.Struct, frozen=True, kw_only=True):
     key: str = ""
 
 
-class BlockedPlace(msgspec.Struct, frozen=True, kw_only=True):
+class BlockedPlace(StoredPart, frozen=True, kw_only=True):
     """A place, or with ``s3://bucket`` a whole bucket, of which nothing may go.
 
     detail        what is to be mended, for people: the file, the table, the realm
     """
+
+    known_by = ("location",)
 
     location: str
     code: PlaceReason

@@ -16,6 +16,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from headwater.catalogs import CATALOGS, CLAIMS, CatalogDefinition, Catalogs, CatalogState, RefKind, reference_text
+from headwater.catalogs.file_marks import FILE_MARKS
 from headwater.catalogs.registry import (
     BY_ID,
     REFS_INDEX,
@@ -228,6 +229,7 @@ _DERIVED = {
     CATALOGS: "restore a catalog by its name, or the whole realm",
     CLAIMS: "claims are taken anew for tables that come back",
     PINS: "it belongs to tasks",
+    FILE_MARKS: "the next report of files makes it anew",
 }
 _OWN = tuple(name for name in REALM_REFERENCES if name not in _DERIVED)
 _FIELDS = ("base_location", "allowed_locations", "default_branch", "properties")
@@ -276,7 +278,7 @@ class _Planner:
             return prefix, rest
         if not self._text:
             return "realm", ""
-        if self._text not in (*REALM_REFERENCES, PINS, FILE_TABLES):
+        if self._text not in (*REALM_REFERENCES, PINS, FILE_TABLES, FILE_MARKS):
             return "catalog", self._text
         if find_definition(self._rows, name=self._text) is not None:
             raise RefusedError(
@@ -518,7 +520,7 @@ def _checked_own(rows: RealmStore, reference: str) -> str:
             )
     if reference == FILE_TABLES or parse_tree_reference(reference):
         raise RefusedError(f"reference {reference!r} of realm {rows.realm!r} belongs to file tables: {_FILES}")
-    if reference in (*REALM_REFERENCES, PINS):
+    if reference in (*REALM_REFERENCES, PINS, FILE_MARKS):
         return reference
     raise NotFoundError(f"realm {rows.realm!r} has no reference {reference!r} that can be restored")
 

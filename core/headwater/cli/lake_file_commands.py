@@ -1,0 +1,250 @@
+"""``headwater files``: what nobody refers to in a catalog's lake, how much that is, and why a file is still there. Deletes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import click
+
+from headwater.cli.cli_session import CliSession
+from headwater.cli.command_options import catalog_arguments, detach_option, folder_location, limit_option
+from headwater.cli.local_run import run_or_detach
+from headwater.clock import as_text
+from headwater.console import ResultView, ViewField, prints, time_field
+from headwater.jobs import dry_file_report, run_file_report, submit_file_report
+from headwater.lake_files import (
+    FILE_SENTENCES,
+    PLACE_SENTENCES,
+    FileExplanation,
+    FileReason,
+    FileReport,
+    MarkedFile,
+    PlaceReason,
+    ReadReport,
+    explain_file,
+    read_report_of,
+)
+
+_WAYS = (FileReason.IN_GRACE, FileReason.MARKED, FileReason.DUE)
+
+
+def _reclaimable(counts: Mapping[str, int]) -> int:
+    return sum(counts.get(code, 0) for code in _WAYS)
+
+
+def _places(read: ReadReport, *, limit: int) -> list[dict[str, Any]]:
+    """The places with the most bytes that may go one day."""
+    lines = [line for line in read.places if line.get("files")]
+    lines.sort(key=lambda line: (-_reclaimable(line["bytes"]), line["place"]))
+    return [
+        {
+            "table": line["key"],
+            "place": line["place"],
+            "files": _reclaimable(line["files"]),
+            "bytes": _reclaimable(line["bytes"]),
+            "reported": sum(line["files"].values()) - _reclaimable(line["files"]),
+        }
+        for line in lines[:limit]
+    ]
+
+
+def _blocked(report: FileReport, *, limit: int) -> list[dict[str, Any]]:
+    return [
+        {
+            "place": each.location,
+            "code": each.code,
+            "why": "; ".join(filter(None, (PLACE_SENTENCES[PlaceReason(each.code)], each.detail))),
+        }
+        for each in report.blocked[:limit]
+    ]
+
+
+def _shown(read: ReadReport, *, limit: int) -> dict[str, Any]:
+    report = read.report
+    plan = report.plan
+    return {
+        "realm": read.realm,
+        "catalog": read.catalog,
+        "report": report.run,
+        "liveAsOf": as_text(report.started),
+        "listedFrom": as_text(report.listed),
+        "finished": as_text(report.finished),
+        "reclaimableFiles": _reclaimable(report.files),
+        "reclaimableBytes": _reclaimable(report.sizes),
+        "dueFiles": report.files.get(FileReason.DUE, 0),
+        "dueBytes": report.sizes.get(FileReason.DUE, 0),
+        "files": {
+            code: {"files": count, "bytes": report.sizes.get(code, 0)} for code, count in sorted(report.files.items()) if count
+        },
+        "outside": report.outside,
+        "requests": dict(report.requests),
+        "tables": _places(read, limit=limit),
+        "blockedPlaces": report.blocked_total,
+        "blocked": _blocked(report, limit=limit),
+        "plan": None
+        if plan is None
+        else {
+            "name": plan.name,
+            "files": plan.files,
+            "bytes": plan.size_bytes,
+            "expires": as_text(plan.expires),
+            "document": f"{read.folder}/{plan.document.name}",
+            "sha256": plan.document.sha256,
+        },
+    }
+
+
+REPORT: ResultView[Mapping[str, Any]] = ResultView(
+    "report of files",
+    "reports of files",
+    (
+        ViewField("realm", "the realm's id"),
+        ViewField("catalog", "the catalog"),
+        ViewField("report", "its number; 0: a dry run before the first"),
+        ViewField("liveAsOf", "what any commit held that was stored then, or made before, is live"),
+        ViewField("listedFrom", "when the listings began"),
+        ViewField("finished", "when it ended"),
+        ViewField("reclaimableFiles", "files that nobody refers to and that may go one day"),
+        ViewField("reclaimableBytes", "their bytes"),
+        ViewField("dueFiles", "of these, those whose grace and delay are over"),
+        ViewField("dueBytes", "their bytes"),
+        ViewField("files", "files and bytes by code", inside={".<code>.files": "files", ".<code>.bytes": "bytes"}),
+        ViewField("outside", "live files in the catalog's locations that lie in no place that was listed"),
+        ViewField("requests", "what the storage was asked for, by kind"),
+        ViewField("tables", "the places with the most reclaimable bytes", inside={"[].table": "the table's key"}),
+        ViewField("blockedPlaces", "places that yield nothing"),
+        ViewField("blocked", "the first of them", inside={"[].code": "the rule", "[].why": "the rule in words, and what to mend"}),
+        ViewField("plan", "what is due, in Parquet files that never change; void after a week"),
+    ),
+)
+
+
+def _referrers(explanation: FileExplanation) -> list[dict[str, Any]]:
+    return [
+        {
+            "realm": each.realm,
+            "catalog": each.catalog,
+            "table": each.key,
+            "where": each.where,
+            "snapshots": ", ".join(map(str, each.snapshots)),
+            "metadata": each.metadata_location,
+        }
+        for each in explanation.referrers
+    ]
+
+
+EXPLAINED_FILE: ResultView[FileExplanation] = ResultView(
+    "explanation of a file",
+    "explanations of files",
+    (
+        ViewField("url", "the file"),
+        ViewField("exists", "whether it is there now", "is_there"),
+        ViewField("code", "the rule that holds for it"),
+        ViewField("why", "the rule in words", "sentence"),
+        ViewField("realm", "the realm in whose place it lies"),
+        ViewField("catalog", "the catalog in whose place it lies"),
+        ViewField("place", "the place: a table's, or a prefix of the catalog"),
+        ViewField("table", "the key of the place's table"),
+        ViewField(
+            "referrers",
+            "who refers to it: the first twenty versions",
+            _referrers,
+            inside={
+                "[].where": "branches and tags whose heads have this version; otherwise it is in history",
+                "[].snapshots": "the table's snapshots that have the file",
+            },
+        ),
+        ViewField("since", "since when nobody refers to it, by our own listings", form=time_field),
+        ViewField("due", "the first time at which it may go", form=time_field),
+        ViewField("report", "the number of the report that says so"),
+    ),
+)
+
+MARKED_FILE: ResultView[MarkedFile] = ResultView(
+    "file",
+    "files",
+    (
+        ViewField("path", "where it is", header="FILE"),
+        ViewField("code", "what is to be said of it", header="CODE"),
+        ViewField("bytes", "its size", "size_bytes", "BYTES"),
+        ViewField("modified", "its own time", form=time_field),
+        ViewField("since", "when our listings first had it as a file that nobody refers to", "first_listed", "SINCE", time_field),
+        ViewField("due", "the first time at which it may go; null: it is only reported", lambda mark: mark.due or None, "DUE", time_field),
+        ViewField("place", "the place in which it lies"),
+    ),
+)
+
+files = click.Group("files", help="Tell what nobody refers to in a lake, and why a file is still there.")
+
+
+@files.command(name="report")
+@catalog_arguments
+@click.option("--run", "is_run", is_flag=True, help="Make a new report now; otherwise the last one is shown.")
+@click.option("--dry-run", is_flag=True, help="Count now, and write nothing: no marks, no plan, no marker objects.")
+@detach_option("With --run: leave the work to a worker.")
+@limit_option(20)
+@prints(REPORT)
+def report_files_command(
+    session: CliSession, realm_id: str, name: str, is_run: bool, dry_run: bool, detach: bool, limit: int
+) -> None:
+    """Show which files of a catalog's lake nobody refers to, how much that is, and which places yield nothing, and why.
+
+    No file of the lake is deleted or changed.
+    """
+    if dry_run and (is_run or detach):
+        raise click.UsageError("--dry-run is done here and writes nothing: omit --run and --detach")
+    if detach and not is_run:
+        raise click.UsageError("--detach needs --run")
+    with session.open_store() as store:
+        if dry_run:
+            session.show(REPORT, _shown(dry_file_report(store, realm_id, name), limit=limit))
+            return
+        if is_run:
+            task = submit_file_report(store, realm_id, name)
+            if run_or_detach(session, store, task.id, run_file_report, detach=detach) is None:
+                return
+        session.show(REPORT, _shown(read_report_of(store, realm_id, name), limit=limit))
+
+
+@files.command(name="list")
+@catalog_arguments
+@click.option("--code", "codes", metavar="CODE", multiple=True, type=click.Choice(sorted(FileReason)), help="Only files with it.")
+@click.option("--place", metavar="URL", help="Only files in this place.")
+@limit_option(100)
+@prints(MARKED_FILE, many=True)
+def list_files_command(
+    session: CliSession, realm_id: str, name: str, codes: Sequence[str], place: str | None, limit: int
+) -> None:
+    """List the files that nobody refers to, by the last report: in the order of places and paths."""
+    with session.open_store() as store:
+        read = read_report_of(store, realm_id, name)
+        session.show_all(MARKED_FILE, list(_chosen(read.marks(), codes, place, limit)))
+
+
+@files.command(name="explain")
+@click.argument("url", metavar="URL")
+@prints(EXPLAINED_FILE)
+def explain_file_command(session: CliSession, url: str) -> None:
+    """Tell who refers to a file, or since when nobody does, by which rule, and when it may go."""
+    with session.open_store() as store:
+        session.show(EXPLAINED_FILE, explain_file(store, folder_location(url)))
+
+
+@files.command(name="codes")
+@click.pass_obj
+def file_codes_command(session: CliSession) -> None:
+    """Show every code of a file and of a place, and what it means."""
+    for code, sentence in (*FILE_SENTENCES.items(), *PLACE_SENTENCES.items()):
+        session.say(f"{code:20}{sentence}")
+
+
+def _chosen(marks: Iterable[MarkedFile], codes: Sequence[str], place: str | None, limit: int) -> Iterable[MarkedFile]:
+    shown = 0
+    for mark in marks:
+        if (not codes or mark.code in codes) and (place is None or mark.place == place.rstrip("/")):
+            yield mark
+            shown += 1
+            if shown == limit:
+                return
+
