@@ -114,7 +114,9 @@ REPORT: ResultView[Mapping[str, Any]] = ResultView(
         ViewField("requests", "what the storage was asked for, by kind"),
         ViewField("tables", "the places with the most reclaimable bytes", inside={"[].table": "the table's key"}),
         ViewField("blockedPlaces", "places that yield nothing"),
-        ViewField("blocked", "the first of them", inside={"[].code": "the rule", "[].why": "the rule in words, and what to mend"}),
+        ViewField(
+            "blocked", "the first of them", inside={"[].code": "the rule", "[].why": "the rule in words, and what to mend"}
+        ),
         ViewField("plan", "what is due, in Parquet files that never change; void after a week"),
     ),
 )
@@ -169,8 +171,16 @@ MARKED_FILE: ResultView[MarkedFile] = ResultView(
         ViewField("code", "what is to be said of it", header="CODE"),
         ViewField("bytes", "its size", "size_bytes", "BYTES"),
         ViewField("modified", "its own time", form=time_field),
-        ViewField("since", "when our listings first had it as a file that nobody refers to", "first_listed", "SINCE", time_field),
-        ViewField("due", "the first time at which it may go; null: it is only reported", lambda mark: mark.due or None, "DUE", time_field),
+        ViewField(
+            "since", "when our listings first had it as a file that nobody refers to", "first_listed", "SINCE", time_field
+        ),
+        ViewField(
+            "due",
+            "the first time at which it may go; null: it is only reported",
+            lambda mark: mark.due or None,
+            "DUE",
+            time_field,
+        ),
         ViewField("place", "the place in which it lies"),
     ),
 )
@@ -209,7 +219,9 @@ def report_files_command(
 
 @files.command(name="list")
 @catalog_arguments
-@click.option("--code", "codes", metavar="CODE", multiple=True, type=click.Choice(sorted(FileReason)), help="Only files with it.")
+@click.option(
+    "--code", "codes", metavar="CODE", multiple=True, type=click.Choice(sorted(FileReason)), help="Only files with it."
+)
 @click.option("--place", metavar="URL", help="Only files in this place.")
 @limit_option(100)
 @prints(MARKED_FILE, many=True)
@@ -247,4 +259,3 @@ def _chosen(marks: Iterable[MarkedFile], codes: Sequence[str], place: str | None
             shown += 1
             if shown == limit:
                 return
-

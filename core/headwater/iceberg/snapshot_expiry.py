@@ -111,6 +111,7 @@ class ExpiryFacts:
     """
 
     format_version: int
+    location: str
     snapshots: tuple[_Snapshot, ...]
     refs: Mapping[str, _Ref]
     current: int | None
@@ -179,13 +180,14 @@ def read_facts(parts: MetadataParts) -> ExpiryFacts:
 def _facts(parts: MetadataParts) -> ExpiryFacts:
     version = _field(parts, "format-version", int, 0)
     if version > LATEST_VERSION:  # of which nothing else is known
-        return ExpiryFacts(version, (), {}, None, {}, (), 0, False)
+        return ExpiryFacts(version, "", (), {}, None, {}, (), 0, False)
     snapshots = tuple(map(_read_snapshot, parts.lists.get(_SNAPSHOTS, ())))
     refs = {name: _read_ref(piece) for name, piece in _members(parts, _REFS).items()}
     current = _field(parts, "current-snapshot-id", int, _NO_SNAPSHOT)
     properties = _read_texts(_map_text(parts, "properties"))
     return ExpiryFacts(
         format_version=version,
+        location=msgspec.json.decode(parts.fields.get("location", b"null"), type=str),
         snapshots=snapshots,
         refs=refs,
         current=None if current == _NO_SNAPSHOT else current,

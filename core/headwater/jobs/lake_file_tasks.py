@@ -55,5 +55,7 @@ def submit_file_report(store: Store, realm_id: str, catalog: str) -> SubmittedTa
 def _definition(rows: RealmStore, task: Task) -> CatalogDefinition:
     definition = Catalogs(rows).read_catalog(str(task.arguments.get("catalog")))
     if definition.id != task.arguments.get("catalog_id"):
-        raise RefusedError(f"catalog {definition.name!r} of realm {rows.realm!r} was created anew since this was asked for: ask again")
+        raise RefusedError(
+            f"catalog {definition.name!r} of realm {rows.realm!r} was created anew since this was asked for: ask again"
+        )
     return definition
