@@ -27,6 +27,8 @@ from headwater.store import RealmKey, RealmStore
 from headwater.store.realm_refs import StoreContext
 
 FILE_MARKS = "file-marks"
+FILE_PLACES = "file-places"
+"""The reference for what searches remember of places, and of their last runs (``headwater.lake_files.place_markers``)."""
 FILTERS, TAKEN, REPORTS = "filters", "taken", "reports"
 DIGEST_BYTES = 8
 _TABLE_BYTES = 8 + 16
