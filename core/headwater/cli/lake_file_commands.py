@@ -23,7 +23,7 @@ from headwater.lake_files import (
     PlaceReason,
     ReadReport,
     explain_file,
-    read_report_of,
+    read_last_report,
 )
 
 _WAYS = (FileReason.IN_GRACE, FileReason.MARKED, FileReason.DUE)
@@ -128,9 +128,9 @@ def _referrers(explanation: FileExplanation) -> list[dict[str, Any]]:
             "realm": each.realm,
             "catalog": each.catalog,
             "table": each.key,
-            "where": each.where,
+            "where": ", ".join(each.where) or "history",
             "snapshots": ", ".join(map(str, each.snapshots)),
-            "metadata": each.metadata_location,
+            "metadata": each.metadata,
         }
         for each in explanation.referrers
     ]
@@ -214,7 +214,7 @@ def report_files_command(
             task = submit_file_report(store, realm_id, name)
             if run_or_detach(session, store, task.id, run_file_report, detach=detach) is None:
                 return
-        session.show(REPORT, _shown(read_report_of(store, realm_id, name), limit=limit))
+        session.show(REPORT, _shown(read_last_report(store, realm_id, name), limit=limit))
 
 
 @files.command(name="list")
@@ -230,7 +230,7 @@ def list_files_command(
 ) -> None:
     """List the files that nobody refers to, by the last report: in the order of places and paths."""
     with session.open_store() as store:
-        read = read_report_of(store, realm_id, name)
+        read = read_last_report(store, realm_id, name)
         session.show_all(MARKED_FILE, list(_chosen(read.marks(), codes, place, limit)))
 
 
