@@ -25,11 +25,13 @@ from headwater.jobs import (
     LOAD,
     PURGE,
     PURGE_TABLE,
+    REPORT_FILES,
     RESTORE,
     SPARK,
     run_collection,
     run_export,
     run_file_collection,
+    run_file_report,
     run_import,
     run_load,
     run_purge,
@@ -71,6 +73,7 @@ TASK_BODIES: Mapping[str, TaskBody] = {
     LOAD: run_load,
     PURGE: run_purge,
     PURGE_TABLE: run_purge_table,
+    REPORT_FILES: run_file_report,
     RESTORE: run_restore,
 }
 

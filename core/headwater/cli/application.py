@@ -21,6 +21,7 @@ from headwater.cli.fsck_command import fsck_command
 from headwater.cli.gc_commands import gc
 from headwater.cli.grant_commands import grant
 from headwater.cli.import_commands import import_report_command, import_tables_command
+from headwater.cli.lake_file_commands import files
 from headwater.cli.principal_commands import principal
 from headwater.cli.realm_commands import realm
 from headwater.cli.role_commands import role
@@ -90,6 +91,7 @@ for _command in (
     catalog,
     client_config_command,
     file_table,
+    files,
     fsck_command,
     gc,
     grant,

@@ -23,7 +23,7 @@ from headwater.lake_files import (
     PlaceReason,
     ReadReport,
     explain_file,
-    read_report_of,
+    read_last_report,
 )
 
 _WAYS = (FileReason.IN_GRACE, FileReason.MARKED, FileReason.DUE)
@@ -114,7 +114,9 @@ REPORT: ResultView[Mapping[str, Any]] = ResultView(
         ViewField("requests", "what the storage was asked for, by kind"),
         ViewField("tables", "the places with the most reclaimable bytes", inside={"[].table": "the table's key"}),
         ViewField("blockedPlaces", "places that yield nothing"),
-        ViewField("blocked", "the first of them", inside={"[].code": "the rule", "[].why": "the rule in words, and what to mend"}),
+        ViewField(
+            "blocked", "the first of them", inside={"[].code": "the rule", "[].why": "the rule in words, and what to mend"}
+        ),
         ViewField("plan", "what is due, in Parquet files that never change; void after a week"),
     ),
 )
@@ -126,9 +128,9 @@ def _referrers(explanation: FileExplanation) -> list[dict[str, Any]]:
             "realm": each.realm,
             "catalog": each.catalog,
             "table": each.key,
-            "where": each.where,
+            "where": ", ".join(each.where) or "history",
             "snapshots": ", ".join(map(str, each.snapshots)),
-            "metadata": each.metadata_location,
+            "metadata": each.metadata,
         }
         for each in explanation.referrers
     ]
@@ -169,8 +171,16 @@ MARKED_FILE: ResultView[MarkedFile] = ResultView(
         ViewField("code", "what is to be said of it", header="CODE"),
         ViewField("bytes", "its size", "size_bytes", "BYTES"),
         ViewField("modified", "its own time", form=time_field),
-        ViewField("since", "when our listings first had it as a file that nobody refers to", "first_listed", "SINCE", time_field),
-        ViewField("due", "the first time at which it may go; null: it is only reported", lambda mark: mark.due or None, "DUE", time_field),
+        ViewField(
+            "since", "when our listings first had it as a file that nobody refers to", "first_listed", "SINCE", time_field
+        ),
+        ViewField(
+            "due",
+            "the first time at which it may go; null: it is only reported",
+            lambda mark: mark.due or None,
+            "DUE",
+            time_field,
+        ),
         ViewField("place", "the place in which it lies"),
     ),
 )
@@ -204,12 +214,14 @@ def report_files_command(
             task = submit_file_report(store, realm_id, name)
             if run_or_detach(session, store, task.id, run_file_report, detach=detach) is None:
                 return
-        session.show(REPORT, _shown(read_report_of(store, realm_id, name), limit=limit))
+        session.show(REPORT, _shown(read_last_report(store, realm_id, name), limit=limit))
 
 
 @files.command(name="list")
 @catalog_arguments
-@click.option("--code", "codes", metavar="CODE", multiple=True, type=click.Choice(sorted(FileReason)), help="Only files with it.")
+@click.option(
+    "--code", "codes", metavar="CODE", multiple=True, type=click.Choice(sorted(FileReason)), help="Only files with it."
+)
 @click.option("--place", metavar="URL", help="Only files in this place.")
 @limit_option(100)
 @prints(MARKED_FILE, many=True)
@@ -218,7 +230,7 @@ def list_files_command(
 ) -> None:
     """List the files that nobody refers to, by the last report: in the order of places and paths."""
     with session.open_store() as store:
-        read = read_report_of(store, realm_id, name)
+        read = read_last_report(store, realm_id, name)
         session.show_all(MARKED_FILE, list(_chosen(read.marks(), codes, place, limit)))
 
 
@@ -247,4 +259,3 @@ def _chosen(marks: Iterable[MarkedFile], codes: Sequence[str], place: str | None
             shown += 1
             if shown == limit:
                 return
-

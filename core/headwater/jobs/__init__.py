@@ -10,6 +10,7 @@ from headwater.jobs.file_tasks import (
     submit_file_collection,
 )
 from headwater.jobs.import_tasks import SPARK, TableSurvey, dry_import, run_import
+from headwater.jobs.lake_file_tasks import dry_file_report, run_file_report, submit_file_report
 from headwater.jobs.table_tasks import request_table_purge, retry_reachable_only, run_purge_table
 from headwater.jobs.task_runs import (
     COLLECT,
@@ -48,6 +49,7 @@ __all__ = [
     "SPARK",
     "Run",
     "TableSurvey",
+    "dry_file_report",
     "dry_import",
     "file_arguments",
     "list_runs",
@@ -59,6 +61,7 @@ __all__ = [
     "run_collection",
     "run_export",
     "run_file_collection",
+    "run_file_report",
     "run_import",
     "run_load",
     "run_purge",
@@ -66,4 +69,5 @@ __all__ = [
     "run_restore",
     "schedule_file_collections",
     "submit_file_collection",
+    "submit_file_report",
 ]

@@ -7,13 +7,13 @@ from typing import Any
 from headwater.catalogs import CatalogDefinition, Catalogs
 from headwater.errors import RefusedError
 from headwater.jobs.task_runs import REPORT_FILES, open_active_realm, run_recorded
-from headwater.lake_files import DeadFilesEngine, ReadReport, report_files
+from headwater.lake_files import FileEngine, ReadReport, report_files
 from headwater.realms import RealmRegistry
 from headwater.store import RealmStore, Store
 from headwater.tasks import SubmittedTask, Task, TaskLease, TaskQueue
 
 
-def run_file_report(store: Store, claim: TaskLease, *, engine: DeadFilesEngine | None = None) -> dict[str, Any]:
+def run_file_report(store: Store, claim: TaskLease, *, engine: FileEngine | None = None) -> dict[str, Any]:
     """Report the files of the catalog that the task names.
 
     arguments     `catalog` and `catalog_id`; `dry_run`: count, and write nothing
@@ -55,5 +55,7 @@ def submit_file_report(store: Store, realm_id: str, catalog: str) -> SubmittedTa
 def _definition(rows: RealmStore, task: Task) -> CatalogDefinition:
     definition = Catalogs(rows).read_catalog(str(task.arguments.get("catalog")))
     if definition.id != task.arguments.get("catalog_id"):
-        raise RefusedError(f"catalog {definition.name!r} of realm {rows.realm!r} was created anew since this was asked for: ask again")
+        raise RefusedError(
+            f"catalog {definition.name!r} of realm {rows.realm!r} was created anew since this was asked for: ask again"
+        )
     return definition

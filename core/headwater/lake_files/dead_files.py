@@ -8,8 +8,8 @@
 
 Whatever is committed after 1 is no matter of this search: whoever commits takes care of what was marked.
 
-Where no reference has moved since the last run, and the listing is the same, file for file, so is the result, and that is read again.
-Commits are all that adds live files: rows that a collection of garbage has deleted since only make fewer of them live.
+Where no reference has moved and no collection of garbage has run since the last run, and the listing is the same, file for file, so is
+the result, and that is read again.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ import structlog
 from headwater.catalogs.catalog_definition import CatalogDefinition
 from headwater.catalogs.file_marks import FILE_MARKS, FILE_PLACES
 from headwater.clock import Micros
+from headwater.commits import read_collection
 from headwater.errors import CorruptionError
 from headwater.iceberg.table_storage import TableStorage
 from headwater.lake_files.file_comparison import BucketResult, ReasonCount
@@ -44,6 +45,7 @@ from headwater.lake_files.place_markers import MarkerState, PlaceMarkers, RunRec
 from headwater.lake_files.place_survey import survey_places
 from headwater.lake_files.stored_versions import StoredContent, StoredVersion, VersionScan
 from headwater.lake_files.work_folder import WorkFile, WorkFolder
+from headwater.realms import RealmRegistry
 from headwater.store import ObjectId, RealmStore, ScanSplit, Store, id_text
 from headwater.store.ids import SYSTEM_KEY
 from headwater.store.store_identity import read_identity
@@ -241,6 +243,7 @@ class _SearchRun:
         given = (
             _RULES,
             [(key, name, head) for key, name, head in self._heads if name not in OWN_REFERENCES],
+            _collections(self._search.store),
             result.places,
             [(block.location, block.code, block.detail) for block in result.blocks],
         )
@@ -464,6 +467,15 @@ def _odd(paths: Sequence[str]) -> list[BlockedPlace]:
         BlockedPlace(location=EVERYWHERE, code=code, detail=f"a stored version names {path!r}, which is no location")
         for path in paths[:1]
     ]
+
+
+def _collections(store: Store) -> list[tuple[int, str]]:
+    """The state of each realm's record of collections: what one has deleted makes fewer files live."""
+    found: list[tuple[int, str]] = []
+    for realm in RealmRegistry(store).list_realms():
+        record = read_collection(store.rows(realm.id, realm.key))
+        found.append((realm.key, "" if record is None else str(record.token)))
+    return found
 
 
 def _heads(store: Store) -> Heads:

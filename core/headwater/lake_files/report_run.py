@@ -153,7 +153,7 @@ class FileReportRun:
             for _ in marks:
                 pass
             return self._record(run, result, totals)
-        stem = f"reports/{run:08d}-{id_text(self._rows.store.ids.new_id())}"
+        stem = f"reports/{run:08d}-{id_text(self._rows.new_ids(1)[0])}"
         parts = write_marked_files(self._folder, f"{stem}/marks", marks)
         self._fence()
         filters = self._filters(parts, places)
