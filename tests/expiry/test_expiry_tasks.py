@@ -74,9 +74,9 @@ def test_task_waits_while_its_realm_is_inactive(orders: ExpiringLake) -> None:
         run_expiry(orders.store, claim)
 
 
-def test_run_whose_task_was_cancelled_writes_nothing(orders: ExpiringLake) -> None:
+def test_run_whose_worker_stops_writes_nothing(orders: ExpiringLake) -> None:
     claim, files = claimed(orders.store, asked(orders)), orders.files()
-    TaskQueue(orders.store).cancel_task(claim.id)
+    claim.request_stop("its worker stops")
 
     with pytest.raises(TaskStoppedError):
         run_expiry(orders.store, claim)
