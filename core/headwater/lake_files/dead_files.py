@@ -471,10 +471,10 @@ def _odd(paths: Sequence[str]) -> list[BlockedPlace]:
 
 def _collections(store: Store) -> list[tuple[int, str]]:
     """The state of each realm's record of collections: what one has deleted makes fewer files live."""
-    found = []
+    found: list[tuple[int, str]] = []
     for realm in RealmRegistry(store).list_realms():
         record = read_collection(store.rows(realm.id, realm.key))
-        found.append((realm.key, "" if record is None else record.token))
+        found.append((realm.key, "" if record is None else str(record.token)))
     return found
 
 

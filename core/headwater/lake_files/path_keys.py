@@ -22,8 +22,6 @@ from headwater.iceberg.location import same_storage
 _NO_NAMES = ("", ".", "..")
 _MOST_FOLDERS = 65_536
 _AUTHORITY = re.compile(r"[a-z][a-z0-9+.-]*:(?://[^/]*)?/*")
-_UNUSUAL = re.compile(r"[%\n]|//|/\.|/$")
-"""What keeps a path from being its own loose key once it is in lower case. A name may well begin with a dot; that is looked at."""
 
 
 class StrictKeys:
@@ -58,16 +56,24 @@ class StrictKeys:
 
 
 def strict_key(path: str) -> str | None:
-    """The strict key of a path; None for a text that is no location, such as a relative path or one with ``..`` in it."""
+    """The strict key of a path; None for a text that is no location.
+
+    That is a relative path, one with ``..`` in it, and a local file of some host, which readers take for different files.
+    """
     try:
-        return same_storage(path)
+        key = same_storage(f"/{path.lstrip('/')}" if path.startswith("//") else path)
     except RefusedError:
         return None
+    return None if key.startswith("file://") and not key.startswith("file:///") else key
 
 
 def loose_key(path: str) -> str:
     """The loose key of any text."""
-    return _plain(path.lower()) if path.isascii() and not _UNUSUAL.search(path) else _loosened(path)
+    if not path.isascii() or "%" in path:
+        return _loosened(path)
+    plain = _plain(path.lower())
+    is_usual = "//" not in plain and "/." not in plain and not plain.startswith(".") and not plain.endswith("/")
+    return plain if is_usual else _loosened(path)
 
 
 def loose_keys(paths: Sequence[str]) -> list[str]:
