@@ -58,14 +58,15 @@ def stop_maintenance_command(session: CliSession, scope: str, reason: str, by: s
 
 @maintenance.command(name="resume")
 @scope_argument
+@prints(STOP, many=True)
 def resume_maintenance_command(session: CliSession, scope: str) -> None:
-    """End a stop. What else is stopped stays so: a catalog waits as long as its realm or the store is stopped."""
+    """End a stop, and list those that hold for it still: a catalog waits as long as its realm or the store is stopped."""
     with session.open_store() as store:
         wanted = _read(store, scope)
         ended = resume_maintenance(store, wanted)
         session.say(f"maintenance of {wanted} is resumed" if ended else f"maintenance of {wanted} was not stopped")
-        for stop in find_stops_around(store, wanted):
-            session.warn(f"{stop}; it holds for {wanted}, too")
+        if left := find_stops_around(store, wanted):
+            session.show_all(STOP, left)
 
 
 @maintenance.command(name="status")
