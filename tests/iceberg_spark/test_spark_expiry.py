@@ -132,7 +132,8 @@ def ours(cases: list[Case], tmp_path_factory: pytest.TempPathFactory) -> Iterato
         homes = set(catalog.commit(None, puts).result.values())
         for asked in {(case.max_age_ms, case.keep) for case in cases}:
             keys = [ContentKey.of("sales", case.name) for case in cases if (case.max_age_ms, case.keep) == asked]
-            wish = ExpiryWish(rules=AskedRules(max_age_ms=asked[0], keep=asked[1]), homes=homes, keys=keys)
+            rules, now = AskedRules(max_age_ms=asked[0], keep=asked[1]), rows.clock.now()
+            wish = ExpiryWish(now=now, rules=rules, is_home=homes.__contains__, keys=keys)
             CatalogExpiry(rows, catalog.definition, TableStorage(realm="acme", catalog="lake"), wish).expire()
         yield catalog
 

@@ -26,6 +26,7 @@ from headwater.cli.maintenance_commands import maintenance
 from headwater.cli.principal_commands import principal
 from headwater.cli.realm_commands import realm
 from headwater.cli.role_commands import role
+from headwater.cli.snapshot_commands import snapshots
 from headwater.cli.store_commands import store, version_command
 from headwater.cli.table_commands import table
 from headwater.cli.task_commands import task
@@ -102,6 +103,7 @@ for _command in (
     principal,
     realm,
     role,
+    snapshots,
     store,
     table,
     task,

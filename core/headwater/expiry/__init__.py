@@ -6,5 +6,17 @@ Other branches, tags and kept history still have the versions that they had. Tab
 from headwater.expiry.catalog_expiry import CatalogExpiry, ExpiryWish
 from headwater.expiry.expiry_counts import ExpiryCounts
 from headwater.expiry.expiry_rules import AskedRules, ExpiryRules
+from headwater.expiry.expiry_task import ExpiryRequest, dry_expiry, request_of, run_expiry, submit_expiry
 
-__all__ = ["AskedRules", "CatalogExpiry", "ExpiryCounts", "ExpiryRules", "ExpiryWish"]
+__all__ = [
+    "AskedRules",
+    "CatalogExpiry",
+    "ExpiryCounts",
+    "ExpiryRequest",
+    "ExpiryRules",
+    "ExpiryWish",
+    "dry_expiry",
+    "request_of",
+    "run_expiry",
+    "submit_expiry",
+]

@@ -39,7 +39,7 @@ _FIRST_WAIT = 0.01
 class ExpiryOrder:
     """What a run does on every branch.
 
-    homes         the tables that this catalog is the home of
+    is_home       whether this catalog is the home of a table
     keys          only these tables; empty: all
     now_ms        the moment at which it is decided what goes
     batch         tables of one commit, at most
@@ -48,7 +48,7 @@ class ExpiryOrder:
     """
 
     rules: ExpiryRules
-    homes: Collection[UUID]
+    is_home: Callable[[UUID], bool]
     keys: Collection[ContentKey] = ()
     now_ms: int
     batch: int
@@ -139,7 +139,7 @@ class BranchExpiry:
         for table in tables:
             if self._order.keys and table.key not in self._order.keys:
                 continue
-            if table.value.content_id in self._order.homes:
+            if self._order.is_home(table.value.content_id):
                 yield table
             else:
                 self._counts.guests += 1
@@ -157,7 +157,7 @@ class BranchExpiry:
         for key in keys:
             value = state.find_value(key)
             is_table = value is not None and value.type is ContentType.ICEBERG_TABLE
-            if value is not None and is_table and value.content_id in self._order.homes:
+            if value is not None and is_table and self._order.is_home(value.content_id):
                 yield _TableEntry(key, value)
 
     def _expire_tables(self, state: BranchState, tables: Sequence[_TableEntry]) -> list[_TableEntry]:

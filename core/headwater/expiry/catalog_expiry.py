@@ -32,16 +32,18 @@ from headwater.throttle import Fence, FenceWatch, ProgressCallback, RowRate
 class ExpiryWish:
     """What is asked of a run.
 
+    now           the moment at which it is decided what goes
     rules         what decides how much of a table stays
-    homes         the tables that the catalog is the home of
+    is_home       whether the catalog is the home of a table
     branches      a pattern of branch names, as in file names
     keys          only these tables; empty: all
     is_dry        decide and count, and write nothing
     remembers     leave out tables that are as they were when they were looked at last while nothing of them is due
     """
 
+    now: Micros
     rules: ExpiryRules
-    homes: Collection[UUID]
+    is_home: Callable[[UUID], bool]
     branches: str = "*"
     keys: Collection[ContentKey] = ()
     is_dry: bool = False
@@ -87,7 +89,7 @@ class CatalogExpiry:
         names = [branch.name for branch in catalog.branches() if fnmatchcase(branch.name, self._wish.branches)]
         heads = {name: catalog.resolve(name) for name in names}
         total = sum(len(head.index(CONTENT)) for head in heads.values() if head is not None)
-        order = self._order(self._rows.clock.now())
+        order = self._order()
         done = 0
 
         def passed(contents: int) -> None:
@@ -101,13 +103,13 @@ class CatalogExpiry:
             forget_branches(self._rows, _living_branches(self._rows), fence=self._fence)
         return self.counts
 
-    def _order(self, now: Micros) -> ExpiryOrder:
+    def _order(self) -> ExpiryOrder:
         wish = self._wish
         return ExpiryOrder(
             rules=wish.rules,
-            homes=wish.homes,
+            is_home=wish.is_home,
             keys=wish.keys,
-            now_ms=now // 1000,
+            now_ms=wish.now // 1000,
             batch=self._rows.settings.expire_batch,
             is_dry=wish.is_dry,
             remembers=wish.remembers and not wish.keys,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -104,13 +104,12 @@ class ExpiringLake:
         self,
         rules: ExpiryRules = LAST,
         *,
-        homes: Collection[UUID] | None = None,
         check: Callable[[], None] = lambda: None,
         fence: Callable[[], None] = lambda: None,
         storage: TableStorage | None = None,
         rows: RealmStore | None = None,
         **wish: Any,
     ) -> CatalogExpiry:
-        chosen = ExpiryWish(rules=rules, homes=self.homes if homes is None else homes, **wish)
+        chosen = ExpiryWish(now=self.clock.now(), rules=rules, is_home=self.homes.__contains__, **wish)
         reached = storage or TableStorage(realm="acme", catalog="lake")
         return CatalogExpiry(rows or self.rows, self.catalog.definition, reached, chosen, check=check, fence=fence)
