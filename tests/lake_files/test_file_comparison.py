@@ -120,7 +120,6 @@ def test_file_of_no_kind_that_iceberg_writes_is_only_reported(name: str) -> None
         "metadata/snap-1-1-a.avro",
         "metadata/v3.gz.metadata.json",
         "metadata/version-hint.text",
-        "metadata/.v3.metadata.json.crc",
         "metadata/1-a.stats",
         "data/dv-1.puffin",
     ],
@@ -129,6 +128,14 @@ def test_file_of_a_kind_that_iceberg_writes_is_dead(name: str) -> None:
     path = f"{PLACE}/{name}"
 
     assert codes(compared([], [listed(path)], held=[path])) == {path: FileReason.IN_GRACE}
+
+
+def test_checksum_goes_with_its_file() -> None:
+    checksum = f"{PLACE}/data/.00000-1.parquet.crc"
+
+    assert codes(compared([LiveFile(FILE)], [listed(), listed(checksum)])) == {}
+    assert set(codes(compared([], [listed(), listed(checksum)])).values()) == {FileReason.IN_GRACE}
+    assert codes(compared([], [listed(checksum)], held=())) == {checksum: FileReason.NEVER_HELD}
 
 
 def test_own_files_are_neither_live_nor_dead() -> None:

@@ -15,7 +15,7 @@ import msgspec
 from headwater.clock import Micros
 from headwater.lake_files.file_kinds import FileKind, is_marker, kind_of
 from headwater.lake_files.file_reasons import FileReason
-from headwater.lake_files.file_runs import NO_NAME, BucketFiles
+from headwater.lake_files.file_runs import NO_NAME, BucketFiles, checked_file
 from headwater.lake_files.lake_file_values import DeadFile
 from headwater.lake_files.path_keys import loose_key, loose_keys
 from headwater.lake_files.place_index import PlaceIndex
@@ -70,7 +70,7 @@ def compare_bucket(
     there = dict(zip(files.listed, files.facts, strict=True))  # a file that was listed twice counts once
     live = set(files.live)
     live.update(files.maybe)
-    gone = [path for path in there if path not in live]
+    gone = [path for path in there if path not in live and not (path.endswith(".crc") and checked_file(path) in live)]
     missing, outside = _missing(files.live, there, places)
     result = BucketResult([], missing, {}, len(there) - len(gone), 0, outside, [], [], [], {})
     kept_bytes = sum(int(facts.partition(" ")[0]) for facts in there.values())
@@ -81,7 +81,7 @@ def compare_bucket(
         kept_bytes -= int(size)
         if place is None:
             continue
-        digest = digest_of(path)
+        digest = digest_of(checked_file(path))  # nothing names a checksum: it goes with its file
         kind = kind_of(path, place)
         code = _judge(path, kind, int(modified), loosely_live, digest in held)
         _note_signs(result, path, place, kind)

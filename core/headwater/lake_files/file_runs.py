@@ -151,8 +151,15 @@ _size_of = itemgetter(ListedFile._fields.index("size_bytes"))
 
 
 def buckets_of(strict: Sequence[str], count: int) -> list[int]:
-    """The buckets of paths: the same in every process."""
-    return [crc32(key.encode()) % count for key in loose_keys(strict)]
+    """The buckets of paths: the same in every process. A checksum is in the bucket of its file."""
+    keys = loose_keys(strict)
+    return [crc32((checked_file(key) if key[-4:] == ".crc" else key).encode()) % count for key in keys]
+
+
+def checked_file(path: str) -> str:
+    """The file whose checksum a file is by its name; other files as they are."""
+    folder, slash, name = path.rpartition("/")
+    return f"{folder}{slash}{name[1:-4]}" if name.startswith(".") and name.endswith(".crc") else path
 
 
 def _writable(keys: Sequence[str | None]) -> list[str]:
