@@ -59,7 +59,7 @@ class ExpiryRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
         """What decides: the policies, unless the request says it itself."""
         if not self.says_limits:
             return PolicyReader(rows, definition)
-        age = None if self.older_than is None else max(0, (now - self.older_than) // 1000)
+        age = None if self.older_than is None else (now - self.older_than) // 1000
         return AskedRules(max_age_ms=age, keep=self.keep)
 
 
