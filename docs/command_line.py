@@ -34,6 +34,7 @@ from headwater.cli.realm_commands import PURGE_PLAN, REALM
 from headwater.cli.ref_commands import DELETED_REFERENCE, NAMED_REFERENCE
 from headwater.cli.role_commands import ROLE
 from headwater.cli.store_commands import STORE, VERSION
+from headwater.cli.table_commands import TABLE_HOME
 from headwater.cli.task_commands import TASK, TASK_FIGURES
 from headwater.console import PrintedForm, ResultView
 
@@ -88,6 +89,7 @@ RESULTS: tuple[ResultView[Any], ...] = (
     COMMIT,
     KEY_CHANGE,
     CHANGE,
+    TABLE_HOME,
     MERGE,
     PRINCIPAL,
     ROLE,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 import pytest
 import structlog
@@ -31,6 +32,18 @@ __all__ = ["backend", "make_backend", "mongodb_server", "mongodb_url", "postgres
 hypothesis_settings.register_profile("quick", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 hypothesis_settings.register_profile("soak", hypothesis_settings.get_profile("quick"), max_examples=5000)
 hypothesis_settings.load_profile("soak" if os.environ.get("HEADWATER_SOAK") == "1" else "quick")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collect without the collector of garbage, which goes through all tests found so far again and again: half of the time. What was
+    collected stays until the end, and tests that free memory, or fork, need not go through it either."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

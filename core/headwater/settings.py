@@ -210,6 +210,8 @@ class Settings:
         DAY, "a job that references of a file table were assigned to for longer, and that has no outcome, is reported"
     )
     import_batch: int = _count(500, "tables per commit of an import", "tables")
+    expire_batch: int = _count(100, "tables per commit of an expiry of snapshots, at most", "tables")
+    expire_tables_per_second: int = _limit("tables that an expiry of snapshots changes in a second, at most", "tables")
     files_store: str = _text(
         "",
         "URL of the PostgreSQL or SQLite database that keeps file references where the store's own database does not: beside MongoDB"

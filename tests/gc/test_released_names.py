@@ -9,7 +9,8 @@ import pytest
 
 from fake_clock import FakeClock
 from faulty_backend import FaultyBackend
-from headwater.catalogs import CATALOGS, Catalog, Catalogs, ContentKey, TableClaim, TableClaims, reference_names
+from headwater.catalogs import CATALOGS, CLAIMS, HOMES, Catalog, Catalogs, ContentKey, TableClaim, TableClaims, reference_names
+from headwater.commits import read_head
 from headwater.errors import HeadwaterError
 from headwater.gc import collect_realm
 from headwater.settings import Settings
@@ -163,6 +164,21 @@ def test_claim_of_no_content_is_released_after_the_grace(
 
     assert collect_realm(store, "acme").claims_released == 2  # the uuid and the location
     assert TableClaims(realm_rows).find_location("s3://lake/lost") is None
+
+
+def test_home_goes_with_the_claim(
+    store: Store, realm_rows: RealmStore, lake: Catalog, old_commits: list[ObjectId], clock: FakeClock
+) -> None:
+    kept = TableClaim(lake.definition.id, content_id(lake), "s3://lake/orders", uuid4(), is_home=True)
+    TableClaims(realm_rows).take_claims(
+        [kept, TableClaim(lake.definition.id, uuid4(), "s3://lake/lost", uuid4(), is_home=True)]
+    )
+    clock.advance(HOUR)
+    done = collect_realm(store, "acme")
+
+    claims = read_head(realm_rows, CLAIMS, fresh=True)
+    assert claims is not None and done.claims_released == 2
+    assert [bytes(key)[16:] for key, _ in claims.index(HOMES).range()] == [kept.content_id.bytes]
 
 
 def test_claim_taken_again_stays(

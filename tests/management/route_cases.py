@@ -50,6 +50,10 @@ ROUTE_CASES = {
     ),
     "deleteCatalog": RouteCase("DELETE", "/catalogs/lake", P.CATALOG_DROP, "lake"),
     "undeleteCatalog": RouteCase("POST", "/catalogs/gone/undelete", P.CATALOG_DROP),
+    "listGuests": RouteCase("GET", "/catalogs/lake/guests", P.CATALOG_MANAGE_CONTENT, "lake"),
+    "adoptGuests": RouteCase(
+        "POST", "/catalogs/lake/guests/adopt", P.CATALOG_MANAGE_CONTENT, "lake", status=404, body={"keys": [["missing"]]}
+    ),
     "listPrincipals": RouteCase("GET", "/principals", _MANAGE),
     "createPrincipal": RouteCase("POST", "/principals", _MANAGE, status=201, body={"name": "etl"}),
     "getPrincipal": RouteCase("GET", "/principals/ann", _MANAGE),

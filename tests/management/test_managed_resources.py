@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -12,8 +13,10 @@ import pytest
 import structlog
 from managed_office import ManagedOffice, unhashed
 
+from file_writing_client import FileWritingClient
 from headwater.access import PRIVILEGES, Privilege, SecurableKind
-from headwater.catalogs import CatalogGrant
+from headwater.catalogs import CatalogGrant, ContentKey, IcebergTable, Put
+from headwater.iceberg.metadata_json import split_metadata
 from headwater.jobs import COLLECT
 from headwater.realms import RealmState, rotate_principal
 from headwater.store import id_text
@@ -53,6 +56,28 @@ def test_catalog_is_created_changed_deleted_and_undeleted(office: ManagedOffice,
     assert office.call("DELETE", "/realms/acme/catalogs/new", token=root).status == 404
     back = office.call("POST", f"/realms/acme/catalogs/{made.data['id']}/undelete?newName=old", token=root).data
     assert (back["name"], back["id"], back["state"]) == ("old", made.data["id"], "ACTIVE")
+
+
+def test_guests_are_listed_and_adopted(office: ManagedOffice, root: str, tmp_path: Path) -> None:
+    lake = office.catalogs().open_catalog("lake")
+    client = FileWritingClient(tmp_path)
+    documents = [client.new_document(name, location=f"s3://acme/lake/{name}") for name in ("lines", "orders")]
+    puts = [
+        Put(
+            ContentKey.of(f"t{at}"),
+            IcebergTable(metadata_location="s3://x"),
+            None,
+            split_metadata(json.dumps(document).encode()),
+        )
+        for at, document in enumerate(documents)
+    ]
+    lake.commit(None, puts)
+
+    path = f"{LAKE}/guests"
+    assert [guest["key"] for page in pages(office, path, "guests", token=root, size=1) for guest in page] == [["t0"], ["t1"]]
+    adopted = office.call("POST", f"{path}/adopt", {"keys": [["t1"]]}, token=root)
+    assert adopted.data == {"adopted": [["t1"]], "refused": []}
+    assert [guest["key"] for guest in office.call("GET", path, token=root).data["guests"]] == [["t0"]]
 
 
 def test_catalog_called_like_an_id_is_not_undeleted_for_it(office: ManagedOffice, root: str) -> None:

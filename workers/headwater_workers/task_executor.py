@@ -16,10 +16,12 @@ import structlog
 from billiard.exceptions import SoftTimeLimitExceeded
 
 from headwater.errors import FencedError, HeadwaterError, NotFoundError, RefusedError
+from headwater.expiry import run_expiry
 from headwater.extras import missing_extra
 from headwater.jobs import (
     COLLECT,
     COLLECT_FILES,
+    EXPIRE_SNAPSHOTS,
     EXPORT,
     IMPORT,
     LOAD,
@@ -68,6 +70,7 @@ def import_tables_body(store: Store, claim: TaskLease) -> dict[str, Any]:
 TASK_BODIES: Mapping[str, TaskBody] = {
     COLLECT: run_collection,
     COLLECT_FILES: run_file_collection,
+    EXPIRE_SNAPSHOTS: run_expiry,
     EXPORT: run_export,
     IMPORT: import_tables_body,
     LOAD: run_load,

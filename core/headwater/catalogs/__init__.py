@@ -80,12 +80,14 @@ from headwater.catalogs.stored_contents import read_contents
 from headwater.catalogs.stored_metadata import read_metadata
 from headwater.catalogs.table_claims import (
     CLAIMS,
+    HOMES,
     PURGING,
     ClaimConflict,
     ClaimOwner,
     StoredPlaces,
     TableClaim,
     TableClaims,
+    find_homes,
     normalise_location,
     stored_places,
 )
@@ -95,6 +97,7 @@ __all__ = [
     "CLAIMS",
     "CONTENT",
     "HEADWATER",
+    "HOMES",
     "IDS",
     "PURGING",
     "REQUESTS",
@@ -187,6 +190,7 @@ __all__ = [
     "drop_old_requests",
     "find_content_key",
     "find_content_keys",
+    "find_homes",
     "finish_deletions",
     "import_tables",
     "listed_definitions",

@@ -25,7 +25,9 @@ from headwater.cli.lake_file_commands import files
 from headwater.cli.principal_commands import principal
 from headwater.cli.realm_commands import realm
 from headwater.cli.role_commands import role
+from headwater.cli.snapshot_commands import snapshots
 from headwater.cli.store_commands import store, version_command
+from headwater.cli.table_commands import table
 from headwater.cli.task_commands import task
 from headwater.console import Program, debug_option, output_option, session_option
 from headwater.errors import HeadwaterError, RefusedError
@@ -99,7 +101,9 @@ for _command in (
     principal,
     realm,
     role,
+    snapshots,
     store,
+    table,
     task,
     version_command,
 ):

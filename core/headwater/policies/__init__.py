@@ -2,3 +2,55 @@
 
 They are stored in the realm's reference ``policy-mappings``. Nothing here looks at a file or changes a table.
 """
+
+from headwater.policies.effective_policies import (
+    EffectiveFiles,
+    EffectiveMetadataFiles,
+    EffectiveSnapshots,
+    Sourced,
+    effective_files,
+    effective_metadata_files,
+    effective_snapshots,
+)
+from headwater.policies.policy_reader import PolicyReader
+from headwater.policies.policy_store import (
+    declare_policies,
+    drop_policies,
+    find_policy,
+    list_policies,
+    set_policy,
+    unset_policy,
+)
+from headwater.policies.policy_values import (
+    FileMode,
+    FileRule,
+    MetadataFileRule,
+    PolicyKind,
+    SnapshotRule,
+    StoredPolicy,
+    check_policy,
+)
+
+__all__ = [
+    "EffectiveFiles",
+    "EffectiveMetadataFiles",
+    "EffectiveSnapshots",
+    "FileMode",
+    "FileRule",
+    "MetadataFileRule",
+    "PolicyKind",
+    "PolicyReader",
+    "SnapshotRule",
+    "Sourced",
+    "StoredPolicy",
+    "check_policy",
+    "declare_policies",
+    "drop_policies",
+    "effective_files",
+    "effective_metadata_files",
+    "effective_snapshots",
+    "find_policy",
+    "list_policies",
+    "set_policy",
+    "unset_policy",
+]

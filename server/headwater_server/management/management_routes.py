@@ -17,6 +17,7 @@ from headwater_server.management.principal_resources import principal_routes
 from headwater_server.management.principal_role_resources import principal_role_routes
 from headwater_server.management.realm_resources import answer_realms, realm_routes
 from headwater_server.management.resource_shapes import ListQuery, RealmList
+from headwater_server.management.table_home_resources import table_home_routes
 from headwater_server.management.task_resources import task_routes
 from headwater_server.realm_directory import RealmDirectory
 from headwater_server.route_table import ErrorMeaning, Route, RouteTable
@@ -48,6 +49,7 @@ def management_table() -> RouteTable:
         access_routes(),
         catalog_routes(),
         catalog_role_routes(),
+        table_home_routes(),
         principal_routes(),
         principal_role_routes(),
         task_routes(),

@@ -174,6 +174,48 @@ class UndeleteQuery(Struct, frozen=True, rename="camel"):
     new_name: Name | None = None
 
 
+class GuestsQuery(ListQuery, frozen=True, rename="camel"):
+    """Which page of a catalog's guests; on the default branch where no reference is given."""
+
+    reference: Name | None = None
+    under: Annotated[str, Meta(description="Only below this namespace, such as sales.eu")] | None = None
+
+
+class GuestTable(Struct, frozen=True, rename="camel"):
+    """A table or view that its catalog neither created nor adopted."""
+
+    key: list[str]
+    content_id: str
+
+
+class GuestList(Struct, frozen=True, rename="camel"):
+    """A page of guests."""
+
+    guests: list[GuestTable]
+    next_page_token: NextPage
+
+
+class GuestToAdopt(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """The keys of guests to adopt; on the default branch where no reference is given."""
+
+    keys: Annotated[list[Annotated[list[Name], Meta(min_length=1)]], Meta(min_length=1, max_length=1000)]
+    reference: Name | None = None
+
+
+class RefusedGuest(Struct, frozen=True, rename="camel"):
+    """A guest that stays one."""
+
+    key: list[str]
+    reason: str
+
+
+class AdoptedTables(Struct, frozen=True, rename="camel"):
+    """The keys of what is at home from now on, and why others are not."""
+
+    adopted: list[list[str]]
+    refused: list[RefusedGuest]
+
+
 class PrincipalResource(Struct, frozen=True, rename="camel"):
     """An account that can log in.
 

@@ -588,6 +588,12 @@ OPERATIONS = (
         ),
     ),
     Operation(
+        "TableClaims.adopt_tables",
+        lambda world: (lambda claims, claim: lambda: claims.adopt_tables([claim]))(
+            world.claims, claim_of(world, TABLE, "s3://lake/orders")
+        ),
+    ),
+    Operation(
         "TableClaims.release_own",
         lambda world: (lambda claims, claim: lambda: claims.release_own([claim]))(
             world.claims, claim_of(world, TABLE, "s3://lake/orders")

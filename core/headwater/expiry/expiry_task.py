@@ -1,0 +1,120 @@
+"""The job of the kind `expire-snapshots`: what is asked, its run by the holder of its lease, and a dry run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from headwater.catalogs import CatalogDefinition, Catalogs, ContentKey
+from headwater.clock import Micros
+from headwater.errors import RefusedError
+from headwater.expiry.catalog_expiry import CatalogExpiry, ExpiryWish
+from headwater.expiry.expiry_counts import ExpiryCounts
+from headwater.expiry.expiry_rules import AskedRules, ExpiryRules
+from headwater.expiry.policy_rules import read_homes, read_policy_rules, stop_switch_of
+from headwater.iceberg import StorageFile, TableStorage
+from headwater.jobs import EXPIRE_SNAPSHOTS
+from headwater.jobs.task_runs import check_clock_of_task, open_active_realm, run_recorded
+from headwater.realms import RealmRegistry
+from headwater.store import RealmStore, Store
+from headwater.tasks import SubmittedTask, Task, TaskLease, TaskQueue
+from headwater.throttle import Fence, ProgressCallback
+
+
+class ExpiryRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a person or a schedule asks of one catalog.
+
+    branches      a pattern of branch names, as in file names
+    keys          only these tables; empty: all
+    older_than    snapshots up to this moment may go, in microseconds since 1970, whatever policies and properties say
+    keep          the least number of snapshots of a branch, instead of the policies' and the properties'
+    """
+
+    catalog: str
+    catalog_id: str
+    dry_run: bool = False
+    branches: str = "*"
+    keys: tuple[tuple[str, ...], ...] = ()
+    older_than: Micros | None = None
+    keep: int | None = None
+
+    @classmethod
+    def from_task(cls, task: Task) -> ExpiryRequest:
+        return msgspec.convert(task.arguments, cls)
+
+    def arguments(self) -> dict[str, Any]:
+        """The arguments of the task."""
+        arguments: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self))
+        return arguments
+
+    def rules(self, rows: RealmStore, definition: CatalogDefinition, now: Micros) -> ExpiryRules:
+        """What decides: the policies, unless the request says it itself."""
+        if self.older_than is None and self.keep is None:
+            return read_policy_rules(rows, definition)
+        age = None if self.older_than is None else max(0, (now - self.older_than) // 1000)
+        return AskedRules(max_age_ms=age, keep=self.keep)
+
+
+def run_expiry(store: Store, claim: TaskLease) -> dict[str, Any]:
+    """Expire snapshots of the catalog that the task names.
+
+    arguments     see ``ExpiryRequest``
+    raises        TaskNotReadyError while the realm is INACTIVE, maintenance is stopped, or this machine's clock may be ahead: what is
+                  young by the right clock would go
+    """
+    check_clock_of_task(store)
+    rows = open_active_realm(store, claim.task)
+    request = ExpiryRequest.from_task(claim.task)
+    expiry = _expiry(store, rows, request, fence=claim.check_stop, progress=claim.report_progress)
+    return run_recorded(store, claim, lambda: expiry.expire().as_plain(), so_far=expiry.counts.as_plain)
+
+
+def dry_expiry(store: Store, realm: str, request: ExpiryRequest) -> ExpiryCounts:
+    """Count what a run would expire now; nothing is written."""
+    rows = RealmRegistry(store).open_realm(realm)
+    rows.check_write()
+    return _expiry(store, rows, msgspec.structs.replace(request, dry_run=True)).expire()
+
+
+def request_of(store: Store, realm: str, catalog: str, **asked: Any) -> ExpiryRequest:
+    """A request about the catalog that has this name now."""
+    definition = Catalogs(RealmRegistry(store).open_realm(realm)).read_catalog(catalog)
+    return ExpiryRequest(catalog=catalog, catalog_id=definition.id, **asked)
+
+
+def submit_expiry(store: Store, realm_id: str, request: ExpiryRequest) -> SubmittedTask:
+    """Ask for an expiry, unless one of the catalog is asked for already."""
+    realm = RealmRegistry(store).read_realm(realm_id)
+    return TaskQueue(store).submit_task(
+        EXPIRE_SNAPSHOTS, realm=realm.id, realm_key=realm.key, subject=request.catalog, arguments=request.arguments()
+    )
+
+
+def _expiry(
+    store: Store,
+    rows: RealmStore,
+    request: ExpiryRequest,
+    *,
+    fence: Fence = lambda: None,
+    progress: ProgressCallback = lambda done, total, unit: None,
+) -> CatalogExpiry:
+    definition = Catalogs(rows).read_catalog(request.catalog)
+    if definition.id != request.catalog_id:
+        raise RefusedError(
+            f"catalog {definition.name!r} of realm {rows.realm!r} was created anew since this was asked for: ask again"
+        )
+    storage = TableStorage(StorageFile(store.settings.storage_file), realm=rows.realm, catalog=definition.name)
+    now = rows.clock.now()
+    wish = ExpiryWish(
+        now=now,
+        rules=request.rules(rows, definition, now),
+        is_home=read_homes(rows, definition),
+        branches=request.branches,
+        keys=[ContentKey(key) for key in request.keys],
+        is_dry=request.dry_run,
+        remembers=request.older_than is None and request.keep is None,
+    )
+    check: Callable[[], None] = stop_switch_of(store, rows, definition)
+    return CatalogExpiry(rows, definition, storage, wish, fence=fence, check=check, progress=progress)
