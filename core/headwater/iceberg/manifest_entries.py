@@ -45,6 +45,11 @@ class ListedManifest(NamedTuple):
     is_encrypted: bool
 
     @property
+    def held(self) -> int:
+        """How many files it holds; UNKNOWN if one of the numbers is."""
+        return UNKNOWN if UNKNOWN in (self.added, self.existing) else self.added + self.existing
+
+    @property
     def total(self) -> int:
         """How many entries it has; UNKNOWN if one of the numbers is."""
         counts = (self.added, self.existing, self.deleted)

@@ -25,7 +25,7 @@ from headwater.store import RealmStore, StoredObject, id_text, object_type
 from headwater.throttle import Fence
 
 MEMORIES = "memories"
-_FORM = 1
+_FORM = 2
 """Another number for another form of segments."""
 _MOST_SEGMENTS = 12
 _SEGMENT_PATHS = 300_000
@@ -55,7 +55,7 @@ class ManifestSegments(StoredObject, frozen=True, kw_only=True):
     """What a catalog's reports remember.
 
     segments      files of manifests
-    tables        a file of what the last whole reading of each table named
+    tables        a file of what the last whole reading of each table named, and of whose table a version is
     """
 
     form: int = _FORM
@@ -63,10 +63,17 @@ class ManifestSegments(StoredObject, frozen=True, kw_only=True):
     tables: WorkFile | None = None
 
 
+class _KnownTables(msgspec.Struct, frozen=True):
+    tables: dict[str, list[str]]
+    versions: dict[str, str]
+
+
 class ManifestMemory:
     """What one report remembers, and adds. For one report at a time.
 
     folder        None: nothing is remembered
+    tables        the places that the last whole reading of each table named
+    versions      the table of each version whose document is not stored
     """
 
     def __init__(self, rows: RealmStore, catalog_id: str, folder: WorkFolder | None, *, is_dry: bool = False) -> None:
@@ -79,7 +86,8 @@ class ManifestMemory:
         self._added: list[WorkFile] = []
         self._waiting: list[KnownManifest] = []
         self._paths = 0
-        self.tables: dict[str, list[str]] = self._read_tables()
+        known = self._read_tables()
+        self.tables, self.versions = known.tables, known.versions
 
     def known(self, is_wanted: Callable[[str], bool]) -> Iterator[KnownManifest]:
         """What is remembered of the wanted manifests. Unwanted ones are forgotten once segments are joined."""
@@ -112,7 +120,7 @@ class ManifestMemory:
             return
         self._write_segment()
         segments = (*self._used, *self._added)
-        text = msgspec.json.encode(self.tables)
+        text = msgspec.json.encode(_KnownTables(self.tables, self.versions))
         is_same = self._seen.tables is not None and self._tables_text == text
         tables = self._seen.tables if is_same else self._folder.write(self._name("tables", "json"), text)
         new = ManifestSegments(segments=segments, tables=tables)
@@ -137,16 +145,16 @@ class ManifestMemory:
         stored = marks.rows.read_object(value.object_id, ManifestSegments)
         return stored if stored.form == _FORM else ManifestSegments()
 
-    def _read_tables(self) -> dict[str, list[str]]:
+    def _read_tables(self) -> _KnownTables:
         self._tables_text = b""
         if self._folder is None or self._seen.tables is None:
-            return {}
+            return _KnownTables({}, {})
         try:
             self._tables_text = self._folder.read(self._seen.tables)
-            return msgspec.json.decode(self._tables_text, type=dict[str, list[str]])
+            return msgspec.json.decode(self._tables_text, type=_KnownTables)
         except (CorruptionError, msgspec.MsgspecError) as fault:
             _log.info("what tables named is not remembered any more", fault=str(fault))
-            return {}
+            return _KnownTables({}, {})
 
     def _manifests(self, segment: WorkFile) -> Iterator[KnownManifest]:
         from pyarrow import ArrowException
