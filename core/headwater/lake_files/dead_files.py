@@ -284,6 +284,8 @@ class _SearchRun:
             result.block(metadata.blocks(bucket.metadata), self._places)
             held.append(bucket.held)
         result.live, result.there, result.there_bytes = compared.live, compared.listed, compared.listed_bytes
+        others = (count.bytes for found_there in result.place_counts.values() for count in found_there.values())
+        result.kept_bytes = result.there_bytes - sum(others)
         listing_blocks = [] if search.listing is not None else self._listed.blocked
         blocks = [*scan.blocked, *live.blocked, *strangers.blocked, *_odd(compared.odd), *listing_blocks, *found.blocks()]
         result.block(blocks, self._places)
@@ -405,7 +407,6 @@ class _Found:
         result = self.result
         result.dead.add(bucket.dead)
         result.kept += bucket.kept
-        result.kept_bytes += bucket.kept_bytes
         result.outside += bucket.outside
         self.markers += bucket.markers
         for place, by_reason in bucket.counts.items():
