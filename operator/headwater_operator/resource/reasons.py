@@ -84,10 +84,11 @@ CONDITIONS: tuple[ConditionType, ...] = (
     ),
     ConditionType(
         "MaintenanceHealthy",
-        ("Realm",),
+        _BOTH,
         "True",
         "Garbage is collected on schedule and purges get on: no task of the realm's upkeep failed, or waits for a worker in vain. "
-        "Imports have a condition of their own on their Catalog.",
+        "Imports have a condition of their own on their Catalog. On a Catalog only once there was work on its lake: the same of the "
+        "expiry of its snapshots and of reports of its files.",
     ),
     ConditionType("ImportsHealthy", ("Catalog",), "True", "Every import has run, runs, or waits for its time."),
     ConditionType(
