@@ -132,6 +132,7 @@ class LiveReader:
             if document["format-version"] > NEWEST_FORMAT:
                 faults.add(ReferrerFault.TOO_NEW)
             must += list(self._of_table(document, faults))
+            may += map(checksum_of, must)
         return ReachedFiles(
             must=frozenset(map(real_path, must)),
             may=frozenset(map(real_path, may)),
@@ -202,6 +203,11 @@ def _beside(metadata_location: str, document: dict[str, Any]) -> Iterator[str]:
     metadata = [metadata_location, *(entry["metadata-file"] for entry in document.get("metadata-log") or ())]
     folders = {f"{document['location'].rstrip('/')}/metadata", *(path.rpartition("/")[0] for path in metadata)}
     for path in [*metadata, *(f"{folder}/version-hint.text" for folder in folders)]:
-        folder, _, name = path.rpartition("/")
         yield path
-        yield f"{folder}/.{name}.crc"
+        yield checksum_of(path)
+
+
+def checksum_of(path: str) -> str:
+    """Where Hadoop's local file system keeps the checksum of a file."""
+    folder, slash, name = path.rpartition("/")
+    return f"{folder}{slash}.{name}.crc"
