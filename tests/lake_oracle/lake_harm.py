@@ -97,7 +97,9 @@ def share_place(lake: RandomLake) -> str:
     """The other realm registers a table of ours."""
     ref, name, version = lake.any_table(home=True)
     other, new = ZETA_MAIN, f"s{lake.number()}"
-    lake.client(other).register_table(f"sales.{new}", version.metadata_location)
+    IcebergCatalog.open(lake.store, other.realm, other.catalog, other.name).tables.register(
+        lake.key(new), version.metadata_location
+    )
     lake.note(other, new)
     for place in lake.model.reader.read(version).places:
         lake.torn[place] = SHARED

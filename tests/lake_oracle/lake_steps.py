@@ -305,6 +305,7 @@ def set_statistics(lake: RandomLake) -> str:
     if snapshot is None:
         raise LookupError("there is no snapshot")
     path = f"{table.location()}/metadata/{lake.number()}.{lake.chance.choice(['stats', 'puffin'])}"
+    Path(real_path(path)).parent.mkdir(parents=True, exist_ok=True)
     Path(real_path(path)).write_bytes(b"PFA1")
     file = StatisticsFile.model_validate(
         {
@@ -346,6 +347,8 @@ def share_files(lake: RandomLake) -> str:
 def take_up(lake: RandomLake) -> str:
     """Take up a shared file again that may be dead by now."""
     files = sorted(path for path in lake.base.rglob("*.parquet") if path.name.lower().startswith("shared"))
+    live = lake.model.live()
+    files = [path for path in files if str(path) not in live] or files
     ref, name, version = lake.any_table(made=True)
     table = lake.client(ref).load_table(f"sales.{name}")
     if not files or table.spec().fields:
@@ -354,6 +357,40 @@ def take_up(lake: RandomLake) -> str:
     table.add_files([f"file://{path}"], check_duplicate_files=False)
     lake.note(ref, name)
     return f"take {path} up in {name} on {ref.name}"
+
+
+def take_up_for_a_while(lake: RandomLake) -> str:
+    """Take a file up that may be marked, on a branch that does not last: between two reports it was live, and it is dead again."""
+    live = lake.model.live()
+    files = sorted(path for path in lake.base.rglob("*.parquet") if str(path) in lake.model.named and str(path) not in live)
+    source, name, _ = lake.any_table(made=True)
+    if not files:
+        raise LookupError("there is none")
+    path, ref = lake.chance.choice(files), MAIN._replace(name=f"b{lake.number()}")
+    lake.catalog().create_branch(ref.name, source.name)
+    lake.model.create(ref, source)
+    table = ForeignTable(Path(real_path(lake.version(ref, name).document["location"])), own_uuid(lake))
+    taken = table.manifest(f"taken{lake.number()}", [(ADDED, path, 0)])
+    _append_manifest(lake, ref, name, table, taken)
+    lake.catalog().delete_branch(ref.name)
+    lake.model.lines[ref].is_deleted = True
+    lake.collect()
+    return f"take {path} up in {name} on {ref.name}, delete that, collect garbage"
+
+
+def _append_manifest(lake: RandomLake, ref: RefKey, name: str, table: ForeignTable, manifest: dict[str, Any]) -> None:
+    """Commit a snapshot that has one manifest more, as an engine does that knows its files already."""
+    document = lake.version(ref, name).document
+    number = document.get("last-sequence-number", 0) + 1
+    table.add_snapshot(10**9 + lake.number(), [manifest])
+    snapshot = table.snapshots[-1] | {"sequence-number": number, "timestamp-ms": lake.clock.now() // 1000 + 10**7}
+    if document["format-version"] == 1:
+        del snapshot["sequence-number"]
+    set_main = {"action": "set-snapshot-ref", "ref-name": "main", "type": "branch", "snapshot-id": snapshot["snapshot-id"]}
+    updates = [{"action": "add-snapshot", "snapshot": snapshot}, set_main]
+    lake_catalog = IcebergCatalog.open(lake.store, ref.realm, ref.catalog, ref.name)
+    lake_catalog.tables.commit(TableCommit(lake.key(name), [], updates))
+    lake.note(ref, name)
 
 
 def share_with_others(lake: RandomLake) -> str:
@@ -427,6 +464,25 @@ def adopt(lake: RandomLake) -> str:
         return f"adoption of {name} refused: {adoption.refused}"
     lake.model.note_table(version.owner, REALM, LAKE, is_home=True)
     return f"adopt {name} on {ref.name}"
+
+
+def let_die(lake: RandomLake) -> str:
+    """Let what a table has be overwritten, expired and collected, some of it with a time of its own; others may hold it."""
+    ref, name, version = lake.any_table(made=True)
+    table = lake.client(ref).load_table(f"sales.{name}")
+    for path in lake.data_files(version)[:3]:
+        if lake.chance.random() < 0.5:
+            time = lake.chance.choice([0.0, lake.now - 1000 * DAY])
+            os.utime(path, (time, time))
+    table.overwrite(lake.some_rows())
+    lake.note(ref, name)
+    held = {entry.snapshot_id for entry in table.metadata.refs.values()}
+    ids = [snapshot.snapshot_id for snapshot in table.snapshots() if snapshot.snapshot_id not in held]
+    if ids:
+        table.maintenance.expire_snapshots().by_ids(ids).commit()
+        lake.note(ref, name)
+    lake.collect()
+    return f"overwrite {name} on {ref.name}, expire {len(ids)} snapshots, collect garbage"
 
 
 def put_undocumented(lake: RandomLake) -> str:
@@ -547,7 +603,7 @@ class LakeStep:
 
 
 STEPS = (
-    LakeStep(create_table, 5),
+    LakeStep(create_table, 4),
     LakeStep(append, 10),
     LakeStep(overwrite, 6),
     LakeStep(delete_rows, 3),
@@ -559,7 +615,7 @@ STEPS = (
     LakeStep(drop),
     LakeStep(create_branch, 3),
     LakeStep(create_tag),
-    LakeStep(delete_ref),
+    LakeStep(delete_ref, 4),
     LakeStep(undelete_branch),
     LakeStep(merge, 3),
     LakeStep(restore, 3),
@@ -567,11 +623,13 @@ STEPS = (
     LakeStep(create_view, 1),
     LakeStep(replace_view),
     LakeStep(set_statistics),
-    LakeStep(share_files, 4),
-    LakeStep(take_up, 3),
+    LakeStep(share_files, 5),
+    LakeStep(take_up, 4),
+    LakeStep(take_up_for_a_while, 6),
     LakeStep(share_with_others),
-    LakeStep(clone_table),
+    LakeStep(clone_table, 3),
     LakeStep(import_guest, 3),
+    LakeStep(let_die, 5),
     LakeStep(adopt),
     LakeStep(put_undocumented),
     LakeStep(die_writing, 3),
