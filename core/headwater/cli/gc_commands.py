@@ -82,7 +82,7 @@ RUN: ResultView[Run] = ResultView(
     (
         ViewField("started", "when it began", header="STARTED", form=time_field),
         ViewField("finished", "when it ended", form=time_field),
-        ViewField("kind", "gc, file-gc, purge, purge-table, import, export, load or restore", header="KIND"),
+        ViewField("kind", "gc, file-gc, purge, purge-table, import, export, load, restore, expire-snapshots or report-files", header="KIND"),
         ViewField("realm", "the realm's id", header="REALM"),
         ViewField("subject", "what within the realm, such as a catalog", header="SUBJECT"),
         ViewField("seconds", "how long it took", _seconds, "SECONDS"),
@@ -200,7 +200,7 @@ _filter_options = option_group(
     click.option(
         "--kind",
         metavar="KIND",
-        help="Only runs of this kind: gc, file-gc, purge, purge-table, import, export, load or restore.",
+        help="Only runs of this kind: gc, file-gc, purge, purge-table, import, export, load, restore, expire-snapshots or report-files.",
     ),
     click.option("--since", type=TIME, metavar="TIME", help="Only runs that began then or later; 7d is as long ago."),
     click.option("--failed", is_flag=True, help="Only runs that failed."),
