@@ -29,6 +29,7 @@ from headwater.iceberg.manifest_entries import (
     ManifestEntries,
     read_manifest_entries,
     read_manifest_list,
+    unlisted_manifest,
 )
 from headwater.iceberg.metadata_json import unpack_metadata
 from headwater.iceberg.survey_outcomes import RejectedTable
@@ -188,7 +189,7 @@ class LiveWalk:
             rows.executemany("insert or ignore into lists values (?, ?)", ((path, owner) for path in found.lists))
             rows.executemany("insert or ignore into owners values (?, ?)", ((path, owner) for path in found.lists))
             for path in found.manifests:
-                self._note(rows, ListedManifest(path, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, False), owner)
+                self._note(rows, unlisted_manifest(path), owner)
             self._tables[owner].note(file.path for file in found.files if file.must_exist)
             self._tables[owner].note((*found.lists, *found.manifests))
             yield from found.files
