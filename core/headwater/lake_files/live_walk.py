@@ -42,6 +42,7 @@ from headwater.throttle import Fence
 
 _READERS = 16
 _AT_ONCE = 8 * _READERS
+_READ_AT_ONCE = 1024
 _MOST_FOLDERS = 100
 """Of one table, outside of its places; beyond that the buckets are remembered."""
 _MOST_NOTED = 500_000
@@ -135,6 +136,34 @@ class _Noted(NamedTuple):
 _SAID = ", ".join(_Noted._fields)
 
 
+def read_manifest(wanted: tuple[LakeStorage, str]) -> KnownManifest | str:
+    """Read a manifest in its storage, or tell why it cannot be read.
+
+    raises        UnavailableError
+    """
+    storage, path = wanted
+    try:
+        location = canonical_location(path)
+        length, modified = _facts(storage, location)
+        data = storage.read_file(FileInfo(location, length))
+        entries: ManifestEntries = read_manifest_entries(data)
+    except (RejectedTable, RefusedError, ValueError) as fault:
+        return str(fault)
+    # a file that was replaced between the two is read again next time
+    return KnownManifest(path, len(data), modified if length == len(data) else -1, entries.total, entries.paths)
+
+
+def read_in_threads(wanted: Sequence[tuple[LakeStorage, str]]) -> Iterator[KnownManifest | str]:
+    """Read manifests, several at a time, in order."""
+    with ThreadPoolExecutor(_READERS, thread_name_prefix="live") as pool:
+        for start in range(0, len(wanted), _AT_ONCE):
+            yield from pool.map(read_manifest, wanted[start : start + _AT_ONCE])
+
+
+ReadManifests = Callable[[Sequence[tuple[LakeStorage, str]]], Iterator[KnownManifest | str]]
+"""Reads manifests in their storages, in order; of those that cannot be read it tells why."""
+
+
 class LiveWalk:
     """The live files of stored versions. Iterate once; then ``blocked`` has the places that yield nothing because of what was read.
 
@@ -142,8 +171,15 @@ class LiveWalk:
     """
 
     def __init__(
-        self, versions: Iterable[StoredVersion], *, storage_of: StorageOf, memory: ManifestMemory, fence: Fence = lambda: None
+        self,
+        versions: Iterable[StoredVersion],
+        *,
+        storage_of: StorageOf,
+        memory: ManifestMemory,
+        fence: Fence = lambda: None,
+        read_manifests: ReadManifests = read_in_threads,
     ) -> None:
+        self._read_manifests = read_manifests
         self._versions = versions
         self._storage_of = storage_of
         self._memory = memory
@@ -254,7 +290,7 @@ class LiveWalk:
     def _walk_manifests(self, rows: sqlite3.Connection) -> Iterator[LiveFile]:
         yield from self._recall(rows)
         unread = rows.execute(f"select {_SAID} from manifests where not done order by path").fetchmany
-        for said, read in self._each(_Noted.each(unread), self._read_manifest):
+        for said, read in self._read_all(_Noted.each(unread)):
             path, fault = said.path, read if isinstance(read, _Fault) else self._contradiction(said, read)
             if fault is not None:
                 self._blame(rows, path, fault)
@@ -293,18 +329,12 @@ class LiveWalk:
         except (OSError, RefusedError):
             return False  # reading it tells why
 
-    def _read_manifest(self, said: _Noted) -> KnownManifest | _Fault:
-        path, realm = said.path, self._tables[said.owner].realm
-        try:
-            location = canonical_location(path)
-            storage = self._storage_of(realm, location)
-            length, modified = _facts(storage, location)
-            data = storage.read_file(FileInfo(location, length))
-            entries: ManifestEntries = read_manifest_entries(data)
-            # a file that was replaced between the two is read again next time
-            return KnownManifest(path, len(data), modified if length == len(data) else -1, entries.total, entries.paths)
-        except (RejectedTable, RefusedError, ValueError) as fault:
-            return self._fault(said.owner, f"manifest {path}", fault)
+    def _read_all(self, noted: Iterator[_Noted]) -> Iterator[tuple[_Noted, KnownManifest | _Fault]]:
+        while some := list(islice(noted, _READ_AT_ONCE)):
+            self._fence()
+            wanted = [(self._storage_of(self._tables[said.owner].realm, said.path), said.path) for said in some]
+            for said, read in zip(some, self._read_manifests(wanted), strict=True):
+                yield said, read if isinstance(read, KnownManifest) else self._fault(said.owner, f"manifest {said.path}", read)
 
     def _contradiction(self, said: _Noted, read: KnownManifest) -> _Fault | None:
         """How a manifest differs from the lists that name it."""
@@ -321,7 +351,7 @@ class LiveWalk:
             return None
         return self._fault(said.owner, f"manifest {said.path}", ValueError("; ".join(faults)))
 
-    def _fault(self, owner: int, what: str, fault: Exception) -> _Fault:
+    def _fault(self, owner: int, what: str, fault: Exception | str) -> _Fault:
         return _Fault(PlaceReason.REFERRER_UNREADABLE, f"{self._name(self._tables[owner])}: {what} cannot be read: {fault}")
 
     def _blame(self, rows: sqlite3.Connection, path: str, fault: _Fault) -> None:
