@@ -35,7 +35,7 @@ def searched(lake: ReportedLake, engine: FileEngine) -> dict[str, Any]:
         definition=lake.definition,
         is_home=lambda content_id: True,
         read_live=lambda versions: LiveWalk(
-            versions, storage_of=storages.find_lake, memory=memory, read_manifests=engine.read_manifests
+            versions, storage_of=storages.find_lake, memory=memory, manifest_reader=engine.manifest_reader
         ),
         storage=storages.of_catalog("acme", "lake"),
         is_dry=True,

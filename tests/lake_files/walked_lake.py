@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -82,7 +82,7 @@ class Walked:
 
 @dataclass(slots=True)
 class WalkedLake:
-    """Everything is named relative to the folder; ``bucket:`` in front of a name means another file system, which is never read."""
+    """Everything is named relative to the folder, but for locations elsewhere, which are only named."""
 
     folder: Path
     rows: RealmStore
@@ -148,19 +148,19 @@ class WalkedLake:
         self.versions.append(version)
         return version
 
-    def memory(self) -> ManifestMemory:
-        return ManifestMemory(self.rows, "c1", WorkFolder(f"file://{self.folder}", TableStorage()))
+    def memory(self, catalog_id: str = "0123456789abcdef", **options: Any) -> ManifestMemory:
+        return ManifestMemory(self.rows, catalog_id, WorkFolder(f"file://{self.folder}", TableStorage()), **options)
 
-    def walk(
-        self, versions: Iterable[StoredVersion] | None = None, *, storage_of: Any = None, remembers: bool = True
-    ) -> Walked:
-        storage = CountingStorage()
-        memory = self.memory() if remembers else ManifestMemory(self.rows, "c1", None)
-        walk = LiveWalk(
-            self.versions if versions is None else versions,
-            storage_of=storage_of or (lambda realm, location: storage),
-            memory=memory,
+    def begin(self, memory: ManifestMemory | None = None, *, storage_of: Any = None) -> LiveWalk:
+        return LiveWalk(
+            self.versions,
+            storage_of=storage_of or (lambda realm, location: LakeStorage()),
+            memory=self.memory() if memory is None else memory,
         )
+
+    def walk(self, memory: ManifestMemory | None = None, *, storage_of: Any = None) -> Walked:
+        storage = CountingStorage()
+        walk = self.begin(memory, storage_of=storage_of or (lambda realm, location: storage))
         files = [file._replace(path=self.name(file.path)) for file in walk]
         blocks = [
             BlockedPlace(location=self.name(b.location) if b.location else EVERYWHERE, code=b.code, detail=b.detail)

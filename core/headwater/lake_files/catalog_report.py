@@ -100,7 +100,7 @@ def report_files(
             storage_of=storages.find_lake,
             memory=memory,
             fence=still_going,
-            read_manifests=chosen.read_manifests,
+            manifest_reader=chosen.manifest_reader,
         )
 
     rules.check_going()
@@ -114,7 +114,7 @@ def report_files(
         read_live=read_live,
         storage=storage,
         prefixes=rules.prefixes,
-        blocks=rules.blocks,
+        blocks_of=rules.blocks,
         listing=listing,
         is_dry=is_dry,
         engine=chosen,

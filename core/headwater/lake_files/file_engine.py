@@ -6,13 +6,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from headwater.iceberg.filesystem import LakeStorage
 from headwater.lake_files.file_comparison import BucketResult, compare_bucket
 from headwater.lake_files.file_runs import FileRuns
 from headwater.lake_files.held_paths import HeldPaths
 from headwater.lake_files.lake_file_values import ListedFile, LiveFile
-from headwater.lake_files.live_walk import read_in_threads
-from headwater.lake_files.manifest_memory import KnownManifest
+from headwater.lake_files.live_walk import ReadManifests
 from headwater.lake_files.place_index import PlaceIndex
 from headwater.lake_files.place_listing import PlaceListing
 
@@ -38,8 +36,8 @@ class FileComparison:
 class FileEngine(Protocol):
     """Reads manifests, lists places, and compares what is live with what is there."""
 
-    def read_manifests(self, wanted: Sequence[tuple[LakeStorage, str]]) -> Iterator[KnownManifest | str]:
-        """Read manifests in their storages, in order (``live_walk.ReadManifests``). Called while ``compare`` reads what is live."""
+    def manifest_reader(self) -> ReadManifests | None:
+        """What reads manifests elsewhere; None: this process does. Asked while ``compare`` reads what is live."""
         ...
 
     def list_places(self, listing: PlaceListing) -> Iterable[ListedFile]:
@@ -68,8 +66,8 @@ class ComparisonGround:
 class ProcessEngine:
     """Compares in this process, in constant memory."""
 
-    def read_manifests(self, wanted: Sequence[tuple[LakeStorage, str]]) -> Iterator[KnownManifest | str]:
-        return read_in_threads(wanted)
+    def manifest_reader(self) -> ReadManifests | None:
+        return None
 
     def list_places(self, listing: PlaceListing) -> Iterable[ListedFile]:
         return listing

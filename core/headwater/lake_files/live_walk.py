@@ -11,12 +11,13 @@ A referrer that cannot be read wholly blocks every place that its last whole rea
 from __future__ import annotations
 
 import sqlite3
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from headwater.errors import CorruptionError, NotFoundError, RefusedError
 from headwater.iceberg.filesystem import LakeStorage
@@ -41,8 +42,11 @@ from headwater.store import RealmKey
 from headwater.throttle import Fence
 
 _READERS = 16
-_AT_ONCE = 8 * _READERS
-_READ_AT_ONCE = 1024
+_AHEAD = 2 * _READERS
+_PACK = 8
+"""So many manifests are looked at together."""
+_BETWEEN_FENCES = 100
+_READ_ELSEWHERE = 1024
 _MOST_FOLDERS = 100
 """Of one table, outside of its places; beyond that the buckets are remembered."""
 _MOST_NOTED = 500_000
@@ -119,21 +123,21 @@ class _TableReading:
 
 
 class _Noted(NamedTuple):
-    """What the lists say of a manifest."""
+    """What the lists say of a manifest.
+
+    owner         the table by whose realm it is read
+    owners        all tables that have it
+    """
 
     path: str
     length: int
     held: int
     total: int
     owner: int
-
-    @classmethod
-    def each(cls, fetch: Callable[[int], Sequence[tuple[Any, ...]]]) -> Iterator[_Noted]:
-        while rows := fetch(_AT_ONCE):
-            yield from map(cls._make, rows)
+    owners: str
 
 
-_SAID = ", ".join(_Noted._fields)
+_SAID = "path, length, held, total, owner, (select group_concat(owner) from owners where owners.path = manifests.path)"
 
 
 def read_manifest(wanted: tuple[LakeStorage, str]) -> KnownManifest | str:
@@ -153,13 +157,6 @@ def read_manifest(wanted: tuple[LakeStorage, str]) -> KnownManifest | str:
     return KnownManifest(path, len(data), modified if length == len(data) else -1, entries.total, entries.paths)
 
 
-def read_in_threads(wanted: Sequence[tuple[LakeStorage, str]]) -> Iterator[KnownManifest | str]:
-    """Read manifests, several at a time, in order."""
-    with ThreadPoolExecutor(_READERS, thread_name_prefix="live") as pool:
-        for start in range(0, len(wanted), _AT_ONCE):
-            yield from pool.map(read_manifest, wanted[start : start + _AT_ONCE])
-
-
 ReadManifests = Callable[[Sequence[tuple[LakeStorage, str]]], Iterator[KnownManifest | str]]
 """Reads manifests in their storages, in order; of those that cannot be read it tells why."""
 
@@ -167,6 +164,7 @@ ReadManifests = Callable[[Sequence[tuple[LakeStorage, str]]], Iterator[KnownMani
 class LiveWalk:
     """The live files of stored versions. Iterate once; then ``blocked`` has the places that yield nothing because of what was read.
 
+    manifest_reader   asked once the first manifest is to be read: who reads them elsewhere; None: this process
     lists, manifests  how many were read; ``remembered``: manifests that were not, because they are as they were
     """
 
@@ -177,9 +175,9 @@ class LiveWalk:
         storage_of: StorageOf,
         memory: ManifestMemory,
         fence: Fence = lambda: None,
-        read_manifests: ReadManifests = read_in_threads,
+        manifest_reader: Callable[[], ReadManifests | None] = lambda: None,
     ) -> None:
-        self._read_manifests = read_manifests
+        self._manifest_reader = manifest_reader
         self._versions = versions
         self._storage_of = storage_of
         self._memory = memory
@@ -206,7 +204,7 @@ class LiveWalk:
 
     def _walk_documents(self, rows: sqlite3.Connection) -> Iterator[LiveFile]:
         for number, version in enumerate(self._versions):
-            if number % 100 == 0:
+            if number % _BETWEEN_FENCES == 0:
                 self._fence()
             self.documents += 1
             found = self._document(version)
@@ -265,12 +263,10 @@ class LiveWalk:
                 if listed.is_encrypted:
                     detail = f"{self._name(self._tables[first])}: manifest {listed.path} is encrypted"
                     self._blame(rows, path, _Fault(PlaceReason.REFERRER_ENCRYPTED, detail))
-                for owner in owners:
-                    self._note(rows, listed, owner)
-            manifests = [listed.path for listed in read]
+            new = [listed for listed in read for owner in owners if self._note(rows, listed, owner)]
             for owner in owners:
-                self._tables[owner].note(manifests)
-            yield from map(LiveFile, manifests)
+                self._tables[owner].note(listed.path for listed in new)
+            yield from (LiveFile(listed.path) for listed in new)
 
     def _read_list(self, path: str, owner: int) -> list[ListedManifest] | _Fault:
         try:
@@ -278,50 +274,61 @@ class LiveWalk:
         except (RejectedTable, RefusedError, ValueError) as fault:
             return self._fault(owner, f"manifest list {path}", fault)
 
-    def _note(self, rows: sqlite3.Connection, listed: ListedManifest, owner: int) -> None:
+    def _note(self, rows: sqlite3.Connection, listed: ListedManifest, owner: int) -> bool:
+        """Note that a table has a manifest; False where just that was noted lately."""
         if (listed, owner) in self._noted:
-            return
+            return False
         if len(self._noted) >= _MOST_NOTED:
             self._noted.clear()
         self._noted.add((listed, owner))
         rows.execute(_NOTE, (listed.path, listed.length_bytes, listed.held, listed.total, owner))
         rows.execute("insert or ignore into owners values (?, ?)", (listed.path, owner))
+        return True
 
     def _walk_manifests(self, rows: sqlite3.Connection) -> Iterator[LiveFile]:
         yield from self._recall(rows)
-        unread = rows.execute(f"select {_SAID} from manifests where not done order by path").fetchmany
-        for said, read in self._read_all(_Noted.each(unread)):
-            path, fault = said.path, read if isinstance(read, _Fault) else self._contradiction(said, read)
+        unread = rows.execute(f"select {_SAID} from manifests where not done order by path")
+        for said, read in self._read_all(map(_Noted._make, unread)):
+            fault = read if isinstance(read, _Fault) else self._contradiction(said, read)
             if fault is not None:
-                self._blame(rows, path, fault)
+                self._blame(rows, said.path, fault)
             if isinstance(read, _Fault):
                 continue
             self.manifests += 1
             if fault is None:
                 self._memory.add(read)
-            self._note_folders_of(rows, path, read.paths)
-            yield from map(LiveFile, read.paths)
+            yield from self._held(said, read)
 
     def _recall(self, rows: sqlite3.Connection) -> Iterator[LiveFile]:
         """What is remembered of manifests that are still as they were."""
+        found: dict[str, _Noted] = {}
 
         def is_wanted(path: str) -> bool:
-            return rows.execute("select 1 from manifests where path = ?", (path,)).fetchone() is not None
+            row = rows.execute(f"select {_SAID} from manifests where path = ?", (path,)).fetchone()
+            if row is not None:
+                found[path] = _Noted._make(row)
+            return row is not None
 
-        def with_said(known: KnownManifest) -> tuple[KnownManifest, _Noted]:
-            return known, _Noted(*rows.execute(f"select {_SAID} from manifests where path = ?", (known.path,)).fetchone())
+        wanted = ((known, found.pop(known.path)) for known in self._memory.known(is_wanted))
+        packs = iter(lambda: list(islice(wanted, _PACK)), [])
+        for pack, same in self._each(packs, lambda entries: [self._is_same(*entry) for entry in entries]):
+            sound = [
+                entry
+                for entry, is_same in zip(pack, same, strict=True)
+                if is_same and not self._contradiction(entry[1], entry[0])
+            ]
+            rows.executemany("update manifests set done = 1 where path = ?", [(said.path,) for _, said in sound])
+            self.remembered += len(sound)
+            for known, said in sound:
+                yield from self._held(said, known)
 
-        for (known, said), is_same in self._each(map(with_said, self._memory.known(is_wanted)), self._is_same):
-            if not is_same or self._contradiction(said, known) is not None:
-                continue
-            rows.execute("update manifests set done = 1 where path = ?", (known.path,))
-            self.remembered += 1
-            self._note_folders_of(rows, known.path, known.paths)
-            yield from map(LiveFile, known.paths)
+    def _held(self, said: _Noted, read: KnownManifest) -> Iterator[LiveFile]:
+        for owner in map(int, said.owners.split(",")):
+            self._tables[owner].note(read.paths)
+        return map(LiveFile, read.paths)
 
-    def _is_same(self, entry: tuple[KnownManifest, _Noted]) -> bool:
+    def _is_same(self, known: KnownManifest, said: _Noted) -> bool:
         """Whether a manifest is as it was when it was read."""
-        known, said = entry
         try:
             location = canonical_location(known.path)
             system, path = self._storage_of(self._tables[said.owner].realm, location).open_system(location)
@@ -330,11 +337,21 @@ class LiveWalk:
             return False  # reading it tells why
 
     def _read_all(self, noted: Iterator[_Noted]) -> Iterator[tuple[_Noted, KnownManifest | _Fault]]:
-        while some := list(islice(noted, _READ_AT_ONCE)):
+        """Read manifests: by threads, or by who can read more of them at once."""
+        elsewhere = self._manifest_reader()
+        if elsewhere is None:
+            yield from self._each(noted, lambda said: self._as_read(said, read_manifest(self._wanted(said))))
+            return
+        while some := list(islice(noted, _READ_ELSEWHERE)):
             self._fence()
-            wanted = [(self._storage_of(self._tables[said.owner].realm, said.path), said.path) for said in some]
-            for said, read in zip(some, self._read_manifests(wanted), strict=True):
-                yield said, read if isinstance(read, KnownManifest) else self._fault(said.owner, f"manifest {said.path}", read)
+            for said, read in zip(some, elsewhere([self._wanted(said) for said in some]), strict=True):
+                yield said, self._as_read(said, read)
+
+    def _wanted(self, said: _Noted) -> tuple[LakeStorage, str]:
+        return self._storage_of(self._tables[said.owner].realm, said.path), said.path
+
+    def _as_read(self, said: _Noted, read: KnownManifest | str) -> KnownManifest | _Fault:
+        return read if isinstance(read, KnownManifest) else self._fault(said.owner, f"manifest {said.path}", read)
 
     def _contradiction(self, said: _Noted, read: KnownManifest) -> _Fault | None:
         """How a manifest differs from the lists that name it."""
@@ -373,10 +390,6 @@ class LiveWalk:
             self._tables.append(_TableReading(realm, table))
         return owner
 
-    def _note_folders_of(self, rows: sqlite3.Connection, manifest: str, paths: Sequence[str]) -> None:
-        for owner in self._owners(rows, manifest):
-            self._tables[owner].note(paths)
-
     def _finish(self) -> None:
         blocked = list(self._unknown)
         for table in self._tables:
@@ -396,12 +409,23 @@ class LiveWalk:
         self._memory.versions = self._versions_read
 
     def _each(self, entries: Iterable[T], read: Callable[[T], R]) -> Iterator[tuple[T, R]]:
-        """Read several at a time, in order."""
+        """Read several at a time, in order, and few ahead: each may have a hundred thousand paths."""
+        ahead: deque[tuple[T, Future[R]]] = deque()
         with ThreadPoolExecutor(_READERS, thread_name_prefix="live") as pool:
-            rest = iter(entries)
-            while some := list(islice(rest, _AT_ONCE)):
-                self._fence()
-                yield from zip(some, pool.map(read, some), strict=True)
+            try:
+                for number, entry in enumerate(entries):
+                    if number % _BETWEEN_FENCES == 0:
+                        self._fence()
+                    ahead.append((entry, pool.submit(read, entry)))
+                    if len(ahead) >= _AHEAD:
+                        first, future = ahead.popleft()
+                        yield first, future.result()
+                while ahead:
+                    first, future = ahead.popleft()
+                    yield first, future.result()
+            finally:
+                for _, future in ahead:
+                    future.cancel()
 
     def _read(self, realm: RealmKey, path: str) -> bytes:
         location = canonical_location(path)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from typing import NamedTuple
 
 import msgspec
@@ -18,7 +19,7 @@ import structlog
 
 from headwater.catalogs.file_marks import FILE_MARKS, ensure_marks, read_marks
 from headwater.commits import Transaction, commit_change
-from headwater.errors import CorruptionError
+from headwater.errors import CorruptionError, HeadwaterError, RefusedError
 from headwater.index import IndexValue
 from headwater.lake_files.work_folder import WorkFile, WorkFolder
 from headwater.store import RealmStore, StoredObject, id_text, object_type
@@ -99,7 +100,7 @@ class ManifestMemory:
                         yield manifest
                         if is_full:
                             self.add(manifest)
-            except CorruptionError as fault:
+            except (CorruptionError, RefusedError) as fault:
                 _log.info("manifests are read again, for what was remembered of them is lost", fault=str(fault))
                 continue
             if not is_full:
@@ -121,8 +122,9 @@ class ManifestMemory:
         self._write_segment()
         segments = (*self._used, *self._added)
         text = msgspec.json.encode(_KnownTables(self.tables, self.versions))
-        is_same = self._seen.tables is not None and self._tables_text == text
-        tables = self._seen.tables if is_same else self._folder.write(self._name("tables", "json"), text)
+        tables = self._seen.tables
+        if tables is None or self._tables_text != text:
+            tables = self._folder.write(self._name("tables", "json"), text)
         new = ManifestSegments(segments=segments, tables=tables)
         if new == self._seen:
             return
@@ -132,10 +134,18 @@ class ManifestMemory:
             tx.index(MEMORIES).put(self._catalog_id.encode(), IndexValue(tx.add_object(new)))
 
         commit_change(self._rows, FILE_MARKS, change, message="remember manifests", fence=fence)
-        gone = set(self._seen.segments) - set(segments)
-        if self._seen.tables is not None and not is_same:
-            gone.add(self._seen.tables)
-        self._folder.delete(gone)
+        self._tidy_up({file.name for file in (*segments, tables)})
+
+    def _tidy_up(self, kept: set[str]) -> None:
+        """Delete what no record names any more, and what a report wrote that did not live to record it."""
+        assert self._folder is not None
+        with suppress(HeadwaterError):  # what stays takes room, and nothing else
+            self._folder.delete_names([name for name in self._folder.names_in(self._place) if name not in kept])
+
+    @property
+    def _place(self) -> str:
+        """Below the work folder; catalogs may have one base location."""
+        return f"manifests/{self._catalog_id}"
 
     def _stored(self) -> ManifestSegments:
         marks = None if self._folder is None else read_marks(self._rows, fresh=True)
@@ -152,7 +162,7 @@ class ManifestMemory:
         try:
             self._tables_text = self._folder.read(self._seen.tables)
             return msgspec.json.decode(self._tables_text, type=_KnownTables)
-        except (CorruptionError, msgspec.MsgspecError) as fault:
+        except (CorruptionError, RefusedError, msgspec.MsgspecError) as fault:
             _log.info("what tables named is not remembered any more", fault=str(fault))
             return _KnownTables({}, {})
 
@@ -177,7 +187,7 @@ class ManifestMemory:
         self._waiting, self._paths = [], 0
 
     def _name(self, kind: str, ending: str) -> str:
-        return f"manifests/{kind}-{id_text(self._rows.new_ids(1)[0])}.{ending}"
+        return f"{self._place}/{kind}-{id_text(self._rows.new_ids(1)[0])}.{ending}"
 
 
 def _encoded(manifests: Iterable[KnownManifest]) -> bytes:

@@ -28,7 +28,7 @@ from headwater.lake_files.file_engine import (
 )
 from headwater.lake_files.file_runs import BucketFiles, FileRuns
 from headwater.lake_files.lake_file_values import BlockedPlace, ListedFile, LiveFile
-from headwater.lake_files.live_walk import read_manifest
+from headwater.lake_files.live_walk import ReadManifests, read_manifest
 from headwater.lake_files.manifest_memory import KnownManifest
 from headwater.lake_files.place_index import PlaceIndex
 from headwater.lake_files.place_listing import PlaceListing, list_place
@@ -67,10 +67,8 @@ class SparkFileEngine:
         if is_spark_wanted and not self._engine.is_spark:
             raise RefusedError(f"this search asks for Spark, which cannot run here: {self._engine.reason}")
 
-    def read_manifests(self, wanted: Sequence[tuple[LakeStorage, str]]) -> Iterator[KnownManifest | str]:
-        if self._spark is None:
-            return self._in_process.read_manifests(wanted)
-        return self._each("read manifests", read_manifest, wanted, _weigh_manifest)
+    def manifest_reader(self) -> ReadManifests | None:
+        return None if self._spark is None else self._read_manifests
 
     def list_places(self, listing: PlaceListing) -> Iterable[ListedFile]:
         if self._spark is None:
@@ -103,6 +101,9 @@ class SparkFileEngine:
             work = partial(_compared, ground.places, is_whole)
             buckets = ((runs.bucket(number), ground.held.bucket(number)) for number in range(runs.buckets))
             yield from self._each("compare", work, buckets, _weigh_bucket)
+
+    def _read_manifests(self, wanted: Sequence[tuple[LakeStorage, str]]) -> Iterator[KnownManifest | str]:
+        return self._each("read manifests", read_manifest, wanted, _weigh_manifest)
 
     def _listed(self, listing: PlaceListing) -> Iterator[ListedFile]:
         work = partial(_listed_place, listing.lake)
