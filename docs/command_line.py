@@ -29,6 +29,7 @@ from headwater.cli.fsck_command import FINDING, STEP
 from headwater.cli.gc_commands import COLLECTION, EXPLANATION, RUN, RUN_TYPE
 from headwater.cli.grant_commands import GRANT
 from headwater.cli.import_commands import IMPORT
+from headwater.cli.maintenance_commands import STOP
 from headwater.cli.merge_commands import MERGE
 from headwater.cli.realm_commands import PURGE_PLAN, REALM
 from headwater.cli.ref_commands import DELETED_REFERENCE, NAMED_REFERENCE
@@ -90,6 +91,7 @@ RESULTS: tuple[ResultView[Any], ...] = (
     KEY_CHANGE,
     CHANGE,
     TABLE_HOME,
+    STOP,
     MERGE,
     PRINCIPAL,
     ROLE,

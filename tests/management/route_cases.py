@@ -83,6 +83,9 @@ ROUTE_CASES = {
     "submitTask": RouteCase("POST", "/tasks", P.TASK_MANAGE, body={"kind": "gc"}),
     "getTask": RouteCase("GET", "/tasks/{task}", P.TASK_READ),
     "cancelTask": RouteCase("POST", "/tasks/{task}/cancel", P.TASK_MANAGE),
+    "listStops": RouteCase("GET", "/maintenance", P.TASK_READ),
+    "stopMaintenance": RouteCase("POST", "/maintenance/stop", P.TASK_MANAGE, body={"reason": "an audit"}),
+    "resumeMaintenance": RouteCase("POST", "/maintenance/resume", P.TASK_MANAGE, body={}),
     "listRuns": RouteCase("GET", "/runs", P.TASK_READ),
     "getRun": RouteCase("GET", "/runs/{task}-1", P.TASK_READ),
 }

@@ -80,6 +80,16 @@ def test_guests_are_listed_and_adopted(office: ManagedOffice, root: str, tmp_pat
     assert [guest["key"] for guest in office.call("GET", path, token=root).data["guests"]] == [["t0"]]
 
 
+def test_maintenance_is_stopped_and_resumed(office: ManagedOffice, root: str) -> None:
+    path = "/realms/acme/maintenance"
+    stopped = office.call("POST", f"{path}/stop", {"catalog": "lake", "reason": "an audit"}, token=root).data
+
+    assert (stopped["catalog"], stopped["by"], stopped["reason"]) == ("lake", "root", "an audit")
+    assert office.call("GET", path, token=root).data == {"stops": [stopped]}
+    assert office.call("POST", f"{path}/resume", {}, token=root).data == {"stops": [stopped]}
+    assert office.call("POST", f"{path}/resume", {"catalog": "lake"}, token=root).data == {"stops": []}
+
+
 def test_catalog_called_like_an_id_is_not_undeleted_for_it(office: ManagedOffice, root: str) -> None:
     [gone] = office.call("GET", "/realms/acme/catalogs?deleted=true", token=root).data["catalogs"]
     office.catalogs().create_catalog(gone["id"], base_location="s3://acme/decoy/")

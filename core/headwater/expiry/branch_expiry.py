@@ -95,6 +95,7 @@ class BranchExpiry:
         self._committer = ExpiryCommitter(session.catalog, session.name, files, fence=fence)
         self._looked = LookedTables(session.rows, session.id, session.name)
         self._looks: dict[bytes, TableLook] = {}
+        self._rules = order.rules.digest[:8]
 
     def expire(self, passed: Callable[[int], None]) -> None:
         """Expire all tables that the order names.
@@ -145,7 +146,7 @@ class BranchExpiry:
                 self._counts.guests += 1
 
     def _is_due(self, table: _TableEntry, look: TableLook | None) -> bool:
-        if look is None or not look.holds(table.value.digest, self._order.rules.digest, self._order.now_ms):
+        if look is None or not look.holds(table.value.digest, self._rules, self._order.now_ms):
             return True
         self._counts.unchanged += 1
         if look.refusal is not None:
@@ -217,13 +218,13 @@ class BranchExpiry:
         facts = read_facts(parts)
         if facts.refusal is not None:
             self._counts.refused[facts.refusal] += 1
-            self._note(table, TableLook(table.value.digest[:8], order.rules.digest[:8], None, facts.refusal))
+            self._note(table, TableLook(table.value.digest[:8], self._rules, None, facts.refusal))
             return None
         limits = order.rules.snapshot_limits(self._session.name, content_id, facts.properties)
         keep_log = order.rules.metadata_log_limits(content_id, facts.properties)
         plan = plan_expiry(facts, limits, order.now_ms, keep_log=keep_log)
         if plan.is_empty:
-            self._note(table, TableLook(table.value.digest[:8], order.rules.digest[:8], plan.due_ms, None))
+            self._note(table, TableLook(table.value.digest[:8], self._rules, plan.due_ms, None))
             return None
         before = content.metadata_location
         done = without_expired(parts, facts, plan, previous_file=before, now_ms=self._session.now_ms)
@@ -258,7 +259,7 @@ class BranchExpiry:
         counts.log_entries += decided.document.log_entries
         counts.statistics += decided.document.statistics
         digest = content_digest(decided.version.content)
-        self._note(decided.table, TableLook(digest[:8], self._order.rules.digest[:8], plan.due_ms, None))
+        self._note(decided.table, TableLook(digest[:8], self._rules, plan.due_ms, None))
 
     def _note(self, table: _TableEntry, look: TableLook) -> None:
         self._looks[table.index_key] = look

@@ -30,6 +30,16 @@ from headwater.policies.policy_values import (
     StoredPolicy,
     check_policy,
 )
+from headwater.policies.stop_switch import (
+    MaintenanceStop,
+    StopScope,
+    check_not_stopped,
+    find_stops_around,
+    list_stops,
+    read_scope,
+    resume_maintenance,
+    stop_maintenance,
+)
 
 __all__ = [
     "EffectiveFiles",
@@ -37,12 +47,15 @@ __all__ = [
     "EffectiveSnapshots",
     "FileMode",
     "FileRule",
+    "MaintenanceStop",
     "MetadataFileRule",
     "PolicyKind",
     "PolicyReader",
     "SnapshotRule",
     "Sourced",
+    "StopScope",
     "StoredPolicy",
+    "check_not_stopped",
     "check_policy",
     "declare_policies",
     "drop_policies",
@@ -50,7 +63,12 @@ __all__ = [
     "effective_metadata_files",
     "effective_snapshots",
     "find_policy",
+    "find_stops_around",
     "list_policies",
+    "list_stops",
+    "read_scope",
+    "resume_maintenance",
     "set_policy",
+    "stop_maintenance",
     "unset_policy",
 ]

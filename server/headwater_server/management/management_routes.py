@@ -12,6 +12,7 @@ from headwater_server.call import Answer, Call, Handler
 from headwater_server.management.access_answers import access_routes
 from headwater_server.management.catalog_resources import catalog_routes
 from headwater_server.management.catalog_role_resources import catalog_role_routes
+from headwater_server.management.maintenance_resources import maintenance_routes
 from headwater_server.management.managed_realm import realm_of_path
 from headwater_server.management.principal_resources import principal_routes
 from headwater_server.management.principal_role_resources import principal_role_routes
@@ -53,6 +54,7 @@ def management_table() -> RouteTable:
         principal_routes(),
         principal_role_routes(),
         task_routes(),
+        maintenance_routes(),
     )
     judged = [_judged(route) for part in parts for route in part]
     return RouteTable(MOUNT, [realms, *judged], meanings=_MEANINGS)

@@ -423,6 +423,35 @@ class TaskSubmission(Struct, frozen=True, forbid_unknown_fields=True):
     kind: Literal["gc"]
 
 
+class MaintenanceScope(Struct, frozen=True, forbid_unknown_fields=True):
+    """A catalog, or all of the realm where none is given."""
+
+    catalog: Name | None = None
+
+
+class MaintenanceStopWish(Struct, frozen=True, forbid_unknown_fields=True):
+    """What to stop, and why."""
+
+    catalog: Name | None = None
+    reason: Annotated[str, Meta(max_length=300)] = ""
+
+
+class StopOfMaintenance(Struct, frozen=True):
+    """Who stopped the maintenance of a catalog, of a realm, or of the whole store, where both are null."""
+
+    realm: str | None
+    catalog: str | None
+    by: str
+    at: Time
+    reason: str
+
+
+class StopList(Struct, frozen=True):
+    """What is stopped, the widest first."""
+
+    stops: list[StopOfMaintenance]
+
+
 class RunResource(Struct, frozen=True):
     """What a run of a task counted, and how it ended; ``error`` is empty where it did what it was for."""
 
