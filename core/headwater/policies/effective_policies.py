@@ -4,8 +4,8 @@
     where the table's own properties say something, too, whoever asks to keep more wins
     who says nothing does not count; Iceberg's default counts only where nobody says anything
 
-A property that cannot be read asks to keep everything: of history.expire.* all snapshots and all branches and tags of the table, whatever
-limits of their own these have, for Iceberg's own expiry refuses such a table; of write.metadata.* all of its log.
+A property that is no number, or a negative one, asks to keep everything: of history.expire.* all snapshots, branches and tags of the
+table, whatever limits of their own these have (Iceberg's own expiry fails where it is no number); of write.metadata.* all of its log.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def effective_snapshots(
         return None
     told = property_limits(properties, (AGE, NUMBER, REF_AGE))
     if told.broken is not None:
-        return _keeping_all(told.broken)
+        return keep_all(told.broken)
     age = _milliseconds(_first(rules, "max_age_seconds"))
     number = _first(rules, "min_to_keep")
     ref_age = _milliseconds(_first(rules, "max_ref_age_seconds"))
@@ -191,7 +191,8 @@ def property_limits(properties: Mapping[str, str], names: Iterable[str]) -> Prop
     return PropertyLimits(limits, None)
 
 
-def _keeping_all(broken: Sourced[Any]) -> EffectiveSnapshots:
+def keep_all(broken: Sourced[Any]) -> EffectiveSnapshots:
+    """What a table keeps of which a limit is broken: all, whatever limits its own branches and tags have."""
     forever = RefLimits(max_snapshot_age_ms=FOREVER, min_snapshots_to_keep=FOREVER, max_ref_age_ms=FOREVER)
     return EffectiveSnapshots(max_snapshot_age_ms=broken, min_snapshots_to_keep=broken, max_ref_age_ms=broken, least=forever)
 
