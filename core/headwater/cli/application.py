@@ -23,6 +23,7 @@ from headwater.cli.grant_commands import grant
 from headwater.cli.import_commands import import_report_command, import_tables_command
 from headwater.cli.lake_file_commands import files
 from headwater.cli.maintenance_commands import maintenance
+from headwater.cli.policy_commands import policy
 from headwater.cli.principal_commands import principal
 from headwater.cli.realm_commands import realm
 from headwater.cli.role_commands import role
@@ -100,6 +101,7 @@ for _command in (
     import_tables_command,
     import_report_command,
     maintenance,
+    policy,
     principal,
     realm,
     role,

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import NamedTuple, cast
 
-from headwater.iceberg.avro_projection import AvroFileError, read_fields
+from headwater.iceberg.avro_codecs import AvroFileError
+from headwater.iceberg.avro_projection import read_fields
 
 _EXISTING, _ADDED, _DELETED = 0, 1, 2
 _ENTRY_FIELDS = ("status", "data_file.file_path")
@@ -43,6 +44,11 @@ class ListedManifest(NamedTuple):
     existing: int
     deleted: int
     is_encrypted: bool
+
+    @property
+    def held(self) -> int:
+        """How many files it holds; UNKNOWN if one of the numbers is."""
+        return UNKNOWN if UNKNOWN in (self.added, self.existing) else self.added + self.existing
 
     @property
     def total(self) -> int:

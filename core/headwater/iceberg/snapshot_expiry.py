@@ -86,6 +86,14 @@ class _Ref(msgspec.Struct, frozen=True, gc=False):
     min_snapshots_to_keep: int | None = msgspec.field(name="min-snapshots-to-keep", default=None)
     max_ref_age_ms: int | None = msgspec.field(name="max-ref-age-ms", default=None)
 
+    def limits(self) -> RefLimits:
+        """Its own limits."""
+        return RefLimits(
+            max_snapshot_age_ms=self.max_snapshot_age_ms,
+            min_snapshots_to_keep=self.min_snapshots_to_keep,
+            max_ref_age_ms=self.max_ref_age_ms,
+        )
+
 
 class _OfSnapshot(msgspec.Struct, frozen=True, gc=False):
     snapshot_id: int = msgspec.field(name="snapshot-id")
@@ -295,6 +303,16 @@ class _Retention:
             seen.add(snapshot_id)
             yield snapshot
             snapshot_id = snapshot.parent
+
+
+def limits_of_ref(own: RefLimits, table: SnapshotLimits) -> RefLimits:
+    """What counts for a branch or tag that has limits of its own."""
+    least = table.least
+    return RefLimits(
+        max_snapshot_age_ms=_limit(own.max_snapshot_age_ms, least.max_snapshot_age_ms, table.max_snapshot_age_ms),
+        min_snapshots_to_keep=_limit(own.min_snapshots_to_keep, least.min_snapshots_to_keep, table.min_snapshots_to_keep),
+        max_ref_age_ms=_limit(own.max_ref_age_ms, least.max_ref_age_ms, table.max_ref_age_ms),
+    )
 
 
 def _limit(own: int | None, least: int | None, otherwise: int | None) -> int | None:

@@ -107,7 +107,7 @@ def report_files(
         read_live=read_live,
         storage=storage,
         prefixes=rules.prefixes,
-        blocks=rules.blocks,
+        blocks_of=rules.blocks,
         listing=listing,
         is_dry=is_dry,
         engine=engine or ProcessEngine(),

@@ -94,7 +94,8 @@ class FileSearch:
     is_home       whether a table of the catalog is its own (``find_homes``)
     read_live     what versions reach
     prefixes      what ``spec.files.places`` gives to the catalog
-    blocks        of places that yield nothing for reasons of policy
+    blocks        places that yield nothing for reasons of policy
+    blocks_of     such ones among the places of the search
     listing       the files of all places, where another program lists them; it begins anew with every call
     is_dry        nothing is written, so that the next run knows nothing of this one
     """
@@ -107,6 +108,7 @@ class FileSearch:
     storage: TableStorage = field(default_factory=TableStorage)
     prefixes: Sequence[str] = ()
     blocks: Sequence[BlockedPlace] = ()
+    blocks_of: Callable[[Sequence[TablePlace]], Sequence[BlockedPlace]] = lambda places: ()
     listing: ListFiles | None = None
     is_dry: bool = False
     engine: FileEngine = field(default_factory=ProcessEngine)
@@ -216,7 +218,7 @@ class _SearchRun:
             heads={f"{key:x}/{name}": id_text(head) for key, name, head in self._heads if head is not None},
             places=tuple(place for _, place in sorted(self._places.places.items())),
         )
-        self.result.block([*survey.blocked, *search.blocks], self._places)
+        self.result.block([*survey.blocked, *search.blocks, *search.blocks_of(self.result.places)], self._places)
         self._foreign: list[str] = []
         self._moving: dict[str, list[str]] = {}
 
@@ -284,6 +286,8 @@ class _SearchRun:
             result.block(metadata.blocks(bucket.metadata), self._places)
             held.append(bucket.held)
         result.live, result.there, result.there_bytes = compared.live, compared.listed, compared.listed_bytes
+        others = (count.bytes for found_there in result.place_counts.values() for count in found_there.values())
+        result.kept_bytes = result.there_bytes - sum(others)
         listing_blocks = [] if search.listing is not None else self._listed.blocked
         blocks = [*scan.blocked, *live.blocked, *strangers.blocked, *_odd(compared.odd), *listing_blocks, *found.blocks()]
         result.block(blocks, self._places)
@@ -405,7 +409,6 @@ class _Found:
         result = self.result
         result.dead.add(bucket.dead)
         result.kept += bucket.kept
-        result.kept_bytes += bucket.kept_bytes
         result.outside += bucket.outside
         self.markers += bucket.markers
         for place, by_reason in bucket.counts.items():

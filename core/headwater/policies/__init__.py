@@ -12,6 +12,7 @@ from headwater.policies.effective_policies import (
     effective_metadata_files,
     effective_snapshots,
 )
+from headwater.policies.policy_forms import KIND_FIELDS, policy_form, policy_text
 from headwater.policies.policy_reader import PolicyReader
 from headwater.policies.policy_store import (
     declare_policies,
@@ -19,7 +20,9 @@ from headwater.policies.policy_store import (
     find_policy,
     list_policies,
     set_policy,
+    set_snapshot_rule,
     unset_policy,
+    unset_snapshot_rule,
 )
 from headwater.policies.policy_values import (
     FileMode,
@@ -40,11 +43,14 @@ from headwater.policies.stop_switch import (
     resume_maintenance,
     stop_maintenance,
 )
+from headwater.policies.table_policies import EffectiveValue, TablePolicies, find_policy_table, read_table_policies
 
 __all__ = [
+    "KIND_FIELDS",
     "EffectiveFiles",
     "EffectiveMetadataFiles",
     "EffectiveSnapshots",
+    "EffectiveValue",
     "FileMode",
     "FileRule",
     "MaintenanceStop",
@@ -55,6 +61,7 @@ __all__ = [
     "Sourced",
     "StopScope",
     "StoredPolicy",
+    "TablePolicies",
     "check_not_stopped",
     "check_policy",
     "declare_policies",
@@ -63,12 +70,18 @@ __all__ = [
     "effective_metadata_files",
     "effective_snapshots",
     "find_policy",
+    "find_policy_table",
     "find_stops_around",
     "list_policies",
     "list_stops",
+    "policy_form",
+    "policy_text",
     "read_scope",
+    "read_table_policies",
     "resume_maintenance",
     "set_policy",
+    "set_snapshot_rule",
     "stop_maintenance",
     "unset_policy",
+    "unset_snapshot_rule",
 ]

@@ -46,12 +46,12 @@ class PolicyReader:
         """Whether a policy says that anything of a table may expire."""
         return any(policy.kind in (PolicyKind.SNAPSHOTS, PolicyKind.METADATA_FILES) for policy in self.policies)
 
-    def snapshots(self, branch: str, content_id: UUID, properties: Mapping[str, str]) -> EffectiveSnapshots | None:
+    def snapshots(self, branch: str, content_id: UUID | None, properties: Mapping[str, str]) -> EffectiveSnapshots | None:
         """What a table keeps of its snapshots on a branch; None where no policy says anything about it."""
         sources = [PolicySource(policy.snapshots, name) for policy, name in self._of(PolicyKind.SNAPSHOTS, content_id)]
         return effective_snapshots(sources, branch, properties)
 
-    def metadata_files(self, content_id: UUID, properties: Mapping[str, str]) -> EffectiveMetadataFiles | None:
+    def metadata_files(self, content_id: UUID | None, properties: Mapping[str, str]) -> EffectiveMetadataFiles | None:
         """What a table's log of metadata files keeps; None where no policy says anything about it."""
         found = self._of(PolicyKind.METADATA_FILES, content_id)
         sources = [PolicySource(policy.metadata_files, name) for policy, name in found if policy.metadata_files is not None]
@@ -62,12 +62,12 @@ class PolicyReader:
         found = self._of(PolicyKind.FILE_COLLECTION, content_id)
         return effective_files([PolicySource(policy.files, name) for policy, name in found if policy.files is not None])
 
-    def snapshot_limits(self, branch: str, content_id: UUID, properties: Mapping[str, str]) -> SnapshotLimits | None:
+    def snapshot_limits(self, branch: str, content_id: UUID | None, properties: Mapping[str, str]) -> SnapshotLimits | None:
         """The same as limits of an expiry."""
         effective = self.snapshots(branch, content_id, properties)
         return None if effective is None else effective.limits()
 
-    def metadata_log_limits(self, content_id: UUID, properties: Mapping[str, str]) -> MetadataLogLimits | None:
+    def metadata_log_limits(self, content_id: UUID | None, properties: Mapping[str, str]) -> MetadataLogLimits | None:
         """The limits of a table's log, for an expiry."""
         effective = self.metadata_files(content_id, properties)
         return None if effective is None else effective.limits()

@@ -14,7 +14,7 @@ from headwater.catalogs import CatalogDefinition
 from headwater.commits import Head, Transaction, commit_change, read_head
 from headwater.errors import NotFoundError
 from headwater.index import IndexValue
-from headwater.policies.policy_values import PolicyKind, StoredPolicy, check_policy
+from headwater.policies.policy_values import PolicyKind, SnapshotRule, StoredPolicy, check_policy
 from headwater.store import RealmStore
 
 MAPPINGS = "policy-mappings"
@@ -49,6 +49,46 @@ def set_policy(rows: RealmStore, definition: CatalogDefinition, policy: StoredPo
         return _put(tx, wanted)
 
     return commit_change(rows, MAPPINGS, change, message=f"policy {policy.kind} of catalog {definition.name}").result
+
+
+def set_snapshot_rule(
+    rows: RealmStore, definition: CatalogDefinition, rule: SnapshotRule, *, content_id: UUID | None = None, by: str = ""
+) -> StoredPolicy:
+    """Set one rule of a policy of snapshots: in place of the one for the same branches; a new one stands before that for all others.
+
+    raises        RefusedError for what no policy can say
+    """
+
+    def change(tx: Transaction) -> StoredPolicy:
+        before = _get(tx, empty) or empty
+        wanted = msgspec.structs.replace(before, snapshots=_with_rule(before.snapshots, rule), by=by, declared=False)
+        check_policy(wanted)
+        return _put(tx, wanted)
+
+    empty = StoredPolicy(kind=PolicyKind.SNAPSHOTS, catalog_id=definition.id, content_id=content_id)
+    return commit_change(rows, MAPPINGS, change, message=f"rule for {rule.branches!r} of catalog {definition.name}").result
+
+
+def unset_snapshot_rule(
+    rows: RealmStore, definition: CatalogDefinition, branches: str, *, content_id: UUID | None = None, by: str = ""
+) -> StoredPolicy | None:
+    """Remove the rule for these branches; returns what is left of the policy, which goes with its last rule.
+
+    raises        NotFoundError where there is none
+    """
+
+    def change(tx: Transaction) -> StoredPolicy | None:
+        before = _get(tx, empty) or empty
+        left = tuple(rule for rule in before.snapshots if rule.branches != branches)
+        if len(left) == len(before.snapshots):
+            raise NotFoundError(f"catalog {definition.name!r} of realm {rows.realm!r} has no such rule for {branches!r}")
+        if left:
+            return _put(tx, msgspec.structs.replace(before, snapshots=left, by=by, declared=False))
+        tx.index(POLICIES).remove(policy_key(definition.id, PolicyKind.SNAPSHOTS, content_id))
+        return None
+
+    empty = StoredPolicy(kind=PolicyKind.SNAPSHOTS, catalog_id=definition.id, content_id=content_id)
+    return commit_change(rows, MAPPINGS, change, message=f"no rule for {branches!r} of catalog {definition.name}").result
 
 
 def unset_policy(rows: RealmStore, definition: CatalogDefinition, kind: PolicyKind, content_id: UUID | None = None) -> None:
@@ -90,14 +130,20 @@ def declare_policies(rows: RealmStore, definition: CatalogDefinition, declared: 
 
 def drop_policies(tx: Transaction, catalog_id: str, content_ids: Iterable[UUID] | None = None) -> int:
     """Remove the policies of a catalog, or of some of its tables, within a change of the mappings; returns how many there were."""
-    index = tx.index(POLICIES)
-    gone = None if content_ids is None else set(content_ids)
-    keys = [
-        policy_key(catalog_id, policy.kind, policy.content_id)
-        for policy in _policies_in(tx, catalog_id)
-        if gone is None or policy.content_id in gone
-    ]
-    return sum(index.remove(key) for key in keys)
+    index, prefix = tx.index(POLICIES), f"{catalog_id}\0".encode()
+    tables = None if content_ids is None else {content_id.bytes for content_id in content_ids}
+    keys = [key for key, _ in index.prefix(prefix)]
+    gone = [key for key in keys if tables is None or key[len(prefix) :].partition(b"\0")[2] in tables]
+    return sum(index.remove(key) for key in gone)
+
+
+def _with_rule(rules: Sequence[SnapshotRule], rule: SnapshotRule) -> tuple[SnapshotRule, ...]:
+    """The rules with one more, or with another for the same branches. The rule for all branches is the last that anything meets."""
+    patterns = [each.branches for each in rules]
+    if rule.branches in patterns:
+        return tuple(rule if each.branches == rule.branches else each for each in rules)
+    at = patterns.index("*") if "*" in patterns else len(rules)
+    return (*rules[:at], rule, *rules[at:])
 
 
 def _policies_in(state: Head | Transaction | None, catalog_id: str) -> list[StoredPolicy]:
