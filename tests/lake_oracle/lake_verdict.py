@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -268,6 +268,10 @@ class LakeVerdict:
                         blocks.add(_concerned(everywhere, {*(whole or ()), *named}), code, is_certain=True)
                 lacking = reached.must.difference(there)
                 blocks.add(_concerned(everywhere, lacking), NOT_LISTED, is_certain=is_certain)
+        # what only the log of an imported version named, while no run looked, is as good as somebody else's
+        logged = model.named - model.committed - self._memory.seen_live
+        unknown = {path for path in logged if path.endswith(".metadata.json") and path in there}
+        blocks.add(_concerned(everywhere, unknown), ELSEWHERE, is_certain=False)
         blocks.add(self._lost_markers.intersection(everywhere), MARKER, is_certain=True)
         if self._is_rolled_back:
             blocks.add(everywhere, MARKER, is_certain=False)
