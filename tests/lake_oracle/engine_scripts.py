@@ -2,33 +2,31 @@
 
 from __future__ import annotations
 
-from lake_oracle.lake_harm import HARMS
-from lake_oracle.lake_steps import (
+from lake_oracle.foreign_steps import (
     adopt,
-    append,
     clone_table,
-    collect,
-    create_branch,
-    create_table,
-    create_tag,
-    create_view,
-    delete_ref,
     die_writing,
-    expire_by_pyiceberg,
-    hold_archive,
     import_guest,
-    let_die,
     make_decoy,
-    overwrite,
     put_checksums,
     put_undocumented,
-    replace_view,
-    set_statistics,
     share_with_others,
-    tag_snapshot,
     take_up_for_a_while,
 )
+from lake_oracle.lake_harm import HARMS
 from lake_oracle.lake_story import ScriptLine
+from lake_oracle.ref_steps import collect, create_branch, create_tag, delete_ref, hold_archive
+from lake_oracle.table_steps import (
+    append,
+    create_table,
+    create_view,
+    expire_by_pyiceberg,
+    let_die,
+    overwrite,
+    replace_view,
+    set_statistics,
+    tag_snapshot,
+)
 
 _BEGIN: tuple[ScriptLine, ...] = (create_table, append, append)
 SCRIPTS: dict[str, tuple[ScriptLine, ...]] = {
@@ -41,7 +39,17 @@ SCRIPTS: dict[str, tuple[ScriptLine, ...]] = {
     "branches": (*_BEGIN, create_branch, *(append,) * 6, *(delete_ref,) * 3, "run"),
     "tags": (*_BEGIN, create_tag, *(let_die,) * 2, "run"),
     "views": (create_table, create_view, replace_view, "run"),
-    "metadata": (*_BEGIN, set_statistics, tag_snapshot, overwrite, expire_by_pyiceberg, *(put_checksums,) * 2, "run", append, "run"),
+    "metadata": (
+        *_BEGIN,
+        set_statistics,
+        tag_snapshot,
+        overwrite,
+        expire_by_pyiceberg,
+        *(put_checksums,) * 2,
+        "run",
+        append,
+        "run",
+    ),
     "death": (*_BEGIN, "run", let_die, "run", 9, "run", *(die_writing,) * 5, "run", *(let_die,) * 3, "run", 9, "run"),
     "takes": (*_BEGIN, "run", let_die, "run", 9, take_up_for_a_while, "run", collect, "run"),
     "copies": (*_BEGIN, "run", "save", let_die, "run", "roll back", let_die, "run"),

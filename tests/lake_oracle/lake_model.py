@@ -84,11 +84,11 @@ class LakeModel:
     def state(self, ref: RefKey) -> State:
         return self.lines[ref].states[-1]
 
-    def commit(self, ref: RefKey, changes: Mapping[str, KeptVersion | None]) -> set[str]:
-        """Note a commit; returns the paths that its versions reach."""
+    def commit(self, ref: RefKey, changes: Mapping[str, KeptVersion | None]) -> list[ReachedFiles]:
+        """Note a commit; returns what its versions reach."""
         line = self.lines.setdefault(ref, RefLine([{}]))
         state = dict(line.states[-1])
-        taken: set[str] = set()
+        taken: list[ReachedFiles] = []
         for key, version in changes.items():
             if version is None:
                 state.pop(key, None)
@@ -97,9 +97,9 @@ class LakeModel:
                 self.stored.add(version)
                 self.unsure.discard(version)
                 self.committed.add(real_path(version.metadata_location))
-                taken |= self.reader.read(version).all
+                taken.append(self.reader.read(version))
+                self.named |= taken[-1].all
         line.states.append(state)
-        self.named |= taken
         return taken
 
     def create(self, ref: RefKey, source: RefKey, *, is_tag: bool = False) -> None:

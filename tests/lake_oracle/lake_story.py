@@ -12,9 +12,11 @@ from pathlib import Path
 import pytest
 
 from lake_oracle.lake_harm import HARMS
-from lake_oracle.lake_steps import STEPS, LakeStep, collect, create_table
+from lake_oracle.lake_steps import STEPS, LakeStep
 from lake_oracle.lake_verdict import DAY, LakeVerdict
 from lake_oracle.random_lake import LakeEngine, RandomLake
+from lake_oracle.ref_steps import collect
+from lake_oracle.table_steps import create_table
 
 MakeEngines = Callable[[RandomLake], Mapping[str, LakeEngine]]
 ScriptLine = Callable[[RandomLake], str] | str | int
@@ -57,9 +59,7 @@ def tell_script(seed: int, folder: Path, make_engines: MakeEngines, script: Sequ
     return _told(seed, folder, make_engines, lambda teller: teller.follow(script), on_disk="save" in script)
 
 
-def _told(
-    seed: int, folder: Path, make_engines: MakeEngines, tell: Callable[[_Teller], None], *, on_disk: bool
-) -> LakeStory:
+def _told(seed: int, folder: Path, make_engines: MakeEngines, tell: Callable[[_Teller], None], *, on_disk: bool) -> LakeStory:
     with _same_names(seed):
         teller = _Teller(seed, folder, make_engines, on_disk=on_disk)
         try:
