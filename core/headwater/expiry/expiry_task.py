@@ -8,21 +8,19 @@ import msgspec
 
 from headwater.catalogs import CatalogDefinition, Catalogs, ContentKey, find_homes
 from headwater.clock import Micros
-from headwater.errors import MaintenanceStoppedError, RefusedError
+from headwater.errors import MaintenanceStoppedError
 from headwater.expiry.catalog_expiry import CatalogExpiry, ExpiryWish
 from headwater.expiry.expiry_counts import ExpiryCounts
 from headwater.expiry.expiry_rules import AskedRules, ExpiryRules
 from headwater.iceberg import StorageFile, TableStorage
-from headwater.jobs import EXPIRE_SNAPSHOTS, submit_catalog_task
+from headwater.jobs import EXPIRE_SNAPSHOTS, catalog_of_task, submit_catalog_task
+from headwater.jobs.catalog_tasks import STOPPED_LOOK_SECONDS
 from headwater.jobs.task_runs import check_clock_of_task, open_active_realm, run_recorded
-from headwater.policies import PolicyReader
-from headwater.policies.stop_switch import check_not_stopped
+from headwater.policies import PolicyReader, check_not_stopped
 from headwater.realms import RealmRegistry
 from headwater.store import RealmStore, Store
 from headwater.tasks import SubmittedTask, Task, TaskLease, TaskNotReadyError
 from headwater.throttle import Fence, ProgressCallback
-
-_LOOK_AGAIN_SECONDS = 300.0
 
 
 class ExpiryRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -73,13 +71,14 @@ def run_expiry(store: Store, claim: TaskLease) -> dict[str, Any]:
     check_clock_of_task(store)
     rows = open_active_realm(store, claim.task)
     request = ExpiryRequest.from_task(claim.task)
-    expiry = _expiry(store, rows, request, fence=claim.check_stop, progress=claim.report_progress)
+    definition = catalog_of_task(rows, claim.task)
+    expiry = _expiry(store, rows, definition, request, fence=claim.check_stop, progress=claim.report_progress)
 
     def work() -> dict[str, Any]:
         try:
             return expiry.expire().as_plain()
         except MaintenanceStoppedError as stopped:
-            raise TaskNotReadyError(str(stopped), seconds=_LOOK_AGAIN_SECONDS) from stopped
+            raise TaskNotReadyError(str(stopped), seconds=STOPPED_LOOK_SECONDS) from stopped
 
     return run_recorded(store, claim, work, so_far=expiry.counts.as_plain)
 
@@ -88,7 +87,8 @@ def dry_expiry(store: Store, realm: str, request: ExpiryRequest) -> ExpiryCounts
     """Count what a run would expire now; nothing is written."""
     rows = RealmRegistry(store).open_realm(realm)
     rows.check_write()
-    return _expiry(store, rows, msgspec.structs.replace(request, dry_run=True)).expire()
+    definition = Catalogs(rows).read_catalog(request.catalog)
+    return _expiry(store, rows, definition, msgspec.structs.replace(request, dry_run=True)).expire()
 
 
 def read_expiry_request(store: Store, realm: str, catalog: str, **asked: Any) -> ExpiryRequest:
@@ -105,16 +105,12 @@ def submit_expiry(store: Store, realm_id: str, request: ExpiryRequest) -> Submit
 def _expiry(
     store: Store,
     rows: RealmStore,
+    definition: CatalogDefinition,
     request: ExpiryRequest,
     *,
     fence: Fence = lambda: None,
     progress: ProgressCallback = lambda done, total, unit: None,
 ) -> CatalogExpiry:
-    definition = Catalogs(rows).read_catalog(request.catalog)
-    if definition.id != request.catalog_id:
-        raise RefusedError(
-            f"catalog {definition.name!r} of realm {rows.realm!r} was created anew since this was asked for: ask again"
-        )
     storage = TableStorage(StorageFile(store.settings.storage_file), realm=rows.realm, catalog=definition.name)
     now = rows.clock.now()
     wish = ExpiryWish(
