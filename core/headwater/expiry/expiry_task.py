@@ -91,7 +91,7 @@ def dry_expiry(store: Store, realm: str, request: ExpiryRequest) -> ExpiryCounts
     return _expiry(store, rows, msgspec.structs.replace(request, dry_run=True)).expire()
 
 
-def request_of(store: Store, realm: str, catalog: str, **asked: Any) -> ExpiryRequest:
+def read_expiry_request(store: Store, realm: str, catalog: str, **asked: Any) -> ExpiryRequest:
     """A request about the catalog that has this name now."""
     definition = Catalogs(RealmRegistry(store).open_realm(realm)).read_catalog(catalog)
     return ExpiryRequest(catalog=catalog, catalog_id=definition.id, **asked)
