@@ -12,8 +12,15 @@ from headwater.errors import RefusedError
 from headwater.expiry import ExpiryRequest, dry_expiry, read_expiry_request, run_expiry, submit_expiry
 from headwater.iceberg_catalog.table_adoption import adopt_guests, list_table_homes
 from headwater.jobs import EXPIRE_SNAPSHOTS, list_runs
-from headwater.policies import MetadataFileRule, PolicyKind, SnapshotRule, StoredPolicy, set_policy
-from headwater.policies.stop_switch import read_scope, stop_maintenance
+from headwater.policies import (
+    MetadataFileRule,
+    PolicyKind,
+    SnapshotRule,
+    StoredPolicy,
+    read_scope,
+    set_policy,
+    stop_maintenance,
+)
 from headwater.realms import RealmRegistry, RealmState
 from headwater.tasks import LeaseWatch, TaskLease, TaskNotReadyError, TaskQueue, TaskStoppedError
 
@@ -55,7 +62,7 @@ def test_request_survives_as_arguments_of_a_task(orders: ExpiringLake) -> None:
     claim = claimed(orders.store, request)
 
     assert ExpiryRequest.from_task(claim.task) == request
-    assert (claim.task.kind, claim.task.subject) == (EXPIRE_SNAPSHOTS, "lake")
+    assert (claim.task.kind, claim.task.subject) == (EXPIRE_SNAPSHOTS, "lake/by hand")
 
 
 def test_task_expires_and_leaves_a_record(orders: ExpiringLake) -> None:
@@ -67,7 +74,7 @@ def test_task_expires_and_leaves_a_record(orders: ExpiringLake) -> None:
     assert (orders.snapshots("orders"), outcome["snapshots"], outcome["commits"]) == ([3], 2, 1)
     assert outcome | {"dryRun": True, "commits": 0} == dry.as_plain()
     run = next(iter(list_runs(orders.store, kind=EXPIRE_SNAPSHOTS)))
-    assert (run.subject, run.counts["snapshots"], run.error) == ("lake", 2, "")
+    assert (run.subject, run.counts["snapshots"], run.error) == ("lake/by hand", 2, "")
     assert claim.progress is not None and (claim.progress.done, claim.progress.total) == (2, 2)
 
 
@@ -152,10 +159,19 @@ def test_stopped_maintenance_puts_the_task_off(orders: ExpiringLake) -> None:
 
 
 def test_catalog_that_was_created_anew_is_refused(orders: ExpiringLake) -> None:
-    request = replace(asked(orders), catalog_id="0123456789abcdef")
+    claim = claimed(orders.store, replace(asked(orders), catalog_id="0123456789abcdef"))
 
     with pytest.raises(RefusedError, match="was created anew"):
-        dry_expiry(orders.store, "acme", request)
+        run_expiry(orders.store, claim)
+
+
+def test_request_of_its_own_stands_beside_the_scheduled_one(orders: ExpiringLake) -> None:
+    plain = read_expiry_request(orders.store, "acme", "lake")
+    tasks = [submit_expiry(orders.store, "acme", request) for request in (plain, asked(orders), plain, asked(orders))]
+
+    assert [task.created for task in tasks] == [True, True, False, False]
+    with pytest.raises(RefusedError, match="wait for it, or cancel it"):
+        submit_expiry(orders.store, "acme", replace(asked(orders), keep=7))
 
 
 def test_task_waits_while_its_realm_is_inactive(orders: ExpiringLake) -> None:
