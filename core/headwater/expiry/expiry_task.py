@@ -8,7 +8,7 @@ import msgspec
 
 from headwater.catalogs import CatalogDefinition, Catalogs, ContentKey, find_homes
 from headwater.clock import Micros
-from headwater.errors import MaintenanceStoppedError
+from headwater.errors import MaintenanceStoppedError, RefusedError
 from headwater.expiry.catalog_expiry import CatalogExpiry, ExpiryWish
 from headwater.expiry.expiry_counts import ExpiryCounts
 from headwater.expiry.expiry_rules import AskedRules, ExpiryRules
@@ -18,9 +18,11 @@ from headwater.jobs.catalog_tasks import STOPPED_LOOK_SECONDS
 from headwater.jobs.task_runs import check_clock_of_task, open_active_realm, run_recorded
 from headwater.policies import PolicyReader, check_not_stopped
 from headwater.realms import RealmRegistry
-from headwater.store import RealmStore, Store
-from headwater.tasks import SubmittedTask, Task, TaskLease, TaskNotReadyError
+from headwater.store import RealmStore, Store, id_text
+from headwater.tasks import SubmittedTask, Task, TaskLease, TaskNotReadyError, TaskQueue
 from headwater.throttle import Fence, ProgressCallback
+
+BY_HAND = "by hand"
 
 
 class ExpiryRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -48,6 +50,11 @@ class ExpiryRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
         """The arguments of the task."""
         arguments: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self))
         return arguments
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it asks for what the policies say, of all tables."""
+        return self == ExpiryRequest(catalog=self.catalog, catalog_id=self.catalog_id)
 
     @property
     def says_limits(self) -> bool:
@@ -98,8 +105,23 @@ def read_expiry_request(store: Store, realm: str, catalog: str, **asked: Any) ->
 
 
 def submit_expiry(store: Store, realm_id: str, request: ExpiryRequest) -> SubmittedTask:
-    """Ask for an expiry, unless one of the catalog is under way. One that waits for the time of its schedule runs now, as asked here."""
-    return submit_catalog_task(store, EXPIRE_SNAPSHOTS, realm_id, request.catalog, arguments=request.arguments())
+    """Ask for an expiry, due now, unless the same is asked for already.
+
+    What asks for more than the policies say is a task of its own, beside the one that waits for its time.
+
+    raises        RefusedError where another expiry of that kind is under way, asked for otherwise
+    """
+    if request.is_plain:
+        return submit_catalog_task(store, EXPIRE_SNAPSHOTS, realm_id, request.catalog)
+    realm, tasks = RealmRegistry(store).read_realm(realm_id), TaskQueue(store)
+    subject, arguments = f"{request.catalog}/{BY_HAND}", request.arguments()
+    submitted = tasks.submit_task(EXPIRE_SNAPSHOTS, realm=realm.id, realm_key=realm.key, subject=subject, arguments=arguments)
+    task = tasks.read_task(submitted.id).value
+    if ExpiryRequest.from_task(task) != request:
+        raise RefusedError(
+            f"task {id_text(submitted.id)} ({task}) is under way with {task.arguments}: wait for it, or cancel it"
+        )
+    return submitted
 
 
 def _expiry(
