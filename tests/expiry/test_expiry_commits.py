@@ -4,9 +4,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from expiring_lake import MINUTE, ExpiringLake
 from msgspec.structs import replace
 
+from expiring_lake import MINUTE, ExpiringLake
 from headwater.catalogs import HEADWATER, IcebergTable, Put
 from headwater.commits import read_head
 from headwater.errors import FencedError, RefusedError
