@@ -153,6 +153,13 @@ BOUNDS: list[Bound] = [
         "Too many: 51: must have at most 50 items",
     ),
     *_locations("storage.allowedLocations.[]"),
+    Bound(
+        *("Catalog", "files.places", "maxItems", ["s3://lake/"] * 50, ["s3://lake/"] * 51),
+        "Too many: 51: must have at most 50 items",
+    ),
+    *_locations("files.places.[]"),
+    *_text("Catalog", "maintenance.expireSnapshots.schedule", 100, _LONGEST_CRON, _PADDED_CRON),
+    *_text("Catalog", "maintenance.reportFiles.schedule", 100, _LONGEST_CRON, _PADDED_CRON),
     *_text("Catalog", "defaultBranch", 200, "b" * 200, "b" * 201),
     Bound(
         *("Catalog", "imports", "maxItems"),

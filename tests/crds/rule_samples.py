@@ -304,6 +304,9 @@ SAMPLES: list[Sample] = [
     ),
     *_locations("imports.[].locations", "locations", is_list=True),
     *_schedules("Catalog", "imports.[].schedule"),
+    *_locations("files.places", "places", is_list=True),
+    *_schedules("Catalog", "maintenance.expireSnapshots.schedule"),
+    *_schedules("Catalog", "maintenance.reportFiles.schedule"),
     _patterns("imports.[].include.[]"),
     _patterns("imports.[].exclude.[]"),
     _at(

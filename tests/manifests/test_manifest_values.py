@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from headwater.catalogs import ImportSpec
+from headwater.catalogs import CatalogFiles, CatalogMaintenance, ImportSpec, LakeSchedule
 from headwater.errors import NotFoundError
 from headwater.realms import HistoryRetention, KeptHistory, MaintenanceSchedule
 from headwater.reconcile import CatalogManifest, ManifestError, RealmManifest, load_manifests
@@ -101,6 +101,17 @@ def test_every_field_of_an_import_is_read(write: Write) -> None:
             **{"include": ("x.*",), "exclude": ("y",), "path": "{n}.db/{table}", "namespace": ("raw",)},
             **{"inventory": "s3://b/f.csv", "verify": "files", "tolerate": ("Invalid",), "gone": "drop"},
         ),
+    )
+
+
+def test_work_on_the_lake_and_its_places_are_read(write: Write) -> None:
+    said = "files: {places: ['s3://lake/hashed/']}, maintenance: {expireSnapshots: {schedule: 0 3 * * *}, reportFiles: {}}, storage:"
+    manifest = load_manifests(write(f"{REALM}---\n{CATALOG.replace('storage:', said)}"))[1]
+
+    assert isinstance(manifest, CatalogManifest)
+    assert manifest.spec.files == CatalogFiles(places=("s3://lake/hashed/",))
+    assert manifest.spec.maintenance == CatalogMaintenance(
+        expire_snapshots=LakeSchedule(schedule="0 3 * * *"), report_files=LakeSchedule()
     )
 
 

@@ -3,6 +3,13 @@
 The holder of a task's lease calls one ``run_...`` function of this package with it. Knows what a task is, but not who runs it.
 """
 
+from headwater.jobs.catalog_tasks import (
+    LAKE_WORK,
+    catalog_of_task,
+    lake_arguments,
+    stop_check_of_task,
+    submit_catalog_task,
+)
 from headwater.jobs.file_tasks import (
     plan_file_collection,
     run_file_collection,
@@ -41,6 +48,7 @@ __all__ = [
     "EXPIRE_SNAPSHOTS",
     "EXPORT",
     "IMPORT",
+    "LAKE_WORK",
     "LOAD",
     "PURGE",
     "PURGE_TABLE",
@@ -49,9 +57,11 @@ __all__ = [
     "SPARK",
     "Run",
     "TableSurvey",
+    "catalog_of_task",
     "dry_file_report",
     "dry_import",
     "file_arguments",
+    "lake_arguments",
     "list_runs",
     "plan_file_collection",
     "read_report",
@@ -68,6 +78,8 @@ __all__ = [
     "run_purge_table",
     "run_restore",
     "schedule_file_collections",
+    "stop_check_of_task",
+    "submit_catalog_task",
     "submit_file_collection",
     "submit_file_report",
 ]

@@ -23,6 +23,7 @@ from headwater.reconcile.actions import (
     WaitUntil,
     unconfirmed_purge,
 )
+from headwater.reconcile.lake_schedule import plan_lake_end, plan_lake_work
 from headwater.reconcile.manifests import ADOPT, CONFIRM_PURGE, CatalogManifest
 from headwater.reconcile.observed_state import READABLE, ObservedCatalog, import_arguments, import_subject
 from headwater.reconcile.realm_plan import manager_text, may_return
@@ -162,7 +163,8 @@ def _plan_deletion(manifest: CatalogManifest, catalog: CatalogDefinition, observ
     if unconfirmed := unconfirmed_purge(manifest.metadata.annotations.get(CONFIRM_PURGE), "catalog", name):
         return [unconfirmed]
     unprotect: list[Action] = [UpdateCatalog(CatalogChanges(deletion_protection=False))] if catalog.deletion_protection else []
-    return [*unprotect, *_stop_imports(observed, catalog), *plan_connection_end(catalog), DeleteCatalog()]
+    ended = [*_stop_imports(observed, catalog), *plan_lake_end(catalog, observed)]
+    return [*unprotect, *ended, *plan_connection_end(catalog), DeleteCatalog()]
 
 
 def _plan_life(
@@ -178,7 +180,8 @@ def _plan_life(
     completed: list[Action] = [CompleteCatalog()] if catalog.unfinished or catalog.manager is None else []
     updated: list[Action] = [UpdateCatalog(changes)] if changes else []
     access = plan_catalog_access(manifest, catalog, observed.access, server_url=observed.server_url)
-    return [*completed, *_stop_imports(observed, catalog, kept), *updated, *access, *imports]
+    lake = plan_lake_work(manifest, catalog, observed, now)
+    return [*completed, *_stop_imports(observed, catalog, kept), *updated, *access, *imports, *lake]
 
 
 def _changes(manifest: CatalogManifest, catalog: CatalogDefinition, me: CatalogManager) -> CatalogChanges:
