@@ -517,7 +517,12 @@ def test_realm_that_is_none_is_not_found_where_nobody_is_asked(open_office: Mana
         ("PATCH", "", {"properties": {"a": 1}}, "properties[...]: "),
         ("PUT", "/catalogs/lake/policies/snapshots", {"metadataFiles": {"keep": 3}}, "in the field snapshots"),
         ("PUT", "/catalogs/lake/policies/snapshots", {"snapshots": [{"maxAge": "soon"}]}, "maxAge: 'soon' is not a duration"),
-        ("PUT", "/catalogs/lake/policies/file-collection", {"fileCollection": {"grace": "1h"}}, "grace is 3600"),
+        (
+            "PUT",
+            "/catalogs/lake/policies/file-collection",
+            {"fileCollection": {"grace": "1h"}},
+            "grace is 1h: it may be from 1d",
+        ),
         ("POST", "/principals", {"name": ""}, "name: "),
         ("POST", "/principals", {"name": "a/b"}, "is no name for a principal"),
         ("POST", "/principals/ann/rotate?overlapSeconds=-1", None, "overlapSeconds: "),

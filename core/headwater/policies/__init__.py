@@ -25,12 +25,15 @@ from headwater.policies.policy_store import (
     unset_snapshot_rule,
 )
 from headwater.policies.policy_values import (
+    MOST_RULES,
+    MOST_TO_KEEP,
     FileMode,
     FileRule,
     MetadataFileRule,
     PolicyKind,
     SnapshotRule,
     StoredPolicy,
+    changed_kinds,
     check_policy,
 )
 from headwater.policies.stop_switch import (
@@ -47,6 +50,8 @@ from headwater.policies.table_policies import EffectiveValue, TablePolicies, fin
 
 __all__ = [
     "KIND_FIELDS",
+    "MOST_RULES",
+    "MOST_TO_KEEP",
     "EffectiveFiles",
     "EffectiveMetadataFiles",
     "EffectiveSnapshots",
@@ -62,6 +67,7 @@ __all__ = [
     "StopScope",
     "StoredPolicy",
     "TablePolicies",
+    "changed_kinds",
     "check_not_stopped",
     "check_policy",
     "declare_policies",

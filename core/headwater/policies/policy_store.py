@@ -14,7 +14,7 @@ from headwater.catalogs import CatalogDefinition
 from headwater.commits import Head, Transaction, commit_change, read_head
 from headwater.errors import NotFoundError
 from headwater.index import IndexValue
-from headwater.policies.policy_values import PolicyKind, SnapshotRule, StoredPolicy, check_policy
+from headwater.policies.policy_values import PolicyKind, SnapshotRule, StoredPolicy, changed_kinds, check_policy
 from headwater.store import RealmStore
 
 MAPPINGS = "policy-mappings"
@@ -114,16 +114,13 @@ def declare_policies(rows: RealmStore, definition: CatalogDefinition, declared: 
     wanted = {policy.kind: msgspec.structs.replace(policy, catalog_id=definition.id, declared=True) for policy in declared}
 
     def change(tx: Transaction) -> bool:
-        changed = False
-        for policy in _own(_policies_in(tx, definition.id)):
-            if policy.declared and policy.kind not in wanted:
-                changed |= tx.index(POLICIES).remove(policy_key(definition.id, policy.kind, None))
-        for policy in wanted.values():
-            before = _get(tx, policy)
-            if before is None or before.says() != policy.says() or not before.declared:
-                _put(tx, policy)
-                changed = True
-        return changed
+        kinds = changed_kinds(_policies_in(tx, definition.id), declared)
+        for kind in kinds:
+            if kind in wanted:
+                _put(tx, wanted[kind])
+            else:
+                tx.index(POLICIES).remove(policy_key(definition.id, kind, None))
+        return bool(kinds)
 
     return commit_change(rows, MAPPINGS, change, message=f"policies of catalog {definition.name}").result
 
@@ -154,10 +151,6 @@ def _policies_in(state: Head | Transaction | None, catalog_id: str) -> list[Stor
     ]
     reader = state.reader if isinstance(state, Transaction) else state.rows
     return [reader.read_object(object_id, StoredPolicy) for object_id in ids]
-
-
-def _own(policies: Iterable[StoredPolicy]) -> list[StoredPolicy]:
-    return [policy for policy in policies if policy.content_id is None]
 
 
 def _get(tx: Transaction, policy: StoredPolicy) -> StoredPolicy | None:
