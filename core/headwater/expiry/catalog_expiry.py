@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from uuid import UUID
 
 from headwater.catalogs import (
@@ -24,6 +23,7 @@ from headwater.expiry.expiry_rules import ExpiryRules
 from headwater.expiry.looked_tables import branch_prefix, forget_branches
 from headwater.iceberg_catalog.branch_session import BranchSession
 from headwater.iceberg_catalog.lake_files import DocumentStorage, LakeFiles
+from headwater.policies import SnapshotRule
 from headwater.store import RealmStore
 from headwater.throttle import Fence, FenceWatch, ProgressCallback, RowRate
 
@@ -35,7 +35,7 @@ class ExpiryWish:
     now           the moment at which it is decided what goes
     rules         what decides how much of a table stays
     is_home       whether the catalog is the home of a table
-    branches      a pattern of branch names, as in file names
+    branches      a pattern of branch names, as in policies
     keys          only these tables; empty: all
     is_dry        decide and count, and write nothing
     remembers     leave out tables that are as they were when they were looked at last while nothing of them is due
@@ -85,8 +85,13 @@ class CatalogExpiry:
 
         raises        what fence and check raise; UnavailableError; UnknownOutcomeError
         """
-        catalog = Catalog(self._rows, self._definition)
-        names = [branch.name for branch in catalog.branches() if fnmatchcase(branch.name, self._wish.branches)]
+        if not self._wish.rules.has_snapshot_policies:
+            self.counts.add_note(
+                "no policy of snapshots or metadata files says that anything may go: see `headwater policy set`"
+            )
+            return self.counts
+        catalog, chosen = Catalog(self._rows, self._definition), SnapshotRule(branches=self._wish.branches)
+        names = [branch.name for branch in catalog.branches() if chosen.covers(branch.name)]
         heads = {name: catalog.resolve(name) for name in names}
         total = sum(len(head.index(CONTENT)) for head in heads.values() if head is not None)
         order = self._order()

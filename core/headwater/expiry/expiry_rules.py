@@ -21,6 +21,10 @@ class ExpiryRules(Protocol):
     def digest(self) -> bytes:
         """At least 8 bytes that differ where anything but the table itself would decide otherwise."""
 
+    @property
+    def has_snapshot_policies(self) -> bool:
+        """Whether anything at all says that something of a table may go."""
+
     def snapshot_limits(self, branch: str, content_id: UUID, properties: Mapping[str, str]) -> SnapshotLimits | None:
         """What a table of a branch keeps; None where nothing says that any of it may go."""
 
@@ -38,6 +42,10 @@ class AskedRules:
 
     max_age_ms: int | None = None
     keep: int | None = None
+
+    @property
+    def has_snapshot_policies(self) -> bool:
+        return True
 
     @property
     def digest(self) -> bytes:

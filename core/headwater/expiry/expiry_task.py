@@ -2,31 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
-from headwater.catalogs import CatalogDefinition, Catalogs, ContentKey
+from headwater.catalogs import CatalogDefinition, Catalogs, ContentKey, find_homes
 from headwater.clock import Micros
-from headwater.errors import RefusedError
+from headwater.errors import MaintenanceStoppedError, RefusedError
 from headwater.expiry.catalog_expiry import CatalogExpiry, ExpiryWish
 from headwater.expiry.expiry_counts import ExpiryCounts
 from headwater.expiry.expiry_rules import AskedRules, ExpiryRules
-from headwater.expiry.policy_rules import read_homes, read_policy_rules, stop_switch_of
 from headwater.iceberg import StorageFile, TableStorage
-from headwater.jobs import EXPIRE_SNAPSHOTS
+from headwater.jobs import EXPIRE_SNAPSHOTS, submit_catalog_task
 from headwater.jobs.task_runs import check_clock_of_task, open_active_realm, run_recorded
+from headwater.policies import PolicyReader
+from headwater.policies.stop_switch import check_not_stopped
 from headwater.realms import RealmRegistry
 from headwater.store import RealmStore, Store
-from headwater.tasks import SubmittedTask, Task, TaskLease, TaskQueue
+from headwater.tasks import SubmittedTask, Task, TaskLease, TaskNotReadyError
 from headwater.throttle import Fence, ProgressCallback
+
+_LOOK_AGAIN_SECONDS = 300.0
 
 
 class ExpiryRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a person or a schedule asks of one catalog.
 
-    branches      a pattern of branch names, as in file names
+    branches      a pattern of branch names, as in policies
     keys          only these tables; empty: all
     older_than    snapshots up to this moment may go, in microseconds since 1970, whatever policies and properties say
     keep          the least number of snapshots of a branch, instead of the policies' and the properties'
@@ -49,11 +51,15 @@ class ExpiryRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
         arguments: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self))
         return arguments
 
+    @property
+    def says_limits(self) -> bool:
+        return self.older_than is not None or self.keep is not None
+
     def rules(self, rows: RealmStore, definition: CatalogDefinition, now: Micros) -> ExpiryRules:
         """What decides: the policies, unless the request says it itself."""
-        if self.older_than is None and self.keep is None:
-            return read_policy_rules(rows, definition)
-        age = None if self.older_than is None else max(0, (now - self.older_than) // 1000)
+        if not self.says_limits:
+            return PolicyReader(rows, definition)
+        age = None if self.older_than is None else (now - self.older_than) // 1000
         return AskedRules(max_age_ms=age, keep=self.keep)
 
 
@@ -68,7 +74,14 @@ def run_expiry(store: Store, claim: TaskLease) -> dict[str, Any]:
     rows = open_active_realm(store, claim.task)
     request = ExpiryRequest.from_task(claim.task)
     expiry = _expiry(store, rows, request, fence=claim.check_stop, progress=claim.report_progress)
-    return run_recorded(store, claim, lambda: expiry.expire().as_plain(), so_far=expiry.counts.as_plain)
+
+    def work() -> dict[str, Any]:
+        try:
+            return expiry.expire().as_plain()
+        except MaintenanceStoppedError as stopped:
+            raise TaskNotReadyError(str(stopped), seconds=_LOOK_AGAIN_SECONDS) from stopped
+
+    return run_recorded(store, claim, work, so_far=expiry.counts.as_plain)
 
 
 def dry_expiry(store: Store, realm: str, request: ExpiryRequest) -> ExpiryCounts:
@@ -78,18 +91,15 @@ def dry_expiry(store: Store, realm: str, request: ExpiryRequest) -> ExpiryCounts
     return _expiry(store, rows, msgspec.structs.replace(request, dry_run=True)).expire()
 
 
-def request_of(store: Store, realm: str, catalog: str, **asked: Any) -> ExpiryRequest:
+def read_expiry_request(store: Store, realm: str, catalog: str, **asked: Any) -> ExpiryRequest:
     """A request about the catalog that has this name now."""
     definition = Catalogs(RealmRegistry(store).open_realm(realm)).read_catalog(catalog)
     return ExpiryRequest(catalog=catalog, catalog_id=definition.id, **asked)
 
 
 def submit_expiry(store: Store, realm_id: str, request: ExpiryRequest) -> SubmittedTask:
-    """Ask for an expiry, unless one of the catalog is asked for already."""
-    realm = RealmRegistry(store).read_realm(realm_id)
-    return TaskQueue(store).submit_task(
-        EXPIRE_SNAPSHOTS, realm=realm.id, realm_key=realm.key, subject=request.catalog, arguments=request.arguments()
-    )
+    """Ask for an expiry, unless one of the catalog is under way. One that waits for the time of its schedule runs now, as asked here."""
+    return submit_catalog_task(store, EXPIRE_SNAPSHOTS, realm_id, request.catalog, arguments=request.arguments())
 
 
 def _expiry(
@@ -110,11 +120,14 @@ def _expiry(
     wish = ExpiryWish(
         now=now,
         rules=request.rules(rows, definition, now),
-        is_home=read_homes(rows, definition),
+        is_home=find_homes(rows, definition.id).__contains__,
         branches=request.branches,
         keys=[ContentKey(key) for key in request.keys],
         is_dry=request.dry_run,
-        remembers=request.older_than is None and request.keep is None,
+        remembers=not request.says_limits,
     )
-    check: Callable[[], None] = stop_switch_of(store, rows, definition)
+
+    def check() -> None:
+        check_not_stopped(store, rows.realm, rows.key, definition.id, catalog=definition.name)
+
     return CatalogExpiry(rows, definition, storage, wish, fence=fence, check=check, progress=progress)

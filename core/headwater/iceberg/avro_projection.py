@@ -11,14 +11,13 @@ A text of the file is in no error.
 
 from __future__ import annotations
 
-import io
 import re
-import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple, cast
 
 from headwater.iceberg.avro import tamed_schema
+from headwater.iceberg.avro_codecs import AvroFileError, BlockUnpacker
 
 Value = int | str | bytes | None
 Record = tuple[Value, ...]
@@ -26,7 +25,8 @@ Record = tuple[Value, ...]
 
 _MAGIC = b"Obj\x01"
 _SYNC_BYTES = 16
-_MOST_BLOCK_BYTES = 1 << 30
+_MOST_SCHEMA_BYTES = 1 << 20
+"""Schemas are kept for the next file; manifests need ten thousand."""
 _MOST_SHAPES = 12
 """Of one schema; a record of a further shape takes the place of the one that was used the longest ago."""
 _SHORT = 64
@@ -41,10 +41,6 @@ _NUMBER = rb"[\x80-\xff]{0,9}+[\x00-\x7f]"
 _SIZES = {"boolean": 1, "float": 4, "double": 8}
 _NUMBERS = ("int", "long")
 _TEXTS = ("bytes", "string")
-
-
-class AvroFileError(ValueError):
-    """The file is broken, or is not what it should be."""
 
 
 def read_fields(data: bytes, names: Sequence[str | tuple[str, ...]], *, optional: Sequence[str] = ()) -> Iterator[list[Record]]:
@@ -86,12 +82,10 @@ def _read_header(data: bytes) -> tuple[dict[str, bytes], int]:
 
 def _blocks(data: bytes, start: int, header: Mapping[str, bytes]) -> Iterator[tuple[int, bytes]]:
     """The blocks of a file, unpacked, each with its number of records."""
-    codec, sync = header.get("avro.codec", b"null"), data[start : start + _SYNC_BYTES]
+    sync = data[start : start + _SYNC_BYTES]
     if len(sync) != _SYNC_BYTES:
         raise AvroFileError("it ends within its header")
-    if codec not in (b"null", b"deflate"):
-        yield from _blocks_of_other_codecs(data)
-        return
+    unpacker = BlockUnpacker(header.get("avro.codec", b"null"))
     at = start + _SYNC_BYTES
     while at < len(data):
         count, at = _number(data, at)
@@ -99,24 +93,8 @@ def _blocks(data: bytes, start: int, header: Mapping[str, bytes]) -> Iterator[tu
         end = at + size
         if count < 0 or size < 0 or data[end : end + _SYNC_BYTES] != sync:
             raise AvroFileError("a block of it is cut off or damaged")
-        yield count, data[at:end] if codec == b"null" else _inflated(data[at:end])
+        yield count, unpacker.unpack(data[at:end])
         at = end + _SYNC_BYTES
-
-
-def _inflated(packed: bytes) -> bytes:
-    unpacker = zlib.decompressobj(-15)
-    block = unpacker.decompress(packed, _MOST_BLOCK_BYTES)
-    if not unpacker.eof:
-        raise AvroFileError("a block of it is cut off, or unpacks to more than a gigabyte")
-    return block
-
-
-def _blocks_of_other_codecs(data: bytes) -> Iterator[tuple[int, bytes]]:
-    from fastavro import block_reader  # only who follows manifests needs it
-
-    block: Any
-    for block in block_reader(io.BytesIO(data)):
-        yield block.num_records, block.bytes_.read()
 
 
 class _Shape:
@@ -379,8 +357,10 @@ class _Reader:
         self._layouts = {key: _Layout(expression.match, groups), **dict(others[: _MOST_SHAPES - 1])}
 
 
-@lru_cache(maxsize=128)
+@lru_cache(maxsize=64)
 def _reader(schema_text: bytes, names: tuple[tuple[str, ...], ...], optional: tuple[str, ...]) -> _Reader:
+    if len(schema_text) > _MOST_SCHEMA_BYTES:
+        raise AvroFileError("its schema is too long")
     schema = tamed_schema(schema_text)
     wanted = {}
     for index, alternatives in enumerate(names):

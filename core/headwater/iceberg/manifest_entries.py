@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import NamedTuple, cast
 
-from headwater.iceberg.avro_projection import AvroFileError, read_fields
+from headwater.iceberg.avro_codecs import AvroFileError
+from headwater.iceberg.avro_projection import read_fields
 
 _EXISTING, _ADDED, _DELETED = 0, 1, 2
 _ENTRY_FIELDS = ("status", "data_file.file_path")
@@ -45,10 +46,20 @@ class ListedManifest(NamedTuple):
     is_encrypted: bool
 
     @property
+    def held(self) -> int:
+        """How many files it holds; UNKNOWN if one of the numbers is."""
+        return UNKNOWN if UNKNOWN in (self.added, self.existing) else self.added + self.existing
+
+    @property
     def total(self) -> int:
         """How many entries it has; UNKNOWN if one of the numbers is."""
         counts = (self.added, self.existing, self.deleted)
         return UNKNOWN if UNKNOWN in counts else sum(counts)
+
+
+def unlisted_manifest(path: str) -> ListedManifest:
+    """A manifest of which nothing but its path is said: version 1 may name it without a list."""
+    return ListedManifest(path, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, is_encrypted=False)
 
 
 def read_manifest_entries(data: bytes) -> ManifestEntries:

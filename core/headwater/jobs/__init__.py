@@ -7,7 +7,6 @@ from headwater.jobs.catalog_tasks import (
     LAKE_WORK,
     catalog_of_task,
     lake_arguments,
-    stop_check_of_task,
     submit_catalog_task,
 )
 from headwater.jobs.file_tasks import (
@@ -17,7 +16,7 @@ from headwater.jobs.file_tasks import (
     submit_file_collection,
 )
 from headwater.jobs.import_tasks import SPARK, TableSurvey, dry_import, run_import
-from headwater.jobs.lake_file_tasks import dry_file_report, run_file_report, submit_file_report
+from headwater.jobs.lake_file_tasks import dry_file_report, run_file_report
 from headwater.jobs.table_tasks import request_table_purge, retry_reachable_only, run_purge_table
 from headwater.jobs.task_runs import (
     COLLECT,
@@ -78,8 +77,6 @@ __all__ = [
     "run_purge_table",
     "run_restore",
     "schedule_file_collections",
-    "stop_check_of_task",
     "submit_catalog_task",
     "submit_file_collection",
-    "submit_file_report",
 ]

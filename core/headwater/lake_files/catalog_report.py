@@ -23,6 +23,7 @@ from headwater.lake_files.report_rules import ReportRules
 from headwater.lake_files.report_run import FileReportRun
 from headwater.lake_files.store_storages import StoreStorages
 from headwater.lake_files.stored_versions import StoredVersion
+from headwater.lake_files.table_names import TableNames
 from headwater.lake_files.work_folder import WorkFolder
 from headwater.realms import RealmRegistry
 from headwater.store import RealmStore, Store
@@ -87,6 +88,7 @@ def report_files(
     storage = storages.of_catalog(rows.realm, definition.name)
     folder = WorkFolder.of_catalog(definition, storage, realm=rows.realm)
     rules = ReportRules.read(store, rows, definition)
+    chosen = engine or ProcessEngine()
     memory = ManifestMemory(rows, definition.id, folder, is_dry=is_dry)
 
     def still_going() -> None:
@@ -94,7 +96,14 @@ def report_files(
         rules.check_going()
 
     def read_live(versions: Iterable[StoredVersion]) -> LiveWalk:
-        return LiveWalk(versions, storage_of=storages.find_lake, memory=memory, fence=still_going)
+        return LiveWalk(
+            versions,
+            storage_of=storages.find_lake,
+            memory=memory,
+            names=TableNames(store),
+            fence=still_going,
+            manifest_reader=chosen.manifest_reader,
+        )
 
     rules.check_going()
     run = FileReportRun(rows, definition, folder, waits=rules.waits, fence=still_going)
@@ -107,10 +116,10 @@ def report_files(
         read_live=read_live,
         storage=storage,
         prefixes=rules.prefixes,
-        blocks=rules.blocks,
+        blocks_of=rules.blocks,
         listing=listing,
         is_dry=is_dry,
-        engine=engine or ProcessEngine(),
+        engine=chosen,
         fence=still_going,
         progress=progress,
     )

@@ -32,7 +32,7 @@ from headwater.commits import read_collection
 from headwater.errors import CorruptionError
 from headwater.iceberg.table_storage import TableStorage
 from headwater.lake_files.file_comparison import BucketResult, ReasonCount
-from headwater.lake_files.file_engine import FileEngine, ListFiles, ProcessEngine
+from headwater.lake_files.file_engine import ComparisonGround, FileEngine, ListFiles, ProcessEngine
 from headwater.lake_files.file_reasons import FileReason, PlaceReason
 from headwater.lake_files.file_runs import DeadRuns
 from headwater.lake_files.foreign_metadata import ForeignMetadata
@@ -94,7 +94,8 @@ class FileSearch:
     is_home       whether a table of the catalog is its own (``find_homes``)
     read_live     what versions reach
     prefixes      what ``spec.files.places`` gives to the catalog
-    blocks        of places that yield nothing for reasons of policy
+    blocks        places that yield nothing for reasons of policy
+    blocks_of     such ones among the places of the search
     listing       the files of all places, where another program lists them; it begins anew with every call
     is_dry        nothing is written, so that the next run knows nothing of this one
     """
@@ -107,6 +108,7 @@ class FileSearch:
     storage: TableStorage = field(default_factory=TableStorage)
     prefixes: Sequence[str] = ()
     blocks: Sequence[BlockedPlace] = ()
+    blocks_of: Callable[[Sequence[TablePlace]], Sequence[BlockedPlace]] = lambda places: ()
     listing: ListFiles | None = None
     is_dry: bool = False
     engine: FileEngine = field(default_factory=ProcessEngine)
@@ -216,7 +218,7 @@ class _SearchRun:
             heads={f"{key:x}/{name}": id_text(head) for key, name, head in self._heads if head is not None},
             places=tuple(place for _, place in sorted(self._places.places.items())),
         )
-        self.result.block([*survey.blocked, *search.blocks], self._places)
+        self.result.block([*survey.blocked, *search.blocks, *search.blocks_of(self.result.places)], self._places)
         self._foreign: list[str] = []
         self._moving: dict[str, list[str]] = {}
 
@@ -257,7 +259,7 @@ class _SearchRun:
         unlisted = {block.location for block in self.result.blocked if block.code in _UNLISTED}
         places = PlaceIndex([place for location, place in self._places.places.items() if location not in unlisted]).outermost()
         self._listed = PlaceListing(places, self._search.storage.lake)
-        return lambda: self._listed
+        return lambda: self._search.engine.list_places(self._listed)
 
     def _is_whole(self) -> bool:
         return self._search.listing is not None or not self._listed.blocked
@@ -271,9 +273,7 @@ class _SearchRun:
         compared = search.engine.compare(
             strangers.with_contents(live),
             lambda: digest.pass_on(self._listing()()),
-            self._places,
-            self._held(),
-            self._is_whole,
+            ComparisonGround(self._places, self._held(), self._is_whole, self._seen.files),
         )
         found = _Found(result)
         metadata = ForeignMetadata(self._rows, search.definition, self._places, search.storage.lake)
@@ -284,6 +284,8 @@ class _SearchRun:
             result.block(metadata.blocks(bucket.metadata), self._places)
             held.append(bucket.held)
         result.live, result.there, result.there_bytes = compared.live, compared.listed, compared.listed_bytes
+        others = (count.bytes for found_there in result.place_counts.values() for count in found_there.values())
+        result.kept_bytes = result.there_bytes - sum(others)
         listing_blocks = [] if search.listing is not None else self._listed.blocked
         blocks = [*scan.blocked, *live.blocked, *strangers.blocked, *_odd(compared.odd), *listing_blocks, *found.blocks()]
         result.block(blocks, self._places)
@@ -325,7 +327,12 @@ class _SearchRun:
         kept = self._seen.result if result.is_reused else (self._keep_result() if inputs else None)
         self._move_markers()
         record = RunRecord(
-            number=result.run, time=search.store.clock.now(), held=held, inputs="" if kept is None else inputs, result=kept
+            number=result.run,
+            files=max(result.live, result.there),
+            time=search.store.clock.now(),
+            held=held,
+            inputs="" if kept is None else inputs,
+            result=kept,
         )
         write_run(self._rows, search.definition.id, self._seen, record, fence=search.fence)
         self._folder.delete(
@@ -405,7 +412,6 @@ class _Found:
         result = self.result
         result.dead.add(bucket.dead)
         result.kept += bucket.kept
-        result.kept_bytes += bucket.kept_bytes
         result.outside += bucket.outside
         self.markers += bucket.markers
         for place, by_reason in bucket.counts.items():

@@ -16,6 +16,13 @@ from headwater.lake_files.lake_file_values import LiveFile
 KNOWN_FORMAT = 3
 """The newest format version of tables whose files can be told."""
 _HINT = "version-hint.text"
+_NAMING = {
+    "snapshots": "",
+    "statistics": "statistics-path",
+    "partition-statistics": "statistics-path",
+    "metadata-log": "metadata-file",
+}
+"""The lists of a document that name files, each with the member that has the path."""
 _DOCUMENTS = msgspec.json.Decoder(dict[str, Any])
 
 
@@ -57,34 +64,59 @@ def document_files(text: bytes, metadata_location: str | None) -> DocumentFiles:
     properties = document.get("properties")
     named = properties if isinstance(properties, dict) else {}
     places = [location, *(path for name in PATH_PROPERTIES if isinstance(path := named.get(name), str) and path)]
-    files = list(_beside(document, metadata_location, location))
-    if "view-uuid" in document or "versions" in document:
-        return DocumentFiles(table, tuple(places), tuple(files))
-    files += [LiveFile(path) for path in statistics_files(document)]
+    files = [*_beside(document, metadata_location, location), *map(LiveFile, statistics_files(document))]
+    lists, manifests = _snapshot_files(document)  # a view has none; a document that claims to be one may have some
+    block = _block(document, named)
+    return DocumentFiles(table, tuple(dict.fromkeys(places)), tuple(files), tuple(lists), tuple(manifests), block)
+
+
+def _snapshot_files(document: dict[str, Any]) -> tuple[dict[str, None], dict[str, None]]:
+    """The manifest lists, and the manifests that snapshots of version 1 name themselves."""
     lists: dict[str, None] = {}
     manifests: dict[str, None] = {}
-    block = _block(document, named)
     for snapshot in objects_in(document, "snapshots"):
-        listed, inline = snapshot.get("manifest-list"), snapshot.get("manifests")
-        if isinstance(listed, str):
-            lists[listed] = None
-        elif isinstance(inline, list) and all(isinstance(path, str) for path in inline):
-            manifests.update(dict.fromkeys(inline))
+        if isinstance(snapshot.get("manifest-list"), str):
+            lists[snapshot["manifest-list"]] = None
         else:
-            number = snapshot.get("snapshot-id")
-            block = block or (PlaceReason.REFERRER_UNREADABLE, f"snapshot {number} names neither a manifest list nor manifests")
-    return DocumentFiles(table, tuple(dict.fromkeys(places)), tuple(files), tuple(lists), tuple(manifests), block)
+            manifests.update(dict.fromkeys(_inline(snapshot) or ()))
+    return lists, manifests
+
+
+def _inline(snapshot: dict[str, Any]) -> list[str] | None:
+    inline = snapshot.get("manifests")
+    return inline if isinstance(inline, list) and all(isinstance(path, str) for path in inline) else None
 
 
 def _block(document: dict[str, Any], properties: dict[str, Any]) -> tuple[PlaceReason, str] | None:
     version = document.get("format-version")
     if not isinstance(version, int) or version > KNOWN_FORMAT:
-        return PlaceReason.REFERRER_TOO_NEW, f"it has format version {version}, and {KNOWN_FORMAT} is the newest that is known"
+        return (
+            PlaceReason.REFERRER_TOO_NEW,
+            f"it has format version {version!r}, and {KNOWN_FORMAT} is the newest that is known",
+        )
+    if (fault := _odd_shape(document)) is not None:
+        return PlaceReason.REFERRER_UNREADABLE, fault
     is_encrypted = any(snapshot.get("key-id") is not None for snapshot in objects_in(document, "snapshots"))
     if is_encrypted or document.get("encryption-keys"):
         return PlaceReason.REFERRER_ENCRYPTED, "its manifests are encrypted"
-    if str(properties.get("gc.enabled", "true")).lower() == "false":
-        return PlaceReason.GC_DISABLED, "it has the property gc.enabled=false"
+    if (value := str(properties.get("gc.enabled", "true"))).lower() != "true":  # engines take whatever else it is for false
+        return PlaceReason.GC_DISABLED, f"it has the property gc.enabled={value[:20]}"
+    return None
+
+
+def _odd_shape(document: dict[str, Any]) -> str | None:
+    """Why it may name files that are not found in it."""
+    for name, member in _NAMING.items():
+        entries = document.get(name)
+        if entries is None:
+            continue
+        if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+            return f"its {name} are no list of objects"
+        if member and not all(isinstance(entry.get(member), str) for entry in entries):
+            return f"one of its {name} has no {member}"
+    for snapshot in objects_in(document, "snapshots"):
+        if not isinstance(snapshot.get("manifest-list"), str) and _inline(snapshot) is None:
+            return f"snapshot {snapshot.get('snapshot-id')} names neither a manifest list nor manifests"
     return None
 
 

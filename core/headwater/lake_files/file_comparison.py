@@ -17,7 +17,7 @@ from headwater.lake_files.file_kinds import FileKind, is_marker, kind_of
 from headwater.lake_files.file_reasons import FileReason
 from headwater.lake_files.file_runs import NO_NAME, BucketFiles, checked_file
 from headwater.lake_files.lake_file_values import DeadFile
-from headwater.lake_files.path_keys import loose_key, loose_keys
+from headwater.lake_files.path_keys import loose_key, loose_tails
 from headwater.lake_files.place_index import PlaceIndex
 
 DIGEST_BYTES = 16
@@ -39,7 +39,7 @@ class BucketResult(NamedTuple):
     dead          files that no stored version refers to, reported ones included
     missing       by place, live files that are not there: up to 20 of each, sorted
     counts        by place and reason: all listed files but those that are strictly live
-    kept, kept_bytes  strictly live files that are there
+    kept          how many files that are there are strictly live
     outside       how many live files lie where the catalog may have files, and in no place of the search
     held          digests of what is to be known as held from now on, sorted
     markers       of places, ours or not
@@ -51,7 +51,6 @@ class BucketResult(NamedTuple):
     missing: dict[str, list[str]]
     counts: dict[str, dict[FileReason, ReasonCount]]
     kept: int
-    kept_bytes: int
     outside: int
     held: list[bytes]
     markers: list[str]
@@ -72,13 +71,11 @@ def compare_bucket(
     live.update(files.maybe)
     gone = [path for path in there if path not in live and not (path.endswith(".crc") and checked_file(path) in live)]
     missing, outside = _missing(files.live, there, places)
-    result = BucketResult([], missing, {}, len(there) - len(gone), 0, outside, [], [], [], {})
-    kept_bytes = sum(int(facts.partition(" ")[0]) for facts in there.values())
-    loosely_live = set(loose_keys(list(live))) if gone else set()
+    result = BucketResult([], missing, {}, len(there) - len(gone), outside, [], [], [], {})
+    loosely_live = _loosely_live(live, gone)
     for path in gone:
         size, _, modified = there[path].partition(" ")
         place = places.find_place(path)
-        kept_bytes -= int(size)
         if place is None:
             continue
         digest = digest_of(checked_file(path))  # nothing names a checksum: it goes with its file
@@ -94,7 +91,15 @@ def compare_bucket(
             result.held.append(digest)
     digests = {digest_of(path) for path in live if path in there or places.find_place(path) is not None}
     digests.update(result.held if is_held_whole else held)
-    return result._replace(held=sorted(digests), kept_bytes=kept_bytes)
+    return result._replace(held=sorted(digests))
+
+
+def _loosely_live(live: Collection[str], gone: Sequence[str]) -> set[str]:
+    """The loose keys of the live paths that may be loosely equal to one that is gone."""
+    if not gone:
+        return set()
+    ordered, tails = list(live), frozenset(loose_tails(gone))
+    return {loose_key(path) for path, tail in zip(ordered, loose_tails(ordered), strict=True) if tail in tails}
 
 
 def digest_of(path: str) -> bytes:

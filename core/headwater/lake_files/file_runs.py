@@ -24,7 +24,7 @@ import msgspec
 from headwater.iceberg.file_drivers import utf8_path
 from headwater.lake_files.file_reasons import FileReason
 from headwater.lake_files.lake_file_values import DeadFile, ListedFile, LiveFile
-from headwater.lake_files.path_keys import StrictKeys, loose_keys
+from headwater.lake_files.path_keys import StrictKeys, loose_tails
 
 BUCKETS = 256
 NO_NAME = "\ufffd"
@@ -152,8 +152,7 @@ _size_of = itemgetter(ListedFile._fields.index("size_bytes"))
 
 def buckets_of(strict: Sequence[str], count: int) -> list[int]:
     """The buckets of paths: the same in every process. A checksum is in the bucket of its file."""
-    keys = loose_keys(strict)
-    return [crc32((checked_file(key) if key[-4:] == ".crc" else key).encode()) % count for key in keys]
+    return [crc32((checked_file(tail) if tail[-4:] == ".crc" else tail).encode()) % count for tail in loose_tails(strict)]
 
 
 def checked_file(path: str) -> str:

@@ -11,14 +11,15 @@ A referrer that cannot be read wholly blocks every place that its last whole rea
 from __future__ import annotations
 
 import sqlite3
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import NamedTuple, TypeVar
 
-from headwater.errors import CorruptionError, RefusedError
+from headwater.errors import CorruptionError, NotFoundError, RefusedError
 from headwater.iceberg.filesystem import LakeStorage
 from headwater.iceberg.layout import FileInfo
 from headwater.iceberg.location import canonical_location
@@ -28,6 +29,7 @@ from headwater.iceberg.manifest_entries import (
     ManifestEntries,
     read_manifest_entries,
     read_manifest_list,
+    unlisted_manifest,
 )
 from headwater.iceberg.metadata_json import unpack_metadata
 from headwater.iceberg.survey_outcomes import RejectedTable
@@ -37,20 +39,41 @@ from headwater.lake_files.lake_file_values import BlockedPlace, LiveFile
 from headwater.lake_files.manifest_memory import KnownManifest, ManifestMemory
 from headwater.lake_files.place_index import EVERYWHERE
 from headwater.lake_files.stored_versions import StoredVersion, bucket_of
+from headwater.lake_files.table_names import TableNames
 from headwater.store import RealmKey
 from headwater.throttle import Fence
 
 _READERS = 16
-_AT_ONCE = 8 * _READERS
+_AHEAD = 2 * _READERS
+_PACK = 8
+"""So many manifests are looked at together."""
+_BETWEEN_FENCES = 100
+_READ_ELSEWHERE = 1024
 _MOST_FOLDERS = 100
 """Of one table, outside of its places; beyond that the buckets are remembered."""
+_MOST_NOTED = 500_000
+"""Snapshots have most of their manifests in common: what was noted lately is not noted again."""
+_DIFFERS = -2
+"""In the place of a number that two lists say differently."""
 _SHOWN = 3
 _SCHEMA = """
 create table lists (path text primary key, owner integer) without rowid;
-create table manifests (path text primary key, length integer, total integer, owner integer, done integer default 0) without rowid;
+create table manifests (path text primary key, length integer, held integer, total integer, owner integer, done integer default 0)
+    without rowid;
 create table owners (path text, owner integer, primary key (path, owner)) without rowid;
 """
 
+
+def _agreed(number: str) -> str:
+    """The SQL for a number that several lists say of a manifest."""
+    said = f"excluded.{number}"
+    return f"{number} = iif({number} = {said} or {said} = {UNKNOWN}, {number}, iif({number} = {UNKNOWN}, {said}, {_DIFFERS}))"
+
+
+_NOTE = (
+    "insert into manifests (path, length, held, total, owner) values (?, ?, ?, ?, ?) on conflict (path) do update set"
+    f" {_agreed('length')}, {_agreed('held')}, {_agreed('total')}"
+)
 StorageOf = Callable[[RealmKey, str], LakeStorage]
 """The storage by which a realm reaches a location."""
 T = TypeVar("T")
@@ -67,13 +90,14 @@ class _TableReading:
     """What this report learnt of a table.
 
     places        its own
-    folders       where else it has files
+    folders       where else it has files; ``buckets`` of those that are too many
     """
 
     realm: RealmKey
     name: str
     places: dict[str, None] = field(default_factory=dict)
     folders: dict[str, None] = field(default_factory=dict)
+    buckets: dict[str, None] = field(default_factory=dict)
     faults: list[_Fault] = field(default_factory=list)
     blocks: list[_Fault] = field(default_factory=list)
 
@@ -84,27 +108,89 @@ class _TableReading:
 
     def named(self) -> list[str]:
         """The places that this reading named."""
-        if len(self.folders) <= _MOST_FOLDERS:
+        if not self.buckets:
             return [*self.places, *self.folders]
-        return [*self.places, *dict.fromkeys(bucket_of(folder) or EVERYWHERE for folder in self.folders)]
+        return [*self.places, *dict.fromkeys([*self.buckets, *(bucket_of(folder) or EVERYWHERE for folder in self.folders)])]
+
+    def note(self, paths: Iterable[str]) -> None:
+        """Note the folders of files that lie outside of the table's places."""
+        places = tuple(f"{place}/" for place in self.places)
+        for path in paths:
+            if path.startswith(places) or (folder := path.rpartition("/")[0]) in self.folders:
+                continue
+            if len(self.folders) < _MOST_FOLDERS:
+                self.folders[folder] = None
+            else:
+                self.buckets[bucket_of(folder) or EVERYWHERE] = None
+
+
+class _Noted(NamedTuple):
+    """What the lists say of a manifest.
+
+    owner         the table by whose realm it is read
+    owners        all tables that have it
+    """
+
+    path: str
+    length: int
+    held: int
+    total: int
+    owner: int
+    owners: str
+
+
+_SAID = "path, length, held, total, owner, (select group_concat(owner) from owners where owners.path = manifests.path)"
+
+
+def read_manifest(wanted: tuple[LakeStorage, str]) -> KnownManifest | str:
+    """Read a manifest in its storage, or tell why it cannot be read.
+
+    raises        UnavailableError
+    """
+    storage, path = wanted
+    try:
+        location = canonical_location(path)
+        length, modified = _facts(storage, location)
+        data = storage.read_file(FileInfo(location, length))
+        entries: ManifestEntries = read_manifest_entries(data)
+    except (RejectedTable, RefusedError, ValueError) as fault:
+        return str(fault)
+    # a file that was replaced between the two is read again next time
+    return KnownManifest(path, len(data), modified if length == len(data) else -1, entries.total, entries.paths)
+
+
+ReadManifests = Callable[[Sequence[tuple[LakeStorage, str]]], Iterator[KnownManifest | str]]
+"""Reads manifests in their storages, in order; of those that cannot be read it tells why."""
 
 
 class LiveWalk:
     """The live files of stored versions. Iterate once; then ``blocked`` has the places that yield nothing because of what was read.
 
+    manifest_reader   asked once the first manifest is to be read: who reads them elsewhere; None: this process
     lists, manifests  how many were read; ``remembered``: manifests that were not, because they are as they were
     """
 
     def __init__(
-        self, versions: Iterable[StoredVersion], *, storage_of: StorageOf, memory: ManifestMemory, fence: Fence = lambda: None
+        self,
+        versions: Iterable[StoredVersion],
+        *,
+        storage_of: StorageOf,
+        memory: ManifestMemory,
+        names: TableNames,
+        fence: Fence = lambda: None,
+        manifest_reader: Callable[[], ReadManifests | None] = lambda: None,
     ) -> None:
+        self._manifest_reader = manifest_reader
         self._versions = versions
         self._storage_of = storage_of
         self._memory = memory
+        self._names = names
         self._fence = fence
         self._tables: list[_TableReading] = []
         self._by_name: dict[tuple[RealmKey, str], int] = {}
         self._unknown: list[BlockedPlace] = []
+        self._versions_read: dict[str, str] = {}
+        self._noted: set[tuple[ListedManifest, int]] = set()
         self.blocked: Sequence[BlockedPlace] = ()
         self.documents = self.lists = self.manifests = self.remembered = 0
 
@@ -122,7 +208,7 @@ class LiveWalk:
 
     def _walk_documents(self, rows: sqlite3.Connection) -> Iterator[LiveFile]:
         for number, version in enumerate(self._versions):
-            if number % 100 == 0:
+            if number % _BETWEEN_FENCES == 0:
                 self._fence()
             self.documents += 1
             found = self._document(version)
@@ -132,13 +218,15 @@ class LiveWalk:
             if found.block is not None:
                 code, why = found.block
                 table, is_told = self._tables[owner], code is PlaceReason.GC_DISABLED
-                (table.blocks if is_told else table.faults).append(_Fault(code, f"{self._name(table)}: {why}"))
+                (table.blocks if is_told else table.faults).append(_Fault(code, why))
             rows.executemany("insert or ignore into lists values (?, ?)", ((path, owner) for path in found.lists))
+            rows.executemany("insert or ignore into owners values (?, ?)", ((path, owner) for path in found.lists))
             for path in found.manifests:
-                self._note(rows, ListedManifest(path, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, False), owner)
-            self._note_folders(owner, [file.path for file in found.files if file.must_exist])
+                self._note(rows, unlisted_manifest(path), owner)
+            self._tables[owner].note(file.path for file in found.files if file.must_exist)
+            self._tables[owner].note((*found.lists, *found.manifests))
             yield from found.files
-            yield from (LiveFile(path) for path in found.lists)
+            yield from map(LiveFile, (*found.lists, *found.manifests))
 
     def _document(self, version: StoredVersion) -> DocumentFiles | None:
         """What a version names; None, and noted, where it cannot be read."""
@@ -146,181 +234,216 @@ class LiveWalk:
             if version.read_text is not None:
                 return document_files(version.read_text(), version.metadata_location)
             assert version.metadata_location is not None
-            return document_files(self._read_metadata(version.realm, version.metadata_location), version.metadata_location)
-        except (CorruptionError, RefusedError, RejectedTable) as fault:
-            where = version.metadata_location
-            bucket = EVERYWHERE if where is None else bucket_of(where) or EVERYWHERE
-            detail = f"{where or f'version {version.version_id}'} cannot be read: {fault}"
-            self._unknown.append(BlockedPlace(location=bucket, code=PlaceReason.REFERRER_UNREADABLE, detail=detail))
+            found = document_files(self._read_metadata(version.realm, version.metadata_location), version.metadata_location)
+            self._versions_read[version.version_id] = found.table
+            return found
+        except (CorruptionError, NotFoundError, RefusedError, RejectedTable) as fault:
+            self._note_unread(version, fault)
             return None
+
+    def _note_unread(self, version: StoredVersion, fault: Exception) -> None:
+        """Note that a version was not read: what its table is known to name is blocked, and its bucket, for it may have changed."""
+        where = version.metadata_location
+        bucket = EVERYWHERE if where is None else bucket_of(where) or EVERYWHERE
+        detail = f"{where or f'version {version.version_id}'} cannot be read: {fault}"
+        named = f"{self._names.realm(version.realm)}: {detail}"
+        self._unknown.append(BlockedPlace(location=bucket, code=PlaceReason.REFERRER_UNREADABLE, detail=named))
+        table = self._memory.versions.get(version.version_id)
+        if table is not None:
+            self._versions_read[version.version_id] = table
+            self._tables[self._reading_of(version.realm, table)].faults.append(_Fault(PlaceReason.REFERRER_UNREADABLE, detail))
 
     def _read_metadata(self, realm: RealmKey, location: str) -> bytes:
         return unpack_metadata(self._read(realm, location), path=location)
 
     def _walk_lists(self, rows: sqlite3.Connection) -> Iterator[LiveFile]:
         lists = rows.execute("select path, owner from lists order by path")
-        for (_, owner), read in self._each(lists, lambda entry: self._read_list(*entry)):
+        for (path, _), read in self._each(lists, lambda entry: self._read_list(*entry)):
             if isinstance(read, _Fault):
-                self._tables[owner].faults.append(read)
+                self._blame(rows, path, read)
                 continue
             self.lists += 1
+            owners = self._owners(rows, path)
             for listed in read:
                 if listed.is_encrypted:
-                    detail = f"{self._name(self._tables[owner])}: manifest {listed.path} is encrypted"
-                    self._tables[owner].faults.append(_Fault(PlaceReason.REFERRER_ENCRYPTED, detail))
-                self._note(rows, listed, owner)
-            yield from (LiveFile(listed.path) for listed in read)
+                    self._blame(rows, path, _Fault(PlaceReason.REFERRER_ENCRYPTED, f"manifest {listed.path} is encrypted"))
+            new = [listed for listed in read for owner in owners if self._note(rows, listed, owner)]
+            for owner in owners:
+                self._tables[owner].note(listed.path for listed in new)
+            yield from (LiveFile(listed.path) for listed in new)
 
     def _read_list(self, path: str, owner: int) -> list[ListedManifest] | _Fault:
         try:
             return read_manifest_list(self._read(self._tables[owner].realm, path))
         except (RejectedTable, RefusedError, ValueError) as fault:
-            return self._fault(owner, f"manifest list {path}", fault)
+            return _unreadable(f"manifest list {path}", fault)
 
-    def _note(self, rows: sqlite3.Connection, listed: ListedManifest, owner: int) -> None:
-        rows.execute(
-            "insert into manifests (path, length, total, owner) values (?, ?, ?, ?) on conflict (path) do update set"
-            " length = iif(length = excluded.length or excluded.length = -1, length, iif(length = -1, excluded.length, -2)),"
-            " total = iif(total = excluded.total or excluded.total = -1, total, iif(total = -1, excluded.total, -2))",
-            (listed.path, listed.length_bytes, listed.total, owner),
-        )
+    def _note(self, rows: sqlite3.Connection, listed: ListedManifest, owner: int) -> bool:
+        """Note that a table has a manifest; False where just that was noted lately."""
+        if (listed, owner) in self._noted:
+            return False
+        if len(self._noted) >= _MOST_NOTED:
+            self._noted.clear()
+        self._noted.add((listed, owner))
+        rows.execute(_NOTE, (listed.path, listed.length_bytes, listed.held, listed.total, owner))
         rows.execute("insert or ignore into owners values (?, ?)", (listed.path, owner))
+        return True
 
     def _walk_manifests(self, rows: sqlite3.Connection) -> Iterator[LiveFile]:
         yield from self._recall(rows)
-        unread = rows.execute("select path, length, total, owner from manifests where not done order by path")
-        for (path, length, total, owner), read in self._each(unread, lambda entry: self._read_manifest(entry[0], entry[3])):
-            fault = read if isinstance(read, _Fault) else self._contradiction(path, length, total, owner, read)
-            if isinstance(read, _Fault) or fault is not None:
-                assert fault is not None
-                self._blame(rows, path, fault)
+        unread = rows.execute(f"select {_SAID} from manifests where not done order by path")
+        for said, read in self._read_all(map(_Noted._make, unread)):
+            fault = read if isinstance(read, _Fault) else self._contradiction(said, read)
+            if fault is not None:
+                self._blame(rows, said.path, fault)
             if isinstance(read, _Fault):
                 continue
             self.manifests += 1
             if fault is None:
                 self._memory.add(read)
-            self._note_folders_of(rows, path, read.paths)
-            yield from map(LiveFile, read.paths)
+            yield from self._held(said, read)
 
     def _recall(self, rows: sqlite3.Connection) -> Iterator[LiveFile]:
         """What is remembered of manifests that are still as they were."""
+        found: dict[str, _Noted] = {}
 
         def is_wanted(path: str) -> bool:
-            found = rows.execute("select 1 from manifests where path = ?", (path,)).fetchone()
-            return found is not None
+            row = rows.execute(f"select {_SAID} from manifests where path = ?", (path,)).fetchone()
+            if row is not None:
+                found[path] = _Noted._make(row)
+            return row is not None
 
-        remembered = self._memory.known(is_wanted)
-        while some := list(islice(remembered, _AT_ONCE)):
-            self._fence()
-            wanted = [
-                rows.execute("select length, total, owner from manifests where path = ?", (each.path,)).fetchone()
-                for each in some
+        wanted = ((known, found.pop(known.path)) for known in self._memory.known(is_wanted))
+        packs = iter(lambda: list(islice(wanted, _PACK)), [])
+        for pack, same in self._each(packs, lambda entries: [self._is_same(*entry) for entry in entries]):
+            sound = [
+                entry
+                for entry, is_same in zip(pack, same, strict=True)
+                if is_same and not self._contradiction(entry[1], entry[0])
             ]
-            entries = list(zip(some, wanted, strict=True))
-            for (known, (length, total, owner)), is_same in self._each(
-                entries, lambda entry: self._is_same(entry[0], entry[1][2])
-            ):
-                if not is_same or self._contradiction(known.path, length, total, owner, known) is not None:
-                    continue
-                rows.execute("update manifests set done = 1 where path = ?", (known.path,))
-                self.remembered += 1
-                self._note_folders_of(rows, known.path, known.paths)
-                yield from map(LiveFile, known.paths)
+            rows.executemany("update manifests set done = 1 where path = ?", [(said.path,) for _, said in sound])
+            self.remembered += len(sound)
+            for known, said in sound:
+                yield from self._held(said, known)
 
-    def _is_same(self, known: KnownManifest, owner: int) -> bool:
+    def _held(self, said: _Noted, read: KnownManifest) -> Iterator[LiveFile]:
+        for owner in map(int, said.owners.split(",")):
+            self._tables[owner].note(read.paths)
+        return map(LiveFile, read.paths)
+
+    def _is_same(self, known: KnownManifest, said: _Noted) -> bool:
         """Whether a manifest is as it was when it was read."""
-        location = canonical_location(known.path)
         try:
-            system, path = self._storage_of(self._tables[owner].realm, location).open_system(location)
+            location = canonical_location(known.path)
+            system, path = self._storage_of(self._tables[said.owner].realm, location).open_system(location)
             return system.file_facts(path) == (known.length_bytes, known.modified)
         except (OSError, RefusedError):
             return False  # reading it tells why
 
-    def _read_manifest(self, path: str, owner: int) -> KnownManifest | _Fault:
-        realm = self._tables[owner].realm
-        try:
-            location = canonical_location(path)
-            storage = self._storage_of(realm, location)
-            system, inner = storage.open_system(location)
-            try:
-                length, modified = system.file_facts(inner)
-            except OSError:
-                length, modified = 0, 0  # the read tells what is wrong
-            data = storage.read_file(FileInfo(location, 0))
-            entries: ManifestEntries = read_manifest_entries(data)
-            # a file that was replaced between the two is read again next time
-            return KnownManifest(path, len(data), modified if length == len(data) else -1, entries.total, entries.paths)
-        except (RejectedTable, RefusedError, ValueError) as fault:
-            return self._fault(owner, f"manifest {path}", fault)
+    def _read_all(self, noted: Iterator[_Noted]) -> Iterator[tuple[_Noted, KnownManifest | _Fault]]:
+        """Read manifests: by threads, or by who can read more of them at once."""
+        elsewhere = self._manifest_reader()
+        if elsewhere is None:
+            yield from self._each(noted, lambda said: self._as_read(said, read_manifest(self._wanted(said))))
+            return
+        while some := list(islice(noted, _READ_ELSEWHERE)):
+            self._fence()
+            for said, read in zip(some, elsewhere([self._wanted(said) for said in some]), strict=True):
+                yield said, self._as_read(said, read)
 
-    def _contradiction(self, path: str, length: int, total: int, owner: int, read: KnownManifest) -> _Fault | None:
+    def _wanted(self, said: _Noted) -> tuple[LakeStorage, str]:
+        return self._storage_of(self._tables[said.owner].realm, said.path), said.path
+
+    def _as_read(self, said: _Noted, read: KnownManifest | str) -> KnownManifest | _Fault:
+        return read if isinstance(read, KnownManifest) else _unreadable(f"manifest {said.path}", read)
+
+    def _contradiction(self, said: _Noted, read: KnownManifest) -> _Fault | None:
         """How a manifest differs from the lists that name it."""
-        said = []
-        if length > 0 and length != read.length_bytes:
-            said.append(f"it has {read.length_bytes} bytes, and {length} in its list")
-        if total >= 0 and total != read.total:
-            said.append(f"it has {read.total} entries, and {total} in its list")
-        if length == -2 or total == -2:
-            said.append("two lists say different things of it")
-        if not said:
+        faults = []
+        if said.length > 0 and said.length != read.length_bytes:
+            faults.append(f"it has {read.length_bytes} bytes, and {said.length} in its list")
+        if said.total >= 0 and said.total != read.total:
+            faults.append(f"it has {read.total} entries, and {said.total} in its list")
+        if said.held >= 0 and said.held != len(read.paths):
+            faults.append(f"it holds {len(read.paths)} files, and {said.held} in its list")
+        if _DIFFERS in (said.length, said.held, said.total):
+            faults.append("two lists say different things of it")
+        if not faults:
             return None
-        return self._fault(owner, f"manifest {path}", ValueError("; ".join(said)))
-
-    def _fault(self, owner: int, what: str, fault: Exception) -> _Fault:
-        return _Fault(PlaceReason.REFERRER_UNREADABLE, f"{self._name(self._tables[owner])}: {what} cannot be read: {fault}")
+        return _Fault(PlaceReason.REFERRER_UNREADABLE, f"manifest {said.path} contradicts its list: {'; '.join(faults)}")
 
     def _blame(self, rows: sqlite3.Connection, path: str, fault: _Fault) -> None:
-        for (owner,) in rows.execute("select owner from owners where path = ?", (path,)).fetchall():
+        for owner in self._owners(rows, path):
             self._tables[owner].faults.append(fault)
 
+    def _owners(self, rows: sqlite3.Connection, path: str) -> list[int]:
+        """The tables that name a list or manifest."""
+        return [owner for (owner,) in rows.execute("select owner from owners where path = ?", (path,))]
+
     def _table_of(self, realm: RealmKey, found: DocumentFiles) -> int:
-        owner = self._by_name.setdefault((realm, found.table), len(self._tables))
-        if owner == len(self._tables):
-            self._tables.append(_TableReading(realm, found.table))
+        owner = self._reading_of(realm, found.table)
         self._tables[owner].places.update(dict.fromkeys(place.rstrip("/") for place in found.places))
         return owner
 
-    def _note_folders_of(self, rows: sqlite3.Connection, manifest: str, paths: Sequence[str]) -> None:
-        owners = [owner for (owner,) in rows.execute("select owner from owners where path = ?", (manifest,))]
-        for owner in owners:
-            self._note_folders(owner, paths)
-
-    def _note_folders(self, owner: int, paths: Sequence[str]) -> None:
-        """Note the folders of files that lie outside of their table's places."""
-        table = self._tables[owner]
-        places = tuple(f"{place}/" for place in table.places)
-        for path in paths:
-            if not path.startswith(places) and len(table.folders) <= _MOST_FOLDERS:
-                table.folders[path.rpartition("/")[0]] = None
+    def _reading_of(self, realm: RealmKey, table: str) -> int:
+        owner = self._by_name.setdefault((realm, table), len(self._tables))
+        if owner == len(self._tables):
+            self._tables.append(_TableReading(realm, table))
+        return owner
 
     def _finish(self) -> None:
+        """Say what is blocked, and remember what tables named that were read wholly."""
         blocked = list(self._unknown)
         for table in self._tables:
             named = table.named()
-            blocked += [
-                BlockedPlace(location=place, code=code, detail=detail) for code, detail in table.blocks[:1] for place in named
-            ]
             if not table.faults:
+                known: Iterable[str] = named
                 self._memory.tables[table.key] = named
-                continue
-            known = self._memory.tables.get(table.key)
-            where = known if known is not None else dict.fromkeys(bucket_of(place) or EVERYWHERE for place in named)
+            else:
+                known = self._memory.tables.get(table.key) or [bucket_of(place) or EVERYWHERE for place in named]
+            faults = [*table.faults[:_SHOWN], *table.blocks[:1]]
+            who = self._names.describe(table.realm, table.name, next(iter(table.places), "?")) if faults else ""
             # what it is known to name now is blocked, too: its last whole reading may not have had it
-            for code, detail in table.faults[:_SHOWN]:
-                blocked += [BlockedPlace(location=place, code=code, detail=detail) for place in dict.fromkeys((*where, *named))]
+            where = dict.fromkeys((*known, *named))
+            blocked += [
+                BlockedPlace(location=place, code=code, detail=f"{who}: {why}") for code, why in faults for place in where
+            ]
         self.blocked = blocked
+        self._memory.versions = self._versions_read
 
     def _each(self, entries: Iterable[T], read: Callable[[T], R]) -> Iterator[tuple[T, R]]:
-        """Read several at a time, in order."""
+        """Read several at a time, in order, and few ahead: each may have a hundred thousand paths."""
+        ahead: deque[tuple[T, Future[R]]] = deque()
         with ThreadPoolExecutor(_READERS, thread_name_prefix="live") as pool:
-            rest = iter(entries)
-            while some := list(islice(rest, _AT_ONCE)):
-                self._fence()
-                yield from zip(some, pool.map(read, some), strict=True)
+            try:
+                for number, entry in enumerate(entries):
+                    if number % _BETWEEN_FENCES == 0:
+                        self._fence()
+                    ahead.append((entry, pool.submit(read, entry)))
+                    if len(ahead) >= _AHEAD:
+                        first, future = ahead.popleft()
+                        yield first, future.result()
+                while ahead:
+                    first, future = ahead.popleft()
+                    yield first, future.result()
+            finally:
+                for _, future in ahead:
+                    future.cancel()
 
     def _read(self, realm: RealmKey, path: str) -> bytes:
         location = canonical_location(path)
-        return self._storage_of(realm, location).read_file(FileInfo(location, 0))
+        storage = self._storage_of(realm, location)
+        return storage.read_file(FileInfo(location, _facts(storage, location)[0]))
 
-    def _name(self, table: _TableReading) -> str:
-        return f"table {table.name} at {next(iter(table.places), '?')}"
+
+def _unreadable(what: str, fault: Exception | str) -> _Fault:
+    return _Fault(PlaceReason.REFERRER_UNREADABLE, f"{what} cannot be read: {fault}")
+
+
+def _facts(storage: LakeStorage, location: str) -> tuple[int, int]:
+    """The length and time of a file; zeros where the read tells what is wrong."""
+    try:
+        system, path = storage.open_system(location)
+        return system.file_facts(path)
+    except OSError:
+        return 0, 0

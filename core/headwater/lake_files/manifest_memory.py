@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from typing import NamedTuple
 
 import msgspec
@@ -18,14 +19,14 @@ import structlog
 
 from headwater.catalogs.file_marks import FILE_MARKS, ensure_marks, read_marks
 from headwater.commits import Transaction, commit_change
-from headwater.errors import CorruptionError
+from headwater.errors import CorruptionError, HeadwaterError, RefusedError
 from headwater.index import IndexValue
 from headwater.lake_files.work_folder import WorkFile, WorkFolder
 from headwater.store import RealmStore, StoredObject, id_text, object_type
 from headwater.throttle import Fence
 
 MEMORIES = "memories"
-_FORM = 1
+_FORM = 2
 """Another number for another form of segments."""
 _MOST_SEGMENTS = 12
 _SEGMENT_PATHS = 300_000
@@ -55,7 +56,7 @@ class ManifestSegments(StoredObject, frozen=True, kw_only=True):
     """What a catalog's reports remember.
 
     segments      files of manifests
-    tables        a file of what the last whole reading of each table named
+    tables        a file of what the last whole reading of each table named, and of whose table a version is
     """
 
     form: int = _FORM
@@ -63,10 +64,17 @@ class ManifestSegments(StoredObject, frozen=True, kw_only=True):
     tables: WorkFile | None = None
 
 
+class _KnownTables(msgspec.Struct, frozen=True):
+    tables: dict[str, list[str]]
+    versions: dict[str, str]
+
+
 class ManifestMemory:
     """What one report remembers, and adds. For one report at a time.
 
     folder        None: nothing is remembered
+    tables        the places that the last whole reading of each table named
+    versions      the table of each version whose document is not stored
     """
 
     def __init__(self, rows: RealmStore, catalog_id: str, folder: WorkFolder | None, *, is_dry: bool = False) -> None:
@@ -79,7 +87,8 @@ class ManifestMemory:
         self._added: list[WorkFile] = []
         self._waiting: list[KnownManifest] = []
         self._paths = 0
-        self.tables: dict[str, list[str]] = self._read_tables()
+        known = self._read_tables()
+        self.tables, self.versions = known.tables, known.versions
 
     def known(self, is_wanted: Callable[[str], bool]) -> Iterator[KnownManifest]:
         """What is remembered of the wanted manifests. Unwanted ones are forgotten once segments are joined."""
@@ -91,7 +100,7 @@ class ManifestMemory:
                         yield manifest
                         if is_full:
                             self.add(manifest)
-            except CorruptionError as fault:
+            except (CorruptionError, RefusedError) as fault:
                 _log.info("manifests are read again, for what was remembered of them is lost", fault=str(fault))
                 continue
             if not is_full:
@@ -112,9 +121,10 @@ class ManifestMemory:
             return
         self._write_segment()
         segments = (*self._used, *self._added)
-        text = msgspec.json.encode(self.tables)
-        is_same = self._seen.tables is not None and self._tables_text == text
-        tables = self._seen.tables if is_same else self._folder.write(self._name("tables", "json"), text)
+        text = msgspec.json.encode(_KnownTables(self.tables, self.versions))
+        tables = self._seen.tables
+        if tables is None or self._tables_text != text:
+            tables = self._folder.write(self._name("tables", "json"), text)
         new = ManifestSegments(segments=segments, tables=tables)
         if new == self._seen:
             return
@@ -124,10 +134,18 @@ class ManifestMemory:
             tx.index(MEMORIES).put(self._catalog_id.encode(), IndexValue(tx.add_object(new)))
 
         commit_change(self._rows, FILE_MARKS, change, message="remember manifests", fence=fence)
-        gone = set(self._seen.segments) - set(segments)
-        if self._seen.tables is not None and not is_same:
-            gone.add(self._seen.tables)
-        self._folder.delete(gone)
+        self._tidy_up({file.name for file in (*segments, tables)})
+
+    def _tidy_up(self, kept: set[str]) -> None:
+        """Delete what no record names any more, and what a report wrote that did not live to record it."""
+        assert self._folder is not None
+        with suppress(HeadwaterError):  # what stays takes room, and nothing else
+            self._folder.delete_names([name for name in self._folder.names_in(self._place) if name not in kept])
+
+    @property
+    def _place(self) -> str:
+        """Below the work folder; catalogs may have one base location."""
+        return f"manifests/{self._catalog_id}"
 
     def _stored(self) -> ManifestSegments:
         marks = None if self._folder is None else read_marks(self._rows, fresh=True)
@@ -137,16 +155,16 @@ class ManifestMemory:
         stored = marks.rows.read_object(value.object_id, ManifestSegments)
         return stored if stored.form == _FORM else ManifestSegments()
 
-    def _read_tables(self) -> dict[str, list[str]]:
+    def _read_tables(self) -> _KnownTables:
         self._tables_text = b""
         if self._folder is None or self._seen.tables is None:
-            return {}
+            return _KnownTables({}, {})
         try:
             self._tables_text = self._folder.read(self._seen.tables)
-            return msgspec.json.decode(self._tables_text, type=dict[str, list[str]])
-        except (CorruptionError, msgspec.MsgspecError) as fault:
+            return msgspec.json.decode(self._tables_text, type=_KnownTables)
+        except (CorruptionError, RefusedError, msgspec.MsgspecError) as fault:
             _log.info("what tables named is not remembered any more", fault=str(fault))
-            return {}
+            return _KnownTables({}, {})
 
     def _manifests(self, segment: WorkFile) -> Iterator[KnownManifest]:
         from pyarrow import ArrowException
@@ -169,7 +187,7 @@ class ManifestMemory:
         self._waiting, self._paths = [], 0
 
     def _name(self, kind: str, ending: str) -> str:
-        return f"manifests/{kind}-{id_text(self._rows.new_ids(1)[0])}.{ending}"
+        return f"{self._place}/{kind}-{id_text(self._rows.new_ids(1)[0])}.{ending}"
 
 
 def _encoded(manifests: Iterable[KnownManifest]) -> bytes:

@@ -21,6 +21,9 @@ from headwater.iceberg.location import same_storage
 
 _NO_NAMES = ("", ".", "..")
 _MOST_FOLDERS = 65_536
+_ROOT = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/\n]*/")
+_SAME = re.compile(r"(?:s3|gs)://[^/\n]+/|file:///")
+"""Beginnings of locations that are spelled as in strict keys."""
 _AUTHORITY = re.compile(r"[a-z][a-z0-9+.-]*:(?://[^/]*)?/*")
 
 
@@ -42,8 +45,11 @@ class StrictKeys:
         return strict_key(path) if spelled is None else f"{spelled}/{name}"
 
     def keys(self, paths: Sequence[str]) -> list[str | None]:
-        key = self.key
-        return [key(path) for path in paths]
+        """The strict keys of many paths; of those that all begin alike, and are plain, they are the paths."""
+        text = "\n".join(paths)
+        if _SAME.match(text) and _is_plain(text, len(paths)):
+            return list(paths)
+        return [self.key(path) for path in paths]
 
     def _spell(self, folder: str) -> str | None:
         """The spelling of a folder, to which a name can be added as it is; None where the whole path has to be looked at."""
@@ -76,21 +82,41 @@ def loose_key(path: str) -> str:
     return plain if is_usual else _loosened(path)
 
 
-def loose_keys(paths: Sequence[str]) -> list[str]:
-    """The loose keys of many paths. Those of one folder, in ASCII, take a tenth of a microsecond each."""
+def loose_tails(paths: Sequence[str]) -> list[str]:
+    """The last two segments of the loose keys of paths: what is different there is loosely different.
+
+    Of a text in which all paths are plain, as most are, each takes a third of a microsecond.
+    """
     text = "\n".join(paths)
-    if not paths or not text.isascii():
-        return [loose_key(path) for path in paths]
-    first = paths[0].lower()
-    root = first[: _AUTHORITY.match(first).end()] if _AUTHORITY.match(first) else ""  # type: ignore[union-attr]
-    lowered = f"\n{text.lower()}"
-    bare = lowered.replace(f"\n{root}", "\n") if root else ""
-    is_plain = bool(root) and lowered.count(f"\n{root}") == len(paths) and bare.count("\n") == len(paths)
-    if not is_plain or "%" in bare or "//" in bare or "/." in bare or "\n/" in bare or "/\n" in bare or bare.endswith("/"):
-        return [loose_key(path) for path in paths]
-    if "\n." in bare:
-        return [loose_key(path) for path in paths]
-    return bare[1:].split("\n")
+    return _plain_tails(text) if _is_plain(text, len(paths)) else list(map(_tail, paths))
+
+
+def _tail(path: str) -> str:
+    return "/".join(loose_key(path).rsplit("/", 2)[-2:])
+
+
+def _plain_tails(text: str) -> list[str]:
+    tails = []
+    for path in text.lower().split("\n"):
+        at = path.rfind("/", 0, path.rfind("/"))
+        # With a slash before it, too, the segment may be an authority.
+        tails.append(_tail(path) if path[at - 1] == "/" else path[at + 1 :])
+    return tails
+
+
+def _is_plain(text: str, count: int) -> bool:
+    """Whether all paths of a text, one a line, begin alike with a scheme, and have segments that are nothing but names in ASCII."""
+    root = _ROOT.match(text)
+    return (
+        root is not None
+        and text.isascii()
+        and "%" not in text
+        and "/." not in text
+        and "/\n" not in text
+        and text.count(f"\n{root[0]}") == text.count("\n") == count - 1
+        and text.count("//") == count
+        and text[-1] != "/"
+    )
 
 
 def _plain(lowered: str) -> str:
