@@ -14,9 +14,9 @@ from headwater.policies.effective_policies import (
 )
 from headwater.policies.policy_forms import KIND_FIELDS, policy_form, policy_text
 from headwater.policies.policy_reader import PolicyReader
+from headwater.policies.policy_release import release_policies
 from headwater.policies.policy_store import (
     declare_policies,
-    drop_policies,
     find_policy,
     list_policies,
     set_policy,
@@ -71,7 +71,6 @@ __all__ = [
     "check_not_stopped",
     "check_policy",
     "declare_policies",
-    "drop_policies",
     "effective_files",
     "effective_metadata_files",
     "effective_snapshots",
@@ -84,6 +83,7 @@ __all__ = [
     "policy_text",
     "read_scope",
     "read_table_policies",
+    "release_policies",
     "resume_maintenance",
     "set_policy",
     "set_snapshot_rule",

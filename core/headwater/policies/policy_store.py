@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from uuid import UUID
 
 import msgspec
@@ -123,15 +123,6 @@ def declare_policies(rows: RealmStore, definition: CatalogDefinition, declared: 
         return bool(kinds)
 
     return commit_change(rows, MAPPINGS, change, message=f"policies of catalog {definition.name}").result
-
-
-def drop_policies(tx: Transaction, catalog_id: str, content_ids: Iterable[UUID] | None = None) -> int:
-    """Remove the policies of a catalog, or of some of its tables, within a change of the mappings; returns how many there were."""
-    index, prefix = tx.index(POLICIES), f"{catalog_id}\0".encode()
-    tables = None if content_ids is None else {content_id.bytes for content_id in content_ids}
-    keys = [key for key, _ in index.prefix(prefix)]
-    gone = [key for key in keys if tables is None or key[len(prefix) :].partition(b"\0")[2] in tables]
-    return sum(index.remove(key) for key in gone)
 
 
 def _with_rule(rules: Sequence[SnapshotRule], rule: SnapshotRule) -> tuple[SnapshotRule, ...]:
