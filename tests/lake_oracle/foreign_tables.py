@@ -96,10 +96,16 @@ class ForeignTable:
 
     def manifest(self, name: str, entries: Sequence[tuple[int, Path | str, int]]) -> Document:
         """Write a manifest of (status, file, content: 0 data, 1 position deletes, 2 equality deletes); returns its entry for a list."""
-        rows = [self._entry(status, path if isinstance(path, str) else self.spell(path), content) for status, path, content in entries]
+        rows = [
+            self._entry(status, path if isinstance(path, str) else self.spell(path), content)
+            for status, path, content in entries
+        ]
         data = _avro(_ENTRY, rows)
         path = self.put_file(f"metadata/{name}-m0.avro", data)
-        counts = {count: sum(status == at for status, _, _ in entries) for count, at in zip(_COUNTS, (ADDED, EXISTING, DELETED), strict=True)}
+        counts = {
+            count: sum(status == at for status, _, _ in entries)
+            for count, at in zip(_COUNTS, (ADDED, EXISTING, DELETED), strict=True)
+        }
         return {
             "manifest_path": self.spell(path),
             "manifest_length": len(data),
@@ -116,7 +122,12 @@ class ForeignTable:
 
     def add_snapshot(self, number: int, manifests: Sequence[Document], *, inline: bool = False, **fields: Any) -> None:
         """Add a snapshot: with a manifest list, or as version 1 may have it, with the manifests' paths themselves."""
-        snapshot = {"snapshot-id": number, "sequence-number": number, "timestamp-ms": 1_700_000_000_000 + number, "schema-id": 0}
+        snapshot = {
+            "snapshot-id": number,
+            "sequence-number": number,
+            "timestamp-ms": 1_700_000_000_000 + number,
+            "schema-id": 0,
+        }
         snapshot |= {"summary": {"operation": "append"}, **fields}
         if inline:
             del snapshot["sequence-number"]
@@ -177,13 +188,25 @@ class ForeignTable:
 
     def add_statistics(self, name: str, snapshot_id: int) -> Path:
         path = self.put_file(f"metadata/{name}", b"PFA1")
-        entry = {"snapshot-id": snapshot_id, "statistics-path": self.spell(path), "file-size-in-bytes": 4, "file-footer-size-in-bytes": 1}
+        entry = {
+            "snapshot-id": snapshot_id,
+            "statistics-path": self.spell(path),
+            "file-size-in-bytes": 4,
+            "file-footer-size-in-bytes": 1,
+        }
         self.statistics.append(entry | {"blob-metadata": []})
         return path
 
     def _entry(self, status: int, path: str, content: int) -> Document:
         kind = "PUFFIN" if path.endswith(".puffin") else "PARQUET"
-        file = {"content": content, "file_path": path, "file_format": kind, "partition": {}, "record_count": 1, "file_size_in_bytes": 10}
+        file = {
+            "content": content,
+            "file_path": path,
+            "file_format": kind,
+            "partition": {},
+            "record_count": 1,
+            "file_size_in_bytes": 10,
+        }
         return {"status": status, "snapshot_id": 1, "sequence_number": 1, "file_sequence_number": 1, "data_file": file}
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +27,7 @@ from headwater.restore import RestoreRequest, RestoreTarget, restore_state
 from headwater.store import ObjectId
 from lake_oracle.foreign_tables import ADDED, DELETED, EXISTING, ForeignTable, plain
 from lake_oracle.lake_model import RefKey
-from lake_oracle.live_files import KeptVersion, real_path
+from lake_oracle.live_files import real_path
 from lake_oracle.random_lake import (
     DAY,
     LAKE,
@@ -41,9 +40,7 @@ from lake_oracle.random_lake import (
     own_uuid,
 )
 
-SCHEMA = Schema(
-    NestedField(1, "id", LongType(), required=False), NestedField(2, "city", StringType(), required=False)
-)
+SCHEMA = Schema(NestedField(1, "id", LongType(), required=False), NestedField(2, "city", StringType(), required=False))
 _SPECS = (
     PartitionSpec(),
     PartitionSpec(),
@@ -58,7 +55,9 @@ _MAPPING = '[{"field-id": 1, "names": ["id"]}, {"field-id": 2, "names": ["city"]
 
 def create_table(lake: RandomLake) -> str:
     chance, name = lake.chance, f"t{lake.number()}"
-    folder = chance.choice(["", "", f"{name} with space", f"{name}%20percent", f"Ünï {name}", f"UPPER/{name}", f"dot.{name}/_x"])
+    folder = chance.choice(
+        ["", "", f"{name} with space", f"{name}%20percent", f"Ünï {name}", f"UPPER/{name}", f"dot.{name}/_x"]
+    )
     spelled = chance.choice(["file://", "file://", "file:"])
     location = f"{spelled}{lake.base}/{folder}" if folder else None
     properties = {"format-version": chance.choice(["1", "2", "2"])}
@@ -225,7 +224,9 @@ def merge(lake: RandomLake) -> str:
     """Merge a branch whose tables nobody else has changed."""
     source = _choose(lake, _refs(lake, is_tag=False))
     theirs, ours = lake.model.state(source), lake.model.state(MAIN)
-    base = [moment for moment in lake.model.lines[source].states if any(moment is mine for mine in lake.model.lines[MAIN].states)]
+    base = [
+        moment for moment in lake.model.lines[source].states if any(moment is mine for mine in lake.model.lines[MAIN].states)
+    ]
     if not base:
         raise LookupError("what they have in common is forgotten")
     before = base[-1]
@@ -241,7 +242,9 @@ def merge(lake: RandomLake) -> str:
 
 
 def restore(lake: RandomLake) -> str:
-    moments = [moment for moment in lake.moments if moment[0] in lake.branches() and moment[2] is not lake.model.state(moment[0])]
+    moments = [
+        moment for moment in lake.moments if moment[0] in lake.branches() and moment[2] is not lake.model.state(moment[0])
+    ]
     if not moments:
         raise LookupError("there is no earlier state")
     ref, commit, state = lake.chance.choice(moments)
@@ -294,7 +297,12 @@ def replace_view(lake: RandomLake) -> str:
 
 def _view_version(number: int) -> dict[str, Any]:
     text = [{"type": "sql", "sql": f"SELECT {number}", "dialect": "spark"}]
-    made = {"version-id": number, "schema-id": 0, "timestamp-ms": 1_700_000_000_000 + number, "summary": {"engine-name": "spark"}}
+    made = {
+        "version-id": number,
+        "schema-id": 0,
+        "timestamp-ms": 1_700_000_000_000 + number,
+        "summary": {"engine-name": "spark"},
+    }
     return made | {"default-namespace": ["sales"], "representations": text}
 
 
@@ -379,7 +387,9 @@ def clone_table(lake: RandomLake) -> str:
 def import_guest(lake: RandomLake) -> str:
     chance = lake.chance
     version = chance.choice([1, 2, 3])
-    spell = chance.choice([plain, lambda path: f"file:{path}", lambda path: str(path), lambda path: f"file://{path.parent}//{path.name}"])
+    spell = chance.choice(
+        [plain, lambda path: f"file:{path}", lambda path: str(path), lambda path: f"file://{path.parent}//{path.name}"]
+    )
     folder = lake.base / f"guests/{chance.choice(['g', 'G %', 'gäst'])}{lake.number()}"
     guest = ForeignTable(folder, own_uuid(lake), version, spell)
     files = [guest.put_file(f"data/{at}-{chance.choice(['a b', 'ä', 'x'])}.parquet") for at in range(3)]

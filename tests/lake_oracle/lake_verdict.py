@@ -245,9 +245,7 @@ class LakeVerdict:
             if said is None:
                 self._count("open")
 
-    def _blocks(
-        self, view: LakeView, homes: Mapping[str, str], guests: Mapping[str, str], there: Iterable[str]
-    ) -> PlaceBlocks:
+    def _blocks(self, view: LakeView, homes: Mapping[str, str], guests: Mapping[str, str], there: Iterable[str]) -> PlaceBlocks:
         model, blocks = view.model, PlaceBlocks({}, {})
         everywhere = [*homes, *guests]
         blocks.add(guests, GUEST, is_certain=True)
@@ -347,6 +345,4 @@ def _named(version: KeptVersion, model: LakeModel) -> set[str]:
 
 def _concerned(places: Iterable[str], named: Iterable[str]) -> set[str]:
     """The places in which one of these paths lies, or that lie within it."""
-    return {
-        place for place in places for path in named if f"{path}/".startswith(f"{place}/") or place.startswith(f"{path}/")
-    }
+    return {place for place in places for path in named if f"{path}/".startswith(f"{place}/") or place.startswith(f"{path}/")}

@@ -33,7 +33,21 @@ REALM, OTHER_REALM = "acme", "zeta"
 LAKE, OTHER = "lake", "other"
 MAIN = RefKey(REALM, LAKE, "main")
 HOUR, DAY = 3600.0, 86_400.0
-CITIES = ["Bern", "a b", "100%", "Zürich", "A/B", "x=y", "日本", unicodedata.normalize("NFD", "Genève"), "UPPER", "upper", "50%25", "#1", "+"]
+CITIES = [
+    "Bern",
+    "a b",
+    "100%",
+    "Zürich",
+    "A/B",
+    "x=y",
+    "日本",
+    unicodedata.normalize("NFD", "Genève"),
+    "UPPER",
+    "upper",
+    "50%25",
+    "#1",
+    "+",
+]
 _HASH = hash_credentials(new_credentials())
 
 
@@ -77,7 +91,11 @@ class RandomLake:
         self.store = self._open()
         for realm in (REALM, OTHER_REALM):
             self._create_realm(realm)
-        for ref, base in ((MAIN, self.base), (RefKey(REALM, OTHER, "main"), folder / "lake-of-others"), (RefKey(OTHER_REALM, LAKE, "main"), folder)):
+        for ref, base in (
+            (MAIN, self.base),
+            (RefKey(REALM, OTHER, "main"), folder / "lake-of-others"),
+            (RefKey(OTHER_REALM, LAKE, "main"), folder),
+        ):
             Catalogs(self.rows(ref.realm)).create_catalog(
                 ref.catalog, base_location=f"file://{base}", allowed_locations=(f"file://{folder}",)
             )
@@ -143,9 +161,7 @@ class RandomLake:
     def branches(self) -> list[RefKey]:
         """The live branches of the catalog."""
         return [
-            key
-            for key, line in self.model.lines.items()
-            if key[:2] == MAIN[:2] and not line.is_tag and not line.is_deleted
+            key for key, line in self.model.lines.items() if key[:2] == MAIN[:2] and not line.is_tag and not line.is_deleted
         ]
 
     def any_table(self, *, home: bool | None = None, made: bool = False) -> tuple[RefKey, str, KeptVersion]:

@@ -82,7 +82,9 @@ class _EngineState:
     markers: dict[str, str] = field(default_factory=dict)
 
     def copy(self) -> _EngineState:
-        return _EngineState(set(self.held), dict(self.since), {owner: set(named) for owner, named in self.whole.items()}, dict(self.markers))
+        return _EngineState(
+            set(self.held), dict(self.since), {owner: set(named) for owner, named in self.whole.items()}, dict(self.markers)
+        )
 
 
 class ReferenceEngine:
@@ -204,7 +206,15 @@ class ReferenceEngine:
     def _reached(self, version: KeptVersion, view: LakeView) -> ReachedFiles:
         model, mistake = view.model, self.mistake
         reached = model.reader.read(version)
-        document_mistakes = (_M.NO_EXISTING, _M.NO_DELETES, _M.HOLDS_DELETED, _M.NO_INLINE, _M.CURRENT_ONLY, _M.RAW_PATHS, _M.NO_LISTS)
+        document_mistakes = (
+            _M.NO_EXISTING,
+            _M.NO_DELETES,
+            _M.HOLDS_DELETED,
+            _M.NO_INLINE,
+            _M.CURRENT_ONLY,
+            _M.RAW_PATHS,
+            _M.NO_LISTS,
+        )
         if mistake in document_mistakes:
             return _misread(version, mistake, reached)
         if mistake is _M.NO_STATISTICS:
@@ -283,7 +293,7 @@ class MistakenReader(LiveReader):
         super().__init__()
         self.mistake = mistake
 
-    def _of_table(self, document, faults):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    def _of_table(self, document, faults):  # type: ignore[no-untyped-def]
         if self.mistake is _M.CURRENT_ONLY:
             current = document.get("current-snapshot-id")
             kept = [each for each in document.get("snapshots") or () if each["snapshot-id"] == current]
@@ -292,7 +302,7 @@ class MistakenReader(LiveReader):
             document = document | {"snapshots": [each for each in document.get("snapshots") or () if "manifests" not in each]}
         return super()._of_table(document, faults)
 
-    def _is_held(self, entry):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    def _is_held(self, entry):  # type: ignore[no-untyped-def]
         if self.mistake is _M.HOLDS_DELETED:
             return True
         if self.mistake is _M.NO_EXISTING and entry["status"] == 0:
