@@ -23,7 +23,7 @@ from headwater.lake_files.report_rules import ReportRules
 from headwater.lake_files.report_run import FileReportRun
 from headwater.lake_files.store_storages import StoreStorages
 from headwater.lake_files.stored_versions import StoredVersion
-from headwater.lake_files.table_names import TableNames
+from headwater.lake_files.table_names import LakeTableNames
 from headwater.lake_files.work_folder import WorkFolder
 from headwater.realms import RealmRegistry
 from headwater.store import RealmStore, Store
@@ -95,7 +95,7 @@ def report_files(
         rules.check_going()
 
     def read_live(versions: Iterable[StoredVersion]) -> LiveWalk:
-        return LiveWalk(versions, storage_of=storages.find_lake, memory=memory, names=TableNames(store), fence=still_going)
+        return LiveWalk(versions, storage_of=storages.find_lake, memory=memory, names=LakeTableNames(store), fence=still_going)
 
     rules.check_going()
     run = FileReportRun(rows, definition, folder, waits=rules.waits, fence=still_going)

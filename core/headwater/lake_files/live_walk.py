@@ -39,7 +39,7 @@ from headwater.lake_files.lake_file_values import BlockedPlace, LiveFile
 from headwater.lake_files.manifest_memory import KnownManifest, ManifestMemory
 from headwater.lake_files.place_index import EVERYWHERE
 from headwater.lake_files.stored_versions import StoredVersion, bucket_of
-from headwater.lake_files.table_names import TableNames
+from headwater.lake_files.table_names import LakeTableNames
 from headwater.store import RealmKey
 from headwater.throttle import Fence
 
@@ -153,7 +153,7 @@ class LiveWalk:
         *,
         storage_of: StorageOf,
         memory: ManifestMemory,
-        names: TableNames,
+        names: LakeTableNames,
         fence: Fence = lambda: None,
     ) -> None:
         self._versions = versions
