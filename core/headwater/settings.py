@@ -242,6 +242,12 @@ class Settings:
         " the worker counts tables for up to 30 seconds, and Spark then lists them anew",
         "tables",
     )
+    spark_from_files: int = _count(
+        5_000_000,
+        "searches for files that nobody refers to are done in the worker's process, even where Spark can run, as long as the last one met"
+        " fewer files than this",
+        "files",
+    )
     spark_conf: str = _text(
         "", "further Spark settings, `spark.name=value,spark.other=value` or a JSON object; they go before the worker's own"
     )

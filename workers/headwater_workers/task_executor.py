@@ -43,7 +43,7 @@ from headwater.jobs import (
 from headwater.settings import duration_text
 from headwater.store import ObjectId, Store, id_text
 from headwater.tasks import LeaseEvidence, LeaseVerdict, TaskLease, TaskNotReadyError, TaskQueue, TaskStoppedError
-from headwater_workers.pipeline import SparkSurvey
+from headwater_workers.pipeline import SparkFileEngine, SparkSurvey
 
 log = structlog.get_logger(__name__)
 
@@ -67,6 +67,11 @@ def import_tables_body(store: Store, claim: TaskLease) -> dict[str, Any]:
     return outcome
 
 
+def report_files_body(store: Store, claim: TaskLease) -> dict[str, Any]:
+    """Report the files of a catalog that nobody refers to, on Spark where that is worth it."""
+    return run_file_report(store, claim, engine=SparkFileEngine(store.settings, progress=claim.report_progress))
+
+
 TASK_BODIES: Mapping[str, TaskBody] = {
     COLLECT: run_collection,
     COLLECT_FILES: run_file_collection,
@@ -76,7 +81,7 @@ TASK_BODIES: Mapping[str, TaskBody] = {
     LOAD: run_load,
     PURGE: run_purge,
     PURGE_TABLE: run_purge_table,
-    REPORT_FILES: run_file_report,
+    REPORT_FILES: report_files_body,
     RESTORE: run_restore,
 }
 

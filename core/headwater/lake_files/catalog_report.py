@@ -88,6 +88,7 @@ def report_files(
     storage = storages.of_catalog(rows.realm, definition.name)
     folder = WorkFolder.of_catalog(definition, storage, realm=rows.realm)
     rules = ReportRules.read(store, rows, definition)
+    chosen = engine or ProcessEngine()
     memory = ManifestMemory(rows, definition.id, folder, is_dry=is_dry)
 
     def still_going() -> None:
@@ -95,7 +96,14 @@ def report_files(
         rules.check_going()
 
     def read_live(versions: Iterable[StoredVersion]) -> LiveWalk:
-        return LiveWalk(versions, storage_of=storages.find_lake, memory=memory, names=LakeTableNames(store), fence=still_going)
+        return LiveWalk(
+            versions,
+            storage_of=storages.find_lake,
+            memory=memory,
+            names=LakeTableNames(store),
+            fence=still_going,
+            manifest_reader=chosen.manifest_reader,
+        )
 
     rules.check_going()
     run = FileReportRun(rows, definition, folder, waits=rules.waits, fence=still_going)
@@ -111,7 +119,7 @@ def report_files(
         blocks_of=rules.blocks,
         listing=listing,
         is_dry=is_dry,
-        engine=engine or ProcessEngine(),
+        engine=chosen,
         fence=still_going,
         progress=progress,
     )

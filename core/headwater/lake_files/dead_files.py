@@ -32,7 +32,7 @@ from headwater.commits import read_collection
 from headwater.errors import CorruptionError
 from headwater.iceberg.table_storage import TableStorage
 from headwater.lake_files.file_comparison import BucketResult, ReasonCount
-from headwater.lake_files.file_engine import FileEngine, ListFiles, ProcessEngine
+from headwater.lake_files.file_engine import ComparisonGround, FileEngine, ListFiles, ProcessEngine
 from headwater.lake_files.file_reasons import FileReason, PlaceReason
 from headwater.lake_files.file_runs import DeadRuns
 from headwater.lake_files.foreign_metadata import ForeignMetadata
@@ -259,7 +259,7 @@ class _SearchRun:
         unlisted = {block.location for block in self.result.blocked if block.code in _UNLISTED}
         places = PlaceIndex([place for location, place in self._places.places.items() if location not in unlisted]).outermost()
         self._listed = PlaceListing(places, self._search.storage.lake)
-        return lambda: self._listed
+        return lambda: self._search.engine.list_places(self._listed)
 
     def _is_whole(self) -> bool:
         return self._search.listing is not None or not self._listed.blocked
@@ -273,9 +273,7 @@ class _SearchRun:
         compared = search.engine.compare(
             strangers.with_contents(live),
             lambda: digest.pass_on(self._listing()()),
-            self._places,
-            self._held(),
-            self._is_whole,
+            ComparisonGround(self._places, self._held(), self._is_whole, self._seen.files),
         )
         found = _Found(result)
         metadata = ForeignMetadata(self._rows, search.definition, self._places, search.storage.lake)
@@ -329,7 +327,12 @@ class _SearchRun:
         kept = self._seen.result if result.is_reused else (self._keep_result() if inputs else None)
         self._move_markers()
         record = RunRecord(
-            number=result.run, time=search.store.clock.now(), held=held, inputs="" if kept is None else inputs, result=kept
+            number=result.run,
+            files=max(result.live, result.there),
+            time=search.store.clock.now(),
+            held=held,
+            inputs="" if kept is None else inputs,
+            result=kept,
         )
         write_run(self._rows, search.definition.id, self._seen, record, fence=search.fence)
         self._folder.delete(

@@ -48,6 +48,7 @@ _AHEAD = 2 * _READERS
 _PACK = 8
 """So many manifests are looked at together."""
 _BETWEEN_FENCES = 100
+_READ_ELSEWHERE = 1024
 _MOST_FOLDERS = 100
 """Of one table, outside of its places; beyond that the buckets are remembered."""
 _MOST_RECENT = 200_000
@@ -155,9 +156,31 @@ class _Noted(NamedTuple):
 _SAID = "path, length, held, total, owner, (select group_concat(owner) from owners where owners.path = manifests.path)"
 
 
+def read_manifest(wanted: tuple[LakeStorage, str]) -> KnownManifest | str:
+    """Read a manifest in its storage, or tell why it cannot be read.
+
+    raises        UnavailableError
+    """
+    storage, path = wanted
+    try:
+        location = canonical_location(path)
+        length, modified = _facts(storage, location)
+        data = storage.read_file(FileInfo(location, length))
+        entries: ManifestEntries = read_manifest_entries(data)
+    except (RejectedTable, RefusedError, ValueError) as fault:
+        return str(fault)
+    # a file that was replaced between the two is read again next time
+    return KnownManifest(path, len(data), modified if length == len(data) else -1, entries.total, entries.paths)
+
+
+ReadManifests = Callable[[Sequence[tuple[LakeStorage, str]]], Iterator[KnownManifest | str]]
+"""Reads manifests in their storages, in order; of those that cannot be read it tells why."""
+
+
 class LiveWalk:
     """The live files of stored versions. Iterate once; then ``blocked`` has the places that yield nothing because of what was read.
 
+    manifest_reader   asked once the first manifest is to be read: who reads them elsewhere; None: this process
     lists, manifests  how many were read; ``remembered``: manifests that were not, because they are as they were
     """
 
@@ -169,7 +192,9 @@ class LiveWalk:
         memory: ManifestMemory,
         names: LakeTableNames,
         fence: Fence = lambda: None,
+        manifest_reader: Callable[[], ReadManifests | None] = lambda: None,
     ) -> None:
+        self._manifest_reader = manifest_reader
         self._versions = versions
         self._storage_of = storage_of
         self._memory = memory
@@ -279,7 +304,7 @@ class LiveWalk:
     def _walk_manifests(self, rows: sqlite3.Connection) -> Iterator[LiveFile]:
         yield from self._recall(rows)
         unread = rows.execute(f"select {_SAID} from manifests where not done order by path")
-        for said, read in self._each(map(_Noted._make, unread), self._read_manifest):
+        for said, read in self._read_all(map(_Noted._make, unread)):
             fault = read if isinstance(read, _Fault) else self._contradiction(said, read)
             if fault is not None:
                 self._blame(rows, said.path, fault)
@@ -327,18 +352,22 @@ class LiveWalk:
         except (OSError, RefusedError):
             return False  # reading it tells why
 
-    def _read_manifest(self, said: _Noted) -> KnownManifest | _Fault:
-        path, realm = said.path, self._tables[said.owner].realm
-        try:
-            location = canonical_location(path)
-            storage = self._storage_of(realm, location)
-            length, modified = _facts(storage, location)
-            data = storage.read_file(FileInfo(location, length))
-            entries: ManifestEntries = read_manifest_entries(data)
-            # a file that was replaced between the two is read again next time
-            return KnownManifest(path, len(data), modified if length == len(data) else -1, entries.total, entries.paths)
-        except (RejectedTable, RefusedError, ValueError) as fault:
-            return _unreadable(f"manifest {path}", fault)
+    def _read_all(self, noted: Iterator[_Noted]) -> Iterator[tuple[_Noted, KnownManifest | _Fault]]:
+        """Read manifests: by threads, or by who can read more of them at once."""
+        elsewhere = self._manifest_reader()
+        if elsewhere is None:
+            yield from self._each(noted, lambda said: self._as_read(said, read_manifest(self._wanted(said))))
+            return
+        while some := list(islice(noted, _READ_ELSEWHERE)):
+            self._fence()
+            for said, read in zip(some, elsewhere([self._wanted(said) for said in some]), strict=True):
+                yield said, self._as_read(said, read)
+
+    def _wanted(self, said: _Noted) -> tuple[LakeStorage, str]:
+        return self._storage_of(self._tables[said.owner].realm, said.path), said.path
+
+    def _as_read(self, said: _Noted, read: KnownManifest | str) -> KnownManifest | _Fault:
+        return read if isinstance(read, KnownManifest) else _unreadable(f"manifest {said.path}", read)
 
     def _contradiction(self, said: _Noted, read: KnownManifest) -> _Fault | None:
         """How a manifest differs from the lists that name it."""
@@ -419,7 +448,7 @@ class LiveWalk:
         return storage.read_file(FileInfo(location, _facts(storage, location)[0]))
 
 
-def _unreadable(what: str, fault: Exception) -> _Fault:
+def _unreadable(what: str, fault: Exception | str) -> _Fault:
     return _Fault(PlaceReason.REFERRER_UNREADABLE, f"{what} cannot be read: {fault}")
 
 

@@ -34,27 +34,40 @@ class PlaceListing:
             self.listed += 1
 
     def _files(self, place: str) -> Iterator[ListedFile]:
-        if NO_NAME in place:
-            self._block(place, NO_TEXT)
-            return
-        system, root = self.lake.open_system(place)
-        try:
-            for entry in system.list_below(root):
-                location = _location(place, root, entry)
-                if entry.fault:
-                    self._block(location, entry.fault)
-                elif not entry.is_folder:
-                    yield ListedFile(location, max(entry.size, 0), Micros(entry.mtime if entry.size != NOWHERE else 0))
-        except FileNotFoundError:
-            return  # nothing was written there yet, or a listing on an object store that has no folders
-        except PermissionError as fault:
-            self._block(place, str(fault))
-        except OSError as fault:
-            raise UnavailableError(f"cannot list {place}: {fault}") from fault
+        for entry in list_place(self.lake, place):
+            if isinstance(entry, BlockedPlace):
+                self.blocked.append(entry)
+            else:
+                yield entry
 
-    def _block(self, location: str, why: str) -> None:
-        code = PlaceReason.LISTING_INCOMPLETE
-        self.blocked.append(BlockedPlace(location=location, code=code, detail=f"{location} cannot be listed: {why}"))
+
+def list_place(lake: LakeStorage, place: str) -> Iterator[ListedFile | BlockedPlace]:
+    """List the files below a place, and the folders that may not be listed.
+
+    raises        UnavailableError
+    """
+    if NO_NAME in place:
+        yield _unlisted(place, NO_TEXT)
+        return
+    system, root = lake.open_system(place)
+    try:
+        for entry in system.list_below(root):
+            location = _location(place, root, entry)
+            if entry.fault:
+                yield _unlisted(location, entry.fault)
+            elif not entry.is_folder:
+                yield ListedFile(location, max(entry.size, 0), Micros(entry.mtime if entry.size != NOWHERE else 0))
+    except FileNotFoundError:
+        return  # nothing was written there yet, or a listing on an object store that has no folders
+    except PermissionError as fault:
+        yield _unlisted(place, str(fault))
+    except OSError as fault:
+        raise UnavailableError(f"cannot list {place}: {fault}") from fault
+
+
+def _unlisted(location: str, why: str) -> BlockedPlace:
+    code = PlaceReason.LISTING_INCOMPLETE
+    return BlockedPlace(location=location, code=code, detail=f"{location} cannot be listed: {why}")
 
 
 def _location(place: str, root: str, entry: DirectoryEntry) -> str:

@@ -73,12 +73,14 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The last run over a catalog.
 
     number        1 for the first
+    files         how many files it met, about
     held          the file with what was held
     inputs        what the run was computed from, as a digest; empty: its result is good for this run alone
     result        the file with its result
     """
 
     number: int = 0
+    files: int = 0
     time: Micros = Micros(0)
     held: WorkFile | None = None
     inputs: str = ""
