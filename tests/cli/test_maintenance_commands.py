@@ -47,6 +47,13 @@ def test_maintenance_is_stopped_shown_and_resumed(headwater: CommandLine, lake: 
     assert "was not stopped" in headwater("maintenance", "resume", lake).output
 
 
+def test_catalog_is_created_with_places_for_files(headwater: CommandLine, realm: str) -> None:
+    create = ("catalog", "create", realm, "lake", "--base-location", "s3://lake/")
+
+    assert headwater(*create, "--file-place", "s3://other/").exit_code == 5
+    assert headwater.data(*create, "--file-place", "s3://lake/hashed/")["filePlaces"] == ["s3://lake/hashed/"]
+
+
 def test_guests_are_listed_and_adopted(headwater: CommandLine, lake: str, register: Callable[[str], object]) -> None:
     register("orders")
     register("lines")

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from expiring_lake import ExpiringLake
 
+from expiring_lake import ExpiringLake
 from fake_clock import FakeClock
 from headwater import Store
 from headwater.catalogs import Catalogs

@@ -143,6 +143,27 @@ def test_table_that_collects_no_garbage_is_refused(lake: ExpiringLake) -> None:
     assert lake.snapshots("orders") == [1, 2, 3]
 
 
+@pytest.mark.parametrize("limit", ["max-snapshot-age-ms", "min-snapshots-to-keep", "max-ref-age-ms"])
+def test_limit_that_cannot_be_read_keeps_everything(lake: ExpiringLake, limit: str) -> None:
+    lake.create("orders", snapshots=3)
+    lake.set_properties("orders", **{f"history.expire.{limit}": "-1"})
+    lake.clock.advance(60 * 24 * 3600)
+
+    lake.expire(AskedRules())
+
+    assert lake.snapshots("orders") == [1, 2, 3]
+
+
+@pytest.mark.parametrize(("rules", "left"), [(AskedRules(max_age_ms=0), 3), (AskedRules(max_age_ms=0, keep=1), 1)])
+def test_limit_that_a_person_names_is_not_read(lake: ExpiringLake, rules: AskedRules, left: int) -> None:
+    lake.create("orders", snapshots=3)
+    lake.set_properties("orders", **{"history.expire.min-snapshots-to-keep": "five"})
+
+    lake.expire(rules)
+
+    assert len(lake.snapshots("orders")) == left
+
+
 def test_unchanged_table_is_looked_at_when_it_is_due(lake: ExpiringLake) -> None:
     lake.create("orders", snapshots=3)
     rules = AskedRules(max_age_ms=round(10.5 * MINUTE * 1000), keep=1)

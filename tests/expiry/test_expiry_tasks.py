@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from expiring_lake import ExpiringLake
 from headwater import Store
 from headwater.errors import RefusedError
-from headwater.expiry import ExpiryRequest, dry_expiry, request_of, run_expiry, submit_expiry
+from headwater.expiry import ExpiryRequest, dry_expiry, read_expiry_request, run_expiry, submit_expiry
 from headwater.iceberg_catalog.table_adoption import adopt_guests, list_table_homes
 from headwater.jobs import EXPIRE_SNAPSHOTS, list_runs
 from headwater.policies import MetadataFileRule, PolicyKind, SnapshotRule, StoredPolicy, set_policy
@@ -26,7 +26,7 @@ def orders(lake: ExpiringLake) -> ExpiringLake:
 
 
 def asked(lake: ExpiringLake) -> ExpiryRequest:
-    return request_of(lake.store, "acme", "lake", older_than=lake.clock.now(), keep=1)
+    return read_expiry_request(lake.store, "acme", "lake", older_than=lake.clock.now(), keep=1)
 
 
 def set_rules(lake: ExpiringLake, *rules: SnapshotRule) -> None:
@@ -71,8 +71,8 @@ def test_task_expires_and_leaves_a_record(orders: ExpiringLake) -> None:
     assert claim.progress is not None and (claim.progress.done, claim.progress.total) == (2, 2)
 
 
-def test_nothing_goes_where_no_policy_says_so(orders: ExpiringLake) -> None:
-    outcome = run(orders, request_of(orders.store, "acme", "lake"))
+def test_table_without_policies_is_not_looked_at(orders: ExpiringLake) -> None:
+    outcome = run(orders, read_expiry_request(orders.store, "acme", "lake"))
 
     assert (outcome["looked"], outcome["changed"]) == (0, 0)
     assert "headwater policy set" in outcome["notes"][0]
@@ -85,7 +85,7 @@ def test_policies_decide_where_nothing_else_is_asked(orders: ExpiringLake) -> No
     orders.change("orders", tag)
     set_rules(orders, SnapshotRule(max_age_seconds=0.0, max_ref_age_seconds=3600.0))
 
-    outcome = run(orders, request_of(orders.store, "acme", "lake"))
+    outcome = run(orders, read_expiry_request(orders.store, "acme", "lake"))
 
     assert (orders.snapshots("orders"), orders.snapshots("lines")) == ([1, 3], [2, 3])
     assert (outcome["refs"], outcome["snapshots"]) == (0, 2)
@@ -93,7 +93,7 @@ def test_policies_decide_where_nothing_else_is_asked(orders: ExpiringLake) -> No
 
 def test_changed_policy_has_every_table_looked_at(orders: ExpiringLake) -> None:
     set_rules(orders, SnapshotRule(max_age_seconds=0.0, min_to_keep=2))
-    request = request_of(orders.store, "acme", "lake")
+    request = read_expiry_request(orders.store, "acme", "lake")
 
     looked = [run(orders, request)["looked"] for _ in range(2)]
     set_rules(orders, SnapshotRule(max_age_seconds=0.0, min_to_keep=1))
@@ -106,7 +106,7 @@ def test_rules_choose_branches(orders: ExpiringLake) -> None:
     orders.catalog.create_branch("etl/a")
     set_rules(orders, SnapshotRule(branches="etl/*", max_age_seconds=0.0))
 
-    run(orders, request_of(orders.store, "acme", "lake"))
+    run(orders, read_expiry_request(orders.store, "acme", "lake"))
 
     assert (orders.snapshots("orders"), orders.snapshots("orders", "etl/a")) == ([1, 2, 3], [3])
 
@@ -114,7 +114,7 @@ def test_rules_choose_branches(orders: ExpiringLake) -> None:
 def test_policy_of_metadata_files_shortens_logs_alone(orders: ExpiringLake) -> None:
     rule = StoredPolicy(kind=PolicyKind.METADATA_FILES, catalog_id="", metadata_files=MetadataFileRule(keep=2))
     set_policy(orders.rows, orders.catalog.definition, rule)
-    request = request_of(orders.store, "acme", "lake")
+    request = read_expiry_request(orders.store, "acme", "lake")
 
     first, second = (run(orders, request) for _ in range(2))
 

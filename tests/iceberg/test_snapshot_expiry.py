@@ -19,7 +19,7 @@ from headwater.iceberg.snapshot_expiry import (
     SnapshotLimits,
     log_limits,
     plan_expiry,
-    read_facts,
+    read_expiry_facts,
     without_expired,
 )
 from metadata_fixtures import changed, snapshot, table
@@ -54,7 +54,7 @@ def line(count: int, version: int = 2, **more: Any) -> dict[str, Any]:
 
 
 def facts_of(document: dict[str, Any]) -> ExpiryFacts:
-    return read_facts(split_metadata(json.dumps(document).encode()))
+    return read_expiry_facts(split_metadata(json.dumps(document).encode()))
 
 
 def plan(document: dict[str, Any], limits: SnapshotLimits | None = LAST, **more: Any) -> ExpiryPlan:
@@ -63,7 +63,7 @@ def plan(document: dict[str, Any], limits: SnapshotLimits | None = LAST, **more:
 
 def expired(document: dict[str, Any], limits: SnapshotLimits | None = LAST, **more: Any) -> ExpiredDocument:
     parts = split_metadata(json.dumps(document).encode())
-    facts = read_facts(parts)
+    facts = read_expiry_facts(parts)
     return without_expired(parts, facts, plan_expiry(facts, limits, NOW, **more), previous_file=FILE, now_ms=NOW)
 
 
@@ -170,7 +170,7 @@ def test_pieces_that_stay_keep_their_text() -> None:
     text = json.dumps(line(3, **{"a-name": [1.50]})).replace("[1.5]", "[1.50, 123456789012345678901234567890]")
     text = text.replace('"snapshot-id": 3, ', '"snapshot-id": 3, "odd": 1E3, ')
     parts = split_metadata(text.encode())
-    facts = read_facts(parts)
+    facts = read_expiry_facts(parts)
 
     made = without_expired(parts, facts, plan_expiry(facts, LAST, NOW), previous_file=FILE, now_ms=NOW).parts
 

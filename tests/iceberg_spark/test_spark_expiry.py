@@ -15,21 +15,23 @@ from typing import Any
 import pytest
 from pyiceberg.table.metadata import TableMetadataUtil
 from random_snapshots import HOUR, Document, random_table
+from served_lake import ServedLake
 from spark_sql import SparkSql
 
-from headwater import open_store
+from headwater import Store, open_store
 from headwater.catalogs import Catalog, Catalogs, ContentKey, Namespace, Put
-from headwater.expiry import AskedRules, CatalogExpiry, ExpiryWish
+from headwater.expiry import AskedRules, CatalogExpiry, ExpiryWish, read_expiry_request, run_expiry, submit_expiry
 from headwater.iceberg.metadata_json import split_metadata
 from headwater.iceberg.table_storage import TableStorage
 from headwater.iceberg_catalog.lake_documents import table_content
 from headwater.realms import REALM_REFERENCES, RealmRegistry, RealmState
+from headwater.tasks import LeaseWatch, TaskQueue
 
 pytestmark = pytest.mark.long
 
 SEED = int(os.environ.get("HEADWATER_SEED", "0")) or int.from_bytes(os.urandom(4), "big")
-TABLES = 300
-BY_PROCEDURE = 8
+TABLES = 120
+BY_PROCEDURE = 5
 SAME = (
     "current-snapshot-id",
     "snapshots",
@@ -184,3 +186,24 @@ def test_engines_read_what_expiry_leaves(sql: SparkSql, cases: list[Case], ours:
 
         assert {snapshot.snapshot_id for snapshot in TableMetadataUtil.parse_raw(text.decode()).snapshots} == ids
         assert {snapshot.snapshotId() for snapshot in parser.fromJson(text.decode()).snapshots()} == ids
+
+
+def test_spark_goes_on_beside_expiry(orders: ServedLake, served_store: Store) -> None:
+    for number in (3, 4):
+        orders.sql(f"INSERT INTO lake.sales.orders VALUES ({number}, 'Lyon')")
+    orders.sql("ALTER TABLE lake.sales.orders CREATE TAG v1")
+    before, catalog = orders.snapshots(), orders.warehouse.partition("/")[2]
+    request = read_expiry_request(served_store, "acme", catalog, older_than=served_store.clock.now(), keep=1)
+    claim = TaskQueue(served_store).claim_task(
+        submit_expiry(served_store, "acme", request).id, "test", LeaseWatch(served_store.clock, 60.0)
+    )
+    assert claim is not None
+    outcome = run_expiry(served_store, claim)
+    claim.finish_task(outcome)
+
+    orders.sql("INSERT INTO lake.sales.orders VALUES (5, 'Wien')")
+
+    assert (outcome["snapshots"], outcome["guests"]) == (len(before) - 1, 0)
+    assert orders.snapshots()[:-1] == before[-1:]
+    assert [row[0] for row in orders.rows()] == [1, 2, 3, 4, 5]
+    assert [row[0] for row in orders.rows("lake.sales.orders VERSION AS OF 'v1'")] == [1, 2, 3, 4]

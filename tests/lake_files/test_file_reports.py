@@ -120,6 +120,18 @@ def test_plan_has_what_is_due_and_never_changes(lake: ReportedLake) -> None:
     assert any(name.endswith("heads/main") for name in document["references"])
 
 
+def test_manifest_that_cannot_be_read_is_told_with_its_table(lake: ReportedLake) -> None:
+    lake.make_table("orders", appends=1)
+    (manifest,) = (file for file in (lake.place("orders") / "metadata").glob("*-m0.avro"))
+    manifest.write_bytes(b"damaged")
+    read = lake.report()
+
+    assert read.report.blocked[0].detail.startswith(
+        f"table sales.orders of catalog 'lake' of realm 'acme': manifest {manifest.as_uri()} cannot be read"
+    )
+    assert lake.marks() == {}
+
+
 def test_commit_that_names_a_marked_file_takes_it_up(lake: ReportedLake) -> None:
     table = lake.make_table("orders", appends=1)
     data = next((lake.place("orders") / "data").rglob("*.parquet"))

@@ -15,14 +15,13 @@ from headwater.lake_files.file_reasons import PlaceReason
 from headwater.lake_files.place_index import EVERYWHERE
 from headwater.lake_files.stored_versions import StoredVersion
 from headwater.store import RealmKey, Store
-from lakes import rows_of
 
 UNREADABLE = PlaceReason.REFERRER_UNREADABLE
 
 
 @pytest.fixture
 def walked(store: Store, tmp_path: Path) -> WalkedLake:
-    return WalkedLake(tmp_path / "lake", rows_of(store))
+    return WalkedLake(tmp_path / "lake", store)
 
 
 def test_manifest_holds_what_is_added_or_existing(walked: WalkedLake) -> None:

@@ -15,7 +15,6 @@ from headwater.index import IndexValue
 from headwater.lake_files import manifest_memory
 from headwater.lake_files.manifest_memory import MEMORIES, ManifestSegments
 from headwater.store import Store
-from lakes import rows_of
 
 CATALOG = "0123456789abcdef"
 
@@ -23,7 +22,7 @@ CATALOG = "0123456789abcdef"
 @pytest.fixture
 def walked(store: Store, tmp_path: Path) -> WalkedLake:
     """A lake with a table of three manifests, which were read and are remembered."""
-    walked = WalkedLake(tmp_path / "lake", rows_of(store))
+    walked = WalkedLake(tmp_path / "lake", store)
     for number in range(3):
         walked.write_manifest(f"t/m{number}.avro", {f"t/{number}": ADDED, f"t/gone{number}": DELETED})
     walked.write_list("t/l.avro", "t/m0.avro", "t/m1.avro", "t/m2.avro")

@@ -19,8 +19,10 @@ from headwater.lake_files.live_walk import LiveWalk
 from headwater.lake_files.manifest_memory import ManifestMemory
 from headwater.lake_files.place_index import EVERYWHERE
 from headwater.lake_files.stored_versions import StoredVersion
+from headwater.lake_files.table_names import TableNames
 from headwater.lake_files.work_folder import WorkFolder
-from headwater.store import RealmKey, RealmStore
+from headwater.store import RealmKey, RealmStore, Store
+from lakes import rows_of
 
 EXISTING, ADDED, DELETED = 0, 1, 2
 _ENTRY = fastavro.parse_schema(
@@ -85,8 +87,12 @@ class WalkedLake:
     """Everything is named relative to the folder, but for locations elsewhere, which are only named."""
 
     folder: Path
-    rows: RealmStore
+    store: Store
     versions: list[StoredVersion] = field(default_factory=list)
+
+    @property
+    def rows(self) -> RealmStore:
+        return rows_of(self.store)
 
     def location(self, name: str) -> str:
         return name if "://" in name else f"file://{self.folder}/{name}"
@@ -156,6 +162,7 @@ class WalkedLake:
             self.versions,
             storage_of=storage_of or (lambda realm, location: LakeStorage()),
             memory=self.memory() if memory is None else memory,
+            names=TableNames(self.store),
         )
 
     def walk(self, memory: ManifestMemory | None = None, *, storage_of: Any = None) -> Walked:

@@ -80,6 +80,15 @@ def test_guests_are_listed_and_adopted(office: ManagedOffice, root: str, tmp_pat
     assert [guest["key"] for guest in office.call("GET", path, token=root).data["guests"]] == [["t0"]]
 
 
+def test_places_of_files_lie_in_the_catalogs_locations(office: ManagedOffice, root: str) -> None:
+    office.call("POST", "/realms/acme/catalogs", {"name": "new", "baseLocation": "s3://acme/new/"}, token=root)
+    changed = office.call("PATCH", "/realms/acme/catalogs/new", {"filePlaces": ["s3://acme/new/hashed/"]}, token=root)
+    refused = office.call("PATCH", "/realms/acme/catalogs/new", {"filePlaces": ["s3://acme/other/"]}, token=root)
+
+    assert changed.data["filePlaces"] == ["s3://acme/new/hashed/"]
+    assert refused.status == 400 and "is no place for files" in refused.message
+
+
 def test_maintenance_is_stopped_and_resumed(office: ManagedOffice, root: str) -> None:
     path = "/realms/acme/maintenance"
     stopped = office.call("POST", f"{path}/stop", {"catalog": "lake", "reason": "an audit"}, token=root).data

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
+from headwater.iceberg.metadata_json import split_metadata
+from headwater.iceberg.snapshot_expiry import ExpiryFacts, plan_expiry, read_facts
 from headwater.policies import (
     FileRule,
     MetadataFileRule,
@@ -99,14 +102,68 @@ def test_first_rule_that_covers_the_branch_counts() -> None:
     assert kept == {"main": 5, "etl_7": 1, "domain": 2, "etl": 2}
 
 
-@pytest.mark.parametrize("text", ["", "-1", "five", "1e3", "1.5", " 1", "9" * 20, "٣"])
-def test_property_that_cannot_be_read_keeps_everything(text: str) -> None:
-    rule = SnapshotRule(max_age_seconds=DAY, min_to_keep=1)
-    effective = effective_snapshots([of_catalog(rule)], "main", {AGE: text})
+BROKEN = ["", "-1", "five", "1e3", "1.5", " 1", "9" * 20, "٣"]
+TIGHT = SnapshotRule(max_age_seconds=0.001, min_to_keep=1, max_ref_age_seconds=0.001)
+OLD_REFS = {
+    "main": {"snapshot-id": 3, "type": "branch", "max-snapshot-age-ms": 1},
+    "dev": {"snapshot-id": 2, "type": "branch", "max-ref-age-ms": 1},
+    "v1": {"snapshot-id": 1, "type": "tag", "max-ref-age-ms": 1},
+}
+
+
+def old_table(properties: dict[str, str]) -> ExpiryFacts:
+    """A table with three snapshots, a branch and a tag, all of which are a day old, and a metadata log of two files."""
+    snapshots = [
+        {"snapshot-id": at, "timestamp-ms": at, **({"parent-snapshot-id": at - 1} if at > 1 else {})} for at in (1, 2, 3)
+    ]
+    log = [{"metadata-file": f"s3://lake/t/v{at}.json", "timestamp-ms": at} for at in (1, 2)]
+    document = {
+        "format-version": 2,
+        "location": "s3://lake/t",
+        "last-updated-ms": 3,
+        "current-snapshot-id": 3,
+        "snapshots": snapshots,
+        "refs": OLD_REFS,
+        "metadata-log": log,
+        "properties": properties,
+    }
+    return read_facts(split_metadata(msgspec.json.encode(document)))
+
+
+def going(properties: dict[str, str]) -> tuple[set[int], set[str], int]:
+    """The snapshots, references and log entries that go by policies that keep as little as policies can."""
+    facts = old_table(properties)
+    snapshots = effective_snapshots([of_catalog(TIGHT)], "main", facts.properties)
+    log = effective_metadata_files(
+        [PolicySource(MetadataFileRule(keep=1, max_age_seconds=0.001), "policy of catalog lake")], facts.properties
+    )
+    assert snapshots is not None and log is not None
+    plan = plan_expiry(facts, snapshots.limits(), DAY_MS, keep_log=log.limits())
+    return set(plan.snapshots), set(plan.refs), plan.log_files
+
+
+def test_table_keeps_only_its_head_by_the_tightest_policies() -> None:
+    assert going({}) == ({1, 2}, {"dev", "v1"}, 1)
+
+
+@pytest.mark.parametrize("text", BROKEN)
+@pytest.mark.parametrize("name", [AGE, NUMBER, REF_AGE])
+def test_property_that_cannot_be_read_keeps_every_snapshot_and_reference(name: str, text: str) -> None:
+    assert going({name: text}) == (set(), set(), 1)
+
+
+@pytest.mark.parametrize("text", BROKEN)
+def test_property_that_cannot_be_read_keeps_the_whole_log(text: str) -> None:
+    assert going({LOG: text}) == ({1, 2}, {"dev", "v1"}, 0)
+
+
+@pytest.mark.parametrize("name", [AGE, NUMBER, REF_AGE])
+def test_property_that_cannot_be_read_is_told_of_each_value(name: str) -> None:
+    effective = effective_snapshots([of_catalog(TIGHT)], "main", {name: "five"})
+    told = f"property {name}, which is no number that can be read ('five'): everything is kept"
 
     assert effective is not None
-    assert effective.max_snapshot_age_ms.value == FOREVER
-    assert "no number that can be read" in effective.max_snapshot_age_ms.source
+    assert effective.max_snapshot_age_ms == effective.min_snapshots_to_keep == effective.max_ref_age_ms == (FOREVER, told)
 
 
 def test_policies_alone_are_the_least_for_refs_of_a_table() -> None:

@@ -15,7 +15,7 @@ from headwater.cli.local_run import other_task_error, run_or_detach
 from headwater.clock import Micros
 from headwater.console import ResultView, ViewField, prints, time_field
 from headwater.errors import NotFoundError, RefusedError
-from headwater.expiry import ExpiryRequest, dry_expiry, request_of, run_expiry, submit_expiry
+from headwater.expiry import ExpiryRequest, dry_expiry, read_expiry_request, run_expiry, submit_expiry
 from headwater.iceberg.metadata_json import objects_in
 from headwater.store import ObjectId, Store
 from headwater.tasks import TaskQueue
@@ -101,7 +101,9 @@ def expire_snapshots_command(
         raise click.UsageError("--dry-run is done here: omit --detach")
     keys = tuple(key.elements for key in tables)
     with session.open_store() as store:
-        request = request_of(store, realm_id, name, branches=branch, keys=keys, older_than=older_than, keep=retain_last)
+        request = read_expiry_request(
+            store, realm_id, name, branches=branch, keys=keys, older_than=older_than, keep=retain_last
+        )
         if dry_run:
             session.show(EXPIRY, dry_expiry(store, realm_id, request).as_plain())
             return

@@ -6,7 +6,7 @@ Other branches, tags and kept history still have the versions that they had. Tab
 from headwater.expiry.catalog_expiry import CatalogExpiry, ExpiryWish
 from headwater.expiry.expiry_counts import ExpiryCounts
 from headwater.expiry.expiry_rules import AskedRules, ExpiryRules
-from headwater.expiry.expiry_task import ExpiryRequest, dry_expiry, request_of, run_expiry, submit_expiry
+from headwater.expiry.expiry_task import ExpiryRequest, dry_expiry, read_expiry_request, run_expiry, submit_expiry
 
 __all__ = [
     "AskedRules",
@@ -16,7 +16,7 @@ __all__ = [
     "ExpiryRules",
     "ExpiryWish",
     "dry_expiry",
-    "request_of",
+    "read_expiry_request",
     "run_expiry",
     "submit_expiry",
 ]

@@ -23,7 +23,7 @@ from headwater.expiry.expiry_counts import ExpiryCounts
 from headwater.expiry.expiry_rules import ExpiryRules
 from headwater.expiry.looked_tables import LookedTables, TableLook
 from headwater.iceberg.metadata_json import MetadataParts, split_metadata
-from headwater.iceberg.snapshot_expiry import ExpiredDocument, ExpiryPlan, plan_expiry, read_facts, without_expired
+from headwater.iceberg.snapshot_expiry import ExpiredDocument, ExpiryPlan, plan_expiry, read_expiry_facts, without_expired
 from headwater.iceberg.untrusted_document import parse_untrusted_table
 from headwater.iceberg_catalog.branch_session import BranchSession, BranchState
 from headwater.iceberg_catalog.lake_files import LakeFiles
@@ -119,7 +119,7 @@ class BranchExpiry:
 
     def _expire_stretch(self, state: BranchState, tables: Sequence[_TableEntry], start: bytes, end: bytes | None) -> None:
         self._looks = {}
-        held = self._looked.read(start, end) if self._order.remembers else {}
+        held = self._looked.read_looks(start, end) if self._order.remembers else {}
         asked = [table for table in self._at_home(tables) if self._is_due(table, held.get(table.index_key))]
         for attempt in range(_ROUNDS):
             if attempt:
@@ -134,7 +134,7 @@ class BranchExpiry:
         if self._order.remembers and not self._order.is_dry:
             gone = held.keys() - {table.index_key for table in tables}
             changed = {key: look for key, look in self._looks.items() if held.get(key) != look}
-            self._looked.note(changed, gone, fence=self._fence)
+            self._looked.remember_looks(changed, gone, fence=self._fence)
 
     def _at_home(self, tables: Sequence[_TableEntry]) -> Iterator[_TableEntry]:
         for table in tables:
@@ -203,7 +203,7 @@ class BranchExpiry:
             return self._decided(self._parts(state, table.key, content, stored), table, content)
         except (CorruptionError, NotFoundError, RefusedError) as fault:
             self._counts.unreadable += 1
-            self._counts.note(f"table {table.key} of branch {self._session.name!r} was left alone: {fault}")
+            self._counts.add_note(f"table {table.key} of branch {self._session.name!r} was left alone: {fault}")
             return None
 
     def _parts(self, state: BranchState, key: ContentKey, content: IcebergTable, stored: ObjectId | None) -> MetadataParts:
@@ -215,7 +215,7 @@ class BranchExpiry:
 
     def _decided(self, parts: MetadataParts, table: _TableEntry, content: IcebergTable) -> _DecidedVersion | None:
         order, content_id = self._order, table.value.content_id
-        facts = read_facts(parts)
+        facts = read_expiry_facts(parts)
         if facts.refusal is not None:
             self._counts.refused[facts.refusal] += 1
             self._note(table, TableLook(table.value.digest[:8], self._rules, None, facts.refusal))
@@ -243,7 +243,7 @@ class BranchExpiry:
             self._wait_for(len(decided))
             self._check()
             versions = [each.version for each in decided]
-            beaten = {version.key for version in self._committer.commit(versions, expected=state.head.id)}
+            beaten = {version.key for version in self._committer.commit_versions(versions, expected=state.head.id)}
             self._counts.commits += len(beaten) < len(versions)
         for each in decided:
             if each.table.key not in beaten:

@@ -86,7 +86,9 @@ class CatalogExpiry:
         raises        what fence and check raise; UnavailableError; UnknownOutcomeError
         """
         if not self._wish.rules.has_snapshot_policies:
-            self.counts.note("no policy of snapshots or metadata files says that anything may go: see `headwater policy set`")
+            self.counts.add_note(
+                "no policy of snapshots or metadata files says that anything may go: see `headwater policy set`"
+            )
             return self.counts
         catalog, chosen = Catalog(self._rows, self._definition), SnapshotRule(branches=self._wish.branches)
         names = [branch.name for branch in catalog.branches() if chosen.covers(branch.name)]

@@ -58,7 +58,7 @@ class ExpiryCommitter:
         self._files = files
         self._fence = fence
 
-    def commit(self, versions: Sequence[ExpiredVersion], *, expected: ObjectId) -> list[ExpiredVersion]:
+    def commit_versions(self, versions: Sequence[ExpiredVersion], *, expected: ObjectId) -> list[ExpiredVersion]:
         """Commit versions that were decided from one commit of the branch.
 
         returns       those that were not committed, for another commit was faster; nothing is left of them

@@ -42,7 +42,7 @@ class ExpiryCounts:
     refused: Counter[str] = field(default_factory=Counter)
     notes: list[str] = field(default_factory=list)
 
-    def note(self, text: str) -> None:
+    def add_note(self, text: str) -> None:
         """Tell a person something; of many such texts the first are kept."""
         if len(self.notes) < _NOTES:
             self.notes.append(text)

@@ -9,9 +9,7 @@ from typing import Protocol
 from uuid import UUID
 
 from headwater.iceberg.snapshot_expiry import MetadataLogLimits, SnapshotLimits
-
-ICEBERG_AGE_MS = 5 * 24 * 3600 * 1000
-"""How long snapshots stay where neither a person nor the table says anything, by Iceberg's specification."""
+from headwater.policies.effective_policies import AGE, DEFAULT_AGE_MS, NUMBER, REF_AGE, keep_all, property_limits
 
 
 class ExpiryRules(Protocol):
@@ -35,6 +33,7 @@ class ExpiryRules(Protocol):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskedRules:
     """What a person asks for once, as of Iceberg's own procedure: it stands before the table's properties, and no policy is asked.
+    A table one of whose other limits cannot be read keeps everything.
 
     max_age_ms    None: the property ``history.expire.max-snapshot-age-ms``, or else five days
     keep          the least number of snapshots; None: the property ``history.expire.min-snapshots-to-keep``, or else one
@@ -52,18 +51,16 @@ class AskedRules:
         return hashlib.blake2b(f"asked {self.max_age_ms} {self.keep}".encode(), digest_size=8).digest()
 
     def snapshot_limits(self, branch: str, content_id: UUID, properties: Mapping[str, str]) -> SnapshotLimits:
-        age = _number(properties, "history.expire.max-snapshot-age-ms") if self.max_age_ms is None else self.max_age_ms
-        keep = _number(properties, "history.expire.min-snapshots-to-keep") if self.keep is None else self.keep
+        own = {AGE: self.max_age_ms, NUMBER: self.keep, REF_AGE: None}
+        told = property_limits(properties, [name for name, value in own.items() if value is None])
+        if told.broken is not None:
+            return keep_all(told.broken).limits()
+        limits = {name: limit.value for name, limit in told.limits.items()}
         return SnapshotLimits(
-            max_snapshot_age_ms=ICEBERG_AGE_MS if age is None else age,
-            min_snapshots_to_keep=1 if keep is None else keep,
-            max_ref_age_ms=_number(properties, "history.expire.max-ref-age-ms"),
+            max_snapshot_age_ms=limits.get(AGE, DEFAULT_AGE_MS) if self.max_age_ms is None else self.max_age_ms,
+            min_snapshots_to_keep=limits.get(NUMBER, 1) if self.keep is None else self.keep,
+            max_ref_age_ms=limits.get(REF_AGE),
         )
 
     def metadata_log_limits(self, content_id: UUID, properties: Mapping[str, str]) -> None:
         return None
-
-
-def _number(properties: Mapping[str, str], name: str) -> int | None:
-    text = properties.get(name, "")
-    return int(text) if text.isascii() and text.isdigit() and len(text) <= 19 else None

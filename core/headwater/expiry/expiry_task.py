@@ -13,13 +13,13 @@ from headwater.expiry.catalog_expiry import CatalogExpiry, ExpiryWish
 from headwater.expiry.expiry_counts import ExpiryCounts
 from headwater.expiry.expiry_rules import AskedRules, ExpiryRules
 from headwater.iceberg import StorageFile, TableStorage
-from headwater.jobs import EXPIRE_SNAPSHOTS
+from headwater.jobs import EXPIRE_SNAPSHOTS, submit_catalog_task
 from headwater.jobs.task_runs import check_clock_of_task, open_active_realm, run_recorded
 from headwater.policies import PolicyReader
 from headwater.policies.stop_switch import check_not_stopped
 from headwater.realms import RealmRegistry
 from headwater.store import RealmStore, Store
-from headwater.tasks import SubmittedTask, Task, TaskLease, TaskNotReadyError, TaskQueue
+from headwater.tasks import SubmittedTask, Task, TaskLease, TaskNotReadyError
 from headwater.throttle import Fence, ProgressCallback
 
 _LOOK_AGAIN_SECONDS = 300.0
@@ -91,18 +91,15 @@ def dry_expiry(store: Store, realm: str, request: ExpiryRequest) -> ExpiryCounts
     return _expiry(store, rows, msgspec.structs.replace(request, dry_run=True)).expire()
 
 
-def request_of(store: Store, realm: str, catalog: str, **asked: Any) -> ExpiryRequest:
+def read_expiry_request(store: Store, realm: str, catalog: str, **asked: Any) -> ExpiryRequest:
     """A request about the catalog that has this name now."""
     definition = Catalogs(RealmRegistry(store).open_realm(realm)).read_catalog(catalog)
     return ExpiryRequest(catalog=catalog, catalog_id=definition.id, **asked)
 
 
 def submit_expiry(store: Store, realm_id: str, request: ExpiryRequest) -> SubmittedTask:
-    """Ask for an expiry, unless one of the catalog is asked for already."""
-    realm = RealmRegistry(store).read_realm(realm_id)
-    return TaskQueue(store).submit_task(
-        EXPIRE_SNAPSHOTS, realm=realm.id, realm_key=realm.key, subject=request.catalog, arguments=request.arguments()
-    )
+    """Ask for an expiry, unless one of the catalog is under way. One that waits for the time of its schedule runs now, as asked here."""
+    return submit_catalog_task(store, EXPIRE_SNAPSHOTS, realm_id, request.catalog, arguments=request.arguments())
 
 
 def _expiry(

@@ -67,14 +67,14 @@ class LookedTables:
         self._rows = rows
         self._prefix = branch_prefix(catalog_id, branch)
 
-    def read(self, start: bytes, end: bytes | None) -> dict[bytes, TableLook | None]:
+    def read_looks(self, start: bytes, end: bytes | None) -> dict[bytes, TableLook | None]:
         """The looks at tables from one key on and before another one; None where it is not understood."""
         index = _index(self._rows)
         last = after_prefix(self._prefix) if end is None else self._key(end)
         entries = index.range(self._prefix + start, last)
         return {key[_PREFIX_BYTES:]: TableLook.from_value(value) for key, value in entries}
 
-    def note(self, looks: Mapping[bytes, TableLook], gone: Collection[bytes], *, fence: Callable[[], None]) -> None:
+    def remember_looks(self, looks: Mapping[bytes, TableLook], gone: Collection[bytes], *, fence: Callable[[], None]) -> None:
         """Remember looks, and forget those at keys where no such table is any more. A key that is too long is not remembered."""
         put = {self._prefix + key: look.to_value() for key, look in looks.items() if len(key) + _PREFIX_BYTES <= KEY_BYTES}
 

@@ -57,6 +57,11 @@ class ListedManifest(NamedTuple):
         return UNKNOWN if UNKNOWN in counts else sum(counts)
 
 
+def unlisted_manifest(path: str) -> ListedManifest:
+    """A manifest of which nothing but its path is said: version 1 may name it without a list."""
+    return ListedManifest(path, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, is_encrypted=False)
+
+
 def read_manifest_entries(data: bytes) -> ManifestEntries:
     """Read which files a manifest holds: those of entries that are ADDED or EXISTING.
 

@@ -168,7 +168,7 @@ class ExpiredDocument:
     statistics: int
 
 
-def read_facts(parts: MetadataParts) -> ExpiryFacts:
+def read_expiry_facts(parts: MetadataParts) -> ExpiryFacts:
     """Read what expiry has to know.
 
     raises        CorruptionError for a document that is not as the specification says, with nothing of its values

@@ -7,7 +7,6 @@ from headwater.jobs.catalog_tasks import (
     LAKE_WORK,
     catalog_of_task,
     lake_arguments,
-    stop_check_of_task,
     submit_catalog_task,
 )
 from headwater.jobs.file_tasks import (
@@ -78,7 +77,6 @@ __all__ = [
     "run_purge_table",
     "run_restore",
     "schedule_file_collections",
-    "stop_check_of_task",
     "submit_catalog_task",
     "submit_file_collection",
 ]

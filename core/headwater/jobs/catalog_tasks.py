@@ -1,17 +1,16 @@
-"""What the tasks on a catalog's lake have in common, expiry of snapshots and reports of files: arguments, submission, the stop switch."""
+"""What the tasks on a catalog's lake have in common, expiry of snapshots and reports of files: arguments and submission."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from typing import Any
 
 from headwater.catalogs import CatalogDefinition, Catalogs
-from headwater.errors import ConflictError, MaintenanceStoppedError, RefusedError
+from headwater.errors import ConflictError, RefusedError
 from headwater.jobs.task_runs import EXPIRE_SNAPSHOTS, REPORT_FILES
-from headwater.policies import check_not_stopped
 from headwater.realms import RealmRegistry
 from headwater.store import RealmStore, Store, id_text
-from headwater.tasks import SubmittedTask, Task, TaskNotReadyError, TaskQueue
+from headwater.tasks import SubmittedTask, Task, TaskQueue, TaskState
 
 LAKE_WORK = (EXPIRE_SNAPSHOTS, REPORT_FILES)
 STOPPED_LOOK_SECONDS = 300.0
@@ -23,21 +22,27 @@ def lake_arguments(catalog: CatalogDefinition, *, dry_run: bool = False) -> dict
     return {"catalog": catalog.name, "catalog_id": catalog.id, "dry_run": dry_run}
 
 
-def submit_catalog_task(store: Store, kind: str, realm_id: str, catalog: str) -> SubmittedTask:
-    """Ask for a task on a catalog's lake, due now. One that waits for its time already runs now instead.
+def submit_catalog_task(
+    store: Store, kind: str, realm_id: str, catalog: str, *, arguments: Mapping[str, Any] | None = None
+) -> SubmittedTask:
+    """Ask for a task on a catalog's lake, due now. One that waits for the time of its schedule runs now instead, with these arguments.
 
+    arguments     None: those of a schedule
+    returns       the active task; one that is under way may have other arguments
     raises        ConflictError where a task for an earlier catalog of this name is in the way
     """
     realms = RealmRegistry(store)
     realm, definition = realms.read_realm(realm_id), Catalogs(realms.open_realm(realm_id)).read_catalog(catalog)
-    tasks, arguments = TaskQueue(store), lake_arguments(definition)
-    submitted = tasks.submit_task(kind, realm=realm.id, realm_key=realm.key, subject=definition.name, arguments=arguments)
+    tasks, wanted = TaskQueue(store), dict(arguments or lake_arguments(definition))
+    submitted = tasks.submit_task(kind, realm=realm.id, realm_key=realm.key, subject=definition.name, arguments=wanted)
     if not submitted.created:
         active = tasks.read_task(submitted.id).value
         if active.arguments.get("catalog_id") != definition.id:
             raise ConflictError(
                 f"task {id_text(submitted.id)} is about an earlier catalog {catalog!r} of realm {realm_id!r}: cancel it first"
             )
+        if active.state is TaskState.WAITING and active.due > store.clock.now() and not active.attempts:
+            tasks.amend_task(submitted.id, lambda task: wanted, due=active.due)
         tasks.run_now(submitted.id)
     return submitted
 
@@ -50,15 +55,3 @@ def catalog_of_task(rows: RealmStore, task: Task) -> CatalogDefinition:
             f"catalog {definition.name!r} of realm {rows.realm!r} was created anew since this was asked for: ask again"
         )
     return definition
-
-
-def stop_check_of_task(store: Store, rows: RealmStore, definition: CatalogDefinition) -> Callable[[], None]:
-    """The check that a task makes before each batch: it raises TaskNotReadyError while maintenance of its catalog is stopped."""
-
-    def check() -> None:
-        try:
-            check_not_stopped(store, rows.realm, rows.key, definition.id, catalog=definition.name)
-        except MaintenanceStoppedError as stopped:
-            raise TaskNotReadyError(str(stopped), seconds=STOPPED_LOOK_SECONDS) from stopped
-
-    return check

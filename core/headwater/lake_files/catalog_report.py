@@ -23,6 +23,7 @@ from headwater.lake_files.report_rules import ReportRules
 from headwater.lake_files.report_run import FileReportRun
 from headwater.lake_files.store_storages import StoreStorages
 from headwater.lake_files.stored_versions import StoredVersion
+from headwater.lake_files.table_names import TableNames
 from headwater.lake_files.work_folder import WorkFolder
 from headwater.realms import RealmRegistry
 from headwater.store import RealmStore, Store
@@ -99,6 +100,7 @@ def report_files(
             versions,
             storage_of=storages.find_lake,
             memory=memory,
+            names=TableNames(store),
             fence=still_going,
             manifest_reader=chosen.manifest_reader,
         )

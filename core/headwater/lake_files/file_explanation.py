@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
-from headwater.catalogs import Catalog, CatalogDefinition, Catalogs, TableClaims
-from headwater.catalogs.content import derive_content_id
+from headwater.catalogs import CatalogDefinition, Catalogs
 from headwater.catalogs.content_operations import IDS, find_content_key, index_at, stored_metadata_of
 from headwater.catalogs.file_marks import read_marks, taken_entries, taken_part
 from headwater.clock import Micros
@@ -22,6 +21,7 @@ from headwater.lake_files.mark_filters import file_digest
 from headwater.lake_files.marked_files import MarkedFile
 from headwater.lake_files.store_storages import StoreStorages
 from headwater.lake_files.stored_versions import VersionScan
+from headwater.lake_files.table_names import find_content_id, heads_of
 from headwater.realms import Realm, RealmRegistry, RealmState
 from headwater.store import RealmStore, Store, id_text
 
@@ -205,12 +205,12 @@ def _standing(rows: RealmStore, found: VersionReferrer) -> tuple[str, str, tuple
     """Catalog and key of a version's table, and the branches and tags whose heads have this very version."""
     place = ("", found.table, ())
     for definition in Catalogs(rows).list_catalogs():
-        content_id = _content_id(rows, definition, found.table)
+        content_id = find_content_id(rows, definition, found.table)
         if content_id is None:
             continue
         where = []
         key = ""
-        for name, head in _heads(rows, definition):
+        for name, head in heads_of(rows, definition):
             ids = index_at(head, IDS)
             standing = find_content_key(ids, content_id)
             if standing is None:
@@ -222,29 +222,3 @@ def _standing(rows: RealmStore, found: VersionReferrer) -> tuple[str, str, tuple
         if key:
             return definition.name, key, tuple(where)
     return place
-
-
-def _content_id(rows: RealmStore, definition: CatalogDefinition, table: str) -> UUID | None:
-    try:
-        uuid = UUID(table)
-    except ValueError:
-        holder = TableClaims(rows).find_holders([table]).get(table)
-        return None if holder is None or holder.catalog_id != definition.id else holder.content_id
-    owner = TableClaims(rows).find_by_uuid([uuid]).get(uuid)
-    if owner is not None:
-        return owner.content_id if owner.catalog_id == definition.id else None
-    return derive_content_id(uuid)
-
-
-def _heads(rows: RealmStore, definition: CatalogDefinition) -> Iterator[tuple[str, Any]]:
-    catalog = Catalog(rows, definition)
-    listed: Iterable[tuple[str, Any]] = [
-        *((f"branch {each.name}", each) for each in catalog.branches()),
-        *((f"tag {each.name}", each) for each in catalog.tags()),
-    ]
-    resolve: Callable[[str], Any] = catalog.resolve
-    for name, reference in listed:
-        try:
-            yield name, resolve(reference.name)
-        except HeadwaterError:
-            continue  # deleted after it was listed

@@ -29,6 +29,7 @@ from headwater.iceberg.manifest_entries import (
     ManifestEntries,
     read_manifest_entries,
     read_manifest_list,
+    unlisted_manifest,
 )
 from headwater.iceberg.metadata_json import unpack_metadata
 from headwater.iceberg.survey_outcomes import RejectedTable
@@ -38,6 +39,7 @@ from headwater.lake_files.lake_file_values import BlockedPlace, LiveFile
 from headwater.lake_files.manifest_memory import KnownManifest, ManifestMemory
 from headwater.lake_files.place_index import EVERYWHERE
 from headwater.lake_files.stored_versions import StoredVersion, bucket_of
+from headwater.lake_files.table_names import TableNames
 from headwater.store import RealmKey
 from headwater.throttle import Fence
 
@@ -174,6 +176,7 @@ class LiveWalk:
         *,
         storage_of: StorageOf,
         memory: ManifestMemory,
+        names: TableNames,
         fence: Fence = lambda: None,
         manifest_reader: Callable[[], ReadManifests | None] = lambda: None,
     ) -> None:
@@ -181,6 +184,7 @@ class LiveWalk:
         self._versions = versions
         self._storage_of = storage_of
         self._memory = memory
+        self._names = names
         self._fence = fence
         self._tables: list[_TableReading] = []
         self._by_name: dict[tuple[RealmKey, str], int] = {}
@@ -214,11 +218,11 @@ class LiveWalk:
             if found.block is not None:
                 code, why = found.block
                 table, is_told = self._tables[owner], code is PlaceReason.GC_DISABLED
-                (table.blocks if is_told else table.faults).append(_Fault(code, f"{self._name(table)}: {why}"))
+                (table.blocks if is_told else table.faults).append(_Fault(code, why))
             rows.executemany("insert or ignore into lists values (?, ?)", ((path, owner) for path in found.lists))
             rows.executemany("insert or ignore into owners values (?, ?)", ((path, owner) for path in found.lists))
             for path in found.manifests:
-                self._note(rows, ListedManifest(path, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, False), owner)
+                self._note(rows, unlisted_manifest(path), owner)
             self._tables[owner].note(file.path for file in found.files if file.must_exist)
             self._tables[owner].note((*found.lists, *found.manifests))
             yield from found.files
@@ -242,7 +246,8 @@ class LiveWalk:
         where = version.metadata_location
         bucket = EVERYWHERE if where is None else bucket_of(where) or EVERYWHERE
         detail = f"{where or f'version {version.version_id}'} cannot be read: {fault}"
-        self._unknown.append(BlockedPlace(location=bucket, code=PlaceReason.REFERRER_UNREADABLE, detail=detail))
+        named = f"{self._names.realm(version.realm)}: {detail}"
+        self._unknown.append(BlockedPlace(location=bucket, code=PlaceReason.REFERRER_UNREADABLE, detail=named))
         table = self._memory.versions.get(version.version_id)
         if table is not None:
             self._versions_read[version.version_id] = table
@@ -253,7 +258,7 @@ class LiveWalk:
 
     def _walk_lists(self, rows: sqlite3.Connection) -> Iterator[LiveFile]:
         lists = rows.execute("select path, owner from lists order by path")
-        for (path, first), read in self._each(lists, lambda entry: self._read_list(*entry)):
+        for (path, _), read in self._each(lists, lambda entry: self._read_list(*entry)):
             if isinstance(read, _Fault):
                 self._blame(rows, path, read)
                 continue
@@ -261,8 +266,7 @@ class LiveWalk:
             owners = self._owners(rows, path)
             for listed in read:
                 if listed.is_encrypted:
-                    detail = f"{self._name(self._tables[first])}: manifest {listed.path} is encrypted"
-                    self._blame(rows, path, _Fault(PlaceReason.REFERRER_ENCRYPTED, detail))
+                    self._blame(rows, path, _Fault(PlaceReason.REFERRER_ENCRYPTED, f"manifest {listed.path} is encrypted"))
             new = [listed for listed in read for owner in owners if self._note(rows, listed, owner)]
             for owner in owners:
                 self._tables[owner].note(listed.path for listed in new)
@@ -272,7 +276,7 @@ class LiveWalk:
         try:
             return read_manifest_list(self._read(self._tables[owner].realm, path))
         except (RejectedTable, RefusedError, ValueError) as fault:
-            return self._fault(owner, f"manifest list {path}", fault)
+            return _unreadable(f"manifest list {path}", fault)
 
     def _note(self, rows: sqlite3.Connection, listed: ListedManifest, owner: int) -> bool:
         """Note that a table has a manifest; False where just that was noted lately."""
@@ -351,7 +355,7 @@ class LiveWalk:
         return self._storage_of(self._tables[said.owner].realm, said.path), said.path
 
     def _as_read(self, said: _Noted, read: KnownManifest | str) -> KnownManifest | _Fault:
-        return read if isinstance(read, KnownManifest) else self._fault(said.owner, f"manifest {said.path}", read)
+        return read if isinstance(read, KnownManifest) else _unreadable(f"manifest {said.path}", read)
 
     def _contradiction(self, said: _Noted, read: KnownManifest) -> _Fault | None:
         """How a manifest differs from the lists that name it."""
@@ -366,10 +370,7 @@ class LiveWalk:
             faults.append("two lists say different things of it")
         if not faults:
             return None
-        return self._fault(said.owner, f"manifest {said.path}", ValueError("; ".join(faults)))
-
-    def _fault(self, owner: int, what: str, fault: Exception | str) -> _Fault:
-        return _Fault(PlaceReason.REFERRER_UNREADABLE, f"{self._name(self._tables[owner])}: {what} cannot be read: {fault}")
+        return _Fault(PlaceReason.REFERRER_UNREADABLE, f"manifest {said.path} contradicts its list: {'; '.join(faults)}")
 
     def _blame(self, rows: sqlite3.Connection, path: str, fault: _Fault) -> None:
         for owner in self._owners(rows, path):
@@ -391,20 +392,22 @@ class LiveWalk:
         return owner
 
     def _finish(self) -> None:
+        """Say what is blocked, and remember what tables named that were read wholly."""
         blocked = list(self._unknown)
         for table in self._tables:
             named = table.named()
-            blocked += [
-                BlockedPlace(location=place, code=code, detail=detail) for code, detail in table.blocks[:1] for place in named
-            ]
             if not table.faults:
+                known: Iterable[str] = named
                 self._memory.tables[table.key] = named
-                continue
-            known = self._memory.tables.get(table.key)
-            where = known if known is not None else dict.fromkeys(bucket_of(place) or EVERYWHERE for place in named)
+            else:
+                known = self._memory.tables.get(table.key) or [bucket_of(place) or EVERYWHERE for place in named]
+            faults = [*table.faults[:_SHOWN], *table.blocks[:1]]
+            who = self._names.describe(table.realm, table.name, next(iter(table.places), "?")) if faults else ""
             # what it is known to name now is blocked, too: its last whole reading may not have had it
-            for code, detail in table.faults[:_SHOWN]:
-                blocked += [BlockedPlace(location=place, code=code, detail=detail) for place in dict.fromkeys((*where, *named))]
+            where = dict.fromkeys((*known, *named))
+            blocked += [
+                BlockedPlace(location=place, code=code, detail=f"{who}: {why}") for code, why in faults for place in where
+            ]
         self.blocked = blocked
         self._memory.versions = self._versions_read
 
@@ -432,8 +435,9 @@ class LiveWalk:
         storage = self._storage_of(realm, location)
         return storage.read_file(FileInfo(location, _facts(storage, location)[0]))
 
-    def _name(self, table: _TableReading) -> str:
-        return f"table {table.name} at {next(iter(table.places), '?')}"
+
+def _unreadable(what: str, fault: Exception | str) -> _Fault:
+    return _Fault(PlaceReason.REFERRER_UNREADABLE, f"{what} cannot be read: {fault}")
 
 
 def _facts(storage: LakeStorage, location: str) -> tuple[int, int]:

@@ -191,6 +191,7 @@ class FileReportRun:
         for place in totals.values():
             files.update(place.files)
             sizes.update(place.sizes)
+        sizes[FileReason.LIVE] = result.kept_bytes
         return FileReport(
             run=run,
             started=self._started,

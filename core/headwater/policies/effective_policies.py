@@ -4,7 +4,8 @@
     where the table's own properties say something, too, whoever asks to keep more wins
     who says nothing does not count; Iceberg's default counts only where nobody says anything
 
-A property that cannot be read asks to keep everything.
+A property that is no number, or a negative one, asks to keep everything: of history.expire.* all snapshots, branches and tags of the
+table, whatever limits of their own these have (Iceberg's own expiry fails where it is no number); of write.metadata.* all of its log.
 """
 
 from __future__ import annotations
@@ -49,6 +50,17 @@ class PolicySource(NamedTuple, Generic[T]):
 
     says: T
     name: str
+
+
+class PropertyLimits(NamedTuple):
+    """What a table's properties say of some limits.
+
+    limits        by the property's name
+    broken        the first that cannot be read, as a limit that keeps everything; then there are no ``limits``
+    """
+
+    limits: Mapping[str, Sourced[int]]
+    broken: Sourced[Any] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,13 +116,16 @@ def effective_snapshots(
     ]
     if not rules:
         return None
+    told = property_limits(properties, (AGE, NUMBER, REF_AGE))
+    if told.broken is not None:
+        return keep_all(told.broken)
     age = _milliseconds(_first(rules, "max_age_seconds"))
     number = _first(rules, "min_to_keep")
     ref_age = _milliseconds(_first(rules, "max_ref_age_seconds"))
     return EffectiveSnapshots(
-        max_snapshot_age_ms=_met(age, properties, AGE, DEFAULT_AGE_MS),
-        min_snapshots_to_keep=_met(number, properties, NUMBER, 1),
-        max_ref_age_ms=_met(ref_age, properties, REF_AGE, None),
+        max_snapshot_age_ms=_met(age, told.limits.get(AGE), DEFAULT_AGE_MS),
+        min_snapshots_to_keep=_met(number, told.limits.get(NUMBER), 1),
+        max_ref_age_ms=_met(ref_age, told.limits.get(REF_AGE), None),
         least=RefLimits(
             max_snapshot_age_ms=None if age is None else age.value,
             min_snapshots_to_keep=None if number is None else number.value,
@@ -125,9 +140,12 @@ def effective_metadata_files(
     """What policies of metadata files come to, the table's first; None where there is none."""
     if not policies:
         return None
+    told = property_limits(properties, (LOG_NUMBER,))
+    if told.broken is not None:
+        return EffectiveMetadataFiles(keep=told.broken, max_age_ms=told.broken)
     age = _milliseconds(_first(policies, "max_age_seconds"))
     return EffectiveMetadataFiles(
-        keep=_met(_first(policies, "keep"), properties, LOG_NUMBER, LOG_LENGTH),
+        keep=_met(_first(policies, "keep"), told.limits.get(LOG_NUMBER), LOG_LENGTH),
         max_age_ms=Sourced(None, DEFAULT) if age is None else Sourced(age.value, age.source),
     )
 
@@ -149,9 +167,8 @@ def _first(policies: Iterable[PolicySource[Any]], name: str) -> Sourced[Any] | N
     return next((Sourced(value, source) for value, source in told if value is not None), None)
 
 
-def _met(policy: Sourced[int] | None, properties: Mapping[str, str], name: str, default: int | None) -> Sourced[Any]:
+def _met(policy: Sourced[int] | None, own: Sourced[int] | None, default: int | None) -> Sourced[Any]:
     """The value by which more stays: a policy's, or the table's own."""
-    own = _property(properties, name)
     if policy is None and own is None:
         return Sourced(default, DEFAULT)
     if policy is None or (own is not None and own.value > policy.value):
@@ -160,13 +177,24 @@ def _met(policy: Sourced[int] | None, properties: Mapping[str, str], name: str, 
     return policy
 
 
-def _property(properties: Mapping[str, str], name: str) -> Sourced[int] | None:
-    text = properties.get(name)
-    if text is None:
-        return None
-    if isinstance(text, str) and text.isascii() and text.isdigit() and len(text) <= 19:
-        return Sourced(min(int(text), FOREVER), f"property {name}")
-    return Sourced(FOREVER, f"property {name}, which is no number that can be read ({str(text)[:40]!r}): everything is kept")
+def property_limits(properties: Mapping[str, str], names: Iterable[str]) -> PropertyLimits:
+    """Read what a table's own properties say of some limits."""
+    limits: dict[str, Sourced[int]] = {}
+    for name in names:
+        text = properties.get(name)
+        if text is None:
+            continue
+        if not (isinstance(text, str) and text.isascii() and text.isdigit() and len(text) <= 19):
+            source = f"property {name}, which is no number that can be read ({str(text)[:40]!r}): everything is kept"
+            return PropertyLimits({}, Sourced(FOREVER, source))
+        limits[name] = Sourced(min(int(text), FOREVER), f"property {name}")
+    return PropertyLimits(limits, None)
+
+
+def keep_all(broken: Sourced[Any]) -> EffectiveSnapshots:
+    """What a table keeps of which a limit is broken: all, whatever limits its own branches and tags have."""
+    forever = RefLimits(max_snapshot_age_ms=FOREVER, min_snapshots_to_keep=FOREVER, max_ref_age_ms=FOREVER)
+    return EffectiveSnapshots(max_snapshot_age_ms=broken, min_snapshots_to_keep=broken, max_ref_age_ms=broken, least=forever)
 
 
 def _milliseconds(told: Sourced[float] | None) -> Sourced[int] | None:

@@ -13,7 +13,7 @@ from uuid import UUID
 from headwater.catalogs import Catalog, ContentKey, ContentType, find_homes
 from headwater.errors import CorruptionError, NotFoundError, RefusedError
 from headwater.iceberg.metadata_json import split_metadata
-from headwater.iceberg.snapshot_expiry import MAIN, ExpiryFacts, ExpiryRefusal, RefLimits, limits_of_ref, read_facts
+from headwater.iceberg.snapshot_expiry import MAIN, ExpiryFacts, ExpiryRefusal, RefLimits, limits_of_ref, read_expiry_facts
 from headwater.policies.effective_policies import FOREVER, EffectiveSnapshots, Sourced
 from headwater.policies.policy_reader import PolicyReader
 from headwater.policies.policy_values import PolicyKind
@@ -126,7 +126,7 @@ def _facts_of(catalog: Catalog, branch: str, key: ContentKey) -> tuple[ExpiryFac
             "its metadata is only in its file: what its properties and its own branches and tags ask for is not shown"
         ]
     try:
-        facts = read_facts(split_metadata(text))
+        facts = read_expiry_facts(split_metadata(text))
     except (CorruptionError, RefusedError) as fault:
         return None, [f"its metadata cannot be read, and nothing of it goes: {fault}"]
     return facts, [] if facts.refusal is None else [f"nothing of it goes: {_REFUSALS[facts.refusal]}"]

@@ -98,6 +98,20 @@ class ImportOfCatalog(Struct, frozen=True):
     done: bool
 
 
+class ScheduleOfWork(Struct, frozen=True):
+    """A cron expression in the time zone of the realm; null: at a time spread by catalog."""
+
+    schedule: str | None
+    suspend: bool
+
+
+class MaintenanceOfCatalog(Struct, frozen=True, rename="camel"):
+    """The schedules that the catalog's resource gives to the work on its lake; null: none is given."""
+
+    expire_snapshots: ScheduleOfWork | None
+    report_files: ScheduleOfWork | None
+
+
 class CatalogResource(Struct, frozen=True, rename="camel"):
     """A catalog. A later one of the same name has another id."""
 
@@ -108,6 +122,8 @@ class CatalogResource(Struct, frozen=True, rename="camel"):
     base_location: str
     allowed_locations: list[str]
     default_branch: str
+    file_places: list[str]
+    maintenance: MaintenanceOfCatalog
     properties: dict[str, str]
     imports: list[ImportOfCatalog]
     created: Time
@@ -162,6 +178,7 @@ class CatalogPatch(Struct, frozen=True, rename="camel", forbid_unknown_fields=Tr
 
     base_location: Annotated[str, Meta(min_length=1, max_length=500)] | UnsetType = UNSET
     allowed_locations: Locations | UnsetType = UNSET
+    file_places: Locations | UnsetType = UNSET
     default_branch: Name | UnsetType = UNSET
     properties: PropertyChanges | UnsetType = UNSET
     deletion_protection: bool | UnsetType = UNSET
