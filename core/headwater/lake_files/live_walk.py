@@ -156,7 +156,7 @@ class _Noted(NamedTuple):
 _SAID = "path, length, held, total, owner, (select group_concat(owner) from owners where owners.path = manifests.path)"
 
 
-def read_manifest(wanted: tuple[LakeStorage, str]) -> KnownManifest | str:
+def read_known_manifest(wanted: tuple[LakeStorage, str]) -> KnownManifest | str:
     """Read a manifest in its storage, or tell why it cannot be read.
 
     raises        UnavailableError
@@ -356,7 +356,7 @@ class LiveWalk:
         """Read manifests: by threads, or by who can read more of them at once."""
         elsewhere = self._manifest_reader()
         if elsewhere is None:
-            yield from self._each(noted, lambda said: self._as_read(said, read_manifest(self._wanted(said))))
+            yield from self._each(noted, lambda said: self._as_read(said, read_known_manifest(self._wanted(said))))
             return
         while some := list(islice(noted, _READ_ELSEWHERE)):
             self._fence()
