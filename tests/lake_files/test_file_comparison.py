@@ -160,6 +160,14 @@ def test_metadata_that_no_version_names_is_told() -> None:
     assert compared([LiveFile(path)], [listed(path)]).metadata == []
 
 
+def test_metadata_that_a_log_once_named_is_none_of_others() -> None:
+    path = f"{PLACE}/metadata/v1.metadata.json"
+    result = compared([], [listed(path)], held=[path])
+
+    assert result.metadata == []
+    assert codes(result) == {path: FileReason.IN_GRACE}
+
+
 def test_file_that_was_live_is_held_from_then_on() -> None:
     first = compared([LiveFile(FILE)], [listed()], held=())
 

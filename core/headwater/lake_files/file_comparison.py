@@ -43,7 +43,7 @@ class BucketResult(NamedTuple):
     outside       how many live files lie where the catalog may have files, and in no place of the search
     held          digests of what is to be known as held from now on, sorted
     markers       of places, ours or not
-    metadata      metadata files that are there, and that no stored version names
+    metadata      metadata files that are there, and that no stored version names, or ever did while a search looked
     signs         by place, a file that another table format keeps
     """
 
@@ -81,7 +81,7 @@ def compare_bucket(
         digest = digest_of(checked_file(path))  # nothing names a checksum: it goes with its file
         kind = file_kind_of(path, place)
         code = _judge(path, kind, int(modified), loosely_live, digest in held)
-        _note_signs(result, path, place, kind)
+        _note_signs(result, path, place, kind, is_held=digest in held)
         count = result.counts.setdefault(place, {}).setdefault(code, ReasonCount())
         count.files += 1
         count.bytes += int(size)
@@ -119,10 +119,11 @@ def _missing(live: Sequence[str], there: Collection[str], places: PlaceIndex) ->
     return {place: sorted(paths)[:_SHOWN] for place, paths in missing.items()}, outside
 
 
-def _note_signs(result: BucketResult, path: str, place: str, kind: FileKind) -> None:
+def _note_signs(result: BucketResult, path: str, place: str, kind: FileKind, *, is_held: bool) -> None:
     """Note what tells of others who write there."""
     if kind is FileKind.METADATA:
-        result.metadata.append(path)
+        if not is_held:  # the log of an imported version may have named it, and no commit did
+            result.metadata.append(path)
     elif kind is FileKind.OWN and is_marker(path.rpartition("/")[2]):
         result.markers.append(path)
     elif kind is FileKind.UNKNOWN and not _FORMATS.isdisjoint(path[len(place) :].split("/")):
