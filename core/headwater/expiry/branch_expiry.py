@@ -111,7 +111,7 @@ class BranchExpiry:
         self._committer = ExpiryCommitter(session.catalog, session.name, files, fence=fence)
         self._looked = LookedTables(session.rows, session.id, session.name)
         self._looks: dict[bytes, TableLook] = {}
-        self._rules = order.rules.digest[:8]
+        self._rules = order.rules.rules_digest[:8]
 
     def expire(self, passed: Callable[[int], None]) -> None:
         """Expire all tables that the order names.

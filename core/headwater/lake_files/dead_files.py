@@ -297,7 +297,7 @@ class _SearchRun:
         if self._seen.held is None:
             return HeldPaths()
         try:
-            return unpack_held(self._folder.read(self._seen.held))
+            return unpack_held(self._folder.load_file(self._seen.held))
         except CorruptionError as fault:
             _log.warning("what was held is lost: files are only reported until they were live again", fault=str(fault))
             return HeldPaths()
@@ -307,7 +307,7 @@ class _SearchRun:
         if self._seen.result is None:
             return False
         try:
-            kept = msgspec.msgpack.decode(self._folder.read(self._seen.result), type=_KeptResult)
+            kept = msgspec.msgpack.decode(self._folder.load_file(self._seen.result), type=_KeptResult)
         except CorruptionError:
             return False
         result = self.result
@@ -352,7 +352,7 @@ class _SearchRun:
     def _write(self, kind: str, data: bytes) -> WorkFile | None:
         if self._search.is_dry:
             return None
-        return self._folder.write(f"searches/{self.result.run:08d}-{kind}-{id_text(self._search.store.new_id())}", data)
+        return self._folder.store_file(f"searches/{self.result.run:08d}-{kind}-{id_text(self._search.store.new_id())}", data)
 
     def _judge_markers(self, paths: Sequence[str]) -> None:
         """Judge the markers that are there, and note which places are to be moved on, and which objected to."""

@@ -312,7 +312,7 @@ class LiveWalk:
                 continue
             self.manifests += 1
             if fault is None:
-                self._memory.add(read)
+                self._memory.remember(read)
             yield from self._held(said, read)
 
     def _recall(self, rows: sqlite3.Connection) -> Iterator[LiveFile]:
