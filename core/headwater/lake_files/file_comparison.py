@@ -13,7 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from headwater.clock import Micros
-from headwater.lake_files.file_kinds import FileKind, is_marker, kind_of
+from headwater.lake_files.file_kinds import FileKind, file_kind_of, is_marker
 from headwater.lake_files.file_reasons import FileReason
 from headwater.lake_files.file_runs import NO_NAME, BucketFiles, checked_file
 from headwater.lake_files.lake_file_values import DeadFile
@@ -79,7 +79,7 @@ def compare_bucket(
         if place is None:
             continue
         digest = digest_of(checked_file(path))  # nothing names a checksum: it goes with its file
-        kind = kind_of(path, place)
+        kind = file_kind_of(path, place)
         code = _judge(path, kind, int(modified), loosely_live, digest in held)
         _note_signs(result, path, place, kind, is_held=digest in held)
         count = result.counts.setdefault(place, {}).setdefault(code, ReasonCount())
