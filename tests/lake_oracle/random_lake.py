@@ -13,7 +13,7 @@ import unicodedata
 from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any, Protocol
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 from uuid import UUID
 
 import pyarrow as pa
@@ -264,15 +264,21 @@ def own_uuid(lake: RandomLake) -> UUID:
     return UUID(int=lake.chance.getrandbits(128), version=4)
 
 
-def careless_sibling(path: Path, chance: random.Random) -> Path | None:
-    """Another file that a careless reader takes for this one."""
-    name = path.name
+def careless_sibling(path: Path, place: Path, chance: random.Random) -> Path | None:
+    """Another path in a place that a careless reader takes for this one."""
+    inner = str(path.relative_to(place))
+    folders, _, name = inner.rpartition("/")
     others = [
-        name.swapcase() if not name.startswith(".") else name.upper(),
-        name.replace("-", "%2D"),
-        quote(name, safe="=."),
-        unicodedata.normalize("NFD", name),
-        name.replace("-", "%252d", 1),
+        f"{folders}/{name.swapcase()}",
+        f"{folders}/{name.replace('-', '%2D')}",
+        f"{folders}/{name.replace('-', '%252d', 1)}",
+        f"{folders.upper()}/{name}",
+        f"{folders.lower()}/{name}",
+        quote(inner),
+        unquote(inner),
+        unquote(unquote(inner)),
+        unicodedata.normalize("NFD", inner),
+        unicodedata.normalize("NFD", unquote(inner)),
     ]
-    kept = [other for other in others if other != name and other.rpartition(".")[2] == name.rpartition(".")[2]]
-    return path.with_name(chance.choice(kept)) if kept else None
+    kept = [other for other in others if other != inner and other.endswith(path.suffix) and not other.startswith("/")]
+    return place / chance.choice(kept) if kept else None
