@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from typing import TypeVar
 from uuid import UUID
 
 import msgspec
@@ -23,8 +22,6 @@ from headwater.policies.effective_policies import (
 from headwater.policies.policy_store import list_policies
 from headwater.policies.policy_values import PolicyKind, StoredPolicy
 from headwater.store import RealmStore
-
-T = TypeVar("T")
 
 
 class PolicyReader:
@@ -63,7 +60,7 @@ class PolicyReader:
         return effective_files([PolicySource(policy.files, name) for policy, name in found if policy.files is not None])
 
     def snapshot_limits(self, branch: str, content_id: UUID | None, properties: Mapping[str, str]) -> SnapshotLimits | None:
-        """The same as limits of an expiry."""
+        """The limits of a table on a branch, for an expiry; None where no policy says anything about it."""
         effective = self.snapshots(branch, content_id, properties)
         return None if effective is None else effective.limits()
 

@@ -53,7 +53,7 @@ class StopScope:
 
     @property
     def argument(self) -> str:
-        """As the command line names it."""
+        """Its words on the command line."""
         return "/".join(filter(None, (self.realm, self.catalog)))
 
     def key(self) -> bytes:
