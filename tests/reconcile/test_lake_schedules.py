@@ -116,7 +116,7 @@ def test_changed_schedule_counts_from_now(make_catalog: MakeCatalog) -> None:
     assert isinstance(plan(manifest, ended, seen=before)[0], UpdateCatalog)
 
 
-def test_nothing_is_scheduled_where_nothing_is_said(make_catalog: MakeCatalog) -> None:
+def test_catalog_that_says_nothing_has_no_schedule(make_catalog: MakeCatalog) -> None:
     assert plan(make_catalog()) == []
 
 

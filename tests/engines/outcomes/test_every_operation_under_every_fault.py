@@ -33,7 +33,7 @@ CLASSES = (Catalog, CatalogRoles, Catalogs, TaskLease, TableClaims, RealmRegistr
 HANDLE = (RealmStore.ensure_reference, RealmStore.ensure_references)
 """Of a handle on a realm, what takes more than one call of the store; its single calls are faulted beneath all others."""
 PURE = {
-    *("check_not_ahead", "file_arguments", "first_look_after"),
+    *("check_not_ahead", "file_arguments", "first_look_after", "lake_arguments"),
     *("changed_kinds", "check_policy", "effective_files", "effective_metadata_files", "effective_snapshots"),
     *("policy_form", "policy_text"),
     *(
@@ -92,6 +92,7 @@ PURE = {
 }
 """They ask the database for nothing, or only for what they are handed."""
 PARTS = {
+    *("catalog_of_task", "submit_catalog_task"),
     *("abandon_sweep", "keys_in_use", "keys_with_rows", "open_marker", "open_scope"),
     *(
         "read_metadata",
