@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from expiring_lake import MINUTE, ExpiringLake
-from headwater.catalogs import HEADWATER, IcebergTable, Put
+from headwater.catalogs import HEADWATER, IcebergTable, KeyMerge, MergeMode, MergeOptions, Put
 from headwater.commits import read_head
 from headwater.errors import FencedError, RefusedError
 from headwater.expiry import AskedRules, ExpiryCounts
@@ -121,6 +121,29 @@ def test_branches_are_chosen_by_their_pattern(lake: ExpiringLake) -> None:
     assert left == {"main": 3, "dev": 3, "etl/a": 1, "etl/b": 1}
 
 
+def test_branch_that_only_inherits_can_still_be_merged(lake: ExpiringLake) -> None:
+    for name in THREE:
+        lake.create(name, snapshots=2)
+    lake.catalog.create_branch("dev")
+    lake.append("lines", branch="dev")
+    lake.create("late", snapshots=2)
+
+    counts = lake.expire()
+
+    assert (counts.inherited, counts.changed) == (2, 5)
+    assert [lake.snapshots(name, "dev") for name in THREE] == [[3], [1, 2], [1, 2]]
+    merged = lake.catalog.merge("dev", options=MergeOptions(keys={lake.key("lines"): KeyMerge(mode=MergeMode.FORCE)}))
+    assert merged.conflicts == () and lake.snapshots("orders") == [2]
+
+
+def test_branch_expires_what_it_inherits_where_the_default_does_not(lake: ExpiringLake) -> None:
+    lake.create("orders", snapshots=3)
+    lake.catalog.create_branch("dev")
+
+    assert lake.expire(branches="d*").inherited == 0
+    assert (lake.snapshots("orders"), lake.snapshots("orders", "dev")) == ([1, 2, 3], [3])
+
+
 def test_guests_are_left_alone_and_counted(lake: ExpiringLake) -> None:
     lake.create("orders", snapshots=3)
     lake.create("lines", snapshots=3)
@@ -198,6 +221,7 @@ def test_memory_forgets_tables_and_branches_that_are_gone(lake: ExpiringLake) ->
         lake.create(name, snapshots=2)
     lake.catalog.create_branch("dev")
     lake.expire()
+    lake.expire(branches="dev")
     assert remembered() == 6
 
     lake.on().tables.drop(lake.key("orders"))
@@ -257,9 +281,10 @@ def test_branch_that_was_deleted_meanwhile_is_passed_over(lake: ExpiringLake) ->
     lake.create("orders", snapshots=2)
     lake.catalog.create_branch("dev")
 
-    counts = lake.expire(storage=SlowStorage(lambda: lake.catalog.delete_branch("dev")))
+    deleting = SlowStorage(lambda: lake.catalog.delete_branch("dev"))
+    counts = lake.expire(branches="d*", storage=deleting)
 
-    assert (counts.branches, counts.changed) == (1, 1)
+    assert (counts.branches, counts.changed) == (0, 0)
 
 
 def test_switch_stops_before_the_next_batch(lake: ExpiringLake) -> None:

@@ -8,12 +8,20 @@ from msgspec.structs import replace
 
 from expiring_lake import ExpiringLake
 from headwater import Store
+from headwater.catalogs import Catalogs
 from headwater.errors import RefusedError
 from headwater.expiry import ExpiryRequest, dry_expiry, read_expiry_request, run_expiry, submit_expiry
 from headwater.iceberg_catalog.table_adoption import adopt_guests, list_table_homes
 from headwater.jobs import EXPIRE_SNAPSHOTS, list_runs
-from headwater.policies import MetadataFileRule, PolicyKind, SnapshotRule, StoredPolicy, set_policy
-from headwater.policies.stop_switch import read_scope, stop_maintenance
+from headwater.policies import (
+    MetadataFileRule,
+    PolicyKind,
+    SnapshotRule,
+    StoredPolicy,
+    read_scope,
+    set_policy,
+    stop_maintenance,
+)
 from headwater.realms import RealmRegistry, RealmState
 from headwater.tasks import LeaseWatch, TaskLease, TaskNotReadyError, TaskQueue, TaskStoppedError
 
@@ -152,10 +160,12 @@ def test_stopped_maintenance_puts_the_task_off(orders: ExpiringLake) -> None:
 
 
 def test_catalog_that_was_created_anew_is_refused(orders: ExpiringLake) -> None:
-    request = replace(asked(orders), catalog_id="0123456789abcdef")
+    claim = claimed(orders.store, asked(orders))
+    Catalogs(orders.rows).delete_catalog("lake")
+    Catalogs(orders.rows).create_catalog("lake", base_location="file:///elsewhere")
 
     with pytest.raises(RefusedError, match="was created anew"):
-        dry_expiry(orders.store, "acme", request)
+        run_expiry(orders.store, claim)
 
 
 def test_task_waits_while_its_realm_is_inactive(orders: ExpiringLake) -> None:

@@ -94,14 +94,14 @@ def test_guest_in_the_place_of_another_is_not_adopted(lake: IcebergCatalog, gues
     assert "overlaps a place of another table" in refused[GUEST]
 
 
-def test_only_tables_and_views_are_adopted(lake: IcebergCatalog) -> None:
+def test_adoption_is_of_tables_and_views_only(lake: IcebergCatalog) -> None:
     with pytest.raises(RefusedError, match="sales is no Iceberg table or view"):
         list(list_table_homes(lake, keys=[ContentKey.of("sales")]))
     with pytest.raises(NotFoundError, match=r"has nothing at sales\.orders"):
         list(list_table_homes(lake, keys=[ORDERS]))
 
 
-def test_home_of_which_an_earlier_release_took_the_claim_is_void(lake: IcebergCatalog, orders: LoadedTable) -> None:
+def test_home_whose_claim_an_earlier_release_took_is_void(lake: IcebergCatalog, orders: LoadedTable) -> None:
     """It released the claim, not knowing of homes, and took it again for what was registered then."""
 
     def claim_again(tx: Transaction) -> None:

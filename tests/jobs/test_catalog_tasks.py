@@ -1,4 +1,4 @@
-"""Tasks on a catalog's lake: what a person asks for takes the place of what waits for its time."""
+"""Tasks on a catalog's lake: what a person asks for runs at once, also where it waits for its time."""
 
 from __future__ import annotations
 
@@ -46,9 +46,8 @@ def scheduled(store: Store, lake: CatalogDefinition) -> ObjectId:
     return made.id
 
 
-def ask(store: Store, **arguments: object) -> Versioned[Task]:
-    given = arguments or None
-    return TaskQueue(store).read_task(submit_catalog_task(store, REPORT_FILES, "acme", "lake", arguments=given).id)
+def ask(store: Store) -> Versioned[Task]:
+    return TaskQueue(store).read_task(submit_catalog_task(store, REPORT_FILES, "acme", "lake").id)
 
 
 def test_asked_for_task_is_due_at_once(store: Store, lake: CatalogDefinition) -> None:
@@ -59,20 +58,12 @@ def test_asked_for_task_is_due_at_once(store: Store, lake: CatalogDefinition) ->
     assert ask(store).id == task.id
 
 
-def test_scheduled_task_runs_now_as_asked_for(store: Store, lake: CatalogDefinition) -> None:
-    waiting, arguments = scheduled(store, lake), lake_arguments(lake) | {"keep": 3}
-    task = ask(store, **arguments)
+def test_scheduled_task_runs_now(store: Store, lake: CatalogDefinition) -> None:
+    waiting = scheduled(store, lake)
+    task = ask(store)
 
-    assert (task.id, task.value.arguments) == (waiting, arguments)
+    assert task.id == waiting
     assert task.value.due <= store.clock.now()
-
-
-def test_task_under_way_keeps_its_arguments(store: Store, lake: CatalogDefinition) -> None:
-    claim = TaskQueue(store).claim_task(ask(store).id, "worker")
-    task = ask(store, **lake_arguments(lake), keep=3)
-
-    assert claim is not None and task.id == claim.id
-    assert task.value.arguments == lake_arguments(lake)
 
 
 def test_task_of_an_earlier_catalog_is_not_taken_for_its_own(store: Store, lake: CatalogDefinition) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 from searched_lake import SearchedLake
@@ -201,6 +203,34 @@ def test_metadata_that_a_collected_commit_named_is_no_strangers(lake: SearchedLa
 
     assert lake.blocked() == {}
     assert "orders/metadata/00001-0e8f4b9e-6a3f-4b9d-a6ee-3a9f3e0c7a11.metadata.json" in lake.dead()
+
+
+def former(lake: SearchedLake, **fields: object) -> str:
+    """A metadata file of the table that no commit of the store ever named."""
+    [path] = lake.write("orders/metadata/00000-0e8f4b9e-6a3f-4b9d-a6ee-3a9f3e0c7a11.metadata.json")
+    uuid = str(UUID(int=int.from_bytes(b"orders", "big")))
+    Path(path.removeprefix("file://")).write_text(json.dumps({"table-uuid": uuid, "location": "x", **fields}))
+    return path
+
+
+def test_metadata_from_before_the_import_is_no_strangers(held: SearchedLake) -> None:
+    former(held, **{"last-updated-ms": 1_000_000})
+
+    assert held.blocked() == {}
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"last-updated-ms": 4_000_000_000_000},
+        {"last-updated-ms": 1_000_000, "table-uuid": "0e8f4b9e-6a3f-4b9d-a6ee-3a9f3e0c7a11"},
+        {},
+    ],
+)
+def test_later_metadata_of_the_table_is_a_strangers(held: SearchedLake, fields: dict[str, object]) -> None:
+    former(held, **fields)
+
+    assert held.blocked() == {"orders": PlaceReason.WRITTEN_ELSEWHERE}
 
 
 @pytest.mark.parametrize("name", ["_delta_log/00000000000000000001.json", ".hoodie/hoodie.properties"])

@@ -10,7 +10,7 @@ import os
 import random
 import shutil
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import quote
@@ -32,6 +32,7 @@ from lake_oracle.live_files import KeptVersion, read_document, real_path
 REALM, OTHER_REALM = "acme", "zeta"
 LAKE, OTHER = "lake", "other"
 MAIN = RefKey(REALM, LAKE, "main")
+OTHER_MAIN, ZETA_MAIN = RefKey(REALM, OTHER, "main"), RefKey(OTHER_REALM, LAKE, "main")
 HOUR, DAY = 3600.0, 86_400.0
 CITIES = [
     "Bern",
@@ -56,7 +57,7 @@ class LakeWatcher(Protocol):
 
     def save(self) -> None: ...
     def roll_back(self) -> None: ...
-    def took(self, paths: Iterable[str]) -> None: ...
+    def took(self, paths: Iterable[str], places: Collection[str]) -> None: ...
 
 
 class LakeEngine(LakeWatcher, Protocol):
@@ -148,9 +149,9 @@ class RandomLake:
         return list(versions.values())
 
     def note_state(self, ref: RefKey, changes: dict[str, KeptVersion | None]) -> None:
-        taken = self.model.commit(ref, changes)
-        for watcher in self.watchers:
-            watcher.took(taken)
+        for reached in self.model.commit(ref, changes):
+            for watcher in self.watchers:
+                watcher.took(reached.all, reached.places)
         self.remember(ref)
 
     def remember(self, ref: RefKey) -> None:
@@ -185,7 +186,7 @@ class RandomLake:
     def data_files(self, version: KeptVersion) -> list[Path]:
         """The data files of a version that are there."""
         reached = self.model.reader.read(version)
-        return sorted(Path(path) for path in reached.must if path.endswith(".parquet") and os.path.exists(path))
+        return sorted(path for each in reached.must if each.endswith(".parquet") and (path := Path(each)).exists())
 
     def some_rows(self) -> pa.Table:
         count = self.chance.randrange(1, 4)
@@ -197,7 +198,7 @@ class RandomLake:
         """Give new files the time of the lake's clock instead of the machine's."""
         for folder, _, names in os.walk(self.folder):
             for name in names:
-                path = os.path.join(folder, name)
+                path = f"{folder}/{name}"
                 if path not in self._settled and not path.startswith(f"{self.folder}/store.db"):
                     self._settled.add(path)
                     time = self.now if at is None else at

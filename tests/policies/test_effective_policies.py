@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from headwater.iceberg.metadata_json import split_metadata
-from headwater.iceberg.snapshot_expiry import ExpiryFacts, plan_expiry, read_facts
+from headwater.iceberg.snapshot_expiry import ExpiryFacts, plan_expiry, read_expiry_facts
 from headwater.policies import (
     FileRule,
     MetadataFileRule,
@@ -127,7 +127,7 @@ def old_table(properties: dict[str, str]) -> ExpiryFacts:
         "metadata-log": log,
         "properties": properties,
     }
-    return read_facts(split_metadata(msgspec.json.encode(document)))
+    return read_expiry_facts(split_metadata(msgspec.json.encode(document)))
 
 
 def going(properties: dict[str, str]) -> tuple[set[int], set[str], int]:

@@ -311,10 +311,11 @@ def _homes_of(
     """
     keys = {claim: home_key(rows, claim.catalog_id, claim.content_id) for claim in claims}
     known = tx.index(HOMES).get_many(keys.values())
-    by_place = tx.index(BY_LOCATION).get_many(place for wanted in places for place in wanted)
-    by_uuid = tx.index(BY_UUID).get_many(claim.table_uuid.bytes for claim in claims if claim.table_uuid is not None)
+    candidates = [pair for pair in zip(claims, places, strict=True) if pair[0].is_home or keys[pair[0]] in known]
+    by_place = tx.index(BY_LOCATION).get_many(place for _, wanted in candidates for place in wanted)
+    by_uuid = tx.index(BY_UUID).get_many(claim.table_uuid.bytes for claim, _ in candidates if claim.table_uuid is not None)
     homes = set()
-    for claim, wanted in zip(claims, places, strict=True):
+    for claim, wanted in candidates:
         values = [by_place.get(place) for place in wanted]
         values.append(None if claim.table_uuid is None else by_uuid.get(claim.table_uuid.bytes))
         held = [owner.taken for owner in map(ClaimOwner.from_value, filter(None, values)) if owner.has_taken(claim)]

@@ -30,6 +30,7 @@ EXPIRY: ResultView[Mapping[str, Any]] = ResultView(
         ViewField("branches", "branches whose tables were passed"),
         ViewField("unchanged", "tables that were not read: they are as they were, and nothing of them is due"),
         ViewField("looked", "tables whose metadata was read"),
+        ViewField("inherited", "tables that a branch has as it got them from the default branch, where they expire"),
         ViewField("guests", "tables that another system may write: adopt them with `headwater table adopt`"),
         ViewField("refused", "tables that were left alone, by reason: GcDisabled, Encrypted, FormatTooNew"),
         ViewField("unreadable", "tables whose metadata could not be read"),

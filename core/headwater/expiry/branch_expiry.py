@@ -27,6 +27,7 @@ from headwater.iceberg.snapshot_expiry import ExpiredDocument, ExpiryPlan, plan_
 from headwater.iceberg.untrusted_document import parse_untrusted_table
 from headwater.iceberg_catalog.branch_session import BranchSession, BranchState
 from headwater.iceberg_catalog.lake_files import LakeFiles
+from headwater.index import Index
 from headwater.store import ObjectId
 
 _STRETCH = 1000
@@ -56,6 +57,18 @@ class ExpiryOrder:
     remembers: bool = True
 
 
+@dataclass(frozen=True, slots=True)
+class BranchOrigin:
+    """Where a branch parted from the default branch.
+
+    content       what the two had in common
+    default       the name of the default branch, which the run expires, too
+    """
+
+    content: Index
+    default: str
+
+
 class _TableEntry(msgspec.Struct, frozen=True):
     """A table in the index of a state."""
 
@@ -70,6 +83,7 @@ class _TableEntry(msgspec.Struct, frozen=True):
 class BranchExpiry:
     """Expires the tables of one branch.
 
+    origin        None: the default branch, or one that the run expires without the default branch
     check         asked before every stretch of tables and every batch; raises to stop
     wait_for      waits until so many tables may be changed
     """
@@ -81,6 +95,7 @@ class BranchExpiry:
         order: ExpiryOrder,
         counts: ExpiryCounts,
         *,
+        origin: BranchOrigin | None,
         check: Callable[[], None],
         fence: Callable[[], None],
         wait_for: Callable[[int], None],
@@ -89,13 +104,14 @@ class BranchExpiry:
         self._files = files
         self._order = order
         self._counts = counts
+        self._origin = origin
         self._check = check
         self._fence = fence
         self._wait_for = wait_for
         self._committer = ExpiryCommitter(session.catalog, session.name, files, fence=fence)
         self._looked = LookedTables(session.rows, session.id, session.name)
         self._looks: dict[bytes, TableLook] = {}
-        self._rules = order.rules.digest[:8]
+        self._rules = order.rules.rules_digest[:8]
 
     def expire(self, passed: Callable[[int], None]) -> None:
         """Expire all tables that the order names.
@@ -137,13 +153,32 @@ class BranchExpiry:
             self._looked.remember_looks(changed, gone, fence=self._fence)
 
     def _at_home(self, tables: Sequence[_TableEntry]) -> Iterator[_TableEntry]:
+        inherited = self._inherited(tables)
         for table in tables:
             if self._order.keys and table.key not in self._order.keys:
                 continue
-            if self._order.is_home(table.value.content_id):
-                yield table
-            else:
+            if not self._order.is_home(table.value.content_id):
                 self._counts.guests += 1
+            elif table.key in inherited:
+                self._counts.inherited += 1
+            else:
+                yield table
+
+    def _inherited(self, tables: Sequence[_TableEntry]) -> set[ContentKey]:
+        """The tables that the branch has as it got them, and that expire on the default branch.
+
+        If they expired here, too, a merge would find them changed on both sides, though nobody changed them here.
+        """
+        if self._origin is None:
+            return set()
+        parted = self._origin.content.get_many(table.index_key for table in tables)
+        return {
+            table.key
+            for table in tables
+            if (then := parted.get(table.index_key)) is not None
+            and ContentValue.from_value(then).digest == table.value.digest
+            and self._order.rules.snapshot_limits(self._origin.default, table.value.content_id, {}) is not None
+        }
 
     def _is_due(self, table: _TableEntry, look: TableLook | None) -> bool:
         if look is None or not look.holds(table.value.digest, self._rules, self._order.now_ms):

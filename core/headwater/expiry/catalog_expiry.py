@@ -15,16 +15,17 @@ from headwater.catalogs import (
     ContentKey,
     TableClaims,
 )
+from headwater.catalogs.history.merge_base import MergeBaseFinder
 from headwater.clock import Micros
 from headwater.errors import NotFoundError
-from headwater.expiry.branch_expiry import BranchExpiry, ExpiryOrder
+from headwater.expiry.branch_expiry import BranchExpiry, BranchOrigin, ExpiryOrder
 from headwater.expiry.expiry_counts import ExpiryCounts
 from headwater.expiry.expiry_rules import ExpiryRules
 from headwater.expiry.looked_tables import branch_prefix, forget_branches
 from headwater.iceberg_catalog.branch_session import BranchSession
 from headwater.iceberg_catalog.lake_files import DocumentStorage, LakeFiles
 from headwater.policies import SnapshotRule
-from headwater.store import RealmStore
+from headwater.store import RealmStore, id_text
 from headwater.throttle import Fence, FenceWatch, ProgressCallback, RowRate
 
 
@@ -129,6 +130,7 @@ class CatalogExpiry:
             LakeFiles(session, self._storage, "table", own={}),
             order,
             self.counts,
+            origin=self._origin(catalog, name),
             check=self._check_on,
             fence=self._fence,
             wait_for=lambda tables: self._rate.wait_for(tables, self._watch),
@@ -140,6 +142,21 @@ class CatalogExpiry:
                 raise
             return  # it was deleted meanwhile
         self.counts.branches += 1
+
+    def _origin(self, catalog: Catalog, name: str) -> BranchOrigin | None:
+        """Where a branch parted from the default branch, if the run expires that one, too."""
+        default = self._definition.default_branch
+        if name == default or not SnapshotRule(branches=self._wish.branches).covers(default):
+            return None
+        head, target = catalog.resolve(name), catalog.resolve(default)
+        if head is None or target is None:
+            return None
+        try:
+            base = MergeBaseFinder(self._rows, head).find_base(self._rows, target.id, target.commit).commit
+        except NotFoundError:  # nothing in common, or not any more: no merge will ask
+            return None
+        parted = None if base is None else catalog.resolve(id_text(base))
+        return None if parted is None else BranchOrigin(parted.index(CONTENT), default)
 
     def _check_on(self) -> None:
         self._watch.check_now_and_then()

@@ -15,6 +15,7 @@ class ExpiryCounts:
 
     unchanged     tables that were not looked at: they are as they were, and nothing of them is due
     looked        tables whose metadata was read
+    inherited     tables that a branch has as it got them from the default branch, where they expire
     guests        tables that another system may write, and that were left alone
     refused       tables that were left alone, by reason
     unreadable    tables whose metadata could not be read
@@ -28,6 +29,7 @@ class ExpiryCounts:
     branches: int = 0
     unchanged: int = 0
     looked: int = 0
+    inherited: int = 0
     guests: int = 0
     unreadable: int = 0
     changed: int = 0
@@ -56,6 +58,7 @@ class ExpiryCounts:
             "branches": self.branches,
             "unchanged": self.unchanged,
             "looked": self.looked,
+            "inherited": self.inherited,
             "guests": self.guests,
             "refused": dict(sorted(self.refused.items())),
             "unreadable": self.unreadable,

@@ -13,16 +13,16 @@ from headwater.expiry.catalog_expiry import CatalogExpiry, ExpiryWish
 from headwater.expiry.expiry_counts import ExpiryCounts
 from headwater.expiry.expiry_rules import AskedRules, ExpiryRules
 from headwater.iceberg import StorageFile, TableStorage
-from headwater.jobs import EXPIRE_SNAPSHOTS, submit_catalog_task
+from headwater.jobs import EXPIRE_SNAPSHOTS, catalog_of_task, submit_catalog_task
+from headwater.jobs.catalog_tasks import STOPPED_LOOK_SECONDS
 from headwater.jobs.task_runs import check_clock_of_task, open_active_realm, run_recorded
-from headwater.policies import PolicyReader
-from headwater.policies.stop_switch import check_not_stopped
+from headwater.policies import PolicyReader, check_not_stopped
 from headwater.realms import RealmRegistry
-from headwater.store import RealmStore, Store
-from headwater.tasks import SubmittedTask, Task, TaskLease, TaskNotReadyError
+from headwater.store import RealmStore, Store, id_text
+from headwater.tasks import SubmittedTask, Task, TaskLease, TaskNotReadyError, TaskQueue
 from headwater.throttle import Fence, ProgressCallback
 
-_LOOK_AGAIN_SECONDS = 300.0
+BY_HAND = "by hand"
 
 
 class ExpiryRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -52,6 +52,11 @@ class ExpiryRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
         return arguments
 
     @property
+    def is_plain(self) -> bool:
+        """Whether it asks for what the policies say, of all tables."""
+        return self == ExpiryRequest(catalog=self.catalog, catalog_id=self.catalog_id)
+
+    @property
     def says_limits(self) -> bool:
         return self.older_than is not None or self.keep is not None
 
@@ -73,13 +78,14 @@ def run_expiry(store: Store, claim: TaskLease) -> dict[str, Any]:
     check_clock_of_task(store)
     rows = open_active_realm(store, claim.task)
     request = ExpiryRequest.from_task(claim.task)
-    expiry = _expiry(store, rows, request, fence=claim.check_stop, progress=claim.report_progress)
+    definition = catalog_of_task(rows, claim.task)
+    expiry = _expiry(store, rows, definition, request, fence=claim.check_stop, progress=claim.report_progress)
 
     def work() -> dict[str, Any]:
         try:
             return expiry.expire().as_plain()
         except MaintenanceStoppedError as stopped:
-            raise TaskNotReadyError(str(stopped), seconds=_LOOK_AGAIN_SECONDS) from stopped
+            raise TaskNotReadyError(str(stopped), seconds=STOPPED_LOOK_SECONDS) from stopped
 
     return run_recorded(store, claim, work, so_far=expiry.counts.as_plain)
 
@@ -88,7 +94,8 @@ def dry_expiry(store: Store, realm: str, request: ExpiryRequest) -> ExpiryCounts
     """Count what a run would expire now; nothing is written."""
     rows = RealmRegistry(store).open_realm(realm)
     rows.check_write()
-    return _expiry(store, rows, msgspec.structs.replace(request, dry_run=True)).expire()
+    definition = Catalogs(rows).read_catalog(request.catalog)
+    return _expiry(store, rows, definition, msgspec.structs.replace(request, dry_run=True)).expire()
 
 
 def read_expiry_request(store: Store, realm: str, catalog: str, **asked: Any) -> ExpiryRequest:
@@ -98,23 +105,34 @@ def read_expiry_request(store: Store, realm: str, catalog: str, **asked: Any) ->
 
 
 def submit_expiry(store: Store, realm_id: str, request: ExpiryRequest) -> SubmittedTask:
-    """Ask for an expiry, unless one of the catalog is under way. One that waits for the time of its schedule runs now, as asked here."""
-    return submit_catalog_task(store, EXPIRE_SNAPSHOTS, realm_id, request.catalog, arguments=request.arguments())
+    """Ask for an expiry, due now, unless the same is asked for already.
+
+    What asks for more than the policies say is a task of its own, beside the one that waits for its time.
+
+    raises        RefusedError where another expiry of that kind is under way, asked for otherwise
+    """
+    if request.is_plain:
+        return submit_catalog_task(store, EXPIRE_SNAPSHOTS, realm_id, request.catalog)
+    realm, tasks = RealmRegistry(store).read_realm(realm_id), TaskQueue(store)
+    subject, arguments = f"{request.catalog}/{BY_HAND}", request.arguments()
+    submitted = tasks.submit_task(EXPIRE_SNAPSHOTS, realm=realm.id, realm_key=realm.key, subject=subject, arguments=arguments)
+    task = tasks.read_task(submitted.id).value
+    if ExpiryRequest.from_task(task) != request:
+        raise RefusedError(
+            f"task {id_text(submitted.id)} ({task}) is under way with {task.arguments}: wait for it, or cancel it"
+        )
+    return submitted
 
 
 def _expiry(
     store: Store,
     rows: RealmStore,
+    definition: CatalogDefinition,
     request: ExpiryRequest,
     *,
     fence: Fence = lambda: None,
     progress: ProgressCallback = lambda done, total, unit: None,
 ) -> CatalogExpiry:
-    definition = Catalogs(rows).read_catalog(request.catalog)
-    if definition.id != request.catalog_id:
-        raise RefusedError(
-            f"catalog {definition.name!r} of realm {rows.realm!r} was created anew since this was asked for: ask again"
-        )
     storage = TableStorage(StorageFile(store.settings.storage_file), realm=rows.realm, catalog=definition.name)
     now = rows.clock.now()
     wish = ExpiryWish(

@@ -49,7 +49,7 @@ class FileReferrer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FileExplanation:
+class LakeFileExplanation:
     """What is to be said of one file.
 
     is_there      None where its storage could not be asked
@@ -81,7 +81,7 @@ class _Owner:
     definition: CatalogDefinition
 
 
-def explain_file(store: Store, url: str) -> FileExplanation:
+def explain_lake_file(store: Store, url: str) -> LakeFileExplanation:
     """Explain a file by its URL. Who refers to it is looked up now, in all that is stored; the rest is what the last report said.
 
     raises        RefusedError for a text that is no location
@@ -89,7 +89,7 @@ def explain_file(store: Store, url: str) -> FileExplanation:
     location = canonical_location(url)
     storages = StoreStorages(store)
     owner = _owner_of(store, location)
-    told = FileExplanation(url=location, code="", sentence="", is_there=_is_there(storages, owner, location))
+    told = LakeFileExplanation(url=location, code="", sentence="", is_there=_is_there(storages, owner, location))
     if owner is not None:
         told = replace(told, realm=owner.realm.id, catalog=owner.definition.name)
     unread: dict[str, str] = {}
@@ -107,7 +107,7 @@ def explain_file(store: Store, url: str) -> FileExplanation:
     )
 
 
-def _unreferred(store: Store, told: FileExplanation, owner: _Owner | None) -> FileExplanation:
+def _unreferred(store: Store, told: LakeFileExplanation, owner: _Owner | None) -> LakeFileExplanation:
     if owner is None:
         sentence = "it lies in no catalog's locations: no report looks at it"
         return replace(told, code=NO_PLACE, sentence=sentence)
@@ -133,7 +133,7 @@ def _unreferred(store: Store, told: FileExplanation, owner: _Owner | None) -> Fi
     return _marked(told, owner, mark, line)
 
 
-def _marked(told: FileExplanation, owner: _Owner, mark: MarkedFile, line: dict[str, Any]) -> FileExplanation:
+def _marked(told: LakeFileExplanation, owner: _Owner, mark: MarkedFile, line: dict[str, Any]) -> LakeFileExplanation:
     code = mark.code
     if mark.due and _is_taken(owner, mark, line.get("contentId")):
         code = FileReason.TAKEN_UP

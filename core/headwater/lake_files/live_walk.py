@@ -40,8 +40,8 @@ from headwater.lake_files.manifest_reader import (
     StorageAnswers,
     Unanswered,
     UnansweredError,
+    read_known_manifest,
     read_lake_file,
-    read_listed_manifest,
 )
 from headwater.lake_files.place_index import EVERYWHERE
 from headwater.lake_files.stored_versions import StoredVersion, bucket_of
@@ -298,7 +298,7 @@ class LiveWalk:
                 continue
             self.manifests += 1
             if fault is None:
-                self._memory.add(read)
+                self._memory.remember(read)
             yield from self._held(said, read)
 
     def _recall(self, rows: sqlite3.Connection) -> Iterator[LiveFile]:
@@ -354,7 +354,7 @@ class LiveWalk:
 
     def _read_here(self, said: _Noted) -> KnownManifest | _Fault:
         is_silent = self._answers.is_silent(said.path)
-        return self._as_read(said, SILENT if is_silent else read_listed_manifest(self._wanted(said)))
+        return self._as_read(said, SILENT if is_silent else read_known_manifest(self._wanted(said)))
 
     def _as_read(self, said: _Noted, read: KnownManifest | str) -> KnownManifest | _Fault:
         self._answers.take(said.path, read)

@@ -64,7 +64,7 @@ class StorageAnswers:
         return self._silent[bucket] >= _ATTEMPTS and bucket not in self._answered
 
 
-def read_listed_manifest(wanted: tuple[LakeStorage, str]) -> KnownManifest | str:
+def read_known_manifest(wanted: tuple[LakeStorage, str]) -> KnownManifest | str:
     """Read a manifest in its storage, or tell why it cannot be read."""
     storage, path = wanted
     try:

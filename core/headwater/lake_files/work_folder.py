@@ -56,12 +56,12 @@ class WorkFolder:
             )
         return cls(definition.base_location, storage)
 
-    def write(self, name: str, data: bytes, *, rows: int = 0) -> WorkFile:
+    def store_file(self, name: str, data: bytes, *, rows: int = 0) -> WorkFile:
         """Write a new file; raises as ``TableStorage.write_new`` does."""
         self._storage.write_new(f"{self.location}/{name}", data)
         return WorkFile(name=name, sha256=hashlib.sha256(data).hexdigest(), size_bytes=len(data), rows=rows)
 
-    def read(self, file: WorkFile) -> bytes:
+    def load_file(self, file: WorkFile) -> bytes:
         """Read a file.
 
         raises        CorruptionError for one that is missing, or not as it was written; RefusedError; UnavailableError

@@ -53,7 +53,7 @@ class StopScope:
 
     @property
     def argument(self) -> str:
-        """As the command line names it."""
+        """How the command line names it."""
         return "/".join(filter(None, (self.realm, self.catalog)))
 
     def key(self) -> bytes:
