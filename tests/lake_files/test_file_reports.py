@@ -254,6 +254,17 @@ def test_explanation_of_another_spelling_tells_that_it_stays(lake: ReportedLake)
     assert path in explained.sentence
 
 
+def test_explanation_tells_what_could_not_be_read(lake: ReportedLake) -> None:
+    lake.make_table("orders", appends=1)
+    (manifest,) = (file for file in (lake.place("orders") / "metadata").glob("*-m0.avro"))
+    data = next((lake.place("orders") / "data").rglob("*.parquet"))
+    manifest.write_bytes(b"damaged")
+    explained = lake.explain(data)
+
+    assert not explained.referrers
+    assert f"1 of the files that may refer to it cannot be read ({manifest.as_uri()}: " in explained.sentence
+
+
 def test_file_outside_of_all_catalogs_has_no_place(lake: ReportedLake, tmp_path: Path) -> None:
     assert lake.explain(tmp_path / "elsewhere" / "x.parquet").code == "NoPlace"
 

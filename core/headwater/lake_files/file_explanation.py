@@ -26,6 +26,7 @@ from headwater.realms import Realm, RealmRegistry, RealmState
 from headwater.store import RealmStore, Store, id_text
 
 _SHOWN = 20
+_UNREAD_SHOWN = 3
 _READABLE = (RealmState.ACTIVE, RealmState.INACTIVE)
 
 
@@ -91,12 +92,19 @@ def explain_lake_file(store: Store, url: str) -> LakeFileExplanation:
     told = LakeFileExplanation(url=location, code="", sentence="", is_there=_is_there(storages, owner, location))
     if owner is not None:
         told = replace(told, realm=owner.realm.id, catalog=owner.definition.name)
-    found = find_referrers(lambda: VersionScan(store), storages.find_lake, location, limit=_SHOWN)
+    unread: dict[str, str] = {}
+    found = find_referrers(lambda: VersionScan(store), storages.find_lake, location, limit=_SHOWN, unread=unread)
     if found:
         code = FileReason.LIVE if any(each.is_strict for each in found) else FileReason.LOOSELY_LIVE
         referrers = tuple(_shown(store, each) for each in found)
         return replace(told, code=code, sentence=_live_sentence(code, found), referrers=referrers)
-    return _unreferred(store, told, owner)
+    told = _unreferred(store, told, owner)
+    if not unread:
+        return told
+    shown = "; ".join(f"{what}: {why}" for what, why in sorted(unread.items())[:_UNREAD_SHOWN])
+    return replace(
+        told, sentence=f"{told.sentence}. But {len(unread)} of the files that may refer to it cannot be read ({shown})"
+    )
 
 
 def _unreferred(store: Store, told: LakeFileExplanation, owner: _Owner | None) -> LakeFileExplanation:
