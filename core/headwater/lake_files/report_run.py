@@ -25,6 +25,7 @@ from headwater.catalogs import CatalogDefinition
 from headwater.catalogs.file_marks import (
     FILE_MARKS,
     FILTERS,
+    NO_TABLE,
     TAKEN,
     ensure_marks,
     marked_table_key,
@@ -87,10 +88,9 @@ class _Takes:
             self.tables.add(content_id)
 
     def took_up(self, content_id: UUID | None, path: str) -> bool:
-        if content_id is None:
-            return False
-        known = self.digests.get(content_id)
-        return content_id in self.tables or (known is not None and file_digest(path) in known)
+        owner = content_id or NO_TABLE
+        known = self.digests.get(owner)
+        return owner in self.tables or (known is not None and file_digest(path) in known)
 
 
 @dataclass(slots=True)
@@ -219,7 +219,7 @@ class FileReportRun:
         return (mark for mark in read_marked_files(self._folder, parts) if mark.code in _OWN_WAYS)
 
     def _table_key(self, place: TablePlace) -> bytes:
-        return marked_table_key(self._definition.id, place.content_id or UUID(int=0))
+        return marked_table_key(self._definition.id, place.content_id or NO_TABLE)
 
     def _plan(
         self, parts: Sequence[WorkFile], stem: str, run: int, result: DeadFilesResult, totals: Mapping[str, PlaceTotals]
