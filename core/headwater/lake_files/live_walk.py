@@ -357,7 +357,7 @@ class LiveWalk:
         return self._as_read(said, SILENT if is_silent else read_known_manifest(self._wanted(said)))
 
     def _as_read(self, said: _Noted, read: KnownManifest | str) -> KnownManifest | _Fault:
-        self._answers.take(said.path, read)
+        self._answers.note_answer(said.path, read)
         return read if isinstance(read, KnownManifest) else _unreadable(f"manifest {said.path}", read)
 
     def _contradiction(self, said: _Noted, read: KnownManifest) -> _Fault | None:
@@ -439,8 +439,8 @@ class LiveWalk:
         try:
             data = read_lake_file(self._storage_of(realm, path), path)
         except UnavailableError as fault:
-            raise UnansweredError(self._answers.take(path, Unanswered(str(fault)))) from fault
-        return self._answers.take(path, data)
+            raise UnansweredError(self._answers.note_answer(path, Unanswered(str(fault)))) from fault
+        return self._answers.note_answer(path, data)
 
 
 def _unreadable(what: str, fault: Exception | str) -> _Fault:
