@@ -161,7 +161,7 @@ class DeadFilesResult:
         return (file for file in self.dead if file.place not in blocked)
 
     @property
-    def counts(self) -> dict[str, int]:
+    def other_counts(self) -> dict[str, int]:
         """How many files there are of the reasons that make no dead file."""
         beside = (FileReason.LOOSELY_LIVE, FileReason.OWN_FILE)
         return {str(FileReason.LIVE): self.kept} | {str(reason): self.total(reason).files for reason in beside}
@@ -336,7 +336,7 @@ class _SearchRun:
             result=kept,
         )
         write_run(self._rows, search.definition.id, self._seen, record, fence=search.fence)
-        self._folder.delete(
+        self._folder.remove_files(
             old for old, new in ((self._seen.held, held), (self._seen.result, kept)) if old is not None and old != new
         )
 

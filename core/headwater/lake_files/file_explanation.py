@@ -9,7 +9,7 @@ from uuid import UUID
 
 from headwater.catalogs import CatalogDefinition, Catalogs
 from headwater.catalogs.content_operations import IDS, find_content_key, index_at, stored_metadata_of
-from headwater.catalogs.file_marks import read_marks, taken_entries, taken_part
+from headwater.catalogs.file_marks import NO_TABLE, read_marks, taken_entries, taken_part
 from headwater.clock import Micros
 from headwater.errors import CorruptionError, HeadwaterError, NotFoundError
 from headwater.iceberg.location import canonical_location, is_within
@@ -26,6 +26,7 @@ from headwater.realms import Realm, RealmRegistry, RealmState
 from headwater.store import RealmStore, Store, id_text
 
 _SHOWN = 20
+_UNREAD_SHOWN = 3
 _READABLE = (RealmState.ACTIVE, RealmState.INACTIVE)
 
 
@@ -91,12 +92,19 @@ def explain_lake_file(store: Store, url: str) -> LakeFileExplanation:
     told = LakeFileExplanation(url=location, code="", sentence="", is_there=_is_there(storages, owner, location))
     if owner is not None:
         told = replace(told, realm=owner.realm.id, catalog=owner.definition.name)
-    found = find_referrers(lambda: VersionScan(store), storages.find_lake, location, limit=_SHOWN)
+    unread: dict[str, str] = {}
+    found = find_referrers(lambda: VersionScan(store), storages.find_lake, location, limit=_SHOWN, unread=unread)
     if found:
         code = FileReason.LIVE if any(each.is_strict for each in found) else FileReason.LOOSELY_LIVE
         referrers = tuple(_shown(store, each) for each in found)
         return replace(told, code=code, sentence=_live_sentence(code, found), referrers=referrers)
-    return _unreferred(store, told, owner)
+    told = _unreferred(store, told, owner)
+    if not unread:
+        return told
+    shown = "; ".join(f"{what}: {why}" for what, why in sorted(unread.items())[:_UNREAD_SHOWN])
+    return replace(
+        told, sentence=f"{told.sentence}. But {len(unread)} of the files that may refer to it cannot be read ({shown})"
+    )
 
 
 def _unreferred(store: Store, told: LakeFileExplanation, owner: _Owner | None) -> LakeFileExplanation:
@@ -135,9 +143,9 @@ def _marked(told: LakeFileExplanation, owner: _Owner, mark: MarkedFile, line: di
 
 def _is_taken(owner: _Owner, mark: MarkedFile, content_id: str | None) -> bool:
     marks = read_marks(owner.rows, fresh=True)
-    if marks is None or content_id is None:
+    if marks is None:
         return False
-    wanted, digest = UUID(content_id), file_digest(mark.path)
+    wanted, digest = NO_TABLE if content_id is None else UUID(content_id), file_digest(mark.path)
     return any(
         table == wanted and taken in (b"", digest)
         for table, taken in (taken_part(key) for key, _ in taken_entries(marks, owner.definition.id))

@@ -19,15 +19,12 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Generic, NamedTuple, TypeVar
 
-from headwater.errors import CorruptionError, NotFoundError, RefusedError
+from headwater.errors import CorruptionError, NotFoundError, RefusedError, UnavailableError
 from headwater.iceberg.filesystem import LakeStorage
-from headwater.iceberg.layout import FileInfo
 from headwater.iceberg.location import canonical_location
 from headwater.iceberg.manifest_entries import (
     UNKNOWN,
     ListedManifest,
-    ManifestEntries,
-    read_manifest_entries,
     read_manifest_list,
     unlisted_manifest,
 )
@@ -37,6 +34,15 @@ from headwater.lake_files.document_files import DocumentFiles, document_files
 from headwater.lake_files.file_reasons import PlaceReason
 from headwater.lake_files.lake_file_values import BlockedPlace, LiveFile
 from headwater.lake_files.manifest_memory import KnownManifest, ManifestMemory
+from headwater.lake_files.manifest_reader import (
+    SILENT,
+    ReadManifests,
+    StorageAnswers,
+    Unanswered,
+    UnansweredError,
+    read_known_manifest,
+    read_lake_file,
+)
 from headwater.lake_files.place_index import EVERYWHERE
 from headwater.lake_files.stored_versions import StoredVersion, bucket_of
 from headwater.lake_files.table_names import LakeTableNames
@@ -156,27 +162,6 @@ class _Noted(NamedTuple):
 _SAID = "path, length, held, total, owner, (select group_concat(owner) from owners where owners.path = manifests.path)"
 
 
-def read_known_manifest(wanted: tuple[LakeStorage, str]) -> KnownManifest | str:
-    """Read a manifest in its storage, or tell why it cannot be read.
-
-    raises        UnavailableError
-    """
-    storage, path = wanted
-    try:
-        location = canonical_location(path)
-        length, modified = _facts(storage, location)
-        data = storage.read_file(FileInfo(location, length))
-        entries: ManifestEntries = read_manifest_entries(data)
-    except (RejectedTable, RefusedError, ValueError) as fault:
-        return str(fault)
-    # a file that was replaced between the two is read again next time
-    return KnownManifest(path, len(data), modified if length == len(data) else -1, entries.total, entries.paths)
-
-
-ReadManifests = Callable[[Sequence[tuple[LakeStorage, str]]], Iterator[KnownManifest | str]]
-"""Reads manifests in their storages, in order; of those that cannot be read it tells why."""
-
-
 class LiveWalk:
     """The live files of stored versions. Iterate once; then ``blocked`` has the places that yield nothing because of what was read.
 
@@ -202,6 +187,7 @@ class LiveWalk:
         self._fence = fence
         self._tables: list[_TableReading] = []
         self._by_name: dict[tuple[RealmKey, str], int] = {}
+        self._answers = StorageAnswers()
         self._unknown: list[BlockedPlace] = []
         self._versions_read: dict[str, str] = {}
         self._named = _Recent[LiveFile]()
@@ -252,7 +238,7 @@ class LiveWalk:
             found = document_files(self._read_metadata(version.realm, version.metadata_location), version.metadata_location)
             self._versions_read[version.version_id] = found.table
             return found
-        except (CorruptionError, NotFoundError, RefusedError, RejectedTable) as fault:
+        except (CorruptionError, NotFoundError, RefusedError, RejectedTable, UnansweredError) as fault:
             self._note_unread(version, fault)
             return None
 
@@ -290,7 +276,7 @@ class LiveWalk:
     def _read_list(self, path: str, owner: int) -> list[ListedManifest] | _Fault:
         try:
             return read_manifest_list(self._read(self._tables[owner].realm, path))
-        except (RejectedTable, RefusedError, ValueError) as fault:
+        except (RejectedTable, RefusedError, ValueError, UnansweredError) as fault:
             return _unreadable(f"manifest list {path}", fault)
 
     def _note(self, rows: sqlite3.Connection, listed: Sequence[ListedManifest], owners: Sequence[int]) -> list[str]:
@@ -349,14 +335,14 @@ class LiveWalk:
             location = canonical_location(known.path)
             system, path = self._storage_of(self._tables[said.owner].realm, location).open_system(location)
             return system.file_facts(path) == (known.length_bytes, known.modified)
-        except (OSError, RefusedError):
+        except (OSError, RefusedError, UnavailableError):
             return False  # reading it tells why
 
     def _read_all(self, noted: Iterator[_Noted]) -> Iterator[tuple[_Noted, KnownManifest | _Fault]]:
         """Read manifests: by threads, or by who can read more of them at once."""
         elsewhere = self._manifest_reader()
         if elsewhere is None:
-            yield from self._each(noted, lambda said: self._as_read(said, read_known_manifest(self._wanted(said))))
+            yield from self._each(noted, self._read_here)
             return
         while some := list(islice(noted, _READ_ELSEWHERE)):
             self._fence()
@@ -366,7 +352,12 @@ class LiveWalk:
     def _wanted(self, said: _Noted) -> tuple[LakeStorage, str]:
         return self._storage_of(self._tables[said.owner].realm, said.path), said.path
 
+    def _read_here(self, said: _Noted) -> KnownManifest | _Fault:
+        is_silent = self._answers.is_silent(said.path)
+        return self._as_read(said, SILENT if is_silent else read_known_manifest(self._wanted(said)))
+
     def _as_read(self, said: _Noted, read: KnownManifest | str) -> KnownManifest | _Fault:
+        self._answers.note_answer(said.path, read)
         return read if isinstance(read, KnownManifest) else _unreadable(f"manifest {said.path}", read)
 
     def _contradiction(self, said: _Noted, read: KnownManifest) -> _Fault | None:
@@ -443,19 +434,14 @@ class LiveWalk:
                     future.cancel()
 
     def _read(self, realm: RealmKey, path: str) -> bytes:
-        location = canonical_location(path)
-        storage = self._storage_of(realm, location)
-        return storage.read_file(FileInfo(location, _facts(storage, location)[0]))
+        if self._answers.is_silent(path):
+            raise UnansweredError(SILENT)
+        try:
+            data = read_lake_file(self._storage_of(realm, path), path)
+        except UnavailableError as fault:
+            raise UnansweredError(self._answers.note_answer(path, Unanswered(str(fault)))) from fault
+        return self._answers.note_answer(path, data)
 
 
 def _unreadable(what: str, fault: Exception | str) -> _Fault:
     return _Fault(PlaceReason.REFERRER_UNREADABLE, f"{what} cannot be read: {fault}")
-
-
-def _facts(storage: LakeStorage, location: str) -> tuple[int, int]:
-    """The length and time of a file; zeros where the read tells what is wrong."""
-    try:
-        system, path = storage.open_system(location)
-        return system.file_facts(path)
-    except OSError:
-        return 0, 0

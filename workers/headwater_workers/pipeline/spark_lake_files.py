@@ -29,8 +29,8 @@ from headwater.lake_files.file_engine import (
 from headwater.lake_files.file_runs import BucketFiles, FileRuns
 from headwater.lake_files.lake_file_values import BlockedPlace, ListedFile, LiveFile
 from headwater.lake_files.listed_places import PlaceListing, list_place
-from headwater.lake_files.live_walk import ReadManifests, read_known_manifest
 from headwater.lake_files.manifest_memory import KnownManifest
+from headwater.lake_files.manifest_reader import ReadManifests, read_known_manifest
 from headwater.lake_files.place_index import PlaceIndex
 from headwater.settings import Settings
 from headwater.throttle import ProgressCallback
