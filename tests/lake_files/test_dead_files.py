@@ -266,8 +266,8 @@ def test_dry_search_leaves_nothing_behind(held: SearchedLake) -> None:
 def test_counts_tell_what_stays_and_why(held: SearchedLake) -> None:
     held.write("orders/data/A.parquet", "orders/data/x.csv", B)
     with held.search() as result:
-        assert result.counts["Live"] == result.kept > 0
-        assert result.counts["LooselyLive"] == 1
+        assert result.other_counts["Live"] == result.kept > 0
+        assert result.other_counts["LooselyLive"] == 1
         assert result.total(FileReason.UNKNOWN_KIND).files == 1
         assert result.total(FileReason.NEVER_HELD).files == 1
         assert result.there_bytes >= result.kept_bytes

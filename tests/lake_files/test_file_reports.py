@@ -44,7 +44,7 @@ def test_lake_in_which_everything_is_live_has_no_marks(lake: ReportedLake) -> No
     assert read.report.blocked == ()
 
 
-def test_files_of_expired_snapshots_are_marked_and_due_after_grace_and_delay(lake: ReportedLake) -> None:
+def test_files_of_expired_snapshots_are_due_after_grace_and_delay(lake: ReportedLake) -> None:
     lake.make_table("orders").overwrite(pa.table({"id": [3]}))
     lake.report()
     before = lake.data_files("orders")
@@ -85,7 +85,7 @@ def test_dry_run_writes_nothing(lake: ReportedLake) -> None:
         lake.marks()
 
 
-def test_what_nobody_ever_named_is_only_reported(lake: ReportedLake) -> None:
+def test_file_that_nobody_ever_named_is_only_reported(lake: ReportedLake) -> None:
     lake.make_table("orders")
     stray = lake.place("orders") / "data" / "stray.parquet"
     stray.write_bytes(b"a writer died")

@@ -219,13 +219,14 @@ def die_writing(lake: RandomLake) -> str:
 def make_decoy(lake: RandomLake) -> str:
     """A file beside a live one that a careless reader takes for it."""
     _ref, _name, version = lake.any_table(home=True)
-    files = [*lake.data_files(version), Path(real_path(version.metadata_location))]
-    path = lake.chance.choice(files)
-    other = careless_sibling(path, lake.chance)
+    path = lake.chance.choice([*lake.data_files(version), Path(real_path(version.metadata_location))])
+    place = next((Path(each) for each in lake.model.reader.read(version).places if path.is_relative_to(each)), None)
+    other = None if place is None else careless_sibling(path, place, lake.chance)
     if other is None or other.exists() or other.name.endswith(".metadata.json"):
         raise LookupError("there is none")
+    other.parent.mkdir(parents=True, exist_ok=True)
     other.write_bytes(b"a decoy")
-    return f"a decoy {other.name} of {path}"
+    return f"a decoy {other} of {path}"
 
 
 def put_checksums(lake: RandomLake) -> str:

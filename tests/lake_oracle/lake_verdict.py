@@ -42,6 +42,7 @@ class LakeView:
     realm, catalog  whose files are reported
     now           seconds
     torn          places in which somebody left what tells of other writers, with the code that says so
+    given         places that are the catalog's besides those of its tables
     """
 
     folder: Path
@@ -50,6 +51,7 @@ class LakeView:
     catalog: str
     now: float
     torn: Mapping[str, str]
+    given: tuple[str, ...] = ()
 
     def files(self) -> dict[str, os.stat_result]:
         """All files that are there, but for what a report writes for itself."""
@@ -313,7 +315,7 @@ class LakeVerdict:
 
 def places_of(view: LakeView) -> tuple[dict[str, str], dict[str, str], set[str]]:
     """The places of home tables and of guests, with their owners; and those that may be places still, of tables that are gone."""
-    homes: dict[str, str] = {}
+    homes: dict[str, str] = dict.fromkeys(view.given, "")
     guests: dict[str, str] = {}
     here = (view.realm, view.catalog)
     for version in view.model.heads(view.realm, view.catalog):

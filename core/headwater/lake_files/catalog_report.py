@@ -48,7 +48,7 @@ class ReadReport:
     places: list[dict[str, Any]] = field(default_factory=list)
     marks: Callable[[], Iterable[MarkedFile]] = tuple
 
-    def counts(self) -> dict[str, Any]:
+    def task_outcome(self) -> dict[str, Any]:
         """The report as the outcome of its task."""
         report = self.report
         blocked = Counter(str(each.code) for each in report.blocked)
@@ -124,7 +124,7 @@ def report_files(
         progress=progress,
     )
     with find_dead_files(search) as result:
-        report = run.finish(result, is_dry=is_dry)
+        report = run.mark_and_plan(result, is_dry=is_dry)
         return _read(rows, definition, folder, report, result)
 
 

@@ -31,6 +31,7 @@ from headwater.clock import Micros
 from headwater.commits import read_collection
 from headwater.errors import CorruptionError
 from headwater.iceberg.table_storage import TableStorage
+from headwater.lake_files.document_files import hint_in
 from headwater.lake_files.file_comparison import BucketResult, ReasonCount
 from headwater.lake_files.file_engine import ComparisonGround, FileEngine, ListFiles, ProcessEngine
 from headwater.lake_files.file_reasons import FileReason, PlaceReason
@@ -160,7 +161,7 @@ class DeadFilesResult:
         return (file for file in self.dead if file.place not in blocked)
 
     @property
-    def counts(self) -> dict[str, int]:
+    def other_counts(self) -> dict[str, int]:
         """How many files there are of the reasons that make no dead file."""
         beside = (FileReason.LOOSELY_LIVE, FileReason.OWN_FILE)
         return {str(FileReason.LIVE): self.kept} | {str(reason): self.total(reason).files for reason in beside}
@@ -335,7 +336,7 @@ class _SearchRun:
             result=kept,
         )
         write_run(self._rows, search.definition.id, self._seen, record, fence=search.fence)
-        self._folder.delete(
+        self._folder.remove_files(
             old for old, new in ((self._seen.held, held), (self._seen.result, kept)) if old is not None and old != new
         )
 
@@ -448,7 +449,10 @@ class _Strangers:
 
     def look_at(self, content: StoredContent) -> None:
         # The file may be gone: engines delete old metadata files, and rows that no commit reaches are met, too.
-        self._live.append(LiveFile(content.metadata_location, must_exist=False))
+        self._live += [
+            LiveFile(content.metadata_location, must_exist=False),
+            *hint_in(content.metadata_location.rpartition("/")[0]),
+        ]
         if content.realm != self._key and (place := self._places.find_place(content.metadata_location)) is not None:
             detail = f"a table of another realm has {content.metadata_location}"
             self.blocked.append(BlockedPlace(location=place, code=PlaceReason.PLACE_SHARED, detail=detail))

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from headwater.catalogs import CatalogDefinition, Catalogs
 from headwater.catalogs.content_operations import IDS, find_content_key, index_at, stored_metadata_of
-from headwater.catalogs.file_marks import read_marks, taken_entries, taken_part
+from headwater.catalogs.file_marks import NO_TABLE, read_marks, taken_entries, taken_part
 from headwater.clock import Micros
 from headwater.errors import CorruptionError, HeadwaterError, NotFoundError
 from headwater.iceberg.location import canonical_location, is_within
@@ -143,9 +143,9 @@ def _marked(told: LakeFileExplanation, owner: _Owner, mark: MarkedFile, line: di
 
 def _is_taken(owner: _Owner, mark: MarkedFile, content_id: str | None) -> bool:
     marks = read_marks(owner.rows, fresh=True)
-    if marks is None or content_id is None:
+    if marks is None:
         return False
-    wanted, digest = UUID(content_id), file_digest(mark.path)
+    wanted, digest = NO_TABLE if content_id is None else UUID(content_id), file_digest(mark.path)
     return any(
         table == wanted and taken in (b"", digest)
         for table, taken in (taken_part(key) for key, _ in taken_entries(marks, owner.definition.id))

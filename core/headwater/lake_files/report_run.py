@@ -25,6 +25,7 @@ from headwater.catalogs import CatalogDefinition
 from headwater.catalogs.file_marks import (
     FILE_MARKS,
     FILTERS,
+    NO_TABLE,
     TAKEN,
     ensure_marks,
     marked_table_key,
@@ -86,11 +87,10 @@ class _Takes:
         else:
             self.tables.add(content_id)
 
-    def has(self, content_id: UUID | None, path: str) -> bool:
-        if content_id is None:
-            return False
-        known = self.digests.get(content_id)
-        return content_id in self.tables or (known is not None and file_digest(path) in known)
+    def took_up(self, content_id: UUID | None, path: str) -> bool:
+        owner = content_id or NO_TABLE
+        known = self.digests.get(owner)
+        return owner in self.tables or (known is not None and file_digest(path) in known)
 
 
 @dataclass(slots=True)
@@ -106,7 +106,7 @@ class PlaceTotals:
 
 
 class FileReportRun:
-    """One report of one catalog. ``begin`` before anything of the store is scanned, then ``finish``.
+    """One report of one catalog. ``begin`` before anything of the store is scanned, then ``mark_and_plan``.
 
     waits         of a place
     """
@@ -140,7 +140,7 @@ class FileReportRun:
             for key, value in taken_entries(marks, self._definition.id):
                 self._takes.note_entry(key, value)
 
-    def finish(self, result: DeadFilesResult, *, is_dry: bool = False) -> LakeFileReport:
+    def mark_and_plan(self, result: DeadFilesResult, *, is_dry: bool = False) -> LakeFileReport:
         """Mark the dead files, publish marks and plan, and return the record; of a dry run the record alone.
 
         Marks of the last report that are lost, because somebody deleted or changed them, begin anew.
@@ -168,7 +168,7 @@ class FileReportRun:
         rules = MarkRules(
             now=result.listed,
             waits=lambda place: self._waits(places[place]).together,
-            is_taken=lambda place, path: self._takes.has(places[place].content_id, path),
+            is_taken=lambda place, path: self._takes.took_up(places[place].content_id, path),
         )
         return next_marks(self._earlier_marks(), result.files(), rules)
 
@@ -187,7 +187,7 @@ class FileReportRun:
             yield mark
 
     def _record(self, run: int, result: DeadFilesResult, totals: Mapping[str, PlaceTotals]) -> LakeFileReport:
-        files, sizes = Counter[str](result.counts), Counter[str]()
+        files, sizes = Counter[str](result.other_counts), Counter[str]()
         for place in totals.values():
             files.update(place.files)
             sizes.update(place.sizes)
@@ -219,7 +219,7 @@ class FileReportRun:
         return (mark for mark in read_marked_files(self._folder, parts) if mark.code in _OWN_WAYS)
 
     def _table_key(self, place: TablePlace) -> bytes:
-        return marked_table_key(self._definition.id, place.content_id or UUID(int=0))
+        return marked_table_key(self._definition.id, place.content_id or NO_TABLE)
 
     def _plan(
         self, parts: Sequence[WorkFile], stem: str, run: int, result: DeadFilesResult, totals: Mapping[str, PlaceTotals]

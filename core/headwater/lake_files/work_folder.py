@@ -77,7 +77,7 @@ class WorkFolder:
             raise CorruptionError(f"{where} is not as it was written: run `headwater files report --run` to make it anew")
         return data
 
-    def delete(self, files: Iterable[WorkFile]) -> None:
+    def remove_files(self, files: Iterable[WorkFile]) -> None:
         """Delete files that nobody refers to any more; what stays takes room, and nothing else."""
         for file in files:
             with suppress(HeadwaterError):

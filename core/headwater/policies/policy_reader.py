@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from typing import TypeVar
 from uuid import UUID
 
 import msgspec
@@ -23,8 +22,6 @@ from headwater.policies.effective_policies import (
 from headwater.policies.policy_store import list_policies
 from headwater.policies.policy_values import PolicyKind, StoredPolicy
 from headwater.store import RealmStore
-
-T = TypeVar("T")
 
 
 class PolicyReader:
