@@ -360,7 +360,7 @@ class LiveWalk:
         return self._as_read(said, SILENT if is_silent else read_known_manifest(self._wanted(said)))
 
     def _as_read(self, said: _Noted, read: KnownManifest | str) -> KnownManifest | _Fault:
-        self._answers.take(said.path, read)
+        self._answers.note_answer(said.path, read)
         return read if isinstance(read, KnownManifest) else _unreadable(f"manifest {said.path}", read)
 
     def _contradiction(self, said: _Noted, read: KnownManifest) -> _Fault | None:
@@ -447,12 +447,12 @@ class LiveWalk:
         try:
             data = read_lake_file(self._storage_of(realm, path), path)
         except UnavailableError as fault:
-            raise UnansweredError(self._answers.take(path, Unanswered(str(fault)))) from fault
-        return self._answers.take(path, data)
+            raise UnansweredError(self._answers.note_answer(path, Unanswered(str(fault)))) from fault
+        return self._answers.note_answer(path, data)
 
 
 def _weight(pack: Iterable[tuple[KnownManifest, _Noted]]) -> int:
-    """Of manifests that are remembered: what they hold is in memory already."""
+    """What remembered manifests weigh in memory, where their paths are already."""
     return sum(max(known.length_bytes, _PATH_BYTES * len(known.paths)) for known, _ in pack)
 
 

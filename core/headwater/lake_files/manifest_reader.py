@@ -44,7 +44,7 @@ class StorageAnswers:
         self._answered: set[str | None] = set()
         self._silent: Counter[str | None] = Counter()
 
-    def take(self, path: str, read: T) -> T:
+    def note_answer(self, path: str, read: T) -> T:
         """Note what became of an attempt to read.
 
         raises        UnavailableError for a bucket that answered before
