@@ -115,7 +115,7 @@ def _referring(versions: Iterable[StoredVersion], reader: _Reader, match: _Match
         leading = [*(set(document.lists) & found.lists.keys()), *(set(document.manifests) & found.manifests.keys())]
         named = itself or next(((found.lists | found.manifests)[path] for path in leading), None)
         if named is not None:
-            snapshots = _snapshots(reader.read_text(version), set(leading)) if leading else ()
+            snapshots = _snapshots(reader.document_text(version), set(leading)) if leading else ()
             place = document.places[0]
             yield VersionReferrer(version, document.table, place, snapshots, match.is_exact(named), named)
 
@@ -140,9 +140,9 @@ class _Reader:
 
     def document(self, version: StoredVersion) -> DocumentFiles | None:
         what = version.metadata_location or f"version {version.version_id}"
-        return self._attempt(what, lambda: document_files(self.read_text(version), version.metadata_location))
+        return self._attempt(what, lambda: document_files(self.document_text(version), version.metadata_location))
 
-    def read_text(self, version: StoredVersion) -> bytes:
+    def document_text(self, version: StoredVersion) -> bytes:
         if version.read_text is not None:
             return version.read_text()
         assert version.metadata_location is not None

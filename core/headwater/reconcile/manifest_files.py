@@ -366,7 +366,7 @@ def _catalog_files(value: YamlValue, location: Callable[[str], str], base: str, 
     for item in value.block("places")["places"].items():
         place = item.checked(location)
         if place and base:
-            item.apply_check(lambda text: CatalogFiles(places=(text,)).check_places(base, allowed), place)
+            item.apply_check(lambda text: CatalogFiles(places=(text,)).check_inside(base, allowed), place)
         places.append(place)
     return CatalogFiles(places=tuple(places))
 
