@@ -22,6 +22,8 @@ NO_SUITES = (
     "file_updates",
     "floor",
     "http_calls",
+    "iceberg_engine",
+    "lake_expiry",
     "lakes",
     "litter",
     "options",

@@ -29,11 +29,13 @@ from headwater.cli.fsck_command import FINDING, STEP
 from headwater.cli.gc_commands import COLLECTION, EXPLANATION, RUN, RUN_TYPE
 from headwater.cli.grant_commands import GRANT
 from headwater.cli.import_commands import IMPORT
+from headwater.cli.maintenance_commands import STOP
 from headwater.cli.merge_commands import MERGE
 from headwater.cli.realm_commands import PURGE_PLAN, REALM
 from headwater.cli.ref_commands import DELETED_REFERENCE, NAMED_REFERENCE
 from headwater.cli.role_commands import ROLE
 from headwater.cli.store_commands import STORE, VERSION
+from headwater.cli.table_commands import TABLE_HOME
 from headwater.cli.task_commands import TASK, TASK_FIGURES
 from headwater.console import PrintedForm, ResultView
 
@@ -88,6 +90,8 @@ RESULTS: tuple[ResultView[Any], ...] = (
     COMMIT,
     KEY_CHANGE,
     CHANGE,
+    TABLE_HOME,
+    STOP,
     MERGE,
     PRINCIPAL,
     ROLE,

@@ -41,9 +41,10 @@ ANNOTATIONS = (
     ),
     (
         RUN_NOW,
-        "Realm",
-        "`gc`, or `gc:<any word of at most 63 characters>` to ask again",
-        "Collects garbage now. Each value acts once.",
+        "Realm, Catalog",
+        "of a Realm `gc`; of a Catalog `expire-snapshots` or `report-files`; with `:<any word of at most 63 characters>` to ask again",
+        "Collects garbage now, expires snapshots, or reports files that nobody refers to, also while schedules are suspended. Each value "
+        "acts once.",
     ),
     (
         ADOPT,
@@ -101,7 +102,8 @@ FOOT = """
 
 And the other way round, some things are let in by the API server, because a rule cannot see them, and then refused by the operator:
 a time zone that does not exist, a range that runs backwards such as `5-1`, a date that never comes such as the 31st of February,
-a `path` that uses one name in braces twice, and a `namespace` that leaves no room in a key for a table.
+a `path` that uses one name in braces twice, a place in `files` that lies in none of the catalog's locations,
+and a `namespace` that leaves no room in a key for a table.
 A `purgeHold` below the operator's own floor is such a case, too, where its settings are longer than the defaults.
 """
 

@@ -89,13 +89,24 @@ def main() -> int:
     with served_catalogs(HEADWATER_SERVER_SIGNING_KEYS=".demo/keys") as url:
         python("examples/reader.py", url, "acme/lake", READER)
 
-    say(f"8. After the grace of {GRACE_SECONDS} seconds: collect now what Sunday's run would collect")
+    say("8. What the lake keeps: two tables come home, a policy says how much of them stays, and old snapshots expire")
+    headwater("table", "adopt", "acme", "lake", "sales.orders", "finance.payments", "--confirm", "acme/lake")
+    headwater("policy", "set", "acme", "lake", "snapshots", "--max-age", "1s", "--min-to-keep", "1")
+    headwater("policy", "effective", "acme", "lake", "sales.orders")
+    headwater("files", "report", "acme", "lake", "--run", "--limit", "2")
+    headwater("snapshots", "expire", "acme", "lake")
+
+    say(f"9. After the grace of {GRACE_SECONDS} seconds: collect now what Sunday's run would collect")
     time.sleep(GRACE_SECONDS + 2)
     headwater("gc", "run", "acme", "--dry-run")
     headwater("task", "run-now", waiting_collection())
     headwater("up", QUICKSTART, "--once", "--credentials", ".demo/credentials")
 
-    say("9. What there is now")
+    say("10. The lake's files: what nobody refers to any more is marked, reported and explained; nothing is deleted")
+    headwater("files", "report", "acme", "lake", "--run", "--limit", "2")
+    headwater("files", "explain", one_of_the_files())
+
+    say("11. What there is now")
     headwater("realm", "list")
     headwater("catalog", "tables", "acme", "lake", "--limit", "5")
     headwater("gc", "log")
@@ -169,6 +180,14 @@ def waiting_collection() -> str:
     command = [str(program), "-o", "json", "task", "list", "--kind", "gc", "--realm", "acme", "--state", "WAITING"]
     tasks = json.loads(subprocess.run(command, cwd=ROOT, env=environment(), check=True, capture_output=True, text=True).stdout)
     return str(tasks[0]["id"])
+
+
+def one_of_the_files() -> str:
+    """A file that nobody refers to: what a person reads off ``headwater files list``."""
+    program = Path(sys.executable).with_name("headwater")
+    command = [str(program), "-o", "json", "files", "list", "acme", "lake", "--limit", "1"]
+    files = json.loads(subprocess.run(command, cwd=ROOT, env=environment(), check=True, capture_output=True, text=True).stdout)
+    return str(files[0]["path"])
 
 
 def environment() -> dict[str, str]:

@@ -10,6 +10,7 @@ __all__ = [
     "ExpiredError",
     "FencedError",
     "HeadwaterError",
+    "MaintenanceStoppedError",
     "NotFoundError",
     "RefusedError",
     "StoreFullError",
@@ -42,6 +43,10 @@ class ConflictError(HeadwaterError):
 
 class RefusedError(HeadwaterError):
     """The request can never succeed as it is: tell a person what is wrong and what would be right."""
+
+
+class MaintenanceStoppedError(RefusedError):
+    """A person has stopped this maintenance: wait until somebody resumes it."""
 
 
 class NotFoundError(HeadwaterError):

@@ -211,6 +211,8 @@ class Settings:
         DAY, "a job that references of a file table were assigned to for longer, and that has no outcome, is reported"
     )
     import_batch: int = _count(500, "tables per commit of an import", "tables")
+    expire_batch: int = _count(100, "tables per commit of an expiry of snapshots, at most", "tables")
+    expire_tables_per_second: int = _limit("tables that an expiry of snapshots changes in a second, at most", "tables")
     files_store: str = _text(
         "",
         "URL of the PostgreSQL or SQLite database that keeps file references where the store's own database does not: beside MongoDB"
@@ -240,6 +242,12 @@ class Settings:
         "imports of fewer tables are surveyed in the worker's process even where Spark can run, because that ends before Spark has started;"
         " the worker counts tables for up to 30 seconds, and Spark then lists them anew",
         "tables",
+    )
+    spark_from_files: int = _count(
+        5_000_000,
+        "searches for files that nobody refers to are done in the worker's process, even where Spark can run, as long as the last one met"
+        " fewer files than this",
+        "files",
     )
     spark_conf: str = _text(
         "", "further Spark settings, `spark.name=value,spark.other=value` or a JSON object; they go before the worker's own"

@@ -27,6 +27,9 @@ WIDER = {
     "maintenance.schedule": r"never comes|is not a cron expression \(bad",
     "imports.[].schedule": r"never comes|is not a cron expression \(bad",
     "maintenance.timeZone": r"is not a time zone",
+    "maintenance.expireSnapshots.schedule": r"never comes|is not a cron expression \(bad",
+    "maintenance.reportFiles.schedule": r"never comes|is not a cron expression \(bad",
+    "files.places.[]": r"is no place for files",
     "imports.[].namespace": r"are allowed",
     "imports.[].path": r"uses a placeholder twice",
     "principals.[].roles.[]": r"is no role that this Realm declares",
@@ -39,7 +42,15 @@ WIDER = {
 """What a server lets in and Headwater does not: a rule cannot know every zone, nor whether a range is empty or a date never comes, and
 cannot add up how long the elements of a key are, nor compare names in braces. Rules about what is
 granted, and to whom, would cost more than a server allows."""
-DURATION_FIELDS = ("purgeHold", "retention.content.age", "retention.patterns.[].age")
+DURATION_FIELDS = (
+    *("purgeHold", "retention.content.age", "retention.patterns.[].age"),
+    *("policies.snapshots.[].maxAge", "policies.snapshots.[].maxRefAge", "policies.metadataFiles.maxAge"),
+    *("policies.fileCollection.grace", "policies.fileCollection.delay", "policies.fileCollection.hold"),
+)
+SCHEDULE_FIELDS = (
+    *("maintenance.schedule", "imports.[].schedule"),
+    *("maintenance.expireSnapshots.schedule", "maintenance.reportFiles.schedule"),
+)
 CANONICAL_DURATION = re.compile(r"([0-9]{1,5}d)?([0-9]{1,6}h)?([0-9]{1,8}m)?([0-9]{1,10}s)?([0-9]{1,13}ms)?")
 RESOURCE_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 CANONICAL_SCHEDULE = re.compile(r"\S+( +\S+){4}")
@@ -91,7 +102,7 @@ def is_narrower(spec: Any) -> bool:
     if any(isinstance(name, str) and not RESOURCE_NAME.fullmatch(name) for name in values(spec, "realm")):
         return True
     durations = [value for path in DURATION_FIELDS for value in values(spec, path)]
-    schedules = [value for path in ("maintenance.schedule", "imports.[].schedule") for value in values(spec, path)]
+    schedules = [value for path in SCHEDULE_FIELDS for value in values(spec, path)]
     return any(isinstance(value, str) and not CANONICAL_DURATION.fullmatch(value) for value in durations) or any(
         isinstance(value, str) and (not CANONICAL_SCHEDULE.fullmatch(value) or value.endswith(" ")) for value in schedules
     )
@@ -106,7 +117,7 @@ def test_blocks_of_a_resource_have_the_manifests_fields(kind: str) -> None:
 
         assert set(message.removeprefix("unknown field; there is: ").split(", ")) == schema["properties"].keys(), path
 
-    assert len(blocks) == {"Realm": 8, "Catalog": 6}[kind]
+    assert len(blocks) == {"Realm": 8, "Catalog": 14}[kind]
 
 
 @pytest.mark.parametrize(("kind", "type_"), [("Realm", RealmSpec), ("Catalog", CatalogSpec)])
@@ -139,6 +150,8 @@ def test_each_choice_has_the_words_of_the_type(kind: str, type_: type, path: tup
         ("Realm", {"retention": {"content": {}, "references": {}}, "maintenance": {"suspend": True}}),
         ("Catalog", LEAST["Catalog"]),
         ("Catalog", placed("Catalog", ("imports",), [{"name": "first", "locations": ["s3://lake/"]}])),
+        ("Catalog", placed("Catalog", ("policies", "snapshots"), [{"maxAge": "5d"}])),
+        ("Catalog", placed("Catalog", ("maintenance",), {"expireSnapshots": {}, "reportFiles": {"suspend": True}})),
     ],
 )
 def test_defaults_of_a_server_are_those_of_headwater(kind: str, spec: dict[str, Any]) -> None:
@@ -172,6 +185,8 @@ def test_manifest_is_let_in_by_a_server(drawn: tuple[str, Any, str]) -> None:
         ("Realm", "maintenance.schedule", "0 0 31 2 *"),
         ("Realm", "maintenance.schedule", "0 0 * * 5-1"),
         ("Catalog", "imports.[].schedule", "0 0 31 2 *"),
+        ("Catalog", "maintenance.reportFiles.schedule", "0 0 31 2 *"),
+        ("Catalog", "files.places", ["s3://elsewhere/"]),
         ("Realm", "maintenance.timeZone", "Europe/Atlantis"),
         ("Catalog", "imports.[].namespace", ["n" * 250, "n" * 250]),
         ("Catalog", "imports.[].path", "{a}/{a}/{table}"),

@@ -34,6 +34,7 @@ class RouteCase:
 
 
 _MANAGE, _GRANTS = P.SERVICE_MANAGE_ACCESS, P.CATALOG_MANAGE_ACCESS
+_POLICY = "/catalogs/lake/policies"
 _ROLE = "/catalogs/lake/roles/analyst"
 ROUTE_CASES = {
     "getRealm": RouteCase("GET", "", _MANAGE),
@@ -50,6 +51,17 @@ ROUTE_CASES = {
     ),
     "deleteCatalog": RouteCase("DELETE", "/catalogs/lake", P.CATALOG_DROP, "lake"),
     "undeleteCatalog": RouteCase("POST", "/catalogs/gone/undelete", P.CATALOG_DROP),
+    "listGuests": RouteCase("GET", "/catalogs/lake/guests", P.CATALOG_MANAGE_CONTENT, "lake"),
+    "adoptGuests": RouteCase(
+        "POST", "/catalogs/lake/guests/adopt", P.CATALOG_MANAGE_CONTENT, "lake", status=404, body={"keys": [["missing"]]}
+    ),
+    "listPolicies": RouteCase("GET", _POLICY, P.CATALOG_MANAGE_METADATA, "lake"),
+    "getPolicy": RouteCase("GET", f"{_POLICY}/snapshots", P.CATALOG_MANAGE_METADATA, "lake", status=404),
+    "putPolicy": RouteCase(
+        "PUT", f"{_POLICY}/file-collection", P.CATALOG_MANAGE_CONTENT, "lake", body={"fileCollection": {"mode": "off"}}
+    ),
+    "deletePolicy": RouteCase("DELETE", f"{_POLICY}/metadata-files", P.CATALOG_MANAGE_CONTENT, "lake", status=404),
+    "getEffectivePolicies": RouteCase("GET", "/catalogs/lake/effective-policies", P.CATALOG_MANAGE_METADATA, "lake"),
     "listPrincipals": RouteCase("GET", "/principals", _MANAGE),
     "createPrincipal": RouteCase("POST", "/principals", _MANAGE, status=201, body={"name": "etl"}),
     "getPrincipal": RouteCase("GET", "/principals/ann", _MANAGE),
@@ -79,6 +91,9 @@ ROUTE_CASES = {
     "submitTask": RouteCase("POST", "/tasks", P.TASK_MANAGE, body={"kind": "gc"}),
     "getTask": RouteCase("GET", "/tasks/{task}", P.TASK_READ),
     "cancelTask": RouteCase("POST", "/tasks/{task}/cancel", P.TASK_MANAGE),
+    "listStops": RouteCase("GET", "/maintenance", P.TASK_READ),
+    "stopMaintenance": RouteCase("POST", "/maintenance/stop", P.TASK_MANAGE, body={"reason": "an audit"}),
+    "resumeMaintenance": RouteCase("POST", "/maintenance/resume", P.TASK_MANAGE, body={}),
     "listRuns": RouteCase("GET", "/runs", P.TASK_READ),
     "getRun": RouteCase("GET", "/runs/{task}-1", P.TASK_READ),
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -12,8 +13,10 @@ import pytest
 import structlog
 from managed_office import ManagedOffice, unhashed
 
+from file_writing_client import FileWritingClient
 from headwater.access import PRIVILEGES, Privilege, SecurableKind
-from headwater.catalogs import CatalogGrant
+from headwater.catalogs import CatalogGrant, ContentKey, IcebergTable, Put
+from headwater.iceberg.metadata_json import split_metadata
 from headwater.jobs import COLLECT
 from headwater.realms import RealmState, rotate_principal
 from headwater.store import id_text
@@ -53,6 +56,72 @@ def test_catalog_is_created_changed_deleted_and_undeleted(office: ManagedOffice,
     assert office.call("DELETE", "/realms/acme/catalogs/new", token=root).status == 404
     back = office.call("POST", f"/realms/acme/catalogs/{made.data['id']}/undelete?newName=old", token=root).data
     assert (back["name"], back["id"], back["state"]) == ("old", made.data["id"], "ACTIVE")
+
+
+def test_guests_are_listed_and_adopted(office: ManagedOffice, root: str, tmp_path: Path) -> None:
+    lake = office.catalogs().open_catalog("lake")
+    client = FileWritingClient(tmp_path)
+    documents = [client.new_document(name, location=f"s3://acme/lake/{name}") for name in ("lines", "orders")]
+    puts = [
+        Put(
+            ContentKey.of(f"t{at}"),
+            IcebergTable(metadata_location="s3://x"),
+            None,
+            split_metadata(json.dumps(document).encode()),
+        )
+        for at, document in enumerate(documents)
+    ]
+    lake.commit(None, puts)
+
+    path = f"{LAKE}/guests"
+    assert [guest["key"] for page in pages(office, path, "guests", token=root, size=1) for guest in page] == [["t0"], ["t1"]]
+    adopted = office.call("POST", f"{path}/adopt", {"keys": [["t1"]]}, token=root)
+    assert adopted.data == {"adopted": [["t1"]], "refused": []}
+    assert [guest["key"] for guest in office.call("GET", path, token=root).data["guests"]] == [["t0"]]
+
+
+def test_places_of_files_lie_in_the_catalogs_locations(office: ManagedOffice, root: str) -> None:
+    office.call("POST", "/realms/acme/catalogs", {"name": "new", "baseLocation": "s3://acme/new/"}, token=root)
+    changed = office.call("PATCH", "/realms/acme/catalogs/new", {"filePlaces": ["s3://acme/new/hashed/"]}, token=root)
+    refused = office.call("PATCH", "/realms/acme/catalogs/new", {"filePlaces": ["s3://acme/other/"]}, token=root)
+
+    assert changed.data["filePlaces"] == ["s3://acme/new/hashed/"]
+    assert refused.status == 400 and "is no place for files" in refused.message
+
+
+def test_maintenance_is_stopped_and_resumed(office: ManagedOffice, root: str) -> None:
+    path = "/realms/acme/maintenance"
+    stopped = office.call("POST", f"{path}/stop", {"catalog": "lake", "reason": "an audit"}, token=root).data
+
+    assert (stopped["catalog"], stopped["by"], stopped["reason"]) == ("lake", "root", "an audit")
+    assert office.call("GET", path, token=root).data == {"stops": [stopped]}
+    assert office.call("POST", f"{path}/resume", {}, token=root).data == {"stops": [stopped]}
+    assert office.call("POST", f"{path}/resume", {"catalog": "lake"}, token=root).data == {"stops": []}
+
+
+def test_policies_are_set_listed_and_removed(office: ManagedOffice, root: str) -> None:
+    table = IcebergTable(metadata_location="s3://acme/lake/orders/metadata/1.json")
+    office.catalogs().open_catalog("lake").commit(None, [Put(ContentKey.of("orders"), table)])
+    rule = {"branches": "*", "maxAge": "5d", "minToKeep": 3, "maxRefAge": None}
+    path = f"{LAKE}/policies"
+
+    own = office.call("PUT", f"{path}/snapshots", {"snapshots": [rule]}, token=root).data
+    of_table = office.call("PUT", f"{path}/metadata-files?key=orders", {"metadataFiles": {"keep": 9}}, token=root).data
+
+    assert (own["snapshots"], own["key"], own["by"], own["declared"]) == ([rule], None, "root", False)
+    assert (of_table["key"], of_table["metadataFiles"]) == (["orders"], {"keep": 9, "maxAge": None})
+    assert [each for page in pages(office, path, "policies", token=root, size=1) for each in page] == [of_table, own]
+    assert office.call("GET", f"{path}/metadata-files?key=orders", token=root).data == of_table
+    assert office.call("GET", f"{path}/metadata-files", token=root).status == 404
+    assert office.call("PUT", f"{path}/metadata-files?key=lines", {"metadataFiles": {"keep": 9}}, token=root).status == 404
+    held = office.call("GET", f"{LAKE}/effective-policies?key=orders", token=root).data
+    assert (held["branch"], held["key"], held["contentId"]) == ("main", ["orders"], of_table["contentId"])
+    assert {(each["name"], each["value"], each["source"]) for each in held["values"]} >= {
+        ("maxAge", "5d", "policy of catalog lake, branches *"),
+        ("keep", "9", "policy of the table"),
+    }
+    assert office.call("DELETE", f"{path}/metadata-files?key=orders", token=root).status == 204
+    assert office.call("GET", path, token=root).data["policies"] == [own]
 
 
 def test_catalog_called_like_an_id_is_not_undeleted_for_it(office: ManagedOffice, root: str) -> None:
@@ -455,6 +524,14 @@ def test_realm_that_is_none_is_not_found_where_nobody_is_asked(open_office: Mana
         ("PATCH", "/catalogs/lake", {"defaultBranch": "none"}, "has no branch 'none'"),
         ("PATCH", "/catalogs/lake", {"state": "DELETED"}, "unknown field `state`"),
         ("PATCH", "", {"properties": {"a": 1}}, "properties[...]: "),
+        ("PUT", "/catalogs/lake/policies/snapshots", {"metadataFiles": {"keep": 3}}, "in the field snapshots"),
+        ("PUT", "/catalogs/lake/policies/snapshots", {"snapshots": [{"maxAge": "soon"}]}, "maxAge: 'soon' is not a duration"),
+        (
+            "PUT",
+            "/catalogs/lake/policies/file-collection",
+            {"fileCollection": {"grace": "1h"}},
+            "grace is 1h: it may be from 1d",
+        ),
         ("POST", "/principals", {"name": ""}, "name: "),
         ("POST", "/principals", {"name": "a/b"}, "is no name for a principal"),
         ("POST", "/principals/ann/rotate?overlapSeconds=-1", None, "overlapSeconds: "),

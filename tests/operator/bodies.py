@@ -7,7 +7,14 @@ from typing import Any
 from headwater.catalogs import CatalogState
 from headwater.clock import Micros
 from headwater.realms import RealmState
-from headwater.reconcile import CatalogDescription, ImportDescription, RealmDescription, ReconcileOutcome, TaskDescription
+from headwater.reconcile import (
+    CatalogDescription,
+    ImportDescription,
+    LakeWorkDescription,
+    RealmDescription,
+    ReconcileOutcome,
+    TaskDescription,
+)
 from headwater.tasks import TaskState
 from headwater_operator.runtime.informer_cache import CachedResource
 
@@ -120,6 +127,12 @@ def import_seen(**others: Any) -> ImportDescription:
     succeeded = last if last is not None and last.state is TaskState.SUCCEEDED else None
     usual = {"name": "initial", "mode": "once", "active": None, "last": None, "next": None, "succeeded": succeeded}
     return ImportDescription(**usual | others)
+
+
+def lake_work_seen(**others: Any) -> LakeWorkDescription:
+    """Reports of files, of which none has run."""
+    usual: dict[str, Any] = {"kind": "report-files", "active": None, "last": None, "next": None}
+    return LakeWorkDescription(**usual | others)
 
 
 def condition(status: dict[str, Any], type_: str) -> tuple[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bodies import OK, body, catalog_seen, import_seen, later, realm, realm_seen, task
+from bodies import OK, body, catalog_seen, import_seen, lake_work_seen, later, realm, realm_seen, task
 from hypothesis import strategies as st
 
 from headwater.clock import Micros
@@ -138,7 +138,13 @@ imports = st.builds(
     next=st.none() | times,
     succeeded=st.none() | ended,
 )
-catalogs_seen = st.builds(catalog_seen, tables=counts, imports=st.lists(imports, max_size=1).map(tuple))
+works = st.builds(lake_work_seen, active=st.none() | active, last=st.none() | ended, next=st.none() | times)
+catalogs_seen = st.builds(
+    catalog_seen,
+    tables=counts,
+    imports=st.lists(imports, max_size=1).map(tuple),
+    lake_work=st.lists(works, max_size=1).map(tuple),
+)
 absent = st.none() | st.just(UNSEEN)
 plans = st.none() | st.builds(
     PlanMade,

@@ -5,11 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from bodies import NOW_TEXT, OK, catalog, catalog_seen, condition, ended, import_seen, later, realm, task
+from bodies import NOW_TEXT, OK, catalog, catalog_seen, condition, ended, import_seen, lake_work_seen, later, realm, task
 
 from headwater.clock import as_text
 from headwater.errors import RefusedError, UnavailableError
-from headwater.reconcile import CatalogDescription, ImportDescription, PlanPreview, ReconcileOutcome, RefuseManifest, WaitUntil
+from headwater.reconcile import (
+    CatalogDescription,
+    ImportDescription,
+    LakeWorkDescription,
+    PlanPreview,
+    ReconcileOutcome,
+    RefuseManifest,
+    WaitUntil,
+)
 from headwater.tasks import TaskState
 from headwater_operator.resource.conditions import UNSEEN, UnreadState
 from headwater_operator.resource.resource_status import PlanMade, catalog_status, is_written
@@ -257,6 +265,34 @@ def test_twenty_imports_are_shown() -> None:
     imports = tuple(import_seen(name=f"n{number}") for number in range(30))
 
     assert len(status(seen=catalog_seen(imports=imports))["imports"]) == 20
+
+
+# Work on the lake
+
+
+def test_work_on_the_lake_is_shown_once_there_is_some() -> None:
+    waits = "maintenance of catalog acme/lake was stopped by ann"
+    active = task(due=later(60), error=waits)
+    idle, busy = lake_work_seen(kind="expire-snapshots"), lake_work_seen(active=active, last=ended(), next=active.due)
+
+    assert "lakeWork" not in status(seen=catalog_seen(lake_work=(idle,)))
+    (shown,) = status(seen=catalog_seen(lake_work=(idle, busy)))["lakeWork"]
+    assert (shown["kind"], shown["lastResult"], shown["nextTime"]) == ("report-files", "Succeeded", as_text(active.due))
+    assert shown["message"] == waits
+
+
+@pytest.mark.parametrize(
+    ("work", "standing"),
+    [
+        (lake_work_seen(), ("", "")),
+        (lake_work_seen(last=ended()), ("True", "AsScheduled")),
+        (lake_work_seen(last=ended(TaskState.FAILED, failures=5)), ("False", "TaskDeadLettered")),
+        (lake_work_seen(last=ended(TaskState.CANCELLED)), ("True", "AsScheduled")),
+        (lake_work_seen(active=task(due=later(-300))), ("False", "TaskOverdue")),
+    ],
+)
+def test_lake_is_as_healthy_as_the_work_on_it(work: LakeWorkDescription, standing: tuple[str, str]) -> None:
+    assert condition(status(seen=catalog_seen(lake_work=(work,))), "MaintenanceHealthy") == standing
 
 
 # Maintenance of the realm

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from bodies import NOW_TEXT, OK, catalog, catalog_seen, ended, import_seen, later, realm, realm_seen
+from bodies import NOW_TEXT, OK, catalog, catalog_seen, ended, import_seen, lake_work_seen, later, realm, realm_seen, task
 
 from fake_clock import FakeClock
 from headwater.errors import FencedError, NotFoundError, RefusedError, SwapConflictError, UnavailableError
@@ -156,6 +156,17 @@ def test_import_that_ended_is_told_once_with_its_counts() -> None:
         Event("Normal", "ImportDone", "import initial has run: 9 tables (8 new, 1 moved forward), 2 left alone: Corrupt 2"),
         Event("Warning", "TablesQuarantined", "tables left alone by import initial: 2"),
     ]
+    assert events_for(catalog(), after, after, []) == []
+
+
+def test_work_on_a_lake_that_ended_is_told_once() -> None:
+    def shown(**seen: Any) -> dict[str, Any]:
+        return catalog_status(catalog(), OK, catalog_seen(lake_work=(lake_work_seen(**seen),)), now=later(0))
+
+    before, after = shown(active=task()), shown(last=ended(finished=later(-60)))
+
+    told = [event for event in events_for(catalog(), before, after, []) if event.reason == "LakeWorkDone"]
+    assert [event.message.partition(",")[0] for event in told] == ["report-files has run"]
     assert events_for(catalog(), after, after, []) == []
 
 

@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 from fake_clock import FakeClock
 from headwater import Store
-from headwater.catalogs import Catalogs, ImportSpec
-from headwater.realms import RealmManager, RealmRegistry, RealmState
+from headwater.catalogs import CatalogMaintenance, Catalogs, ImportSpec, LakeSchedule
+from headwater.policies import PolicyKind, SnapshotRule, StoredPolicy, set_policy
+from headwater.realms import MaintenanceSchedule, RealmManager, RealmRegistry, RealmState
 from headwater.reconcile import (
     CatalogManifest,
     FileCredentials,
@@ -74,6 +75,46 @@ def test_applied_catalog_is_there_and_its_import_is_asked_for(
 
     assert Catalogs(RealmRegistry(store).open_realm("acme")).read_catalog("lake").imports == (initial_import,)
     assert [task.value.subject for task in TaskQueue(store).list_tasks(kind="import")] == ["lake/initial"]
+
+
+def test_work_on_a_lake_is_scheduled_run_now_and_taken_back(
+    store: Store, apply: Apply, make_realm: MakeRealm, make_catalog: MakeCatalog
+) -> None:
+    def waiting() -> dict[str, bool]:
+        """The kinds of the tasks that wait, and whether each is due."""
+        tasks = [task.value for task in TaskQueue(store).list_tasks(state=TaskState.WAITING) if task.value.kind != "gc"]
+        return {task.kind: task.due <= store.clock.now() for task in tasks}
+
+    said = CatalogMaintenance(expire_snapshots=LakeSchedule(), report_files=LakeSchedule())
+    apply(make_realm(), make_catalog(maintenance=said))
+    assert waiting() == {"expire-snapshots": False, "report-files": False}
+
+    before = versions(store)
+    apply(make_realm(), make_catalog(maintenance=said))
+    assert versions(store) == before
+
+    for _ in range(2):  # the second one has nothing to do
+        apply(make_realm(), make_catalog({RUN_NOW: "report-files:1"}, maintenance=said))
+    assert waiting() == {"expire-snapshots": False, "report-files": True}
+
+    finish(store, "report-files")
+    apply(make_realm(), make_catalog({RUN_NOW: "report-files:1"}, maintenance=said))
+    assert waiting() == {"expire-snapshots": False, "report-files": False}
+
+    apply(make_realm(maintenance=MaintenanceSchedule(suspend=True)), make_catalog(maintenance=said))
+    assert waiting() == {}
+
+
+def test_policy_by_hand_schedules_expiry(store: Store, apply: Apply, make_realm: MakeRealm, make_catalog: MakeCatalog) -> None:
+    apply(make_realm(), make_catalog())
+    rows = RealmRegistry(store).open_realm("acme")
+    lake = Catalogs(rows).read_catalog("lake")
+    rule = SnapshotRule(max_age_seconds=86400.0)
+    set_policy(rows, lake, StoredPolicy(kind=PolicyKind.SNAPSHOTS, catalog_id=lake.id, snapshots=(rule,)))
+
+    apply(make_realm(), make_catalog())
+
+    assert [task.value.subject for task in TaskQueue(store).list_tasks(kind="expire-snapshots")] == ["lake"]
 
 
 def test_manifests_applied_twice_make_no_commit_and_no_task(

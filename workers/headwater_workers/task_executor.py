@@ -16,20 +16,24 @@ import structlog
 from billiard.exceptions import SoftTimeLimitExceeded
 
 from headwater.errors import FencedError, HeadwaterError, NotFoundError, RefusedError
+from headwater.expiry import run_expiry
 from headwater.extras import missing_extra
 from headwater.jobs import (
     COLLECT,
     COLLECT_FILES,
+    EXPIRE_SNAPSHOTS,
     EXPORT,
     IMPORT,
     LOAD,
     PURGE,
     PURGE_TABLE,
+    REPORT_FILES,
     RESTORE,
     SPARK,
     run_collection,
     run_export,
     run_file_collection,
+    run_file_report,
     run_import,
     run_load,
     run_purge,
@@ -39,7 +43,7 @@ from headwater.jobs import (
 from headwater.settings import duration_text
 from headwater.store import ObjectId, Store, id_text
 from headwater.tasks import LeaseEvidence, LeaseVerdict, TaskLease, TaskNotReadyError, TaskQueue, TaskStoppedError
-from headwater_workers.pipeline import SparkSurvey
+from headwater_workers.pipeline import SparkFileEngine, SparkSurvey
 
 log = structlog.get_logger(__name__)
 
@@ -63,14 +67,21 @@ def import_tables_body(store: Store, claim: TaskLease) -> dict[str, Any]:
     return outcome
 
 
+def report_files_body(store: Store, claim: TaskLease) -> dict[str, Any]:
+    """Report the files of a catalog that nobody refers to, on Spark where that is worth it."""
+    return run_file_report(store, claim, engine=SparkFileEngine(store.settings, progress=claim.report_progress))
+
+
 TASK_BODIES: Mapping[str, TaskBody] = {
     COLLECT: run_collection,
     COLLECT_FILES: run_file_collection,
+    EXPIRE_SNAPSHOTS: run_expiry,
     EXPORT: run_export,
     IMPORT: import_tables_body,
     LOAD: run_load,
     PURGE: run_purge,
     PURGE_TABLE: run_purge_table,
+    REPORT_FILES: report_files_body,
     RESTORE: run_restore,
 }
 

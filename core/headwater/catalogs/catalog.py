@@ -26,8 +26,8 @@ from headwater.catalogs.content_operations import (
     content_view,
     find_content_keys,
     index_at,
-    put_tables,
     stored_metadata_of,
+    unexamined_tables,
 )
 from headwater.catalogs.content_pages import (
     ChildToken,
@@ -201,7 +201,8 @@ class Catalog:
             message=message, authors=text_tuple("authors", authors), properties=property_values(properties)
         )
         ids = dict(content_ids or {})  # kept over retries, so that a repeated attempt gives the same ids
-        take_up_tables(self._rows, self.definition.id, put_tables(operations, ids).keys() - set(examined))
+        if unexamined := unexamined_tables(operations, ids, examined):
+            take_up_tables(self._rows, self.definition.id, unexamined)
 
         def change(tx: Transaction) -> dict[ContentKey, UUID] | AppliedRequest:
             # First: what has been applied would contradict the head, which it changed itself.

@@ -11,6 +11,7 @@ from uuid import UUID
 
 from headwater.clock import Micros
 from headwater.errors import RefusedError
+from headwater.iceberg import comparable_location
 from headwater.store import StoredObject, StoredPart, object_type
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
@@ -75,6 +76,47 @@ class ImportSpec(StoredPart, frozen=True, kw_only=True):
         return hashlib.blake2b(plain.encode(), digest_size=16).hexdigest()
 
 
+class LakeSchedule(StoredPart, frozen=True, kw_only=True):
+    """When a catalog's lake is worked on: a cron expression in the time zone of the realm. Empty: at a time spread by catalog."""
+
+    schedule: str = ""
+    suspend: bool = False
+
+
+class CatalogMaintenance(StoredPart, frozen=True, kw_only=True):
+    """The scheduled work on a catalog's lake. None: what is not said.
+
+    expire_snapshots  not said: once a day, as long as the catalog has a policy of snapshots or metadata files
+    report_files      not said: never
+    """
+
+    expire_snapshots: LakeSchedule | None = None
+    report_files: LakeSchedule | None = None
+
+
+class CatalogFiles(StoredPart, frozen=True, kw_only=True):
+    """What a catalog says of its lake's files.
+
+    places        locations, besides those of its home tables, whose files are all its tables'
+    """
+
+    places: tuple[str, ...] = ()
+
+    def check_inside(self, base_location: str, allowed_locations: tuple[str, ...]) -> None:
+        """Check that the places lie below the base location, or in an allowed one; raises RefusedError."""
+        for place in self.places:
+            if not any(_lies_in(place, base, may_equal=base != base_location) for base in (base_location, *allowed_locations)):
+                raise RefusedError(
+                    f"{place!r} is no place for files: name a location below the base location {base_location!r}, or in one of the"
+                    " allowed locations"
+                )
+
+
+def _lies_in(place: str, base: str, *, may_equal: bool) -> bool:
+    inner, outer = comparable_location(place), comparable_location(base)
+    return inner.startswith(f"{outer}/") or (may_equal and inner == outer)
+
+
 class _OptionalFields(TypedDict, total=False):
     allowed_locations: tuple[str, ...]
     default_branch: str
@@ -87,6 +129,8 @@ class _OptionalFields(TypedDict, total=False):
     deletion_protection: bool
     hold_seconds: float | None
     acted: dict[str, str]
+    files: CatalogFiles
+    maintenance: CatalogMaintenance
 
 
 class CatalogFields(_OptionalFields):
@@ -133,6 +177,8 @@ class CatalogDefinition(StoredObject, frozen=True, kw_only=True):
     former: CatalogManager | None = None
     unfinished: bool = False
     acted: dict[str, str] = {}
+    files: CatalogFiles = CatalogFiles()
+    maintenance: CatalogMaintenance = CatalogMaintenance()
 
     @property
     def places(self) -> tuple[str, ...]:

@@ -40,7 +40,7 @@ from headwater.catalogs.registry import (
     store_definition,
 )
 from headwater.catalogs.request_log import EXPIRED_LIMIT, REQUESTS, count_expired, drop_expired
-from headwater.catalogs.table_claims import BY_LOCATION, BY_UUID, CLAIMS, ClaimOwner
+from headwater.catalogs.table_claims import BY_LOCATION, BY_UUID, CLAIMS, HOMES, ClaimOwner, home_key
 from headwater.clock import Micros
 from headwater.commits import Commit, Head, Transaction, commit_change, read_head
 from headwater.errors import CorruptionError, NotFoundError, SwapConflictError, UnavailableError
@@ -189,34 +189,44 @@ def _raw_id(data: bytes) -> bytes:
 def release_claims(
     rows: RealmStore, content: Container[UUID], *, older_than: Micros, fence: Callable[[], None] | None = None
 ) -> int:
-    """Release claims, taken before ``older_than``, of content that is in no kept commit. Returns the number of entries removed.
+    """Release claims, taken before ``older_than``, of content that is in no kept commit. Returns the number of claims removed.
 
-    A claim that is taken again meanwhile has a new time, and stays. One with a time in the future counts as taken now.
+    A claim that is taken again meanwhile has a new time, and stays. One with a time in the future counts as taken now. That a table is
+    at home goes with its last claim.
     """
     credible = rows.credible_until(rows.clock.now())
 
-    def is_free(value: IndexValue) -> bool:
+    def is_free(name: str, key: bytes, value: IndexValue) -> bool:
         owner = ClaimOwner.from_value(value)
+        if name == HOMES and key != home_key(rows, owner.catalog_id, owner.content_id):
+            return True  # of the realm that an archive was made of
         return (owner.taken < older_than or owner.taken > credible) and owner.content_id not in content
 
     claims = read_head(rows, CLAIMS, fresh=True)
     if claims is None:
         return 0
-    free = [(name, key) for name in (BY_UUID, BY_LOCATION) for key, value in claims.index(name).range() if is_free(value)]
+    free = [
+        (name, bytes(key))
+        for name in (BY_UUID, BY_LOCATION, HOMES)
+        for key, value in claims.index(name).range()
+        if is_free(name, key, value)
+    ]
     if not free:
         return 0
 
     def change(tx: Transaction) -> int:
         held = ((name, key, tx.index(name).get(key)) for name, key in free)
         still_free = [
-            (name, key, ClaimOwner.from_value(value)) for name, key, value in held if value is not None and is_free(value)
+            (name, key, ClaimOwner.from_value(value))
+            for name, key, value in held
+            if value is not None and is_free(name, key, value)
         ]
         for name, key, owner in still_free:
             if owner.taken > credible:
                 tx.index(name).put(key, replace(owner, taken=tx.time).to_value())
             else:
                 tx.index(name).remove(key)
-        return sum(owner.taken <= credible for _, _, owner in still_free)
+        return sum(owner.taken <= credible for name, _, owner in still_free if name != HOMES)
 
     return commit_change(rows, CLAIMS, change, message="release claims", fence=fence).result
 

@@ -164,6 +164,9 @@ class Catalogs:
         raises        SwapConflictError when it is not as seen; RefusedError for a bad value or a default branch that is not there
         """
         _check_fields(changes)
+        if changes.keys() & {"files", "base_location", "allowed_locations"}:
+            changed = msgspec.structs.replace(seen, **changes)
+            changed.files.check_inside(changed.base_location, changed.allowed_locations)
         branch = changes.get("default_branch", seen.default_branch)
         if branch != seen.default_branch and CatalogEntry(self._rows, seen).find_ref_row(RefKind.BRANCH, branch) is None:
             raise RefusedError(
@@ -344,6 +347,8 @@ def _check_fields(fields: Mapping[str, Any]) -> None:
     for location in fields.get("allowed_locations", ()):
         normalise_location(location)
     check_seconds(fields.get("hold_seconds"), "hold_seconds of a catalog")
+    if "files" in fields and "base_location" in fields:
+        fields["files"].check(fields["base_location"], fields.get("allowed_locations", ()))
 
 
 def _differences(definition: CatalogDefinition, fields: Mapping[str, Any]) -> list[str]:

@@ -2,7 +2,8 @@
 
 The reference ``file-marks`` of a realm appears with its first report. Its indexes:
 
-    filters       8 bytes catalog id, 16 bytes content id -> the object of the table's filter of marked files
+    filters       8 bytes catalog id, 16 bytes content id -> the object of the table's filter of marked files; with ``NO_TABLE`` in its
+                  place that of files in the catalog's prefixes, which any of its tables may name
     taken         the same 24 bytes, and 8 bytes digest of a file -> nothing; without a digest: all of the table's marks
     reports       catalog id as text -> the record of its last report
 
@@ -27,7 +28,11 @@ from headwater.store import RealmKey, RealmStore
 from headwater.store.realm_refs import StoreContext
 
 FILE_MARKS = "file-marks"
+FILE_PLACES = "file-places"
+"""The reference for what searches remember of places, and of their last runs (``headwater.lake_files.place_markers``)."""
 FILTERS, TAKEN, REPORTS = "filters", "taken", "reports"
+NO_TABLE = UUID(int=0)
+"""Stands for the prefixes of a catalog, whose files are no one table's."""
 DIGEST_BYTES = 8
 _TABLE_BYTES = 8 + 16
 _ABSENT_SECONDS = 60.0
@@ -66,8 +71,10 @@ def ensure_marks(rows: RealmStore) -> None:
 
 
 def find_marked(rows: RealmStore, catalog_id: str, content_ids: Iterable[UUID]) -> dict[UUID, IndexValue]:
-    """Those of some contents that have marks, each with the entry of its filter."""
+    """Those of some contents that have marks, each with the entry of its filter; with any of them ``NO_TABLE``, if that has some."""
     keys = {marked_table_key(catalog_id, content_id): content_id for content_id in content_ids}
+    if keys:
+        keys[marked_table_key(catalog_id, NO_TABLE)] = NO_TABLE
     marks = read_marks(rows) if keys else None
     if marks is None:
         return {}

@@ -4,6 +4,11 @@ The reference ``claims`` has the index ``by-uuid`` (16 bytes) and ``by-location`
 place of a table: its location, and further places that it writes to. Values are 8 bytes catalog id, 16 bytes content id and
 8 bytes of the time of the last claim. A claim is taken before the table's commit, and only the collector releases it.
 
+The index ``homes`` names the tables that are at home in their catalog, which created or adopted them; all others are its guests. Keys
+are 8 bytes realm key, 8 bytes catalog id and 16 bytes content id: a realm that is loaded from an archive has another key, and so only
+guests. Values are like those of claims. Whoever takes a claim writes its time here, too, and a time that is older than a claim of the
+table is void: an earlier release, which does not know this index, released the claim meanwhile and took it again.
+
 ``stored_places`` reads a table's places from the metadata that a catalog has stored with it.
 """
 
@@ -30,6 +35,7 @@ from headwater.store import ObjectId, RealmReader, RealmStore
 CLAIMS = "claims"
 BY_UUID = "by-uuid"
 BY_LOCATION = "by-location"
+HOMES = "homes"
 PURGING = "0" * 16
 """The id of no catalog: who deletes the files of a content that nothing holds any more claims them in its name."""
 
@@ -87,6 +93,7 @@ class TableClaim:
 
     content_id    the id under which the table is, or will be, put
     paths         where it writes besides its location
+    is_home       its catalog creates the table: it is at home there, unless claims of it exist already, which keep what they say
     """
 
     catalog_id: str
@@ -94,6 +101,7 @@ class TableClaim:
     location: str
     table_uuid: UUID | None = None
     paths: tuple[str, ...] = ()
+    is_home: bool = False
 
     def places(self) -> tuple[bytes, ...]:
         """Its location and its paths, normalised; a path that lies within another place of its own is left out.
@@ -142,20 +150,33 @@ class TableClaims:
         returns       the conflicts with existing claims, or with earlier ones of the batch; none: all were taken
         raises        RefusedError for a text that is not a location
         """
+        return self._take(claims, f"claim {len(claims)} tables", fence, is_adoption=False)
+
+    def adopt_tables(
+        self, claims: Sequence[TableClaim], *, fence: Callable[[], None] | None = None
+    ) -> tuple[ClaimConflict, ...]:
+        """Take claims, and make their tables at home in their catalog, whoever created them. Returns and raises as ``take_claims``."""
+        return self._take(claims, f"adopt {len(claims)} tables", fence, is_adoption=True)
+
+    def _take(
+        self, claims: Sequence[TableClaim], message: str, fence: Callable[[], None] | None, *, is_adoption: bool
+    ) -> tuple[ClaimConflict, ...]:
         places = [claim.places() for claim in claims]
 
         def change(tx: Transaction) -> tuple[ClaimConflict, ...]:
             conflicts = []
             contested = _contested(tx.index, claims, places)
+            homes = _homes_of(tx, self._rows, claims, places)
             for at, (claim, wanted) in enumerate(zip(claims, places, strict=True)):
                 conflict = next(_conflicts(tx.index, claim, wanted), None) if at in contested else None
                 if conflict is None:
                     _put_claim(tx, claim, wanted)
+                    _put_home(tx, self._rows, claim, is_home=is_adoption or claim in homes)
                 else:
                     conflicts.append(conflict)
             return tuple(conflicts)
 
-        return commit_change(self._rows, CLAIMS, change, message=f"claim {len(claims)} tables", fence=fence).result
+        return commit_change(self._rows, CLAIMS, change, message=message, fence=fence).result
 
     def release_own(self, claims: Sequence[TableClaim], *, fence: Callable[[], None] | None = None) -> int:
         """Release claims that their owner holds; returns the number of entries removed. For claims with which nothing was put.
@@ -270,6 +291,67 @@ def _put_claim(tx: Transaction, claim: TableClaim, places: Sequence[bytes]) -> N
         tx.index(BY_LOCATION).put(place, value)
     if claim.table_uuid is not None:
         tx.index(BY_UUID).put(claim.table_uuid.bytes, value)
+
+
+def home_key(rows: RealmReader, catalog_id: str, content_id: UUID) -> bytes:
+    """The key of a table in the index ``homes``."""
+    return _homes_prefix(rows, catalog_id) + content_id.bytes
+
+
+def _homes_prefix(rows: RealmReader, catalog_id: str) -> bytes:
+    return rows.key.to_bytes(8, "big") + bytes.fromhex(catalog_id)
+
+
+def _homes_of(
+    tx: Transaction, rows: RealmReader, claims: Sequence[TableClaim], places: Sequence[tuple[bytes, ...]]
+) -> set[TableClaim]:
+    """The claims that find or make their tables at home.
+
+    places        of each claim
+    """
+    keys = {claim: home_key(rows, claim.catalog_id, claim.content_id) for claim in claims}
+    known = tx.index(HOMES).get_many(keys.values())
+    candidates = [pair for pair in zip(claims, places, strict=True) if pair[0].is_home or keys[pair[0]] in known]
+    by_place = tx.index(BY_LOCATION).get_many(place for _, wanted in candidates for place in wanted)
+    by_uuid = tx.index(BY_UUID).get_many(claim.table_uuid.bytes for claim, _ in candidates if claim.table_uuid is not None)
+    homes = set()
+    for claim, wanted in candidates:
+        values = [by_place.get(place) for place in wanted]
+        values.append(None if claim.table_uuid is None else by_uuid.get(claim.table_uuid.bytes))
+        held = [owner.taken for owner in map(ClaimOwner.from_value, filter(None, values)) if owner.has_taken(claim)]
+        home = known.get(keys[claim])
+        since = None if home is None else ClaimOwner.from_value(home).taken
+        if claim.is_home if not held else since is not None and max(held) <= since:
+            homes.add(claim)
+    return homes
+
+
+def _put_home(tx: Transaction, rows: RealmReader, claim: TableClaim, *, is_home: bool) -> None:
+    key = home_key(rows, claim.catalog_id, claim.content_id)
+    if is_home:
+        tx.index(HOMES).put(key, ClaimOwner(claim.catalog_id, claim.content_id, tx.time).to_value())
+    else:
+        tx.index(HOMES).remove(key)  # of an earlier claim, which an earlier release has let go
+
+
+def find_homes(rows: RealmReader, catalog_id: str) -> set[UUID]:
+    """Find the content ids of all tables and views that are at home in a catalog. Reads all claims of the realm, freshly."""
+    claims = read_head(rows, CLAIMS, fresh=True)
+    if claims is None:
+        return set()
+    homes = {
+        owner.content_id: owner.taken
+        for owner in (ClaimOwner.from_value(value) for _, value in claims.index(HOMES).prefix(_homes_prefix(rows, catalog_id)))
+    }
+    claimed: set[UUID] = set()
+    for name in (BY_UUID, BY_LOCATION) if homes else ():
+        for _, value in claims.index(name).range():
+            owner = ClaimOwner.from_value(value)
+            if owner.catalog_id == catalog_id and owner.content_id in homes:
+                claimed.add(owner.content_id)
+                if owner.taken > homes[owner.content_id]:
+                    del homes[owner.content_id]
+    return claimed & homes.keys()
 
 
 def _contested(index: Callable[[str], Index], claims: Sequence[TableClaim], places: Sequence[tuple[bytes, ...]]) -> set[int]:

@@ -21,10 +21,15 @@ from headwater.cli.fsck_command import fsck_command
 from headwater.cli.gc_commands import gc
 from headwater.cli.grant_commands import grant
 from headwater.cli.import_commands import import_report_command, import_tables_command
+from headwater.cli.lake_file_commands import files
+from headwater.cli.maintenance_commands import maintenance
+from headwater.cli.policy_commands import policy
 from headwater.cli.principal_commands import principal
 from headwater.cli.realm_commands import realm
 from headwater.cli.role_commands import role
+from headwater.cli.snapshot_commands import snapshots
 from headwater.cli.store_commands import store, version_command
+from headwater.cli.table_commands import table
 from headwater.cli.task_commands import task
 from headwater.console import Program, debug_option, output_option, session_option
 from headwater.errors import HeadwaterError, RefusedError
@@ -89,15 +94,20 @@ for _command in (
     catalog,
     client_config_command,
     file_table,
+    files,
     fsck_command,
     gc,
     grant,
     import_tables_command,
     import_report_command,
+    maintenance,
+    policy,
     principal,
     realm,
     role,
+    snapshots,
     store,
+    table,
     task,
     version_command,
 ):

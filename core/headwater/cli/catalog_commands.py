@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from headwater.catalogs import Catalog, CatalogDefinition, CatalogFields
+from headwater.catalogs import Catalog, CatalogDefinition, CatalogFields, CatalogFiles
 from headwater.cli.cli_session import CliSession, opened_catalogs
 from headwater.cli.command_options import catalog_arguments, confirm_option, properties_option, realm_argument
 from headwater.cli.content_commands import (
@@ -50,6 +50,17 @@ def _imports(row: CatalogRow) -> list[dict[str, Any]]:
     ]
 
 
+def _maintenance(row: CatalogRow) -> dict[str, Any]:
+    """The schedules that are said, by what they are of."""
+    said = row.definition.maintenance
+    schedules = {"expireSnapshots": said.expire_snapshots, "reportFiles": said.report_files}
+    return {
+        name: {"schedule": each.schedule or None, "suspend": each.suspend}
+        for name, each in schedules.items()
+        if each is not None
+    }
+
+
 CATALOG: ResultView[CatalogRow] = ResultView(
     "catalog",
     "catalogs",
@@ -73,6 +84,18 @@ CATALOG: ResultView[CatalogRow] = ResultView(
                 "[].include": "patterns of the keys that are wanted; empty: all",
                 "[].exclude": "patterns of the keys that are not",
                 "[].done": "it has been carried out as it stands here",
+            },
+        ),
+        ViewField(
+            "filePlaces", "locations whose files are all its tables', besides its home tables'", "definition.files.places"
+        ),
+        ViewField(
+            "maintenance",
+            "scheduled work on its lake: expireSnapshots and reportFiles, each where it is said",
+            _maintenance,
+            inside={
+                ".<work>.schedule": "a cron expression in the time zone of the realm; null: at a time spread by catalog",
+                ".<work>.suspend": "it does not run by itself",
             },
         ),
         ViewField("properties", "free names and values", "definition.properties"),
@@ -172,6 +195,13 @@ def show_catalog_command(session: CliSession, realm_id: str, name: str) -> None:
     "--allowed-location", "allowed", metavar="URL", multiple=True, help="Another place that tables may lie in; may be repeated."
 )
 @click.option(
+    "--file-place",
+    "places",
+    metavar="URL",
+    multiple=True,
+    help="A location whose files are all its tables', such as that of write.data.path; may be repeated.",
+)
+@click.option(
     "--default-branch",
     metavar="BRANCH",
     default="main",
@@ -189,6 +219,7 @@ def create_catalog_command(
     name: str,
     base_location: str,
     allowed: tuple[str, ...],
+    places: tuple[str, ...],
     default_branch: str,
     hold: float | None,
     properties: dict[str, str],
@@ -200,6 +231,8 @@ def create_catalog_command(
         )
         if hold is not None:
             fields["hold_seconds"] = hold
+        if places:
+            fields["files"] = CatalogFiles(places=places)
         definition = catalogs.create_catalog(name, **fields)
         session.show(CATALOG, CatalogRow(realm_id, definition))
 

@@ -76,13 +76,15 @@ def _result(run: Run) -> str:
     return ", ".join(f"{name} {value}" for name, value in counts.items()) or "nothing to do"
 
 
+_KINDS = "gc, file-gc, purge, purge-table, import, export, load, restore, expire-snapshots or report-files"
+
 RUN: ResultView[Run] = ResultView(
     "run",
     "runs",
     (
         ViewField("started", "when it began", header="STARTED", form=time_field),
         ViewField("finished", "when it ended", form=time_field),
-        ViewField("kind", "gc, file-gc, purge, purge-table, import, export, load or restore", header="KIND"),
+        ViewField("kind", _KINDS, header="KIND"),
         ViewField("realm", "the realm's id", header="REALM"),
         ViewField("subject", "what within the realm, such as a catalog", header="SUBJECT"),
         ViewField("seconds", "how long it took", _seconds, "SECONDS"),
@@ -200,7 +202,7 @@ _filter_options = option_group(
     click.option(
         "--kind",
         metavar="KIND",
-        help="Only runs of this kind: gc, file-gc, purge, purge-table, import, export, load or restore.",
+        help=f"Only runs of this kind: {_KINDS}.",
     ),
     click.option("--since", type=TIME, metavar="TIME", help="Only runs that began then or later; 7d is as long ago."),
     click.option("--failed", is_flag=True, help="Only runs that failed."),

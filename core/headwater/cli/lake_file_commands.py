@@ -12,18 +12,19 @@ from headwater.cli.command_options import catalog_arguments, detach_option, fold
 from headwater.cli.local_run import run_or_detach
 from headwater.clock import as_text
 from headwater.console import ResultView, ViewField, prints, time_field
-from headwater.jobs import dry_file_report, run_file_report, submit_file_report
+from headwater.jobs import REPORT_FILES, dry_file_report, run_file_report
+from headwater.jobs.catalog_tasks import submit_catalog_task
 from headwater.lake_files import (
     FILE_SENTENCES,
     PLACE_SENTENCES,
-    FileExplanation,
     FileReason,
-    FileReport,
+    LakeFileExplanation,
+    LakeFileReport,
     MarkedFile,
     PlaceReason,
     ReadReport,
-    explain_file,
-    read_report_of,
+    explain_lake_file,
+    read_last_report,
 )
 
 _WAYS = (FileReason.IN_GRACE, FileReason.MARKED, FileReason.DUE)
@@ -49,7 +50,7 @@ def _places(read: ReadReport, *, limit: int) -> list[dict[str, Any]]:
     ]
 
 
-def _blocked(report: FileReport, *, limit: int) -> list[dict[str, Any]]:
+def _blocked(report: LakeFileReport, *, limit: int) -> list[dict[str, Any]]:
     return [
         {
             "place": each.location,
@@ -114,27 +115,29 @@ REPORT: ResultView[Mapping[str, Any]] = ResultView(
         ViewField("requests", "what the storage was asked for, by kind"),
         ViewField("tables", "the places with the most reclaimable bytes", inside={"[].table": "the table's key"}),
         ViewField("blockedPlaces", "places that yield nothing"),
-        ViewField("blocked", "the first of them", inside={"[].code": "the rule", "[].why": "the rule in words, and what to mend"}),
+        ViewField(
+            "blocked", "the first of them", inside={"[].code": "the rule", "[].why": "the rule in words, and what to mend"}
+        ),
         ViewField("plan", "what is due, in Parquet files that never change; void after a week"),
     ),
 )
 
 
-def _referrers(explanation: FileExplanation) -> list[dict[str, Any]]:
+def _referrers(explanation: LakeFileExplanation) -> list[dict[str, Any]]:
     return [
         {
             "realm": each.realm,
             "catalog": each.catalog,
             "table": each.key,
-            "where": each.where,
+            "where": ", ".join(each.where) or "history",
             "snapshots": ", ".join(map(str, each.snapshots)),
-            "metadata": each.metadata_location,
+            "metadata": each.metadata,
         }
         for each in explanation.referrers
     ]
 
 
-EXPLAINED_FILE: ResultView[FileExplanation] = ResultView(
+EXPLAINED_FILE: ResultView[LakeFileExplanation] = ResultView(
     "explanation of a file",
     "explanations of files",
     (
@@ -169,8 +172,16 @@ MARKED_FILE: ResultView[MarkedFile] = ResultView(
         ViewField("code", "what is to be said of it", header="CODE"),
         ViewField("bytes", "its size", "size_bytes", "BYTES"),
         ViewField("modified", "its own time", form=time_field),
-        ViewField("since", "when our listings first had it as a file that nobody refers to", "first_listed", "SINCE", time_field),
-        ViewField("due", "the first time at which it may go; null: it is only reported", lambda mark: mark.due or None, "DUE", time_field),
+        ViewField(
+            "since", "when our listings first had it as a file that nobody refers to", "first_listed", "SINCE", time_field
+        ),
+        ViewField(
+            "due",
+            "the first time at which it may go; null: it is only reported",
+            lambda mark: mark.due or None,
+            "DUE",
+            time_field,
+        ),
         ViewField("place", "the place in which it lies"),
     ),
 )
@@ -201,15 +212,17 @@ def report_files_command(
             session.show(REPORT, _shown(dry_file_report(store, realm_id, name), limit=limit))
             return
         if is_run:
-            task = submit_file_report(store, realm_id, name)
+            task = submit_catalog_task(store, REPORT_FILES, realm_id, name)
             if run_or_detach(session, store, task.id, run_file_report, detach=detach) is None:
                 return
-        session.show(REPORT, _shown(read_report_of(store, realm_id, name), limit=limit))
+        session.show(REPORT, _shown(read_last_report(store, realm_id, name), limit=limit))
 
 
 @files.command(name="list")
 @catalog_arguments
-@click.option("--code", "codes", metavar="CODE", multiple=True, type=click.Choice(sorted(FileReason)), help="Only files with it.")
+@click.option(
+    "--code", "codes", metavar="CODE", multiple=True, type=click.Choice(sorted(FileReason)), help="Only files with it."
+)
 @click.option("--place", metavar="URL", help="Only files in this place.")
 @limit_option(100)
 @prints(MARKED_FILE, many=True)
@@ -218,17 +231,17 @@ def list_files_command(
 ) -> None:
     """List the files that nobody refers to, by the last report: in the order of places and paths."""
     with session.open_store() as store:
-        read = read_report_of(store, realm_id, name)
+        read = read_last_report(store, realm_id, name)
         session.show_all(MARKED_FILE, list(_chosen(read.marks(), codes, place, limit)))
 
 
 @files.command(name="explain")
 @click.argument("url", metavar="URL")
 @prints(EXPLAINED_FILE)
-def explain_file_command(session: CliSession, url: str) -> None:
+def explain_lake_file_command(session: CliSession, url: str) -> None:
     """Tell who refers to a file, or since when nobody does, by which rule, and when it may go."""
     with session.open_store() as store:
-        session.show(EXPLAINED_FILE, explain_file(store, folder_location(url)))
+        session.show(EXPLAINED_FILE, explain_lake_file(store, folder_location(url)))
 
 
 @files.command(name="codes")
@@ -247,4 +260,3 @@ def _chosen(marks: Iterable[MarkedFile], codes: Sequence[str], place: str | None
             shown += 1
             if shown == limit:
                 return
-

@@ -17,6 +17,7 @@ from headwater.catalogs import (
     CATALOGS,
     CLAIMS,
     CONTENT,
+    HOMES,
     IDS,
     REQUESTS,
     ClaimOwner,
@@ -364,7 +365,7 @@ def _check_claims(context: FsckContext, kept: Container[UUID]) -> Iterator[FsckF
                 continue
             if name == _BY_UUID:
                 owners[bytes(key)] = owner
-            if owner.taken < cutoff and owner.content_id not in kept:
+            if name != HOMES and owner.taken < cutoff and owner.content_id not in kept:
                 free[owner.content_id] += 1
     if free:
         shown = ", ".join(str(content) for content in sorted(free)[:5])

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from headwater.catalogs import reference_names, reference_text
-from headwater.catalogs.file_marks import FILE_MARKS
+from headwater.catalogs.file_marks import FILE_MARKS, FILE_PLACES
 from headwater.clock import Micros
 from headwater.commits import PINS, Commit, CutPoint, Head, LogEnd, read_log
 from headwater.errors import CorruptionError, RefusedError
@@ -23,7 +23,7 @@ from headwater.store import SYSTEM_REALM, ObjectId, RealmStore, Reference, Store
 from headwater.tasks import REFERENCE as TASKS
 
 RUNS = "maintenance-runs"
-LATE_REFERENCES = (PINS, FILE_TABLES, FILE_MARKS)
+LATE_REFERENCES = (PINS, FILE_TABLES, FILE_MARKS, FILE_PLACES)
 """The references that a realm gets with the first entry of their lists."""
 _NEVER = Micros(0)
 REMEMBERED_BYTES = 16 * 1024 * 1024

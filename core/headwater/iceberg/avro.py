@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import msgspec
 
-__all__ = ["read_records"]
+__all__ = ["read_records", "tamed_schema"]
 
 _HEADER = {
     "type": "record",
@@ -45,11 +45,16 @@ def _tamed(data: bytes) -> bytes:
 
     file, tamed = io.BytesIO(data), io.BytesIO()
     header = cast("dict[str, Any]", schemaless_reader(file, _HEADER, None))
-    schema = msgspec.json.decode(header["meta"]["avro.schema"])
-    _Names().tame(schema)
-    header["meta"]["avro.schema"] = msgspec.json.encode(schema)
+    header["meta"]["avro.schema"] = msgspec.json.encode(tamed_schema(header["meta"]["avro.schema"]))
     schemaless_writer(tamed, _HEADER, header)
     return tamed.getvalue() + data[file.tell() :]
+
+
+def tamed_schema(text: bytes) -> dict[str, Any]:
+    """The schema of records, without logical types, if it can be read safely; raises ValueError otherwise."""
+    schema = msgspec.json.decode(text)
+    _Names().tame(schema)
+    return cast("dict[str, Any]", schema)
 
 
 class _Names:

@@ -111,6 +111,9 @@ class FileSystem(Protocol):
                       path that the storage cannot be asked for
         """
 
+    def file_facts(self, path: str) -> tuple[int, int]:
+        """The size of a file in bytes, and its time as listings have it; raises what ``file_size`` raises."""
+
     def read_bytes(self, path: str) -> bytes:
         """Read a file; raises what ``file_size`` raises."""
 
@@ -192,6 +195,10 @@ class _LocalFiles:
     def file_size(self, path: str) -> int:
         return _status(path).st_size
 
+    def file_facts(self, path: str) -> tuple[int, int]:
+        status = _status(path)
+        return status.st_size, status.st_mtime_ns // 1000
+
     def read_bytes(self, path: str) -> bytes:
         _status(path)  # opening a pipe would wait for a writer, and opening a device may do anything
         with open(path, "rb", buffering=0) as file:  # noqa: PTH123  # a Path and a buffer take as long as the read itself
@@ -264,11 +271,14 @@ class _FsspecFiles:
         return (_fsspec_entry(info) for info in self._system.find(path, detail=True).values())
 
     def file_size(self, path: str) -> int:
+        return self.file_facts(path)[0]
+
+    def file_facts(self, path: str) -> tuple[int, int]:
         with _path_errors(path):
             info = self._system.info(path)
         if info.get("type") == "directory":
             raise NotAFileError(errno.EISDIR, "a folder", path)
-        return int(info.get("size") or 0)
+        return int(info.get("size") or 0), _mtime(info)
 
     def read_bytes(self, path: str) -> bytes:
         with _path_errors(path):
@@ -304,11 +314,14 @@ class _ArrowFiles:
         return (entry for entry in self._select(path, recursive=True) if not entry.is_folder)
 
     def file_size(self, path: str) -> int:
+        return self.file_facts(path)[0]
+
+    def file_facts(self, path: str) -> tuple[int, int]:
         with _arrow_errors():
             info = self._info(path)
         if not info.is_file:
             raise FileNotFoundError(path)
-        return int(info.size)
+        return int(info.size), (info.mtime_ns or 0) // 1000
 
     def read_bytes(self, path: str) -> bytes:
         with _arrow_errors(), self._system.open_input_file(path) as file:
@@ -355,6 +368,7 @@ def _open_arrow(scheme: str, rest: str, lacking: Exception) -> tuple[FileSystem,
     """
     bucket, slash, path = rest.partition("/")
     try:
+        from pyarrow import ArrowException
         from pyarrow.fs import FileSystem
 
         system, base = FileSystem.from_uri(f"{_ARROW_SCHEMES.get(scheme, scheme)}://{bucket}{_ARROW_OPTIONS.get(scheme, '')}")
@@ -362,7 +376,7 @@ def _open_arrow(scheme: str, rest: str, lacking: Exception) -> tuple[FileSystem,
         raise RefusedError(
             f"no file system for {scheme}://{rest}: {lacking}; and pyarrow is not installed: pip install 'headwater[lake]'"
         ) from fault
-    except (ValueError, OSError) as fault:
+    except (ValueError, OSError, ArrowException) as fault:
         raise RefusedError(f"no file system for {scheme}://{rest}: {lacking}; and pyarrow: {fault}") from fault
     return _ArrowFiles(system), f"{base.rstrip('/')}{slash}{path}"
 
@@ -462,6 +476,10 @@ def _arrow_errors() -> Iterator[None]:
         raise
     except ValueError as fault:
         raise RefusedError(f"pyarrow does not take its name: {fault}") from fault
+    except Exception as fault:
+        if type(fault).__module__.partition(".")[0] != "pyarrow":
+            raise
+        raise OSError(str(fault)) from fault  # what it has no class for, such as a refusal of Azure's client
 
 
 @contextmanager

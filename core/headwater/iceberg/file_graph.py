@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, TypeVar
 import structlog
 
 from headwater.errors import RefusedError
-from headwater.iceberg.avro import read_records
+from headwater.iceberg.avro_projection import read_avro_fields
 from headwater.iceberg.filesystem import STORAGE, LakeStorage
 from headwater.iceberg.layout import FileInfo
 from headwater.iceberg.location import canonical_location, is_same_place, is_within
@@ -129,11 +129,11 @@ class _ManifestWalk:
                 yield from pool.map(read, some)
 
     def manifests_of(self, location: str) -> list[str]:
-        return self._paths(location, lambda record: record["manifest_path"])
+        return self._paths(location, "manifest_path")
 
     def files_of(self, location: str) -> list[str]:
         """The files of a manifest, with those that a snapshot has deleted, because earlier snapshots had them."""
-        return self._paths(location, lambda record: record["data_file"]["file_path"])
+        return self._paths(location, "data_file.file_path")
 
     @property
     def faults(self) -> list[str]:
@@ -147,13 +147,13 @@ class _ManifestWalk:
                 " can be reached (--reachable-only); files that only these name are then never deleted"
             )
 
-    def _paths(self, location: str, path_of: Callable[[dict[str, Any]], object]) -> list[str]:
+    def _paths(self, location: str, name: str) -> list[str]:
         if not any(is_within(location, place) for place in self._readable):
             self._faults.append(f"{location} lies outside of what the catalog allows")
             return []
         try:
-            records = read_records(self._storage.read_file(FileInfo(canonical_location(location), 0)))
-            paths = [path_of(record) for record in records]
+            data = self._storage.read_file(FileInfo(canonical_location(location), 0))
+            paths = [path for block in read_avro_fields(data, (name,)) for (path,) in block]
             if not all(isinstance(path, str) for path in paths):
                 raise ValueError("a record without a path")
         except RejectedTable as unfit:
@@ -164,7 +164,7 @@ class _ManifestWalk:
         except RefusedError as fault:  # the location is malformed or not allowed
             self._faults.append(str(fault))
             return []
-        except (ValueError, LookupError, TypeError) as fault:  # its message may quote the file, whose content is untrusted
+        except ValueError as fault:  # its message may quote the file, whose content is untrusted
             _logger.info("not an Avro manifest", location=location, fault=repr(fault.__cause__ or fault))
             self._faults.append(f"{location} is not an Avro manifest or manifest list")
             return []

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import msgspec
 import structlog
 
 from headwater.errors import RefusedError
-from headwater.iceberg.avro import read_records
 from headwater.iceberg.filesystem import LakeStorage
 from headwater.iceberg.layout import FileInfo
 from headwater.iceberg.location import canonical_location, comparable_location, is_within
+from headwater.iceberg.manifest_entries import (
+    UNKNOWN,
+    ListedManifest,
+    read_manifest_entries,
+    read_manifest_list,
+    unlisted_manifest,
+)
 from headwater.iceberg.metadata_json import statistics_files
 from headwater.iceberg.survey_outcomes import AcceptedTable, QuarantineCode, RejectedTable
 
@@ -20,8 +26,7 @@ EXAMPLES = 5
 """How many missing files a message names; it always has their number."""
 
 _log = structlog.get_logger()
-_DELETED = 2
-"""The status of a manifest's entry for a file that the snapshot no longer has."""
+T = TypeVar("T")
 
 
 def verify_manifests(
@@ -97,12 +102,12 @@ class _SnapshotCheck:
         """True if all files that a snapshot needs exist, to the depth of the level."""
         location = snapshot.get("manifest-list")
         if isinstance(location, str):
-            records = self._listed(location)
-            if records is None:
+            manifests = self._listed(location)
+            if manifests is None:
                 return False
         else:
-            records = [{"manifest_path": path} for path in snapshot.get("manifests") or () if isinstance(path, str)]
-        verdicts = [self._is_manifest_whole(record) for record in records]  # each, also after a broken one
+            manifests = [unlisted_manifest(path) for path in snapshot.get("manifests") or () if isinstance(path, str)]
+        verdicts = [self._is_manifest_whole(manifest) for manifest in manifests]  # each, also after a broken one
         return all(verdicts)
 
     def note_missing(self, locations: Iterable[str]) -> bool:
@@ -116,9 +121,9 @@ class _SnapshotCheck:
                 self.missing.add(location)
         return len(self.missing) == before
 
-    def _is_manifest_whole(self, listed: Mapping[str, Any]) -> bool:
+    def _is_manifest_whole(self, listed: ListedManifest) -> bool:
         """True if a manifest is as a list describes it, and its files exist."""
-        location = listed["manifest_path"]
+        location = listed.path
         if location not in self._manifests:
             self._manifests[location] = self._look_at(location)
         manifest = self._manifests[location]
@@ -131,15 +136,17 @@ class _SnapshotCheck:
 
     def _look_at(self, location: str) -> _Manifest | None:
         """Read a manifest; None, and noted, if it is missing or broken."""
-        if (data := self._content(location)) is None or (records := self._records(location, data, _is_entry)) is None:
-            return None
-        files = () if self._level == "manifests" else _living(records)
-        return _Manifest(len(data), len(records), self.note_missing(files))
-
-    def _listed(self, location: str) -> list[dict[str, Any]] | None:
-        """The records of a manifest list; None, and noted, if it is missing or broken."""
         data = self._content(location)
-        return None if data is None else self._records(location, data, _is_listed)
+        entries = None if data is None else self._parsed(location, data, read_manifest_entries)
+        if data is None or entries is None:
+            return None
+        files = () if self._level == "manifests" else entries.paths  # deleted ones may be gone
+        return _Manifest(len(data), entries.total, self.note_missing(files))
+
+    def _listed(self, location: str) -> list[ListedManifest] | None:
+        """What a manifest list names; None, and noted, if it is missing or broken."""
+        data = self._content(location)
+        return None if data is None else self._parsed(location, data, read_manifest_list)
 
     def _content(self, location: str) -> bytes | None:
         self._check_allowed(location)
@@ -158,19 +165,16 @@ class _SnapshotCheck:
                 raise
             return None
 
-    def _records(self, location: str, data: bytes, is_sound: Callable[[dict[str, Any]], bool]) -> list[dict[str, Any]] | None:
-        """The records of an Avro file; None, and noted, if it is broken or a record is not of its kind."""
+    def _parsed(self, location: str, data: bytes, parse: Callable[[bytes], T]) -> T | None:
+        """What is in an Avro file; None, and noted, if it is broken or a record is not of its kind."""
         try:
-            records = read_records(data)
+            parsed = parse(data)
         except ValueError as fault:
             _log.info("broken Avro", location=location, fault=repr(fault.__cause__))
             self.broken[location] = str(fault)
             return None
-        if not all(is_sound(record) for record in records):
-            self.broken[location] = "it holds other records than it should"
-            return None
         self.verified += 1
-        return records
+        return parsed
 
     def _check_allowed(self, location: str) -> None:
         folder = location.rpartition("/")[0]
@@ -218,33 +222,13 @@ def _sealed(accepted: AcceptedTable, document: Mapping[str, Any]) -> str:
     return ""
 
 
-def _is_listed(record: Mapping[str, Any]) -> bool:
-    path = record.get("manifest_path")
-    return isinstance(path, str) and path != ""
-
-
-def _is_entry(record: Mapping[str, Any]) -> bool:
-    file = record.get("data_file")
-    return isinstance(file, dict) and isinstance(file.get("file_path"), str) and file["file_path"] != ""
-
-
-def _contradiction(listed: Mapping[str, Any], manifest: _Manifest) -> str:
+def _contradiction(listed: ListedManifest, manifest: _Manifest) -> str:
     """The difference between a manifest and its list, or nothing. Older writers may state less, which is no difference."""
-    length = listed.get("manifest_length")
-    if isinstance(length, int) and 0 < length != manifest.size_bytes:
-        return f"it has {manifest.size_bytes} bytes, and {length} in its list"
-    counts = [
-        next((listed[name] for name in names if isinstance(listed.get(name), int)), -1)
-        for names in ((f"{kind}_files_count", f"{kind}_data_files_count") for kind in ("added", "existing", "deleted"))
-    ]
-    if min(counts) >= 0 and sum(counts) != manifest.entries:
-        return f"it has {manifest.entries} entries, and {sum(counts)} in its list"
+    if 0 < listed.length_bytes != manifest.size_bytes:
+        return f"it has {manifest.size_bytes} bytes, and {listed.length_bytes} in its list"
+    if listed.total not in (UNKNOWN, manifest.entries):
+        return f"it has {manifest.entries} entries, and {listed.total} in its list"
     return ""
-
-
-def _living(records: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """The live files of a manifest's entries; deleted ones may be gone."""
-    return (record["data_file"]["file_path"] for record in records if record.get("status") != _DELETED)
 
 
 def _rejection(check: _SnapshotCheck, accepted: AcceptedTable, total: int, whole: set[Any]) -> RejectedTable:

@@ -287,6 +287,10 @@ class StorageFile:
         self._read: _ReadOptions | None = None
         self._refused: tuple[object, ...] | None = None
 
+    def __reduce__(self) -> tuple[type[StorageFile], tuple[str]]:
+        """Another process reads the file itself, where it has one of that path: nothing of it is sent there."""
+        return StorageFile, (self._path,)
+
     def options_for(self, location: str, *, realm: str, catalog: str) -> StorageOptions | None:
         """Find the options for a file at a canonical location; None: as the environment of the process says."""
         if not self._path:

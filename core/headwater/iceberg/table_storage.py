@@ -43,6 +43,10 @@ class TableStorage:
         self._opened: dict[tuple[int, str, StorageOptions | None], tuple[FileSystem, str]] = {}
         self._opening = threading.Lock()
 
+    def __reduce__(self) -> tuple[object, tuple[StorageFile, str, str]]:
+        """Another process opens its own clients, by its own storage file."""
+        return _storage, (self._options, self._realm, self._catalog)
+
     def read_bytes(self, location: str, *, limit: int = MAX_BYTES) -> bytes:
         """Read a file as it is.
 
@@ -130,7 +134,7 @@ class TableStorage:
 
     @property
     def lake(self) -> LakeStorage:
-        """How walks through the files of tables reach the same storage. It cannot be sent to other processes."""
+        """How walks through the files of tables reach the same storage."""
         return _ConfiguredLake(self)
 
     def open_system(self, location: str) -> tuple[FileSystem, str]:
@@ -183,6 +187,10 @@ class TableStorage:
             options = self._options_for(location)
             told = str(fault).partition("\n")[0] if options is None else options.without_secrets(str(fault))
             raise UnavailableError(f"cannot {deed} {location}: {told}") from None
+
+
+def _storage(options: StorageFile, realm: str, catalog: str) -> TableStorage:
+    return TableStorage(options, realm=realm, catalog=catalog)
 
 
 class _ConfiguredLake(LakeStorage):

@@ -30,6 +30,7 @@ from headwater.iceberg_catalog.lake_values import (
     ViewCreation,
 )
 from headwater.iceberg_catalog.reference_access import ReferenceAccess
+from headwater.iceberg_catalog.table_adoption import TableAdoption, TableHome, adopt_guests, list_table_homes
 
 __all__ = [
     "AlreadyExistsError",
@@ -50,11 +51,15 @@ __all__ = [
     "ReferenceAccess",
     "ResolvedMerge",
     "StagedTable",
+    "TableAdoption",
     "TableCommit",
     "TableCreation",
+    "TableHome",
     "VersionMark",
     "ViewCommit",
     "ViewCreation",
+    "adopt_guests",
     "allow_all",
     "hidden_catalog_error",
+    "list_table_homes",
 ]

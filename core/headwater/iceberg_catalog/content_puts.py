@@ -30,7 +30,7 @@ from headwater.errors import RefusedError
 from headwater.iceberg.metadata_json import split_metadata
 from headwater.iceberg.property_rules import check_properties
 from headwater.iceberg_catalog.branch_session import BranchSession, BranchState
-from headwater.iceberg_catalog.lake_documents import Document, document_uuid, has_same_data
+from headwater.iceberg_catalog.lake_documents import Document, document_uuid, has_same_data, is_first_version
 from headwater.iceberg_catalog.lake_files import LakeFiles
 from headwater.iceberg_catalog.lake_versions import LakeVersions
 
@@ -218,7 +218,8 @@ class ContentPuts:
             if content_id is None or (content_id in present and present[content_id] not in removed):
                 # where the uuid is taken, the claim will meet that of the other
                 content_id = fresh_ids.setdefault(put.key, uuid4())
-            claim = self._versions_of(put.content).claim_of(content_id, each.document)
+            versions, is_home = self._versions_of(put.content), is_first_version(each.document)
+            claim = versions.claim_of(content_id, each.document, is_home=is_home)
             yield replace(each.draft, content_id=content_id, claim=claim)
 
     def _versions_of(self, content: Content) -> LakeVersions[Any, Any]:

@@ -1,12 +1,13 @@
 """What a commit takes up: files that a report has marked as referred to by nobody, and that a new version of a table names again.
 
-Looked up before the commit, for tables with marks alone: its new manifest lists are read, and of their manifests those that the present
-version has not. What cannot be read takes up all marks of the table.
+Looked up before the commit, for tables with marks alone, or for all tables where files in the catalog's prefixes are marked: the new
+manifest lists are read, and of their manifests those that the present version has not. What cannot be read takes up all marks.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from itertools import chain, islice
 from typing import Any
 from uuid import UUID
 
@@ -14,7 +15,7 @@ import structlog
 
 from headwater.catalogs import Put
 from headwater.catalogs.content import IcebergTable
-from headwater.catalogs.file_marks import take_up_files
+from headwater.catalogs.file_marks import NO_TABLE, take_up_files
 from headwater.errors import HeadwaterError
 from headwater.iceberg.layout import FileInfo
 from headwater.iceberg.location import canonical_location
@@ -29,8 +30,10 @@ from headwater.store import ObjectId, RealmStore
 
 _MOST_TAKEN = 10_000
 """So many files are entered one by one; beyond that all marks of the table are taken up."""
+_AT_ONCE = 10_000
 _log = structlog.get_logger()
 Document = Mapping[str, Any]
+_Taken = dict[UUID, set[bytes] | None]
 
 
 class FileTakes:
@@ -51,36 +54,38 @@ class FileTakes:
         filters = self._marked.find_tables(puts)
         if not filters:
             return
+        looked = puts if NO_TABLE in filters else filters  # any table may name what lies in a prefix
         state = present()
-        held = state.find_many(list(state.keys_of(filters).values()))
+        held = state.find_many(list(state.keys_of(looked).values()))
         locations = {content.metadata_location for content in held.values() if isinstance(content, IcebergTable)}
-        taken = {
-            content_id: self._taken_by(puts[content_id], state.find_metadata(content_id), filter_id)
-            for content_id, filter_id in filters.items()
-            if _location(puts[content_id]) not in locations
-        }
-        found = {content_id: digests or () for content_id, digests in taken.items() if digests is None or digests}
-        if found:
-            take_up_files(self._rows, self._catalog_id, found)
+        found: _Taken = {}
+        for content_id in looked:
+            asked = {owner: filters[owner] for owner in (content_id, NO_TABLE) if owner in filters}
+            if _location(puts[content_id]) not in locations:
+                _join(found, self._taken_by(puts[content_id], state.find_metadata(content_id), asked))
+        taken = {owner: digests or () for owner, digests in found.items() if digests is None or digests}
+        if taken:
+            take_up_files(self._rows, self._catalog_id, taken)
 
-    def _taken_by(self, put: Put, before_text: bytes | None, filter_id: ObjectId) -> set[bytes] | None:
-        """The digests of the marked files that a version names anew; None: all of the table's."""
+    def _taken_by(self, put: Put, before_text: bytes | None, filters: Mapping[UUID, ObjectId]) -> _Taken:
+        """Of each filter's owner the digests of the marked files that a version names anew; None: all of them."""
+        everything: _Taken = dict.fromkeys(filters)
         if put.metadata is None:
-            return None
+            return everything
         after = decoded_document(join_metadata(put.metadata))
         before = {} if before_text is None else decoded_document(before_text)
-        taken: set[bytes] = set()
+        taken: dict[UUID, set[bytes]] = {owner: set() for owner in filters}
+        named = chain([_location(put)], self._named_anew(after, before))
         try:
-            for digest in self._marked.marked_digests(filter_id, self._named_anew(after, before)):
-                taken.add(digest)
-                if len(taken) > _MOST_TAKEN:
-                    return None
+            while paths := list(islice(named, _AT_ONCE)):
+                for owner, filter_id in filters.items():
+                    taken[owner].update(self._marked.marked_digests(filter_id, paths))
         except (HeadwaterError, RejectedTable, ValueError) as fault:
             _log.warning(
                 "all marks of a table are taken up: its new files cannot be read", fault=str(fault), realm=self._rows.realm
             )
-            return None
-        return taken | set(self._marked.marked_digests(filter_id, [_location(put)]))
+            return everything
+        return {owner: digests if len(digests) <= _MOST_TAKEN else None for owner, digests in taken.items()}
 
     def _named_anew(self, after: Document, before: Document) -> Iterator[str]:
         yield from set(statistics_files(after)) - set(statistics_files(before))
@@ -108,6 +113,13 @@ class FileTakes:
 
     def _read(self, location: str) -> bytes:
         return self._storage.lake.read_file(FileInfo(canonical_location(location), 0))
+
+
+def _join(found: _Taken, more: Mapping[UUID, set[bytes] | None]) -> None:
+    """Add what another version takes up; None stays."""
+    for owner, digests in more.items():
+        known = found.get(owner, set())
+        found[owner] = None if known is None or digests is None else known | digests
 
 
 def _location(put: Put) -> str:

@@ -22,6 +22,7 @@ from headwater.catalogs import Catalog, TableClaims
 from headwater.iceberg.table_storage import TableStorage
 from headwater.iceberg_catalog.branch_session import BranchGuard, BranchSession, allow_all
 from headwater.iceberg_catalog.content_puts import ContentPuts
+from headwater.iceberg_catalog.file_takes import FileTakes
 from headwater.iceberg_catalog.lake_commits import LakeCommits
 from headwater.iceberg_catalog.lake_files import DocumentStorage, LakeFiles
 from headwater.iceberg_catalog.lake_namespaces import LakeNamespaces
@@ -57,6 +58,7 @@ class IcebergCatalog:
         chosen = options or LakeOptions()
         tables, views = (LakeFiles(session, storage, noun, own=chosen.own) for noun in ("table", "view"))
         self.session = session
+        session.watch_takes(FileTakes(session.rows, session.id, storage).take_up)
         self.purges = TablePurges(store, session, tables)
         self.namespaces = LakeNamespaces(session, own=chosen.own)
         self.tables = LakeTables(session, tables, self.purges, warehouse=chosen.warehouse, check_text=chosen.check_table)

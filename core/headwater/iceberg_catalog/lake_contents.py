@@ -313,7 +313,7 @@ class LakeContents(LakeVersions[C, L], ABC, Generic[C, L, K]):
         self._files.check_change(key, None, document)
         content_id = self._id_for(state, document_uuid(document), fresh_id)
         content = self._kind.as_content(document, self._files.new_file(document), None)
-        claim = self.claim_of(content_id, document)
+        claim = self.claim_of(content_id, document, is_home=True)
         return _VersionDraft(key, content, None, encoded_document(document), content_id, claim)
 
     def _draft(

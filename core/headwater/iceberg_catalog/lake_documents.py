@@ -70,7 +70,13 @@ def has_same_data(before: Document, after: Document) -> bool:
     return stated_places(before) == stated_places(after)
 
 
-def document_claim(catalog_id: str, content_id: UUID, document: Document) -> TableClaim:
-    """The claim of a table or view to its uuid and to all places that its document names."""
+def document_claim(catalog_id: str, content_id: UUID, document: Document, *, is_home: bool = False) -> TableClaim:
+    """The claim of a table or view to its uuid and to all places that its document names; ``is_home`` as in ``TableClaim``."""
     location, *paths = stated_places(document)
-    return TableClaim(catalog_id, content_id, location, document_uuid(document), tuple(paths))
+    return TableClaim(catalog_id, content_id, location, document_uuid(document), tuple(paths), is_home)
+
+
+def is_first_version(document: Document) -> bool:
+    """Whether a table or view cannot have been in another catalog before: it has no former version, and at most one commit's data."""
+    commits = document.get("snapshots") or document.get("versions") or ()
+    return not document.get("metadata-log") and len(commits) <= 1

@@ -116,9 +116,9 @@ class LakeVersions(Generic[C, L]):
         is_wide = len(claim.places()) > 1 and not self._session.claims.has_taken(claim)
         return claim if is_wide and not self._session.claims.find_conflicts([claim]) else None
 
-    def claim_of(self, content_id: UUID, document: Document) -> TableClaim:
+    def claim_of(self, content_id: UUID, document: Document, *, is_home: bool = False) -> TableClaim:
         """The claim of a table or view of this catalog to its uuid and to all places that its document names."""
-        return document_claim(self._session.id, content_id, document)
+        return document_claim(self._session.id, content_id, document, is_home=is_home)
 
     @property
     def _word(self) -> str:

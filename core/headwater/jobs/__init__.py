@@ -3,6 +3,12 @@
 The holder of a task's lease calls one ``run_...`` function of this package with it. Knows what a task is, but not who runs it.
 """
 
+from headwater.jobs.catalog_tasks import (
+    LAKE_WORK,
+    catalog_of_task,
+    lake_arguments,
+    submit_catalog_task,
+)
 from headwater.jobs.file_tasks import (
     plan_file_collection,
     run_file_collection,
@@ -10,6 +16,7 @@ from headwater.jobs.file_tasks import (
     submit_file_collection,
 )
 from headwater.jobs.import_tasks import SPARK, TableSurvey, dry_import, run_import
+from headwater.jobs.lake_file_tasks import dry_file_report, run_file_report
 from headwater.jobs.table_tasks import request_table_purge, retry_reachable_only, run_purge_table
 from headwater.jobs.task_runs import (
     COLLECT,
@@ -40,6 +47,7 @@ __all__ = [
     "EXPIRE_SNAPSHOTS",
     "EXPORT",
     "IMPORT",
+    "LAKE_WORK",
     "LOAD",
     "PURGE",
     "PURGE_TABLE",
@@ -48,8 +56,11 @@ __all__ = [
     "SPARK",
     "Run",
     "TableSurvey",
+    "catalog_of_task",
+    "dry_file_report",
     "dry_import",
     "file_arguments",
+    "lake_arguments",
     "list_runs",
     "plan_file_collection",
     "read_report",
@@ -59,11 +70,13 @@ __all__ = [
     "run_collection",
     "run_export",
     "run_file_collection",
+    "run_file_report",
     "run_import",
     "run_load",
     "run_purge",
     "run_purge_table",
     "run_restore",
     "schedule_file_collections",
+    "submit_catalog_task",
     "submit_file_collection",
 ]

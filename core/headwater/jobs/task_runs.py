@@ -63,9 +63,9 @@ _SWEEP_LOOK_SECONDS = 10.0
 def run_collection(store: Store, claim: TaskLease) -> dict[str, Any]:
     """Collect the garbage of the task's realm, or resume a sweep that an earlier attempt left.
 
-    raises        TaskNotReadyError while this machine's clock may be ahead, see ``_check_clock``
+    raises        TaskNotReadyError while this machine's clock may be ahead, see ``check_clock_of_task``
     """
-    _check_clock(store)
+    check_clock_of_task(store)
     if claim.task.realm != SYSTEM_REALM:
         open_realm(store, claim.task)
     owner = f"task {id_text(claim.id)}, attempt {claim.attempt}"
@@ -81,7 +81,7 @@ def run_collection(store: Store, claim: TaskLease) -> dict[str, Any]:
         raise
 
 
-def _check_clock(store: Store) -> None:
+def check_clock_of_task(store: Store) -> None:
     """Postpone the task where the clock may be ahead, and show that in the task: a person may correct the clock, another machine may take
     the task, or time shows that the clock is right.
     """

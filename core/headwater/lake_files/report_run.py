@@ -25,6 +25,7 @@ from headwater.catalogs import CatalogDefinition
 from headwater.catalogs.file_marks import (
     FILE_MARKS,
     FILTERS,
+    NO_TABLE,
     TAKEN,
     ensure_marks,
     marked_table_key,
@@ -39,7 +40,7 @@ from headwater.gc.bloom_filter import BloomFilter
 from headwater.index import IndexValue
 from headwater.lake_files.dead_files import DeadFilesResult
 from headwater.lake_files.file_reasons import FileReason
-from headwater.lake_files.file_report import BLOCKED_KEPT, PLAN_SECONDS, FilePlan, FileReport, put_report, report_in
+from headwater.lake_files.file_report import BLOCKED_KEPT, PLAN_SECONDS, FilePlan, LakeFileReport, put_report, report_in
 from headwater.lake_files.lake_file_values import TablePlace
 from headwater.lake_files.mark_filters import FPP, digest_number, file_digest, store_filter
 from headwater.lake_files.marked_files import MarkedFile, read_marked_files, write_marked_files
@@ -78,7 +79,7 @@ class _Takes:
     tables: set[UUID] = field(default_factory=set)
     digests: dict[UUID, set[bytes]] = field(default_factory=lambda: defaultdict(set))
 
-    def add(self, key: bytes, value: IndexValue) -> None:
+    def note_entry(self, key: bytes, value: IndexValue) -> None:
         content_id, digest = taken_part(key)
         self.entries[key] = value
         if digest:
@@ -86,11 +87,10 @@ class _Takes:
         else:
             self.tables.add(content_id)
 
-    def has(self, content_id: UUID | None, path: str) -> bool:
-        if content_id is None:
-            return False
-        known = self.digests.get(content_id)
-        return content_id in self.tables or (known is not None and file_digest(path) in known)
+    def took_up(self, content_id: UUID | None, path: str) -> bool:
+        owner = content_id or NO_TABLE
+        known = self.digests.get(owner)
+        return owner in self.tables or (known is not None and file_digest(path) in known)
 
 
 @dataclass(slots=True)
@@ -100,13 +100,13 @@ class PlaceTotals:
     files: Counter[str] = field(default_factory=Counter)
     sizes: Counter[str] = field(default_factory=Counter)
 
-    def add(self, mark: MarkedFile) -> None:
+    def count_mark(self, mark: MarkedFile) -> None:
         self.files[mark.code] += 1
         self.sizes[mark.code] += mark.size_bytes
 
 
 class FileReportRun:
-    """One report of one catalog. ``begin`` before anything of the store is scanned, then ``finish``.
+    """One report of one catalog. ``begin`` before anything of the store is scanned, then ``mark_and_plan``.
 
     waits         of a place
     """
@@ -126,7 +126,7 @@ class FileReportRun:
         self._waits = waits
         self._fence = fence
         self._takes = _Takes()
-        self._before: FileReport | None = None
+        self._before: LakeFileReport | None = None
         self._started = Micros(0)
 
     def begin(self, *, is_dry: bool = False) -> None:
@@ -138,9 +138,9 @@ class FileReportRun:
         if marks is not None:
             self._before = report_in(marks, self._definition.id)
             for key, value in taken_entries(marks, self._definition.id):
-                self._takes.add(key, value)
+                self._takes.note_entry(key, value)
 
-    def finish(self, result: DeadFilesResult, *, is_dry: bool = False) -> FileReport:
+    def mark_and_plan(self, result: DeadFilesResult, *, is_dry: bool = False) -> LakeFileReport:
         """Mark the dead files, publish marks and plan, and return the record; of a dry run the record alone.
 
         Marks of the last report that are lost, because somebody deleted or changed them, begin anew.
@@ -153,12 +153,12 @@ class FileReportRun:
             for _ in marks:
                 pass
             return self._record(run, result, totals)
-        stem = f"reports/{run:08d}-{id_text(self._rows.store.ids.new_id())}"
+        stem = f"reports/{run:08d}-{id_text(self._rows.new_ids(1)[0])}"
         parts = write_marked_files(self._folder, f"{stem}/marks", marks)
         self._fence()
         filters = self._filters(parts, places)
         plan = self._plan(parts, stem, run, result, totals)
-        written = self._folder.write(f"{stem}/places.json", _encoded_places(result, totals))
+        written = self._folder.store_file(f"{stem}/places.json", _encoded_places(result, totals))
         record = msgspec.structs.replace(self._record(run, result, totals), marks=tuple(parts), places=written, plan=plan)
         self._publish(record, filters)
         self._tidy_up(record)
@@ -168,7 +168,7 @@ class FileReportRun:
         rules = MarkRules(
             now=result.listed,
             waits=lambda place: self._waits(places[place]).together,
-            is_taken=lambda place, path: self._takes.has(places[place].content_id, path),
+            is_taken=lambda place, path: self._takes.took_up(places[place].content_id, path),
         )
         return next_marks(self._earlier_marks(), result.files(), rules)
 
@@ -183,15 +183,16 @@ class FileReportRun:
 
     def _counted(self, marks: Iterator[MarkedFile], totals: dict[str, PlaceTotals]) -> Iterator[MarkedFile]:
         for mark in marks:
-            totals[mark.place].add(mark)
+            totals[mark.place].count_mark(mark)
             yield mark
 
-    def _record(self, run: int, result: DeadFilesResult, totals: Mapping[str, PlaceTotals]) -> FileReport:
-        files, sizes = Counter[str](result.counts), Counter[str]()
+    def _record(self, run: int, result: DeadFilesResult, totals: Mapping[str, PlaceTotals]) -> LakeFileReport:
+        files, sizes = Counter[str](result.other_counts), Counter[str]()
         for place in totals.values():
             files.update(place.files)
             sizes.update(place.sizes)
-        return FileReport(
+        sizes[FileReason.LIVE] = result.kept_bytes
+        return LakeFileReport(
             run=run,
             started=self._started,
             listed=result.listed,
@@ -218,7 +219,7 @@ class FileReportRun:
         return (mark for mark in read_marked_files(self._folder, parts) if mark.code in _OWN_WAYS)
 
     def _table_key(self, place: TablePlace) -> bytes:
-        return marked_table_key(self._definition.id, place.content_id or UUID(int=0))
+        return marked_table_key(self._definition.id, place.content_id or NO_TABLE)
 
     def _plan(
         self, parts: Sequence[WorkFile], stem: str, run: int, result: DeadFilesResult, totals: Mapping[str, PlaceTotals]
@@ -247,15 +248,15 @@ class FileReportRun:
             "bytes": size,
             "parts": [msgspec.to_builtins(part) for part in written],
         }
-        document = self._folder.write(f"{stem}/plan.json", msgspec.json.format(msgspec.json.encode(text)), rows=files)
+        document = self._folder.store_file(f"{stem}/plan.json", msgspec.json.format(msgspec.json.encode(text)), rows=files)
         return FilePlan(name=name, document=document, created=now, expires=expires, files=files, size_bytes=size)
 
-    def _publish(self, record: FileReport, filters: Mapping[bytes, tuple[BloomFilter, int]]) -> None:
+    def _publish(self, record: LakeFileReport, filters: Mapping[bytes, tuple[BloomFilter, int]]) -> None:
         self._fence()
         if self._before is not None:
             self._commit(lambda tx: put_report(tx, self._definition.id, _interrupted(self._before)), "begin to publish")
         else:
-            first = FileReport(run=0, started=self._started, listed=record.listed, finished=self._started, publishing=True)
+            first = LakeFileReport(run=0, started=self._started, listed=record.listed, finished=self._started, publishing=True)
             self._commit(lambda tx: put_report(tx, self._definition.id, first), "begin to publish")
         keys = sorted(filters)
         for start in range(0, len(keys), _TABLES_AT_ONCE):
@@ -269,7 +270,7 @@ class FileReportRun:
 
         self._commit(change, f"filters of {len(filters)} tables")
 
-    def _put_record(self, tx: Transaction, record: FileReport, keys: set[bytes]) -> None:
+    def _put_record(self, tx: Transaction, record: LakeFileReport, keys: set[bytes]) -> None:
         filters, taken = tx.index(FILTERS), tx.index(TAKEN)
         for key in [bytes(key) for key, _ in filters.prefix(bytes.fromhex(self._definition.id))]:
             if key not in keys:
@@ -283,7 +284,7 @@ class FileReportRun:
         message = f"{what}, of files of catalog {self._definition.name}"
         commit_change(self._rows, FILE_MARKS, change, message=message, fence=self._fence)
 
-    def _tidy_up(self, record: FileReport) -> None:
+    def _tidy_up(self, record: LakeFileReport) -> None:
         """Delete what earlier reports wrote for themselves, but the plans that are not void yet."""
         kept = {file.name.split("/")[1] for file in record.work_files()}
         if self._before is not None and self._before.plan is not None and self._before.plan.expires > record.finished:
@@ -292,7 +293,7 @@ class FileReportRun:
         self._folder.delete_names(old)
 
 
-def _interrupted(before: FileReport | None) -> FileReport:
+def _interrupted(before: LakeFileReport | None) -> LakeFileReport:
     assert before is not None
     return msgspec.structs.replace(before, publishing=True)
 

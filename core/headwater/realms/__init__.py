@@ -67,7 +67,7 @@ from headwater.realms.realm_definition import (
     RealmState,
     hold_until,
 )
-from headwater.realms.realm_registry import FILLED_REFERENCES, REALM_REFERENCES, REALMS, RealmClosedError, RealmRegistry
+from headwater.realms.realm_registry import FILLED_REFERENCES, REALM_REFERENCES, REALMS, STOPS, RealmClosedError, RealmRegistry
 from headwater.store.ids import checked_realm_id
 
 __all__ = [
@@ -80,6 +80,7 @@ __all__ = [
     "ROLE_USAGE",
     "ROOT_PRINCIPAL",
     "SERVICE_ADMIN",
+    "STOPS",
     "Credentials",
     "CredentialsForm",
     "CredentialsHash",

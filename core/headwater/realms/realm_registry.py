@@ -77,6 +77,8 @@ def _check(opened: Realm, realm: Realm | None, state: RealmState, what: str) -> 
 REALMS = "realms"
 BY_ID = "by-id"
 PURGED_KEYS = "purged-keys"
+STOPS = "stops"
+"""Of which realms and catalogs maintenance is stopped, see ``headwater.policies.stop_switch``."""
 REALM_REFERENCES = ("root", "catalogs", "principals", "principal-roles", "grants", "policy-mappings", "claims")
 """The named references that every realm has from its bootstrap on."""
 FILLED_REFERENCES = ("root", "principals", "principal-roles", "grants")
@@ -198,6 +200,8 @@ class RealmRegistry:
             _check_seen(tx, seen)
             tx.index(BY_ID).remove(seen.id.encode())
             tx.index(PURGED_KEYS).put(_key_bytes(seen.key), IndexValue(None, tx.time.to_bytes(8, "big")))
+            for key in [bytes(key) for key, _ in tx.index(STOPS).range() if key[1:9] == _key_bytes(seen.key)]:
+                tx.index(STOPS).remove(key)
 
         self._commit(change, f"delete realm {seen.id}", fence)
 

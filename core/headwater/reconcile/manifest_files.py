@@ -11,7 +11,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from headwater.catalogs import ImportSpec, RefKind, checked_catalog_name, checked_ref_name
+from headwater.catalogs import (
+    CatalogFiles,
+    CatalogMaintenance,
+    ImportSpec,
+    LakeSchedule,
+    RefKind,
+    checked_catalog_name,
+    checked_ref_name,
+)
 from headwater.errors import NotFoundError
 from headwater.iceberg.survey_outcomes import TOLERABLE
 from headwater.realms import HistoryRetention, KeptHistory, MaintenanceSchedule, checked_realm_id
@@ -39,6 +47,7 @@ from headwater.reconcile.manifests import (
     checked_resource_name,
     deletion_of,
 )
+from headwater.reconcile.policy_manifests import read_policies
 from headwater.reconcile.schedule import checked_cron, checked_zone
 from headwater.reconcile.yaml_values import ManifestSource, YamlValue, node_value, plain_node, yaml_documents
 from headwater.settings import Settings, duration_text
@@ -54,7 +63,7 @@ _REALM_FIELDS = (
 )
 _CATALOG_FIELDS = (
     *("realm", "name", "storage", "defaultBranch", "imports", "deletionPolicy", "deletionProtection", "properties"),
-    *("roles", "connection"),
+    *("roles", "connection", "files", "maintenance", "policies"),
 )
 _IMPORT_FIELDS = (
     *("name", "locations", "mode", "schedule", "include", "exclude", "path", "namespace", "inventory", "verify"),
@@ -245,6 +254,8 @@ class _ManifestReader:
     def _catalog(self, document: _Document, realms: Mapping[ResourceName, RealmId]) -> CatalogManifest:
         spec, location = document.spec.block(*_CATALOG_FIELDS), partial(checked_location, folder=document.folder)
         storage = spec["storage"].block("baseLocation", "allowedLocations")
+        base = storage["baseLocation"].required().checked(location)
+        allowed = tuple(item.checked(location) for item in storage["allowedLocations"].items())
         realm = spec["realm"].required().text()
         realm_id = self._named_realm(spec["realm"], document.metadata.namespace, realm, realms)
         value = spec["name"]
@@ -259,8 +270,8 @@ class _ManifestReader:
                 realm=realm,
                 realm_id=realm_id,
                 name=name,
-                base_location=storage["baseLocation"].required().checked(location),
-                allowed_locations=tuple(item.checked(location) for item in storage["allowedLocations"].items()),
+                base_location=base,
+                allowed_locations=allowed,
                 default_branch=spec["defaultBranch"].checked(partial(checked_ref_name, RefKind.BRANCH)) or "main",
                 imports=_imports(spec["imports"], location),
                 deletion_policy=spec["deletionPolicy"].choice("Retain", "Purge"),
@@ -268,6 +279,9 @@ class _ManifestReader:
                 properties=spec["properties"].texts(),
                 roles=roles,
                 connection=read_connection(spec["connection"], roles),
+                files=_catalog_files(spec["files"], location, base, allowed),
+                maintenance=_lake_maintenance(spec["maintenance"]),
+                policies=read_policies(spec["policies"]),
             ),
             file=document.value.source.file,
             line=document.value.line,
@@ -330,6 +344,31 @@ def _maintenance(value: YamlValue) -> MaintenanceSchedule:
         time_zone=fields["timeZone"].checked(checked_zone) or "UTC",
         suspend=fields["suspend"].flag(),
     )
+
+
+def _lake_maintenance(value: YamlValue) -> CatalogMaintenance:
+    fields = value.block("expireSnapshots", "reportFiles")
+    return CatalogMaintenance(
+        expire_snapshots=_lake_schedule(fields["expireSnapshots"]), report_files=_lake_schedule(fields["reportFiles"])
+    )
+
+
+def _lake_schedule(value: YamlValue) -> LakeSchedule | None:
+    if value.node is None:
+        return None
+    fields = value.block("schedule", "suspend")
+    return LakeSchedule(schedule=fields["schedule"].checked(checked_cron), suspend=fields["suspend"].flag())
+
+
+def _catalog_files(value: YamlValue, location: Callable[[str], str], base: str, allowed: tuple[str, ...]) -> CatalogFiles:
+    """What is said of files, whose places lie in the locations of the catalog."""
+    places = []
+    for item in value.block("places")["places"].items():
+        place = item.checked(location)
+        if place and base:
+            item.apply_check(lambda text: CatalogFiles(places=(text,)).check_inside(base, allowed), place)
+        places.append(place)
+    return CatalogFiles(places=tuple(places))
 
 
 def _imports(value: YamlValue, location: Callable[[str], str]) -> tuple[ImportSpec, ...]:

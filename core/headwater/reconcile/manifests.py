@@ -15,9 +15,18 @@ from typing import Any, Literal
 
 import msgspec
 
-from headwater.catalogs import CatalogFields, CatalogManager, ContentKey, ImportSpec, normalise_location
+from headwater.catalogs import (
+    CatalogFields,
+    CatalogFiles,
+    CatalogMaintenance,
+    CatalogManager,
+    ContentKey,
+    ImportSpec,
+    normalise_location,
+)
 from headwater.errors import RefusedError
 from headwater.iceberg.layout import parse_pattern
+from headwater.policies import StoredPolicy
 from headwater.realms import DeletionPolicy, DriftPolicy, HistoryRetention, MaintenanceSchedule, RealmFields, RealmManager
 from headwater.reconcile.declared_access import DeclaredCatalogRole, DeclaredConnection, DeclaredPrincipal, DeclaredRole
 from headwater.store import RealmId
@@ -36,7 +45,7 @@ PLAN = "headwater.dev/plan"
 PREFIX = "headwater.dev/"
 ANNOTATIONS = {
     "Realm": (ADOPT, CONFIRM_PURGE, DELETE, RELEASE_TO, ROTATE_CREDENTIALS, ROTATE_PRINCIPAL, RUN_NOW),
-    "Catalog": (ADOPT, CONFIRM_PURGE, DELETE, ROTATE_CREDENTIALS),
+    "Catalog": (ADOPT, CONFIRM_PURGE, DELETE, ROTATE_CREDENTIALS, RUN_NOW),
 }
 
 _RESOURCE = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
@@ -56,6 +65,11 @@ _ANNOTATION_VALUES = {
         "<principal>:<a word of your own>, another word for each rotation; the word has at most 63 letters, digits, - _ and .",
     ),
 }
+
+_RUNS_OF_CATALOG = (
+    re.compile(r"(expire-snapshots|report-files)(:.{1,63})?"),
+    "expire-snapshots or report-files, either with :<any word of at most 63 characters> to ask again",
+)
 
 _DELETED = {
     "Realm": ("realmId", "state", "deletionPolicy", "deletionProtection", "driftPolicy", "purgeHold"),
@@ -172,6 +186,7 @@ class CatalogSpec:
 
     realm        the name of the Realm resource, as written
     realm_id     the id of that realm
+    policies     those of the whole catalog, without its id
     """
 
     realm: str
@@ -186,6 +201,9 @@ class CatalogSpec:
     properties: Mapping[str, str] = field(default_factory=dict)
     roles: tuple[DeclaredCatalogRole, ...] = ()
     connection: DeclaredConnection | None = None
+    files: CatalogFiles = field(default_factory=CatalogFiles)
+    maintenance: CatalogMaintenance = field(default_factory=CatalogMaintenance)
+    policies: tuple[StoredPolicy, ...] = ()
 
     @property
     def declares_access(self) -> bool:
@@ -201,6 +219,8 @@ class CatalogSpec:
             imports=self.imports,
             deletion_policy=self.deletion_policy,
             deletion_protection=self.deletion_protection,
+            files=self.files,
+            maintenance=self.maintenance,
         )
 
 
@@ -253,7 +273,7 @@ def check_annotation(name: str, text: str, kind: str, *, is_file: bool) -> None:
     if name == DELETE and text not in ("true", "false"):
         raise RefusedError('must be "true" or "false", in quotes')
     if name in _ANNOTATION_VALUES:
-        pattern, advice = _ANNOTATION_VALUES[name]
+        pattern, advice = _RUNS_OF_CATALOG if (kind, name) == ("Catalog", RUN_NOW) else _ANNOTATION_VALUES[name]
         if not pattern.fullmatch(text):
             raise RefusedError(f"must be {advice}")
 

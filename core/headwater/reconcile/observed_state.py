@@ -26,7 +26,8 @@ from headwater.catalogs import (
 )
 from headwater.clock import Micros
 from headwater.errors import NotFoundError
-from headwater.jobs import COLLECT, IMPORT, PURGE
+from headwater.jobs import COLLECT, IMPORT, LAKE_WORK, PURGE
+from headwater.policies import PolicyKind, StoredPolicy, list_policies
 from headwater.realms import Realm, RealmManager, RealmRegistry, RealmState, hold_until
 from headwater.reconcile.declared_access import ACCESS
 from headwater.reconcile.manifests import CatalogManifest, KnownRealms, ManagerIdentity, RealmManifest, ResourceName
@@ -97,6 +98,7 @@ class ObservedCatalog:
     tasks             those of a realm with one of these states
     access            of a complete catalog whose manifest declares or made some
     server_url        where catalogs are served, unless a manifest says; empty where that is not known
+    policies          of the catalog and of its tables
     """
 
     realm: Realm | None
@@ -108,6 +110,12 @@ class ObservedCatalog:
     tasks: TaskHistory = TaskHistory()
     access: SeenCatalogAccess | None = None
     server_url: str = ""
+    policies: tuple[StoredPolicy, ...] = ()
+
+    @property
+    def lets_go(self) -> bool:
+        """Whether a policy of the catalog, or of one of its tables, lets snapshots or metadata files go."""
+        return any(policy.kind in (PolicyKind.SNAPSHOTS, PolicyKind.METADATA_FILES) for policy in self.policies)
 
 
 def import_subject(catalog: str, name: str) -> str:
@@ -180,6 +188,8 @@ class StoreObserver:
         rows = self._realms.open_realm(realm.id)
         catalog = Catalogs(rows).find_catalog(manifest.spec.name)
         observed = replace(observed, catalog=catalog, tasks=self._history(realm))
+        if catalog is not None:
+            observed = replace(observed, policies=tuple(list_policies(rows, catalog.id)))
         if catalog is None or catalog.unfinished or not (manifest.spec.declares_access or ACCESS in catalog.acted):
             return observed
         return replace(observed, access=observe_catalog_access(self._realms, rows, catalog))
@@ -254,6 +264,20 @@ class RealmDescription:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LakeWorkDescription:
+    """Scheduled work on a catalog's lake.
+
+    last          the task of this kind that ended last, unless it was cancelled before it began
+    next          when the waiting one is due
+    """
+
+    kind: str
+    active: TaskDescription | None
+    last: TaskDescription | None
+    next: Micros | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ImportDescription:
     """One import of a catalog.
 
@@ -281,6 +305,7 @@ class CatalogDescription:
     namespaces: int
     imports: tuple[ImportDescription, ...]
     manager: CatalogManager | None = None
+    lake_work: tuple[LakeWorkDescription, ...] = ()
 
 
 @dataclass(slots=True)
@@ -366,6 +391,7 @@ def describe_catalog(
         namespaces=content.get(ContentType.NAMESPACE, 0),
         imports=tuple(_describe_import(definition, spec, history) for spec in definition.imports),
         manager=definition.manager,
+        lake_work=tuple(_describe_lake_work(kind, definition, history) for kind in LAKE_WORK),
     )
 
 
@@ -392,6 +418,17 @@ def _describe_import(definition: CatalogDefinition, spec: ImportSpec, history: T
         last=_describe_any(history.last(IMPORT, subject)),
         next=active.value.due if active and active.value.state is TaskState.WAITING else None,
         succeeded=_describe_any(history.last(IMPORT, subject, state=TaskState.SUCCEEDED)),
+    )
+
+
+def _describe_lake_work(kind: str, definition: CatalogDefinition, history: TaskHistory) -> LakeWorkDescription:
+    own = TaskHistory(tuple(task for task in history.tasks if task.value.arguments.get("catalog_id") == definition.id))
+    active, last = own.active(kind, definition.name), own.last(kind, definition.name)
+    return LakeWorkDescription(
+        kind=kind,
+        active=_describe_any(active),
+        last=_describe_any(last) if last is not None and last.value.attempt else None,
+        next=active.value.due if active and active.value.state is TaskState.WAITING else None,
     )
 
 

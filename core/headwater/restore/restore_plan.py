@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from headwater.catalogs import CATALOGS, CLAIMS, CatalogDefinition, Catalogs, CatalogState, RefKind, reference_text
-from headwater.catalogs.file_marks import FILE_MARKS
+from headwater.catalogs.file_marks import FILE_MARKS, FILE_PLACES
 from headwater.catalogs.registry import (
     BY_ID,
     REFS_INDEX,
@@ -230,6 +230,7 @@ _DERIVED = {
     CLAIMS: "claims are taken anew for tables that come back",
     PINS: "it belongs to tasks",
     FILE_MARKS: "the next report of files makes it anew",
+    FILE_PLACES: "it has to be as the markers in the lake are",
 }
 _OWN = tuple(name for name in REALM_REFERENCES if name not in _DERIVED)
 _FIELDS = ("base_location", "allowed_locations", "default_branch", "properties")
@@ -278,7 +279,7 @@ class _Planner:
             return prefix, rest
         if not self._text:
             return "realm", ""
-        if self._text not in (*REALM_REFERENCES, PINS, FILE_TABLES, FILE_MARKS):
+        if self._text not in (*REALM_REFERENCES, PINS, FILE_TABLES, FILE_MARKS, FILE_PLACES):
             return "catalog", self._text
         if find_definition(self._rows, name=self._text) is not None:
             raise RefusedError(
@@ -520,7 +521,7 @@ def _checked_own(rows: RealmStore, reference: str) -> str:
             )
     if reference == FILE_TABLES or parse_tree_reference(reference):
         raise RefusedError(f"reference {reference!r} of realm {rows.realm!r} belongs to file tables: {_FILES}")
-    if reference in (*REALM_REFERENCES, PINS, FILE_MARKS):
+    if reference in (*REALM_REFERENCES, PINS, FILE_MARKS, FILE_PLACES):
         return reference
     raise NotFoundError(f"realm {rows.realm!r} has no reference {reference!r} that can be restored")
 

@@ -263,6 +263,7 @@ def catalog_conditions(
     ]
     if not verdict.is_foreign:
         conditions.append(_imports(catalog, former, now))
+        conditions.append(_lake_work(catalog, former, now))
         conditions.append(_connection(resource, secret, former))
     return _those([*conditions, _deleting(verdict) if resource.is_deleted else None])
 
@@ -505,6 +506,21 @@ def _imports(
     if broken:
         return Condition("ImportsHealthy", "True", "TablesQuarantined", f"tables left alone by import {', '.join(broken)}")
     return Condition("ImportsHealthy", "True", "AsScheduled")
+
+
+def _lake_work(
+    catalog: CatalogDescription | UnreadState | None, former: Sequence[Mapping[str, Any]], now: Micros
+) -> Condition | None:
+    """How the work on the catalog's lake gets on; None where none was ever asked for."""
+    if isinstance(catalog, UnreadState):
+        return kept_conditions(former, "MaintenanceHealthy")
+    works = [] if catalog is None else [work for work in catalog.lake_work if work.active or work.last]
+    ended = [work.last for work in works if work.active is None and work.last is not None]
+    troubles = [cause for last in ended for cause in _dead_letter(last, may_be_cancelled=True)]
+    troubles += _troubles([work.active for work in works if work.active is not None], now)
+    if troubles:
+        return _unhealthy("MaintenanceHealthy", troubles)
+    return Condition("MaintenanceHealthy", "True", "AsScheduled") if works else None
 
 
 def quarantined(entry: ImportDescription) -> int:

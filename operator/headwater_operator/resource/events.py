@@ -120,6 +120,11 @@ def _of_ended_work(before: Mapping[str, Any], after: Mapping[str, Any], steps: I
         name = entry.get("name")
         if name in ended and entry.get("lastResult") == "Succeeded" and entry.get("lastTime") != ended[name]:
             yield _event("ImportDone", f"import {name} has run: {_import_counts(entry)}")
+    known = {entry.get("kind"): entry.get("lastTime") for entry in _mappings(before.get("lakeWork"))}
+    for entry in _mappings(after.get("lakeWork")):
+        kind = entry.get("kind")
+        if kind in known and entry.get("lastResult") == "Succeeded" and entry.get("lastTime") != known[kind]:
+            yield _event("LakeWorkDone", f"{kind} has run, and ended at {entry.get('lastTime')}")
 
 
 def _import_counts(entry: Mapping[str, Any]) -> str:

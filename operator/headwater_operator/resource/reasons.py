@@ -84,10 +84,11 @@ CONDITIONS: tuple[ConditionType, ...] = (
     ),
     ConditionType(
         "MaintenanceHealthy",
-        ("Realm",),
+        _BOTH,
         "True",
         "Garbage is collected on schedule and purges get on: no task of the realm's upkeep failed, or waits for a worker in vain. "
-        "Imports have a condition of their own on their Catalog.",
+        "Imports have a condition of their own on their Catalog. On a Catalog only once there was work on its lake: the same of the "
+        "expiry of its snapshots and of reports of its files.",
     ),
     ConditionType("ImportsHealthy", ("Catalog",), "True", "Every import has run, runs, or waits for its time."),
     ConditionType(
@@ -414,10 +415,17 @@ _ALL: tuple[Reason, ...] = (
     Reason("CatalogCreated", (), "Normal", "The catalog was created."),
     Reason("CatalogUpdated", (), "Normal", "The definition of the catalog was changed as the resource declares."),
     Reason("CatalogDeleted", (), "Normal", "The catalog was deleted; what only it held is garbage once its hold is over."),
-    Reason("TaskRequested", (), "Normal", "A task was asked for: a collection, a purge or an import."),
+    Reason("TaskRequested", (), "Normal", "A task was asked for: a collection, a purge, an import, or work on a lake."),
     Reason("TaskRescheduled", (), "Normal", "The due time of a waiting task was brought forward to now."),
     Reason("ImportDone", (), "Normal", "An import has run to its end."),
     Reason("CollectionDone", (), "Normal", "A collection of garbage has run to its end."),
+    Reason(
+        "LakeWorkDone",
+        (),
+        "Normal",
+        "Expiry of a catalog's snapshots, or a report of its files, has run to its end.",
+        "`headwater gc log --realm <realm>` has its counts.",
+    ),
     Reason("Recorded", (), None, "The operator recorded in the store what it has acted on."),
     Reason(
         "DriftCorrected",

@@ -22,6 +22,7 @@ from headwater.realms import RealmState
 from headwater.reconcile import (
     CatalogDescription,
     ImportDescription,
+    LakeWorkDescription,
     PlanPreview,
     RealmDescription,
     ReconcileOutcome,
@@ -63,7 +64,7 @@ _HALF_CHARACTER = re.compile("[\ud800-\udfff]")
 
 _RESULTS = {TaskState.SUCCEEDED: "Succeeded", TaskState.FAILED: "Failed", TaskState.CANCELLED: "Cancelled"}
 _SEEN_OF_REALM = ("state", "realmKey", "catalogs", "tables", "tasks", "maintenance", "purge", "credentialsSecret")
-_SEEN_OF_CATALOG = ("state", "realmId", "catalogId", "tables", "namespaces", "imports")
+_SEEN_OF_CATALOG = ("state", "realmId", "catalogId", "tables", "namespaces", "imports", "lakeWork")
 _OURS = {
     "Realm": ("observedGeneration", "realmId", "message", "conditions", "plan", *_SEEN_OF_REALM),
     "Catalog": (
@@ -276,6 +277,8 @@ def _catalog(resource: CachedResource, catalog: CatalogDescription | None, now: 
             "namespaces": catalog.namespaces,
             "imports": [_import(entry, now) for entry in catalog.imports[:IMPORTS_SHOWN]],
         }
+        if works := [_lake_work(work, now) for work in catalog.lake_work if work.active or work.last]:
+            shown["lakeWork"] = works
     return shown
 
 
@@ -283,6 +286,20 @@ def _catalog_state(resource: CachedResource, catalog: CatalogDescription | None)
     if resource.is_deleted:
         return "DELETING"
     return "ACTIVE" if catalog is not None and catalog.state is CatalogState.ACTIVE else "PENDING"
+
+
+def _lake_work(work: LakeWorkDescription, now: Micros) -> dict[str, Any]:
+    task = work.active or work.last
+    shown: dict[str, Any] = {"kind": work.kind}
+    if task is not None:
+        shown |= {"state": str(task.state), "task": task.id, **_progress(task), **_told_of(task, now)}
+        if task.state is TaskState.WAITING and task.error and "message" not in shown:
+            shown["message"] = cut_message(" ".join(task.error.split()), SENTENCE)  # why it was put off, such as a stop
+    if work.next is not None:
+        shown["nextTime"] = as_text(work.next)
+    if work.last is not None and work.last.finished is not None:
+        shown |= {"lastTime": as_text(work.last.finished), "lastResult": _RESULTS[work.last.state]}
+    return shown
 
 
 def _import(entry: ImportDescription, now: Micros) -> dict[str, Any]:

@@ -226,7 +226,8 @@ class CatalogPass:
         )
         if not isinstance(catalog, CatalogDescription) or is_foreign:
             return ObservedStatus(outcome, status, (), catalog is not UNSEEN, is_away)
-        tasks = tuple(entry.active for entry in catalog.imports if entry.active is not None)
+        works = (*(entry.active for entry in catalog.imports), *(work.active for work in catalog.lake_work))
+        tasks = tuple(task for task in works if task is not None)
         return ObservedStatus(outcome, status, tasks, True, catalog=catalog, realm_id=realm_id or "")
 
     def _secret(self, resource: CachedResource, realm_id: RealmId | None) -> SecretSeen | UnreadState | None:

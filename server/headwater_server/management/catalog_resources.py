@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from msgspec import UNSET
 
 from headwater.access import Privilege
-from headwater.catalogs import CatalogChanges, CatalogDefinition, CatalogFields
+from headwater.catalogs import CatalogChanges, CatalogDefinition, CatalogFields, CatalogFiles, LakeSchedule
 from headwater.clock import as_text
 from headwater.errors import ConflictError, RefusedError
 from headwater.settings import parse_duration
@@ -28,6 +28,8 @@ from headwater_server.management.resource_shapes import (
     CatalogsQuery,
     ImportOfCatalog,
     ListedCatalog,
+    MaintenanceOfCatalog,
+    ScheduleOfWork,
     UndeleteQuery,
 )
 from headwater_server.management.route_parts import CATALOG_PATH, CATALOGS_PATH, CHANGE_ERRORS, READ_ERRORS
@@ -159,7 +161,7 @@ def answer_catalog_patch(call: Call[None, CatalogPatch]) -> Answer:
     realm, patch = managed_realm(call), call.body
     definition = realm.allowed_catalog(call.path["catalog"], Privilege.CATALOG_WRITE_PROPERTIES)
     changes = _changes(definition, patch)
-    if changes.keys() & {"base_location", "allowed_locations"}:
+    if changes.keys() & {"base_location", "allowed_locations", "files"}:
         realm.check_right(Privilege.CATALOG_CREATE)
         check_places(realm, [*_locations(changes)])
     if "default_branch" in changes:
@@ -200,6 +202,11 @@ def catalog_resource(realm: ManagedRealm, definition: CatalogDefinition) -> Cata
         base_location=definition.base_location,
         allowed_locations=list(definition.allowed_locations),
         default_branch=definition.default_branch,
+        file_places=list(definition.files.places),
+        maintenance=MaintenanceOfCatalog(
+            expire_snapshots=_schedule(definition.maintenance.expire_snapshots),
+            report_files=_schedule(definition.maintenance.report_files),
+        ),
         properties=definition.properties,
         imports=_imports(definition),
         created=as_text(definition.created),
@@ -210,6 +217,10 @@ def catalog_resource(realm: ManagedRealm, definition: CatalogDefinition) -> Cata
         held_until=_held_until(definition),
         manager=manager_name(definition.manager),
     )
+
+
+def _schedule(said: LakeSchedule | None) -> ScheduleOfWork | None:
+    return None if said is None else ScheduleOfWork(said.schedule or None, said.suspend)
 
 
 def _imports(definition: CatalogDefinition) -> list[ImportOfCatalog]:
@@ -256,6 +267,8 @@ def _changes(seen: CatalogDefinition, patch: CatalogPatch) -> CatalogChanges:
         changes["base_location"] = patch.base_location
     if patch.allowed_locations is not UNSET and tuple(patch.allowed_locations) != seen.allowed_locations:
         changes["allowed_locations"] = tuple(patch.allowed_locations)
+    if patch.file_places is not UNSET and tuple(patch.file_places) != seen.files.places:
+        changes["files"] = CatalogFiles(places=tuple(patch.file_places))
     if patch.default_branch is not UNSET and patch.default_branch != seen.default_branch:
         changes["default_branch"] = patch.default_branch
     if patch.properties is not UNSET:
@@ -272,6 +285,8 @@ def _locations(changes: CatalogChanges) -> Iterator[str]:
     if "base_location" in changes:
         yield changes["base_location"]
     yield from changes.get("allowed_locations", ())
+    if "files" in changes:
+        yield from changes["files"].places
 
 
 def _seconds(hold: str | None) -> float | None:

@@ -12,11 +12,14 @@ from headwater_server.call import Answer, Call, Handler
 from headwater_server.management.access_answers import access_routes
 from headwater_server.management.catalog_resources import catalog_routes
 from headwater_server.management.catalog_role_resources import catalog_role_routes
+from headwater_server.management.maintenance_resources import maintenance_routes
 from headwater_server.management.managed_realm import realm_of_path
+from headwater_server.management.policy_resources import policy_routes
 from headwater_server.management.principal_resources import principal_routes
 from headwater_server.management.principal_role_resources import principal_role_routes
 from headwater_server.management.realm_resources import answer_realms, realm_routes
 from headwater_server.management.resource_shapes import ListQuery, RealmList
+from headwater_server.management.table_home_resources import table_home_routes
 from headwater_server.management.task_resources import task_routes
 from headwater_server.realm_directory import RealmDirectory
 from headwater_server.route_table import ErrorMeaning, Route, RouteTable
@@ -48,9 +51,12 @@ def management_table() -> RouteTable:
         access_routes(),
         catalog_routes(),
         catalog_role_routes(),
+        table_home_routes(),
+        policy_routes(),
         principal_routes(),
         principal_role_routes(),
         task_routes(),
+        maintenance_routes(),
     )
     judged = [_judged(route) for part in parts for route in part]
     return RouteTable(MOUNT, [realms, *judged], meanings=_MEANINGS)

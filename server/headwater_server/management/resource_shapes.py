@@ -98,6 +98,20 @@ class ImportOfCatalog(Struct, frozen=True):
     done: bool
 
 
+class ScheduleOfWork(Struct, frozen=True):
+    """A cron expression in the time zone of the realm; null: at a time spread by catalog."""
+
+    schedule: str | None
+    suspend: bool
+
+
+class MaintenanceOfCatalog(Struct, frozen=True, rename="camel"):
+    """The schedules that the catalog's resource gives to the work on its lake; null: none is given."""
+
+    expire_snapshots: ScheduleOfWork | None
+    report_files: ScheduleOfWork | None
+
+
 class CatalogResource(Struct, frozen=True, rename="camel"):
     """A catalog. A later one of the same name has another id."""
 
@@ -108,6 +122,8 @@ class CatalogResource(Struct, frozen=True, rename="camel"):
     base_location: str
     allowed_locations: list[str]
     default_branch: str
+    file_places: list[str]
+    maintenance: MaintenanceOfCatalog
     properties: dict[str, str]
     imports: list[ImportOfCatalog]
     created: Time
@@ -162,6 +178,7 @@ class CatalogPatch(Struct, frozen=True, rename="camel", forbid_unknown_fields=Tr
 
     base_location: Annotated[str, Meta(min_length=1, max_length=500)] | UnsetType = UNSET
     allowed_locations: Locations | UnsetType = UNSET
+    file_places: Locations | UnsetType = UNSET
     default_branch: Name | UnsetType = UNSET
     properties: PropertyChanges | UnsetType = UNSET
     deletion_protection: bool | UnsetType = UNSET
@@ -172,6 +189,48 @@ class UndeleteQuery(Struct, frozen=True, rename="camel"):
     """The name that a catalog comes back under; its own where none is given."""
 
     new_name: Name | None = None
+
+
+class GuestsQuery(ListQuery, frozen=True, rename="camel"):
+    """Which page of a catalog's guests; on the default branch where no reference is given."""
+
+    reference: Name | None = None
+    under: Annotated[str, Meta(description="Only below this namespace, such as sales.eu")] | None = None
+
+
+class GuestTable(Struct, frozen=True, rename="camel"):
+    """A table or view that its catalog neither created nor adopted."""
+
+    key: list[str]
+    content_id: str
+
+
+class GuestList(Struct, frozen=True, rename="camel"):
+    """A page of guests."""
+
+    guests: list[GuestTable]
+    next_page_token: NextPage
+
+
+class GuestToAdopt(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """The keys of guests to adopt; on the default branch where no reference is given."""
+
+    keys: Annotated[list[Annotated[list[Name], Meta(min_length=1)]], Meta(min_length=1, max_length=1000)]
+    reference: Name | None = None
+
+
+class RefusedGuest(Struct, frozen=True, rename="camel"):
+    """A guest that stays one."""
+
+    key: list[str]
+    reason: str
+
+
+class AdoptedTables(Struct, frozen=True, rename="camel"):
+    """The keys of what is at home from now on, and why others are not."""
+
+    adopted: list[list[str]]
+    refused: list[RefusedGuest]
 
 
 class PrincipalResource(Struct, frozen=True, rename="camel"):
@@ -379,6 +438,35 @@ class TaskSubmission(Struct, frozen=True, forbid_unknown_fields=True):
     """A task to submit: ``gc`` collects the garbage of the realm."""
 
     kind: Literal["gc"]
+
+
+class MaintenanceScope(Struct, frozen=True, forbid_unknown_fields=True):
+    """A catalog, or all of the realm where none is given."""
+
+    catalog: Name | None = None
+
+
+class MaintenanceStopWish(Struct, frozen=True, forbid_unknown_fields=True):
+    """What to stop, and why."""
+
+    catalog: Name | None = None
+    reason: Annotated[str, Meta(max_length=300)] = ""
+
+
+class StopOfMaintenance(Struct, frozen=True):
+    """Who stopped the maintenance of a catalog, of a realm, or of the whole store, where both are null."""
+
+    realm: str | None
+    catalog: str | None
+    by: str
+    at: Time
+    reason: str
+
+
+class StopList(Struct, frozen=True):
+    """What is stopped, the widest first."""
+
+    stops: list[StopOfMaintenance]
 
 
 class RunResource(Struct, frozen=True):

@@ -5,11 +5,13 @@ The rules come from core; this package distributes them over executors and must 
 
 from headwater_workers.pipeline.file_table_work import SparkFileWork, file_work_by_spark
 from headwater_workers.pipeline.spark_archive import pack_environment
+from headwater_workers.pipeline.spark_lake_files import SparkFileEngine
 from headwater_workers.pipeline.spark_session import Engine, SparkOptions, find_engine
 from headwater_workers.pipeline.spark_survey import SparkSurvey, survey_by_spark, survey_on_spark
 
 __all__ = [
     "Engine",
+    "SparkFileEngine",
     "SparkFileWork",
     "SparkOptions",
     "SparkSurvey",

@@ -1,0 +1,36 @@
+"""The lake's files: expiry of snapshots beside Iceberg's own.
+
+Run it with ``make bench SUITE=files_lake``; ``--quick`` is small and shows that it works, ``--only=expiry`` measures some only,
+``--into=FOLDER`` keeps the figures there. Iceberg's engine runs on the same cores, after ours, in the same run.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from benchmarks.disk import working_folder
+from benchmarks.lake_expiry import ExpiryScale, measure_expiry
+from benchmarks.options import read_options
+from benchmarks.report import Row, show, write_results
+
+SUITE = "files_lake"
+PARTS = ("expiry",)
+FULL = ExpiryScale(tables=1000, snapshots=10, sample=100)
+QUICK = ExpiryScale(tables=100, snapshots=3, sample=3)
+
+
+def main(arguments: list[str]) -> int:
+    options = read_options(arguments, PARTS)
+    scale = QUICK if options.is_quick else FULL
+    rows: list[Row] = []
+    with working_folder() as folder:
+        if options.wants("expiry"):
+            rows += measure_expiry(folder / "expiry", scale)
+    print(show(rows))
+    settings = {"tables": scale.tables, "snapshots": scale.snapshots, "sample": scale.sample, "load_before": options.load}
+    print(f"\nwritten to {write_results(SUITE, rows, settings=settings, is_quick=options.is_part, folder=options.into)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,98 @@
+"""``headwater table``: which tables are at home in their catalog, and how a guest is adopted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import click
+
+from headwater.catalogs import ContentKey
+from headwater.cli.cli_session import CliSession
+from headwater.cli.command_options import KEY, catalog_arguments, confirm_option
+from headwater.cli.content_commands import ref_option
+from headwater.console import ResultView, ViewField, option_group, prints
+from headwater.errors import RefusedError
+from headwater.iceberg_catalog import IcebergCatalog, TableHome, adopt_guests, list_table_homes
+
+TABLE_HOME: ResultView[TableHome] = ResultView(
+    "table and its home",
+    "tables and their homes",
+    (
+        ViewField("key", "as in a [content](#content)", header="KEY", form=str),
+        ViewField("contentId", "survives renames", "entry.content_id", "CONTENT ID", form=str),
+        ViewField("home", "whether the catalog created or adopted it", "is_home", "HOME"),
+    ),
+)
+
+
+@click.group()
+def table() -> None:
+    """Which tables are at home in their catalog, and which are its guests."""
+
+
+place_options = option_group(
+    ref_option,
+    click.option("--under", metavar="KEY", type=KEY, help="Only what is below this namespace."),
+)
+
+
+@table.command(name="guests")
+@catalog_arguments
+@place_options
+@click.option("--with-homes", is_flag=True, help="List what is at home, too.")
+@prints(TABLE_HOME, many=True)
+def table_guests_command(
+    session: CliSession, realm_id: str, name: str, ref: str | None, under: ContentKey | None, with_homes: bool
+) -> None:
+    """List the tables and views of a catalog that it neither created nor adopted: it lets go no snapshot and no file of theirs."""
+    with session.open_store() as store:
+        homes = list_table_homes(IcebergCatalog.open(store, realm_id, name, ref), under=under)
+        session.show_all(TABLE_HOME, [each for each in homes if with_homes or not each.is_home])
+
+
+@table.command(name="adopt")
+@catalog_arguments
+@click.argument("keys", metavar="[KEY]...", type=KEY, nargs=-1)
+@click.option("--all", "is_all", is_flag=True, help="All guests.")
+@place_options
+@confirm_option("REALM/CATALOG")
+@prints(TABLE_HOME, many=True)
+def adopt_tables_command(
+    session: CliSession,
+    realm_id: str,
+    name: str,
+    keys: tuple[ContentKey, ...],
+    is_all: bool,
+    ref: str | None,
+    under: ContentKey | None,
+    confirm: str | None,
+) -> None:
+    """Make guests at home in their catalog: its policies hold for them from then on, and their files may be collected.
+
+    Adopt what nobody else writes any more, through another catalog or without one.
+    """
+    if is_all == bool(keys) or (keys and under is not None):
+        raise click.UsageError("name the tables to adopt, or give --all, which --under narrows down")
+    with session.open_store() as store:
+        lake, wanted = IcebergCatalog.open(store, realm_id, name, ref), f"{realm_id}/{name}"
+        guests = [each for each in list_table_homes(lake, keys=keys or None, under=under) if not each.is_home]
+        if not guests:
+            session.say(f"catalog {wanted} has no guests there: nothing was adopted")
+            return
+        if confirm != wanted:
+            session.show_all(TABLE_HOME, guests)
+            raise RefusedError(
+                f"nothing was adopted: these {len(guests)} are guests; make sure that nobody else writes them, and repeat realm and"
+                f" catalog with --confirm {wanted} to go ahead"
+            )
+        _adopt(session, lake, guests, wanted)
+
+
+def _adopt(session: CliSession, lake: IcebergCatalog, guests: Sequence[TableHome], wanted: str) -> None:
+    adoption = adopt_guests(lake, guests)
+    adopted = set(adoption.adopted)
+    session.show_all(TABLE_HOME, [TableHome(guest.entry, True) for guest in guests if guest.key in adopted])
+    for key, why in adoption.refused.items():
+        session.warn(f"{key} stays a guest: {why}")
+    if adoption.refused:
+        raise RefusedError(f"{len(adoption.refused)} of {len(guests)} guests of catalog {wanted} were not adopted")

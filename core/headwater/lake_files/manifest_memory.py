@@ -1,0 +1,202 @@
+"""Manifests remembered between reports: one that is as it was is not read again.
+
+Each report writes what it read anew into a segment, a Parquet file in the catalog's work folder; the store has the segments' digests, in
+the index ``memories`` of the reference ``file-marks``. A manifest is known again by its path, its length, and the time that its storage
+tells. Segments are joined when there are many, and manifests that nobody names any more are left out then.
+
+What is missing, damaged or of another release is not remembered, and is read again.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from typing import NamedTuple
+
+import msgspec
+import structlog
+
+from headwater.catalogs.file_marks import FILE_MARKS, ensure_marks, read_marks
+from headwater.commits import Transaction, commit_change
+from headwater.errors import CorruptionError, HeadwaterError, RefusedError
+from headwater.index import IndexValue
+from headwater.lake_files.work_folder import WorkFile, WorkFolder
+from headwater.store import RealmStore, StoredObject, id_text, object_type
+from headwater.throttle import Fence
+
+MEMORIES = "memories"
+_FORM = 2
+"""Another number for another form of segments."""
+_MOST_SEGMENTS = 12
+_SEGMENT_PATHS = 300_000
+"""So many paths wait in memory until a segment is written."""
+_ROWS = 500
+"""Manifests that are decoded or written at once."""
+_log = structlog.get_logger()
+
+
+class KnownManifest(NamedTuple):
+    """A manifest as it was read.
+
+    length_bytes, modified   as its storage told them then; 0 where it tells no time
+    total                    how many entries it has
+    paths                    the files that it holds
+    """
+
+    path: str
+    length_bytes: int
+    modified: int
+    total: int
+    paths: list[str]
+
+
+@object_type("manifest-memory")
+class ManifestSegments(StoredObject, frozen=True, kw_only=True):
+    """What a catalog's reports remember.
+
+    segments      files of manifests
+    tables        a file of what the last whole reading of each table named, and of whose table a version is
+    """
+
+    form: int = _FORM
+    segments: tuple[WorkFile, ...] = ()
+    tables: WorkFile | None = None
+
+
+class _KnownTables(msgspec.Struct, frozen=True):
+    tables: dict[str, list[str]]
+    versions: dict[str, str]
+
+
+class ManifestMemory:
+    """What one report remembers, and adds. For one report at a time.
+
+    folder        None: nothing is remembered
+    tables        the places that the last whole reading of each table named
+    versions      the table of each version whose document is not stored
+    """
+
+    def __init__(self, rows: RealmStore, catalog_id: str, folder: WorkFolder | None, *, is_dry: bool = False) -> None:
+        self._rows = rows
+        self._catalog_id = catalog_id
+        self._folder = folder
+        self._is_dry = is_dry
+        self._seen = self._stored()
+        self._used: list[WorkFile] = []
+        self._added: list[WorkFile] = []
+        self._waiting: list[KnownManifest] = []
+        self._paths = 0
+        known = self._read_tables()
+        self.tables, self.versions = known.tables, known.versions
+
+    def known(self, is_wanted: Callable[[str], bool]) -> Iterator[KnownManifest]:
+        """What is remembered of the wanted manifests. Unwanted ones are forgotten once segments are joined."""
+        is_full = len(self._seen.segments) >= _MOST_SEGMENTS
+        for segment in self._seen.segments:
+            try:
+                for manifest in self._manifests(segment):
+                    if is_wanted(manifest.path):
+                        yield manifest
+                        if is_full:
+                            self.remember(manifest)
+            except (CorruptionError, RefusedError) as fault:
+                _log.info("manifests are read again, for what was remembered of them is lost", fault=str(fault))
+                continue
+            if not is_full:
+                self._used.append(segment)
+
+    def remember(self, manifest: KnownManifest) -> None:
+        """Remember a manifest that was read."""
+        if self._folder is None or self._is_dry:
+            return
+        self._waiting.append(manifest)
+        self._paths += len(manifest.paths)
+        if self._paths >= _SEGMENT_PATHS:
+            self._write_segment()
+
+    def keep(self, *, fence: Fence) -> None:
+        """Write what was added, and forget the segments that are not used any more."""
+        if self._folder is None or self._is_dry:
+            return
+        self._write_segment()
+        segments = (*self._used, *self._added)
+        text = msgspec.json.encode(_KnownTables(self.tables, self.versions))
+        tables = self._seen.tables
+        if tables is None or self._tables_text != text:
+            tables = self._folder.store_file(self._name("tables", "json"), text)
+        new = ManifestSegments(segments=segments, tables=tables)
+        if new == self._seen:
+            return
+        ensure_marks(self._rows)
+
+        def change(tx: Transaction) -> None:
+            tx.index(MEMORIES).put(self._catalog_id.encode(), IndexValue(tx.add_object(new)))
+
+        commit_change(self._rows, FILE_MARKS, change, message="remember manifests", fence=fence)
+        self._tidy_up({file.name for file in (*segments, tables)})
+
+    def _tidy_up(self, kept: set[str]) -> None:
+        """Delete what no record names any more, and what a report wrote that did not live to record it."""
+        assert self._folder is not None
+        with suppress(HeadwaterError):  # what stays takes room, and nothing else
+            self._folder.delete_names([name for name in self._folder.names_in(self._place) if name not in kept])
+
+    @property
+    def _place(self) -> str:
+        """Below the work folder; catalogs may have one base location."""
+        return f"manifests/{self._catalog_id}"
+
+    def _stored(self) -> ManifestSegments:
+        marks = None if self._folder is None else read_marks(self._rows, fresh=True)
+        value = None if marks is None else marks.index(MEMORIES).get(self._catalog_id.encode())
+        if value is None or value.object_id is None or marks is None:
+            return ManifestSegments()
+        stored = marks.rows.read_object(value.object_id, ManifestSegments)
+        return stored if stored.form == _FORM else ManifestSegments()
+
+    def _read_tables(self) -> _KnownTables:
+        self._tables_text = b""
+        if self._folder is None or self._seen.tables is None:
+            return _KnownTables({}, {})
+        try:
+            self._tables_text = self._folder.load_file(self._seen.tables)
+            return msgspec.json.decode(self._tables_text, type=_KnownTables)
+        except (CorruptionError, RefusedError, msgspec.MsgspecError) as fault:
+            _log.info("what tables named is not remembered any more", fault=str(fault))
+            return _KnownTables({}, {})
+
+    def _manifests(self, segment: WorkFile) -> Iterator[KnownManifest]:
+        from pyarrow import ArrowException
+        from pyarrow.parquet import ParquetFile
+
+        assert self._folder is not None
+        data = self._folder.load_file(segment)
+        try:
+            with ParquetFile(io.BytesIO(data)) as table:
+                for batch in table.iter_batches(_ROWS):
+                    yield from map(KnownManifest, *(batch.column(name).to_pylist() for name in KnownManifest._fields))
+        except (ArrowException, KeyError, ValueError) as fault:
+            raise CorruptionError(f"{segment.name} cannot be read: {fault}") from fault
+
+    def _write_segment(self) -> None:
+        if not self._waiting or self._folder is None:
+            return
+        data = _encoded(self._waiting)
+        self._added.append(self._folder.store_file(self._name("manifests", "parquet"), data, rows=len(self._waiting)))
+        self._waiting, self._paths = [], 0
+
+    def _name(self, kind: str, ending: str) -> str:
+        return f"{self._place}/{kind}-{id_text(self._rows.new_ids(1)[0])}.{ending}"
+
+
+def _encoded(manifests: Iterable[KnownManifest]) -> bytes:
+    import pyarrow as pa
+    from pyarrow.parquet import write_table
+
+    kinds = (pa.string(), pa.int64(), pa.int64(), pa.int64(), pa.list_(pa.string()))
+    columns = zip(*manifests, strict=True)
+    arrays = [pa.array(column, kind) for column, kind in zip(columns, kinds, strict=True)]
+    buffer, table = io.BytesIO(), pa.Table.from_arrays(arrays, list(KnownManifest._fields))
+    write_table(table, buffer, compression="zstd", row_group_size=_ROWS, use_dictionary=False)
+    return buffer.getvalue()

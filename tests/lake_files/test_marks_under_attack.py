@@ -1,0 +1,44 @@
+"""Marks of files among commits, other stores and other reports that try to slip past them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from reported_lake import DAY, ROWS, ReportedLake, open_reported_lake
+
+from fake_clock import FakeClock
+from headwater.catalogs import Catalogs
+from headwater.catalogs.catalog_definition import CatalogFiles
+from headwater.lake_files import FileReason
+
+
+@pytest.fixture
+def lake(clock: FakeClock, tmp_path: Path) -> Iterator[ReportedLake]:
+    with open_reported_lake(f"sqlite:///{tmp_path}/headwater.db", clock, tmp_path / "warehouse") as opened:
+        yield opened
+
+
+def test_commit_that_names_a_marked_file_of_a_prefix_takes_it_up(lake: ReportedLake) -> None:
+    pool = lake.folder / "pool"
+    Catalogs(lake.rows).update_catalog(lake.definition, files=CatalogFiles(places=(pool.as_uri(),)))
+    pool.mkdir(parents=True)
+    pooled = pool / "pooled.parquet"
+    pq.write_table(ROWS, pooled)
+    table = lake.make_table("orders", appends=1)
+    table.add_files([pooled.as_uri()])
+    table.overwrite(pa.table({"id": [3]}))
+    lake.report()
+    lake.expire("orders")
+    lake.report()
+    assert lake.explain(pooled).code is FileReason.IN_GRACE
+    lake.client.load_table("sales.orders").add_files([pooled.as_uri()])
+    lake.client.load_table("sales.orders").overwrite(pa.table({"id": [4]}))
+    lake.expire("orders")
+    lake.clock.advance(9 * DAY)
+    lake.report()
+
+    assert lake.codes()["pooled.parquet"] is FileReason.IN_GRACE

@@ -1,0 +1,132 @@
+"""What makes places yield nothing: steps that come late in a random lake, for after them there is less to be seen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from headwater.catalogs import IcebergTable, Put
+from headwater.iceberg_catalog import IcebergCatalog, TableCommit
+from lake_oracle.foreign_tables import ADDED, ForeignTable
+from lake_oracle.lake_model import RefKey
+from lake_oracle.lake_steps import LakeStep
+from lake_oracle.lake_verdict import ELSEWHERE, SHARED
+from lake_oracle.live_files import real_path
+from lake_oracle.random_lake import LAKE, MAIN, REALM, ZETA_MAIN, RandomLake, own_uuid
+
+__all__ = ["HARMS"]
+
+
+def leave_foreign_metadata(lake: RandomLake) -> str:
+    """Somebody else writes a version of a table of ours, or another table into its place."""
+    _ref, _name, version = lake.any_table(home=True)
+    place = Path(real_path(version.document["location"]))
+    number = lake.number()
+    left = lake.chance.choice([f"metadata/v{number}.metadata.json", f"inner/metadata/0000{number}-x.metadata.json"])
+    (place / left).parent.mkdir(parents=True, exist_ok=True)
+    (place / left).write_bytes(version.text)
+    lake.torn[str(place)] = ELSEWHERE
+    return f"foreign metadata {left} in {place}"
+
+
+def leave_other_format(lake: RandomLake) -> str:
+    _ref, _name, version = lake.any_table(home=True)
+    place = Path(real_path(version.document["location"]))
+    left = lake.chance.choice(["_delta_log/00000000000000000000.json", ".hoodie/hoodie.properties", "inner/_delta_log/0.json"])
+    (place / left).parent.mkdir(parents=True, exist_ok=True)
+    (place / left).write_bytes(b"{}")
+    lake.torn[str(place)] = ELSEWHERE
+    return f"{left} in {place}"
+
+
+def lose_live_file(lake: RandomLake) -> str:
+    _ref, _name, version = lake.any_table(home=True)
+    files = lake.data_files(version)
+    if not files:
+        raise LookupError("there is none")
+    path = lake.chance.choice(files)
+    path.unlink()
+    return f"lose {path}"
+
+
+def lose_manifest(lake: RandomLake) -> str:
+    """Damage a manifest, or delete it, and commit something, so that nobody need notice it by the disk alone."""
+    ref, _name, version = lake.any_table()
+    reached = lake.model.reader.read(version)
+    manifests = sorted(path for path in reached.must if path.endswith(".avro") and Path(path).exists())
+    if not manifests:
+        raise LookupError("there is none")
+    path = Path(lake.chance.choice(manifests))
+    if lake.chance.random() < 0.5:
+        path.write_bytes(path.read_bytes()[:-20])
+    else:
+        path.unlink()
+    lake.client(ref).create_namespace(f"later{lake.number()}")
+    lake.note(ref)
+    lake.model.reader.break_file(str(path))
+    return f"break {path}"
+
+
+def disable_gc(lake: RandomLake) -> str:
+    ref, name, _version = lake.any_table()
+    updates = [{"action": "set-properties", "updates": {"gc.enabled": "false"}}]
+    IcebergCatalog.open(lake.store, REALM, LAKE, ref.name).tables.commit(TableCommit(lake.key(name), [], updates))
+    lake.note(ref, name)
+    return f"gc.enabled=false for {name} on {ref.name}"
+
+
+def register_encrypted(lake: RandomLake) -> str:
+    table = _odd_table(lake)
+    table.snapshots[-1]["key-id"] = "k1"
+    return _put(lake, table, "an encrypted table")
+
+
+def register_too_new(lake: RandomLake) -> str:
+    return _put(lake, _odd_table(lake, version=4), "a table of version 4")
+
+
+def register_broken(lake: RandomLake) -> str:
+    """A table that nobody could ever read wholly."""
+    table = _odd_table(lake)
+    manifest = next((table.folder / "metadata").glob("*-m0.avro"))
+    manifest.write_bytes(manifest.read_bytes() + b"more")
+    return _put(lake, table, "a table whose manifest is not as its list says")
+
+
+def share_place(lake: RandomLake) -> str:
+    """The other realm registers a table of ours."""
+    _ref, name, version = lake.any_table(home=True)
+    other, new = ZETA_MAIN, f"s{lake.number()}"
+    IcebergCatalog.open(lake.store, other.realm, other.catalog, other.name).tables.register(
+        lake.key(new), version.metadata_location
+    )
+    lake.note(other, new)
+    for place in lake.model.reader.read(version).places:
+        lake.torn[place] = SHARED
+    return f"zeta registers {name}"
+
+
+def _odd_table(lake: RandomLake, version: int = 3) -> ForeignTable:
+    table = ForeignTable(lake.folder / f"elsewhere/o{lake.number()}", own_uuid(lake), version)
+    table.add_snapshot(1, [table.manifest("first", [(ADDED, table.put_file("data/0.parquet"), 0)])])
+    return table
+
+
+def _put(lake: RandomLake, table: ForeignTable, what: str) -> str:
+    ref: RefKey = lake.chance.choice([MAIN, ZETA_MAIN])
+    path, name = table.write(), f"o{lake.number()}"
+    lake.catalog(ref).commit(ref.name, [Put(lake.key(name), IcebergTable(metadata_location=f"file://{path}"))])
+    lake.note(ref, name)
+    return f"put {what} as {name} in {ref.realm}"
+
+
+HARMS = (
+    LakeStep(leave_foreign_metadata),
+    LakeStep(leave_other_format),
+    LakeStep(lose_live_file),
+    LakeStep(lose_manifest),
+    LakeStep(disable_gc),
+    LakeStep(register_encrypted, 1),
+    LakeStep(register_too_new, 1),
+    LakeStep(register_broken, 1),
+    LakeStep(share_place),
+)
