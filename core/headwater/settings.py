@@ -23,6 +23,7 @@ GRACE_FLOOR_SECONDS = 5 * MINUTE
 _DIGITS = 20
 _UNITS = {"ms": 0.001, "s": 1.0, "m": MINUTE, "h": HOUR, "d": DAY}
 _PART = re.compile(r"(\d+)(ms|s|m|h|d)")
+_DURATION = re.compile(r"(?:\d+(?:ms|s|m|h|d))+")
 _SPARK_NAME = re.compile(r"spark\.[^\s=,]+")
 _NEXT_SPARK_NAME = re.compile(r",\s*(?=spark\.[^\s=,]+=)")
 PREFIX = "HEADWATER_"
@@ -55,7 +56,7 @@ def parse_duration(text: str) -> float:
 
 def is_duration(text: str) -> bool:
     """Whether a text has the form of a duration, however long."""
-    return bool(text) and not _PART.sub("", text)
+    return _DURATION.fullmatch(text) is not None
 
 
 def duration_text(seconds: float) -> str:

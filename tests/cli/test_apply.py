@@ -69,6 +69,22 @@ def test_changed_fields_are_told_in_the_words_of_manifests(headwater: CommandLin
     assert "Realm acme: updated realm acme: driftPolicy\n" in headwater.ok("apply", "-f", file, "--credentials", folder)
 
 
+def test_policies_are_declared_corrected_and_taken_back(headwater: CommandLine, file: Path, folder: Path) -> None:
+    def apply(policies: str) -> str:
+        file.write_text(MANIFESTS.replace("realm: acme, name", f"realm: acme, policies: {policies}, name"))
+        return headwater.ok("apply", "-f", file, "--credentials", folder)
+
+    declared = "{snapshots: [{maxAge: 5d}], fileCollection: {grace: 14d}}"
+    assert "updated catalog lake of realm acme: policies.snapshots, policies.fileCollection\n" in apply(declared)
+    assert "Catalog lake: as it should be" in apply(declared)
+    headwater.ok("policy", "set", "acme", "lake", "snapshots", "--max-age", "1d")
+    headwater.ok("policy", "set", "acme", "lake", "metadata-files", "--keep", "9")
+    assert "updated catalog lake of realm acme: policies.snapshots\n" in apply(declared)
+    assert headwater.data("policy", "show", "acme", "lake", "snapshots")["snapshots"] == [{"branches": "*", "maxAge": "5d"}]
+    apply("{}")
+    assert [each["kind"] for each in headwater.data("policy", "list", "acme", "lake")] == ["metadata-files"]
+
+
 def test_history_kept_by_name_is_carried_out_and_shown(headwater: CommandLine, file: Path, folder: Path) -> None:
     file.write_text(REALM_WITH_PATTERNS)
     headwater.ok("apply", "-f", file, "--credentials", folder)

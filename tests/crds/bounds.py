@@ -76,6 +76,7 @@ def _locations(path: str) -> list[Bound]:
 
 
 _ONE = {"name": "one", "locations": ["s3://lake/"]}
+_RULE = {"maxAge": "5d"}
 _KEPT = {"pattern": "*/main", "commits": 1}
 _NO_SUBDOMAIN = "spec.{} in body should match '{}'"
 
@@ -160,6 +161,21 @@ BOUNDS: list[Bound] = [
     *_locations("files.places.[]"),
     *_text("Catalog", "maintenance.expireSnapshots.schedule", 100, _LONGEST_CRON, _PADDED_CRON),
     *_text("Catalog", "maintenance.reportFiles.schedule", 100, _LONGEST_CRON, _PADDED_CRON),
+    Bound(
+        *("Catalog", "policies.snapshots", "minItems", [_RULE], []),
+        "Invalid value: []: spec.policies.snapshots in body should have at least 1 items",
+    ),
+    *_many("Catalog", "policies.snapshots", [_RULE | {"branches": f"b{number}"} for number in range(51)]),
+    *_text("Catalog", "policies.snapshots.[].branches", 200, "b" * 200, "b" * 201),
+    *_text("Catalog", "policies.snapshots.[].maxAge", 50, _LONGEST_DURATION, "0" * 50 + "s"),
+    *_count("Catalog", "policies.snapshots.[].minToKeep"),
+    *_text("Catalog", "policies.snapshots.[].maxRefAge", 50, _LONGEST_DURATION, "0" * 50 + "s"),
+    *_count("Catalog", "policies.metadataFiles.keep"),
+    *_text("Catalog", "policies.metadataFiles.maxAge", 50, _LONGEST_DURATION, "0" * 50 + "s"),
+    *_text("Catalog", "policies.fileCollection.grace", 50, _LONGEST_DURATION, "0" * 50 + "s"),
+    *_text("Catalog", "policies.fileCollection.delay", 50, _LONGEST_DURATION, "0" * 50 + "s"),
+    *_text("Catalog", "policies.fileCollection.hold", 50, _LONGEST_DURATION, "0" * 50 + "s"),
+    _choice("Catalog", "policies.fileCollection.mode", ("off", "report")),
     *_text("Catalog", "defaultBranch", 200, "b" * 200, "b" * 201),
     Bound(
         *("Catalog", "imports", "maxItems"),

@@ -83,6 +83,8 @@ def placed(kind: str, path: Path_, value: Any) -> dict[str, Any]:
     if path[:3] == ("retention", "patterns", "[]"):
         (one,) = inner["retention"]["patterns"]
         inner = {"retention": {"patterns": [{"pattern": "*", "commits": 1, **one} if isinstance(one, dict) else one]}}
+    if path[:3] == ("policies", "snapshots", "[]") and len(path) > 3:
+        inner["policies"]["snapshots"][0].setdefault("minToKeep", 1)
     return {**LEAST[kind], **_with_access(inner), **_storage(kind, inner)}
 
 

@@ -28,14 +28,14 @@ def _at(kind: str, path: str, says: str, kept: Sequence[Any], broken: Sequence[A
     return Sample(kind, f"spec.{path}", f"{where}: {says}", *specs)
 
 
-def _durations(path: str) -> list[Sample]:
+def _durations(path: str, kind: str = "Realm") -> list[Sample]:
     kept = ["30d", "24h", "1h30m", "90s", "75000ms", "2d3h4m5s6ms", "036500d"[-5:]]
     shape = "must be a duration such as 30d, 24h, 1h30m or 90s: whole numbers, each unit at most once, the largest first"
     wrong = ["soon", "30 days", "30", "d", "1.5h", "-1h", "30m1h", "1h1h", "30D", "1w", " 30d", "30d\n", "999999d"]
     too_long = ["36501d", "36500d1ms", "99999d", "3153600001s"]
     return [
-        _at("Realm", path, f"Invalid value: ...: {shape}", kept, wrong),
-        _at("Realm", path, "Invalid value: ...: must not be longer than a hundred years", [*kept, "36500d"], too_long),
+        _at(kind, path, f"Invalid value: ...: {shape}", kept, wrong),
+        _at(kind, path, "Invalid value: ...: must not be longer than a hundred years", [*kept, "36500d"], too_long),
     ]
 
 
@@ -179,6 +179,42 @@ def _granted(grant: dict[str, Any]) -> dict[str, Any]:
     return placed("Catalog", ("roles", "[]", "grants", "[]"), grant)
 
 
+def _policies() -> list[Sample]:
+    rules, log, files = "policies.snapshots.[]", "policies.metadataFiles", "policies.fileCollection"
+    fields = [f"{rules}.maxAge", f"{rules}.maxRefAge", f"{log}.maxAge", f"{files}.delay", f"{files}.hold"]
+    floor = ["24h", "1d", "23h60m", "86400000ms", "7d"]
+    low = ["0s", "23h59m59s999ms", "86399s"]
+    return [
+        *(sample for field in fields for sample in _durations(field, "Catalog")),
+        *(sample._replace(kept=sample.kept[:2]) for sample in _durations(f"{files}.grace", "Catalog")),
+        _at(
+            *("Catalog", f"{files}.grace"),
+            "Invalid value: ...: must be at least 24h: no file goes sooner after its first listing",
+            *(floor, low),
+        ),
+        _at(
+            *("Catalog", rules, "Invalid value: says nothing: give maxAge, minToKeep or maxRefAge"),
+            *([{"maxAge": "5d"}, {"minToKeep": 1}, {"maxRefAge": "5d"}], [{}, {"branches": "main"}]),
+        ),
+        _at(
+            *("Catalog", log, "Invalid value: says nothing: give keep or maxAge"),
+            *([{"keep": 1}, {"maxAge": "5d"}], [{}]),
+        ),
+        _at(
+            *("Catalog", files, "Invalid value: says nothing: give grace, delay, hold or mode"),
+            *([{"grace": "1d"}, {"delay": "0s"}, {"hold": "1d"}, {"mode": "off"}], [{}]),
+        ),
+        _at(
+            *("Catalog", f"{rules}.branches", "Invalid value: ...: must not be made of spaces alone"),
+            *(["main", "etl/*", "*", " é"], [" ", "\u2003"]),
+        ),
+        _at(
+            *("Catalog", f"{rules}.branches", "Invalid value: ...: must not have control characters"),
+            *(["a b"], ["a\tb", "a\n", "a\x1f"]),
+        ),
+    ]
+
+
 SAMPLES: list[Sample] = [
     Sample(
         *("Realm", ""),
@@ -307,6 +343,7 @@ SAMPLES: list[Sample] = [
     *_locations("files.places", "places", is_list=True),
     *_schedules("Catalog", "maintenance.expireSnapshots.schedule"),
     *_schedules("Catalog", "maintenance.reportFiles.schedule"),
+    *_policies(),
     _patterns("imports.[].include.[]"),
     _patterns("imports.[].exclude.[]"),
     _at(

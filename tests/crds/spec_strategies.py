@@ -140,6 +140,12 @@ _CONNECTION = _a_few(
     uri=st.sampled_from(["http://a:80", "https://a.b/c", "ftp://a", "https://", "http://a b", "https://a?b"]),
     secretName=_texts("ab9-.A", 4),
 )
+_SNAPSHOT_RULE = _block(
+    branches=_texts("ab*/ \té", 3) | st.sampled_from(["*", "b" * 201]),
+    maxAge=DURATIONS,
+    minToKeep=_COMMITS,
+    maxRefAge=DURATIONS,
+)
 _WORK = _a_few({}, schedule=SCHEDULES, suspend=_FLAGS)
 CATALOG_SPECS = _a_few(
     {"realm": "acme", "storage": {"baseLocation": "s3://lake/"}},
@@ -151,6 +157,17 @@ CATALOG_SPECS = _a_few(
     imports=st.lists(_mostly(_IMPORT | _FOLLOWING), max_size=2),
     files=st.lists(LOCATIONS, max_size=2).map(lambda some: {"places": some}),
     maintenance=_a_few({}, expireSnapshots=_WORK, reportFiles=_WORK),
+    policies=_a_few(
+        {},
+        snapshots=st.lists(_mostly(_SNAPSHOT_RULE), max_size=2),
+        metadataFiles=_block(keep=_COMMITS, maxAge=DURATIONS),
+        fileCollection=_block(
+            grace=DURATIONS | st.just("23h60m"),
+            delay=DURATIONS,
+            hold=DURATIONS,
+            mode=st.sampled_from(["off", "report", "delete"]),
+        ),
+    ),
     roles=st.lists(_mostly(_CATALOG_ROLE), max_size=2),
     connection=_CONNECTION,
     deletionPolicy=_POLICIES,

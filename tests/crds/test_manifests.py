@@ -42,7 +42,11 @@ WIDER = {
 """What a server lets in and Headwater does not: a rule cannot know every zone, nor whether a range is empty or a date never comes, and
 cannot add up how long the elements of a key are, nor compare names in braces. Rules about what is
 granted, and to whom, would cost more than a server allows."""
-DURATION_FIELDS = ("purgeHold", "retention.content.age", "retention.patterns.[].age")
+DURATION_FIELDS = (
+    *("purgeHold", "retention.content.age", "retention.patterns.[].age"),
+    *("policies.snapshots.[].maxAge", "policies.snapshots.[].maxRefAge", "policies.metadataFiles.maxAge"),
+    *("policies.fileCollection.grace", "policies.fileCollection.delay", "policies.fileCollection.hold"),
+)
 SCHEDULE_FIELDS = (
     *("maintenance.schedule", "imports.[].schedule"),
     *("maintenance.expireSnapshots.schedule", "maintenance.reportFiles.schedule"),
@@ -113,7 +117,7 @@ def test_blocks_of_a_resource_have_the_manifests_fields(kind: str) -> None:
 
         assert set(message.removeprefix("unknown field; there is: ").split(", ")) == schema["properties"].keys(), path
 
-    assert len(blocks) == {"Realm": 8, "Catalog": 10}[kind]
+    assert len(blocks) == {"Realm": 8, "Catalog": 14}[kind]
 
 
 @pytest.mark.parametrize(("kind", "type_"), [("Realm", RealmSpec), ("Catalog", CatalogSpec)])
@@ -146,6 +150,7 @@ def test_each_choice_has_the_words_of_the_type(kind: str, type_: type, path: tup
         ("Realm", {"retention": {"content": {}, "references": {}}, "maintenance": {"suspend": True}}),
         ("Catalog", LEAST["Catalog"]),
         ("Catalog", placed("Catalog", ("imports",), [{"name": "first", "locations": ["s3://lake/"]}])),
+        ("Catalog", placed("Catalog", ("policies", "snapshots"), [{"maxAge": "5d"}])),
         ("Catalog", placed("Catalog", ("maintenance",), {"expireSnapshots": {}, "reportFiles": {"suspend": True}})),
     ],
 )

@@ -63,7 +63,7 @@ def test_request_survives_as_arguments_of_a_task(orders: ExpiringLake) -> None:
     claim = claimed(orders.store, request)
 
     assert ExpiryRequest.from_task(claim.task) == request
-    assert (claim.task.kind, claim.task.subject) == (EXPIRE_SNAPSHOTS, "lake")
+    assert (claim.task.kind, claim.task.subject) == (EXPIRE_SNAPSHOTS, "lake/by hand")
 
 
 def test_task_expires_and_leaves_a_record(orders: ExpiringLake) -> None:
@@ -75,7 +75,7 @@ def test_task_expires_and_leaves_a_record(orders: ExpiringLake) -> None:
     assert (orders.snapshots("orders"), outcome["snapshots"], outcome["commits"]) == ([3], 2, 1)
     assert outcome | {"dryRun": True, "commits": 0} == dry.as_plain()
     run = next(iter(list_runs(orders.store, kind=EXPIRE_SNAPSHOTS)))
-    assert (run.subject, run.counts["snapshots"], run.error) == ("lake", 2, "")
+    assert (run.subject, run.counts["snapshots"], run.error) == ("lake/by hand", 2, "")
     assert claim.progress is not None and (claim.progress.done, claim.progress.total) == (2, 2)
 
 

@@ -13,6 +13,7 @@ from headwater.catalogs import CATALOGS, CLAIMS, HOMES, Catalog, Catalogs, Conte
 from headwater.commits import read_head
 from headwater.errors import HeadwaterError
 from headwater.gc import collect_realm
+from headwater.policies import MetadataFileRule, PolicyKind, StoredPolicy, list_policies, set_policy
 from headwater.settings import Settings
 from headwater.store import ObjectId, RealmStore, Store
 from headwater.store.backends.memory import MemoryBackend
@@ -190,6 +191,36 @@ def test_claim_taken_again_stays(
     TableClaims(realm_rows).take_claims([claim])
 
     assert collect_realm(store, "acme").claims_released == 0
+
+
+def test_policies_of_gone_tables_and_catalogs_are_released(
+    store: Store, realm_rows: RealmStore, lake: Catalog, old_commits: list[ObjectId], clock: FakeClock
+) -> None:
+    def put(table: UUID | None) -> None:
+        policy = StoredPolicy(
+            kind=PolicyKind.METADATA_FILES, catalog_id="", content_id=table, metadata_files=MetadataFileRule(keep=9)
+        )
+        set_policy(realm_rows, lake.definition, policy)
+
+    def tables() -> list[UUID | None]:
+        return [policy.content_id for policy in list_policies(realm_rows, lake.definition.id)]
+
+    kept, lost = content_id(lake), uuid4()
+    for table in (None, kept, lost):
+        put(table)
+    assert collect_realm(store, "acme") and set(tables()) == {None, kept, lost}, "a commit may be under way"
+    clock.advance(HOUR)
+    put(late := uuid4())
+    assert collect_realm(store, "acme") and set(tables()) == {None, kept, late}
+
+    Catalogs(realm_rows).delete_catalog("lake")
+    clock.advance(HOUR)
+    assert collect_realm(store, "acme") and set(tables()) >= {None, kept}, "it can be undeleted"
+    Catalogs(realm_rows).purge_catalog("lake")
+    for _ in range(3):
+        clock.advance(HOUR)
+        collect_realm(store, "acme")
+    assert tables() == []
 
 
 def test_claims_of_a_deleted_catalog_are_released(

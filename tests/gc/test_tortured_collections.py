@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from headwater import Settings, Store, open_store
 from headwater.catalogs import ContentKey, IcebergTable, Put
 from headwater.errors import HeadwaterError
@@ -94,6 +96,7 @@ class Torture:
         lake(store).delete_branch(chance.choice(BRANCHES))
 
 
+@pytest.mark.long
 def test_acknowledged_commit_is_there_after_everything_at_once(tmp_path: Path) -> None:
     seed = random.randrange(1_000_000)
     print(f"seed {seed}")  # noqa: T201 - shown when the test fails

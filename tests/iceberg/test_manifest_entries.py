@@ -19,7 +19,7 @@ from cramjam import snappy
 
 from headwater.iceberg import avro_codecs, avro_projection
 from headwater.iceberg.avro import read_records
-from headwater.iceberg.avro_projection import read_fields
+from headwater.iceberg.avro_projection import read_avro_fields
 from headwater.iceberg.manifest_entries import UNKNOWN, ListedManifest, read_manifest_entries, read_manifest_list
 
 _MAPS = {"column_sizes": "long", "value_counts": "long", "lower_bounds": "bytes", "upper_bounds": "bytes"}
@@ -132,7 +132,7 @@ def test_fields_are_those_that_were_written() -> None:
     chance = random.Random(7)
     records = [entry(chance) for _ in range(80)] * 2
     names = ("snapshot_id", "data_file.record_count", "data_file.partition.place", "status")
-    read = [record for block in read_fields(written(records), names) for record in block]
+    read = [record for block in read_avro_fields(written(records), names) for record in block]
 
     assert read == [
         (r["snapshot_id"], r["data_file"]["record_count"], r["data_file"]["partition"]["place"], r["status"]) for r in records
@@ -268,7 +268,7 @@ def test_expressions_of_one_schema_are_bounded_together(monkeypatch: pytest.Monk
     )
     monkeypatch.setattr(avro_projection, "re", counting)
     monkeypatch.setattr(avro_projection, "_MOST_EXPRESSION_BYTES", 30_000)
-    read = [record for block in read_fields(written(records, schema), ("status", "t7")) for record in block]
+    read = [record for block in read_avro_fields(written(records, schema), ("status", "t7")) for record in block]
 
     assert read == [(1, record["t7"]) for record in records]
     assert 0 < sum(compiled) <= 30_000
@@ -303,7 +303,7 @@ def test_schema_that_unfolds_without_end_is_refused() -> None:
     }
 
     with pytest.raises(ValueError, match=r"too many types|no field"):
-        list(read_fields(written([{"status": 1, "more": None}], header), ("status",)))
+        list(read_avro_fields(written([{"status": 1, "more": None}], header), ("status",)))
 
 
 def test_list_says_what_each_manifest_has() -> None:

@@ -82,7 +82,7 @@ def test_ancestors_stay_by_age_or_number(version: int) -> None:
     assert plan(document).snapshots == {1, 2, 3, 4, 5}
     assert plan(document, SnapshotLimits(max_snapshot_age_ms=0, min_snapshots_to_keep=3)).snapshots == {1, 2, 3}
     assert plan(document, SnapshotLimits(max_snapshot_age_ms=5000, min_snapshots_to_keep=2)).snapshots == {1}
-    assert plan(document, None).is_empty
+    assert plan(document, None).leaves_all
 
 
 def test_tags_and_branches_keep_what_is_theirs() -> None:
@@ -196,15 +196,15 @@ def test_metadata_log_keeps_what_its_policy_says() -> None:
     named = [json.loads(piece)["metadata-file"] for piece in done.parts.lists["metadata-log"]]
     assert named == ["f8", "f3", FILE]
     assert plan(document, None, keep_log=MetadataLogLimits(keep=2)).log_files == 1
-    assert plan(document, None, keep_log=MetadataLogLimits(keep=3)).is_empty
-    assert plan(document, None).is_empty
+    assert plan(document, None, keep_log=MetadataLogLimits(keep=3)).leaves_all
+    assert plan(document, None).leaves_all
 
 
 def test_last_file_of_a_metadata_log_makes_no_version() -> None:
     keep_log = MetadataLogLimits(keep=9, max_age_ms=1)
     document = line(2, **{"metadata-log": [{"timestamp-ms": 1, "metadata-file": "f"}]})
 
-    assert plan(document, None, keep_log=keep_log).is_empty
+    assert plan(document, None, keep_log=keep_log).leaves_all
     assert plan(document, None, keep_log=keep_log).due_ms is None
     assert plan(document, LAST, keep_log=keep_log).due_ms is None
 

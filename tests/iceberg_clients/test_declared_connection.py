@@ -57,6 +57,7 @@ def analyst(told: Callable[[str], dict[str, str]]) -> Catalog:
     return load_catalog("analyst", type="rest", credential=told("analyst")["credential"], **where)
 
 
+@pytest.mark.long
 def test_analyst_of_the_example_reads_one_namespace_and_nothing_else(loader: Catalog, analyst: Catalog) -> None:
     for namespace in ("sales", "people"):
         loader.create_namespace(namespace)

@@ -17,11 +17,11 @@ from headwater.catalogs import CatalogDefinition, Catalogs
 from headwater.clients.pyiceberg import HeadwaterCatalog
 from headwater.gc import collect_realm
 from headwater.lake_files import (
-    FileExplanation,
     FileReason,
+    LakeFileExplanation,
     MarkedFile,
     ReadReport,
-    explain_file,
+    explain_lake_file,
     read_last_report,
     report_files,
 )
@@ -85,8 +85,8 @@ class ReportedLake:
     def codes(self) -> dict[str, FileReason]:
         return {name: mark.code for name, mark in self.marks().items()}
 
-    def explain(self, file: Path | str) -> FileExplanation:
-        return explain_file(self.store, file.as_uri() if isinstance(file, Path) else file)
+    def explain(self, file: Path | str) -> LakeFileExplanation:
+        return explain_lake_file(self.store, file.as_uri() if isinstance(file, Path) else file)
 
     def place(self, name: str) -> Path:
         return Path(self.client.load_table(f"sales.{name}").location().removeprefix("file://"))

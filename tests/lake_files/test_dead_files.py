@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 from searched_lake import SearchedLake
@@ -203,6 +205,34 @@ def test_metadata_that_a_collected_commit_named_is_no_strangers(lake: SearchedLa
     assert "orders/metadata/00001-0e8f4b9e-6a3f-4b9d-a6ee-3a9f3e0c7a11.metadata.json" in lake.dead()
 
 
+def former(lake: SearchedLake, **fields: object) -> str:
+    """A metadata file of the table that no commit of the store ever named."""
+    [path] = lake.write("orders/metadata/00000-0e8f4b9e-6a3f-4b9d-a6ee-3a9f3e0c7a11.metadata.json")
+    uuid = str(UUID(int=int.from_bytes(b"orders", "big")))
+    Path(path.removeprefix("file://")).write_text(json.dumps({"table-uuid": uuid, "location": "x", **fields}))
+    return path
+
+
+def test_metadata_from_before_the_import_is_no_strangers(held: SearchedLake) -> None:
+    former(held, **{"last-updated-ms": 1_000_000})
+
+    assert held.blocked() == {}
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"last-updated-ms": 4_000_000_000_000},
+        {"last-updated-ms": 1_000_000, "table-uuid": "0e8f4b9e-6a3f-4b9d-a6ee-3a9f3e0c7a11"},
+        {},
+    ],
+)
+def test_later_metadata_of_the_table_is_a_strangers(held: SearchedLake, fields: dict[str, object]) -> None:
+    former(held, **fields)
+
+    assert held.blocked() == {"orders": PlaceReason.WRITTEN_ELSEWHERE}
+
+
 @pytest.mark.parametrize("name", ["_delta_log/00000000000000000001.json", ".hoodie/hoodie.properties"])
 def test_other_table_format_blocks_its_place(held: SearchedLake, name: str) -> None:
     held.write(f"orders/{name}")
@@ -236,8 +266,8 @@ def test_dry_search_leaves_nothing_behind(held: SearchedLake) -> None:
 def test_counts_tell_what_stays_and_why(held: SearchedLake) -> None:
     held.write("orders/data/A.parquet", "orders/data/x.csv", B)
     with held.search() as result:
-        assert result.counts["Live"] == result.kept > 0
-        assert result.counts["LooselyLive"] == 1
+        assert result.other_counts["Live"] == result.kept > 0
+        assert result.other_counts["LooselyLive"] == 1
         assert result.total(FileReason.UNKNOWN_KIND).files == 1
         assert result.total(FileReason.NEVER_HELD).files == 1
         assert result.there_bytes >= result.kept_bytes

@@ -160,17 +160,25 @@ def test_metadata_that_no_version_names_is_told() -> None:
     assert compared([LiveFile(path)], [listed(path)]).metadata == []
 
 
-def test_what_was_live_is_held_from_then_on() -> None:
+def test_metadata_that_a_log_once_named_is_none_of_others() -> None:
+    path = f"{PLACE}/metadata/v1.metadata.json"
+    result = compared([], [listed(path)], held=[path])
+
+    assert result.metadata == []
+    assert codes(result) == {path: FileReason.IN_GRACE}
+
+
+def test_file_that_was_live_is_held_from_then_on() -> None:
     first = compared([LiveFile(FILE)], [listed()], held=())
 
     assert first.held == [digest_of(FILE)]
 
 
-def test_what_is_gone_is_held_no_longer() -> None:
+def test_file_that_is_gone_is_held_no_longer() -> None:
     assert compared([], [], held=[FILE]).held == []
 
 
-def test_what_was_held_stays_so_where_a_listing_is_not_whole() -> None:
+def test_held_file_stays_so_where_a_listing_is_not_whole() -> None:
     with FileRuns(buckets=1) as runs:
         result = compare_bucket(runs.bucket(0), places(), {digest_of(FILE)}, is_held_whole=False)
 
@@ -200,7 +208,7 @@ def test_files_on_disk_are_those_that_were_added() -> None:
 def test_dead_files_come_sorted_from_disk() -> None:
     dead = [DeadFile(f"{PLACE}/\n{number % 7}-{number}", number, TIME, PLACE, FileReason.IN_GRACE) for number in range(100)]
     with DeadRuns(in_memory=9) as runs:
-        runs.add(dead)
+        runs.add_dead(dead)
 
         assert list(runs) == sorted(dead, key=lambda file: (file.place, file.path))
         assert list(runs) == list(runs)

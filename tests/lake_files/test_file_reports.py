@@ -44,7 +44,7 @@ def test_lake_in_which_everything_is_live_has_no_marks(lake: ReportedLake) -> No
     assert read.report.blocked == ()
 
 
-def test_files_of_expired_snapshots_are_marked_and_due_after_grace_and_delay(lake: ReportedLake) -> None:
+def test_files_of_expired_snapshots_are_due_after_grace_and_delay(lake: ReportedLake) -> None:
     lake.make_table("orders").overwrite(pa.table({"id": [3]}))
     lake.report()
     before = lake.data_files("orders")
@@ -85,7 +85,7 @@ def test_dry_run_writes_nothing(lake: ReportedLake) -> None:
         lake.marks()
 
 
-def test_what_nobody_ever_named_is_only_reported(lake: ReportedLake) -> None:
+def test_file_that_nobody_ever_named_is_only_reported(lake: ReportedLake) -> None:
     lake.make_table("orders")
     stray = lake.place("orders") / "data" / "stray.parquet"
     stray.write_bytes(b"a writer died")
@@ -252,6 +252,17 @@ def test_explanation_of_another_spelling_tells_that_it_stays(lake: ReportedLake)
 
     assert explained.code is FileReason.LOOSELY_LIVE
     assert path in explained.sentence
+
+
+def test_explanation_tells_what_could_not_be_read(lake: ReportedLake) -> None:
+    lake.make_table("orders", appends=1)
+    (manifest,) = (file for file in (lake.place("orders") / "metadata").glob("*-m0.avro"))
+    data = next((lake.place("orders") / "data").rglob("*.parquet"))
+    manifest.write_bytes(b"damaged")
+    explained = lake.explain(data)
+
+    assert not explained.referrers
+    assert f"1 of the files that may refer to it cannot be read ({manifest.as_uri()}: " in explained.sentence
 
 
 def test_file_outside_of_all_catalogs_has_no_place(lake: ReportedLake, tmp_path: Path) -> None:

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 from walked_lake import ADDED, DELETED, EXISTING, WalkedLake
 
-from headwater.errors import CorruptionError, NotFoundError, RefusedError
+from headwater.errors import CorruptionError, NotFoundError, RefusedError, UnavailableError
 from headwater.iceberg.filesystem import LakeStorage
 from headwater.lake_files.file_reasons import PlaceReason
 from headwater.lake_files.place_index import EVERYWHERE
+from headwater.lake_files.store_storages import StoreStorages
 from headwater.lake_files.stored_versions import StoredVersion
 from headwater.store import RealmKey, Store
 
@@ -277,3 +278,65 @@ def test_table_of_a_realm_that_may_not_read_blocks(walked: WalkedLake) -> None:
 
     assert found.blocked["file://"] == UNREADABLE
     assert any("may not be read" in block.detail for block in found.blocks)
+
+
+class DeafStorage(LakeStorage):
+    """A storage that does not answer of locations with this ending."""
+
+    def __init__(self, ending: str) -> None:
+        self.ending = ending
+        self.asked = 0
+
+    def open_system(self, location: str) -> Any:
+        self.asked += 1
+        if location.endswith(self.ending):
+            raise UnavailableError(f"{location} does not answer")
+        return super().open_system(location)
+
+
+def test_storage_that_never_answers_blocks_its_bucket_alone(walked: WalkedLake) -> None:
+    deaf = DeafStorage("")
+    for number in range(100):
+        walked.put("g", *(f"s3://guest/{number}/{snapshot}.avro" for snapshot in range(2)), location="s3://guest/g")
+    walked.add(StoredVersion("1-x", RealmKey(1), None, "s3://guest/x.json"))
+    walked.put("t", walked.write_snapshot("t", "t/a"))
+    found = walked.walk(storage_of=lambda realm, location: deaf if location.startswith("s3:") else LakeStorage())
+
+    assert {block.location.split("/")[2] for block in found.blocks} == {"guest"}
+    assert "t/a" in found.paths
+    assert deaf.asked < 100
+
+
+def test_storage_that_stops_answering_ends_the_walk(walked: WalkedLake) -> None:
+    walked.put("t", walked.write_snapshot("t", "t/a"))
+    deaf = DeafStorage("m.avro")  # its list was read
+
+    with pytest.raises(UnavailableError, match=r"m\.avro does not answer"):
+        walked.walk(storage_of=lambda realm, location: deaf)
+
+
+ODD = [
+    "",
+    "relative/m.avro",
+    "s3://lake/../m.avro",
+    "file://host/m.avro",
+    "nowhere://a/m.avro",
+    "s3:/m.avro",
+    "file:m.avro",
+    "s3://",
+]
+
+
+@pytest.mark.parametrize("kind", ["manifest", "list", "metadata"])
+@pytest.mark.parametrize("path", ODD)
+def test_path_that_is_no_location_blocks(walked: WalkedLake, kind: str, path: str) -> None:
+    if kind == "metadata":
+        walked.add(StoredVersion("1-x", RealmKey(1), None, path))
+    elif kind == "list":
+        walked.put("t", snapshots=[{"snapshot-id": 1, "manifest-list": path}])
+    else:
+        walked.put("t", snapshots=[{"snapshot-id": 1, "manifests": [path]}])
+    found = walked.walk(storage_of=StoreStorages(walked.store).find_lake)
+
+    assert found.blocks
+    assert {block.code for block in found.blocks} == {UNREADABLE}

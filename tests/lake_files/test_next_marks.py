@@ -96,7 +96,7 @@ def test_younger_time_of_a_file_lengthens_its_grace() -> None:
     assert mark.due == START + 2 * DAY + WAIT
 
 
-def test_time_far_in_the_future_does_not_keep_a_file_for_good() -> None:
+def test_time_in_the_future_keeps_no_file_for_good() -> None:
     (mark,) = marks([], [dead("a", modified=START + 10_000 * DAY)])
 
     assert mark.due == START + 2 * WAIT

@@ -31,7 +31,7 @@ PATHS = st.builds("{}{}".format, st.sampled_from(["s3://lake/", "S3A://Lake/", "
 )
 def test_strict_key_is_one_spelling_of_a_storage(path: str, key: str | None) -> None:
     assert strict_key(path) == key
-    assert StrictKeys().key(path) == key
+    assert StrictKeys().strict_key_of(path) == key
 
 
 @pytest.mark.parametrize(
@@ -74,4 +74,4 @@ def test_many_keys_are_those_of_each(paths: list[str]) -> None:
     keys = StrictKeys()
 
     assert loose_tails(paths) == ["/".join(loose_key(path).rsplit("/", 2)[-2:]) for path in paths]
-    assert keys.keys(paths) == [strict_key(path) for path in paths]
+    assert keys.strict_keys(paths) == [strict_key(path) for path in paths]

@@ -16,6 +16,7 @@ from headwater.lake_files.dead_files import FileSearch, find_dead_files
 from headwater.lake_files.live_walk import LiveWalk
 from headwater.lake_files.manifest_memory import ManifestMemory
 from headwater.lake_files.store_storages import StoreStorages
+from headwater.lake_files.table_names import LakeTableNames
 from headwater_workers.pipeline.spark_lake_files import SparkFileEngine
 
 
@@ -35,7 +36,11 @@ def searched(lake: ReportedLake, engine: FileEngine) -> dict[str, Any]:
         definition=lake.definition,
         is_home=lambda content_id: True,
         read_live=lambda versions: LiveWalk(
-            versions, storage_of=storages.find_lake, memory=memory, manifest_reader=engine.manifest_reader
+            versions,
+            storage_of=storages.find_lake,
+            memory=memory,
+            names=LakeTableNames(lake.store),
+            manifest_reader=engine.manifest_reader,
         ),
         storage=storages.of_catalog("acme", "lake"),
         is_dry=True,

@@ -19,7 +19,7 @@ from headwater.lake_files.live_walk import LiveWalk
 from headwater.lake_files.manifest_memory import ManifestMemory
 from headwater.lake_files.place_index import EVERYWHERE
 from headwater.lake_files.stored_versions import StoredVersion
-from headwater.lake_files.table_names import TableNames
+from headwater.lake_files.table_names import LakeTableNames
 from headwater.lake_files.work_folder import WorkFolder
 from headwater.store import RealmKey, RealmStore, Store
 from lakes import rows_of
@@ -162,7 +162,7 @@ class WalkedLake:
             self.versions,
             storage_of=storage_of or (lambda realm, location: LakeStorage()),
             memory=self.memory() if memory is None else memory,
-            names=TableNames(self.store),
+            names=LakeTableNames(self.store),
         )
 
     def walk(self, memory: ManifestMemory | None = None, *, storage_of: Any = None) -> Walked:

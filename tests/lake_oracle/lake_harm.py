@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from headwater.catalogs import IcebergTable, Put
 from headwater.iceberg_catalog import IcebergCatalog, TableCommit
 from lake_oracle.foreign_tables import ADDED, ForeignTable
 from lake_oracle.lake_model import RefKey
-from lake_oracle.lake_steps import ZETA_MAIN, LakeStep
+from lake_oracle.lake_steps import LakeStep
 from lake_oracle.lake_verdict import ELSEWHERE, SHARED
 from lake_oracle.live_files import real_path
-from lake_oracle.random_lake import LAKE, MAIN, REALM, RandomLake, own_uuid
+from lake_oracle.random_lake import LAKE, MAIN, REALM, ZETA_MAIN, RandomLake, own_uuid
 
 __all__ = ["HARMS"]
 
 
 def leave_foreign_metadata(lake: RandomLake) -> str:
     """Somebody else writes a version of a table of ours, or another table into its place."""
-    ref, name, version = lake.any_table(home=True)
+    _ref, _name, version = lake.any_table(home=True)
     place = Path(real_path(version.document["location"]))
     number = lake.number()
     left = lake.chance.choice([f"metadata/v{number}.metadata.json", f"inner/metadata/0000{number}-x.metadata.json"])
@@ -30,7 +29,7 @@ def leave_foreign_metadata(lake: RandomLake) -> str:
 
 
 def leave_other_format(lake: RandomLake) -> str:
-    ref, name, version = lake.any_table(home=True)
+    _ref, _name, version = lake.any_table(home=True)
     place = Path(real_path(version.document["location"]))
     left = lake.chance.choice(["_delta_log/00000000000000000000.json", ".hoodie/hoodie.properties", "inner/_delta_log/0.json"])
     (place / left).parent.mkdir(parents=True, exist_ok=True)
@@ -40,7 +39,7 @@ def leave_other_format(lake: RandomLake) -> str:
 
 
 def lose_live_file(lake: RandomLake) -> str:
-    ref, name, version = lake.any_table(home=True)
+    _ref, _name, version = lake.any_table(home=True)
     files = lake.data_files(version)
     if not files:
         raise LookupError("there is none")
@@ -51,9 +50,9 @@ def lose_live_file(lake: RandomLake) -> str:
 
 def lose_manifest(lake: RandomLake) -> str:
     """Damage a manifest, or delete it, and commit something, so that nobody need notice it by the disk alone."""
-    ref, name, version = lake.any_table()
+    ref, _name, version = lake.any_table()
     reached = lake.model.reader.read(version)
-    manifests = sorted(path for path in reached.must if path.endswith(".avro") and os.path.exists(path))
+    manifests = sorted(path for path in reached.must if path.endswith(".avro") and Path(path).exists())
     if not manifests:
         raise LookupError("there is none")
     path = Path(lake.chance.choice(manifests))
@@ -68,7 +67,7 @@ def lose_manifest(lake: RandomLake) -> str:
 
 
 def disable_gc(lake: RandomLake) -> str:
-    ref, name, version = lake.any_table()
+    ref, name, _version = lake.any_table()
     updates = [{"action": "set-properties", "updates": {"gc.enabled": "false"}}]
     IcebergCatalog.open(lake.store, REALM, LAKE, ref.name).tables.commit(TableCommit(lake.key(name), [], updates))
     lake.note(ref, name)
@@ -95,9 +94,11 @@ def register_broken(lake: RandomLake) -> str:
 
 def share_place(lake: RandomLake) -> str:
     """The other realm registers a table of ours."""
-    ref, name, version = lake.any_table(home=True)
+    _ref, name, version = lake.any_table(home=True)
     other, new = ZETA_MAIN, f"s{lake.number()}"
-    lake.client(other).register_table(f"sales.{new}", version.metadata_location)
+    IcebergCatalog.open(lake.store, other.realm, other.catalog, other.name).tables.register(
+        lake.key(new), version.metadata_location
+    )
     lake.note(other, new)
     for place in lake.model.reader.read(version).places:
         lake.torn[place] = SHARED

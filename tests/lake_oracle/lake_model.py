@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from lake_oracle.live_files import KeptVersion, LiveReader, ReachedFiles
+from lake_oracle.live_files import KeptVersion, LiveReader, ReachedFiles, real_path
 
 State = dict[str, KeptVersion]
 """What a commit holds: versions by key."""
@@ -53,7 +53,8 @@ class LakeModel:
 
     keeps         how many commits of a branch stay readable
     pinned        what an archive that is still held names
-    named         every path that a version ever named, and those that it wrote otherwise
+    named         every path that a version ever named
+    committed     every metadata file that somebody ever committed
     """
 
     keeps: int = 1
@@ -63,6 +64,7 @@ class LakeModel:
     pinned: set[KeptVersion] = field(default_factory=set)
     tables: dict[str, TableNote] = field(default_factory=dict)
     named: set[str] = field(default_factory=set)
+    committed: set[str] = field(default_factory=set)
     reader: LiveReader = field(default_factory=LiveReader)
 
     def copy(self) -> LakeModel:
@@ -75,17 +77,18 @@ class LakeModel:
             pinned=set(self.pinned),
             tables={owner: TableNote(set(note.homes), set(note.guests)) for owner, note in self.tables.items()},
             named=self.named,
+            committed=self.committed,
             reader=self.reader,
         )
 
     def state(self, ref: RefKey) -> State:
         return self.lines[ref].states[-1]
 
-    def commit(self, ref: RefKey, changes: Mapping[str, KeptVersion | None]) -> set[str]:
-        """Note a commit; returns the paths that its versions reach."""
+    def commit(self, ref: RefKey, changes: Mapping[str, KeptVersion | None]) -> list[ReachedFiles]:
+        """Note a commit; returns what its versions reach."""
         line = self.lines.setdefault(ref, RefLine([{}]))
         state = dict(line.states[-1])
-        taken: set[str] = set()
+        taken: list[ReachedFiles] = []
         for key, version in changes.items():
             if version is None:
                 state.pop(key, None)
@@ -93,9 +96,10 @@ class LakeModel:
                 state[key] = version
                 self.stored.add(version)
                 self.unsure.discard(version)
-                taken |= self.reader.read(version).all
+                self.committed.add(real_path(version.metadata_location))
+                taken.append(self.reader.read(version))
+                self.named |= taken[-1].all
         line.states.append(state)
-        self.named |= taken
         return taken
 
     def create(self, ref: RefKey, source: RefKey, *, is_tag: bool = False) -> None:

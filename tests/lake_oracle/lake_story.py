@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import random
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import pytest
+
 from lake_oracle.lake_harm import HARMS
-from lake_oracle.lake_steps import STEPS, LakeStep, collect, create_table
+from lake_oracle.lake_steps import STEPS, LakeStep
 from lake_oracle.lake_verdict import DAY, LakeVerdict
 from lake_oracle.random_lake import LakeEngine, RandomLake
+from lake_oracle.ref_steps import collect
+from lake_oracle.table_steps import create_table
 
 MakeEngines = Callable[[RandomLake], Mapping[str, LakeEngine]]
+ScriptLine = Callable[[RandomLake], str] | str | int
 _TRIES = 20
+_ROLLED_BACK = 5
+"""Of so many lakes one has its database rolled back."""
 
 
 @dataclass(slots=True)
@@ -41,22 +51,41 @@ def tell_story(seed: int, folder: Path, make_engines: MakeEngines, *, steps: int
 
     steps         before the first run; about as many follow
     """
-    teller = _Teller(seed, folder, make_engines)
-    try:
-        teller.tell(steps)
-    except _NothingLeftError:
-        pass
-    except Exception as fault:
-        raise AssertionError(f"{fault!r}\n{teller.story.text()}") from fault
-    finally:
-        teller.lake.close()
+    return _told(seed, folder, make_engines, lambda teller: teller.tell(steps), on_disk=seed % _ROLLED_BACK == 0)
+
+
+def tell_script(seed: int, folder: Path, make_engines: MakeEngines, script: Sequence[ScriptLine]) -> LakeStory:
+    """Let exactly this happen in a lake: steps, times to wait in days, ``run``, ``save`` and ``roll back``."""
+    return _told(seed, folder, make_engines, lambda teller: teller.follow(script), on_disk="save" in script)
+
+
+def _told(seed: int, folder: Path, make_engines: MakeEngines, tell: Callable[[_Teller], None], *, on_disk: bool) -> LakeStory:
+    with _same_names(seed):
+        teller = _Teller(seed, folder, make_engines, on_disk=on_disk)
+        try:
+            tell(teller)
+        except _NothingLeftError:
+            pass
+        except Exception as fault:
+            raise AssertionError(f"{fault!r}\n{teller.story.text()}") from fault
+        finally:
+            teller.lake.close()
     return teller.story
 
 
+@contextmanager
+def _same_names(seed: int) -> Iterator[None]:
+    """Let pyiceberg give the same names to files whenever a seed is told."""
+    chance = random.Random(f"names of {seed}")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(uuid, "uuid4", lambda: uuid.UUID(int=chance.getrandbits(128), version=4))
+        yield
+
+
 class _Teller:
-    def __init__(self, seed: int, folder: Path, make_engines: MakeEngines) -> None:
-        self.is_rolled_back = seed % 5 == 4
-        self.lake = RandomLake(seed, folder, on_disk=self.is_rolled_back)
+    def __init__(self, seed: int, folder: Path, make_engines: MakeEngines, *, on_disk: bool) -> None:
+        self.is_rolled_back = on_disk
+        self.lake = RandomLake(seed, folder, on_disk=on_disk)
         self._engines = dict(make_engines(self.lake))
         self._verdicts = {name: LakeVerdict() for name in self._engines}
         self.lake.watchers += [*self._engines.values(), *self._verdicts.values()]
@@ -72,18 +101,30 @@ class _Teller:
             if self.is_rolled_back and round_ == 1:
                 self._roll_back()
             self._steps(chance.randrange(2, 1 + steps // 2))
-            self._collect_perhaps(0.6)
+            self._collect_perhaps(0.4)
             self._run()
-        if chance.random() < 0.6:
-            self._wait(9)
-            self._run()
+            if chance.random() < 0.5:
+                self._wait(9)
+        self._run()
         if chance.random() < 0.6:
             for _ in range(chance.randrange(1, 3)):
                 self._step(HARMS)
             self._run()
             self._collect_perhaps(0.3)
-        self._wait(9)
-        self._run()
+            self._wait(9)
+            self._run()
+
+    def follow(self, script: Sequence[ScriptLine]) -> None:
+        """Do what a script says."""
+        words = {"run": self._run, "save": self.lake.save, "roll back": self.lake.roll_back}
+        for line in script:
+            if isinstance(line, str):
+                self.lake.history.append(line)
+                words[line]()
+            elif isinstance(line, int):
+                self._wait(line)
+            else:
+                self._step([LakeStep(line)])
 
     def _steps(self, count: int) -> None:
         for _ in range(count):

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -42,6 +42,7 @@ class LakeView:
     realm, catalog  whose files are reported
     now           seconds
     torn          places in which somebody left what tells of other writers, with the code that says so
+    given         places that are the catalog's besides those of its tables
     """
 
     folder: Path
@@ -50,6 +51,7 @@ class LakeView:
     catalog: str
     now: float
     torn: Mapping[str, str]
+    given: tuple[str, ...] = ()
 
     def files(self) -> dict[str, os.stat_result]:
         """All files that are there, but for what a report writes for itself."""
@@ -58,8 +60,8 @@ class LakeView:
             folders[:] = [name for name in folders if name != OWN_FOLDER]
             for name in names:
                 if not name.startswith(OWN_MARKER):
-                    path = os.path.join(folder, name)
-                    found[path] = os.stat(path)
+                    path = f"{folder}/{name}"
+                    found[path] = Path(path).stat()
         return found
 
 
@@ -91,6 +93,7 @@ class _Memory:
     since         of each candidate, when the first run in a row told of it
     whole         tables that some run has read wholly, with what they named
     candidates_in places that had candidates in some run
+    doubtful      files that another table took up, so that their grace may have begun anew, or not
     """
 
     seen_live: set[str] = field(default_factory=set)
@@ -98,6 +101,7 @@ class _Memory:
     since: dict[str, float] = field(default_factory=dict)
     whole: dict[str, set[str]] = field(default_factory=dict)
     candidates_in: dict[str, int] = field(default_factory=dict)
+    doubtful: set[str] = field(default_factory=set)
     runs: int = 0
 
     def copy(self) -> _Memory:
@@ -107,6 +111,7 @@ class _Memory:
             dict(self.since),
             {owner: set(named) for owner, named in self.whole.items()},
             dict(self.candidates_in),
+            set(self.doubtful),
             self.runs,
         )
 
@@ -138,10 +143,13 @@ class LakeVerdict:
             self._memory.seen_live.clear()
             self._memory.since.clear()
 
-    def took(self, paths: Iterable[str]) -> None:
-        """A commit has named these files."""
+    def took(self, paths: Iterable[str], places: Collection[str]) -> None:
+        """A commit has named these files. Whether anybody notices that of files in another table's place, nobody has promised."""
         for path in paths:
-            self._memory.since.pop(path, None)
+            if any(path.startswith(f"{place}/") for place in places):
+                self._memory.since.pop(path, None)
+            else:
+                self._memory.doubtful.add(path)
 
     def check(self, view: LakeView, outcome: RunOutcome) -> list[str]:
         """Judge a run; returns what was wrong with it."""
@@ -213,7 +221,7 @@ class LakeVerdict:
             self._count("dead")
             if code not in CANDIDATES:
                 yield f"{path} is {code}, and a run has seen it live"
-        if code in CANDIDATES:
+        if code in CANDIDATES and path not in memory.doubtful:
             yield from self._of_time(path, code, facts, view)
 
     def _of_time(self, path: str, code: str, facts: os.stat_result, view: LakeView) -> Iterator[str]:
@@ -245,7 +253,9 @@ class LakeVerdict:
             if said is None:
                 self._count("open")
 
-    def _blocks(self, view: LakeView, homes: Mapping[str, str], guests: Mapping[str, str], there: Iterable[str]) -> PlaceBlocks:
+    def _blocks(
+        self, view: LakeView, homes: Mapping[str, str], guests: Mapping[str, str], there: Collection[str]
+    ) -> PlaceBlocks:
         model, blocks = view.model, PlaceBlocks({}, {})
         everywhere = [*homes, *guests]
         blocks.add(guests, GUEST, is_certain=True)
@@ -268,6 +278,10 @@ class LakeVerdict:
                         blocks.add(_concerned(everywhere, {*(whole or ()), *named}), code, is_certain=True)
                 lacking = reached.must.difference(there)
                 blocks.add(_concerned(everywhere, lacking), NOT_LISTED, is_certain=is_certain)
+        # what only the log of an imported version named, while no run looked, is as good as somebody else's
+        logged = model.named - model.committed - self._memory.seen_live
+        unknown = {path for path in logged if path.endswith(".metadata.json") and path in there}
+        blocks.add(_concerned(everywhere, unknown), ELSEWHERE, is_certain=False)
         blocks.add(self._lost_markers.intersection(everywhere), MARKER, is_certain=True)
         if self._is_rolled_back:
             blocks.add(everywhere, MARKER, is_certain=False)
@@ -301,7 +315,7 @@ class LakeVerdict:
 
 def places_of(view: LakeView) -> tuple[dict[str, str], dict[str, str], set[str]]:
     """The places of home tables and of guests, with their owners; and those that may be places still, of tables that are gone."""
-    homes: dict[str, str] = {}
+    homes: dict[str, str] = dict.fromkeys(view.given, "")
     guests: dict[str, str] = {}
     here = (view.realm, view.catalog)
     for version in view.model.heads(view.realm, view.catalog):

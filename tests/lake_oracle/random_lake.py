@@ -10,10 +10,10 @@ import os
 import random
 import shutil
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any, Protocol
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 from uuid import UUID
 
 import pyarrow as pa
@@ -21,6 +21,7 @@ import pyarrow as pa
 from fake_clock import FakeClock
 from headwater import Settings, Store, open_store
 from headwater.catalogs import Catalog, Catalogs, ContentKey, IcebergTable, IcebergView
+from headwater.catalogs.catalog_definition import CatalogFiles
 from headwater.clients.pyiceberg import HeadwaterCatalog
 from headwater.gc import collect_realm
 from headwater.realms import HistoryRetention, RealmRegistry, bootstrap, hash_credentials, new_credentials
@@ -32,6 +33,7 @@ from lake_oracle.live_files import KeptVersion, read_document, real_path
 REALM, OTHER_REALM = "acme", "zeta"
 LAKE, OTHER = "lake", "other"
 MAIN = RefKey(REALM, LAKE, "main")
+OTHER_MAIN, ZETA_MAIN = RefKey(REALM, OTHER, "main"), RefKey(OTHER_REALM, LAKE, "main")
 HOUR, DAY = 3600.0, 86_400.0
 CITIES = [
     "Bern",
@@ -56,7 +58,7 @@ class LakeWatcher(Protocol):
 
     def save(self) -> None: ...
     def roll_back(self) -> None: ...
-    def took(self, paths: Iterable[str]) -> None: ...
+    def took(self, paths: Iterable[str], places: Collection[str]) -> None: ...
 
 
 class LakeEngine(LakeWatcher, Protocol):
@@ -80,7 +82,8 @@ class RandomLake:
         self.base = folder / "lake"
         self.model = LakeModel(keeps=self.chance.choice([1, 1, 3]))
         self.torn: dict[str, str] = {}
-        self.history: list[str] = [f"a branch keeps {self.model.keeps} commits"]
+        self.given = tuple(f"{self.base}/{name}" for name in ("shared", "sales") if self.chance.random() < 0.4)
+        self.history: list[str] = [f"a branch keeps {self.model.keeps} commits; given are {self.given}"]
         self.watchers: list[LakeWatcher] = []
         self.moments: list[tuple[RefKey, int, dict[str, KeptVersion]]] = []
         self.numbers = iter(range(1, 1_000_000))
@@ -96,8 +99,9 @@ class RandomLake:
             (RefKey(REALM, OTHER, "main"), folder / "lake-of-others"),
             (RefKey(OTHER_REALM, LAKE, "main"), folder),
         ):
+            given = CatalogFiles(places=tuple(f"file://{place}" for place in self.given if ref == MAIN))
             Catalogs(self.rows(ref.realm)).create_catalog(
-                ref.catalog, base_location=f"file://{base}", allowed_locations=(f"file://{folder}",)
+                ref.catalog, base_location=f"file://{base}", allowed_locations=(f"file://{folder}",), files=given
             )
             self.client(ref).create_namespace("sales")
             self.model.lines[ref] = RefLine([{}])
@@ -121,7 +125,7 @@ class RandomLake:
         return self.clock.now() / 1_000_000
 
     def view(self) -> LakeView:
-        return LakeView(self.folder, self.model, REALM, LAKE, self.now, dict(self.torn))
+        return LakeView(self.folder, self.model, REALM, LAKE, self.now, dict(self.torn), self.given)
 
     def number(self) -> int:
         return next(self.numbers)
@@ -148,9 +152,9 @@ class RandomLake:
         return list(versions.values())
 
     def note_state(self, ref: RefKey, changes: dict[str, KeptVersion | None]) -> None:
-        taken = self.model.commit(ref, changes)
-        for watcher in self.watchers:
-            watcher.took(taken)
+        for reached in self.model.commit(ref, changes):
+            for watcher in self.watchers:
+                watcher.took(reached.all, reached.places)
         self.remember(ref)
 
     def remember(self, ref: RefKey) -> None:
@@ -185,7 +189,7 @@ class RandomLake:
     def data_files(self, version: KeptVersion) -> list[Path]:
         """The data files of a version that are there."""
         reached = self.model.reader.read(version)
-        return sorted(Path(path) for path in reached.must if path.endswith(".parquet") and os.path.exists(path))
+        return sorted(path for each in reached.must if each.endswith(".parquet") and (path := Path(each)).exists())
 
     def some_rows(self) -> pa.Table:
         count = self.chance.randrange(1, 4)
@@ -197,7 +201,7 @@ class RandomLake:
         """Give new files the time of the lake's clock instead of the machine's."""
         for folder, _, names in os.walk(self.folder):
             for name in names:
-                path = os.path.join(folder, name)
+                path = f"{folder}/{name}"
                 if path not in self._settled and not path.startswith(f"{self.folder}/store.db"):
                     self._settled.add(path)
                     time = self.now if at is None else at
@@ -260,15 +264,21 @@ def own_uuid(lake: RandomLake) -> UUID:
     return UUID(int=lake.chance.getrandbits(128), version=4)
 
 
-def careless_sibling(path: Path, chance: random.Random) -> Path | None:
-    """Another file that a careless reader takes for this one."""
-    name = path.name
+def careless_sibling(path: Path, place: Path, chance: random.Random) -> Path | None:
+    """Another path in a place that a careless reader takes for this one."""
+    inner = str(path.relative_to(place))
+    folders, _, name = inner.rpartition("/")
     others = [
-        name.swapcase() if not name.startswith(".") else name.upper(),
-        name.replace("-", "%2D"),
-        quote(name, safe="=."),
-        unicodedata.normalize("NFD", name),
-        name.replace("-", "%252d", 1),
+        f"{folders}/{name.swapcase()}",
+        f"{folders}/{name.replace('-', '%2D')}",
+        f"{folders}/{name.replace('-', '%252d', 1)}",
+        f"{folders.upper()}/{name}",
+        f"{folders.lower()}/{name}",
+        quote(inner),
+        unquote(inner),
+        unquote(unquote(inner)),
+        unicodedata.normalize("NFD", inner),
+        unicodedata.normalize("NFD", unquote(inner)),
     ]
-    kept = [other for other in others if other != name and other.rpartition(".")[2] == name.rpartition(".")[2]]
-    return path.with_name(chance.choice(kept)) if kept else None
+    kept = [other for other in others if other != inner and other.endswith(path.suffix) and not other.startswith("/")]
+    return place / chance.choice(kept) if kept else None

@@ -7,7 +7,7 @@ Headwater.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from uuid import uuid4
@@ -105,7 +105,7 @@ class ReferenceEngine:
             self._saved.held.clear()
         self._state = self._saved.copy()
 
-    def took(self, paths: Iterable[str]) -> None:
+    def took(self, paths: Iterable[str], places: Collection[str]) -> None:
         if self.mistake is not _M.FORGETS_TAKES:
             for path in paths:
                 self._state.since.pop(path, None)

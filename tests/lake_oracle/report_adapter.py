@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from headwater.catalogs import Catalogs
@@ -22,7 +22,7 @@ class HeadwaterReport:
 
     def save(self) -> None: ...
     def roll_back(self) -> None: ...
-    def took(self, paths: Iterable[str]) -> None: ...
+    def took(self, paths: Iterable[str], places: Collection[str]) -> None: ...
 
     def run(self, view: LakeView) -> RunOutcome:
         """Report, and see to it that nothing of the lake was changed."""

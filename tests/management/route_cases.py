@@ -34,6 +34,7 @@ class RouteCase:
 
 
 _MANAGE, _GRANTS = P.SERVICE_MANAGE_ACCESS, P.CATALOG_MANAGE_ACCESS
+_POLICY = "/catalogs/lake/policies"
 _ROLE = "/catalogs/lake/roles/analyst"
 ROUTE_CASES = {
     "getRealm": RouteCase("GET", "", _MANAGE),
@@ -54,6 +55,13 @@ ROUTE_CASES = {
     "adoptGuests": RouteCase(
         "POST", "/catalogs/lake/guests/adopt", P.CATALOG_MANAGE_CONTENT, "lake", status=404, body={"keys": [["missing"]]}
     ),
+    "listPolicies": RouteCase("GET", _POLICY, P.CATALOG_MANAGE_METADATA, "lake"),
+    "getPolicy": RouteCase("GET", f"{_POLICY}/snapshots", P.CATALOG_MANAGE_METADATA, "lake", status=404),
+    "putPolicy": RouteCase(
+        "PUT", f"{_POLICY}/file-collection", P.CATALOG_MANAGE_CONTENT, "lake", body={"fileCollection": {"mode": "off"}}
+    ),
+    "deletePolicy": RouteCase("DELETE", f"{_POLICY}/metadata-files", P.CATALOG_MANAGE_CONTENT, "lake", status=404),
+    "getEffectivePolicies": RouteCase("GET", "/catalogs/lake/effective-policies", P.CATALOG_MANAGE_METADATA, "lake"),
     "listPrincipals": RouteCase("GET", "/principals", _MANAGE),
     "createPrincipal": RouteCase("POST", "/principals", _MANAGE, status=201, body={"name": "etl"}),
     "getPrincipal": RouteCase("GET", "/principals/ann", _MANAGE),

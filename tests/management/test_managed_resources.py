@@ -99,6 +99,31 @@ def test_maintenance_is_stopped_and_resumed(office: ManagedOffice, root: str) ->
     assert office.call("POST", f"{path}/resume", {"catalog": "lake"}, token=root).data == {"stops": []}
 
 
+def test_policies_are_set_listed_and_removed(office: ManagedOffice, root: str) -> None:
+    table = IcebergTable(metadata_location="s3://acme/lake/orders/metadata/1.json")
+    office.catalogs().open_catalog("lake").commit(None, [Put(ContentKey.of("orders"), table)])
+    rule = {"branches": "*", "maxAge": "5d", "minToKeep": 3, "maxRefAge": None}
+    path = f"{LAKE}/policies"
+
+    own = office.call("PUT", f"{path}/snapshots", {"snapshots": [rule]}, token=root).data
+    of_table = office.call("PUT", f"{path}/metadata-files?key=orders", {"metadataFiles": {"keep": 9}}, token=root).data
+
+    assert (own["snapshots"], own["key"], own["by"], own["declared"]) == ([rule], None, "root", False)
+    assert (of_table["key"], of_table["metadataFiles"]) == (["orders"], {"keep": 9, "maxAge": None})
+    assert [each for page in pages(office, path, "policies", token=root, size=1) for each in page] == [of_table, own]
+    assert office.call("GET", f"{path}/metadata-files?key=orders", token=root).data == of_table
+    assert office.call("GET", f"{path}/metadata-files", token=root).status == 404
+    assert office.call("PUT", f"{path}/metadata-files?key=lines", {"metadataFiles": {"keep": 9}}, token=root).status == 404
+    held = office.call("GET", f"{LAKE}/effective-policies?key=orders", token=root).data
+    assert (held["branch"], held["key"], held["contentId"]) == ("main", ["orders"], of_table["contentId"])
+    assert {(each["name"], each["value"], each["source"]) for each in held["values"]} >= {
+        ("maxAge", "5d", "policy of catalog lake, branches *"),
+        ("keep", "9", "policy of the table"),
+    }
+    assert office.call("DELETE", f"{path}/metadata-files?key=orders", token=root).status == 204
+    assert office.call("GET", path, token=root).data["policies"] == [own]
+
+
 def test_catalog_called_like_an_id_is_not_undeleted_for_it(office: ManagedOffice, root: str) -> None:
     [gone] = office.call("GET", "/realms/acme/catalogs?deleted=true", token=root).data["catalogs"]
     office.catalogs().create_catalog(gone["id"], base_location="s3://acme/decoy/")
@@ -499,6 +524,14 @@ def test_realm_that_is_none_is_not_found_where_nobody_is_asked(open_office: Mana
         ("PATCH", "/catalogs/lake", {"defaultBranch": "none"}, "has no branch 'none'"),
         ("PATCH", "/catalogs/lake", {"state": "DELETED"}, "unknown field `state`"),
         ("PATCH", "", {"properties": {"a": 1}}, "properties[...]: "),
+        ("PUT", "/catalogs/lake/policies/snapshots", {"metadataFiles": {"keep": 3}}, "in the field snapshots"),
+        ("PUT", "/catalogs/lake/policies/snapshots", {"snapshots": [{"maxAge": "soon"}]}, "maxAge: 'soon' is not a duration"),
+        (
+            "PUT",
+            "/catalogs/lake/policies/file-collection",
+            {"fileCollection": {"grace": "1h"}},
+            "grace is 1h: it may be from 1d",
+        ),
         ("POST", "/principals", {"name": ""}, "name: "),
         ("POST", "/principals", {"name": "a/b"}, "is no name for a principal"),
         ("POST", "/principals/ann/rotate?overlapSeconds=-1", None, "overlapSeconds: "),

@@ -50,7 +50,12 @@ def everything(office: ManagedOffice) -> list[Any]:
     """What acme has, as its root reads it."""
     token = office.token("root")
     paths = ("", "/catalogs", "/catalogs?deleted=true", "/catalogs/lake", "/principals", "/principal-roles", "/tasks")
-    paths += ("/principal-roles/readers", "/catalogs/lake/roles", "/catalogs/lake/roles/analyst/grants")
+    paths += (
+        "/principal-roles/readers",
+        "/catalogs/lake/roles",
+        "/catalogs/lake/roles/analyst/grants",
+        "/catalogs/lake/policies",
+    )
     answers = [office.call("GET", f"/realms/acme{path}", token=token) for path in paths]
     assert {answer.status for answer in answers} == {200}
     return [answer.data for answer in answers]

@@ -135,6 +135,22 @@ NO_URL = "is not a location; write a URL such as s3://bucket/folder/, or ./folde
             PLACE + "maintenance: {expireSnapshots: {schedule: daily}}",
             f'x.yaml:13: spec.maintenance.expireSnapshots.schedule: "daily" is not a cron expression; {CRON_EXAMPLE}',
         ),
+        (
+            PLACE + "policies: {fileCollection: {grace: 1h}}",
+            "x.yaml:13: spec.policies.fileCollection: grace is 1h: it may be from 1d to 36500d",
+        ),
+        (
+            PLACE + "policies:\n  snapshots:\n  - maxAge: 5d\n  - maxAge: 6d",
+            "x.yaml:15: spec.policies.snapshots: two rules for the branches '*': put them together",
+        ),
+        (
+            PLACE + "policies: {metadataFiles: {keep: 0}}",
+            "x.yaml:13: spec.policies.metadataFiles.keep: must be from 1 to 1000000, not 0",
+        ),
+        (
+            PLACE + "policies: {snapshots: []}",
+            "x.yaml:13: spec.policies.snapshots: expected a list with at least 1, this one has 0",
+        ),
         (PLACE + "imports: {a: b}", "x.yaml:13: spec.imports: expected a list, not a mapping"),
         (PLACE + "imports:\n- {locations: ['s3://a/']}", "x.yaml:14: spec.imports[0].name: is missing"),
         (PLACE + "imports:\n- {name: a}", "x.yaml:14: spec.imports[0].locations: is missing"),

@@ -10,6 +10,7 @@ import pytest
 
 from headwater.catalogs import CatalogFiles, CatalogMaintenance, ImportSpec, LakeSchedule
 from headwater.errors import NotFoundError
+from headwater.policies import FileRule, MetadataFileRule, SnapshotRule
 from headwater.realms import HistoryRetention, KeptHistory, MaintenanceSchedule
 from headwater.reconcile import CatalogManifest, ManifestError, RealmManifest, load_manifests
 from headwater.reconcile.manifests import CatalogSpec, RealmSpec, ResourceName
@@ -26,6 +27,8 @@ metadata: {name: lake}
 spec: {realm: acme, storage: {baseLocation: "s3://lake/"}}
 """
 EXAMPLES = Path(__file__).parents[2] / "examples"
+
+DAY = 86400.0
 
 
 def test_realm_needs_no_more_than_a_name(write: Write) -> None:
@@ -113,6 +116,25 @@ def test_work_on_the_lake_and_its_places_are_read(write: Write) -> None:
     assert manifest.spec.maintenance == CatalogMaintenance(
         expire_snapshots=LakeSchedule(schedule="0 3 * * *"), report_files=LakeSchedule()
     )
+
+
+def test_policies_are_read_with_their_defaults(write: Write) -> None:
+    said = (
+        "policies: {snapshots: [{branches: etl/*, maxAge: 1d}, {minToKeep: 3, maxRefAge: 90d}], metadataFiles: {keep: 50, maxAge: 30d},"
+        " fileCollection: {grace: 14d, delay: 0s, hold: 3d, mode: 'off'}}, storage:"
+    )
+    manifest = load_manifests(write(f"{REALM}---\n{CATALOG.replace('storage:', said)}"))[1]
+
+    assert isinstance(manifest, CatalogManifest)
+    assert [policy.says()[2:] for policy in manifest.spec.policies] == [
+        (
+            (SnapshotRule(branches="etl/*", max_age_seconds=DAY), SnapshotRule(min_to_keep=3, max_ref_age_seconds=90 * DAY)),
+            None,
+            None,
+        ),
+        ((), MetadataFileRule(keep=50, max_age_seconds=30 * DAY), None),
+        ((), None, FileRule(grace_seconds=14 * DAY, delay_seconds=0, hold_seconds=3 * DAY, mode="off")),
+    ]
 
 
 def test_null_counts_as_not_given(write: Write) -> None:

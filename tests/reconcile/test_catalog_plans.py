@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, TypeVar
+from uuid import UUID
 
 import msgspec
 import pytest
 
 from headwater.catalogs import CatalogChanges, CatalogDefinition, CatalogFields, CatalogManager, ImportSpec
 from headwater.clock import Micros
+from headwater.policies import FileRule, MetadataFileRule, PolicyKind, StoredPolicy
 from headwater.realms import MaintenanceSchedule, Realm, RealmManager, RealmState
 from headwater.reconcile import CatalogManifest, RefuseManifest, WaitUntil, next_time, plan_catalog
 from headwater.reconcile.actions import (
@@ -17,10 +19,12 @@ from headwater.reconcile.actions import (
     CancelTask,
     CompleteCatalog,
     CreateCatalog,
+    DeclarePolicies,
     DeleteCatalog,
     RecordImported,
     SubmitTask,
     UpdateCatalog,
+    only,
 )
 from headwater.reconcile.manifests import ADOPT, CONFIRM_PURGE, DELETE
 from headwater.reconcile.observed_state import ObservedCatalog, TaskHistory, import_arguments
@@ -168,6 +172,36 @@ def test_drifted_field_of_a_catalog_is_corrected(make_catalog: MakeCatalog) -> N
     manifest = make_catalog(properties={"a": "b"})
 
     assert plan(manifest, catalog(manifest, properties={})) == [UpdateCatalog(CatalogChanges(properties={"a": "b"}))]
+
+
+OF_FILES = StoredPolicy(kind=PolicyKind.FILE_COLLECTION, catalog_id="", files=FileRule(mode="off"))
+OF_LOG = StoredPolicy(kind=PolicyKind.METADATA_FILES, catalog_id="", metadata_files=MetadataFileRule(keep=9))
+
+
+@pytest.mark.parametrize(
+    ("declared", "stored", "changed"),
+    [
+        ((OF_FILES,), (), (PolicyKind.FILE_COLLECTION,)),
+        ((OF_FILES,), ((OF_FILES, {"declared": True}),), ()),
+        ((OF_FILES,), ((OF_FILES, {"declared": False}),), (PolicyKind.FILE_COLLECTION,)),
+        ((OF_FILES,), ((OF_FILES, {"declared": True, "files": FileRule(mode="report")}),), (PolicyKind.FILE_COLLECTION,)),
+        ((), ((OF_FILES, {"declared": False}), (OF_LOG, {"declared": True})), (PolicyKind.METADATA_FILES,)),
+        ((), ((OF_LOG, {"declared": True, "content_id": UUID(int=7)}),), ()),
+        ((OF_FILES, OF_LOG), (), (PolicyKind.METADATA_FILES, PolicyKind.FILE_COLLECTION)),
+    ],
+)
+def test_policies_become_what_is_declared(
+    make_catalog: MakeCatalog,
+    declared: tuple[StoredPolicy, ...],
+    stored: tuple[tuple[StoredPolicy, dict[str, Any]], ...],
+    changed: tuple[PolicyKind, ...],
+) -> None:
+    manifest = make_catalog(policies=declared)
+    seen = tuple(msgspec.structs.replace(policy, catalog_id="00000000000000aa", **fields) for policy, fields in stored)
+
+    steps = only(plan(manifest, catalog(manifest), policies=seen), DeclarePolicies)
+
+    assert steps == ((DeclarePolicies(declared, changed),) if changed else ())
 
 
 # Managers

@@ -11,6 +11,7 @@ import pytest
 from headwater.catalogs import CatalogDefinition, CatalogMaintenance, CatalogManager, LakeSchedule
 from headwater.clock import Micros
 from headwater.jobs import EXPIRE_SNAPSHOTS, REPORT_FILES, lake_arguments
+from headwater.policies import MetadataFileRule, PolicyKind, StoredPolicy
 from headwater.realms import MaintenanceSchedule, Realm, RealmManager, RealmState
 from headwater.reconcile import CatalogManifest, next_time, plan_catalog, weekly_schedule
 from headwater.reconcile.actions import Action, CancelTask, RecordHandled, ReportDrift, RunTaskNow, SubmitTask, UpdateCatalog
@@ -37,6 +38,9 @@ REALM = Realm(
 SUSPENDED = msgspec.structs.replace(REALM, maintenance=MaintenanceSchedule(time_zone=ZONE, suspend=True))
 HOURLY = LakeSchedule(schedule="0 * * * *")
 DAILY = LakeSchedule(schedule="30 4 * * *")
+POLICIES = (
+    StoredPolicy(kind=PolicyKind.METADATA_FILES, catalog_id="00000000000000aa", metadata_files=MetadataFileRule(keep=9)),
+)
 EXPIRY, REPORTS = CatalogMaintenance(expire_snapshots=HOURLY), CatalogMaintenance(report_files=HOURLY)
 
 
@@ -57,7 +61,12 @@ def plan(
     lets_go: bool = False,
 ) -> list[Action]:
     observed = ObservedCatalog(
-        realm=realm, realm_owner=OWNER, me=ME, catalog=seen or catalog(manifest), tasks=TaskHistory(tasks), lets_go=lets_go
+        realm=realm,
+        realm_owner=OWNER,
+        me=ME,
+        catalog=seen or catalog(manifest),
+        tasks=TaskHistory(tasks),
+        policies=POLICIES if lets_go else (),
     )
     return plan_catalog(manifest, observed, NOW)
 

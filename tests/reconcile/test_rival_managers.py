@@ -89,6 +89,7 @@ def let_go(store: Store) -> None:
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("before", [nothing, by_hand, let_go])
 def test_catalog_name_of_two_resources_belongs_to_one(settings: Settings, before: Callable[[Store], None]) -> None:
     def prepare(store: Store) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from uuid import UUID
 
 import pytest
+from msgspec import structs
 from pasts import (
     catalogs_of,
     claimed,
@@ -29,6 +31,7 @@ from headwater.commits import Transaction, commit_change, read_head
 from headwater.errors import NotFoundError, RefusedError
 from headwater.index import IndexValue
 from headwater.jobs import run_restore
+from headwater.policies import MetadataFileRule, PolicyKind, StoredPolicy, list_policies, set_policy
 from headwater.realms import (
     REALM_REFERENCES,
     RealmRegistry,
@@ -43,6 +46,8 @@ from headwater.realms.realm_bootstrap import PrincipalRole
 from headwater.restore import RestoreAction, RestoreResult, RestoreStep
 from headwater.store import RealmStore
 from headwater.tasks.task import OUTCOME_BYTES
+
+POLICY = StoredPolicy(kind=PolicyKind.METADATA_FILES, catalog_id="", metadata_files=MetadataFileRule(keep=9))
 
 
 def add_role(rows: RealmStore, name: str) -> None:
@@ -75,6 +80,17 @@ def test_reference_of_the_realm_holds_again_what_it_held(store: Store, rows: Rea
     restored(store, request("principal-roles", moment))
 
     assert roles(rows) == ["reader", "service_admin"]
+
+
+def test_policies_say_again_what_they_said(store: Store, rows: RealmStore, lake: Catalog, clock: FakeClock) -> None:
+    first = set_policy(rows, lake.definition, POLICY)
+    moment = passed(clock)
+    set_policy(rows, lake.definition, structs.replace(POLICY, metadata_files=MetadataFileRule(keep=3)))
+    set_policy(rows, lake.definition, structs.replace(POLICY, content_id=UUID(int=7)))
+
+    restored(store, request("policy-mappings", moment))
+
+    assert list_policies(rows, lake.definition.id) == [first]
 
 
 def test_equal_objects_are_no_difference(store: Store, rows: RealmStore, clock: FakeClock) -> None:

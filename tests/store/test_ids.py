@@ -121,6 +121,7 @@ def test_number_of_ids_that_makes_no_sense_is_refused(store: Store, n: int) -> N
     assert store.system.is_empty()
 
 
+@pytest.mark.long
 def test_ids_at_once_beyond_a_leases_end_are_inside_one(hasty: Settings, clock: FakeClock) -> None:
     with open_store("memory://", settings=hasty, clock=clock) as store:
         first = store.new_id()
@@ -160,6 +161,7 @@ def test_threads_get_different_ids_that_grow(store: Store) -> None:
     assert all(own == sorted(own) for own in made)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("is_locked", "count"), [(True, 100_000), (False, 20_000)])
 def test_threads_make_hundreds_of_thousands_of_different_ids(
     monkeypatch: pytest.MonkeyPatch, is_locked: bool, count: int

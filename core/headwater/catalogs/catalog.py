@@ -201,7 +201,8 @@ class Catalog:
             message=message, authors=text_tuple("authors", authors), properties=property_values(properties)
         )
         ids = dict(content_ids or {})  # kept over retries, so that a repeated attempt gives the same ids
-        take_up_tables(self._rows, self.definition.id, unexamined_tables(operations, ids, examined))
+        if unexamined := unexamined_tables(operations, ids, examined):
+            take_up_tables(self._rows, self.definition.id, unexamined)
 
         def change(tx: Transaction) -> dict[ContentKey, UUID] | AppliedRequest:
             # First: what has been applied would contradict the head, which it changed itself.

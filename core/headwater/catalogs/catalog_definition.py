@@ -102,7 +102,7 @@ class CatalogFiles(StoredPart, frozen=True, kw_only=True):
 
     places: tuple[str, ...] = ()
 
-    def check(self, base_location: str, allowed_locations: tuple[str, ...]) -> None:
+    def check_inside(self, base_location: str, allowed_locations: tuple[str, ...]) -> None:
         """Check that the places lie below the base location, or in an allowed one; raises RefusedError."""
         for place in self.places:
             if not any(_lies_in(place, base, may_equal=base != base_location) for base in (base_location, *allowed_locations)):

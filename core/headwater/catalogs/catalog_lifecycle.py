@@ -166,7 +166,7 @@ class Catalogs:
         _check_fields(changes)
         if changes.keys() & {"files", "base_location", "allowed_locations"}:
             changed = msgspec.structs.replace(seen, **changes)
-            changed.files.check(changed.base_location, changed.allowed_locations)
+            changed.files.check_inside(changed.base_location, changed.allowed_locations)
         branch = changes.get("default_branch", seen.default_branch)
         if branch != seen.default_branch and CatalogEntry(self._rows, seen).find_ref_row(RefKind.BRANCH, branch) is None:
             raise RefusedError(

@@ -17,13 +17,13 @@ from headwater.jobs.catalog_tasks import submit_catalog_task
 from headwater.lake_files import (
     FILE_SENTENCES,
     PLACE_SENTENCES,
-    FileExplanation,
     FileReason,
-    FileReport,
+    LakeFileExplanation,
+    LakeFileReport,
     MarkedFile,
     PlaceReason,
     ReadReport,
-    explain_file,
+    explain_lake_file,
     read_last_report,
 )
 
@@ -50,7 +50,7 @@ def _places(read: ReadReport, *, limit: int) -> list[dict[str, Any]]:
     ]
 
 
-def _blocked(report: FileReport, *, limit: int) -> list[dict[str, Any]]:
+def _blocked(report: LakeFileReport, *, limit: int) -> list[dict[str, Any]]:
     return [
         {
             "place": each.location,
@@ -123,7 +123,7 @@ REPORT: ResultView[Mapping[str, Any]] = ResultView(
 )
 
 
-def _referrers(explanation: FileExplanation) -> list[dict[str, Any]]:
+def _referrers(explanation: LakeFileExplanation) -> list[dict[str, Any]]:
     return [
         {
             "realm": each.realm,
@@ -137,7 +137,7 @@ def _referrers(explanation: FileExplanation) -> list[dict[str, Any]]:
     ]
 
 
-EXPLAINED_FILE: ResultView[FileExplanation] = ResultView(
+EXPLAINED_FILE: ResultView[LakeFileExplanation] = ResultView(
     "explanation of a file",
     "explanations of files",
     (
@@ -238,10 +238,10 @@ def list_files_command(
 @files.command(name="explain")
 @click.argument("url", metavar="URL")
 @prints(EXPLAINED_FILE)
-def explain_file_command(session: CliSession, url: str) -> None:
+def explain_lake_file_command(session: CliSession, url: str) -> None:
     """Tell who refers to a file, or since when nobody does, by which rule, and when it may go."""
     with session.open_store() as store:
-        session.show(EXPLAINED_FILE, explain_file(store, folder_location(url)))
+        session.show(EXPLAINED_FILE, explain_lake_file(store, folder_location(url)))
 
 
 @files.command(name="codes")

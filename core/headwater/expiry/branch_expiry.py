@@ -111,7 +111,7 @@ class BranchExpiry:
         self._committer = ExpiryCommitter(session.catalog, session.name, files, fence=fence)
         self._looked = LookedTables(session.rows, session.id, session.name)
         self._looks: dict[bytes, TableLook] = {}
-        self._rules = order.rules.digest[:8]
+        self._rules = order.rules.rules_digest[:8]
 
     def expire(self, passed: Callable[[int], None]) -> None:
         """Expire all tables that the order names.
@@ -258,7 +258,7 @@ class BranchExpiry:
         limits = order.rules.snapshot_limits(self._session.name, content_id, facts.properties)
         keep_log = order.rules.metadata_log_limits(content_id, facts.properties)
         plan = plan_expiry(facts, limits, order.now_ms, keep_log=keep_log)
-        if plan.is_empty:
+        if plan.leaves_all:
             self._note(table, TableLook(table.value.digest[:8], self._rules, plan.due_ms, None))
             return None
         before = content.metadata_location

@@ -16,7 +16,7 @@ class ExpiryRules(Protocol):
     """The limits of tables."""
 
     @property
-    def digest(self) -> bytes:
+    def rules_digest(self) -> bytes:
         """At least 8 bytes that differ where anything but the table itself would decide otherwise."""
 
     @property
@@ -47,7 +47,7 @@ class AskedRules:
         return True
 
     @property
-    def digest(self) -> bytes:
+    def rules_digest(self) -> bytes:
         return hashlib.blake2b(f"asked {self.max_age_ms} {self.keep}".encode(), digest_size=8).digest()
 
     def snapshot_limits(self, branch: str, content_id: UUID, properties: Mapping[str, str]) -> SnapshotLimits:

@@ -46,7 +46,7 @@ class TableLook(NamedTuple):
             return False
         return self.due_ms is None or self.due_ms > now_ms
 
-    def to_value(self) -> IndexValue:
+    def to_entry(self) -> IndexValue:
         reason = _REASONS.index(self.refusal)
         return IndexValue(None, _LAYOUT.pack(self.content[:8], self.policies[:8], self.due_ms or 0, reason))
 
@@ -76,7 +76,7 @@ class LookedTables:
 
     def remember_looks(self, looks: Mapping[bytes, TableLook], gone: Collection[bytes], *, fence: Callable[[], None]) -> None:
         """Remember looks, and forget those at keys where no such table is any more. A key that is too long is not remembered."""
-        put = {self._prefix + key: look.to_value() for key, look in looks.items() if len(key) + _PREFIX_BYTES <= KEY_BYTES}
+        put = {self._prefix + key: look.to_entry() for key, look in looks.items() if len(key) + _PREFIX_BYTES <= KEY_BYTES}
 
         def change(tx: Transaction) -> None:
             index = tx.index(LOOKED)

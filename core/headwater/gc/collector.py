@@ -51,6 +51,7 @@ from headwater.gc.sweep import (
     release_pins,
     remove_tombstones,
 )
+from headwater.policies import release_policies
 from headwater.settings import duration_text
 from headwater.store import ObjectId, ObjectKey, RealmKey, RealmStore, Reference, Store, Versioned, check_clock
 from headwater.tasks import TaskStoppedError
@@ -385,7 +386,7 @@ class Collector:
             note_all_known(self._rows, fence=self._watch.check_fence)
 
     def _release_claims(self) -> None:
-        """Release the claims of tables that no kept commit holds."""
+        """Release the claims and the policies of tables that no kept commit holds, and the policies of catalogs that are gone."""
         if self._scope.is_system:
             return
         # By the earlier of both: a younger claim may be of a commit that is being written, or that somebody still reads.
@@ -394,6 +395,7 @@ class Collector:
         self.result.claims_released = release_claims(
             self._rows, self._marker.content, older_than=cutoff, fence=self._watch.check_fence
         )
+        release_policies(self._rows, self._marker.content, older_than=cutoff, fence=self._watch.check_fence)
 
     def resume(self) -> bool:
         """Resume an interrupted sweep with its live set and its cut-offs. Returns False when there is none that can be resumed."""

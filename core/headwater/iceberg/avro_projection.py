@@ -45,7 +45,9 @@ _NUMBERS = ("int", "long")
 _TEXTS = ("bytes", "string")
 
 
-def read_fields(data: bytes, names: Sequence[str | tuple[str, ...]], *, optional: Sequence[str] = ()) -> Iterator[list[Record]]:
+def read_avro_fields(
+    data: bytes, names: Sequence[str | tuple[str, ...]], *, optional: Sequence[str] = ()
+) -> Iterator[list[Record]]:
     """Read some fields of all records, block by block.
 
     names         of fields, inner ones with dots: ``data_file.file_path``; of a tuple of names the first that the schema has
@@ -205,10 +207,10 @@ class _Record(_Node):
             at = node.skip(block, at, shape)
         return at
 
-    def find(self, block: bytes, at: int, shape: _Shape, found: dict[int, Value]) -> int:
+    def find_fields(self, block: bytes, at: int, shape: _Shape, found: dict[int, Value]) -> int:
         """The place behind a record; notes the wanted fields of it and of its inner records."""
         for name, node in self._fields:
-            end = node.find(block, at, shape, found) if isinstance(node, _Record) else node.skip(block, at, shape)
+            end = node.find_fields(block, at, shape, found) if isinstance(node, _Record) else node.skip(block, at, shape)
             if name in self._wanted:
                 found[self._wanted[name]] = node.value(block[at:end])
             at = end
@@ -338,7 +340,7 @@ class _Reader:
     def _read_one(self, block: bytes, at: int, records: list[Record]) -> int:
         """Read a record step by step, and remember its shape."""
         shape, found = _Shape(), dict[int, Value]()
-        end = self._record.find(block, at, shape, found)
+        end = self._record.find_fields(block, at, shape, found)
         records.append(tuple(found.get(index) for index in range(self._width)))
         if shape.is_regular:
             self._remember(shape)

@@ -368,6 +368,7 @@ def _open_arrow(scheme: str, rest: str, lacking: Exception) -> tuple[FileSystem,
     """
     bucket, slash, path = rest.partition("/")
     try:
+        from pyarrow import ArrowException
         from pyarrow.fs import FileSystem
 
         system, base = FileSystem.from_uri(f"{_ARROW_SCHEMES.get(scheme, scheme)}://{bucket}{_ARROW_OPTIONS.get(scheme, '')}")
@@ -375,7 +376,7 @@ def _open_arrow(scheme: str, rest: str, lacking: Exception) -> tuple[FileSystem,
         raise RefusedError(
             f"no file system for {scheme}://{rest}: {lacking}; and pyarrow is not installed: pip install 'headwater[lake]'"
         ) from fault
-    except (ValueError, OSError) as fault:
+    except (ValueError, OSError, ArrowException) as fault:
         raise RefusedError(f"no file system for {scheme}://{rest}: {lacking}; and pyarrow: {fault}") from fault
     return _ArrowFiles(system), f"{base.rstrip('/')}{slash}{path}"
 
@@ -475,6 +476,10 @@ def _arrow_errors() -> Iterator[None]:
         raise
     except ValueError as fault:
         raise RefusedError(f"pyarrow does not take its name: {fault}") from fault
+    except Exception as fault:
+        if type(fault).__module__.partition(".")[0] != "pyarrow":
+            raise
+        raise OSError(str(fault)) from fault  # what it has no class for, such as a refusal of Azure's client
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, TypeVar
 import structlog
 
 from headwater.errors import RefusedError
-from headwater.iceberg.avro_projection import read_fields
+from headwater.iceberg.avro_projection import read_avro_fields
 from headwater.iceberg.filesystem import STORAGE, LakeStorage
 from headwater.iceberg.layout import FileInfo
 from headwater.iceberg.location import canonical_location, is_same_place, is_within
@@ -153,7 +153,7 @@ class _ManifestWalk:
             return []
         try:
             data = self._storage.read_file(FileInfo(canonical_location(location), 0))
-            paths = [path for block in read_fields(data, (name,)) for (path,) in block]
+            paths = [path for block in read_avro_fields(data, (name,)) for (path,) in block]
             if not all(isinstance(path, str) for path in paths):
                 raise ValueError("a record without a path")
         except RejectedTable as unfit:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple, cast
 
 from headwater.iceberg.avro_codecs import AvroFileError
-from headwater.iceberg.avro_projection import read_fields
+from headwater.iceberg.avro_projection import read_avro_fields
 
 _EXISTING, _ADDED, _DELETED = 0, 1, 2
 _ENTRY_FIELDS = ("status", "data_file.file_path")
@@ -69,7 +69,7 @@ def read_manifest_entries(data: bytes) -> ManifestEntries:
     """
     paths: list[str] = []
     counts = [0, 0, 0]
-    for block in read_fields(data, _ENTRY_FIELDS):
+    for block in read_avro_fields(data, _ENTRY_FIELDS):
         for status, path in block:
             if status not in (_EXISTING, _ADDED, _DELETED) or not path:
                 raise AvroFileError("an entry of it has no path, or a status that is not known")
@@ -85,7 +85,7 @@ def read_manifest_list(data: bytes) -> list[ListedManifest]:
     raises        ValueError, with no text of the file, where it is broken or is no manifest list
     """
     listed: list[ListedManifest] = []
-    for block in read_fields(data, _LIST_FIELDS, optional=_OPTIONAL):
+    for block in read_avro_fields(data, _LIST_FIELDS, optional=_OPTIONAL):
         for path, length, added, existing, deleted, key in block:
             if not isinstance(path, str) or not path:
                 raise AvroFileError("a manifest in it has no path")

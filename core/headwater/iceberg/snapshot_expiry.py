@@ -155,7 +155,7 @@ class ExpiryPlan:
     due_ms: int | None
 
     @property
-    def is_empty(self) -> bool:
+    def leaves_all(self) -> bool:
         return not self.refs and not self.snapshots and not self.log_files
 
 

@@ -39,7 +39,7 @@ def run_file_report(store: Store, claim: TaskLease, *, engine: FileEngine | None
             )
         except MaintenanceStoppedError as stopped:
             raise TaskNotReadyError(str(stopped), seconds=STOPPED_LOOK_SECONDS) from stopped
-        return read.counts()
+        return read.task_outcome()
 
     return run_recorded(store, claim, work)
 

@@ -15,7 +15,7 @@ from headwater.errors import NotFoundError
 from headwater.lake_files.dead_files import DeadFilesResult, FileSearch, find_dead_files
 from headwater.lake_files.file_engine import FileEngine, ListFiles, ProcessEngine
 from headwater.lake_files.file_reasons import FileReason
-from headwater.lake_files.file_report import FileReport, find_report
+from headwater.lake_files.file_report import LakeFileReport, find_report
 from headwater.lake_files.live_walk import LiveWalk
 from headwater.lake_files.manifest_memory import ManifestMemory
 from headwater.lake_files.marked_files import MarkedFile, read_marked_files
@@ -23,7 +23,7 @@ from headwater.lake_files.report_rules import ReportRules
 from headwater.lake_files.report_run import FileReportRun
 from headwater.lake_files.store_storages import StoreStorages
 from headwater.lake_files.stored_versions import StoredVersion
-from headwater.lake_files.table_names import TableNames
+from headwater.lake_files.table_names import LakeTableNames
 from headwater.lake_files.work_folder import WorkFolder
 from headwater.realms import RealmRegistry
 from headwater.store import RealmStore, Store
@@ -44,11 +44,11 @@ class ReadReport:
     realm: str
     catalog: str
     folder: str
-    report: FileReport
+    report: LakeFileReport
     places: list[dict[str, Any]] = field(default_factory=list)
     marks: Callable[[], Iterable[MarkedFile]] = tuple
 
-    def counts(self) -> dict[str, Any]:
+    def task_outcome(self) -> dict[str, Any]:
         """The report as the outcome of its task."""
         report = self.report
         blocked = Counter(str(each.code) for each in report.blocked)
@@ -87,7 +87,7 @@ def report_files(
     storages = StoreStorages(store)
     storage = storages.of_catalog(rows.realm, definition.name)
     folder = WorkFolder.of_catalog(definition, storage, realm=rows.realm)
-    rules = ReportRules.read(store, rows, definition)
+    rules = ReportRules.of_catalog(store, rows, definition)
     chosen = engine or ProcessEngine()
     memory = ManifestMemory(rows, definition.id, folder, is_dry=is_dry)
 
@@ -100,7 +100,7 @@ def report_files(
             versions,
             storage_of=storages.find_lake,
             memory=memory,
-            names=TableNames(store),
+            names=LakeTableNames(store),
             fence=still_going,
             manifest_reader=chosen.manifest_reader,
         )
@@ -124,14 +124,14 @@ def report_files(
         progress=progress,
     )
     with find_dead_files(search) as result:
-        report = run.finish(result, is_dry=is_dry)
+        report = run.mark_and_plan(result, is_dry=is_dry)
         return _read(rows, definition, folder, report, result)
 
 
 def _read(
-    rows: RealmStore, definition: CatalogDefinition, folder: WorkFolder, report: FileReport, result: DeadFilesResult
+    rows: RealmStore, definition: CatalogDefinition, folder: WorkFolder, report: LakeFileReport, result: DeadFilesResult
 ) -> ReadReport:
-    places = [] if report.places is None else msgspec.json.decode(folder.read(report.places), type=list[dict[str, Any]])
+    places = [] if report.places is None else msgspec.json.decode(folder.load_file(report.places), type=list[dict[str, Any]])
     return ReadReport(
         realm=rows.realm,
         catalog=definition.name,
@@ -172,7 +172,7 @@ def read_last_report(store: Store, realm_id: str, catalog: str) -> ReadReport:
             f"there is no report of the files of catalog {catalog!r} of realm {realm_id!r} yet: run `headwater files report"
             f" {realm_id} {catalog} --run`"
         )
-    places = [] if report.places is None else msgspec.json.decode(folder.read(report.places), type=list[dict[str, Any]])
+    places = [] if report.places is None else msgspec.json.decode(folder.load_file(report.places), type=list[dict[str, Any]])
 
     def marks() -> Iterator[MarkedFile]:
         return read_marked_files(folder, report.marks)

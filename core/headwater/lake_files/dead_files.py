@@ -31,6 +31,7 @@ from headwater.clock import Micros
 from headwater.commits import read_collection
 from headwater.errors import CorruptionError
 from headwater.iceberg.table_storage import TableStorage
+from headwater.lake_files.document_files import hint_in
 from headwater.lake_files.file_comparison import BucketResult, ReasonCount
 from headwater.lake_files.file_engine import ComparisonGround, FileEngine, ListFiles, ProcessEngine
 from headwater.lake_files.file_reasons import FileReason, PlaceReason
@@ -38,9 +39,9 @@ from headwater.lake_files.file_runs import DeadRuns
 from headwater.lake_files.foreign_metadata import ForeignMetadata
 from headwater.lake_files.held_paths import HeldPaths, pack_held, unpack_held
 from headwater.lake_files.lake_file_values import BlockedPlace, DeadFile, LiveFile, TablePlace
+from headwater.lake_files.listed_places import PlaceListing
 from headwater.lake_files.listing_digest import ListingDigest
 from headwater.lake_files.place_index import EVERYWHERE, PlaceIndex
-from headwater.lake_files.place_listing import PlaceListing
 from headwater.lake_files.place_markers import MarkerState, PlaceMarkers, RunRecord, read_run, write_run
 from headwater.lake_files.place_survey import survey_places
 from headwater.lake_files.stored_versions import StoredContent, StoredVersion, VersionScan
@@ -160,7 +161,7 @@ class DeadFilesResult:
         return (file for file in self.dead if file.place not in blocked)
 
     @property
-    def counts(self) -> dict[str, int]:
+    def other_counts(self) -> dict[str, int]:
         """How many files there are of the reasons that make no dead file."""
         beside = (FileReason.LOOSELY_LIVE, FileReason.OWN_FILE)
         return {str(FileReason.LIVE): self.kept} | {str(reason): self.total(reason).files for reason in beside}
@@ -195,7 +196,7 @@ def find_dead_files(search: FileSearch) -> DeadFilesResult:
     """
     run = _SearchRun(search)
     try:
-        return run.find()
+        return run.search_places()
     except BaseException:
         run.result.dead.close()
         raise
@@ -211,7 +212,7 @@ class _SearchRun:
         self._folder = WorkFolder.of_catalog(search.definition, search.storage, realm=search.rows.realm)
         started, self._heads = search.store.clock.now(), _heads(search.store)
         survey = survey_places(search.store, search.rows, search.definition, is_home=search.is_home, prefixes=search.prefixes)
-        self._places = survey.index(search.definition.places)
+        self._places = survey.make_index(search.definition.places)
         self.result = DeadFilesResult(
             run=self._seen.number + 1,
             started=started,
@@ -222,7 +223,7 @@ class _SearchRun:
         self._foreign: list[str] = []
         self._moving: dict[str, list[str]] = {}
 
-    def find(self) -> DeadFilesResult:
+    def search_places(self) -> DeadFilesResult:
         digest = ListingDigest()
         inputs = self._inputs()
         if self._seen.inputs.startswith(inputs):
@@ -280,7 +281,7 @@ class _SearchRun:
         held = []
         for bucket in compared.results:
             search.fence()
-            found.add(bucket)
+            found.add_bucket(bucket)
             result.block(metadata.blocks(bucket.metadata), self._places)
             held.append(bucket.held)
         result.live, result.there, result.there_bytes = compared.live, compared.listed, compared.listed_bytes
@@ -297,7 +298,7 @@ class _SearchRun:
         if self._seen.held is None:
             return HeldPaths()
         try:
-            return unpack_held(self._folder.read(self._seen.held))
+            return unpack_held(self._folder.load_file(self._seen.held))
         except CorruptionError as fault:
             _log.warning("what was held is lost: files are only reported until they were live again", fault=str(fault))
             return HeldPaths()
@@ -307,14 +308,14 @@ class _SearchRun:
         if self._seen.result is None:
             return False
         try:
-            kept = msgspec.msgpack.decode(self._folder.read(self._seen.result), type=_KeptResult)
+            kept = msgspec.msgpack.decode(self._folder.load_file(self._seen.result), type=_KeptResult)
         except CorruptionError:
             return False
         result = self.result
         result.is_reused = True
         result.place_counts = kept.counts
         result.live, result.there, result.there_bytes, result.kept, result.kept_bytes, result.outside = kept.totals
-        result.dead.add(kept.dead)
+        result.dead.add_dead(kept.dead)
         result.block(kept.blocks, self._places)
         return True
 
@@ -335,7 +336,7 @@ class _SearchRun:
             result=kept,
         )
         write_run(self._rows, search.definition.id, self._seen, record, fence=search.fence)
-        self._folder.delete(
+        self._folder.remove_files(
             old for old, new in ((self._seen.held, held), (self._seen.result, kept)) if old is not None and old != new
         )
 
@@ -352,7 +353,7 @@ class _SearchRun:
     def _write(self, kind: str, data: bytes) -> WorkFile | None:
         if self._search.is_dry:
             return None
-        return self._folder.write(f"searches/{self.result.run:08d}-{kind}-{id_text(self._search.store.new_id())}", data)
+        return self._folder.store_file(f"searches/{self.result.run:08d}-{kind}-{id_text(self._search.store.new_id())}", data)
 
     def _judge_markers(self, paths: Sequence[str]) -> None:
         """Judge the markers that are there, and note which places are to be moved on, and which objected to."""
@@ -410,9 +411,9 @@ class _Found:
     missing: dict[str, str] = field(default_factory=dict)
     signs: dict[str, str] = field(default_factory=dict)
 
-    def add(self, bucket: BucketResult) -> None:
+    def add_bucket(self, bucket: BucketResult) -> None:
         result = self.result
-        result.dead.add(bucket.dead)
+        result.dead.add_dead(bucket.dead)
         result.kept += bucket.kept
         result.outside += bucket.outside
         self.markers += bucket.markers
@@ -450,7 +451,10 @@ class _Strangers:
 
     def look_at(self, content: StoredContent) -> None:
         # The file may be gone: engines delete old metadata files, and rows that no commit reaches are met, too.
-        self._live.append(LiveFile(content.metadata_location, must_exist=False))
+        self._live += [
+            LiveFile(content.metadata_location, must_exist=False),
+            *hint_in(content.metadata_location.rpartition("/")[0]),
+        ]
         if content.realm != self._key and (place := self._places.find_place(content.metadata_location)) is not None:
             detail = f"a table of another realm has {content.metadata_location}"
             self.blocked.append(BlockedPlace(location=place, code=PlaceReason.PLACE_SHARED, detail=detail))

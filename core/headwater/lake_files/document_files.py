@@ -129,8 +129,13 @@ def _beside(document: dict[str, Any], metadata_location: str | None, location: s
     yield from (LiveFile(path, must_exist=False) for path in metadata)
     yield from (LiveFile(checksum_of(path), must_exist=False) for path in metadata)
     for folder in folders:
-        yield LiveFile(f"{folder}/{_HINT}", must_exist=False)
-        yield LiveFile(checksum_of(f"{folder}/{_HINT}"), must_exist=False)
+        yield from hint_in(folder)
+
+
+def hint_in(folder: str) -> tuple[LiveFile, LiveFile]:
+    """The version hint that a catalog of Hadoop's keeps in a folder of metadata files, and its checksum."""
+    hint = f"{folder}/{_HINT}"
+    return LiveFile(hint, must_exist=False), LiveFile(checksum_of(hint), must_exist=False)
 
 
 def checksum_of(path: str) -> str:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from headwater.clock import Micros
-from headwater.lake_files.file_kinds import FileKind, is_marker, kind_of
+from headwater.lake_files.file_kinds import FileKind, file_kind_of, is_marker
 from headwater.lake_files.file_reasons import FileReason
 from headwater.lake_files.file_runs import NO_NAME, BucketFiles, checked_file
 from headwater.lake_files.lake_file_values import DeadFile
@@ -43,7 +43,7 @@ class BucketResult(NamedTuple):
     outside       how many live files lie where the catalog may have files, and in no place of the search
     held          digests of what is to be known as held from now on, sorted
     markers       of places, ours or not
-    metadata      metadata files that are there, and that no stored version names
+    metadata      metadata files that are there, and that no stored version names, or ever did while a search looked
     signs         by place, a file that another table format keeps
     """
 
@@ -79,9 +79,9 @@ def compare_bucket(
         if place is None:
             continue
         digest = digest_of(checked_file(path))  # nothing names a checksum: it goes with its file
-        kind = kind_of(path, place)
+        kind = file_kind_of(path, place)
         code = _judge(path, kind, int(modified), loosely_live, digest in held)
-        _note_signs(result, path, place, kind)
+        _note_signs(result, path, place, kind, is_held=digest in held)
         count = result.counts.setdefault(place, {}).setdefault(code, ReasonCount())
         count.files += 1
         count.bytes += int(size)
@@ -119,10 +119,11 @@ def _missing(live: Sequence[str], there: Collection[str], places: PlaceIndex) ->
     return {place: sorted(paths)[:_SHOWN] for place, paths in missing.items()}, outside
 
 
-def _note_signs(result: BucketResult, path: str, place: str, kind: FileKind) -> None:
+def _note_signs(result: BucketResult, path: str, place: str, kind: FileKind, *, is_held: bool) -> None:
     """Note what tells of others who write there."""
     if kind is FileKind.METADATA:
-        result.metadata.append(path)
+        if not is_held:  # the log of an imported version may have named it, and no commit did
+            result.metadata.append(path)
     elif kind is FileKind.OWN and is_marker(path.rpartition("/")[2]):
         result.markers.append(path)
     elif kind is FileKind.UNKNOWN and not _FORMATS.isdisjoint(path[len(place) :].split("/")):

@@ -10,9 +10,9 @@ from headwater.lake_files.file_comparison import BucketResult, compare_bucket
 from headwater.lake_files.file_runs import FileRuns
 from headwater.lake_files.held_paths import HeldPaths
 from headwater.lake_files.lake_file_values import ListedFile, LiveFile
-from headwater.lake_files.live_walk import ReadManifests
+from headwater.lake_files.listed_places import PlaceListing
+from headwater.lake_files.manifest_reader import ReadManifests
 from headwater.lake_files.place_index import PlaceIndex
-from headwater.lake_files.place_listing import PlaceListing
 
 ListFiles = Callable[[], Iterable[ListedFile]]
 """Begins a listing of all places, and may be called twice."""

@@ -26,6 +26,7 @@ from headwater.realms import Realm, RealmRegistry, RealmState
 from headwater.store import RealmStore, Store, id_text
 
 _SHOWN = 20
+_UNREAD_SHOWN = 3
 _READABLE = (RealmState.ACTIVE, RealmState.INACTIVE)
 
 
@@ -48,7 +49,7 @@ class FileReferrer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FileExplanation:
+class LakeFileExplanation:
     """What is to be said of one file.
 
     is_there      None where its storage could not be asked
@@ -80,7 +81,7 @@ class _Owner:
     definition: CatalogDefinition
 
 
-def explain_file(store: Store, url: str) -> FileExplanation:
+def explain_lake_file(store: Store, url: str) -> LakeFileExplanation:
     """Explain a file by its URL. Who refers to it is looked up now, in all that is stored; the rest is what the last report said.
 
     raises        RefusedError for a text that is no location
@@ -88,18 +89,25 @@ def explain_file(store: Store, url: str) -> FileExplanation:
     location = canonical_location(url)
     storages = StoreStorages(store)
     owner = _owner_of(store, location)
-    told = FileExplanation(url=location, code="", sentence="", is_there=_is_there(storages, owner, location))
+    told = LakeFileExplanation(url=location, code="", sentence="", is_there=_is_there(storages, owner, location))
     if owner is not None:
         told = replace(told, realm=owner.realm.id, catalog=owner.definition.name)
-    found = find_referrers(lambda: VersionScan(store), storages.find_lake, location, limit=_SHOWN)
+    unread: dict[str, str] = {}
+    found = find_referrers(lambda: VersionScan(store), storages.find_lake, location, limit=_SHOWN, unread=unread)
     if found:
         code = FileReason.LIVE if any(each.is_strict for each in found) else FileReason.LOOSELY_LIVE
         referrers = tuple(_shown(store, each) for each in found)
         return replace(told, code=code, sentence=_live_sentence(code, found), referrers=referrers)
-    return _unreferred(store, told, owner)
+    told = _unreferred(store, told, owner)
+    if not unread:
+        return told
+    shown = "; ".join(f"{what}: {why}" for what, why in sorted(unread.items())[:_UNREAD_SHOWN])
+    return replace(
+        told, sentence=f"{told.sentence}. But {len(unread)} of the files that may refer to it cannot be read ({shown})"
+    )
 
 
-def _unreferred(store: Store, told: FileExplanation, owner: _Owner | None) -> FileExplanation:
+def _unreferred(store: Store, told: LakeFileExplanation, owner: _Owner | None) -> LakeFileExplanation:
     if owner is None:
         sentence = "it lies in no catalog's locations: no report looks at it"
         return replace(told, code=NO_PLACE, sentence=sentence)
@@ -125,7 +133,7 @@ def _unreferred(store: Store, told: FileExplanation, owner: _Owner | None) -> Fi
     return _marked(told, owner, mark, line)
 
 
-def _marked(told: FileExplanation, owner: _Owner, mark: MarkedFile, line: dict[str, Any]) -> FileExplanation:
+def _marked(told: LakeFileExplanation, owner: _Owner, mark: MarkedFile, line: dict[str, Any]) -> LakeFileExplanation:
     code = mark.code
     if mark.due and _is_taken(owner, mark, line.get("contentId")):
         code = FileReason.TAKEN_UP

@@ -24,7 +24,7 @@ class FileKind(StrEnum):
     UNKNOWN = "unknown"
 
 
-def kind_of(path: str, place: str) -> FileKind:
+def file_kind_of(path: str, place: str) -> FileKind:
     """The kind of a file.
 
     path          its strict key

@@ -11,14 +11,13 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from headwater.errors import CorruptionError, RefusedError
-from headwater.iceberg.layout import FileInfo
-from headwater.iceberg.location import canonical_location
+from headwater.errors import CorruptionError, NotFoundError, RefusedError, UnavailableError
 from headwater.iceberg.manifest_entries import read_manifest_entries, read_manifest_list
 from headwater.iceberg.metadata_json import objects_in, unpack_metadata
 from headwater.iceberg.survey_outcomes import RejectedTable
 from headwater.lake_files.document_files import DocumentFiles, document_files
 from headwater.lake_files.live_walk import StorageOf
+from headwater.lake_files.manifest_reader import SILENT, StorageAnswers, Unanswered, read_lake_file
 from headwater.lake_files.path_keys import loose_key, strict_key
 from headwater.lake_files.stored_versions import StoredVersion
 from headwater.store import RealmKey
@@ -76,54 +75,54 @@ class _Found:
     lists: dict[str, str] = field(default_factory=dict)
 
 
-def find_referrers(versions: Versions, storage_of: StorageOf, path: str, *, limit: int) -> list[VersionReferrer]:
-    """Find the stored versions that refer to a file; what cannot be read refers to nothing here.
+def find_referrers(
+    versions: Versions, storage_of: StorageOf, path: str, *, limit: int, unread: dict[str, str] | None = None
+) -> list[VersionReferrer]:
+    """Find the stored versions that refer to a file.
 
     limit         at most so many
+    unread        filled with what cannot be read, and why: it refers to nothing here
     """
     match, found = _Match.of(path), _Found()
+    reader = _Reader(storage_of, {} if unread is None else unread)
     lists: dict[str, RealmKey] = {}
     manifests: dict[str, RealmKey] = {}
     for version in versions():
-        document = _document(version, storage_of)
+        document = reader.document(version)
         if document is not None:
             lists.update(dict.fromkeys(document.lists, version.realm))
             manifests.update(dict.fromkeys(document.manifests, version.realm))
     in_lists: dict[str, list[str]] = defaultdict(list)
-    for (location, realm), named in _each(lists.items(), lambda entry: _manifests_of(storage_of, *entry)):
+    for (location, realm), named in _each(lists.items(), lambda entry: reader.manifests_of(*entry)):
         for manifest in named:
             in_lists[manifest].append(location)
             manifests.setdefault(manifest, realm)
-    for (manifest, _), files in _each(manifests.items(), lambda entry: _files_of(storage_of, *entry)):
+    for (manifest, _), files in _each(manifests.items(), lambda entry: reader.files_of(*entry)):
         named_as = match.first([manifest, *files])
         if named_as is not None:
             found.manifests[manifest] = named_as
             found.lists.update(dict.fromkeys(in_lists[manifest], named_as))
     found.lists.update({location: location for location in lists if match.first([location]) is not None})
-    return list(islice(_referring(versions(), storage_of, match, found), limit))
+    return list(islice(_referring(versions(), reader, match, found), limit))
 
 
-def _referring(
-    versions: Iterable[StoredVersion], storage_of: StorageOf, match: _Match, found: _Found
-) -> Iterator[VersionReferrer]:
+def _referring(versions: Iterable[StoredVersion], reader: _Reader, match: _Match, found: _Found) -> Iterator[VersionReferrer]:
     for version in versions:
-        document = _document(version, storage_of)
+        document = reader.document(version)
         if document is None:
             continue
         itself = match.first(file.path for file in document.files)
         leading = [*(set(document.lists) & found.lists.keys()), *(set(document.manifests) & found.manifests.keys())]
         named = itself or next(((found.lists | found.manifests)[path] for path in leading), None)
         if named is not None:
-            snapshots = _snapshots(version, storage_of, set(leading))
+            snapshots = _snapshots(reader.document_text(version), set(leading)) if leading else ()
             place = document.places[0]
             yield VersionReferrer(version, document.table, place, snapshots, match.is_exact(named), named)
 
 
-def _snapshots(version: StoredVersion, storage_of: StorageOf, leading: set[str]) -> tuple[int, ...]:
+def _snapshots(text: bytes, leading: set[str]) -> tuple[int, ...]:
     """The snapshots whose lists, or own manifests, lead to the file."""
-    if not leading:
-        return ()
-    document: dict[str, Any] = msgspec.json.decode(_text(version, storage_of))
+    document: dict[str, Any] = msgspec.json.decode(text)
     return tuple(
         snapshot["snapshot-id"]
         for snapshot in objects_in(document, "snapshots")
@@ -131,37 +130,47 @@ def _snapshots(version: StoredVersion, storage_of: StorageOf, leading: set[str])
     )
 
 
-def _document(version: StoredVersion, storage_of: StorageOf) -> DocumentFiles | None:
-    try:
-        return document_files(_text(version, storage_of), version.metadata_location)
-    except (CorruptionError, RefusedError, RejectedTable):
-        return None
+@dataclass(slots=True)
+class _Reader:
+    """Reads what may lead to the file. Its methods may be called by several threads."""
 
+    storage_of: StorageOf
+    unread: dict[str, str]
+    answers: StorageAnswers = field(default_factory=StorageAnswers)
 
-def _text(version: StoredVersion, storage_of: StorageOf) -> bytes:
-    if version.read_text is not None:
-        return version.read_text()
-    assert version.metadata_location is not None
-    return unpack_metadata(_read(storage_of, version.metadata_location, version.realm), path=version.metadata_location)
+    def document(self, version: StoredVersion) -> DocumentFiles | None:
+        what = version.metadata_location or f"version {version.version_id}"
+        return self._attempt(what, lambda: document_files(self.document_text(version), version.metadata_location))
 
+    def document_text(self, version: StoredVersion) -> bytes:
+        if version.read_text is not None:
+            return version.read_text()
+        assert version.metadata_location is not None
+        return unpack_metadata(self._read(version.metadata_location, version.realm), path=version.metadata_location)
 
-def _manifests_of(storage_of: StorageOf, location: str, realm: RealmKey) -> Sequence[str]:
-    try:
-        return [listed.path for listed in read_manifest_list(_read(storage_of, location, realm))]
-    except (RejectedTable, RefusedError, ValueError):
-        return ()
+    def manifests_of(self, location: str, realm: RealmKey) -> Sequence[str]:
+        listed = self._attempt(location, lambda: read_manifest_list(self._read(location, realm)))
+        return [manifest.path for manifest in listed or ()]
 
+    def files_of(self, location: str, realm: RealmKey) -> Sequence[str]:
+        entries = self._attempt(location, lambda: read_manifest_entries(self._read(location, realm)))
+        return () if entries is None else entries.paths
 
-def _files_of(storage_of: StorageOf, location: str, realm: RealmKey) -> Sequence[str]:
-    try:
-        return read_manifest_entries(_read(storage_of, location, realm)).paths
-    except (RejectedTable, RefusedError, ValueError):
-        return ()
+    def _attempt(self, what: str, read: Callable[[], T]) -> T | None:
+        try:
+            return read()
+        except (CorruptionError, NotFoundError, RefusedError, RejectedTable, UnavailableError, ValueError) as fault:
+            self.unread[what] = str(fault)
+            return None
 
-
-def _read(storage_of: StorageOf, path: str, realm: RealmKey) -> bytes:
-    location = canonical_location(path)
-    return storage_of(realm, location).read_file(FileInfo(location, 0))
+    def _read(self, path: str, realm: RealmKey) -> bytes:
+        if self.answers.is_silent(path):
+            raise UnavailableError(str(SILENT))
+        try:
+            return self.answers.note_answer(path, read_lake_file(self.storage_of(realm, path), path))
+        except UnavailableError as fault:
+            self.answers.note_answer(path, Unanswered(str(fault)))
+            raise
 
 
 def _each(entries: Iterable[T], read: Callable[[T], R]) -> Iterator[tuple[T, R]]:

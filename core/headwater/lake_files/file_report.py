@@ -36,7 +36,7 @@ class FilePlan(StoredPart, frozen=True, kw_only=True):
 
 
 @object_type("file-report")
-class FileReport(StoredObject, frozen=True, kw_only=True):
+class LakeFileReport(StoredObject, frozen=True, kw_only=True):
     """One report of a catalog's files.
 
     run           its number, from 1
@@ -73,24 +73,24 @@ class FileReport(StoredObject, frozen=True, kw_only=True):
         return (*self.marks, *([] if self.places is None else [self.places]), *plan)
 
 
-def find_report(rows: RealmStore, catalog_id: str, *, fresh: bool = True) -> FileReport | None:
+def find_report(rows: RealmStore, catalog_id: str, *, fresh: bool = True) -> LakeFileReport | None:
     """The record of a catalog's last report."""
     marks = read_marks(rows, fresh=fresh)
     return None if marks is None else report_in(marks, catalog_id)
 
 
-def report_in(marks: Head, catalog_id: str) -> FileReport | None:
+def report_in(marks: Head, catalog_id: str) -> LakeFileReport | None:
     """The record in some state of the marks."""
     value = marks.index(REPORTS).get(catalog_id.encode())
-    return None if value is None or value.object_id is None else marks.rows.read_object(value.object_id, FileReport)
+    return None if value is None or value.object_id is None else marks.rows.read_object(value.object_id, LakeFileReport)
 
 
-def find_report_in(tx: Transaction, catalog_id: str) -> FileReport | None:
+def find_report_in(tx: Transaction, catalog_id: str) -> LakeFileReport | None:
     """The record as a change of the marks finds it."""
     value = tx.index(REPORTS).get(catalog_id.encode())
-    return None if value is None or value.object_id is None else tx.reader.read_object(value.object_id, FileReport)
+    return None if value is None or value.object_id is None else tx.reader.read_object(value.object_id, LakeFileReport)
 
 
-def put_report(tx: Transaction, catalog_id: str, report: FileReport) -> None:
+def put_report(tx: Transaction, catalog_id: str, report: LakeFileReport) -> None:
     """Replace the record within a change of the marks."""
     tx.index(REPORTS).put(catalog_id.encode(), IndexValue(tx.add_object(report)))

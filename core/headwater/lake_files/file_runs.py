@@ -84,7 +84,7 @@ class FileRuns:
         while some := list(islice(given, _AT_ONCE)):
             self.live += len(some)
             must, may = self._parts["live"], self._parts["maybe"]
-            keys = self._keys.keys([file.path for file in some])
+            keys = self._keys.strict_keys([file.path for file in some])
             if None in keys:
                 some, keys = self._without_odd(some, keys)
             strict = _writable(keys)
@@ -100,7 +100,7 @@ class FileRuns:
             self.listed_bytes += sum(map(_size_of, some))
             listed, facts = self._parts["listed"], self._parts["facts"]
             strict = _writable(
-                [key or file.path for key, file in zip(self._keys.keys(list(map(_path_of, some))), some, strict=True)]
+                [key or file.path for key, file in zip(self._keys.strict_keys(list(map(_path_of, some))), some, strict=True)]
             )
             for key, file, bucket in zip(strict, some, buckets_of(strict, self.buckets), strict=True):
                 listed[bucket].append(key)
@@ -201,7 +201,7 @@ class DeadRuns:
             self._folder.cleanup()
             self._folder = None
 
-    def add(self, files: Iterable[DeadFile]) -> None:
+    def add_dead(self, files: Iterable[DeadFile]) -> None:
         for file in files:
             self._waiting.append(_DeadLine(file.place, file.path, file.size_bytes, file.modified, file.code))
             if len(self._waiting) >= self._in_memory:

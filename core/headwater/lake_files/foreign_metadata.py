@@ -1,7 +1,9 @@
 """Metadata files that are in a place, and that no stored version names: whose are they?
 
 Of a client of this catalog, whose commit did not happen (told by the name), or of a version that this store knew once (told by the notes
-of ``known_metadata``): then they are files like any. Otherwise something else writes there, and what that keeps is nothing that we know.
+of ``known_metadata``): then they are files like any. So is one of this very table that says it was written before this store knew anything
+of its folder: a table that was imported and adopted has had a life before. Otherwise something else writes there, and what that keeps is
+nothing that we know.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from headwater.lake_files.place_index import PlaceIndex
 from headwater.store import RealmStore
 
 _AT_ONCE = 1000
-_MOST_READ = 200
+_MOST_READ = 2000
 """Metadata files that a search reads to learn how old they are, at most."""
 
 
@@ -44,7 +46,7 @@ class ForeignMetadata:
             known = self._known.find_many(some)
             for path in some:
                 place = self._places.find_place(path)
-                if place is not None and place not in blocks and path not in known and not self._is_forgotten(path, place):
+                if place is not None and place not in blocks and path not in known and not self._is_former(path, place):
                     detail = f"{path} is metadata that this store neither wrote nor knew"
                     blocks[place] = BlockedPlace(location=path, code=PlaceReason.WRITTEN_ELSEWHERE, detail=detail)
         return list(blocks.values())
@@ -53,17 +55,19 @@ class ForeignMetadata:
     def _known(self) -> KnownMetadata:
         return KnownMetadata(self._rows, self._definition)
 
-    def _is_forgotten(self, path: str, place: str) -> bool:
-        """Whether a file is so old that its note was forgotten: it is this very table's, and says so itself."""
-        forgotten = self._known.known_folder(path.rpartition("/")[0]).forgotten
-        if not forgotten or self.read >= _MOST_READ:
+    def _is_former(self, path: str, place: str) -> bool:
+        """Whether a file is this very table's, and says that it was written before the first one that is noted of its folder."""
+        folder = self._known.known_folder(path.rpartition("/")[0])
+        noted = min((origin.time for origin in folder.files.values()), default=folder.forgotten)
+        if not noted or self.read >= _MOST_READ:
             return False
         self.read += 1
         try:
             document = decode_metadata(self._lake.read_file(FileInfo(path, 0)), path=path)
         except RejectedTable:
             return False
-        return _is_of(document, self._places.places[place].table_uuid) and _written(document) <= forgotten
+        is_of_table = _is_of(document, self._places.places[place].table_uuid)
+        return is_of_table and _written(document) <= max(folder.forgotten, noted)
 
 
 def _is_of(document: Mapping[str, object], table_uuid: str | None) -> bool:

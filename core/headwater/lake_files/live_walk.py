@@ -17,17 +17,14 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
-from headwater.errors import CorruptionError, NotFoundError, RefusedError
+from headwater.errors import CorruptionError, NotFoundError, RefusedError, UnavailableError
 from headwater.iceberg.filesystem import LakeStorage
-from headwater.iceberg.layout import FileInfo
 from headwater.iceberg.location import canonical_location
 from headwater.iceberg.manifest_entries import (
     UNKNOWN,
     ListedManifest,
-    ManifestEntries,
-    read_manifest_entries,
     read_manifest_list,
     unlisted_manifest,
 )
@@ -37,9 +34,18 @@ from headwater.lake_files.document_files import DocumentFiles, document_files
 from headwater.lake_files.file_reasons import PlaceReason
 from headwater.lake_files.lake_file_values import BlockedPlace, LiveFile
 from headwater.lake_files.manifest_memory import KnownManifest, ManifestMemory
+from headwater.lake_files.manifest_reader import (
+    SILENT,
+    ReadManifests,
+    StorageAnswers,
+    Unanswered,
+    UnansweredError,
+    read_known_manifest,
+    read_lake_file,
+)
 from headwater.lake_files.place_index import EVERYWHERE
 from headwater.lake_files.stored_versions import StoredVersion, bucket_of
-from headwater.lake_files.table_names import TableNames
+from headwater.lake_files.table_names import LakeTableNames
 from headwater.store import RealmKey
 from headwater.throttle import Fence
 
@@ -51,8 +57,7 @@ _BETWEEN_FENCES = 100
 _READ_ELSEWHERE = 1024
 _MOST_FOLDERS = 100
 """Of one table, outside of its places; beyond that the buckets are remembered."""
-_MOST_NOTED = 500_000
-"""Snapshots have most of their manifests in common: what was noted lately is not noted again."""
+_MOST_RECENT = 200_000
 _DIFFERS = -2
 """In the place of a number that two lists say differently."""
 _SHOWN = 3
@@ -124,6 +129,21 @@ class _TableReading:
                 self.buckets[bucket_of(folder) or EVERYWHERE] = None
 
 
+class _Recent(Generic[T]):
+    """What was met lately: versions of a table lie side by side, and have most of their files in common, as snapshots have."""
+
+    def __init__(self) -> None:
+        self._met: set[T] = set()
+
+    def new(self, things: Iterable[T]) -> list[T]:
+        """Those that were not met lately, each once."""
+        new = [thing for thing in dict.fromkeys(things) if thing not in self._met]
+        if len(self._met) > _MOST_RECENT:
+            self._met.clear()
+        self._met.update(new)
+        return new
+
+
 class _Noted(NamedTuple):
     """What the lists say of a manifest.
 
@@ -142,27 +162,6 @@ class _Noted(NamedTuple):
 _SAID = "path, length, held, total, owner, (select group_concat(owner) from owners where owners.path = manifests.path)"
 
 
-def read_manifest(wanted: tuple[LakeStorage, str]) -> KnownManifest | str:
-    """Read a manifest in its storage, or tell why it cannot be read.
-
-    raises        UnavailableError
-    """
-    storage, path = wanted
-    try:
-        location = canonical_location(path)
-        length, modified = _facts(storage, location)
-        data = storage.read_file(FileInfo(location, length))
-        entries: ManifestEntries = read_manifest_entries(data)
-    except (RejectedTable, RefusedError, ValueError) as fault:
-        return str(fault)
-    # a file that was replaced between the two is read again next time
-    return KnownManifest(path, len(data), modified if length == len(data) else -1, entries.total, entries.paths)
-
-
-ReadManifests = Callable[[Sequence[tuple[LakeStorage, str]]], Iterator[KnownManifest | str]]
-"""Reads manifests in their storages, in order; of those that cannot be read it tells why."""
-
-
 class LiveWalk:
     """The live files of stored versions. Iterate once; then ``blocked`` has the places that yield nothing because of what was read.
 
@@ -176,7 +175,7 @@ class LiveWalk:
         *,
         storage_of: StorageOf,
         memory: ManifestMemory,
-        names: TableNames,
+        names: LakeTableNames,
         fence: Fence = lambda: None,
         manifest_reader: Callable[[], ReadManifests | None] = lambda: None,
     ) -> None:
@@ -188,9 +187,12 @@ class LiveWalk:
         self._fence = fence
         self._tables: list[_TableReading] = []
         self._by_name: dict[tuple[RealmKey, str], int] = {}
+        self._answers = StorageAnswers()
         self._unknown: list[BlockedPlace] = []
         self._versions_read: dict[str, str] = {}
-        self._noted: set[tuple[ListedManifest, int]] = set()
+        self._named = _Recent[LiveFile]()
+        self._listed = _Recent[tuple[str, int]]()
+        self._noted = _Recent[tuple[ListedManifest, int]]()
         self.blocked: Sequence[BlockedPlace] = ()
         self.documents = self.lists = self.manifests = self.remembered = 0
 
@@ -219,14 +221,13 @@ class LiveWalk:
                 code, why = found.block
                 table, is_told = self._tables[owner], code is PlaceReason.GC_DISABLED
                 (table.blocks if is_told else table.faults).append(_Fault(code, why))
-            rows.executemany("insert or ignore into lists values (?, ?)", ((path, owner) for path in found.lists))
-            rows.executemany("insert or ignore into owners values (?, ?)", ((path, owner) for path in found.lists))
-            for path in found.manifests:
-                self._note(rows, unlisted_manifest(path), owner)
-            self._tables[owner].note(file.path for file in found.files if file.must_exist)
-            self._tables[owner].note((*found.lists, *found.manifests))
-            yield from found.files
-            yield from map(LiveFile, (*found.lists, *found.manifests))
+            lists = self._listed.new((path, owner) for path in found.lists)
+            rows.executemany("insert or ignore into lists values (?, ?)", lists)
+            rows.executemany("insert or ignore into owners values (?, ?)", lists)
+            self._note(rows, [unlisted_manifest(path) for path in found.manifests], [owner])
+            files = [*found.files, *map(LiveFile, found.manifests), *(LiveFile(path) for path, _ in lists)]
+            self._tables[owner].note(file.path for file in files if file.must_exist)
+            yield from self._named.new(files)
 
     def _document(self, version: StoredVersion) -> DocumentFiles | None:
         """What a version names; None, and noted, where it cannot be read."""
@@ -237,7 +238,7 @@ class LiveWalk:
             found = document_files(self._read_metadata(version.realm, version.metadata_location), version.metadata_location)
             self._versions_read[version.version_id] = found.table
             return found
-        except (CorruptionError, NotFoundError, RefusedError, RejectedTable) as fault:
+        except (CorruptionError, NotFoundError, RefusedError, RejectedTable, UnansweredError) as fault:
             self._note_unread(version, fault)
             return None
 
@@ -267,27 +268,24 @@ class LiveWalk:
             for listed in read:
                 if listed.is_encrypted:
                     self._blame(rows, path, _Fault(PlaceReason.REFERRER_ENCRYPTED, f"manifest {listed.path} is encrypted"))
-            new = [listed for listed in read for owner in owners if self._note(rows, listed, owner)]
+            new = self._note(rows, read, owners)
             for owner in owners:
-                self._tables[owner].note(listed.path for listed in new)
-            yield from (LiveFile(listed.path) for listed in new)
+                self._tables[owner].note(new)
+            yield from map(LiveFile, new)
 
     def _read_list(self, path: str, owner: int) -> list[ListedManifest] | _Fault:
         try:
             return read_manifest_list(self._read(self._tables[owner].realm, path))
-        except (RejectedTable, RefusedError, ValueError) as fault:
+        except (RejectedTable, RefusedError, ValueError, UnansweredError) as fault:
             return _unreadable(f"manifest list {path}", fault)
 
-    def _note(self, rows: sqlite3.Connection, listed: ListedManifest, owner: int) -> bool:
-        """Note that a table has a manifest; False where just that was noted lately."""
-        if (listed, owner) in self._noted:
-            return False
-        if len(self._noted) >= _MOST_NOTED:
-            self._noted.clear()
-        self._noted.add((listed, owner))
-        rows.execute(_NOTE, (listed.path, listed.length_bytes, listed.held, listed.total, owner))
-        rows.execute("insert or ignore into owners values (?, ?)", (listed.path, owner))
-        return True
+    def _note(self, rows: sqlite3.Connection, listed: Sequence[ListedManifest], owners: Sequence[int]) -> list[str]:
+        """Note that tables have these manifests; returns the paths of those of which just that was not noted lately."""
+        new = self._noted.new((manifest, owner) for manifest in listed for owner in owners)
+        said = ((each.path, each.length_bytes, each.held, each.total, owner) for each, owner in new)
+        rows.executemany(_NOTE, said)
+        rows.executemany("insert or ignore into owners values (?, ?)", ((each.path, owner) for each, owner in new))
+        return [each.path for each, _ in new]
 
     def _walk_manifests(self, rows: sqlite3.Connection) -> Iterator[LiveFile]:
         yield from self._recall(rows)
@@ -300,7 +298,7 @@ class LiveWalk:
                 continue
             self.manifests += 1
             if fault is None:
-                self._memory.add(read)
+                self._memory.remember(read)
             yield from self._held(said, read)
 
     def _recall(self, rows: sqlite3.Connection) -> Iterator[LiveFile]:
@@ -337,14 +335,14 @@ class LiveWalk:
             location = canonical_location(known.path)
             system, path = self._storage_of(self._tables[said.owner].realm, location).open_system(location)
             return system.file_facts(path) == (known.length_bytes, known.modified)
-        except (OSError, RefusedError):
+        except (OSError, RefusedError, UnavailableError):
             return False  # reading it tells why
 
     def _read_all(self, noted: Iterator[_Noted]) -> Iterator[tuple[_Noted, KnownManifest | _Fault]]:
         """Read manifests: by threads, or by who can read more of them at once."""
         elsewhere = self._manifest_reader()
         if elsewhere is None:
-            yield from self._each(noted, lambda said: self._as_read(said, read_manifest(self._wanted(said))))
+            yield from self._each(noted, self._read_here)
             return
         while some := list(islice(noted, _READ_ELSEWHERE)):
             self._fence()
@@ -354,7 +352,12 @@ class LiveWalk:
     def _wanted(self, said: _Noted) -> tuple[LakeStorage, str]:
         return self._storage_of(self._tables[said.owner].realm, said.path), said.path
 
+    def _read_here(self, said: _Noted) -> KnownManifest | _Fault:
+        is_silent = self._answers.is_silent(said.path)
+        return self._as_read(said, SILENT if is_silent else read_known_manifest(self._wanted(said)))
+
     def _as_read(self, said: _Noted, read: KnownManifest | str) -> KnownManifest | _Fault:
+        self._answers.note_answer(said.path, read)
         return read if isinstance(read, KnownManifest) else _unreadable(f"manifest {said.path}", read)
 
     def _contradiction(self, said: _Noted, read: KnownManifest) -> _Fault | None:
@@ -431,19 +434,14 @@ class LiveWalk:
                     future.cancel()
 
     def _read(self, realm: RealmKey, path: str) -> bytes:
-        location = canonical_location(path)
-        storage = self._storage_of(realm, location)
-        return storage.read_file(FileInfo(location, _facts(storage, location)[0]))
+        if self._answers.is_silent(path):
+            raise UnansweredError(SILENT)
+        try:
+            data = read_lake_file(self._storage_of(realm, path), path)
+        except UnavailableError as fault:
+            raise UnansweredError(self._answers.note_answer(path, Unanswered(str(fault)))) from fault
+        return self._answers.note_answer(path, data)
 
 
 def _unreadable(what: str, fault: Exception | str) -> _Fault:
     return _Fault(PlaceReason.REFERRER_UNREADABLE, f"{what} cannot be read: {fault}")
-
-
-def _facts(storage: LakeStorage, location: str) -> tuple[int, int]:
-    """The length and time of a file; zeros where the read tells what is wrong."""
-    try:
-        system, path = storage.open_system(location)
-        return system.file_facts(path)
-    except OSError:
-        return 0, 0

@@ -99,14 +99,14 @@ class ManifestMemory:
                     if is_wanted(manifest.path):
                         yield manifest
                         if is_full:
-                            self.add(manifest)
+                            self.remember(manifest)
             except (CorruptionError, RefusedError) as fault:
                 _log.info("manifests are read again, for what was remembered of them is lost", fault=str(fault))
                 continue
             if not is_full:
                 self._used.append(segment)
 
-    def add(self, manifest: KnownManifest) -> None:
+    def remember(self, manifest: KnownManifest) -> None:
         """Remember a manifest that was read."""
         if self._folder is None or self._is_dry:
             return
@@ -124,7 +124,7 @@ class ManifestMemory:
         text = msgspec.json.encode(_KnownTables(self.tables, self.versions))
         tables = self._seen.tables
         if tables is None or self._tables_text != text:
-            tables = self._folder.write(self._name("tables", "json"), text)
+            tables = self._folder.store_file(self._name("tables", "json"), text)
         new = ManifestSegments(segments=segments, tables=tables)
         if new == self._seen:
             return
@@ -160,7 +160,7 @@ class ManifestMemory:
         if self._folder is None or self._seen.tables is None:
             return _KnownTables({}, {})
         try:
-            self._tables_text = self._folder.read(self._seen.tables)
+            self._tables_text = self._folder.load_file(self._seen.tables)
             return msgspec.json.decode(self._tables_text, type=_KnownTables)
         except (CorruptionError, RefusedError, msgspec.MsgspecError) as fault:
             _log.info("what tables named is not remembered any more", fault=str(fault))
@@ -171,7 +171,7 @@ class ManifestMemory:
         from pyarrow.parquet import ParquetFile
 
         assert self._folder is not None
-        data = self._folder.read(segment)
+        data = self._folder.load_file(segment)
         try:
             with ParquetFile(io.BytesIO(data)) as table:
                 for batch in table.iter_batches(_ROWS):
@@ -183,7 +183,7 @@ class ManifestMemory:
         if not self._waiting or self._folder is None:
             return
         data = _encoded(self._waiting)
-        self._added.append(self._folder.write(self._name("manifests", "parquet"), data, rows=len(self._waiting)))
+        self._added.append(self._folder.store_file(self._name("manifests", "parquet"), data, rows=len(self._waiting)))
         self._waiting, self._paths = [], 0
 
     def _name(self, kind: str, ending: str) -> str:

@@ -53,7 +53,7 @@ def write_marked_files(
     while first := list(islice(rest, 1)):
         buffer = io.BytesIO()
         rows = _write_part(buffer, first, islice(rest, part_rows - 1))
-        parts.append(folder.write(f"{stem}/part-{len(parts):05d}.parquet", buffer.getvalue(), rows=rows))
+        parts.append(folder.store_file(f"{stem}/part-{len(parts):05d}.parquet", buffer.getvalue(), rows=rows))
     return parts
 
 
@@ -66,7 +66,7 @@ def read_marked_files(folder: WorkFolder, parts: Iterable[WorkFile]) -> Iterator
     from pyarrow.parquet import ParquetFile
 
     for part in parts:
-        data = folder.read(part)
+        data = folder.load_file(part)
         try:
             with ParquetFile(io.BytesIO(data)) as table:
                 for batch in table.iter_batches(_BATCH_ROWS):

@@ -33,7 +33,7 @@ class StrictKeys:
     def __init__(self) -> None:
         self._folders: dict[str, str | None] = {}
 
-    def key(self, path: str) -> str | None:
+    def strict_key_of(self, path: str) -> str | None:
         """The strict key of a path; None for a text that is no location."""
         folder, _, name = path.rpartition("/")
         if name in _NO_NAMES:
@@ -44,12 +44,12 @@ class StrictKeys:
             spelled = self._spell(folder)
         return strict_key(path) if spelled is None else f"{spelled}/{name}"
 
-    def keys(self, paths: Sequence[str]) -> list[str | None]:
+    def strict_keys(self, paths: Sequence[str]) -> list[str | None]:
         """The strict keys of many paths; of those that all begin alike, and are plain, they are the paths."""
         text = "\n".join(paths)
         if _SAME.match(text) and _is_plain(text, len(paths)):
             return list(paths)
-        return [self.key(path) for path in paths]
+        return [self.strict_key_of(path) for path in paths]
 
     def _spell(self, folder: str) -> str | None:
         """The spelling of a folder, to which a name can be added as it is; None where the whole path has to be looked at."""

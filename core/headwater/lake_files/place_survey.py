@@ -40,7 +40,7 @@ class PlaceSurvey:
     places: dict[str, TablePlace] = field(default_factory=dict)
     blocked: list[BlockedPlace] = field(default_factory=list)
 
-    def index(self, territory: Iterable[str]) -> PlaceIndex:
+    def make_index(self, territory: Iterable[str]) -> PlaceIndex:
         return PlaceIndex(self.places.values(), [*territory, *self.places])
 
 

@@ -32,7 +32,7 @@ class ReportRules:
     blocks: Callable[[Sequence[TablePlace]], Sequence[BlockedPlace]]
 
     @classmethod
-    def read(cls, store: Store, rows: RealmStore, definition: CatalogDefinition) -> ReportRules:
+    def of_catalog(cls, store: Store, rows: RealmStore, definition: CatalogDefinition) -> ReportRules:
         policies = PolicyReader(rows, definition)
         homes = find_homes(rows, definition.id)
 

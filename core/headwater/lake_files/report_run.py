@@ -44,7 +44,7 @@ from headwater.lake_files.file_report import (
     BLOCKED_KEPT,
     PLAN_SECONDS,
     FilePlan,
-    FileReport,
+    LakeFileReport,
     find_report_in,
     put_report,
     report_in,
@@ -87,7 +87,7 @@ class _Takes:
     tables: set[UUID] = field(default_factory=set)
     digests: dict[UUID, set[bytes]] = field(default_factory=lambda: defaultdict(set))
 
-    def add(self, key: bytes, value: IndexValue) -> None:
+    def note_entry(self, key: bytes, value: IndexValue) -> None:
         content_id, digest = taken_part(key)
         self.entries[key] = value
         if digest:
@@ -95,7 +95,7 @@ class _Takes:
         else:
             self.tables.add(content_id)
 
-    def has(self, content_id: UUID | None, path: str) -> bool:
+    def took_up(self, content_id: UUID | None, path: str) -> bool:
         owner = content_id or NO_TABLE
         known = self.digests.get(owner)
         return owner in self.tables or (known is not None and file_digest(path) in known)
@@ -108,13 +108,13 @@ class PlaceTotals:
     files: Counter[str] = field(default_factory=Counter)
     sizes: Counter[str] = field(default_factory=Counter)
 
-    def add(self, mark: MarkedFile) -> None:
+    def count_mark(self, mark: MarkedFile) -> None:
         self.files[mark.code] += 1
         self.sizes[mark.code] += mark.size_bytes
 
 
 class FileReportRun:
-    """One report of one catalog. ``begin`` before anything of the store is scanned, then ``finish``.
+    """One report of one catalog. ``begin`` before anything of the store is scanned, then ``mark_and_plan``.
 
     waits         of a place
     """
@@ -134,7 +134,7 @@ class FileReportRun:
         self._waits = waits
         self._fence = fence
         self._takes = _Takes()
-        self._before: FileReport | None = None
+        self._before: LakeFileReport | None = None
         self._started = Micros(0)
 
     def begin(self, *, is_dry: bool = False) -> None:
@@ -146,9 +146,9 @@ class FileReportRun:
         if marks is not None:
             self._before = report_in(marks, self._definition.id)
             for key, value in taken_entries(marks, self._definition.id):
-                self._takes.add(key, value)
+                self._takes.note_entry(key, value)
 
-    def finish(self, result: DeadFilesResult, *, is_dry: bool = False) -> FileReport:
+    def mark_and_plan(self, result: DeadFilesResult, *, is_dry: bool = False) -> LakeFileReport:
         """Mark the dead files, publish marks and plan, and return the record; of a dry run the record alone.
 
         Marks of the last report that are lost, because somebody deleted or changed them, begin anew.
@@ -166,7 +166,7 @@ class FileReportRun:
         self._fence()
         filters = self._filters(parts, places)
         plan = self._plan(parts, stem, run, result, totals)
-        written = self._folder.write(f"{stem}/places.json", _encoded_places(result, totals))
+        written = self._folder.store_file(f"{stem}/places.json", _encoded_places(result, totals))
         record = msgspec.structs.replace(self._record(run, result, totals), marks=tuple(parts), places=written, plan=plan)
         self._publish(record, filters)
         self._tidy_up(record)
@@ -176,7 +176,7 @@ class FileReportRun:
         rules = MarkRules(
             now=result.listed,
             waits=lambda place: self._waits(places[place]).together,
-            is_taken=lambda place, path: self._takes.has(places[place].content_id, path),
+            is_taken=lambda place, path: self._takes.took_up(places[place].content_id, path),
         )
         return next_marks(self._earlier_marks(), result.files(), rules)
 
@@ -191,16 +191,16 @@ class FileReportRun:
 
     def _counted(self, marks: Iterator[MarkedFile], totals: dict[str, PlaceTotals]) -> Iterator[MarkedFile]:
         for mark in marks:
-            totals[mark.place].add(mark)
+            totals[mark.place].count_mark(mark)
             yield mark
 
-    def _record(self, run: int, result: DeadFilesResult, totals: Mapping[str, PlaceTotals]) -> FileReport:
-        files, sizes = Counter[str](result.counts), Counter[str]()
+    def _record(self, run: int, result: DeadFilesResult, totals: Mapping[str, PlaceTotals]) -> LakeFileReport:
+        files, sizes = Counter[str](result.other_counts), Counter[str]()
         for place in totals.values():
             files.update(place.files)
             sizes.update(place.sizes)
         sizes[FileReason.LIVE] = result.kept_bytes
-        return FileReport(
+        return LakeFileReport(
             run=run,
             started=self._started,
             listed=result.listed,
@@ -256,12 +256,12 @@ class FileReportRun:
             "bytes": size,
             "parts": [msgspec.to_builtins(part) for part in written],
         }
-        document = self._folder.write(f"{stem}/plan.json", msgspec.json.format(msgspec.json.encode(text)), rows=files)
+        document = self._folder.store_file(f"{stem}/plan.json", msgspec.json.format(msgspec.json.encode(text)), rows=files)
         return FilePlan(name=name, document=document, created=now, expires=expires, files=files, size_bytes=size)
 
-    def _publish(self, record: FileReport, filters: Mapping[bytes, tuple[BloomFilter, int]]) -> None:
+    def _publish(self, record: LakeFileReport, filters: Mapping[bytes, tuple[BloomFilter, int]]) -> None:
         self._fence()
-        begun = FileReport(run=0, started=self._started, listed=record.listed, finished=self._started)
+        begun = LakeFileReport(run=0, started=self._started, listed=record.listed, finished=self._started)
         begun = msgspec.structs.replace(self._before or begun, publishing=True, started=self._started)  # nobody else's
         self._commit(lambda tx: self._replace_record(tx, self._before, begun), "begin to publish")
         keys = sorted(filters)
@@ -269,7 +269,7 @@ class FileReportRun:
             self._put_filters({key: filters[key] for key in keys[start : start + _TABLES_AT_ONCE]}, record.run, begun)
         self._commit(lambda tx: self._put_record(tx, begun, record, set(keys)), f"report {record.run}")
 
-    def _put_filters(self, filters: Mapping[bytes, tuple[BloomFilter, int]], run: int, begun: FileReport) -> None:
+    def _put_filters(self, filters: Mapping[bytes, tuple[BloomFilter, int]], run: int, begun: LakeFileReport) -> None:
         def change(tx: Transaction) -> None:
             self._replace_record(tx, begun, begun)
             for key, (bloom, size) in filters.items():
@@ -277,7 +277,7 @@ class FileReportRun:
 
         self._commit(change, f"filters of {len(filters)} tables")
 
-    def _put_record(self, tx: Transaction, begun: FileReport, record: FileReport, keys: set[bytes]) -> None:
+    def _put_record(self, tx: Transaction, begun: LakeFileReport, record: LakeFileReport, keys: set[bytes]) -> None:
         filters, taken = tx.index(FILTERS), tx.index(TAKEN)
         for key in [bytes(key) for key, _ in filters.prefix(bytes.fromhex(self._definition.id))]:
             if key not in keys:
@@ -287,7 +287,7 @@ class FileReportRun:
                 taken.remove(key)
         self._replace_record(tx, begun, record)
 
-    def _replace_record(self, tx: Transaction, seen: FileReport | None, record: FileReport) -> None:
+    def _replace_record(self, tx: Transaction, seen: LakeFileReport | None, record: LakeFileReport) -> None:
         """Replace the record that was seen: of two reports at once, one would replace filters that the other's marks need."""
         found = find_report_in(tx, self._definition.id)
         if found == record:
@@ -303,7 +303,7 @@ class FileReportRun:
         message = f"{what}, of files of catalog {self._definition.name}"
         commit_change(self._rows, FILE_MARKS, change, message=message, fence=self._fence)
 
-    def _tidy_up(self, record: FileReport) -> None:
+    def _tidy_up(self, record: LakeFileReport) -> None:
         """Delete what earlier reports wrote for themselves, but the plans that are not void yet."""
         kept = {self._stem_of(file.name) for file in record.work_files()}
         if self._before is not None and self._before.plan is not None and self._before.plan.expires > record.finished:

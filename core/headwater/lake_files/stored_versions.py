@@ -116,7 +116,7 @@ class VersionScan:
                 self.progress(self.rows, 0, "rows")
         for versions in self._realms.values():
             if versions is not None:
-                yield from versions.finish()
+                yield from versions.oldest_contents()
                 self.blocked += versions.blocked()
 
     def _lock(self, pacing: Throttle) -> AbstractContextManager[Any]:
@@ -204,7 +204,7 @@ class _RealmVersions:
                 elif value is not None:
                     self._content(value)
 
-    def finish(self) -> Iterator[StoredVersion]:
+    def oldest_contents(self) -> Iterator[StoredVersion]:
         """What the oldest commits hold that no stored commit put."""
         for commit_id, parent in self._waiting.items():
             if not self._commits.is_exact(parent):

@@ -17,7 +17,7 @@ _MOST_LOOKED_UP = 20
 """Each may take a look at every branch of its realm's catalogs."""
 
 
-class TableNames:
+class LakeTableNames:
     """Names tables in messages; the first few by their keys, further ones by what is known without a look."""
 
     def __init__(self, store: Store) -> None:

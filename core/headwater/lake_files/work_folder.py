@@ -56,12 +56,12 @@ class WorkFolder:
             )
         return cls(definition.base_location, storage)
 
-    def write(self, name: str, data: bytes, *, rows: int = 0) -> WorkFile:
+    def store_file(self, name: str, data: bytes, *, rows: int = 0) -> WorkFile:
         """Write a new file; raises as ``TableStorage.write_new`` does."""
         self._storage.write_new(f"{self.location}/{name}", data)
         return WorkFile(name=name, sha256=hashlib.sha256(data).hexdigest(), size_bytes=len(data), rows=rows)
 
-    def read(self, file: WorkFile) -> bytes:
+    def load_file(self, file: WorkFile) -> bytes:
         """Read a file.
 
         raises        CorruptionError for one that is missing, or not as it was written; RefusedError; UnavailableError
@@ -77,7 +77,7 @@ class WorkFolder:
             raise CorruptionError(f"{where} is not as it was written: run `headwater files report --run` to make it anew")
         return data
 
-    def delete(self, files: Iterable[WorkFile]) -> None:
+    def remove_files(self, files: Iterable[WorkFile]) -> None:
         """Delete files that nobody refers to any more; what stays takes room, and nothing else."""
         for file in files:
             with suppress(HeadwaterError):

@@ -14,9 +14,9 @@ from headwater.policies.effective_policies import (
 )
 from headwater.policies.policy_forms import KIND_FIELDS, policy_form, policy_text
 from headwater.policies.policy_reader import PolicyReader
+from headwater.policies.policy_release import release_policies
 from headwater.policies.policy_store import (
     declare_policies,
-    drop_policies,
     find_policy,
     list_policies,
     set_policy,
@@ -25,12 +25,15 @@ from headwater.policies.policy_store import (
     unset_snapshot_rule,
 )
 from headwater.policies.policy_values import (
+    MOST_RULES,
+    MOST_TO_KEEP,
     FileMode,
     FileRule,
     MetadataFileRule,
     PolicyKind,
     SnapshotRule,
     StoredPolicy,
+    changed_kinds,
     check_policy,
 )
 from headwater.policies.stop_switch import (
@@ -47,6 +50,8 @@ from headwater.policies.table_policies import EffectiveValue, TablePolicies, fin
 
 __all__ = [
     "KIND_FIELDS",
+    "MOST_RULES",
+    "MOST_TO_KEEP",
     "EffectiveFiles",
     "EffectiveMetadataFiles",
     "EffectiveSnapshots",
@@ -62,10 +67,10 @@ __all__ = [
     "StopScope",
     "StoredPolicy",
     "TablePolicies",
+    "changed_kinds",
     "check_not_stopped",
     "check_policy",
     "declare_policies",
-    "drop_policies",
     "effective_files",
     "effective_metadata_files",
     "effective_snapshots",
@@ -78,6 +83,7 @@ __all__ = [
     "policy_text",
     "read_scope",
     "read_table_policies",
+    "release_policies",
     "resume_maintenance",
     "set_policy",
     "set_snapshot_rule",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from typing import TypeVar
 from uuid import UUID
 
 import msgspec
@@ -24,8 +23,6 @@ from headwater.policies.policy_store import list_policies
 from headwater.policies.policy_values import PolicyKind, StoredPolicy
 from headwater.store import RealmStore
 
-T = TypeVar("T")
-
 
 class PolicyReader:
     """What the policies of a catalog were when this was made."""
@@ -36,7 +33,7 @@ class PolicyReader:
         self._by_key = {(policy.kind, policy.content_id): policy for policy in self.policies}
 
     @property
-    def digest(self) -> bytes:
+    def rules_digest(self) -> bytes:
         """Other bytes where the policies say anything else."""
         said = sorted(repr(policy.says()) for policy in self.policies)
         return hashlib.blake2b(msgspec.json.encode(said), digest_size=8).digest()
@@ -63,7 +60,7 @@ class PolicyReader:
         return effective_files([PolicySource(policy.files, name) for policy, name in found if policy.files is not None])
 
     def snapshot_limits(self, branch: str, content_id: UUID | None, properties: Mapping[str, str]) -> SnapshotLimits | None:
-        """The same as limits of an expiry."""
+        """What a table keeps of its snapshots on a branch, as limits for an expiry; None where no policy says anything about it."""
         effective = self.snapshots(branch, content_id, properties)
         return None if effective is None else effective.limits()
 

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from uuid import UUID
 
 import msgspec
@@ -14,7 +14,7 @@ from headwater.catalogs import CatalogDefinition
 from headwater.commits import Head, Transaction, commit_change, read_head
 from headwater.errors import NotFoundError
 from headwater.index import IndexValue
-from headwater.policies.policy_values import PolicyKind, SnapshotRule, StoredPolicy, check_policy
+from headwater.policies.policy_values import PolicyKind, SnapshotRule, StoredPolicy, changed_kinds, check_policy
 from headwater.store import RealmStore
 
 MAPPINGS = "policy-mappings"
@@ -114,27 +114,15 @@ def declare_policies(rows: RealmStore, definition: CatalogDefinition, declared: 
     wanted = {policy.kind: msgspec.structs.replace(policy, catalog_id=definition.id, declared=True) for policy in declared}
 
     def change(tx: Transaction) -> bool:
-        changed = False
-        for policy in _own(_policies_in(tx, definition.id)):
-            if policy.declared and policy.kind not in wanted:
-                changed |= tx.index(POLICIES).remove(policy_key(definition.id, policy.kind, None))
-        for policy in wanted.values():
-            before = _get(tx, policy)
-            if before is None or before.says() != policy.says() or not before.declared:
-                _put(tx, policy)
-                changed = True
-        return changed
+        kinds = changed_kinds(_policies_in(tx, definition.id), declared)
+        for kind in kinds:
+            if kind in wanted:
+                _put(tx, wanted[kind])
+            else:
+                tx.index(POLICIES).remove(policy_key(definition.id, kind, None))
+        return bool(kinds)
 
     return commit_change(rows, MAPPINGS, change, message=f"policies of catalog {definition.name}").result
-
-
-def drop_policies(tx: Transaction, catalog_id: str, content_ids: Iterable[UUID] | None = None) -> int:
-    """Remove the policies of a catalog, or of some of its tables, within a change of the mappings; returns how many there were."""
-    index, prefix = tx.index(POLICIES), f"{catalog_id}\0".encode()
-    tables = None if content_ids is None else {content_id.bytes for content_id in content_ids}
-    keys = [key for key, _ in index.prefix(prefix)]
-    gone = [key for key in keys if tables is None or key[len(prefix) :].partition(b"\0")[2] in tables]
-    return sum(index.remove(key) for key in gone)
 
 
 def _with_rule(rules: Sequence[SnapshotRule], rule: SnapshotRule) -> tuple[SnapshotRule, ...]:
@@ -154,10 +142,6 @@ def _policies_in(state: Head | Transaction | None, catalog_id: str) -> list[Stor
     ]
     reader = state.reader if isinstance(state, Transaction) else state.rows
     return [reader.read_object(object_id, StoredPolicy) for object_id in ids]
-
-
-def _own(policies: Iterable[StoredPolicy]) -> list[StoredPolicy]:
-    return [policy for policy in policies if policy.content_id is None]
 
 
 def _get(tx: Transaction, policy: StoredPolicy) -> StoredPolicy | None:

@@ -104,6 +104,22 @@ class StoredPolicy(StoredObject, frozen=True, kw_only=True):
         return self.kind, self.content_id, self.snapshots, self.metadata_files, self.files
 
 
+def changed_kinds(stored: Sequence[StoredPolicy], declared: Sequence[StoredPolicy]) -> tuple[PolicyKind, ...]:
+    """The kinds whose policy of the catalog itself is another one than its resource declares, in their order.
+
+    What was declared and is not any more, changes; what is set by hand and not declared, stays.
+    """
+    own = {policy.kind: policy for policy in stored if policy.content_id is None}
+    wanted = {policy.kind: policy for policy in declared}
+    return tuple(kind for kind in PolicyKind if _is_changed(own.get(kind), wanted.get(kind)))
+
+
+def _is_changed(own: StoredPolicy | None, wanted: StoredPolicy | None) -> bool:
+    if wanted is None:
+        return own is not None and own.declared
+    return own is None or not own.declared or own.says() != wanted.says()
+
+
 def check_policy(policy: StoredPolicy) -> None:
     """Check what a policy says; raises RefusedError with the value and what would be right."""
     if policy.kind is PolicyKind.SNAPSHOTS:
@@ -151,4 +167,5 @@ def _check_number(what: str, value: int | None, *, least: int) -> None:
 
 def _check_seconds(what: str, value: float | None, *, least: float = 0.0) -> None:
     if value is not None and not least <= value <= LONGEST_SECONDS:
-        raise RefusedError(f"{what} is {value} s: it may be from {duration_text(least)} to {duration_text(LONGEST_SECONDS)}")
+        shown = duration_text(value) if value >= 0 else f"{value} s"
+        raise RefusedError(f"{what} is {shown}: it may be from {duration_text(least)} to {duration_text(LONGEST_SECONDS)}")

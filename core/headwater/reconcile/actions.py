@@ -10,6 +10,7 @@ import msgspec
 
 from headwater.catalogs import CatalogChanges, CatalogFields
 from headwater.clock import Micros
+from headwater.policies import KIND_FIELDS, PolicyKind, StoredPolicy
 from headwater.realms import RealmFields, RealmManager, RealmState
 from headwater.reconcile.access_actions import (
     AccessAction,
@@ -132,6 +133,14 @@ class RecordImported:
 
 
 @dataclass(frozen=True, slots=True)
+class DeclarePolicies:
+    """Make the catalog's policies those that are declared; ``kinds`` are the ones that differ."""
+
+    policies: tuple[StoredPolicy, ...]
+    kinds: tuple[PolicyKind, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class DeleteCatalog:
     pass
 
@@ -178,6 +187,7 @@ Effect = (
     | CompleteCatalog
     | UpdateCatalog
     | RecordImported
+    | DeclarePolicies
     | DeleteCatalog
     | AccessAction
 )
@@ -211,6 +221,7 @@ REASONS: Mapping[type[Effect], str] = {
     CompleteCatalog: "CatalogCreated",
     UpdateCatalog: "CatalogUpdated",
     RecordImported: "ImportDone",
+    DeclarePolicies: "CatalogUpdated",
     DeleteCatalog: "CatalogDeleted",
     RecordAccess: "Recorded",
     ProvidePrincipal: "PrincipalProvided",
@@ -263,6 +274,12 @@ def catalog_changes(changes: CatalogChanges, catalog: str) -> ManifestWords:
     if changes.get("manager") is None:
         return ManifestWords(f"left {catalog} as it is, without a manager", f"leave {catalog} as it is, without a manager")
     return ManifestWords(f"took {catalog} over", f"take {catalog} over")
+
+
+def policy_changes(kinds: Iterable[PolicyKind], catalog: str) -> ManifestWords:
+    """Describe the changes of a catalog's policies in the words of its manifest."""
+    names = ", ".join(f"policies.{KIND_FIELDS[kind]}" for kind in kinds)
+    return ManifestWords(f"updated {catalog}: {names}", f"update {catalog}: {names}")
 
 
 def value_in_manifest(field: str, value: object) -> str:

@@ -9,12 +9,14 @@ from headwater.catalogs import CatalogChanges, CatalogDefinition, CatalogFields,
 from headwater.clock import Micros
 from headwater.errors import RefusedError
 from headwater.jobs import IMPORT
+from headwater.policies import changed_kinds
 from headwater.realms import Realm, RealmManager, RealmState
 from headwater.reconcile.access_plan import plan_catalog_access, plan_connection_end
 from headwater.reconcile.actions import (
     Action,
     CompleteCatalog,
     CreateCatalog,
+    DeclarePolicies,
     DeleteCatalog,
     RecordImported,
     RefuseManifest,
@@ -179,9 +181,16 @@ def _plan_life(
     # what has no manager may be from a release that noted neither who makes a catalog nor that its making is not over
     completed: list[Action] = [CompleteCatalog()] if catalog.unfinished or catalog.manager is None else []
     updated: list[Action] = [UpdateCatalog(changes)] if changes else []
+    updated += _plan_policies(manifest, observed)
     access = plan_catalog_access(manifest, catalog, observed.access, server_url=observed.server_url)
     lake = plan_lake_work(manifest, catalog, observed, now)
     return [*completed, *_stop_imports(observed, catalog, kept), *updated, *access, *imports, *lake]
+
+
+def _plan_policies(manifest: CatalogManifest, observed: ObservedCatalog) -> list[Action]:
+    declared = manifest.spec.policies
+    kinds = changed_kinds(observed.policies, declared)
+    return [DeclarePolicies(declared, kinds)] if kinds else []
 
 
 def _changes(manifest: CatalogManifest, catalog: CatalogDefinition, me: CatalogManager) -> CatalogChanges:

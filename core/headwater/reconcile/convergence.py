@@ -23,6 +23,7 @@ from headwater.errors import (
     UnavailableError,
 )
 from headwater.jobs import PURGE
+from headwater.policies import declare_policies
 from headwater.realms import (
     ROOT_PRINCIPAL,
     Credentials,
@@ -48,6 +49,7 @@ from headwater.reconcile.actions import (
     CompleteCatalog,
     CreateCatalog,
     CreateRealm,
+    DeclarePolicies,
     DeleteCatalog,
     DetachRealm,
     Effect,
@@ -68,6 +70,7 @@ from headwater.reconcile.actions import (
     names_in_manifest,
     only,
     planned_step,
+    policy_changes,
 )
 from headwater.reconcile.catalog_plan import plan_catalog
 from headwater.reconcile.credentials_sink import CredentialsSink
@@ -480,6 +483,9 @@ class _CatalogConvergence:
             case UpdateCatalog(changes):
                 self._definition = self._catalogs.update_catalog(self._catalog, **changes)
                 return catalog_changes(changes, f"catalog {self._name} of realm {self._realm.id}").past
+            case DeclarePolicies(policies, kinds):
+                declare_policies(RealmRegistry(self._store).open_realm(self._realm.id), self._catalog, policies)
+                return policy_changes(kinds, f"catalog {self._name} of realm {self._realm.id}").past
             case RecordImported(name, digest):
                 imported = {**self._catalog.imported, name: digest}
                 self._definition = self._catalogs.update_catalog(self._catalog, imported=imported)

@@ -47,6 +47,7 @@ from headwater.reconcile.manifests import (
     checked_resource_name,
     deletion_of,
 )
+from headwater.reconcile.policy_manifests import read_policies
 from headwater.reconcile.schedule import checked_cron, checked_zone
 from headwater.reconcile.yaml_values import ManifestSource, YamlValue, node_value, plain_node, yaml_documents
 from headwater.settings import Settings, duration_text
@@ -62,7 +63,7 @@ _REALM_FIELDS = (
 )
 _CATALOG_FIELDS = (
     *("realm", "name", "storage", "defaultBranch", "imports", "deletionPolicy", "deletionProtection", "properties"),
-    *("roles", "connection", "files", "maintenance"),
+    *("roles", "connection", "files", "maintenance", "policies"),
 )
 _IMPORT_FIELDS = (
     *("name", "locations", "mode", "schedule", "include", "exclude", "path", "namespace", "inventory", "verify"),
@@ -280,6 +281,7 @@ class _ManifestReader:
                 connection=read_connection(spec["connection"], roles),
                 files=_catalog_files(spec["files"], location, base, allowed),
                 maintenance=_lake_maintenance(spec["maintenance"]),
+                policies=read_policies(spec["policies"]),
             ),
             file=document.value.source.file,
             line=document.value.line,
@@ -364,7 +366,7 @@ def _catalog_files(value: YamlValue, location: Callable[[str], str], base: str, 
     for item in value.block("places")["places"].items():
         place = item.checked(location)
         if place and base:
-            item.apply_check(lambda text: CatalogFiles(places=(text,)).check(base, allowed), place)
+            item.apply_check(lambda text: CatalogFiles(places=(text,)).check_inside(base, allowed), place)
         places.append(place)
     return CatalogFiles(places=tuple(places))
 

@@ -26,6 +26,7 @@ from headwater.catalogs import (
 )
 from headwater.errors import RefusedError
 from headwater.iceberg.layout import parse_pattern
+from headwater.policies import StoredPolicy
 from headwater.realms import DeletionPolicy, DriftPolicy, HistoryRetention, MaintenanceSchedule, RealmFields, RealmManager
 from headwater.reconcile.declared_access import DeclaredCatalogRole, DeclaredConnection, DeclaredPrincipal, DeclaredRole
 from headwater.store import RealmId
@@ -185,6 +186,7 @@ class CatalogSpec:
 
     realm        the name of the Realm resource, as written
     realm_id     the id of that realm
+    policies     those of the whole catalog, without its id
     """
 
     realm: str
@@ -201,6 +203,7 @@ class CatalogSpec:
     connection: DeclaredConnection | None = None
     files: CatalogFiles = field(default_factory=CatalogFiles)
     maintenance: CatalogMaintenance = field(default_factory=CatalogMaintenance)
+    policies: tuple[StoredPolicy, ...] = ()
 
     @property
     def declares_access(self) -> bool:

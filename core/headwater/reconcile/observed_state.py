@@ -27,7 +27,7 @@ from headwater.catalogs import (
 from headwater.clock import Micros
 from headwater.errors import NotFoundError
 from headwater.jobs import COLLECT, IMPORT, LAKE_WORK, PURGE
-from headwater.policies import PolicyKind, list_policies
+from headwater.policies import PolicyKind, StoredPolicy, list_policies
 from headwater.realms import Realm, RealmManager, RealmRegistry, RealmState, hold_until
 from headwater.reconcile.declared_access import ACCESS
 from headwater.reconcile.manifests import CatalogManifest, KnownRealms, ManagerIdentity, RealmManifest, ResourceName
@@ -37,7 +37,7 @@ from headwater.reconcile.observed_access import (
     observe_catalog_access,
     observe_realm_access,
 )
-from headwater.store import ObjectId, RealmId, RealmKey, RealmStore, Store, Versioned, id_text
+from headwater.store import ObjectId, RealmId, RealmKey, Store, Versioned, id_text
 from headwater.tasks import Task, TaskQueue, TaskState
 
 READABLE = (RealmState.ACTIVE, RealmState.INACTIVE)
@@ -98,7 +98,7 @@ class ObservedCatalog:
     tasks             those of a realm with one of these states
     access            of a complete catalog whose manifest declares or made some
     server_url        where catalogs are served, unless a manifest says; empty where that is not known
-    lets_go           whether a policy of the catalog, or of one of its tables, lets snapshots or metadata files go
+    policies          of the catalog and of its tables
     """
 
     realm: Realm | None
@@ -110,7 +110,12 @@ class ObservedCatalog:
     tasks: TaskHistory = TaskHistory()
     access: SeenCatalogAccess | None = None
     server_url: str = ""
-    lets_go: bool = False
+    policies: tuple[StoredPolicy, ...] = ()
+
+    @property
+    def lets_go(self) -> bool:
+        """Whether a policy of the catalog, or of one of its tables, lets snapshots or metadata files go."""
+        return any(policy.kind in (PolicyKind.SNAPSHOTS, PolicyKind.METADATA_FILES) for policy in self.policies)
 
 
 def import_subject(catalog: str, name: str) -> str:
@@ -183,8 +188,8 @@ class StoreObserver:
         rows = self._realms.open_realm(realm.id)
         catalog = Catalogs(rows).find_catalog(manifest.spec.name)
         observed = replace(observed, catalog=catalog, tasks=self._history(realm))
-        if catalog is not None and manifest.spec.maintenance.expire_snapshots is None:
-            observed = replace(observed, lets_go=_lets_go(rows, catalog))
+        if catalog is not None:
+            observed = replace(observed, policies=tuple(list_policies(rows, catalog.id)))
         if catalog is None or catalog.unfinished or not (manifest.spec.declares_access or ACCESS in catalog.acted):
             return observed
         return replace(observed, access=observe_catalog_access(self._realms, rows, catalog))
@@ -199,10 +204,6 @@ class StoreObserver:
             self._tasks[realm.id] = TaskQueue(self.store).of_realm(realm.id)
         tasks = self._tasks[realm.id]
         return TaskHistory(tuple(task for task in tasks if task.value.is_active or task.value.realm_key == realm.key))
-
-
-def _lets_go(rows: RealmStore, catalog: CatalogDefinition) -> bool:
-    return any(policy.kind in (PolicyKind.SNAPSHOTS, PolicyKind.METADATA_FILES) for policy in list_policies(rows, catalog.id))
 
 
 TABLES = (ContentType.ICEBERG_TABLE, ContentType.DELTA_LAKE_TABLE)

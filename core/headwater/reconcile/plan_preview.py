@@ -15,6 +15,7 @@ from headwater.reconcile.actions import (
     CompleteCatalog,
     CreateCatalog,
     CreateRealm,
+    DeclarePolicies,
     DeleteCatalog,
     DetachRealm,
     Effect,
@@ -33,6 +34,7 @@ from headwater.reconcile.actions import (
     catalog_changes,
     names_in_manifest,
     only,
+    policy_changes,
 )
 from headwater.reconcile.catalog_plan import plan_catalog
 from headwater.reconcile.manifests import CatalogManifest, ManagerIdentity, RealmManifest
@@ -104,6 +106,8 @@ def _sentences(action: Effect, subject: str) -> list[str]:
             return [f"update {subject}: {names_in_manifest(changes)}"] if changes else []
         case UpdateCatalog(changes):
             return [catalog_changes(changes, subject).future]
+        case DeclarePolicies(_, kinds):
+            return [policy_changes(kinds, subject).future]
         case AdoptRealm(manager, _, _):
             return [f"adopt {subject} for {manager_text(manager)}"]
         case DetachRealm():

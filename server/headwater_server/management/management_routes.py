@@ -14,6 +14,7 @@ from headwater_server.management.catalog_resources import catalog_routes
 from headwater_server.management.catalog_role_resources import catalog_role_routes
 from headwater_server.management.maintenance_resources import maintenance_routes
 from headwater_server.management.managed_realm import realm_of_path
+from headwater_server.management.policy_resources import policy_routes
 from headwater_server.management.principal_resources import principal_routes
 from headwater_server.management.principal_role_resources import principal_role_routes
 from headwater_server.management.realm_resources import answer_realms, realm_routes
@@ -51,6 +52,7 @@ def management_table() -> RouteTable:
         catalog_routes(),
         catalog_role_routes(),
         table_home_routes(),
+        policy_routes(),
         principal_routes(),
         principal_role_routes(),
         task_routes(),

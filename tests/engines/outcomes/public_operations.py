@@ -19,6 +19,7 @@ from fault_world import (
     claim_of,
     claim_task,
 )
+from msgspec import structs
 
 from fake_clock import FakeClock
 from headwater.catalogs import (
@@ -54,6 +55,21 @@ from headwater.gc import collect_realm
 from headwater.index import IndexValue
 from headwater.jobs import request_table_purge, retry_reachable_only
 from headwater.jobs.task_runs import Run, record_run
+from headwater.policies import (
+    MetadataFileRule,
+    PolicyKind,
+    SnapshotRule,
+    StopScope,
+    StoredPolicy,
+    declare_policies,
+    release_policies,
+    resume_maintenance,
+    set_policy,
+    set_snapshot_rule,
+    stop_maintenance,
+    unset_policy,
+    unset_snapshot_rule,
+)
 from headwater.purge import DroppedTable, PurgeRequest
 from headwater.purge.realm_purge import purge_realm
 from headwater.realms import (
@@ -191,6 +207,29 @@ def _release_name(world: World) -> Act:
 def _release_claims(world: World) -> Act:
     rows = world.rows
     return lambda: release_claims(rows, {UUID(int=77)}, older_than=Micros(2**62))
+
+
+POLICY = StoredPolicy(kind=PolicyKind.METADATA_FILES, catalog_id="", metadata_files=MetadataFileRule(keep=9))
+RULE = SnapshotRule(min_to_keep=1)
+
+
+def _with_policies(act: Callable[[Any, Any], Any]) -> Callable[[World], Act]:
+    """With one of metadata files, one of snapshots, and one of a table that no commit has."""
+
+    def make(world: World) -> Act:
+        rows, definition = world.rows, world.lake.definition
+        set_policy(rows, definition, POLICY)
+        set_snapshot_rule(rows, definition, RULE)
+        set_snapshot_rule(rows, definition, RULE, content_id=UUID(int=78))
+        return lambda: act(rows, definition)
+
+    return make
+
+
+def _resume(world: World) -> Act:
+    store = world.store
+    stop_maintenance(store, StopScope(), by="ann")
+    return lambda: resume_maintenance(store, StopScope())
 
 
 def _in_lake(act: Callable[[Any], Any]) -> Callable[[World], Act]:
@@ -601,6 +640,31 @@ OPERATIONS = (
     ),
     Operation("release_claims", _release_claims),
     Operation("release_name", _release_name),
+    # policies
+    Operation(
+        "set_policy",
+        _with_policies(
+            lambda rows, lake: set_policy(
+                rows, lake, structs.replace(POLICY, metadata_files=MetadataFileRule(keep=3), content_id=TABLE)
+            )
+        ),
+    ),
+    Operation("unset_policy", _with_policies(lambda rows, lake: unset_policy(rows, lake, POLICY.kind)), (NotFoundError,)),
+    Operation(
+        "set_snapshot_rule",
+        _with_policies(lambda rows, lake: set_snapshot_rule(rows, lake, SnapshotRule(branches="dev", min_to_keep=2))),
+    ),
+    Operation("unset_snapshot_rule", _with_policies(lambda rows, lake: unset_snapshot_rule(rows, lake, "*")), (NotFoundError,)),
+    Operation("declare_policies", _with_policies(lambda rows, lake: declare_policies(rows, lake, [POLICY]))),
+    Operation(
+        "release_policies",
+        _with_policies(lambda rows, lake: release_policies(rows, {UUID(int=77)}, older_than=Micros(2**62))),
+    ),
+    Operation(
+        "stop_maintenance",
+        lambda world: (lambda store: lambda: stop_maintenance(store, StopScope(), by="ann"))(world.store),
+    ),
+    Operation("resume_maintenance", _resume),
     # tasks
     Operation("TaskQueue.submit_task", lambda world: lambda: world.tasks.submit_task("gc", realm="acme", subject="new")),
     Operation("TaskQueue.submit_task", lambda world: lambda: world.tasks.submit_task("gc", realm="acme", subject="failed")),

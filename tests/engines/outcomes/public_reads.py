@@ -37,6 +37,18 @@ from headwater.fsck import check_store
 from headwater.fsck.explanation import explain
 from headwater.gc import check_collectable
 from headwater.jobs.task_runs import list_runs
+from headwater.policies import (
+    PolicyKind,
+    StopScope,
+    check_not_stopped,
+    find_policy,
+    find_policy_table,
+    find_stops_around,
+    list_policies,
+    list_stops,
+    read_scope,
+    read_table_policies,
+)
 from headwater.realms import (
     RealmRegistry,
     RealmState,
@@ -138,6 +150,14 @@ READS: Mapping[str, Callable[[Reader], Any]] = {
     "Catalog.recent_changes": lambda it: list(it.lake.recent_changes(ORDERS, "main", since=Micros(0), within=9)),
     "Catalog.resolve": lambda it: it.lake.resolve("main"),
     "find_homes": lambda it: find_homes(it.rows, it.lake.definition.id),
+    "find_policy": lambda it: find_policy(it.rows, it.lake.definition.id, PolicyKind.SNAPSHOTS),
+    "list_policies": lambda it: list_policies(it.rows, it.lake.definition.id),
+    "find_policy_table": lambda it: find_policy_table(it.lake, ORDERS),
+    "read_table_policies": lambda it: read_table_policies(it.rows, it.lake, ORDERS),
+    "read_scope": lambda it: read_scope(it.world.store, "acme", "lake"),
+    "list_stops": lambda it: list_stops(it.world.store),
+    "find_stops_around": lambda it: find_stops_around(it.world.store, StopScope()),
+    "check_not_stopped": lambda it: check_not_stopped(it.world.store, "acme", it.realms.read_realm("acme").key),
     "TableClaims.find_conflicts": lambda it: it.claims.find_conflicts([claim_of(it.world, TABLE, "s3://lake/other")]),
     "TableClaims.find_content_id": lambda it: it.claims.find_content_id(it.lake.definition.id, TABLE),
     "TableClaims.find_content_ids": lambda it: it.claims.find_content_ids(it.lake.definition.id, [TABLE]),

@@ -20,7 +20,7 @@ from outcome_cases import READ_CALLS, calls_of, cases, faults_of, wanted_end
 from public_operations import OPERATIONS, Operation
 from public_reads import READS, reader_of
 
-from headwater import catalogs, commits, fsck, gc, jobs, purge, realms, reconcile, restore, tasks
+from headwater import catalogs, commits, fsck, gc, jobs, policies, purge, realms, reconcile, restore, tasks
 from headwater.catalogs import Catalog, CatalogRoles, Catalogs, TableClaims
 from headwater.errors import UnavailableError
 from headwater.realms import RealmRegistry
@@ -28,12 +28,14 @@ from headwater.store import RealmStore
 from headwater.tasks import TaskLease, TaskQueue
 from tiers import Sample
 
-ROOMS = (catalogs, commits, fsck, gc, jobs, purge, realms, reconcile, restore, tasks)
+ROOMS = (catalogs, commits, fsck, gc, jobs, policies, purge, realms, reconcile, restore, tasks)
 CLASSES = (Catalog, CatalogRoles, Catalogs, TaskLease, TableClaims, RealmRegistry, TaskQueue)
 HANDLE = (RealmStore.ensure_reference, RealmStore.ensure_references)
 """Of a handle on a realm, what takes more than one call of the store; its single calls are faulted beneath all others."""
 PURE = {
     *("check_not_ahead", "file_arguments", "first_look_after", "lake_arguments"),
+    *("changed_kinds", "check_policy", "effective_files", "effective_metadata_files", "effective_snapshots"),
+    *("policy_form", "policy_text"),
     *(
         "TaskLease.report_progress",
         "TaskLease.request_stop",

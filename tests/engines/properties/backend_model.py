@@ -251,7 +251,8 @@ class BackendModel(RuleBasedStateMachine):
 
     @rule(
         wishes=st.lists(
-            st.tuples(_pick, st.sampled_from(["right", "right", "token", "time", "absent", "else"]), tokens, times), max_size=6
+            st.tuples(_pick, st.sampled_from(["right", "right", "token", "none", "time", "absent", "else"]), tokens, times),
+            max_size=6,
         )
     )
     def delete_objects(self, wishes: list[tuple[int, str, str, Micros]]) -> None:
@@ -272,7 +273,8 @@ class BackendModel(RuleBasedStateMachine):
         key = key_of_object(_one(sorted(self.objects.items()), number)[1])
         changed = {
             "right": key,
-            "token": key._replace(token=None if key.token == token else token),
+            "token": key._replace(token=token),
+            "none": key._replace(token=None),
             "time": key._replace(created=created),
             "else": key._replace(type="other", parts=key.parts + 1, bytes=key.bytes + 1),  # what no condition looks at
         }

@@ -87,7 +87,7 @@ def one_object_asked_for_twice(model: BackendModel) -> None:
 
 def deletion_without_a_token(model: BackendModel) -> None:
     write(model)
-    model.delete_objects(wishes=[(0, "token", "a", Micros(0))])
+    model.delete_objects(wishes=[(0, "none", "a", Micros(0))])
 
 
 def scan_after_a_part(model: BackendModel) -> None:

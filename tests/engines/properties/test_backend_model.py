@@ -26,7 +26,7 @@ SEEDS = {
     "KeepsCreationTimes": 2,
     "FoldsCase": 5,
     "OrdersLikeUtf16": 7,
-    "TakesNoTokenForAny": 2,
+    "TakesNoTokenForAny": 1,
 }
 """Where the search for what is wrong begins, if not at 0: from here it takes about a second, and from elsewhere up to thirty.
 

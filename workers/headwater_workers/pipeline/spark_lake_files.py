@@ -28,10 +28,10 @@ from headwater.lake_files.file_engine import (
 )
 from headwater.lake_files.file_runs import BucketFiles, FileRuns
 from headwater.lake_files.lake_file_values import BlockedPlace, ListedFile, LiveFile
-from headwater.lake_files.live_walk import ReadManifests, read_manifest
+from headwater.lake_files.listed_places import PlaceListing, list_place
 from headwater.lake_files.manifest_memory import KnownManifest
+from headwater.lake_files.manifest_reader import ReadManifests, read_known_manifest
 from headwater.lake_files.place_index import PlaceIndex
-from headwater.lake_files.place_listing import PlaceListing, list_place
 from headwater.settings import Settings
 from headwater.throttle import ProgressCallback
 from headwater_workers.pipeline.spark_session import Jobs, SparkOptions, find_engine, session
@@ -103,7 +103,7 @@ class SparkFileEngine:
             yield from self._each("compare", work, buckets, _weigh_bucket)
 
     def _read_manifests(self, wanted: Sequence[tuple[LakeStorage, str]]) -> Iterator[KnownManifest | str]:
-        return self._each("read manifests", read_manifest, wanted, _weigh_manifest)
+        return self._each("read manifests", read_known_manifest, wanted, _weigh_manifest)
 
     def _listed(self, listing: PlaceListing) -> Iterator[ListedFile]:
         work = partial(_listed_place, listing.lake)
