@@ -6,8 +6,10 @@ import bz2
 import io
 import lzma
 import random
+import re
 import zlib
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import fastavro
@@ -15,7 +17,7 @@ import pytest
 from backports import zstd
 from cramjam import snappy
 
-from headwater.iceberg import avro_codecs
+from headwater.iceberg import avro_codecs, avro_projection
 from headwater.iceberg.avro import read_records
 from headwater.iceberg.avro_projection import read_avro_fields
 from headwater.iceberg.manifest_entries import UNKNOWN, ListedManifest, read_manifest_entries, read_manifest_list
@@ -219,7 +221,7 @@ def test_codec_that_is_not_known_is_an_error() -> None:
         read_manifest_entries(written([]).replace(b"deflate", b"deflatt"))
 
 
-def test_records_that_are_said_to_be_there_without_end_are_an_error() -> None:
+def test_records_without_end_are_an_error() -> None:
     with pytest.raises(ValueError, match=r"broken|other records|cut off"):
         read_manifest_entries(file_of_blocks("deflate", [PACK["deflate"](b"")], count=1 << 62))
 
@@ -249,6 +251,27 @@ def test_schema_that_is_too_long_is_refused() -> None:
 
     with pytest.raises(ValueError, match="its schema is too long"):
         read_manifest_entries(written([], schema))
+
+
+def test_expressions_of_one_schema_are_bounded_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    schema = {
+        "type": "record",
+        "name": "wide",
+        "fields": [{"name": "status", "type": "int"}, *({"name": f"t{number}", "type": "string"} for number in range(50))],
+    }
+    texts = [{f"t{at}": "x" * (70 if at == other else 100) for at in range(50)} for other in range(20)]
+    records = [{"status": 1} | text for text in texts for _ in range(3)]
+    compiled: list[int] = []
+    compile_ = re.compile
+    counting = SimpleNamespace(
+        DOTALL=re.DOTALL, escape=re.escape, compile=lambda text, flags: compiled.append(len(text)) or compile_(text, flags)
+    )
+    monkeypatch.setattr(avro_projection, "re", counting)
+    monkeypatch.setattr(avro_projection, "_MOST_EXPRESSION_BYTES", 30_000)
+    read = [record for block in read_avro_fields(written(records, schema), ("status", "t7")) for record in block]
+
+    assert read == [(1, record["t7"]) for record in records]
+    assert 0 < sum(compiled) <= 30_000
 
 
 def test_status_that_is_not_known_is_an_error() -> None:

@@ -62,7 +62,7 @@ def test_file_that_is_loosely_live_stays(spelling: str) -> None:
     result = compared([LiveFile(spelling, must_exist=False)], [listed()])
 
     assert result.dead == []
-    assert result.other_counts[PLACE][FileReason.LOOSELY_LIVE].files == 1
+    assert result.counts[PLACE][FileReason.LOOSELY_LIVE].files == 1
 
 
 def test_live_file_that_is_listed_otherwise_is_missing() -> None:
@@ -143,7 +143,7 @@ def test_own_files_are_neither_live_nor_dead() -> None:
     result = compared([], [listed(marker), listed(f"{PLACE}/_headwater/reports/1")])
 
     assert (result.dead, result.markers) == ([], [marker])
-    assert result.other_counts[PLACE][FileReason.OWN_FILE].files == 2
+    assert result.counts[PLACE][FileReason.OWN_FILE].files == 2
 
 
 @pytest.mark.parametrize("folder", ["_delta_log", ".hoodie"])

@@ -13,7 +13,9 @@ from reported_lake import DAY, ROWS, ReportedLake, open_reported_lake
 from fake_clock import FakeClock
 from headwater.catalogs import Catalogs
 from headwater.catalogs.catalog_definition import CatalogFiles
-from headwater.lake_files import FileReason
+from headwater.errors import ConflictError
+from headwater.lake_files import FileReason, report_files
+from headwater.lake_files.report_run import FileReportRun
 
 
 @pytest.fixture
@@ -22,7 +24,7 @@ def lake(clock: FakeClock, tmp_path: Path) -> Iterator[ReportedLake]:
         yield opened
 
 
-def test_commit_that_names_a_marked_file_of_a_prefix_takes_it_up(lake: ReportedLake) -> None:
+def test_commit_takes_up_a_marked_file_of_a_prefix(lake: ReportedLake) -> None:
     pool = lake.folder / "pool"
     Catalogs(lake.rows).update_catalog(lake.definition, files=CatalogFiles(places=(pool.as_uri(),)))
     pool.mkdir(parents=True)
@@ -42,3 +44,34 @@ def test_commit_that_names_a_marked_file_of_a_prefix_takes_it_up(lake: ReportedL
     lake.report()
 
     assert lake.codes()["pooled.parquet"] is FileReason.IN_GRACE
+
+
+def test_report_that_another_one_overtook_is_refused(lake: ReportedLake, monkeypatch: pytest.MonkeyPatch) -> None:
+    lake.make_table("orders")
+    lake.report()
+    lake.expire("orders")
+    overtaking = iter([lake.report])
+    begin = FileReportRun.begin
+
+    def begin_slowly(run: FileReportRun, **options: bool) -> None:
+        begin(run, **options)
+        for report in overtaking:
+            report()
+
+    monkeypatch.setattr(FileReportRun, "begin", begin_slowly)
+    with pytest.raises(ConflictError, match="another report of the files of catalog 'lake' of realm 'acme' ended meanwhile"):
+        lake.report()
+
+    assert {mark.runs for mark in lake.marks().values()} == {1}
+
+
+def test_catalogs_of_one_base_location_report_apart(lake: ReportedLake) -> None:
+    second = Catalogs(lake.rows).create_catalog("second", base_location=lake.folder.as_uri())
+    lake.make_table("orders")
+    lake.report()
+    lake.expire("orders")
+    lake.report()
+    marks = lake.marks()
+    report_files(lake.store, lake.rows, second)
+
+    assert lake.marks() == marks != {}

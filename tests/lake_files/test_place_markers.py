@@ -197,3 +197,14 @@ def test_database_that_was_rolled_back_yields_nothing(held: SearchedLake, settin
     held.dead()
 
     assert earlier.blocked() == {"orders": PlaceReason.MARKER_DIFFERS}
+
+
+def test_marker_in_a_folder_that_is_no_place_of_ours_is_foreign(lake: SearchedLake) -> None:
+    lake.put_table("orders", lake.write("pool/t/data/a.parquet"))
+    prefixes = [lake.location("pool")]
+    lake.dead(prefixes=prefixes)
+    forget_all(lake)
+    lake.write("pool/t/_headwater-place-000001-0123456789abcdef.json")
+
+    assert lake.blocked(prefixes=prefixes) == {"pool": PlaceReason.MARKER_DIFFERS}
+    assert len(there(lake.location("pool/t"))) == 2

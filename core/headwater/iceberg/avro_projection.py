@@ -33,6 +33,8 @@ _SHORT = 64
 """Texts of fewer bytes have a length of one byte, and need no shape."""
 _MOST_EXPRESSIONS = 200
 """So many are made for one schema; a file in which no record is like another is read step by step."""
+_MOST_EXPRESSION_BYTES = 4 << 20
+"""Of all expressions of one schema together: it takes seconds to make so many, and those of manifests have some ten thousand each."""
 _MOST_NODES = 5_000
 """Types of one schema, each as often as it is used: manifests of a thousand columns have fewer than a hundred."""
 _WINDOW = 12
@@ -302,6 +304,7 @@ class _Reader:
         self._layouts: dict[tuple[int, ...], _Layout] = {}
         self._met: dict[tuple[int, ...], None] = {}
         self._expressions = 0
+        self._expression_bytes = 0
         self._nodes = dict(record.wanted_nodes())
         self._order = sorted(self._nodes)
 
@@ -349,11 +352,15 @@ class _Reader:
         if key not in self._met:
             self._met = {key: None, **dict(list(self._met.items())[:_MOST_SHAPES])}
             return
-        if self._expressions >= _MOST_EXPRESSIONS:
+        if self._expressions >= _MOST_EXPRESSIONS or self._expression_bytes >= _MOST_EXPRESSION_BYTES:
             return
-        self._expressions += 1
         lengths = list({**shape.short, **dict.fromkeys(range(_SHORT))})  # those that were met are tried first
-        expression = re.compile(self._record.pattern(iter(shape.parts), lengths), re.DOTALL)
+        pattern = self._record.pattern(iter(shape.parts), lengths)
+        self._expressions += 1
+        self._expression_bytes += len(pattern)
+        if self._expression_bytes > _MOST_EXPRESSION_BYTES:
+            return
+        expression = re.compile(pattern, re.DOTALL)
         groups = tuple(expression.groupindex[f"f{index}"] for index in self._order)
         others = [(other, layout) for other, layout in self._layouts.items() if other != key]
         self._layouts = {key: _Layout(expression.match, groups), **dict(others[: _MOST_SHAPES - 1])}

@@ -365,14 +365,16 @@ class _SearchRun:
             found.setdefault(place, []).append(name)
         dead = {place for place, counts in result.place_counts.items() if FileReason.IN_GRACE in counts}
         dead -= self._places.blocked_by([block for block in result.blocks if block.code in _UNMARKED]).keys()
-        for place in sorted({*found, *dead} & self._places.places.keys()):
-            state, why = self._markers.judge(place, found.get(place, ()))
+        for folder in sorted(
+            {*found, *(dead & self._places.places.keys())}
+        ):  # what is a folder to us may be a place to another store
+            state, why = self._markers.judge(folder, found.get(folder, ()))
             if state is not MarkerState.SOUND:
-                self._block([place], why)
-            if place in dead and state is MarkerState.FOREIGN:
-                self._foreign.append(place)
-            elif place in dead:
-                self._moving[place] = found.get(place, [])
+                self._block([folder], why)
+            if state is MarkerState.FOREIGN and self._places.find_place(f"{folder}/x") in dead:
+                self._foreign.append(folder)
+            elif folder in dead:
+                self._moving[folder] = found.get(folder, [])
 
     def _move_markers(self) -> None:
         search, result = self._search, self.result

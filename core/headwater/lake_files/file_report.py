@@ -85,6 +85,12 @@ def report_in(marks: Head, catalog_id: str) -> LakeFileReport | None:
     return None if value is None or value.object_id is None else marks.rows.read_object(value.object_id, LakeFileReport)
 
 
+def find_report_in(tx: Transaction, catalog_id: str) -> LakeFileReport | None:
+    """The record as a change of the marks finds it."""
+    value = tx.index(REPORTS).get(catalog_id.encode())
+    return None if value is None or value.object_id is None else tx.reader.read_object(value.object_id, LakeFileReport)
+
+
 def put_report(tx: Transaction, catalog_id: str, report: LakeFileReport) -> None:
     """Replace the record within a change of the marks."""
     tx.index(REPORTS).put(catalog_id.encode(), IndexValue(tx.add_object(report)))

@@ -35,12 +35,20 @@ from headwater.catalogs.file_marks import (
 )
 from headwater.clock import Micros, as_text
 from headwater.commits import Transaction, commit_change
-from headwater.errors import CorruptionError
+from headwater.errors import ConflictError, CorruptionError
 from headwater.gc.bloom_filter import BloomFilter
 from headwater.index import IndexValue
 from headwater.lake_files.dead_files import DeadFilesResult
 from headwater.lake_files.file_reasons import FileReason
-from headwater.lake_files.file_report import BLOCKED_KEPT, PLAN_SECONDS, FilePlan, LakeFileReport, put_report, report_in
+from headwater.lake_files.file_report import (
+    BLOCKED_KEPT,
+    PLAN_SECONDS,
+    FilePlan,
+    LakeFileReport,
+    find_report_in,
+    put_report,
+    report_in,
+)
 from headwater.lake_files.lake_file_values import TablePlace
 from headwater.lake_files.mark_filters import FPP, digest_number, file_digest, store_filter
 from headwater.lake_files.marked_files import MarkedFile, read_marked_files, write_marked_files
@@ -153,7 +161,7 @@ class FileReportRun:
             for _ in marks:
                 pass
             return self._record(run, result, totals)
-        stem = f"reports/{run:08d}-{id_text(self._rows.new_ids(1)[0])}"
+        stem = f"{self._reports}/{run:08d}-{id_text(self._rows.new_ids(1)[0])}"
         parts = write_marked_files(self._folder, f"{stem}/marks", marks)
         self._fence()
         filters = self._filters(parts, places)
@@ -253,24 +261,23 @@ class FileReportRun:
 
     def _publish(self, record: LakeFileReport, filters: Mapping[bytes, tuple[BloomFilter, int]]) -> None:
         self._fence()
-        if self._before is not None:
-            self._commit(lambda tx: put_report(tx, self._definition.id, _interrupted(self._before)), "begin to publish")
-        else:
-            first = LakeFileReport(run=0, started=self._started, listed=record.listed, finished=self._started, publishing=True)
-            self._commit(lambda tx: put_report(tx, self._definition.id, first), "begin to publish")
+        begun = LakeFileReport(run=0, started=self._started, listed=record.listed, finished=self._started)
+        begun = msgspec.structs.replace(self._before or begun, publishing=True, started=self._started)  # nobody else's
+        self._commit(lambda tx: self._replace_record(tx, self._before, begun), "begin to publish")
         keys = sorted(filters)
         for start in range(0, len(keys), _TABLES_AT_ONCE):
-            self._put_filters({key: filters[key] for key in keys[start : start + _TABLES_AT_ONCE]}, record.run)
-        self._commit(lambda tx: self._put_record(tx, record, set(keys)), f"report {record.run}")
+            self._put_filters({key: filters[key] for key in keys[start : start + _TABLES_AT_ONCE]}, record.run, begun)
+        self._commit(lambda tx: self._put_record(tx, begun, record, set(keys)), f"report {record.run}")
 
-    def _put_filters(self, filters: Mapping[bytes, tuple[BloomFilter, int]], run: int) -> None:
+    def _put_filters(self, filters: Mapping[bytes, tuple[BloomFilter, int]], run: int, begun: LakeFileReport) -> None:
         def change(tx: Transaction) -> None:
+            self._replace_record(tx, begun, begun)
             for key, (bloom, size) in filters.items():
                 tx.index(FILTERS).put(key, store_filter(tx, bloom, marks=size, run=run))
 
         self._commit(change, f"filters of {len(filters)} tables")
 
-    def _put_record(self, tx: Transaction, record: LakeFileReport, keys: set[bytes]) -> None:
+    def _put_record(self, tx: Transaction, begun: LakeFileReport, record: LakeFileReport, keys: set[bytes]) -> None:
         filters, taken = tx.index(FILTERS), tx.index(TAKEN)
         for key in [bytes(key) for key, _ in filters.prefix(bytes.fromhex(self._definition.id))]:
             if key not in keys:
@@ -278,6 +285,18 @@ class FileReportRun:
         for key, value in self._takes.entries.items():
             if taken.get(key) == value:
                 taken.remove(key)
+        self._replace_record(tx, begun, record)
+
+    def _replace_record(self, tx: Transaction, seen: LakeFileReport | None, record: LakeFileReport) -> None:
+        """Replace the record that was seen: of two reports at once, one would replace filters that the other's marks need."""
+        found = find_report_in(tx, self._definition.id)
+        if found == record:
+            return
+        if found != seen:
+            raise ConflictError(
+                f"another report of the files of catalog {self._definition.name!r} of realm {self._rows.realm!r} ended meanwhile: run it"
+                " again"
+            )
         put_report(tx, self._definition.id, record)
 
     def _commit(self, change: Callable[[Transaction], Any], what: str) -> None:
@@ -286,16 +305,19 @@ class FileReportRun:
 
     def _tidy_up(self, record: LakeFileReport) -> None:
         """Delete what earlier reports wrote for themselves, but the plans that are not void yet."""
-        kept = {file.name.split("/")[1] for file in record.work_files()}
+        kept = {self._stem_of(file.name) for file in record.work_files()}
         if self._before is not None and self._before.plan is not None and self._before.plan.expires > record.finished:
             kept.add(self._before.plan.name)
-        old = [name for name in self._folder.names_in("reports") if name.split("/")[1] not in kept]
+        old = [name for name in self._folder.names_in(self._reports) if self._stem_of(name) not in kept]
         self._folder.delete_names(old)
 
+    @property
+    def _reports(self) -> str:
+        """Below the work folder; catalogs may have one base location."""
+        return f"reports/{self._definition.id}"
 
-def _interrupted(before: LakeFileReport | None) -> LakeFileReport:
-    assert before is not None
-    return msgspec.structs.replace(before, publishing=True)
+    def _stem_of(self, name: str) -> str:
+        return name.removeprefix(f"{self._reports}/").partition("/")[0]
 
 
 def _encoded_places(result: DeadFilesResult, totals: Mapping[str, PlaceTotals]) -> bytes:
