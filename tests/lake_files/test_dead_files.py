@@ -324,3 +324,22 @@ def test_lost_memory_of_what_was_held_makes_reports_only(held: SearchedLake) -> 
         path.unlink()
 
     assert set(held.dead().values()) == {FileReason.NEVER_HELD}
+
+
+@pytest.mark.parametrize("is_place_linked", [False, True])
+def test_file_that_is_live_through_a_linked_folder_is_live(lake: SearchedLake, is_place_linked: bool, tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    lake.folder.mkdir(exist_ok=True)
+    (lake.folder / "orders").symlink_to(tmp_path / "real") if is_place_linked else (lake.folder / "alias").symlink_to("orders")
+    lake.put_table("orders", lake.write(A))
+    other = (
+        f"file://{tmp_path}/real/{A.removeprefix('orders/')}"
+        if is_place_linked
+        else lake.location(A.replace("orders", "alias"))
+    )
+    lake.put_table("copies", [other])
+    lake.dead()
+    lake.put_table("orders")
+    forget_history(lake, lake.store.clock)  # type: ignore[arg-type]
+
+    assert A not in lake.dead()
