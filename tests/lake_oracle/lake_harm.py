@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from headwater.backup import load_realm
+from headwater.backup.realm_export import ExportOrder, export_realm
 from headwater.catalogs import IcebergTable, Put
 from headwater.iceberg_catalog import IcebergCatalog, TableCommit
+from headwater.store import ObjectId
 from lake_oracle.foreign_tables import ADDED, ForeignTable
-from lake_oracle.lake_model import RefKey
+from lake_oracle.lake_model import RefKey, RefLine
 from lake_oracle.lake_steps import LakeStep
 from lake_oracle.lake_verdict import ELSEWHERE, SHARED
 from lake_oracle.live_files import real_path
@@ -105,6 +108,21 @@ def share_place(lake: RandomLake) -> str:
     return f"zeta registers {name}"
 
 
+def load_twin(lake: RandomLake) -> str:
+    """An archive of the realm is loaded beside it: from then on the files are two realms'."""
+    lake.clock.advance(3600)
+    path, task = lake.folder / f"twin-{lake.number()}.hwx", ObjectId(9000 + lake.number())
+    export_realm(lake.store, ExportOrder(realm=REALM, file=path, time=None, task=task))
+    twin = f"twin{lake.number()}"
+    load_realm(lake.store, twin, path)
+    for key, line in list(lake.model.lines.items()):
+        if key.realm == REALM and not line.is_deleted:
+            lake.model.lines[key._replace(realm=twin)] = RefLine([line.states[-1]], line.is_tag)
+    for version in lake.model.heads(REALM, LAKE):
+        lake.torn |= dict.fromkeys(lake.model.reader.read(version).places, SHARED)
+    return f"load the realm as {twin}"
+
+
 def _odd_table(lake: RandomLake, version: int = 3) -> ForeignTable:
     table = ForeignTable(lake.folder / f"elsewhere/o{lake.number()}", own_uuid(lake), version)
     table.add_snapshot(1, [table.manifest("first", [(ADDED, table.put_file("data/0.parquet"), 0)])])
@@ -129,4 +147,5 @@ HARMS = (
     LakeStep(register_too_new, 1),
     LakeStep(register_broken, 1),
     LakeStep(share_place),
+    LakeStep(load_twin, 1),
 )

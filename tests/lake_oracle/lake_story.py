@@ -11,11 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from headwater.errors import UnavailableError
 from lake_oracle.lake_harm import HARMS
 from lake_oracle.lake_steps import STEPS, LakeStep
 from lake_oracle.lake_verdict import DAY, LakeVerdict
 from lake_oracle.random_lake import LakeEngine, RandomLake
 from lake_oracle.ref_steps import collect
+from lake_oracle.report_adapter import HeadwaterReport
 from lake_oracle.table_steps import create_table
 
 MakeEngines = Callable[[RandomLake], Mapping[str, LakeEngine]]
@@ -102,7 +104,7 @@ class _Teller:
                 self._roll_back()
             self._steps(chance.randrange(2, 1 + steps // 2))
             self._collect_perhaps(0.4)
-            self._run()
+            (self._run_disturbed if chance.random() < 0.3 else self._run)()
             if chance.random() < 0.5:
                 self._wait(9)
         self._run()
@@ -166,6 +168,28 @@ class _Teller:
         lake.roll_back()
         lake.history.append("put the copy of the database back")
 
+    def _run_disturbed(self) -> None:
+        """Let every report that can be disturbed go on while others act, and let all look again."""
+        lake = self.lake
+        disturbed = {name: engine for name, engine in self._engines.items() if isinstance(engine, HeadwaterReport)}
+        for name, engine in disturbed.items():
+            lake.clock.advance(1)
+            view = lake.view()
+            view.model = view.model.copy()
+            engine.meanwhile = lake.chance.choice((1, 2, 3, 4, 6, 8, 12, 16, 24)), self._act_meanwhile
+            lake.history.append("while a report is on:")
+            try:
+                outcome = engine.run(view)
+            except UnavailableError as fault:
+                lake.history.append(f"the report ends: {fault}")
+                continue
+            lake.history.append("the report is over")
+            self._note_faults(name, engine, self._verdicts[name].check_disturbed(view, lake.model, outcome))
+        self._run()
+
+    def _act_meanwhile(self) -> None:
+        self._steps(self.lake.chance.randrange(1, 4))
+
     def _run(self) -> None:
         lake = self.lake
         lake.settle()
@@ -178,10 +202,13 @@ class _Teller:
             for what, count in self._verdicts[name].checked.items():
                 self.story.checked[what] = self.story.checked.get(what, 0) + count
             self._verdicts[name].checked.clear()
-            if faults:
-                self.story.faults[name] = faults
-                lake.watchers = [each for each in lake.watchers if each not in (engine, self._verdicts[name])]
-                del self._engines[name], self._verdicts[name]
+            self._note_faults(name, engine, faults)
+
+    def _note_faults(self, name: str, engine: LakeEngine, faults: list[str]) -> None:
+        if faults:
+            self.story.faults[name] = faults
+            self.lake.watchers = [each for each in self.lake.watchers if each not in (engine, self._verdicts[name])]
+            del self._engines[name], self._verdicts[name]
         if not self._engines:
             raise _NothingLeftError
 

@@ -172,6 +172,19 @@ class LakeVerdict:
         self._remember(view, live, perhaps, homes, outcome)
         return faults
 
+    def check_disturbed(self, view: LakeView, later: LakeModel, outcome: RunOutcome) -> list[str]:
+        """Judge a run during which others acted: what was live before it, and still is after it, is no candidate.
+
+        view          before the run
+        later         the books after it
+        """
+        self._memory.runs += 1
+        live = view.model.live() & later.live()
+        faults = [f"{path} is live, and is {code}" for path, code in outcome.marks.items() if path in live]
+        homes, _, _ = places_of(view)
+        self._remember(view, live, view.model.possibly_live(), homes, outcome)
+        return faults
+
     def _count(self, what: str) -> None:
         self.checked[what] = self.checked.get(what, 0) + 1
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from headwater.catalogs import Catalogs
@@ -15,10 +17,14 @@ from lake_oracle.random_lake import RandomLake
 
 
 class HeadwaterReport:
-    """Headwater on one lake. It needs no word of what happens there: it has the store."""
+    """Headwater on one lake. It needs no word of what happens there: it has the store.
+
+    meanwhile     done by somebody else while the next run is on, once the run has asked so many times whether it may go on
+    """
 
     def __init__(self, lake: RandomLake) -> None:
         self._lake = lake
+        self.meanwhile: tuple[int, Callable[[], None]] | None = None
 
     def save(self) -> None: ...
     def roll_back(self) -> None: ...
@@ -26,15 +32,27 @@ class HeadwaterReport:
 
     def run(self, view: LakeView) -> RunOutcome:
         """Report, and see to it that nothing of the lake was changed."""
-        lake = self._lake
+        lake, is_alone = self._lake, self.meanwhile is None
         before = _contents(view.folder)
         rows = lake.rows(view.realm)
-        read = report_files(lake.store, rows, Catalogs(rows).read_catalog(view.catalog))
+        read = report_files(lake.store, rows, Catalogs(rows).read_catalog(view.catalog), fence=self._interruption())
         changed = {path for path, _ in before.items() ^ _contents(view.folder).items()}
-        assert not changed, f"the report has changed {sorted(changed)}"
+        assert not is_alone or not changed, f"the report has changed {sorted(changed)}"
         marks = {real_path(mark.path): str(mark.code) for mark in read.marks()}
         assert read.report.blocked_total == len(read.report.blocked)
         return RunOutcome(marks, {real_path(block.location): str(block.code) for block in read.report.blocked})
+
+    def _interruption(self) -> Callable[[], None]:
+        """A fence that lets the other one act, on a thread of its own: the report may be inside a commit."""
+        calls, meanwhile = itertools.count(1), self.meanwhile
+        self.meanwhile = None
+
+        def fence() -> None:
+            if meanwhile is not None and next(calls) == meanwhile[0]:
+                with ThreadPoolExecutor(1) as other:
+                    other.submit(meanwhile[1]).result()
+
+        return fence
 
 
 def _contents(folder: Path) -> dict[str, tuple[int, int, str]]:

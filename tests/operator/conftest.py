@@ -11,12 +11,19 @@ import pytest
 from desks import Desk
 
 from fake_clock import FakeClock
+from headwater.realms import client_credentials as credentials
 from headwater.settings import Settings
 from headwater.store import Store, open_store
 from kube_fixtures import cluster, controlled_cluster, namespace
 from kubetest import Namespace
 
 __all__ = ["cluster", "controlled_cluster", "namespace"]
+
+
+@pytest.fixture(autouse=True)
+def cheap_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hash carries its own cost, and hundreds are made here."""
+    monkeypatch.setattr(credentials, "_COST", 2)
 
 
 @pytest.fixture

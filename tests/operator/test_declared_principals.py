@@ -22,7 +22,6 @@ from headwater.realms import (
     log_in,
     new_credentials,
 )
-from headwater.realms import client_credentials as credentials
 from headwater.store import RealmId
 from headwater_operator.plugin.bundle_redaction import Redactor
 from headwater_operator.resource.credentials_secret import connection_secret_name, secret_name
@@ -38,11 +37,6 @@ SALES = {
 }
 CONNECTION = {"roles": ["sales"], "uri": "https://lake.example.org"}
 NAMES = {"etl": "acme-etl-credentials", "connection.sales": "sales-connection"}
-
-
-@pytest.fixture(autouse=True)
-def _cheap_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(credentials, "_COST", 2)
 
 
 def apply_all(desk: Desk, realm: dict[str, Any] | None = None, catalog: dict[str, Any] | None = None) -> None:

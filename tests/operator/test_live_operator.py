@@ -16,7 +16,6 @@ from watch_thread import QuickServer, RunningWatch, quick_server
 from headwater.catalogs import Catalogs
 from headwater.errors import FencedError
 from headwater.realms import RealmRegistry
-from headwater.realms import client_credentials as credentials
 from headwater.settings import Settings
 from headwater.store import RealmId, Store, open_store
 from headwater_operator.kube import KubeApi, plain_connection, resource_path
@@ -37,7 +36,6 @@ sys.stdin.read()
 
 @pytest.fixture
 def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[QuickServer]:
-    monkeypatch.setattr(credentials, "_COST", 2)
     with quick_server(tmp_path) as started:
         monkeypatch.setenv("KUBECONFIG", str(started.emulated.kubeconfig))
         yield started

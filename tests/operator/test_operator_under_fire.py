@@ -13,7 +13,6 @@ from desks import Desk, Killed, make_catalog, make_realm
 from fires import Stage, assert_as_declared, assert_gone, is_gone, is_ready
 
 from headwater.errors import UnavailableError, UnknownOutcomeError
-from headwater.realms import client_credentials as credentials
 from headwater.settings import Settings
 from kubetest import Cluster
 from tiers import Sample
@@ -35,8 +34,7 @@ AT = {"not done": (1, 2), "lost on its way": (1, 5), "killed before": (3, 5), "k
 
 
 @pytest.fixture
-def stage(cluster: Cluster, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
-    monkeypatch.setattr(credentials, "_COST", 2)  # a hash for each of some hundred tries
+def stage(cluster: Cluster, settings: Settings) -> Iterator[Stage]:
     made = Stage(cluster, settings)
     yield made
     made.end()

@@ -16,18 +16,19 @@ from headwater.catalogs.content import (
     Content,
     ContentKey,
     ContentType,
+    IcebergTable,
     index_bounds,
 )
 from headwater.catalogs.content_operations import (
     CONTENT,
     IDS,
     ContentOperation,
+    Put,
     apply_operations,
     content_view,
     find_content_keys,
     index_at,
     stored_metadata_of,
-    unexamined_tables,
 )
 from headwater.catalogs.content_pages import (
     ChildToken,
@@ -40,7 +41,7 @@ from headwater.catalogs.content_pages import (
     count_types,
 )
 from headwater.catalogs.entry_filter import EntryExpression, filtered_page, listing_name, read_listing_name
-from headwater.catalogs.file_marks import take_up_tables
+from headwater.catalogs.file_marks import NO_TABLE, take_up_tables
 from headwater.catalogs.history.catalog_log import (
     EVERY_COMMIT,
     CatalogLog,
@@ -201,7 +202,7 @@ class Catalog:
             message=message, authors=text_tuple("authors", authors), properties=property_values(properties)
         )
         ids = dict(content_ids or {})  # kept over retries, so that a repeated attempt gives the same ids
-        if unexamined := unexamined_tables(operations, ids, examined):
+        if unexamined := _unexamined_tables(operations, ids, examined):
             take_up_tables(self._rows, self.definition.id, unexamined)
 
         def change(tx: Transaction) -> dict[ContentKey, UUID] | AppliedRequest:
@@ -572,3 +573,11 @@ def _entry_page(
     if chosen is None:
         return content_page(read_page(head, listing, limit=limit, after=after))
     return filtered_page(head, listing, chosen, limit=limit, after=after)
+
+
+def _unexamined_tables(
+    operations: Iterable[ContentOperation], content_ids: Mapping[ContentKey, UUID], examined: Collection[UUID]
+) -> set[UUID]:
+    """The content ids of the Iceberg tables that operations put and nobody has examined; ``NO_TABLE`` for one without an id yet."""
+    puts = [each for each in operations if isinstance(each, Put) and isinstance(each.content, IcebergTable)]
+    return {put.content.id or content_ids.get(put.key) or NO_TABLE for put in puts} - set(examined)

@@ -348,7 +348,7 @@ def _check_fields(fields: Mapping[str, Any]) -> None:
         normalise_location(location)
     check_seconds(fields.get("hold_seconds"), "hold_seconds of a catalog")
     if "files" in fields and "base_location" in fields:
-        fields["files"].check(fields["base_location"], fields.get("allowed_locations", ()))
+        fields["files"].check_inside(fields["base_location"], fields.get("allowed_locations", ()))
 
 
 def _differences(definition: CatalogDefinition, fields: Mapping[str, Any]) -> list[str]:

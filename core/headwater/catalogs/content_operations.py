@@ -40,7 +40,6 @@ from headwater.catalogs.content import (
     type_text,
     without_id,
 )
-from headwater.catalogs.file_marks import NO_TABLE
 from headwater.catalogs.stored_metadata import store_metadata
 from headwater.commits import Head, Transaction
 from headwater.errors import ConflictError, RefusedError
@@ -78,24 +77,6 @@ class Unmodified:
 
 
 ContentOperation = Put | Delete | Unmodified
-
-
-def put_tables(operations: Iterable[ContentOperation], content_ids: Mapping[ContentKey, UUID]) -> dict[UUID, Put]:
-    """The Iceberg tables that operations put under content ids that are known before the commit.
-
-    content_ids   of the keys that are created
-    """
-    puts = (each for each in operations if isinstance(each, Put) and isinstance(each.content, IcebergTable))
-    identified = ((put.content.id or content_ids.get(put.key), put) for put in puts)
-    return {content_id: put for content_id, put in identified if content_id is not None}
-
-
-def unexamined_tables(
-    operations: Iterable[ContentOperation], content_ids: Mapping[ContentKey, UUID], examined: Collection[UUID]
-) -> set[UUID]:
-    """The content ids of the Iceberg tables that operations put and nobody has examined; ``NO_TABLE`` for one without an id yet."""
-    puts = [each for each in operations if isinstance(each, Put) and isinstance(each.content, IcebergTable)]
-    return {put.content.id or content_ids.get(put.key) or NO_TABLE for put in puts} - set(examined)
 
 
 class ConflictKind(StrEnum):

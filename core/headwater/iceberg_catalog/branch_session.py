@@ -33,6 +33,7 @@ from headwater.catalogs import (
     ContentPage,
     ContentType,
     ContentValue,
+    IcebergTable,
     Put,
     RequestKey,
     TableClaim,
@@ -42,7 +43,6 @@ from headwater.catalogs import (
     find_content_keys,
     stored_metadata_of,
 )
-from headwater.catalogs.content_operations import put_tables
 from headwater.catalogs.stored_metadata import read_metadata
 from headwater.commits import CommitResult, Head
 from headwater.errors import (
@@ -355,7 +355,7 @@ class BranchSession:
         """The tables whose new files were held against their marks."""
         if self._take_up is None:
             return ()
-        puts = put_tables(change.operations, change.ids)
+        puts = _put_tables(change.operations, change.ids)
         if puts:
             self._take_up(puts, self.state if expected is None else partial(self.state_of, expected))
         return puts.keys()
@@ -419,6 +419,16 @@ class BranchSession:
             return state.head is not None and (None if now is None else now.id) != state.head.id
         # an empty branch has no commit to expect, so a competing first commit shows as an unsound request
         return isinstance(fault, RefusedError) and state.head is None and self.state().head is not None
+
+
+def _put_tables(operations: Iterable[ContentOperation], content_ids: Mapping[ContentKey, UUID]) -> dict[UUID, Put]:
+    """The Iceberg tables that operations put under content ids that are known before the commit.
+
+    content_ids   of the keys that are created
+    """
+    puts = (each for each in operations if isinstance(each, Put) and isinstance(each.content, IcebergTable))
+    identified = ((put.content.id or content_ids.get(put.key), put) for put in puts)
+    return {content_id: put for content_id, put in identified if content_id is not None}
 
 
 def _check_no_conflict(conflicts: Sequence[ClaimConflict], what: str) -> None:

@@ -68,7 +68,7 @@ class FileTakes:
             take_up_files(self._rows, self._catalog_id, taken)
 
     def _taken_by(self, put: Put, before_text: bytes | None, filters: Mapping[UUID, ObjectId]) -> _Taken:
-        """Of each filter's owner the digests of the marked files that a version names anew; None: all of them."""
+        """The digests of the marked files that a version names anew, by whose filter has them; None: all of that one."""
         everything: _Taken = dict.fromkeys(filters)
         if put.metadata is None:
             return everything

@@ -51,13 +51,16 @@ from headwater.throttle import Fence
 
 _READERS = 16
 _AHEAD = 2 * _READERS
+_MOST_AHEAD = 64 * 1024 * 1024
+"""Bytes of manifests."""
 _PACK = 8
 """So many manifests are looked at together."""
 _BETWEEN_FENCES = 100
 _READ_ELSEWHERE = 1024
 _MOST_FOLDERS = 100
 """Of one table, outside of its places; beyond that the buckets are remembered."""
-_MOST_RECENT = 200_000
+_MOST_RECENT = 100_000
+_PATH_BYTES = 200
 _DIFFERS = -2
 """In the place of a number that two lists say differently."""
 _SHOWN = 3
@@ -313,7 +316,7 @@ class LiveWalk:
 
         wanted = ((known, found.pop(known.path)) for known in self._memory.known(is_wanted))
         packs = iter(lambda: list(islice(wanted, _PACK)), [])
-        for pack, same in self._each(packs, lambda entries: [self._is_same(*entry) for entry in entries]):
+        for pack, same in self._each(packs, lambda entries: [self._is_same(*entry) for entry in entries], _weight):
             sound = [
                 entry
                 for entry, is_same in zip(pack, same, strict=True)
@@ -342,7 +345,7 @@ class LiveWalk:
         """Read manifests: by threads, or by who can read more of them at once."""
         elsewhere = self._manifest_reader()
         if elsewhere is None:
-            yield from self._each(noted, self._read_here)
+            yield from self._each(noted, self._read_here, lambda said: max(said.length, 0))
             return
         while some := list(islice(noted, _READ_ELSEWHERE)):
             self._fence()
@@ -414,17 +417,22 @@ class LiveWalk:
         self.blocked = blocked
         self._memory.versions = self._versions_read
 
-    def _each(self, entries: Iterable[T], read: Callable[[T], R]) -> Iterator[tuple[T, R]]:
-        """Read several at a time, in order, and few ahead: each may have a hundred thousand paths."""
+    def _each(
+        self, entries: Iterable[T], read: Callable[[T], R], weigh: Callable[[T], int] = lambda entry: 0
+    ) -> Iterator[tuple[T, R]]:
+        """Read several at a time, in order, and few ahead: large manifests have a hundred thousand paths each."""
         ahead: deque[tuple[T, Future[R]]] = deque()
+        weight = 0
         with ThreadPoolExecutor(_READERS, thread_name_prefix="live") as pool:
             try:
                 for number, entry in enumerate(entries):
                     if number % _BETWEEN_FENCES == 0:
                         self._fence()
                     ahead.append((entry, pool.submit(read, entry)))
-                    if len(ahead) >= _AHEAD:
+                    weight += weigh(entry)
+                    while len(ahead) >= _AHEAD or (weight >= _MOST_AHEAD and len(ahead) > 1):
                         first, future = ahead.popleft()
+                        weight -= weigh(first)
                         yield first, future.result()
                 while ahead:
                     first, future = ahead.popleft()
@@ -441,6 +449,11 @@ class LiveWalk:
         except UnavailableError as fault:
             raise UnansweredError(self._answers.note_answer(path, Unanswered(str(fault)))) from fault
         return self._answers.note_answer(path, data)
+
+
+def _weight(pack: Iterable[tuple[KnownManifest, _Noted]]) -> int:
+    """What remembered manifests weigh in memory, where their paths are already."""
+    return sum(max(known.length_bytes, _PATH_BYTES * len(known.paths)) for known, _ in pack)
 
 
 def _unreadable(what: str, fault: Exception | str) -> _Fault:

@@ -45,6 +45,7 @@ from headwater.commits import (
     commit_change,
     commit_series,
     create_reference_at,
+    hold_pins,
     mend_time,
     pin_commits,
     unpin_commits,
@@ -188,6 +189,12 @@ def _pin(world: World) -> Act:
     target = rows.read_reference(name).pointer
     assert target is not None
     return lambda: pin_commits(rows, world.task("running"), {target: [name]})
+
+
+def _hold(world: World) -> Act:
+    _pin(world)()
+    rows, owner = world.rows, world.task("running")
+    return lambda: hold_pins(rows, owner, Micros(2**62))
 
 
 def _unpin(world: World) -> Act:
@@ -701,6 +708,7 @@ OPERATIONS = (
     ),
     Operation("mend_time", _mend_time, is_resumable=True),
     Operation("pin_commits", _pin),
+    Operation("hold_pins", _hold),
     Operation("unpin_commits", _unpin),
     # maintenance
     Operation("request_table_purge", _ask_for_purge),

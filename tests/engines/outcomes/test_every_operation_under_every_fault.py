@@ -133,6 +133,7 @@ ELSEWHERE = {
         "tests/files_collection/test_collection_tasks.py",
     ),
     "run_restore": "tests/restore/test_interrupted_restorations.py",
+    **dict.fromkeys(("dry_file_report", "run_file_report"), "tests/lake_files/test_interrupted_reports.py"),
 }
 """The work of tasks, which is interrupted anywhere and gone on with by tests of its own."""
 
