@@ -90,6 +90,7 @@ def main() -> int:
         python("examples/reader.py", url, "acme/lake", READER)
 
     say("8. What the lake keeps: two tables come home, a policy says how much of them stays, and old snapshots expire")
+    headwater("catalog", "branch", "delete", "acme", "lake", "trial")
     headwater("table", "adopt", "acme", "lake", "sales.orders", "finance.payments", "--confirm", "acme/lake")
     headwater("policy", "set", "acme", "lake", "snapshots", "--max-age", "1s", "--min-to-keep", "1")
     headwater("policy", "effective", "acme", "lake", "sales.orders")

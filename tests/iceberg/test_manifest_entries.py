@@ -221,7 +221,7 @@ def test_codec_that_is_not_known_is_an_error() -> None:
         read_manifest_entries(written([]).replace(b"deflate", b"deflatt"))
 
 
-def test_records_that_are_said_to_be_there_without_end_are_an_error() -> None:
+def test_records_without_end_are_an_error() -> None:
     with pytest.raises(ValueError, match=r"broken|other records|cut off"):
         read_manifest_entries(file_of_blocks("deflate", [PACK["deflate"](b"")], count=1 << 62))
 

@@ -61,7 +61,7 @@ def test_file_of_a_stored_commit_that_no_branch_shows_is_live(lake: SearchedLake
     assert lake.dead() == {}
 
 
-def test_file_of_a_dropped_table_is_live_while_its_commits_are_stored(lake: SearchedLake, clock: FakeClock) -> None:
+def test_file_of_a_dropped_table_stays_while_commits_are_stored(lake: SearchedLake, clock: FakeClock) -> None:
     given = [lake.location("orders")]
     lake.put_table("orders", lake.write(A))
     lake.drop_table("orders")

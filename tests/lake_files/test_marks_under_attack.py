@@ -24,7 +24,7 @@ def lake(clock: FakeClock, tmp_path: Path) -> Iterator[ReportedLake]:
         yield opened
 
 
-def test_commit_that_names_a_marked_file_of_a_prefix_takes_it_up(lake: ReportedLake) -> None:
+def test_commit_takes_up_a_marked_file_of_a_prefix(lake: ReportedLake) -> None:
     pool = lake.folder / "pool"
     Catalogs(lake.rows).update_catalog(lake.definition, files=CatalogFiles(places=(pool.as_uri(),)))
     pool.mkdir(parents=True)
