@@ -106,6 +106,23 @@ def test_oldest_commit_tells_of_documents_that_are_not_stored(lake: SearchedLake
     assert any(version.metadata_location for version in lake.readings[-1].versions)
 
 
+def test_collection_during_the_scan_loses_no_document_that_is_not_stored(lake: SearchedLake, clock: FakeClock) -> None:
+    lake.put_table("orders", lake.write(A), is_stored=False)
+    for number in range(3):
+        lake.put_table(f"other{number}")
+        clock.advance(3600.0)
+    forget_history(lake, clock)
+    lake.put_table("newest")
+    collections = iter([lambda: forget_history(lake, clock)])
+
+    def collect_once(done: int, total: int, unit: str) -> None:
+        for collect in collections:
+            collect()
+
+    assert lake.dead(progress=collect_once) == {}
+    assert lake.readings[-1].read > 4
+
+
 def test_metadata_file_that_cannot_be_read_blocks_the_bucket(held: SearchedLake) -> None:
     gone = held.put_table("lost", claims=False, is_stored=False)
     Path(gone.removeprefix("file://")).unlink()
@@ -307,3 +324,22 @@ def test_lost_memory_of_what_was_held_makes_reports_only(held: SearchedLake) -> 
         path.unlink()
 
     assert set(held.dead().values()) == {FileReason.NEVER_HELD}
+
+
+@pytest.mark.parametrize("is_place_linked", [False, True])
+def test_file_that_is_live_through_a_linked_folder_is_live(lake: SearchedLake, is_place_linked: bool, tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    lake.folder.mkdir(exist_ok=True)
+    (lake.folder / "orders").symlink_to(tmp_path / "real") if is_place_linked else (lake.folder / "alias").symlink_to("orders")
+    lake.put_table("orders", lake.write(A))
+    other = (
+        f"file://{tmp_path}/real/{A.removeprefix('orders/')}"
+        if is_place_linked
+        else lake.location(A.replace("orders", "alias"))
+    )
+    lake.put_table("copies", [other])
+    lake.dead()
+    lake.put_table("orders")
+    forget_history(lake, lake.store.clock)  # type: ignore[arg-type]
+
+    assert A not in lake.dead()

@@ -69,6 +69,17 @@ def test_manifest_of_another_time_is_read_again(walked: WalkedLake) -> None:
     assert walked.walk().read == ["l.avro"]
 
 
+def test_manifest_of_an_unknown_time_is_read_again(walked: WalkedLake) -> None:
+    walked.put("t", walked.write_snapshot("t", "t/a"))
+    manifest = walked.folder / "t/metadata/m.avro"
+    os.utime(manifest, (0, 0))
+    walked.walk()
+    walked.write_manifest("t/metadata/m.avro", {"t/b": ADDED})
+    os.utime(manifest, (0, 0))
+
+    assert "t/b" in walked.walk().paths
+
+
 def test_manifest_that_was_replaced_is_read_again(walked: WalkedLake) -> None:
     walked.write_manifest("t/m1.avro", {"t/other": ADDED, "t/gone": DELETED, "t/gone_too": DELETED})
     walked.write_list("t/l.avro", "t/m0.avro", "t/m1.avro", "t/m2.avro")

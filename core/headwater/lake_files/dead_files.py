@@ -39,6 +39,7 @@ from headwater.lake_files.file_runs import DeadRuns
 from headwater.lake_files.foreign_metadata import ForeignMetadata
 from headwater.lake_files.held_paths import HeldPaths, pack_held, unpack_held
 from headwater.lake_files.lake_file_values import BlockedPlace, DeadFile, LiveFile, TablePlace
+from headwater.lake_files.linked_paths import LinkedPaths
 from headwater.lake_files.listed_places import PlaceListing
 from headwater.lake_files.listing_digest import ListingDigest
 from headwater.lake_files.place_index import EVERYWHERE, PlaceIndex
@@ -272,7 +273,7 @@ class _SearchRun:
         scan = VersionScan(search.store, on_content=strangers.look_at, fence=search.fence, progress=search.progress)
         live = search.read_live(scan)
         compared = search.engine.compare(
-            strangers.with_contents(live),
+            LinkedPaths(self._places.places).with_links(strangers.with_contents(live)),
             lambda: digest.pass_on(self._listing()()),
             ComparisonGround(self._places, self._held(), self._is_whole, self._seen.files),
         )
@@ -385,8 +386,8 @@ class _SearchRun:
         result.requests["markers written"] = len(self._moving) + len(self._foreign)
 
     def _block(self, places: Sequence[str], why: str) -> None:
-        code = PlaceReason.MARKER_DIFFERS
-        self.result.block([BlockedPlace(location=place, code=code, detail=why) for place in places], self._places)
+        blocks = [BlockedPlace(location=place, code=PlaceReason.MARKER_DIFFERS, detail=why) for place in places]
+        self.result.block(blocks, self._places)
 
 
 _PASSING = frozenset({PlaceReason.REFERRER_UNREADABLE, PlaceReason.LISTING_INCOMPLETE})

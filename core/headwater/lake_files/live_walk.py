@@ -337,7 +337,7 @@ class LiveWalk:
         try:
             location = canonical_location(known.path)
             system, path = self._storage_of(self._tables[said.owner].realm, location).open_system(location)
-            return system.file_facts(path) == (known.length_bytes, known.modified)
+            return known.modified > 0 and system.file_facts(path) == (known.length_bytes, known.modified)
         except (OSError, RefusedError, UnavailableError):
             return False  # reading it tells why
 

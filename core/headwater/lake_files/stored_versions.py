@@ -13,7 +13,7 @@ stay then, and none too few. A commit that is made while the scan is on is not p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
@@ -54,6 +54,8 @@ _READ_AT_ONCE = 300
 _REMEMBERED_BYTES = 16 * 1024 * 1024
 """Versions of one table share large pieces, and lie side by side."""
 _EXACT_BYTES = 32 * 1024 * 1024
+_MOST_SCANS = 2
+"""So many times commits are scanned again, where collections delete the oldest ones meanwhile."""
 _HELD = frozenset({"iceberg-table", "iceberg-view", "iceberg-metadata", "commit", "delta-table", "udf"})
 
 
@@ -105,19 +107,37 @@ class VersionScan:
         pacing = Throttle(self.store.settings, self.store.clock, self.fence)
         self._realms = self._open_realms()
         with self._lock(pacing) as lock:
-            after = None
-            while page := self.store.backend.scan_objects(ScanSplit(), after, _SCAN_ROWS):
-                after = page[-1].position
-                self.rows += len(page)
+            for page in self._pages(pacing, lock):
                 yield from self._versions_in(page)
-                if lock is not None:
-                    lock.heartbeat()
-                pacing.before_scanning_on(len(page))
-                self.progress(self.rows, 0, "rows")
-        for versions in self._realms.values():
-            if versions is not None:
-                yield from versions.oldest_contents()
-                self.blocked += versions.blocked()
+            torn = yield from self._finish(self._known())
+            for _ in range(_MOST_SCANS if torn else 0):
+                for page in self._pages(pacing, lock):
+                    yield from self._versions_in([key for key in page if key.type == "commit" and key.realm in torn])
+                torn = yield from self._finish(torn)
+        for versions in torn.values():
+            versions.note_torn()
+        for versions in self._known().values():
+            self.blocked += versions.blocked()
+
+    def _pages(self, pacing: Throttle, lock: Any) -> Iterator[Sequence[ObjectKey]]:
+        after = None
+        while page := self.store.backend.scan_objects(ScanSplit(), after, _SCAN_ROWS):
+            after = page[-1].position
+            self.rows += len(page)
+            yield page
+            if lock is not None:
+                lock.heartbeat()
+            pacing.before_scanning_on(len(page))
+            self.progress(self.rows, 0, "rows")
+
+    def _known(self) -> dict[RealmKey, _RealmVersions]:
+        return {key: versions for key, versions in self._realms.items() if versions is not None}
+
+    def _finish(self, realms: dict[RealmKey, _RealmVersions]) -> Generator[StoredVersion, None, dict[RealmKey, _RealmVersions]]:
+        """What the oldest commits hold. Returns the realms in which one was collected since it was met: theirs are to be met anew."""
+        for versions in realms.values():
+            yield from versions.oldest_contents()
+        return {key: versions for key, versions in realms.items() if versions.is_torn}
 
     def _lock(self, pacing: Throttle) -> AbstractContextManager[Any]:
         """Where keys are in no order, one scan of a store runs at a time."""
@@ -174,6 +194,7 @@ class _RealmVersions:
         self._read = LiveSet(_EXACT_BYTES)
         self._faults: dict[PlaceReason, str] = {}
         self._deltas: dict[str, str] = {}
+        self.is_torn = False
 
     def look_at(self, keys: Sequence[ObjectKey]) -> Iterator[StoredVersion]:
         by_type: dict[str, list[ObjectId]] = {}
@@ -206,9 +227,16 @@ class _RealmVersions:
 
     def oldest_contents(self) -> Iterator[StoredVersion]:
         """What the oldest commits hold that no stored commit put."""
-        for commit_id, parent in self._waiting.items():
-            if not self._commits.is_exact(parent):
+        waiting, commits = self._waiting, self._commits
+        self._waiting, self._commits, self.is_torn = {}, LiveSet(1 << 62), False
+        for commit_id, parent in waiting.items():
+            if not commits.is_exact(parent):
                 yield from self._oldest(commit_id)
+
+    def note_torn(self) -> None:
+        """Note that collections were faster than every scan."""
+        detail = "collections of garbage deleted its oldest commits while these were read: run it again"
+        self._note(PlaceReason.REFERRER_UNREADABLE, detail)
 
     def blocked(self) -> list[BlockedPlace]:
         deltas = [
@@ -262,6 +290,7 @@ class _RealmVersions:
     def _oldest(self, commit_id: ObjectId) -> Iterator[StoredVersion]:
         commit = self._rows.find_object(commit_id, Commit)
         if commit is None:
+            self.is_torn = True  # its children hold what it held, and their own operations do not tell of it
             return
         head = Head(commit_id, commit, self._rows)
         try:
@@ -274,7 +303,9 @@ class _RealmVersions:
                         values = []
                 yield from self._undocumented(values)
         except (ExpiredError, CorruptionError) as fault:
-            if not head.is_collected():
+            if head.is_collected():
+                self.is_torn = True
+            else:
                 self._note(PlaceReason.REFERRER_UNREADABLE, str(fault))
 
     def _undocumented(self, values: Sequence[IndexValue]) -> Iterator[StoredVersion]:
