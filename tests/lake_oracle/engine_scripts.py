@@ -13,7 +13,7 @@ from lake_oracle.foreign_steps import (
     share_with_others,
     take_up_for_a_while,
 )
-from lake_oracle.lake_harm import HARMS
+from lake_oracle.lake_harm import HARMS, stop_other_realm
 from lake_oracle.lake_story import ScriptLine
 from lake_oracle.ref_steps import collect, create_branch, create_tag, delete_ref, hold_archive
 from lake_oracle.table_steps import (
@@ -33,6 +33,7 @@ SCRIPTS: dict[str, tuple[ScriptLine, ...]] = {
     "odd names": (*(create_table,) * 6, *(append,) * 8, *(make_decoy,) * 6, "run", *(let_die,) * 4, "run"),
     "guests": (*_BEGIN, clone_table, let_die, "run"),
     "others": (*_BEGIN, *(share_with_others,) * 6, let_die, "run"),
+    "others, stopped": (*_BEGIN, *(share_with_others,) * 6, stop_other_realm, let_die, "run"),
     "archives": (*_BEGIN, hold_archive, let_die, let_die, "run"),
     "undocumented": (*_BEGIN, put_undocumented, let_die, "run"),
     "writers": (*(import_guest,) * 8, *(adopt,) * 12, "run"),

@@ -143,6 +143,7 @@ def import_guest(lake: RandomLake) -> str:
     guest.add_snapshot(2, manifests, inline=version == 1 and chance.random() < 0.5)
     if chance.random() < 0.5:
         guest.add_statistics("2.stats", 2)
+        guest.add_statistics("partition-stats-2.parquet", 2, of_partitions=True)
     guest.put_file("metadata/version-hint.text", b"1")
     guest.put_file("metadata/.version-hint.text.crc")
     guest.put_file("metadata/.v1.metadata.json.crc")

@@ -177,7 +177,8 @@ class ForeignTable:
             "current-snapshot-id": current,
             "refs": {} if current is None else {"main": {"snapshot-id": current, "type": "branch"}},
             "snapshots": list(self.snapshots),
-            "statistics": list(self.statistics),
+            "statistics": [entry for entry in self.statistics if "blob-metadata" in entry],
+            "partition-statistics": [entry for entry in self.statistics if "blob-metadata" not in entry],
             "snapshot-log": [],
             "metadata-log": [{"timestamp-ms": 1_700_000_000_000, "metadata-file": path} for path in self.log],
         }
@@ -186,15 +187,15 @@ class ForeignTable:
         document["last-sequence-number"] = max([0, *(snapshot.get("sequence-number", 0) for snapshot in self.snapshots)])
         return document | ({"next-row-id": 0} if self.format_version > 2 else {})
 
-    def add_statistics(self, name: str, snapshot_id: int) -> Path:
+    def add_statistics(self, name: str, snapshot_id: int, *, of_partitions: bool = False) -> Path:
         path = self.put_file(f"metadata/{name}", b"PFA1")
         entry = {
             "snapshot-id": snapshot_id,
             "statistics-path": self.spell(path),
             "file-size-in-bytes": 4,
-            "file-footer-size-in-bytes": 1,
+            **({} if of_partitions else {"file-footer-size-in-bytes": 1}),
         }
-        self.statistics.append(entry | {"blob-metadata": []})
+        self.statistics.append(entry | ({} if of_partitions else {"blob-metadata": []}))
         return path
 
     def _entry(self, status: int, path: str, content: int) -> Document:

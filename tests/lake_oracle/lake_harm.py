@@ -6,15 +6,16 @@ from pathlib import Path
 
 from headwater.backup import load_realm
 from headwater.backup.realm_export import ExportOrder, export_realm
-from headwater.catalogs import IcebergTable, Put
+from headwater.catalogs import DeltaLakeTable, IcebergTable, Put
 from headwater.iceberg_catalog import IcebergCatalog, TableCommit
+from headwater.realms import RealmRegistry, RealmState
 from headwater.store import ObjectId
 from lake_oracle.foreign_tables import ADDED, ForeignTable
 from lake_oracle.lake_model import RefKey, RefLine
 from lake_oracle.lake_steps import LakeStep
 from lake_oracle.lake_verdict import ELSEWHERE, SHARED
 from lake_oracle.live_files import real_path
-from lake_oracle.random_lake import LAKE, MAIN, REALM, ZETA_MAIN, RandomLake, own_uuid
+from lake_oracle.random_lake import LAKE, MAIN, OTHER_REALM, REALM, ZETA_MAIN, RandomLake, own_uuid
 
 __all__ = ["HARMS"]
 
@@ -39,6 +40,24 @@ def leave_other_format(lake: RandomLake) -> str:
     (place / left).write_bytes(b"{}")
     lake.tear(str(place), ELSEWHERE)
     return f"{left} in {place}"
+
+
+def put_delta_table(lake: RandomLake) -> str:
+    """Somebody puts a Delta Lake table into the catalog that lies in a place of ours."""
+    _ref, _name, version = lake.any_table(home=True)
+    place, name = real_path(version.document["location"]), f"d{lake.number()}"
+    content = DeltaLakeTable(metadata_location_history=(f"file://{place}/_delta_log/0.json",))
+    lake.catalog().commit("main", [Put(lake.key(name), content)])
+    lake.note(MAIN)
+    lake.tear(place, ELSEWHERE)
+    return f"put the Delta Lake table {name} at {place}"
+
+
+def stop_other_realm(lake: RandomLake) -> str:
+    """The other realm is no longer active; what its tables hold is live all the same."""
+    realms = RealmRegistry(lake.store)
+    realms.move_realm(realms.read_realm(OTHER_REALM), RealmState.INACTIVE)
+    return "the other realm is INACTIVE"
 
 
 def lose_live_file(lake: RandomLake) -> str:
@@ -119,8 +138,9 @@ def load_twin(lake: RandomLake) -> str:
         if key.realm == REALM and not line.is_deleted:
             lake.model.lines[key._replace(realm=twin)] = RefLine([line.states[-1]], line.is_tag)
     for version in lake.model.heads(REALM, LAKE):
-        for place in lake.model.reader.read(version).places:
-            lake.tear(place, SHARED)
+        if version.owner in lake.model.tables:
+            for place in lake.model.tables[version.owner].places:
+                lake.tear(place, SHARED)
     return f"load the realm as {twin}"
 
 
@@ -141,6 +161,7 @@ def _put(lake: RandomLake, table: ForeignTable, what: str) -> str:
 HARMS = (
     LakeStep(leave_foreign_metadata),
     LakeStep(leave_other_format),
+    LakeStep(put_delta_table, 1),
     LakeStep(lose_live_file),
     LakeStep(lose_manifest),
     LakeStep(disable_gc),

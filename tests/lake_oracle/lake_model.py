@@ -41,10 +41,14 @@ class RefLine:
 
 @dataclass(slots=True)
 class TableNote:
-    """A table: in which catalogs it is at home or a guest."""
+    """A table: in which catalogs it is at home or a guest, and which places it has ever had.
+
+    A place stays a table's as long as any commit that is kept has the table.
+    """
 
     homes: set[tuple[str, str]] = field(default_factory=set)
     guests: set[tuple[str, str]] = field(default_factory=set)
+    places: set[str] = field(default_factory=set)
 
 
 @dataclass(slots=True)
@@ -75,7 +79,9 @@ class LakeModel:
             stored=set(self.stored),
             unsure=set(self.unsure),
             pinned=set(self.pinned),
-            tables={owner: TableNote(set(note.homes), set(note.guests)) for owner, note in self.tables.items()},
+            tables={
+                owner: TableNote(set(note.homes), set(note.guests), set(note.places)) for owner, note in self.tables.items()
+            },
             named=self.named,
             committed=self.committed,
             reader=self.reader,
@@ -98,6 +104,8 @@ class LakeModel:
                 self.unsure.discard(version)
                 self.committed.add(real_path(version.metadata_location))
                 taken.append(self.reader.read(version))
+                if version.owner in self.tables:
+                    self.tables[version.owner].places.update(taken[-1].places)
                 self.named |= taken[-1].all
         line.states.append(state)
         return taken

@@ -24,6 +24,7 @@ STEPS = (
     LakeStep(table_steps.expire_by_pyiceberg, 3),
     LakeStep(table_steps.expire_by_headwater, 3),
     LakeStep(table_steps.change_foreign, 3),
+    LakeStep(table_steps.move_table, 1),
     LakeStep(table_steps.rename),
     LakeStep(table_steps.drop),
     LakeStep(ref_steps.create_branch, 3),

@@ -336,12 +336,12 @@ def places_of(view: LakeView) -> tuple[dict[str, str], dict[str, str], set[str]]
         note = view.model.tables.get(version.owner)
         if note is not None:
             into = homes if here in note.homes else guests if here in note.guests else {}
-            into |= dict.fromkeys(view.model.reader.read(version).places, version.owner)
+            into |= dict.fromkeys(note.places, version.owner)
     others = {
         place
-        for version, reached in view.model.reached(view.model.stored | view.model.unsure)
+        for version in view.model.stored | view.model.unsure
         if (note := view.model.tables.get(version.owner)) is not None and here in note.homes | note.guests
-        for place in reached.places
+        for place in note.places
     }
     return homes, guests, others - homes.keys() - guests.keys()
 

@@ -88,6 +88,8 @@ class RandomLake:
         self.moments: list[tuple[RefKey, int, dict[str, KeptVersion]]] = []
         self.numbers = iter(range(1, 1_000_000))
         self.made: set[str] = set()
+        self.left: list[str] = []
+        """Places that tables had which were dropped or moved."""
         self._settled: set[str] = set()
         self._clients: dict[RefKey, HeadwaterCatalog] = {}
         self._copy: LakeModel | None = None

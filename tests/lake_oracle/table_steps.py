@@ -49,6 +49,8 @@ def create_table(lake: RandomLake) -> str:
     )
     spelled = chance.choice(["file://", "file://", "file:"])
     location = f"{spelled}{lake.base}/{folder}" if folder else None
+    if lake.left and chance.random() < 0.3:
+        location = f"file://{chance.choice(lake.left)}"
     properties = {"format-version": chance.choice(["1", "2", "2"])}
     if chance.random() < 0.4:
         properties["write.metadata.previous-versions-max"] = "2"
@@ -62,7 +64,10 @@ def create_table(lake: RandomLake) -> str:
         properties["write.metadata.path"] = f"file://{lake.base}/meta/{name}"
     ref, spec = chance.choice(lake.branches()), chance.choice(_SPECS)
     given = properties | {"schema.name-mapping.default": _MAPPING}
-    lake.client(ref).create_table(f"sales.{name}", SCHEMA, location=location, partition_spec=spec, properties=given)
+    try:
+        lake.client(ref).create_table(f"sales.{name}", SCHEMA, location=location, partition_spec=spec, properties=given)
+    except ValueError as fault:  # another table has it still
+        return f"create {name} at {location}: {fault}"
     lake.made.update(version.owner for version in lake.note(ref, name, is_home=True))
     by = [field.name for field in spec.fields]
     return f"create {name} on {ref.name} at {location} by {by} with {properties}"
@@ -169,6 +174,17 @@ def change_foreign(lake: RandomLake) -> str:
     return f"commit to {name} on {ref.name}: {[update['action'] for update in updates]}"
 
 
+def move_table(lake: RandomLake) -> str:
+    """Give a table another location; what it has stays where it is."""
+    ref, name, version = lake.any_table(made=True)
+    lake.left.append(real_path(version.document["location"]))
+    location = f"file://{lake.base}/moved/{name}-{lake.number()}"
+    updates = [{"action": "set-location", "location": location}]
+    IcebergCatalog.open(lake.store, REALM, LAKE, ref.name).tables.commit(TableCommit(lake.key(name), [], updates))
+    lake.note(ref, name)
+    return f"move {name} on {ref.name} to {location}"
+
+
 def rename(lake: RandomLake) -> str:
     ref, name, _version = lake.any_table()
     new = f"t{lake.number()}"
@@ -178,7 +194,8 @@ def rename(lake: RandomLake) -> str:
 
 
 def drop(lake: RandomLake) -> str:
-    ref, name, _version = lake.any_table()
+    ref, name, version = lake.any_table()
+    lake.left.append(real_path(version.document["location"]))
     IcebergCatalog.open(lake.store, REALM, LAKE, ref.name).tables.drop(lake.key(name))
     lake.note(ref, dropped=[name])
     return f"drop {name} on {ref.name}"
