@@ -27,7 +27,7 @@ def leave_foreign_metadata(lake: RandomLake) -> str:
     left = lake.chance.choice([f"metadata/v{number}.metadata.json", f"inner/metadata/0000{number}-x.metadata.json"])
     (place / left).parent.mkdir(parents=True, exist_ok=True)
     (place / left).write_bytes(version.text)
-    lake.torn[str(place)] = ELSEWHERE
+    lake.tear(str(place), ELSEWHERE)
     return f"foreign metadata {left} in {place}"
 
 
@@ -37,7 +37,7 @@ def leave_other_format(lake: RandomLake) -> str:
     left = lake.chance.choice(["_delta_log/00000000000000000000.json", ".hoodie/hoodie.properties", "inner/_delta_log/0.json"])
     (place / left).parent.mkdir(parents=True, exist_ok=True)
     (place / left).write_bytes(b"{}")
-    lake.torn[str(place)] = ELSEWHERE
+    lake.tear(str(place), ELSEWHERE)
     return f"{left} in {place}"
 
 
@@ -104,7 +104,7 @@ def share_place(lake: RandomLake) -> str:
     )
     lake.note(other, new)
     for place in lake.model.reader.read(version).places:
-        lake.torn[place] = SHARED
+        lake.tear(place, SHARED)
     return f"zeta registers {name}"
 
 
@@ -119,7 +119,8 @@ def load_twin(lake: RandomLake) -> str:
         if key.realm == REALM and not line.is_deleted:
             lake.model.lines[key._replace(realm=twin)] = RefLine([line.states[-1]], line.is_tag)
     for version in lake.model.heads(REALM, LAKE):
-        lake.torn |= dict.fromkeys(lake.model.reader.read(version).places, SHARED)
+        for place in lake.model.reader.read(version).places:
+            lake.tear(place, SHARED)
     return f"load the realm as {twin}"
 
 

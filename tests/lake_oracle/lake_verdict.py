@@ -41,7 +41,7 @@ class LakeView:
 
     realm, catalog  whose files are reported
     now           seconds
-    torn          places in which somebody left what tells of other writers, with the code that says so
+    torn          places in which somebody left what tells of other writers, with the codes that say so
     given         places that are the catalog's besides those of its tables
     """
 
@@ -50,7 +50,7 @@ class LakeView:
     realm: str
     catalog: str
     now: float
-    torn: Mapping[str, str]
+    torn: Mapping[str, set[str]]
     given: tuple[str, ...] = ()
 
     def files(self) -> dict[str, os.stat_result]:
@@ -272,8 +272,9 @@ class LakeVerdict:
         model, blocks = view.model, PlaceBlocks({}, {})
         everywhere = [*homes, *guests]
         blocks.add(guests, GUEST, is_certain=True)
-        for place, code in view.torn.items():
-            blocks.add(_concerned(everywhere, [place]), code, is_certain=True)
+        for place, codes in view.torn.items():
+            for code in codes:
+                blocks.add(_concerned(everywhere, [place]), code, is_certain=True)
         for versions, is_certain in ((model.stored, True), (model.unsure, False)):
             for version, reached in model.reached(versions):
                 for fault in reached.faults:

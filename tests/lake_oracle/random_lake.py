@@ -81,7 +81,7 @@ class RandomLake:
         self.on_disk = on_disk
         self.base = folder / "lake"
         self.model = LakeModel(keeps=self.chance.choice([1, 1, 3]))
-        self.torn: dict[str, str] = {}
+        self.torn: dict[str, set[str]] = {}
         self.given = tuple(f"{self.base}/{name}" for name in ("shared", "sales") if self.chance.random() < 0.4)
         self.history: list[str] = [f"a branch keeps {self.model.keeps} commits; given are {self.given}"]
         self.watchers: list[LakeWatcher] = []
@@ -90,7 +90,7 @@ class RandomLake:
         self.made: set[str] = set()
         self._settled: set[str] = set()
         self._clients: dict[RefKey, HeadwaterCatalog] = {}
-        self._copy: tuple[LakeModel, dict[str, str]] | None = None
+        self._copy: LakeModel | None = None
         self.store = self._open()
         for realm in (REALM, OTHER_REALM):
             self._create_realm(realm)
@@ -125,7 +125,11 @@ class RandomLake:
         return self.clock.now() / 1_000_000
 
     def view(self) -> LakeView:
-        return LakeView(self.folder, self.model, REALM, LAKE, self.now, dict(self.torn), self.given)
+        return LakeView(self.folder, self.model, REALM, LAKE, self.now, self.torn, self.given)
+
+    def tear(self, place: str, code: str) -> None:
+        """Note that a place yields nothing from now on, and the code that says why."""
+        self.torn.setdefault(place, set()).add(code)
 
     def number(self) -> int:
         return next(self.numbers)
@@ -224,7 +228,7 @@ class RandomLake:
     def save(self) -> None:
         """Copy the database."""
         self._reopen(lambda: shutil.copy(self.folder / "store.db", self.folder / "store.db-copy"))
-        self._copy = self.model.copy(), dict(self.torn)
+        self._copy = self.model.copy()
         for watcher in self.watchers:
             watcher.save()
 
@@ -232,8 +236,7 @@ class RandomLake:
         """Put the copy back. What lies in the lake stays."""
         assert self._copy is not None
         self._reopen(lambda: shutil.copy(self.folder / "store.db-copy", self.folder / "store.db"))
-        model, _ = self._copy
-        self.model = model.copy()
+        self.model = self._copy.copy()
         self.moments.clear()
         for watcher in self.watchers:
             watcher.roll_back()

@@ -246,8 +246,8 @@ class ReferenceEngine:
         if self.mistake is not _M.YIELDS_GUESTS:
             blocked |= dict.fromkeys(guests, GUEST)
         if self.mistake is not _M.YIELDS_TORN:
-            for place, code in view.torn.items():
-                block([place], code)
+            for place, codes in view.torn.items():
+                block([place], min(codes))
         for version, each in reached.items():
             for fault in each.faults:
                 code, named = CODE_OF_FAULT[fault], _named(each)

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from headwater.catalogs import Catalogs
-from headwater.lake_files import report_files
+from headwater.lake_files import FileEngine, report_files
 from lake_oracle.lake_verdict import OWN_FOLDER, OWN_MARKER, LakeView, RunOutcome
 from lake_oracle.live_files import real_path
 from lake_oracle.random_lake import RandomLake
@@ -19,11 +19,13 @@ from lake_oracle.random_lake import RandomLake
 class HeadwaterReport:
     """Headwater on one lake. It needs no word of what happens there: it has the store.
 
+    engine        None: in this process
     meanwhile     done by somebody else while the next run is on, once the run has asked so many times whether it may go on
     """
 
-    def __init__(self, lake: RandomLake) -> None:
+    def __init__(self, lake: RandomLake, engine: FileEngine | None = None) -> None:
         self._lake = lake
+        self._engine = engine
         self.meanwhile: tuple[int, Callable[[], None]] | None = None
 
     def save(self) -> None: ...
@@ -35,7 +37,8 @@ class HeadwaterReport:
         lake, is_alone = self._lake, self.meanwhile is None
         before = _contents(view.folder)
         rows = lake.rows(view.realm)
-        read = report_files(lake.store, rows, Catalogs(rows).read_catalog(view.catalog), fence=self._interruption())
+        definition = Catalogs(rows).read_catalog(view.catalog)
+        read = report_files(lake.store, rows, definition, engine=self._engine, fence=self._interruption())
         changed = {path for path, _ in before.items() ^ _contents(view.folder).items()}
         assert not is_alone or not changed, f"the report has changed {sorted(changed)}"
         marks = {real_path(mark.path): str(mark.code) for mark in read.marks()}

@@ -1,0 +1,347 @@
+"""Files that nobody refers to in one large table, beside Iceberg's procedure over the same files and the same listing."""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+import resource
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from benchmarks.iceberg_engine import engine_is_there, iceberg_session
+from benchmarks.report import Row, at_least_of_floor, say
+
+from headwater.catalogs import Catalogs, ContentKey, Namespace, Put
+from headwater.catalogs.table_claims import TableClaim, TableClaims
+from headwater.clock import Micros
+from headwater.iceberg.metadata_json import split_metadata
+from headwater.iceberg_catalog.lake_documents import table_content
+from headwater.lake_files import report_files
+from headwater.lake_files.lake_file_values import ListedFile
+from headwater.realms import REALM_REFERENCES, RealmRegistry, RealmState
+from headwater.store import Store, open_store
+
+__all__ = ["CandidateScale", "measure_candidates"]
+
+STRAYS = 1000
+COLUMNS = 8
+BRANCHES = 10
+TABLE_ID = UUID(int=7, version=4)
+_OLD = Micros(1_600_000_000_000_000)
+_LIST_FIELDS = (
+    ("manifest_path", "string", 500),
+    ("manifest_length", "long", 501),
+    ("partition_spec_id", "int", 502),
+    ("content", "int", 517),
+    ("sequence_number", "long", 515),
+    ("min_sequence_number", "long", 516),
+    ("added_snapshot_id", "long", 503),
+    ("added_files_count", "int", 504),
+    ("existing_files_count", "int", 505),
+    ("deleted_files_count", "int", 506),
+    ("added_rows_count", "long", 512),
+    ("existing_rows_count", "long", 513),
+    ("deleted_rows_count", "long", 514),
+)
+_FILE_FIELDS = (("content", "int", 134), ("file_path", "string", 100), ("file_format", "string", 101))
+_NUMBER_FIELDS = (("record_count", "long", 103), ("file_size_in_bytes", "long", 104))
+_MAPS = (
+    ("column_sizes", 108, 117, "long"),
+    ("value_counts", 109, 119, "long"),
+    ("null_value_counts", 110, 121, "long"),
+    ("lower_bounds", 125, 126, "bytes"),
+    ("upper_bounds", 128, 129, "bytes"),
+)
+
+
+@dataclass(frozen=True)
+class CandidateScale:
+    """
+    shared        files of the tables of ten branches, each
+    """
+
+    files: int
+    manifests: int
+    snapshots: int
+    shared: int
+
+
+@dataclass(frozen=True)
+class _Manifest:
+    path: str
+    length: int
+    files: int
+
+
+def measure_candidates(folder: Path, scale: CandidateScale) -> Iterator[Row]:
+    place = folder / "big" / "t"
+    per = scale.files // scale.manifests
+    say(f"writing {scale.files:,} entries in {scale.manifests:,} manifests")
+    manifests = _write_manifests(place, range(scale.manifests), per)
+    whole = _write_document(place, "v1", manifests, scale.snapshots)
+    most = scale.snapshots - scale.snapshots // 10
+    part = _write_document(place, "v0", manifests[: len(manifests) * most // scale.snapshots], most)
+    listing = _write_listing(folder / "listing", place, manifests, per)
+    shared, branches = _write_branches(folder / "branches", scale)
+    theirs = theirs_shared = None
+    if engine_is_there():
+        say("Iceberg's procedure")
+        theirs = _measure_procedure(folder / "spark", folder, "big.t", listing)
+        theirs_shared = BRANCHES * _measure_procedure(
+            folder / "spark-shared", shared.parents[1], "b.t0", folder / "listing-shared"
+        )
+    what = f"candidates among {scale.files:,} files, {scale.manifests:,} manifests, {scale.snapshots} snapshots"
+    listed = partial(_listed, listing, place)
+    with open_store(f"sqlite:///{folder}/cold.db") as store:
+        seconds = _first(store, folder / "big", place, whole, listed)
+        yield _row(f"{what}: first report", scale.files, seconds, theirs, 0.7)
+        again = _report(store, listed)
+        yield Row("the same again: nothing new (wanted: a tenth of the first)", "process", again / seconds, "of the first")
+    _forget(folder / "big")
+    with open_store(f"sqlite:///{folder}/tenth.db") as store:
+        _first(store, folder / "big", place, part, listed)
+        _commit(store, whole, "main")
+        yield _row("a tenth of the manifests new", scale.files, _report(store, listed), theirs, 3.0)
+    with open_store(f"sqlite:///{folder}/shared.db") as store:
+        listed = partial(_listed, folder / "listing-shared", shared)
+        seconds = _first(store, shared.parent, shared, branches[0], listed, others=branches[1:])
+        text = f"{BRANCHES} branches of {scale.shared:,} files that share nine tenths, beside {BRANCHES} runs of the procedure"
+        yield _row(text, scale.shared * BRANCHES, seconds, theirs_shared, 5.0)
+    yield Row(
+        "most memory of the process, listings and all",
+        "process",
+        resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "MB",
+    )
+
+
+def _row(text: str, files: int, seconds: float, theirs: float | None, wanted: float) -> Row:
+    """Files a second, beside theirs."""
+    floor = None if theirs is None else files / theirs
+    return Row(
+        text, "process", files / seconds, "files/s", floor=floor, target=None if floor is None else at_least_of_floor(wanted)
+    )
+
+
+def _write_branches(folder: Path, scale: CandidateScale) -> tuple[Path, list[bytes]]:
+    """The versions of one table on ten branches; the first one also for Iceberg, and a listing of all their files."""
+    place, per = folder / "b" / "t0", scale.files // scale.manifests
+    count = scale.shared // per
+    common = _write_manifests(place, range(count * 9 // 10), per)
+    documents, everything = [], list(common)
+    for branch in range(BRANCHES):
+        start = (branch + 1) * scale.manifests
+        own = _write_manifests(place, range(start, start + count // 10), per)
+        everything += own
+        documents.append(_write_document(place, "v1" if branch == 0 else f"b{branch}", [*common, *own], 1))
+    _write_listing(folder.parent / "listing-shared", place, everything, per)
+    return place, documents
+
+
+def _entry_schema() -> dict[str, Any]:
+    maps = []
+    for name, field_id, key_id, kind in _MAPS:
+        pair = [{"name": "key", "type": "int", "field-id": key_id}, {"name": "value", "type": kind, "field-id": key_id + 1}]
+        items = {"type": "record", "name": f"k{key_id}_v{key_id + 1}", "fields": pair}
+        array = {"type": "array", "items": items, "logicalType": "map"}
+        maps.append({"name": name, "type": ["null", array], "default": None, "field-id": field_id})
+    partition = {"type": "record", "name": "r102", "fields": [{"name": "day", "type": ["null", "int"], "field-id": 1000}]}
+    plain = [{"name": name, "type": kind, "field-id": number} for name, kind, number in _FILE_FIELDS]
+    numbers = [{"name": name, "type": kind, "field-id": number} for name, kind, number in _NUMBER_FIELDS]
+    fields = [*plain, {"name": "partition", "type": partition, "field-id": 102}, *numbers, *maps]
+    optional = [
+        {"name": name, "type": ["null", "long"], "default": None, "field-id": number}
+        for name, number in (("snapshot_id", 1), ("sequence_number", 3), ("file_sequence_number", 4))
+    ]
+    file = {"name": "data_file", "type": {"type": "record", "name": "r2", "fields": fields}, "field-id": 2}
+    status = {"name": "status", "type": "int", "field-id": 0}
+    return {"type": "record", "name": "manifest_entry", "fields": [status, *optional, file]}
+
+
+def _write_manifest(place: Path, per: int, number: int) -> _Manifest:
+    import fastavro
+
+    chance = random.Random(number)
+    entries = [_entry(place, chance, number, at) for at in range(per)]
+    field = {"name": "day", "transform": "identity", "source-id": 1, "field-id": 1000}
+    schema = {"type": "struct", "schema-id": 0, "fields": [{"id": 1, "name": "day", "required": False, "type": "int"}]}
+    about = {
+        "format-version": "2",
+        "content": "data",
+        "partition-spec-id": "0",
+        "partition-spec": json.dumps([field]),
+        "schema": json.dumps(schema),
+    }
+    buffer = io.BytesIO()
+    fastavro.writer(
+        buffer, fastavro.parse_schema(_entry_schema()), entries, codec="deflate", sync_interval=64_000, metadata=about
+    )
+    file = place / "metadata" / f"m{number:06}.avro"
+    file.write_bytes(buffer.getvalue())
+    return _Manifest(file.as_uri(), len(buffer.getvalue()), per)
+
+
+def _entry(place: Path, chance: random.Random, number: int, at: int) -> dict[str, Any]:
+    counts = [{"key": column, "value": chance.getrandbits(20)} for column in range(1, COLUMNS + 1)]
+    bounds = [{"key": column, "value": chance.randbytes(8)} for column in range(1, COLUMNS + 1)]
+    file = {
+        "content": 0,
+        "file_path": _path(place, number, at),
+        "file_format": "PARQUET",
+        "partition": {"day": number % 28},
+        "record_count": 1000,
+        "file_size_in_bytes": 12345,
+        **{name: bounds if kind == "bytes" else counts for name, _, _, kind in _MAPS},
+    }
+    return {"status": 1, "snapshot_id": 1, "sequence_number": 1, "file_sequence_number": 1, "data_file": file}
+
+
+def _path(place: Path, number: int, at: int) -> str:
+    name = random.Random(number * 1_000_003 + at).getrandbits(128)
+    return f"{place.as_uri()}/data/day={number % 28:02}/{at:05}-{number}-{name:032x}-0001.parquet"
+
+
+def _write_manifests(place: Path, numbers: Sequence[int], per: int) -> list[_Manifest]:
+    (place / "metadata").mkdir(parents=True, exist_ok=True)
+    with ProcessPoolExecutor() as pool:
+        return list(pool.map(partial(_write_manifest, place, per), numbers, chunksize=20))
+
+
+def _write_document(place: Path, name: str, manifests: Sequence[_Manifest], snapshots: int) -> bytes:
+    """Write the lists and the metadata file of a version; returns its text."""
+    import fastavro
+
+    fields = [{"name": field, "type": kind, "field-id": number} for field, kind, number in _LIST_FIELDS]
+    schema = fastavro.parse_schema({"type": "record", "name": "manifest_file", "fields": fields})
+    known = []
+    for at in range(snapshots):
+        file = place / "metadata" / f"snap-{name}-{at}.avro"
+        with file.open("wb") as out:
+            chosen = manifests[: len(manifests) * (at + 1) // snapshots]
+            fastavro.writer(out, schema, map(_listed_manifest, chosen), codec="deflate")
+        known.append({"snapshot-id": at + 1, "sequence-number": at + 1, "timestamp-ms": at + 1, "manifest-list": file.as_uri()})
+    for snapshot in known:
+        snapshot |= {"summary": {"operation": "append"}, "schema-id": 0}
+    field = {"name": "day", "transform": "identity", "source-id": 1, "field-id": 1000}
+    schema_0 = {"type": "struct", "schema-id": 0, "fields": [{"id": 1, "name": "day", "required": False, "type": "int"}]}
+    document = {
+        "format-version": 2,
+        "table-uuid": str(TABLE_ID),
+        "location": place.as_uri(),
+        "last-sequence-number": snapshots,
+        "last-updated-ms": 1_700_000_000_000,
+        "last-column-id": 1,
+        "schemas": [schema_0],
+        "current-schema-id": 0,
+        "partition-specs": [{"spec-id": 0, "fields": [field]}],
+        "default-spec-id": 0,
+        "last-partition-id": 1000,
+        "sort-orders": [{"order-id": 0, "fields": []}],
+        "default-sort-order-id": 0,
+        "properties": {},
+        "current-snapshot-id": snapshots,
+        "refs": {"main": {"snapshot-id": snapshots, "type": "branch"}},
+        "snapshots": known,
+    }
+    text = json.dumps(document).encode()
+    (place / "metadata" / f"{name}.metadata.json").write_bytes(text)
+    (place / "metadata" / "version-hint.text").write_text("1", encoding="utf-8")
+    return text
+
+
+def _listed_manifest(manifest: _Manifest) -> dict[str, Any]:
+    numbers = dict.fromkeys((name for name, kind, _ in _LIST_FIELDS if kind != "string"), 0)
+    said = {"manifest_path": manifest.path, "manifest_length": manifest.length, "added_files_count": manifest.files}
+    return {**numbers, "added_snapshot_id": 1, "sequence_number": 1, "min_sequence_number": 1, **said}
+
+
+def _write_listing(folder: Path, place: Path, manifests: Sequence[_Manifest], per: int) -> Path:
+    """A listing for both: the data files of all manifests, and some that nobody refers to."""
+    folder.mkdir()
+    with (folder / "paths.txt").open("w", encoding="utf-8") as out:
+        for manifest in manifests:
+            number = int(manifest.path.rpartition("/m")[2].removesuffix(".avro"))
+            out.writelines(f"{_path(place, number, at)}\n" for at in range(per))
+        out.writelines(f"{place.as_uri()}/data/stray-{at}.parquet\n" for at in range(STRAYS))
+    return folder
+
+
+def _listed(listing: Path, place: Path) -> Iterator[ListedFile]:
+    with (listing / "paths.txt").open(encoding="utf-8") as lines:
+        for line in lines:
+            yield ListedFile(line[:-1], 12345, _OLD)
+    for file in (place / "metadata").iterdir():
+        yield ListedFile(file.as_uri(), 1000, _OLD)
+
+
+def _measure_procedure(spark: Path, warehouse: Path, table: str, listing: Path) -> float:
+    """Seconds of a second run: the first one also warms Java up."""
+    with iceberg_session(spark) as session:
+        conf = session.conf()
+        conf.set("spark.sql.shuffle.partitions", "4")
+        conf.set("spark.sql.catalog.theirs", "org.apache.iceberg.spark.SparkCatalog")
+        conf.set("spark.sql.catalog.theirs.type", "hadoop")
+        conf.set("spark.sql.catalog.theirs.warehouse", str(warehouse))
+        columns = "value as file_path, timestamp'2020-01-01' as last_modified"
+        session.sql(f"create or replace temporary view listing as select {columns} from text.`{listing}`")
+        call = f"CALL theirs.system.remove_orphan_files(table => '{table}', file_list_view => 'listing', dry_run => true)"
+        taken = 0.0
+        for _ in range(2):
+            started = time.perf_counter()
+            found = len(session.sql(call).collectAsList())
+            taken = time.perf_counter() - started
+        assert found >= STRAYS, found
+        return taken
+
+
+def _first(store: Store, base: Path, place: Path, text: bytes, listed: Any, *, others: Sequence[bytes] = ()) -> float:
+    """Make a catalog with the table, on other branches in other versions, and take the time of its first report."""
+    realms = RealmRegistry(store)
+    realms.move_realm(realms.create_realm("acme"), RealmState.INITIALIZING)
+    realms.open_realm_for("acme", RealmState.INITIALIZING).ensure_references(REALM_REFERENCES)
+    realms.move_realm(realms.read_realm("acme"), RealmState.ACTIVE)
+    rows = realms.open_realm("acme")
+    catalogs = Catalogs(rows)
+    catalogs.create_catalog("lake", base_location=base.as_uri())
+    catalog = catalogs.open_catalog("lake")
+    catalog.commit("main", [Put(ContentKey.of("s"), Namespace())])
+    TableClaims(rows).take_claims([TableClaim(catalog.definition.id, TABLE_ID, place.as_uri(), TABLE_ID, is_home=True)])
+    _commit(store, text, "main")
+    for number, other in enumerate(others):
+        catalog.create_branch(f"b{number}")
+        _commit(store, other, f"b{number}")
+    return _report(store, listed)
+
+
+def _commit(store: Store, text: bytes, branch: str) -> None:
+    catalog, key = Catalogs(RealmRegistry(store).open_realm("acme")).open_catalog("lake"), ContentKey.of("s", "t")
+    document = json.loads(text)
+    held = catalog.get_content(branch, key)
+    location = f"{document['location']}/metadata/v1.metadata.json"
+    content = table_content(document, location, None if held is None else TABLE_ID)
+    catalog.commit(branch, [Put(key, content, metadata=split_metadata(text))], content_ids={} if held else {key: TABLE_ID})
+
+
+def _report(store: Store, listed: Any) -> float:
+    rows = RealmRegistry(store).open_realm("acme")
+    definition = Catalogs(rows).read_catalog("lake")
+    started = time.perf_counter()
+    read = report_files(store, rows, definition, listing=listed)
+    taken = time.perf_counter() - started
+    assert not read.report.blocked, read.report.blocked
+    assert sum(read.report.files.get(code, 0) for code in ("NeverHeld", "InGrace")) >= STRAYS, read.report.files
+    return taken
+
+
+def _forget(base: Path) -> None:
+    """Remove what reports have written for themselves."""
+    for file in sorted(base.rglob("*_headwater*"), reverse=True):
+        if file.is_file():
+            file.unlink()
