@@ -6,10 +6,21 @@ import pytest
 
 from fake_clock import FakeClock
 from headwater.catalogs import Catalog
-from headwater.commits import COLLECTION_ID, CollectionRecord, Commit, pin_commits, read_collection, read_pins, unpin_commits
+from headwater.clock import Micros
+from headwater.commits import (
+    COLLECTION_ID,
+    CollectionRecord,
+    Commit,
+    hold_pins,
+    pin_commits,
+    read_collection,
+    read_pins,
+    unpin_commits,
+)
 from headwater.errors import ExpiredError, RefusedError, UnavailableError
-from headwater.gc import collect_realm
+from headwater.gc import collect_realm, sweep
 from headwater.store import ObjectId, RealmStore, Store
+from headwater.tasks import TaskQueue
 from lakes import HOUR, put
 
 OWNER = ObjectId(4711)
@@ -42,6 +53,26 @@ def test_commit_that_was_unpinned_goes_after_the_grace(
 
     assert realm_rows.without_cache().find_object(pinned, Commit) is None
     assert read_pins(realm_rows) == []
+
+
+def test_pin_that_is_held_while_a_collection_looks_stays(
+    store: Store, lake: Catalog, realm_rows: RealmStore, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pinned = put(lake, 1)
+    pin_commits(realm_rows, OWNER, {pinned: [branch_of(lake)]})
+    put(lake, 2)
+    clock.advance(HOUR)
+    is_active = sweep._is_active
+
+    def is_active_until_it_holds(tasks: TaskQueue, owner: ObjectId) -> bool:
+        hold_pins(realm_rows, owner, Micros(clock.now() + 2_000_000 * 3600))  # its last step, behind which it ends
+        return is_active(tasks, owner)
+
+    monkeypatch.setattr(sweep, "_is_active", is_active_until_it_holds)
+    collect_realm(store, "acme")
+
+    assert [pin.commit for pin in read_pins(realm_rows)] == [pinned]
+    assert realm_rows.without_cache().find_object(pinned, Commit) is not None
 
 
 def test_garbage_cannot_be_pinned(store: Store, lake: Catalog, realm_rows: RealmStore, old_commits: list[ObjectId]) -> None:

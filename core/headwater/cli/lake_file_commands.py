@@ -26,6 +26,7 @@ from headwater.lake_files import (
     explain_lake_file,
     read_last_report,
 )
+from headwater.lake_files.catalog_report import PAGE
 
 _WAYS = (FileReason.IN_GRACE, FileReason.MARKED, FileReason.DUE)
 
@@ -73,6 +74,7 @@ def _shown(read: ReadReport, *, limit: int) -> dict[str, Any]:
         "finished": as_text(report.finished),
         "reclaimableFiles": _reclaimable(report.files),
         "reclaimableBytes": _reclaimable(report.sizes),
+        "deleteRequests": -(-_reclaimable(report.files) // PAGE),
         "dueFiles": report.files.get(FileReason.DUE, 0),
         "dueBytes": report.sizes.get(FileReason.DUE, 0),
         "files": {
@@ -108,6 +110,7 @@ REPORT: ResultView[Mapping[str, Any]] = ResultView(
         ViewField("finished", "when it ended"),
         ViewField("reclaimableFiles", "files that nobody refers to and that may go one day"),
         ViewField("reclaimableBytes", "their bytes"),
+        ViewField("deleteRequests", "what deleting them would take, a thousand at once"),
         ViewField("dueFiles", "of these, those whose grace and delay are over"),
         ViewField("dueBytes", "their bytes"),
         ViewField("files", "files and bytes by code", inside={".<code>.files": "files", ".<code>.bytes": "bytes"}),

@@ -89,12 +89,19 @@ def hold_pins(rows: RealmStore, owner: ObjectId, until: Micros, *, fence: Fence 
     return commit_change(rows, PINS, change, message=f"hold the pins of task {id_text(owner)}", fence=fence).result
 
 
-def unpin_commits(rows: RealmStore, owner: ObjectId, *, fence: Fence | None = None) -> int:
-    """Release all pins of an owner; returns how many there were."""
+def unpin_commits(rows: RealmStore, owner: ObjectId, *, held_past: Micros | None = None, fence: Fence | None = None) -> int:
+    """Release all pins of an owner; returns how many there were.
+
+    held_past     but those that are held beyond this time: their task may have ended a moment ago
+    """
+
+    def is_held(tx: Transaction, pin_id: ObjectId | None) -> bool:
+        return held_past is not None and pin_id is not None and tx.reader.read_object(pin_id, CommitPin).held_until > held_past
 
     def change(tx: Transaction) -> int:
         index = tx.index(_INDEX)
-        return sum(index.remove(key) for key, _ in list(index.prefix(owner.to_bytes(8, "big"))))
+        pins = list(index.prefix(owner.to_bytes(8, "big")))
+        return sum(index.remove(key) for key, value in pins if not is_held(tx, value.object_id))
 
     try:
         return commit_change(rows, PINS, change, message=f"unpin the commits of task {id_text(owner)}", fence=fence).result

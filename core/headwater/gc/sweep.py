@@ -246,7 +246,7 @@ def release_pins(store: Store, scope: CollectionScope, watch: FenceWatch, result
     for owner in sorted(holds):
         if holds[owner] <= now and not _is_active(tasks, owner):
             watch.check_fence()
-            result.pins_released += unpin_commits(scope.rows, owner, fence=watch.check_fence)
+            result.pins_released += unpin_commits(scope.rows, owner, held_past=now, fence=watch.check_fence)
 
 
 def collect_purged_keys(store: Store, pacing: Throttle, result: CollectionResult) -> None:

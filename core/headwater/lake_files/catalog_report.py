@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -30,6 +30,8 @@ from headwater.store import RealmStore, Store
 from headwater.throttle import Fence, ProgressCallback
 
 _SHOWN = 20
+PAGE = 1000
+"""Files of one request, where object stores list or delete many at once."""
 
 
 @dataclass(slots=True)
@@ -95,15 +97,20 @@ def report_files(
         fence()
         rules.check_going()
 
+    walks: list[LiveWalk] = []
+
     def read_live(versions: Iterable[StoredVersion]) -> LiveWalk:
-        return LiveWalk(
-            versions,
-            storage_of=storages.find_lake,
-            memory=memory,
-            names=LakeTableNames(store),
-            fence=still_going,
-            manifest_reader=chosen.manifest_reader,
+        walks.append(
+            LiveWalk(
+                versions,
+                storage_of=storages.find_lake,
+                memory=memory,
+                names=LakeTableNames(store),
+                fence=still_going,
+                manifest_reader=chosen.manifest_reader,
+            )
         )
+        return walks[-1]
 
     rules.check_going()
     run = FileReportRun(rows, definition, folder, waits=rules.waits, fence=still_going)
@@ -124,8 +131,20 @@ def report_files(
         progress=progress,
     )
     with find_dead_files(search) as result:
+        result.requests |= _requests(walks, result.there)
         report = run.mark_and_plan(result, is_dry=is_dry)
         return _read(rows, definition, folder, report, result)
+
+
+def _requests(walks: Sequence[LiveWalk], listed: int) -> dict[str, int]:
+    """What a report asked the storage for, beside what the search counts itself."""
+    return {
+        "manifest lists read": sum(walk.lists for walk in walks),
+        "manifests read": sum(walk.manifests for walk in walks),
+        "manifests looked at": sum(walk.remembered for walk in walks),
+        "files listed": listed,
+        "pages of 1,000 files": -(-listed // PAGE),
+    }
 
 
 def _read(

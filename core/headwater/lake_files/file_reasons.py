@@ -30,7 +30,6 @@ class FileReason(StrEnum):
     TIME_UNKNOWN = "TimeUnknown"
     NEVER_HELD = "NeverHeld"
     UNKNOWN_KIND = "UnknownKind"
-    EXPORT_HELD = "ExportHeld"
     TAKEN_UP = "TakenUp"
     IN_GRACE = "InGrace"
     MARKED = "Marked"
@@ -59,7 +58,6 @@ FILE_SENTENCES = {
     FileReason.TIME_UNKNOWN: "its storage does not say when it was written",
     FileReason.NEVER_HELD: "no document of this store was ever seen to name it, so it is only reported",
     FileReason.UNKNOWN_KIND: "it is of no kind that Iceberg writes, so it is only reported",
-    FileReason.EXPORT_HELD: "an exported archive that is still held names it",
     FileReason.TAKEN_UP: "a commit has taken it up since it was marked",
     FileReason.IN_GRACE: "nobody refers to it, and its grace is not over",
     FileReason.MARKED: "nobody refers to it, and a later run has to confirm that",
