@@ -145,6 +145,7 @@ def load_twin(lake: RandomLake) -> str:
         if version.owner in lake.model.tables:
             for place in lake.model.tables[version.owner].places:
                 lake.tear(place, SHARED)
+    lake.perhaps.add(SHARED)  # the archive has claims on places of dropped tables, too
     return f"load the realm as {twin}"
 
 

@@ -43,6 +43,7 @@ class LakeView:
     now           seconds
     torn          places in which somebody left what tells of other writers, with the codes that say so
     given         places that are the catalog's besides those of its tables
+    perhaps       codes that any place may be blocked for
     """
 
     folder: Path
@@ -52,6 +53,7 @@ class LakeView:
     now: float
     torn: Mapping[str, set[str]]
     given: tuple[str, ...] = ()
+    perhaps: Collection[str] = ()
 
     def files(self) -> dict[str, os.stat_result]:
         """All files that are there, but for what a report writes for itself."""
@@ -272,6 +274,8 @@ class LakeVerdict:
         model, blocks = view.model, PlaceBlocks({}, {})
         everywhere = [*homes, *guests]
         blocks.add(guests, GUEST, is_certain=True)
+        for code in view.perhaps:
+            blocks.add(everywhere, code, is_certain=False)
         for place, codes in view.torn.items():
             for code in codes:
                 blocks.add(_concerned(everywhere, [place]), code, is_certain=True)

@@ -82,6 +82,7 @@ class RandomLake:
         self.base = folder / "lake"
         self.model = LakeModel(keeps=self.chance.choice([1, 1, 3]))
         self.torn: dict[str, set[str]] = {}
+        self.perhaps: set[str] = set()
         self.given = tuple(f"{self.base}/{name}" for name in ("shared", "sales") if self.chance.random() < 0.4)
         self.history: list[str] = [f"a branch keeps {self.model.keeps} commits; given are {self.given}"]
         self.watchers: list[LakeWatcher] = []
@@ -127,7 +128,7 @@ class RandomLake:
         return self.clock.now() / 1_000_000
 
     def view(self) -> LakeView:
-        return LakeView(self.folder, self.model, REALM, LAKE, self.now, self.torn, self.given)
+        return LakeView(self.folder, self.model, REALM, LAKE, self.now, self.torn, self.given, self.perhaps)
 
     def tear(self, place: str, code: str) -> None:
         """Note that a place yields nothing from now on, and the code that says why."""
