@@ -176,16 +176,21 @@ class _Teller:
             lake.clock.advance(1)
             view = lake.view()
             view.model = view.model.copy()
-            engine.meanwhile = lake.chance.choice((1, 2, 3, 4, 6, 8, 12, 16, 24)), self._act_meanwhile
+            act = self._kill if lake.chance.random() < 0.4 else self._act_meanwhile
+            engine.meanwhile = lake.chance.choice((1, 2, 3, 4, 6, 8, 12, 16, 24)), act
             lake.history.append("while a report is on:")
             try:
                 outcome = engine.run(view)
-            except UnavailableError as fault:
-                lake.history.append(f"the report ends: {fault}")
+            except (UnavailableError, _KilledError) as fault:
+                lake.history.append(f"the report ends: {fault!r}")
+                self._verdicts[name].note_broken_run()
                 continue
             lake.history.append("the report is over")
             self._note_faults(name, engine, self._verdicts[name].check_disturbed(view, lake.model, outcome))
         self._run()
+
+    def _kill(self) -> None:
+        raise _KilledError
 
     def _act_meanwhile(self) -> None:
         self._steps(self.lake.chance.randrange(1, 4))
@@ -211,6 +216,10 @@ class _Teller:
             del self._engines[name], self._verdicts[name]
         if not self._engines:
             raise _NothingLeftError
+
+
+class _KilledError(Exception):
+    """A report ends in the middle of what it does."""
 
 
 class _NothingLeftError(Exception):

@@ -95,6 +95,8 @@ class _Memory:
     since         of each candidate, when the first run in a row told of it
     whole         tables that some run has read wholly, with what they named
     candidates_in places that had candidates in some run
+    found_in      in whose place a candidate lies: with another owner its mark begins anew
+    begun_anew    candidates whose marks may have begun anew since
     doubtful      files that another table took up, so that their grace may have begun anew, or not
     """
 
@@ -103,6 +105,8 @@ class _Memory:
     since: dict[str, float] = field(default_factory=dict)
     whole: dict[str, set[str]] = field(default_factory=dict)
     candidates_in: dict[str, int] = field(default_factory=dict)
+    found_in: dict[str, str] = field(default_factory=dict)
+    begun_anew: set[str] = field(default_factory=set)
     doubtful: set[str] = field(default_factory=set)
     runs: int = 0
 
@@ -113,6 +117,8 @@ class _Memory:
             dict(self.since),
             {owner: set(named) for owner, named in self.whole.items()},
             dict(self.candidates_in),
+            dict(self.found_in),
+            set(self.begun_anew),
             set(self.doubtful),
             self.runs,
         )
@@ -187,6 +193,10 @@ class LakeVerdict:
         self._remember(view, live, view.model.possibly_live(), homes, guests, outcome)
         return faults
 
+    def note_broken_run(self) -> None:
+        """A run broke off: then marks may begin anew."""
+        self._memory.begun_anew |= self._memory.since.keys()
+
     def _count(self, what: str) -> None:
         self.checked[what] = self.checked.get(what, 0) + 1
 
@@ -237,6 +247,8 @@ class LakeVerdict:
             if code not in CANDIDATES:
                 yield f"{path} is {code}, and a run has seen it live"
         if code in CANDIDATES and path not in memory.doubtful:
+            if memory.found_in.get(path, place) != place:
+                memory.begun_anew.add(path)
             yield from self._of_time(path, code, facts, view)
 
     def _of_time(self, path: str, code: str, facts: os.stat_result, view: LakeView) -> Iterator[str]:
@@ -247,7 +259,7 @@ class LakeVerdict:
             self._count("due")
             if waited < wait:
                 yield f"{path} is due after {waited / DAY:.1f} days"
-        elif since is not None and waited > wait and facts.st_mtime <= since:
+        elif since is not None and waited > wait and facts.st_mtime <= since and path not in self._memory.begun_anew:
             yield f"{path} is {code}, though it is dead for {waited / DAY:.1f} days"
 
     def _of_blocks(
@@ -319,12 +331,15 @@ class LakeVerdict:
         outcome: RunOutcome,
     ) -> None:
         memory, model = self._memory, view.model
-        # of guests nothing is listed, so nobody need remember what has died there
-        memory.seen_live -= {path for path in memory.seen_live - live if innermost(path, guests) is not None}
+        # outside of home tables' places nothing is listed, so nobody need remember what has died there
+        places = {*homes, *guests}
+        memory.seen_live -= {path for path in memory.seen_live - live if innermost(path, places) not in homes}
         memory.seen_live |= live
         memory.perhaps_held |= perhaps
         candidates = {path for path, code in outcome.marks.items() if code in CANDIDATES}
         memory.since = {path: memory.since.get(path, view.now) for path in candidates}
+        memory.found_in = {path: str(innermost(path, homes)) for path in candidates}
+        memory.begun_anew &= candidates
         for place in {innermost(path, homes) for path in candidates} - {None}:
             memory.candidates_in[str(place)] = memory.runs
         broken = {
