@@ -254,13 +254,6 @@ def write_document(place: Place, name: str, manifests: Sequence[_Manifest], snap
             fastavro.writer(out, schema, map(_listed_manifest, chosen), codec="deflate")
         listed = f"{place.url}/metadata/{file.name}"
         known.append({"snapshot-id": at + 1, "sequence-number": at + 1, "timestamp-ms": at + 1, "manifest-list": listed})
-            {
-                "snapshot-id": at + 1,
-                "sequence-number": at + 1,
-                "timestamp-ms": at + 1,
-                "manifest-list": f"{place.url}/metadata/{file.name}",
-            }
-        )
     for snapshot in known:
         snapshot |= {"summary": {"operation": "append"}, "schema-id": 0}
     field = {"name": "day", "transform": "identity", "source-id": 1, "field-id": 1000}
