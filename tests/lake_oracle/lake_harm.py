@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from headwater.backup import load_realm
@@ -27,7 +28,10 @@ def leave_foreign_metadata(lake: RandomLake) -> str:
     number = lake.number()
     left = lake.chance.choice([f"metadata/v{number}.metadata.json", f"inner/metadata/0000{number}-x.metadata.json"])
     (place / left).parent.mkdir(parents=True, exist_ok=True)
-    (place / left).write_bytes(version.text)
+    theirs = lake.chance.choice(
+        [{"last-updated-ms": lake.clock.now() // 1000 + 1}, {"table-uuid": str(own_uuid(lake))}, {"format-version": 9}]
+    )
+    (place / left).write_text(json.dumps({**version.document, "last-updated-ms": lake.clock.now() // 1000, **theirs}))
     lake.tear(str(place), ELSEWHERE)
     return f"foreign metadata {left} in {place}"
 

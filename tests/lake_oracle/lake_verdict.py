@@ -169,7 +169,7 @@ class LakeVerdict:
             elif place in homes and path not in perhaps:
                 faults += self._of_dead(path, place, facts, live, perhaps, view, outcome)
         faults += [f"{path} is {code}, and is not there" for path, code in outcome.marks.items() if path not in there]
-        self._remember(view, live, perhaps, homes, outcome)
+        self._remember(view, live, perhaps, homes, guests, outcome)
         return faults
 
     def check_disturbed(self, view: LakeView, later: LakeModel, outcome: RunOutcome) -> list[str]:
@@ -181,8 +181,8 @@ class LakeVerdict:
         self._memory.runs += 1
         live = view.model.live() & later.live()
         faults = [f"{path} is live, and is {code}" for path, code in outcome.marks.items() if path in live]
-        homes, _, _ = places_of(view)
-        self._remember(view, live, view.model.possibly_live(), homes, outcome)
+        homes, guests, _ = places_of(view)
+        self._remember(view, live, view.model.possibly_live(), homes, guests, outcome)
         return faults
 
     def _count(self, what: str) -> None:
@@ -306,9 +306,17 @@ class LakeVerdict:
         return set().union(*(_named(version, model) for version in versions))
 
     def _remember(
-        self, view: LakeView, live: frozenset[str], perhaps: frozenset[str], homes: Mapping[str, str], outcome: RunOutcome
+        self,
+        view: LakeView,
+        live: frozenset[str],
+        perhaps: frozenset[str],
+        homes: Mapping[str, str],
+        guests: Collection[str],
+        outcome: RunOutcome,
     ) -> None:
         memory, model = self._memory, view.model
+        # of guests nothing is listed, so nobody need remember what has died there
+        memory.seen_live -= {path for path in memory.seen_live - live if innermost(path, guests) is not None}
         memory.seen_live |= live
         memory.perhaps_held |= perhaps
         candidates = {path for path, code in outcome.marks.items() if code in CANDIDATES}

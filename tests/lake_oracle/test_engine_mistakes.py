@@ -37,7 +37,7 @@ OWN_MISTAKES: dict[str, tuple[str, dict[str, Any]]] = {
         "copies",
         {f"{FILES}.place_markers.PlaceMarkers.judge": lambda self, location, found: (MarkerState.SOUND, "")},
     ),
-    "takes are no matter": ("takes", {f"{FILES}.report_run._Takes.has": lambda self, content_id, path: False}),
+    "takes are no matter": ("takes", {f"{FILES}.report_run._Takes.took_up": lambda self, content_id, path: False}),
     "faults are no matter": ("harm: register_broken", {f"{FILES}.live_walk.LiveWalk._finish": lambda self: None}),
 }
 """Mistakes of our own engine: the story that shows it, and what makes it."""
