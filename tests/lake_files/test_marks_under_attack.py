@@ -18,6 +18,8 @@ from headwater.lake_files import FileReason, LakeFileReport, report_files
 from headwater.lake_files.dead_files import DeadFilesResult
 from headwater.lake_files.report_run import FileReportRun
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def lake(clock: FakeClock, tmp_path: Path) -> Iterator[ReportedLake]:
