@@ -11,15 +11,18 @@ import sys
 from benchmarks.disk import working_folder
 from benchmarks.lake_candidates import CandidateScale, measure_candidates
 from benchmarks.lake_expiry import ExpiryScale, measure_expiry
+from benchmarks.lake_on_s3 import ObjectScale, measure_on_s3
 from benchmarks.options import read_options
 from benchmarks.report import Row, show, write_results
 
 SUITE = "files_lake"
-PARTS = ("expiry", "candidates")
+PARTS = ("expiry", "candidates", "s3")
 FULL = ExpiryScale(tables=1000, snapshots=10, sample=100)
 QUICK = ExpiryScale(tables=100, snapshots=3, sample=3)
 FULL_TABLE = CandidateScale(files=1_000_000, manifests=5_000, snapshots=50, shared=300_000)
 QUICK_TABLE = CandidateScale(files=10_000, manifests=100, snapshots=10, shared=2_000)
+FULL_OBJECTS = ObjectScale(objects=100_000, manifests=500)
+QUICK_OBJECTS = ObjectScale(objects=1_000, manifests=10)
 
 
 def main(arguments: list[str]) -> int:
@@ -31,6 +34,8 @@ def main(arguments: list[str]) -> int:
             rows += measure_expiry(folder / "expiry", scale)
         if options.wants("candidates"):
             rows += measure_candidates(folder / "candidates", QUICK_TABLE if options.is_quick else FULL_TABLE)
+        if options.wants("s3"):
+            rows += measure_on_s3(folder / "s3", QUICK_OBJECTS if options.is_quick else FULL_OBJECTS)
     print(show(rows))
     settings = {"tables": scale.tables, "snapshots": scale.snapshots, "sample": scale.sample, "load_before": options.load}
     print(f"\nwritten to {write_results(SUITE, rows, settings=settings, is_quick=options.is_part, folder=options.into)}")

@@ -28,7 +28,17 @@ from headwater.lake_files.lake_file_values import ListedFile
 from headwater.realms import REALM_REFERENCES, RealmRegistry, RealmState
 from headwater.store import Store, open_store
 
-__all__ = ["CandidateScale", "measure_candidates"]
+__all__ = [
+    "STRAYS",
+    "CandidateScale",
+    "Place",
+    "first_report",
+    "measure_candidates",
+    "repeat_report",
+    "write_document",
+    "write_listing",
+    "write_manifests",
+]
 
 STRAYS = 1000
 COLUMNS = 8
@@ -74,6 +84,22 @@ class CandidateScale:
 
 
 @dataclass(frozen=True)
+class Place:
+    """A table's place.
+
+    folder        where its metadata is written
+    url           by which name its files are known
+    """
+
+    folder: Path
+    url: str
+
+    @classmethod
+    def of_folder(cls, folder: Path) -> Place:
+        return cls(folder, folder.as_uri())
+
+
+@dataclass(frozen=True)
 class _Manifest:
     path: str
     length: int
@@ -81,37 +107,37 @@ class _Manifest:
 
 
 def measure_candidates(folder: Path, scale: CandidateScale) -> Iterator[Row]:
-    place = folder / "big" / "t"
+    place = Place.of_folder(folder / "big" / "t")
     per = scale.files // scale.manifests
     say(f"writing {scale.files:,} entries in {scale.manifests:,} manifests")
-    manifests = _write_manifests(place, range(scale.manifests), per)
-    whole = _write_document(place, "v1", manifests, scale.snapshots)
+    manifests = write_manifests(place, range(scale.manifests), per)
+    whole = write_document(place, "v1", manifests, scale.snapshots)
     most = scale.snapshots - scale.snapshots // 10
-    part = _write_document(place, "v0", manifests[: len(manifests) * most // scale.snapshots], most)
-    listing = _write_listing(folder / "listing", place, manifests, per)
+    part = write_document(place, "v0", manifests[: len(manifests) * most // scale.snapshots], most)
+    listing = write_listing(folder / "listing", place, manifests, per)
     shared, branches = _write_branches(folder / "branches", scale)
     theirs = theirs_shared = None
     if engine_is_there():
         say("Iceberg's procedure")
         theirs = _measure_procedure(folder / "spark", folder, "big.t", listing)
         theirs_shared = BRANCHES * _measure_procedure(
-            folder / "spark-shared", shared.parents[1], "b.t0", folder / "listing-shared"
+            folder / "spark-shared", shared.folder.parents[1], "b.t0", folder / "listing-shared"
         )
     what = f"candidates among {scale.files:,} files, {scale.manifests:,} manifests, {scale.snapshots} snapshots"
     listed = partial(_listed, listing, place)
     with open_store(f"sqlite:///{folder}/cold.db") as store:
-        seconds = _first(store, folder / "big", place, whole, listed)
+        seconds = first_report(store, (folder / "big").as_uri(), place, whole, listed)
         yield _row(f"{what}: first report", scale.files, seconds, theirs, 0.7)
-        again = _report(store, listed)
+        again = repeat_report(store, listed)
         yield Row("the same again: nothing new (wanted: a tenth of the first)", "process", again / seconds, "of the first")
     _forget(folder / "big")
     with open_store(f"sqlite:///{folder}/tenth.db") as store:
-        _first(store, folder / "big", place, part, listed)
+        first_report(store, (folder / "big").as_uri(), place, part, listed)
         _commit(store, whole, "main")
-        yield _row("a tenth of the manifests new", scale.files, _report(store, listed), theirs, 3.0)
+        yield _row("a tenth of the manifests new", scale.files, repeat_report(store, listed), theirs, 3.0)
     with open_store(f"sqlite:///{folder}/shared.db") as store:
         listed = partial(_listed, folder / "listing-shared", shared)
-        seconds = _first(store, shared.parent, shared, branches[0], listed, others=branches[1:])
+        seconds = first_report(store, shared.folder.parent.as_uri(), shared, branches[0], listed, others=branches[1:])
         text = f"{BRANCHES} branches of {scale.shared:,} files that share nine tenths, beside {BRANCHES} runs of the procedure"
         yield _row(text, scale.shared * BRANCHES, seconds, theirs_shared, 5.0)
     yield Row(
@@ -130,18 +156,18 @@ def _row(text: str, files: int, seconds: float, theirs: float | None, wanted: fl
     )
 
 
-def _write_branches(folder: Path, scale: CandidateScale) -> tuple[Path, list[bytes]]:
+def _write_branches(folder: Path, scale: CandidateScale) -> tuple[Place, list[bytes]]:
     """The versions of one table on ten branches; the first one also for Iceberg, and a listing of all their files."""
-    place, per = folder / "b" / "t0", scale.files // scale.manifests
+    place, per = Place.of_folder(folder / "b" / "t0"), scale.files // scale.manifests
     count = scale.shared // per
-    common = _write_manifests(place, range(count * 9 // 10), per)
+    common = write_manifests(place, range(count * 9 // 10), per)
     documents, everything = [], list(common)
     for branch in range(BRANCHES):
         start = (branch + 1) * scale.manifests
-        own = _write_manifests(place, range(start, start + count // 10), per)
+        own = write_manifests(place, range(start, start + count // 10), per)
         everything += own
-        documents.append(_write_document(place, "v1" if branch == 0 else f"b{branch}", [*common, *own], 1))
-    _write_listing(folder.parent / "listing-shared", place, everything, per)
+        documents.append(write_document(place, "v1" if branch == 0 else f"b{branch}", [*common, *own], 1))
+    write_listing(folder.parent / "listing-shared", place, everything, per)
     return place, documents
 
 
@@ -165,7 +191,7 @@ def _entry_schema() -> dict[str, Any]:
     return {"type": "record", "name": "manifest_entry", "fields": [status, *optional, file]}
 
 
-def _write_manifest(place: Path, per: int, number: int) -> _Manifest:
+def _write_manifest(place: Place, per: int, number: int) -> _Manifest:
     import fastavro
 
     chance = random.Random(number)
@@ -183,12 +209,12 @@ def _write_manifest(place: Path, per: int, number: int) -> _Manifest:
     fastavro.writer(
         buffer, fastavro.parse_schema(_entry_schema()), entries, codec="deflate", sync_interval=64_000, metadata=about
     )
-    file = place / "metadata" / f"m{number:06}.avro"
+    file = place.folder / "metadata" / f"m{number:06}.avro"
     file.write_bytes(buffer.getvalue())
-    return _Manifest(file.as_uri(), len(buffer.getvalue()), per)
+    return _Manifest(f"{place.url}/metadata/{file.name}", len(buffer.getvalue()), per)
 
 
-def _entry(place: Path, chance: random.Random, number: int, at: int) -> dict[str, Any]:
+def _entry(place: Place, chance: random.Random, number: int, at: int) -> dict[str, Any]:
     counts = [{"key": column, "value": chance.getrandbits(20)} for column in range(1, COLUMNS + 1)]
     bounds = [{"key": column, "value": chance.randbytes(8)} for column in range(1, COLUMNS + 1)]
     file = {
@@ -203,18 +229,18 @@ def _entry(place: Path, chance: random.Random, number: int, at: int) -> dict[str
     return {"status": 1, "snapshot_id": 1, "sequence_number": 1, "file_sequence_number": 1, "data_file": file}
 
 
-def _path(place: Path, number: int, at: int) -> str:
+def _path(place: Place, number: int, at: int) -> str:
     name = random.Random(number * 1_000_003 + at).getrandbits(128)
-    return f"{place.as_uri()}/data/day={number % 28:02}/{at:05}-{number}-{name:032x}-0001.parquet"
+    return f"{place.url}/data/day={number % 28:02}/{at:05}-{number}-{name:032x}-0001.parquet"
 
 
-def _write_manifests(place: Path, numbers: Sequence[int], per: int) -> list[_Manifest]:
-    (place / "metadata").mkdir(parents=True, exist_ok=True)
+def write_manifests(place: Place, numbers: Sequence[int], per: int) -> list[_Manifest]:
+    (place.folder / "metadata").mkdir(parents=True, exist_ok=True)
     with ProcessPoolExecutor() as pool:
         return list(pool.map(partial(_write_manifest, place, per), numbers, chunksize=20))
 
 
-def _write_document(place: Path, name: str, manifests: Sequence[_Manifest], snapshots: int) -> bytes:
+def write_document(place: Place, name: str, manifests: Sequence[_Manifest], snapshots: int) -> bytes:
     """Write the lists and the metadata file of a version; returns its text."""
     import fastavro
 
@@ -222,11 +248,12 @@ def _write_document(place: Path, name: str, manifests: Sequence[_Manifest], snap
     schema = fastavro.parse_schema({"type": "record", "name": "manifest_file", "fields": fields})
     known = []
     for at in range(snapshots):
-        file = place / "metadata" / f"snap-{name}-{at}.avro"
+        file = place.folder / "metadata" / f"snap-{name}-{at}.avro"
         with file.open("wb") as out:
             chosen = manifests[: len(manifests) * (at + 1) // snapshots]
             fastavro.writer(out, schema, map(_listed_manifest, chosen), codec="deflate")
-        known.append({"snapshot-id": at + 1, "sequence-number": at + 1, "timestamp-ms": at + 1, "manifest-list": file.as_uri()})
+        listed = f"{place.url}/metadata/{file.name}"
+        known.append({"snapshot-id": at + 1, "sequence-number": at + 1, "timestamp-ms": at + 1, "manifest-list": listed})
     for snapshot in known:
         snapshot |= {"summary": {"operation": "append"}, "schema-id": 0}
     field = {"name": "day", "transform": "identity", "source-id": 1, "field-id": 1000}
@@ -234,7 +261,7 @@ def _write_document(place: Path, name: str, manifests: Sequence[_Manifest], snap
     document = {
         "format-version": 2,
         "table-uuid": str(TABLE_ID),
-        "location": place.as_uri(),
+        "location": place.url,
         "last-sequence-number": snapshots,
         "last-updated-ms": 1_700_000_000_000,
         "last-column-id": 1,
@@ -251,8 +278,8 @@ def _write_document(place: Path, name: str, manifests: Sequence[_Manifest], snap
         "snapshots": known,
     }
     text = json.dumps(document).encode()
-    (place / "metadata" / f"{name}.metadata.json").write_bytes(text)
-    (place / "metadata" / "version-hint.text").write_text("1", encoding="utf-8")
+    (place.folder / "metadata" / f"{name}.metadata.json").write_bytes(text)
+    (place.folder / "metadata" / "version-hint.text").write_text("1", encoding="utf-8")
     return text
 
 
@@ -262,23 +289,23 @@ def _listed_manifest(manifest: _Manifest) -> dict[str, Any]:
     return {**numbers, "added_snapshot_id": 1, "sequence_number": 1, "min_sequence_number": 1, **said}
 
 
-def _write_listing(folder: Path, place: Path, manifests: Sequence[_Manifest], per: int) -> Path:
+def write_listing(folder: Path, place: Place, manifests: Sequence[_Manifest], per: int) -> Path:
     """A listing for both: the data files of all manifests, and some that nobody refers to."""
     folder.mkdir()
     with (folder / "paths.txt").open("w", encoding="utf-8") as out:
         for manifest in manifests:
             number = int(manifest.path.rpartition("/m")[2].removesuffix(".avro"))
             out.writelines(f"{_path(place, number, at)}\n" for at in range(per))
-        out.writelines(f"{place.as_uri()}/data/stray-{at}.parquet\n" for at in range(STRAYS))
+        out.writelines(f"{place.url}/data/stray-{at}.parquet\n" for at in range(STRAYS))
     return folder
 
 
-def _listed(listing: Path, place: Path) -> Iterator[ListedFile]:
+def _listed(listing: Path, place: Place) -> Iterator[ListedFile]:
     with (listing / "paths.txt").open(encoding="utf-8") as lines:
         for line in lines:
             yield ListedFile(line[:-1], 12345, _OLD)
-    for file in (place / "metadata").iterdir():
-        yield ListedFile(file.as_uri(), 1000, _OLD)
+    for file in (place.folder / "metadata").iterdir():
+        yield ListedFile(f"{place.url}/metadata/{file.name}", 1000, _OLD)
 
 
 def _measure_procedure(spark: Path, warehouse: Path, table: str, listing: Path) -> float:
@@ -301,7 +328,7 @@ def _measure_procedure(spark: Path, warehouse: Path, table: str, listing: Path) 
         return taken
 
 
-def _first(store: Store, base: Path, place: Path, text: bytes, listed: Any, *, others: Sequence[bytes] = ()) -> float:
+def first_report(store: Store, base: str, place: Place, text: bytes, listed: Any, *, others: Sequence[bytes] = ()) -> float:
     """Make a catalog with the table, on other branches in other versions, and take the time of its first report."""
     realms = RealmRegistry(store)
     realms.move_realm(realms.create_realm("acme"), RealmState.INITIALIZING)
@@ -309,15 +336,15 @@ def _first(store: Store, base: Path, place: Path, text: bytes, listed: Any, *, o
     realms.move_realm(realms.read_realm("acme"), RealmState.ACTIVE)
     rows = realms.open_realm("acme")
     catalogs = Catalogs(rows)
-    catalogs.create_catalog("lake", base_location=base.as_uri())
+    catalogs.create_catalog("lake", base_location=base)
     catalog = catalogs.open_catalog("lake")
     catalog.commit("main", [Put(ContentKey.of("s"), Namespace())])
-    TableClaims(rows).take_claims([TableClaim(catalog.definition.id, TABLE_ID, place.as_uri(), TABLE_ID, is_home=True)])
+    TableClaims(rows).take_claims([TableClaim(catalog.definition.id, TABLE_ID, place.url, TABLE_ID, is_home=True)])
     _commit(store, text, "main")
     for number, other in enumerate(others):
         catalog.create_branch(f"b{number}")
         _commit(store, other, f"b{number}")
-    return _report(store, listed)
+    return repeat_report(store, listed)
 
 
 def _commit(store: Store, text: bytes, branch: str) -> None:
@@ -329,7 +356,7 @@ def _commit(store: Store, text: bytes, branch: str) -> None:
     catalog.commit(branch, [Put(key, content, metadata=split_metadata(text))], content_ids={} if held else {key: TABLE_ID})
 
 
-def _report(store: Store, listed: Any) -> float:
+def repeat_report(store: Store, listed: Any) -> float:
     rows = RealmRegistry(store).open_realm("acme")
     definition = Catalogs(rows).read_catalog("lake")
     started = time.perf_counter()

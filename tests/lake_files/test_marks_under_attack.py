@@ -14,8 +14,11 @@ from fake_clock import FakeClock
 from headwater.catalogs import Catalogs
 from headwater.catalogs.catalog_definition import CatalogFiles
 from headwater.errors import ConflictError
-from headwater.lake_files import FileReason, report_files
+from headwater.lake_files import FileReason, LakeFileReport, report_files
+from headwater.lake_files.dead_files import DeadFilesResult
 from headwater.lake_files.report_run import FileReportRun
+
+pytestmark = pytest.mark.long
 
 
 @pytest.fixture
@@ -75,3 +78,28 @@ def test_catalogs_of_one_base_location_report_apart(lake: ReportedLake) -> None:
     report_files(lake.store, lake.rows, second)
 
     assert lake.marks() == marks != {}
+
+
+def test_commit_during_a_report_keeps_what_it_names_out_of_the_plan(
+    lake: ReportedLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = lake.make_table("orders", appends=1)
+    other = lake.place("orders") / "data" / "other.parquet"
+    pq.write_table(ROWS, other)
+    table.add_files([other.as_uri()])
+    table.overwrite(pa.table({"id": [3]}))
+    lake.report()
+    lake.expire("orders")
+    lake.report()
+    lake.clock.advance(9 * DAY)
+    mark = FileReportRun.mark_and_plan
+
+    def mark_late(run: FileReportRun, result: DeadFilesResult, **options: bool) -> LakeFileReport:
+        lake.client.load_table("sales.orders").add_files([other.as_uri()])
+        return mark(run, result, **options)
+
+    monkeypatch.setattr(FileReportRun, "mark_and_plan", mark_late)
+    lake.report()
+
+    assert lake.codes()["other.parquet"] is FileReason.IN_GRACE
+    assert FileReason.DUE in lake.codes().values()

@@ -34,7 +34,7 @@ from headwater.catalogs.file_marks import (
     taken_part,
 )
 from headwater.clock import Micros, as_text
-from headwater.commits import Transaction, commit_change
+from headwater.commits import Head, Transaction, commit_change
 from headwater.errors import ConflictError, CorruptionError
 from headwater.gc.bloom_filter import BloomFilter
 from headwater.index import IndexValue
@@ -145,14 +145,18 @@ class FileReportRun:
         marks = read_marks(self._rows, fresh=True)
         if marks is not None:
             self._before = report_in(marks, self._definition.id)
-            for key, value in taken_entries(marks, self._definition.id):
-                self._takes.note_entry(key, value)
+            self._note_takes(marks)
+
+    def _note_takes(self, marks: Head | None) -> None:
+        for key, value in [] if marks is None else taken_entries(marks, self._definition.id):
+            self._takes.note_entry(key, value)
 
     def mark_and_plan(self, result: DeadFilesResult, *, is_dry: bool = False) -> LakeFileReport:
         """Mark the dead files, publish marks and plan, and return the record; of a dry run the record alone.
 
         Marks of the last report that are lost, because somebody deleted or changed them, begin anew.
         """
+        self._note_takes(read_marks(self._rows, fresh=True))  # a search takes hours, and commits did not wait
         places = {place.location: place for place in result.places}
         run = 1 if self._before is None else self._before.run + 1
         totals: dict[str, PlaceTotals] = defaultdict(PlaceTotals)
