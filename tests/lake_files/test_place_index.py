@@ -51,6 +51,11 @@ def test_guest_concerns_its_own_place_alone(index: PlaceIndex) -> None:
     assert blocked(index, OUTER, PlaceReason.GUEST) == {OUTER, INNER}
 
 
+def test_missing_file_concerns_no_table_beside_its_own(index: PlaceIndex) -> None:
+    assert blocked(index, OUTER, PlaceReason.LIVE_NOT_LISTED) == {OUTER}
+    assert blocked(index, INNER, PlaceReason.LIVE_NOT_LISTED) == {INNER}
+
+
 def test_local_disk_is_one_bucket() -> None:
     index = PlaceIndex([TablePlace(location="/lake/orders", catalog_id="0" * 16)])
 

@@ -93,7 +93,9 @@ def lose_manifest(lake: RandomLake) -> str:
 
 
 def disable_gc(lake: RandomLake) -> str:
-    ref, name, _version = lake.any_table()
+    ref, name, version = lake.any_table()
+    if version.owner not in lake.model.tables:
+        raise LookupError("it was only put")
     updates = [{"action": "set-properties", "updates": {"gc.enabled": "false"}}]
     IcebergCatalog.open(lake.store, REALM, LAKE, ref.name).tables.commit(TableCommit(lake.key(name), [], updates))
     lake.note(ref, name)

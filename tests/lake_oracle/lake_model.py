@@ -29,14 +29,16 @@ class RefLine:
     """A branch or tag: its states, newest last.
 
     is_deleted    but it may be undeleted yet
+    is_moved      it was put on a commit of another line: of its history before that, more may be cut than its retention says
     """
 
     states: list[State]
     is_tag: bool = False
     is_deleted: bool = False
+    is_moved: bool = False
 
     def copy(self) -> RefLine:
-        return RefLine([*self.states], self.is_tag, self.is_deleted)
+        return RefLine([*self.states], self.is_tag, self.is_deleted, self.is_moved)
 
 
 @dataclass(slots=True)
@@ -110,8 +112,9 @@ class LakeModel:
         line.states.append(state)
         return taken
 
-    def create(self, ref: RefKey, source: RefKey, *, is_tag: bool = False) -> None:
-        self.lines[ref] = RefLine([*self.lines[source].states], is_tag)
+    def create(self, ref: RefKey, source: RefKey, *, is_tag: bool = False, is_moved: bool = False) -> None:
+        line = self.lines[source]
+        self.lines[ref] = RefLine([*line.states], is_tag, is_moved=is_moved or line.is_moved)
 
     def note_table(self, owner: str, realm: str, catalog: str, *, is_home: bool) -> None:
         note = self.tables.setdefault(owner, TableNote())
@@ -121,21 +124,21 @@ class LakeModel:
         elif (realm, catalog) not in note.homes:
             note.guests.add((realm, catalog))
 
-    def kept(self) -> set[KeptVersion]:
-        """What branches, tags and archives keep from any collection."""
+    def kept(self, *, perhaps: bool = False) -> set[KeptVersion]:
+        """What branches, tags and archives keep from any collection, for certain or perhaps."""
         versions = set(self.pinned)
         for line in self.lines.values():
             if not line.is_deleted:
-                for state in line.states[-self.keeps :]:
+                for state in line.states[-1 if line.is_moved and not perhaps else -self.keeps :]:
                     versions.update(state.values())
         return versions
 
     def collected(self) -> None:
         """Note a collection of all realms, after all graces. What nothing keeps is gone for certain with the second."""
-        kept = self.kept()
-        fresh = self.stored - kept
+        kept, perhaps = self.kept(), self.kept(perhaps=True)
+        fresh, unsure = self.stored - kept, self.unsure & perhaps
         self.stored &= kept
-        self.unsure = fresh
+        self.unsure = fresh | unsure
         for key, line in list(self.lines.items()):
             if line.is_deleted:
                 del self.lines[key]

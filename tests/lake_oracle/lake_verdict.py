@@ -248,7 +248,7 @@ class LakeVerdict:
                 yield f"{path} is {code}, and a run has seen it live"
         if code in CANDIDATES and path not in memory.doubtful:
             if memory.found_in.get(path, place) != place:
-                memory.begun_anew.add(path)
+                memory.since.pop(path, None)
             yield from self._of_time(path, code, facts, view)
 
     def _of_time(self, path: str, code: str, facts: os.stat_result, view: LakeView) -> Iterator[str]:

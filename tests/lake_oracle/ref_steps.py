@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from headwater.backup.realm_export import ExportOrder, export_realm
 from headwater.catalogs import Catalogs
+from headwater.errors import ExpiredError, NotFoundError
 from headwater.restore import RestoreRequest, RestoreTarget, restore_state
 from headwater.store import ObjectId
 from lake_oracle.lake_model import RefKey
@@ -78,7 +79,10 @@ def merge(lake: RandomLake) -> str:
     owners = {version.owner: name for name, version in ours.items()}
     if any((version := theirs.get(name)) is not None and owners.get(version.owner, name) != name for name in names):
         raise LookupError("a table was renamed")
-    lake.catalog().merge(source.name, "main")
+    try:
+        lake.catalog().merge(source.name, "main")
+    except ExpiredError as fault:
+        raise LookupError("what they have in common is forgotten") from fault
     lake.note_state(MAIN, {name: theirs.get(name) for name in names})
     return f"merge {sorted(names)} of {source.name}"
 
@@ -93,7 +97,12 @@ def restore(lake: RandomLake) -> str:
     if not any(state is kept for kept in lake.model.lines[ref].states):
         raise LookupError("it is forgotten")
     request = RestoreRequest(reference=f"{LAKE}/{ref.name}", aim=RestoreTarget(commit=ObjectId(commit)))
-    restore_state(lake.rows(), ObjectId(4711 + lake.number()), request)
+    try:
+        restore_state(lake.rows(), ObjectId(4711 + lake.number()), request)
+    except (ExpiredError, NotFoundError) as fault:
+        if not lake.model.lines[ref].is_moved:
+            raise
+        raise LookupError("it is forgotten") from fault
     now = lake.model.state(ref)
     lake.note_state(ref, {name: state.get(name) for name in state.keys() | now.keys() if state.get(name) != now.get(name)})
     return f"restore {ref.name} to an earlier state"
@@ -105,11 +114,8 @@ def move_branch(lake: RandomLake) -> str:
     head = lake.catalog().branch(target.name).head
     if ref == target or head is None:
         raise LookupError("it is the same")
-    before = lake.model.lines[ref]
     lake.catalog().assign_branch(ref.name, head)
-    lake.model.create(ref, target)
-    lost = {version for state in before.states for version in state.values()}
-    lake.model.stored |= lost & (lake.model.stored | lake.model.unsure)
+    lake.model.create(ref, target, is_moved=True)
     return f"assign {ref.name} to the head of {target.name}"
 
 

@@ -78,6 +78,7 @@ class _EngineState:
 
     held: set[str] = field(default_factory=set)
     since: dict[str, float] = field(default_factory=dict)
+    found_in: dict[str, str] = field(default_factory=dict)
     whole: dict[str, set[str]] = field(default_factory=dict)
     markers: dict[str, str] = field(default_factory=dict)
 
@@ -128,6 +129,8 @@ class ReferenceEngine:
                 continue
             if self.mistake is _M.MISSES_METADATA and path.endswith(".json"):
                 continue
+            if self._state.found_in.get(path, place) != place:
+                self._state.since.pop(path, None)
             marks[path] = self._code(path, place, facts, view)
         self._remember(reached, live, marks, homes, view)
         return RunOutcome(marks, blocked)
@@ -160,6 +163,7 @@ class ReferenceEngine:
             state.held |= live
         found = {path for path, code in marks.items() if code in ("InGrace", "Due")}
         state.since = {path: state.since.get(path, view.now) for path in found}
+        state.found_in = {path: str(innermost(path, homes)) for path in found}
         for place in {innermost(path, homes) for path in found} - {None}:
             state.markers[str(place)] = self._disk[str(place)] = uuid4().hex
         broken = {version.owner for version, each in reached.items() if each.faults - {ReferrerFault.GC_DISABLED}}

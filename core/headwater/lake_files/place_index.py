@@ -12,6 +12,8 @@ EVERYWHERE = ""
 """The location of a block that concerns every place there is."""
 _SUBTREE = frozenset({PlaceReason.GUEST, PlaceReason.POLICY_OFF})
 """Codes that concern files below their location alone: a guest's neighbors may well be looked at."""
+_EXACT = frozenset({PlaceReason.LIVE_NOT_LISTED})
+"""Codes that are told of each place that they concern, and of no table that lies within it besides."""
 _MOST_FOLDERS = 65_536
 
 
@@ -70,6 +72,8 @@ class PlaceIndex:
             return list(self.places)
         where = strict_key(block.location) or block.location
         where = where.rstrip("/")
+        if block.code in _EXACT:
+            return [where] if where in self.places else []
         if block.code not in _SUBTREE and "://" in where:
             outer = [above for above in folders_above(where) if above in self.places]
         else:
