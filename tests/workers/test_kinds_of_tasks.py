@@ -8,7 +8,18 @@ import pytest
 from structlog.testing import capture_logs
 
 from fake_clock import FakeClock
-from headwater.jobs import COLLECT, COLLECT_FILES, EXPORT, IMPORT, LOAD, PURGE, PURGE_TABLE, RESTORE
+from headwater.jobs import (
+    COLLECT,
+    COLLECT_FILES,
+    EXPIRE_SNAPSHOTS,
+    EXPORT,
+    IMPORT,
+    LOAD,
+    PURGE,
+    PURGE_TABLE,
+    REPORT_FILES,
+    RESTORE,
+)
 from headwater.realms import CredentialsHash, RealmRegistry, RealmState, bootstrap
 from headwater.store import Store
 from headwater.tasks import LeaseExpiry, Task, TaskQueue, TaskState
@@ -36,7 +47,9 @@ def work(store: Store, kind: str, realm: str, **arguments: object) -> Task:
 
 
 def test_workers_know_every_kind() -> None:
-    assert set(TASK_BODIES) == {COLLECT, COLLECT_FILES, EXPORT, IMPORT, LOAD, PURGE, PURGE_TABLE, RESTORE}
+    kinds = {COLLECT, COLLECT_FILES, EXPIRE_SNAPSHOTS, EXPORT, IMPORT, LOAD, PURGE, PURGE_TABLE, REPORT_FILES, RESTORE}
+
+    assert set(TASK_BODIES) == kinds
 
 
 def test_workers_export_a_realm_and_import_it_as_another(store: Store, archive: Path) -> None:
