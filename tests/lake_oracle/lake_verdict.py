@@ -11,6 +11,7 @@ Knows nothing of Headwater.
 
 from __future__ import annotations
 
+import copy
 import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -111,17 +112,7 @@ class _Memory:
     runs: int = 0
 
     def copy(self) -> _Memory:
-        return _Memory(
-            set(self.seen_live),
-            set(self.perhaps_held),
-            dict(self.since),
-            {owner: set(named) for owner, named in self.whole.items()},
-            dict(self.candidates_in),
-            dict(self.found_in),
-            set(self.begun_anew),
-            set(self.doubtful),
-            self.runs,
-        )
+        return copy.deepcopy(self)
 
 
 class LakeVerdict:

@@ -6,6 +6,7 @@ Headwater.
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
@@ -83,9 +84,7 @@ class _EngineState:
     markers: dict[str, str] = field(default_factory=dict)
 
     def copy(self) -> _EngineState:
-        return _EngineState(
-            set(self.held), dict(self.since), {owner: set(named) for owner, named in self.whole.items()}, dict(self.markers)
-        )
+        return copy.deepcopy(self)
 
 
 class ReferenceEngine:
