@@ -103,3 +103,24 @@ def test_commit_during_a_report_keeps_what_it_names_out_of_the_plan(
 
     assert lake.codes()["other.parquet"] is FileReason.IN_GRACE
     assert FileReason.DUE in lake.codes().values()
+
+
+@pytest.mark.parametrize("harmed", ["manifest", "list"])
+def test_new_referrer_that_cannot_be_read_may_name_any_file(lake: ReportedLake, harmed: str) -> None:
+    table = lake.make_table("orders", appends=1)
+    other = lake.make_table("copies", appends=1)
+    shared = lake.place("orders") / "data" / "shared.parquet"
+    pq.write_table(ROWS, shared)
+    table.add_files([shared.as_uri()])
+    lake.report()
+    other.add_files([shared.as_uri()])
+    snapshot = other.current_snapshot()
+    added = next(each for each in snapshot.manifests(other.io) if each.added_snapshot_id == snapshot.snapshot_id)
+    table.overwrite(pa.table({"id": [3]}))
+    lake.expire("orders")
+    broken = added.manifest_path if harmed == "manifest" else snapshot.manifest_list
+    Path(broken.removeprefix("file://")).write_bytes(b"broken")
+    read = lake.report()
+
+    assert "shared.parquet" not in lake.codes()
+    assert {str(each.code) for each in read.report.blocked} == {"ReferrerUnreadable"}

@@ -10,6 +10,7 @@ A referrer that cannot be read wholly blocks every place that its last whole rea
 
 from __future__ import annotations
 
+import hashlib
 import sqlite3
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -61,6 +62,7 @@ _MOST_FOLDERS = 100
 """Of one table, outside of its places; beyond that the buckets are remembered."""
 _MOST_RECENT = 100_000
 _PATH_BYTES = 200
+_MET = -1
 _DIFFERS = -2
 """In the place of a number that two lists say differently."""
 _SHOWN = 3
@@ -99,6 +101,8 @@ class _TableReading:
 
     places        its own
     folders       where else it has files; ``buckets`` of those that are too many
+    lists         digests of its manifest lists
+    is_unknown    a list or manifest could not be read that its last whole reading had not: it may name anything
     """
 
     realm: RealmKey
@@ -108,6 +112,8 @@ class _TableReading:
     buckets: dict[str, None] = field(default_factory=dict)
     faults: list[_Fault] = field(default_factory=list)
     blocks: list[_Fault] = field(default_factory=list)
+    lists: set[str] = field(default_factory=set)
+    is_unknown: bool = False
 
     @property
     def key(self) -> str:
@@ -151,6 +157,7 @@ class _Noted(NamedTuple):
     """What the lists say of a manifest.
 
     owner         the table by whose realm it is read
+    done          0: it was never read before, as far as is known; _MET: it was, and is read again; 1: it is as it was
     owners        all tables that have it
     """
 
@@ -159,10 +166,11 @@ class _Noted(NamedTuple):
     held: int
     total: int
     owner: int
+    done: int
     owners: str
 
 
-_SAID = "path, length, held, total, owner, (select group_concat(owner) from owners where owners.path = manifests.path)"
+_SAID = "path, length, held, total, owner, done, (select group_concat(owner) from owners where owners.path = manifests.path)"
 
 
 class LiveWalk:
@@ -227,6 +235,7 @@ class LiveWalk:
             lists = self._listed.new((path, owner) for path in found.lists)
             rows.executemany("insert or ignore into lists values (?, ?)", lists)
             rows.executemany("insert or ignore into owners values (?, ?)", lists)
+            self._tables[owner].lists.update(_digest(path) for path, _ in lists)
             self._note(rows, [unlisted_manifest(path) for path in found.manifests], [owner])
             files = [*found.files, *map(LiveFile, found.manifests), *(LiveFile(path) for path, _ in lists)]
             self._tables[owner].note(file.path for file in files if file.must_exist)
@@ -264,13 +273,17 @@ class LiveWalk:
         lists = rows.execute("select path, owner from lists order by path")
         for (path, _), read in self._each(lists, lambda entry: self._read_list(*entry)):
             if isinstance(read, _Fault):
-                self._blame(rows, path, read)
+                for owner in self._owners(rows, path):
+                    table = self._tables[owner]
+                    self._blame(table, read, is_unknown=_digest(path) not in self._memory.lists.get(table.key, ""))
                 continue
             self.lists += 1
             owners = self._owners(rows, path)
             for listed in read:
                 if listed.is_encrypted:
-                    self._blame(rows, path, _Fault(PlaceReason.REFERRER_ENCRYPTED, f"manifest {listed.path} is encrypted"))
+                    fault = _Fault(PlaceReason.REFERRER_ENCRYPTED, f"manifest {listed.path} is encrypted")
+                    for owner in owners:
+                        self._blame(self._tables[owner], fault, is_unknown=True)
             new = self._note(rows, read, owners)
             for owner in owners:
                 self._tables[owner].note(new)
@@ -292,11 +305,12 @@ class LiveWalk:
 
     def _walk_manifests(self, rows: sqlite3.Connection) -> Iterator[LiveFile]:
         yield from self._recall(rows)
-        unread = rows.execute(f"select {_SAID} from manifests where not done order by path")
+        unread = rows.execute(f"select {_SAID} from manifests where done < 1 order by path")
         for said, read in self._read_all(map(_Noted._make, unread)):
             fault = read if isinstance(read, _Fault) else self._contradiction(said, read)
             if fault is not None:
-                self._blame(rows, said.path, fault)
+                for owner in self._owners(rows, said.path):
+                    self._blame(self._tables[owner], fault, is_unknown=said.done != _MET)
             if isinstance(read, _Fault):
                 continue
             self.manifests += 1
@@ -311,6 +325,7 @@ class LiveWalk:
         def is_wanted(path: str) -> bool:
             row = rows.execute(f"select {_SAID} from manifests where path = ?", (path,)).fetchone()
             if row is not None:
+                rows.execute("update manifests set done = ? where path = ?", (_MET, path))
                 found[path] = _Noted._make(row)
             return row is not None
 
@@ -378,9 +393,9 @@ class LiveWalk:
             return None
         return _Fault(PlaceReason.REFERRER_UNREADABLE, f"manifest {said.path} contradicts its list: {'; '.join(faults)}")
 
-    def _blame(self, rows: sqlite3.Connection, path: str, fault: _Fault) -> None:
-        for owner in self._owners(rows, path):
-            self._tables[owner].faults.append(fault)
+    def _blame(self, table: _TableReading, fault: _Fault, *, is_unknown: bool) -> None:
+        table.faults.append(fault)
+        table.is_unknown |= is_unknown
 
     def _owners(self, rows: sqlite3.Connection, path: str) -> list[int]:
         """The tables that name a list or manifest."""
@@ -405,8 +420,10 @@ class LiveWalk:
             if not table.faults:
                 known: Iterable[str] = named
                 self._memory.tables[table.key] = named
+                self._memory.lists[table.key] = " ".join(sorted(table.lists))
             else:
-                known = self._memory.tables.get(table.key) or [bucket_of(place) or EVERYWHERE for place in named]
+                whole = None if table.is_unknown else self._memory.tables.get(table.key)
+                known = whole or [bucket_of(place) or EVERYWHERE for place in named]
             faults = [*table.faults[:_SHOWN], *table.blocks[:1]]
             who = self._names.describe(table.realm, table.name, next(iter(table.places), "?")) if faults else ""
             # what it is known to name now is blocked, too: its last whole reading may not have had it
@@ -454,6 +471,11 @@ class LiveWalk:
 def _weight(pack: Iterable[tuple[KnownManifest, _Noted]]) -> int:
     """What remembered manifests weigh in memory, where their paths are already."""
     return sum(max(known.length_bytes, _PATH_BYTES * len(known.paths)) for known, _ in pack)
+
+
+def _digest(path: str) -> str:
+    """A short text for a manifest list."""
+    return hashlib.blake2b(path.encode(errors="surrogatepass"), digest_size=6).hexdigest()
 
 
 def _unreadable(what: str, fault: Exception | str) -> _Fault:

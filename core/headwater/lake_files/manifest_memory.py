@@ -67,6 +67,7 @@ class ManifestSegments(StoredObject, frozen=True, kw_only=True):
 class _KnownTables(msgspec.Struct, frozen=True):
     tables: dict[str, list[str]]
     versions: dict[str, str]
+    lists: dict[str, str] = {}
 
 
 class ManifestMemory:
@@ -75,6 +76,7 @@ class ManifestMemory:
     folder        None: nothing is remembered
     tables        the places that the last whole reading of each table named
     versions      the table of each version whose document is not stored
+    lists         short digests of the manifest lists that the last whole reading of each table read, joined as text
     """
 
     def __init__(self, rows: RealmStore, catalog_id: str, folder: WorkFolder | None, *, is_dry: bool = False) -> None:
@@ -88,7 +90,7 @@ class ManifestMemory:
         self._waiting: list[KnownManifest] = []
         self._paths = 0
         known = self._read_tables()
-        self.tables, self.versions = known.tables, known.versions
+        self.tables, self.versions, self.lists = known.tables, known.versions, known.lists
 
     def known(self, is_wanted: Callable[[str], bool]) -> Iterator[KnownManifest]:
         """What is remembered of the wanted manifests. Unwanted ones are forgotten once segments are joined."""
@@ -121,7 +123,7 @@ class ManifestMemory:
             return
         self._write_segment()
         segments = (*self._used, *self._added)
-        text = msgspec.json.encode(_KnownTables(self.tables, self.versions))
+        text = msgspec.json.encode(_KnownTables(self.tables, self.versions, self.lists))
         tables = self._seen.tables
         if tables is None or self._tables_text != text:
             tables = self._folder.store_file(self._name("tables", "json"), text)
