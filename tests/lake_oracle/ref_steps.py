@@ -149,6 +149,8 @@ def delete_other_catalog(lake: RandomLake) -> str:
         return "delete the other catalog, and undelete it"
     lake.collect()  # within the hold: nothing of it goes
     lake.clock.advance(4 * DAY)
-    lake.collect()  # the hold is over: it is being purged
     line.is_deleted = True
+    held = {version for state in line.states for version in state.values()} & lake.model.stored
+    lake.collect()  # the hold is over: it is being purged, and what it had may go with these two collections or later
+    lake.model.unsure |= held - lake.model.stored
     return "delete the other catalog, and let its hold end"
