@@ -62,7 +62,7 @@ def test_report_is_made_up_for_by_the_next(
 ) -> None:
     saved, files = tmp_path / "saved", lake_files(marked)
     shutil.copytree(marked.folder, saved)
-    for call in sample.one_in(13, itertools.count(1)):
+    for call in sample.one_in(29, itertools.count(1)):
         shutil.rmtree(marked.folder)
         shutil.copytree(saved, marked.folder)
         faulty = FaultyBackend(copied(marked.store.backend))

@@ -199,7 +199,7 @@ def test_database_that_was_rolled_back_yields_nothing(held: SearchedLake, settin
     assert earlier.blocked() == {"orders": PlaceReason.MARKER_DIFFERS}
 
 
-def test_marker_in_a_folder_that_is_no_place_of_ours_is_foreign(lake: SearchedLake) -> None:
+def test_marker_in_a_folder_of_others_is_foreign(lake: SearchedLake) -> None:
     lake.put_table("orders", lake.write("pool/t/data/a.parquet"))
     prefixes = [lake.location("pool")]
     lake.dead(prefixes=prefixes)
