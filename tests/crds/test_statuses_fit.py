@@ -14,10 +14,12 @@ from hypothesis import strategies as st
 
 from headwater.catalogs import CatalogState
 from headwater.clock import Micros
+from headwater.jobs.catalog_tasks import LAKE_WORK
 from headwater.realms import RealmManager, RealmState
 from headwater.reconcile import (
     CatalogDescription,
     ImportDescription,
+    LakeWorkDescription,
     PlannedStep,
     PlanPreview,
     RealmDescription,
@@ -118,6 +120,13 @@ _IMPORTS = st.builds(
     next=st.none() | _TIMES,
     succeeded=st.none() | _ENDED,
 )
+_LAKE_WORKS = st.builds(
+    LakeWorkDescription,
+    kind=st.sampled_from(LAKE_WORK),
+    active=st.none() | _TASKS,
+    last=st.none() | _ENDED,
+    next=st.none() | _TIMES,
+)
 _CATALOGS = st.builds(
     CatalogDescription,
     id=st.just("0123456789abcdef"),
@@ -127,6 +136,9 @@ _CATALOGS = st.builds(
     namespaces=_COUNTS,
     imports=_several(_IMPORTS, 22).map(
         lambda some: tuple(dataclasses.replace(one, name=f"import-{place}") for place, one in enumerate(some))
+    ),
+    lake_work=_several(_LAKE_WORKS, 2).map(
+        lambda some: tuple(dataclasses.replace(one, kind=kind) for one, kind in zip(some, LAKE_WORK, strict=False))
     ),
 )
 _OUTCOMES = st.builds(

@@ -35,7 +35,8 @@ class SparkSql:
             rows = self._session.sql(statement).collectAsList()
         except Py4JJavaError as error:
             raise fault_of(error) from None
-        return [tuple(json.loads(row.json()).values()) for row in rows]
+        # by number: once pyspark was in this process, it takes the end of an iteration for a fault of its own session
+        return [tuple(json.loads(rows.get(at).json()).values()) for at in range(rows.size())]
 
     def set_option(self, name: str, value: str) -> None:
         self._session.conf().set(name, value)

@@ -80,9 +80,7 @@ def test_catalogs_of_one_base_location_report_apart(lake: ReportedLake) -> None:
     assert lake.marks() == marks != {}
 
 
-def test_commit_during_a_report_keeps_its_files_from_the_plan(
-    lake: ReportedLake, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_commit_during_a_report_keeps_its_files_from_the_plan(lake: ReportedLake, monkeypatch: pytest.MonkeyPatch) -> None:
     table = lake.make_table("orders", appends=1)
     other = lake.place("orders") / "data" / "other.parquet"
     pq.write_table(ROWS, other)
