@@ -11,13 +11,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from msgspec.structs import replace
-from reported_lake import DAY, ReportedLake, open_reported_lake
+from reported_lake import DAY, ROWS, ReportedLake, open_reported_lake
 
 from fake_clock import FakeClock
 from headwater.catalogs import Catalogs, ContentKey, Put
+from headwater.catalogs.content import IcebergTable
 from headwater.catalogs.file_marks import FILE_MARKS, TAKEN
 from headwater.commits import commit_change, read_head
 from headwater.errors import NotFoundError
+from headwater.iceberg.metadata_json import split_metadata
+from headwater.iceberg.table_storage import TableStorage
+from headwater.iceberg_catalog.file_takes import FileTakes
+from headwater.iceberg_catalog.lake_catalog import open_session
 from headwater.lake_files import FileReason, find_report
 from headwater.lake_files.file_report import put_report
 
@@ -157,6 +162,29 @@ def test_commit_that_names_a_marked_file_takes_it_up(lake: ReportedLake) -> None
     marks = lake.marks()
     assert marks["other.parquet"].code is FileReason.IN_GRACE
     assert marks[data.name].code is FileReason.DUE
+
+
+def test_version_whose_log_names_a_marked_metadata_file_takes_it_up(lake: ReportedLake) -> None:
+    table = lake.make_table("orders", appends=0)
+    first = table.metadata_location
+    table.transaction().set_properties({"write.metadata.previous-versions-max": "1"}).commit_transaction()
+    for _ in range(3):
+        table.append(ROWS)
+    lake.report()
+    lake.collect()
+    lake.report()
+    assert lake.codes()[first.rpartition("/")[2]] is FileReason.IN_GRACE
+    session, key = open_session(lake.store, "acme", "lake", "main"), ContentKey.of("sales", "orders")
+    content = session.state().find_content(key)
+    assert isinstance(content, IcebergTable)
+    stored = session.state().find_metadata(content.id)
+    assert stored is not None
+    document = json.loads(stored) | {"metadata-log": [{"timestamp-ms": 1, "metadata-file": first}]}
+    restored = replace(content, metadata_location=f"{table.location()}/metadata/restored.metadata.json")
+    put = Put(key, restored, metadata=split_metadata(json.dumps(document).encode()))
+    FileTakes(lake.rows, lake.definition.id, TableStorage()).take_up({content.id: put}, session.state)
+
+    assert lake.explain(Path(first.removeprefix("file://"))).code is FileReason.TAKEN_UP
 
 
 def test_commit_without_a_look_takes_up_all_marks_of_its_table(lake: ReportedLake) -> None:

@@ -226,3 +226,40 @@ def test_record_that_names_a_file_elsewhere_is_not_used(walked: WalkedLake) -> N
     )
 
     assert len(walked.walk().read) == 4
+
+
+def test_manifest_learnt_while_another_was_damaged_blocks_what_it_named(walked: WalkedLake) -> None:
+    sound = (walked.folder / "t/m0.avro").read_bytes()
+    walked.write_manifest("t/m3.avro", {"s3://other/x/2": ADDED})
+    walked.write_list("t/l3.avro", "t/m3.avro")
+    walked.put("t", "t/l3.avro")
+    walked.write("t/m0.avro", b"damaged")
+    assert {"t", "s3://other/x"} == walked.walk().blocked.keys()
+
+    walked.write("t/m3.avro", b"damaged, too")
+    assert {"t", "s3://other/x"} == walked.walk().blocked.keys()
+
+    walked.write("t/m0.avro", sound)
+    assert {"t", "s3://other/x"} == walked.walk().blocked.keys()
+
+
+def test_table_that_has_no_version_any_more_is_forgotten(walked: WalkedLake) -> None:
+    walked.put("u", walked.write_snapshot("u", "u/x"))
+    walked.walk()
+    assert len(walked.memory().tables) == len(walked.memory().lists) == 2
+
+    walked.versions.pop()
+    walked.walk()
+    memory = walked.memory()
+    assert [places[0] for places in memory.tables.values()] == [walked.location("t")]
+    assert memory.tables.keys() == memory.lists.keys()
+
+
+def test_no_table_is_forgotten_while_a_version_cannot_be_read(walked: WalkedLake) -> None:
+    walked.put("u", walked.write_snapshot("u", "u/x"))
+    walked.walk()
+    walked.versions.pop()
+    walked.put_file("v/metadata/1.metadata.json")
+    walked.walk()
+
+    assert len(walked.memory().tables) == 2

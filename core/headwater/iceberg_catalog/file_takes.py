@@ -20,7 +20,7 @@ from headwater.errors import HeadwaterError
 from headwater.iceberg.layout import FileInfo
 from headwater.iceberg.location import canonical_location
 from headwater.iceberg.manifest_entries import read_manifest_entries, read_manifest_list
-from headwater.iceberg.metadata_json import join_metadata, statistics_files
+from headwater.iceberg.metadata_json import join_metadata, logged_files, statistics_files
 from headwater.iceberg.survey_outcomes import RejectedTable
 from headwater.iceberg_catalog.branch_session import BranchState
 from headwater.iceberg_catalog.lake_files import DocumentStorage
@@ -89,6 +89,7 @@ class FileTakes:
 
     def _named_anew(self, after: Document, before: Document) -> Iterator[str]:
         yield from set(statistics_files(after)) - set(statistics_files(before))
+        yield from set(logged_files(after)) - set(logged_files(before))
         old_lists, new_lists = _lists(before), _lists(after)
         added = [path for path in new_lists if path not in old_lists]
         yield from added

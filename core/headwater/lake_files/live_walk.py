@@ -316,7 +316,8 @@ class LiveWalk:
             self.manifests += 1
             if fault is None:
                 self._memory.remember(read)
-            yield from self._held(said, read)
+            self._note_held(said, read)
+            yield from map(LiveFile, read.paths)
 
     def _recall(self, rows: sqlite3.Connection) -> Iterator[LiveFile]:
         """What is remembered of manifests that are still as they were."""
@@ -338,14 +339,15 @@ class LiveWalk:
                 if is_same and not self._contradiction(entry[1], entry[0])
             ]
             rows.executemany("update manifests set done = 1 where path = ?", [(said.path,) for _, said in sound])
+            for known, said in pack:  # if it cannot be read now, what it named when it could is blocked
+                self._note_held(said, known)
             self.remembered += len(sound)
-            for known, said in sound:
-                yield from self._held(said, known)
+            for known, _ in sound:
+                yield from map(LiveFile, known.paths)
 
-    def _held(self, said: _Noted, read: KnownManifest) -> Iterator[LiveFile]:
+    def _note_held(self, said: _Noted, read: KnownManifest) -> None:
         for owner in map(int, said.owners.split(",")):
             self._tables[owner].note(read.paths)
-        return map(LiveFile, read.paths)
 
     def _is_same(self, known: KnownManifest, said: _Noted) -> bool:
         """Whether a manifest is as it was when it was read."""
@@ -433,6 +435,8 @@ class LiveWalk:
             ]
         self.blocked = blocked
         self._memory.versions = self._versions_read
+        if not self._unknown:  # what was not read may be of any table
+            self._memory.forget_tables(kept={table.key for table in self._tables})
 
     def _each(
         self, entries: Iterable[T], read: Callable[[T], R], weigh: Callable[[T], int] = lambda entry: 0

@@ -117,6 +117,11 @@ class ManifestMemory:
         if self._paths >= _SEGMENT_PATHS:
             self._write_segment()
 
+    def forget_tables(self, *, kept: set[str]) -> None:
+        """Forget what tables named that no version has any more."""
+        self.tables = {key: places for key, places in self.tables.items() if key in kept}
+        self.lists = {key: lists for key, lists in self.lists.items() if key in kept}
+
     def keep(self, *, fence: Fence) -> None:
         """Write what was added, and forget the segments that are not used any more."""
         if self._folder is None or self._is_dry:
