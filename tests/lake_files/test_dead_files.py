@@ -320,10 +320,27 @@ def test_block_that_may_pass_is_looked_at_anew(held: SearchedLake) -> None:
 
 
 def test_lost_memory_of_what_was_held_makes_reports_only(held: SearchedLake) -> None:
-    for path in (held.folder / "_headwater" / "searches").iterdir():
+    kept = search_files(held)
+    assert kept
+    for path in kept:
         path.unlink()
 
     assert set(held.dead().values()) == {FileReason.NEVER_HELD}
+
+
+def test_what_searches_that_died_wrote_is_removed(held: SearchedLake) -> None:
+    held.dead()
+    (kept, *_) = before = search_files(held)
+    (kept.parent / "00000009-held-died").write_bytes(b"of a search that died")
+    held.write(B)
+    held.dead()
+
+    assert "00000009-held-died" not in {path.name for path in search_files(held)}
+    assert len(search_files(held)) == len(before)
+
+
+def search_files(lake: SearchedLake) -> list[Path]:
+    return sorted(path for path in (lake.folder / "_headwater" / "searches").rglob("*") if path.is_file())
 
 
 @pytest.mark.parametrize("is_place_linked", [False, True])

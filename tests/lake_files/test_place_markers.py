@@ -12,13 +12,13 @@ from headwater import Settings
 from headwater.errors import ConflictError, UnavailableError
 from headwater.gc import collect_realm
 from headwater.iceberg.table_storage import TableStorage
+from headwater.lake_files.file_kinds import is_marker
 from headwater.lake_files.file_reasons import FileReason, PlaceReason
 from headwater.lake_files.place_markers import (
     MarkerState,
     PlaceMarkers,
     RunRecord,
     accept_markers,
-    markers_among,
     read_run,
     write_run,
 )
@@ -55,7 +55,7 @@ def place(lake: SearchedLake) -> str:
 
 
 def there(place: str) -> list[str]:
-    return sorted(markers_among(path.name for path in Path(place.removeprefix("file://")).iterdir()))
+    return sorted(path.name for path in Path(place.removeprefix("file://")).iterdir() if is_marker(path.name))
 
 
 def advance(lake: SearchedLake, place: str, run: int, storage: TableStorage | None = None) -> None:

@@ -109,14 +109,13 @@ def take_up_tables(rows: RealmStore, catalog_id: str, content_ids: Collection[UU
         take_up_files(rows, catalog_id, dict.fromkeys(marked, ()))
 
 
-def take_up_realm(rows: RealmStore) -> int:
-    """Take up all marks of a realm; returns of how many tables. For what brings states of which no report can know."""
+def take_up_realm(rows: RealmStore) -> None:
+    """Take up all marks of a realm, for what brings states of which no report can know."""
     marks = read_marks(rows, fresh=True)
     keys = [] if marks is None else [bytes(key) for key, _ in marks.index(FILTERS).range()]
     for catalog in sorted({key[:8] for key in keys}):
         tables = [UUID(bytes=key[8:]) for key in keys if key.startswith(catalog)]
         take_up_files(rows, catalog.hex(), dict.fromkeys(tables, ()))
-    return len(keys)
 
 
 def taken_entries(marks: Head, catalog_id: str) -> Iterator[tuple[bytes, IndexValue]]:

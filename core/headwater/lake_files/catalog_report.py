@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
-from uuid import UUID
 
 import msgspec
 
@@ -197,8 +196,3 @@ def read_last_report(store: Store, realm_id: str, catalog: str) -> ReadReport:
         return read_marked_files(folder, report.marks)
 
     return ReadReport(realm_id, catalog, folder.location, report, places, marks)
-
-
-def table_ids(places: Iterable[dict[str, Any]]) -> set[UUID]:
-    """The tables of some places of a report."""
-    return {UUID(place["contentId"]) for place in places if "contentId" in place}

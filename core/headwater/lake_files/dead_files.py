@@ -337,9 +337,13 @@ class _SearchRun:
             result=kept,
         )
         write_run(self._rows, search.definition.id, self._seen, record, fence=search.fence)
-        self._folder.remove_files(
-            old for old, new in ((self._seen.held, held), (self._seen.result, kept)) if old is not None and old != new
-        )
+        recorded = {file.name for file in (held, kept) if file is not None}  # others are of earlier runs, or of some that died
+        self._folder.delete_names([name for name in self._folder.names_in(self._searches) if name not in recorded])
+
+    @property
+    def _searches(self) -> str:
+        """Below the work folder; catalogs may have one base location."""
+        return f"searches/{self._search.definition.id}"
 
     def _keep_result(self) -> WorkFile | None:
         result = self.result
@@ -354,7 +358,8 @@ class _SearchRun:
     def _write(self, kind: str, data: bytes) -> WorkFile | None:
         if self._search.is_dry:
             return None
-        return self._folder.store_file(f"searches/{self.result.run:08d}-{kind}-{id_text(self._search.store.new_id())}", data)
+        name = f"{self.result.run:08d}-{kind}-{id_text(self._search.store.new_id())}"
+        return self._folder.store_file(f"{self._searches}/{name}", data)
 
     def _judge_markers(self, paths: Sequence[str]) -> None:
         """Judge the markers that are there, and note which places are to be moved on, and which objected to."""

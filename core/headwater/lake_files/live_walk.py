@@ -390,7 +390,7 @@ class LiveWalk:
         if said.held >= 0 and said.held != len(read.paths):
             faults.append(f"it holds {len(read.paths)} files, and {said.held} in its list")
         if _DIFFERS in (said.length, said.held, said.total):
-            faults.append("two lists say different things of it")
+            faults.append("two manifest lists name it with different lengths or counts")
         if not faults:
             return None
         return _Fault(PlaceReason.REFERRER_UNREADABLE, f"manifest {said.path} contradicts its list: {'; '.join(faults)}")

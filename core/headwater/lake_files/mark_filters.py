@@ -35,12 +35,10 @@ class MarkFilter(StoredObject, frozen=True, kw_only=True):
     """The filter of one table's marked files.
 
     marks         how many files it was sized for
-    run           the report that made it
     """
 
     pieces: tuple[ObjectId, ...]
     marks: int
-    run: int = 0
 
     def points_to(self) -> Iterable[ObjectId]:
         return self.pieces
@@ -51,13 +49,13 @@ def file_digest(path: str) -> bytes:
     return hashlib.blake2b(loose_key(path).encode(errors="surrogatepass"), digest_size=DIGEST_BYTES).digest()
 
 
-def store_filter(tx: Transaction, bloom: BloomFilter, *, marks: int, run: int) -> IndexValue:
+def store_filter(tx: Transaction, bloom: BloomFilter, *, marks: int) -> IndexValue:
     """Add a filter of ``digest_number``s to a commit; returns the entry that points to it.
 
     marks         how many it was sized for
     """
     pieces = tuple(tx.add_object(MarkFilterPiece(data=piece)) for piece in bloom.pieces(_PIECE_BYTES))
-    return IndexValue(tx.add_object(MarkFilter(pieces=pieces, marks=marks, run=run)))
+    return IndexValue(tx.add_object(MarkFilter(pieces=pieces, marks=marks)))
 
 
 class MarkedFiles:

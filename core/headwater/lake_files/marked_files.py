@@ -42,9 +42,7 @@ class MarkedFile(NamedTuple):
     code: FileReason
 
 
-def write_marked_files(
-    folder: WorkFolder, stem: str, files: Iterable[MarkedFile], *, part_rows: int = PART_ROWS
-) -> list[WorkFile]:
+def write_marked_files(folder: WorkFolder, stem: str, files: Iterable[MarkedFile]) -> list[WorkFile]:
     """Write files in their order, in parts; returns these.
 
     stem          what the names of the parts begin with
@@ -52,7 +50,7 @@ def write_marked_files(
     rest, parts = iter(files), list[WorkFile]()
     while first := list(islice(rest, 1)):
         buffer = io.BytesIO()
-        rows = _write_part(buffer, first, islice(rest, part_rows - 1))
+        rows = _write_part(buffer, first, islice(rest, PART_ROWS - 1))
         parts.append(folder.store_file(f"{stem}/part-{len(parts):05d}.parquet", buffer.getvalue(), rows=rows))
     return parts
 

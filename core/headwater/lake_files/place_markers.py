@@ -268,16 +268,14 @@ def write_run(rows: RealmStore, catalog_id: str, seen: RunRecord, new: RunRecord
     def change(tx: Transaction) -> None:
         value = tx.index(_RUNS).get(catalog_id.encode())
         if (RunRecord() if value is None else _decode(value, RunRecord)) != seen:
-            raise ConflictError(f"another file report of catalog {catalog_id} ended meanwhile: run it again")
+            raise ConflictError(
+                f"another file report of catalog {catalog_id} of realm {rows.realm!r} ended meanwhile: run it again"
+            )
         tx.index(_RUNS).put(catalog_id.encode(), IndexValue(None, msgspec.json.encode(new)))
 
     rows.ensure_reference(FILE_PLACES)
     message = f"run {new.number} over the files of catalog {catalog_id}, at {as_text(new.time)}"
     commit_change(rows, FILE_PLACES, change, message=message, fence=fence)
-
-
-def markers_among(names: Iterable[str]) -> list[str]:
-    return [name for name in names if is_marker(name)]
 
 
 def _read_records(rows: RealmReader, catalog_id: str) -> dict[str, PlaceRecord]:

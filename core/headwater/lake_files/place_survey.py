@@ -60,8 +60,9 @@ def survey_places(
     """
     survey = PlaceSurvey()
     others: list[tuple[str, str]] = []
-    uuids = _uuids(rows)
-    for location, owner in _claims(rows):
+    claims = _claims(rows)
+    uuids = _uuids(claims)
+    for location, owner in _claimed(claims):
         if owner.catalog_id != definition.id:
             others.append((location, f"it is claimed by catalog {owner.catalog_id} of realm {rows.realm!r}, or being purged"))
             continue
@@ -102,18 +103,20 @@ def _add(
         )
 
 
-def _claims(rows: RealmReader) -> Iterator[tuple[str, ClaimOwner]]:
+def _claims(rows: RealmReader) -> Head | None:
     try:
-        claims = read_head(rows, CLAIMS, fresh=True)
+        return read_head(rows, CLAIMS, fresh=True)
     except NotFoundError:
-        return  # a realm that is not there yet
+        return None  # a realm that is not there yet
+
+
+def _claimed(claims: Head | None) -> Iterator[tuple[str, ClaimOwner]]:
     if claims is not None:
         for key, value in claims.index(BY_LOCATION).range():
             yield key.decode(), ClaimOwner.from_value(value)
 
 
-def _uuids(rows: RealmReader) -> dict[UUID, str]:
-    claims = read_head(rows, CLAIMS, fresh=True)
+def _uuids(claims: Head | None) -> dict[UUID, str]:
     entries = () if claims is None else claims.index(BY_UUID).range()
     return {ClaimOwner.from_value(value).content_id: str(UUID(bytes=bytes(key))) for key, value in entries}
 
@@ -183,7 +186,7 @@ def _of_other_realms(store: Store, rows: RealmStore, blocked: list[BlockedPlace]
             continue
         theirs = store.rows(realm.id, realm.key)
         try:
-            others += [(location, f"realm {realm.id!r} has claimed {location}") for location, _ in _claims(theirs)]
+            others += [(location, f"realm {realm.id!r} has claimed {location}") for location, _ in _claimed(_claims(theirs))]
             others += _of_file_tables(theirs)
         except HeadwaterError as fault:
             code = PlaceReason.REFERRER_UNREADABLE

@@ -270,14 +270,14 @@ class FileReportRun:
         self._commit(lambda tx: self._replace_record(tx, self._before, begun), "begin to publish")
         keys = sorted(filters)
         for start in range(0, len(keys), _TABLES_AT_ONCE):
-            self._put_filters({key: filters[key] for key in keys[start : start + _TABLES_AT_ONCE]}, record.run, begun)
+            self._put_filters({key: filters[key] for key in keys[start : start + _TABLES_AT_ONCE]}, begun)
         self._commit(lambda tx: self._put_record(tx, begun, record, set(keys)), f"report {record.run}")
 
-    def _put_filters(self, filters: Mapping[bytes, tuple[BloomFilter, int]], run: int, begun: LakeFileReport) -> None:
+    def _put_filters(self, filters: Mapping[bytes, tuple[BloomFilter, int]], begun: LakeFileReport) -> None:
         def change(tx: Transaction) -> None:
             self._replace_record(tx, begun, begun)
             for key, (bloom, size) in filters.items():
-                tx.index(FILTERS).put(key, store_filter(tx, bloom, marks=size, run=run))
+                tx.index(FILTERS).put(key, store_filter(tx, bloom, marks=size))
 
         self._commit(change, f"filters of {len(filters)} tables")
 

@@ -19,7 +19,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
 
-from headwater.catalogs.catalog_definition import CatalogDefinition
 from headwater.catalogs.content import (
     ContentType,
     ContentValue,
@@ -33,7 +32,7 @@ from headwater.catalogs.registry import BY_ID, listed_definitions
 from headwater.catalogs.stored_metadata import IcebergMetadata, read_metadata
 from headwater.catalogs.table_claims import BY_LOCATION, CLAIMS
 from headwater.commits import Commit, Head, read_head
-from headwater.errors import CorruptionError, ExpiredError, HeadwaterError, NotFoundError
+from headwater.errors import CorruptionError, ExpiredError, HeadwaterError
 from headwater.gc.live_set import LiveSet
 from headwater.gc.retention import KeepReason
 from headwater.gc.shared_scan import hold_scan_lock
@@ -54,6 +53,7 @@ _READ_AT_ONCE = 300
 _REMEMBERED_BYTES = 16 * 1024 * 1024
 """Versions of one table share large pieces, and lie side by side."""
 _EXACT_BYTES = 32 * 1024 * 1024
+_OWNER = "file report"
 _MOST_SCANS = 2
 """So many times commits are scanned again, where collections delete the oldest ones meanwhile."""
 _HELD = frozenset({"iceberg-table", "iceberg-view", "iceberg-metadata", "commit", "delta-table", "udf"})
@@ -75,14 +75,10 @@ class StoredVersion(NamedTuple):
 
 
 class StoredContent(NamedTuple):
-    """A content object: its metadata file is live.
-
-    table_uuid    where the content says it
-    """
+    """A content object: its metadata file is live."""
 
     realm: RealmKey
     metadata_location: str
-    table_uuid: str | None = None
 
 
 @dataclass(slots=True)
@@ -98,7 +94,6 @@ class VersionScan:
     on_content: Callable[[StoredContent], None] = lambda content: None
     fence: Fence = lambda: None
     progress: ProgressCallback = lambda done, total, unit: None
-    owner: str = "file report"
     blocked: list[BlockedPlace] = field(default_factory=list)
     rows: int = 0
     _realms: dict[RealmKey, _RealmVersions | None] = field(default_factory=dict)
@@ -143,7 +138,7 @@ class VersionScan:
         """Where keys are in no order, one scan of a store runs at a time."""
         if self.store.backend.capabilities.ordered_keys:
             return nullcontext()
-        return hold_scan_lock(self.store, self.owner, pacing.watch)
+        return hold_scan_lock(self.store, _OWNER, pacing.watch)
 
     def _open_realms(self) -> dict[RealmKey, _RealmVersions | None]:
         registry = RealmRegistry(self.store)
@@ -267,11 +262,7 @@ class _RealmVersions:
     def _content(self, value: StoredObject) -> None:
         if value.unknown:
             self._note(PlaceReason.REFERRER_TOO_NEW, f"a {value.type_name} was written by a later release: upgrade")
-        if isinstance(value, IcebergTable):
-            self._on_content(StoredContent(self._rows.key, value.metadata_location, value.table_uuid))
-        elif isinstance(value, IcebergView):
-            self._on_content(StoredContent(self._rows.key, value.metadata_location, value.view_uuid))
-        elif isinstance(value, Udf):
+        if isinstance(value, IcebergTable | IcebergView | Udf):
             self._on_content(StoredContent(self._rows.key, value.metadata_location))
         elif isinstance(value, DeltaLakeTable):
             paths = [*value.metadata_location_history, *value.checkpoint_location_history, value.last_checkpoint or ""]
@@ -336,25 +327,15 @@ def realm_buckets(rows: RealmStore) -> list[str]:
     """The buckets on which a realm's catalogs may have files; ``EVERYWHERE`` where that cannot be read."""
     try:
         definitions = listed_definitions(rows, index=BY_ID)
-    except NotFoundError:
-        return [EVERYWHERE]
-    except HeadwaterError:
-        return [EVERYWHERE]
-    if definitions.unreadable:
-        return [EVERYWHERE]
-    try:
         claims = read_head(rows, CLAIMS, fresh=True)
         claimed = [] if claims is None else [key.decode() for key, _ in claims.index(BY_LOCATION).range()]
     except HeadwaterError:
         return [EVERYWHERE]
-    places = [place for definition in definitions for place in catalog_locations(definition)]
+    if definitions.unreadable:
+        return [EVERYWHERE]
+    places = [place for definition in definitions for place in definition.places]
     buckets = {bucket_of(place) for place in [*places, *claimed]}
     return [EVERYWHERE] if None in buckets or not buckets else sorted(bucket for bucket in buckets if bucket)
-
-
-def catalog_locations(definition: CatalogDefinition) -> tuple[str, ...]:
-    """Where a catalog's tables may have files."""
-    return definition.places
 
 
 def bucket_of(location: str) -> str | None:

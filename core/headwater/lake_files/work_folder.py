@@ -77,12 +77,6 @@ class WorkFolder:
             raise CorruptionError(f"{where} is not as it was written: run `headwater files report --run` to make it anew")
         return data
 
-    def remove_files(self, files: Iterable[WorkFile]) -> None:
-        """Delete files that nobody refers to any more; what stays takes room, and nothing else."""
-        for file in files:
-            with suppress(HeadwaterError):
-                self._storage.delete(f"{self.location}/{file.name}")
-
     def names_in(self, folder: str) -> Iterator[str]:
         """The names, below the work folder, of all files in one of its folders."""
         for info in self._storage.lake.list_files(f"{self.location}/{folder}"):
