@@ -91,7 +91,7 @@ def test_declared_policy_that_is_changed_is_warned_of(headwater: CommandLine, la
 
 
 def test_effective_values_say_where_they_come_from(headwater: CommandLine, lake: ExpiringLake) -> None:
-    assert effective(headwater)["snapshots", None, "maxAge"] == (None, "nobody says anything: nothing goes")
+    assert effective(headwater)["snapshots", None, "maxAge"] == (None, "no policy says anything: nothing expires")
     headwater.ok("policy", "set", *LAKE, "snapshots", "--max-age", "5d", "--min-to-keep", "3")
     headwater.ok("policy", "set", *LAKE, "snapshots", "--table", "sales.orders", "--min-to-keep", "4", "--max-ref-age", "90d")
     lake.set_properties("orders", **{AGE: str(6 * DAY_MS)})

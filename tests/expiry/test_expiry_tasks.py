@@ -131,6 +131,17 @@ def test_policy_of_metadata_files_shortens_logs_alone(orders: ExpiringLake) -> N
     assert (first["logFiles"], first["changed"], second["looked"]) == (1, 1, 0)
 
 
+def test_log_of_an_inherited_table_is_left_to_the_default_branch(orders: ExpiringLake) -> None:
+    orders.catalog.create_branch("dev")
+    rule = StoredPolicy(kind=PolicyKind.METADATA_FILES, catalog_id="", metadata_files=MetadataFileRule(keep=2))
+    set_policy(orders.rows, orders.catalog.definition, rule)
+
+    outcome = run(orders, read_expiry_request(orders.store, "acme", "lake"))
+
+    assert (outcome["inherited"], outcome["changed"]) == (1, 1)
+    assert orders.catalog.merge("dev").conflicts == ()
+
+
 def test_registered_table_is_a_guest_until_it_is_adopted(orders: ExpiringLake) -> None:
     place = orders.warehouse / "found"
     loaded = orders.load("orders")

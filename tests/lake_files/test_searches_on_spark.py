@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,6 @@ from reported_lake import ReportedLake, open_reported_lake
 
 from fake_clock import FakeClock
 from headwater import Settings
-from headwater.errors import RefusedError
 from headwater.lake_files import FileEngine, FileReason, PlaceReason, ProcessEngine
 from headwater.lake_files.dead_files import FileSearch, find_dead_files
 from headwater.lake_files.live_walk import LiveWalk
@@ -18,6 +18,16 @@ from headwater.lake_files.manifest_memory import ManifestMemory
 from headwater.lake_files.store_storages import StoreStorages
 from headwater.lake_files.table_names import LakeTableNames
 from headwater_workers.pipeline.spark_lake_files import SparkFileEngine
+
+
+class CountedEngine(SparkFileEngine):
+    """Counts how often it opened Spark."""
+
+    sessions = 0
+
+    def _open(self, stack: ExitStack) -> None:
+        self.sessions += 1
+        super()._open(stack)
 
 
 @pytest.fixture
@@ -67,20 +77,19 @@ def test_search_on_spark_finds_what_one_in_process_finds(reported: ReportedLake)
     (reported.place("foreign") / "_delta_log").mkdir()
     (reported.place("foreign") / "_delta_log" / "1.json").write_bytes(b"{}")
 
-    spark = SparkFileEngine(Settings(spark_master="local[2]"), is_spark_wanted=True)
+    spark = CountedEngine(Settings(spark_master="local[2]", spark_from_files=1))
     expected = searched(reported, ProcessEngine())
 
     assert searched(reported, spark) == expected
+    assert spark.sessions == 1
     assert {file.code for file in expected["dead"]} >= {FileReason.NEVER_HELD, FileReason.IN_GRACE}
     assert {block.code for block in expected["blocks"]} == {PlaceReason.REFERRER_UNREADABLE, PlaceReason.WRITTEN_ELSEWHERE}
 
 
 def test_small_search_stays_in_process(reported: ReportedLake) -> None:
     reported.make_table("orders")
+    reported.report()
+    engine = CountedEngine(Settings())
 
-    assert searched(reported, SparkFileEngine(Settings())) == searched(reported, ProcessEngine())
-
-
-def test_search_that_wants_spark_is_refused_without_it() -> None:
-    with pytest.raises(RefusedError, match="spark_master is off"):
-        SparkFileEngine(Settings(spark_master="off"), is_spark_wanted=True)
+    assert searched(reported, engine) == searched(reported, ProcessEngine())
+    assert engine.sessions == 0

@@ -22,14 +22,13 @@ from headwater.cli.command_options import (
 )
 from headwater.cli.local_run import other_task_error, run_or_detach
 from headwater.clock import Micros, as_text
-from headwater.console import ParsedType, ResultView, ViewField, prints
+from headwater.console import DURATION, ResultView, ViewField, prints
 from headwater.errors import RefusedError
 from headwater.exits import FINDINGS
 from headwater.jobs import EXPORT, LOAD, RESTORE, run_export, run_load, run_restore
 from headwater.jobs.task_runs import file_arguments
 from headwater.realms import Realm, RealmRegistry
 from headwater.restore import RestoreAction, RestoreRequest, RestoreTarget, plan_restoration
-from headwater.settings import parse_duration
 from headwater.store import ObjectId, Store, checked_realm_id
 from headwater.tasks import SubmittedTask, TaskQueue
 
@@ -109,7 +108,7 @@ RESTORATION: ResultView[Mapping[str, Any]] = ResultView(
 @click.option(
     "--hold",
     metavar="DURATION",
-    type=ParsedType("duration", parse_duration),
+    type=DURATION,
     help="Keep what the archive names, in the store and in the lake, for so long after the export began, such as 30d.",
 )
 @detach_option("Leave the work to a worker, which writes FILE on its own machine.")

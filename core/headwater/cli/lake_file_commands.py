@@ -17,6 +17,7 @@ from headwater.jobs.catalog_tasks import submit_catalog_task
 from headwater.lake_files import (
     FILE_SENTENCES,
     PLACE_SENTENCES,
+    UNREPORTED_SENTENCES,
     FileReason,
     LakeFileExplanation,
     LakeFileReport,
@@ -251,7 +252,7 @@ def explain_lake_file_command(session: CliSession, url: str) -> None:
 @click.pass_obj
 def file_codes_command(session: CliSession) -> None:
     """Show every code of a file and of a place, and what it means."""
-    for code, sentence in (*FILE_SENTENCES.items(), *PLACE_SENTENCES.items()):
+    for code, sentence in (*FILE_SENTENCES.items(), *UNREPORTED_SENTENCES.items(), *PLACE_SENTENCES.items()):
         session.say(f"{code:20}{sentence}")
 
 

@@ -65,8 +65,7 @@ def resume_maintenance_command(session: CliSession, scope: str) -> None:
         wanted = _read(store, scope)
         ended = resume_maintenance(store, wanted)
         session.say(f"maintenance of {wanted} is resumed" if ended else f"maintenance of {wanted} was not stopped")
-        if left := find_stops_around(store, wanted):
-            session.show_all(STOP, left)
+        session.show_all(STOP, find_stops_around(store, wanted))
 
 
 @maintenance.command(name="status")

@@ -215,7 +215,10 @@ def unset_policy_command(
     branch: str | None,
     by: str | None,
 ) -> None:
-    """Remove a policy, or one of its rules; what is left of it is shown. Nobody says what it said then, unless another policy does."""
+    """Remove a policy, or one of its rules; what is left of it is shown.
+
+    Afterwards another policy, the table's properties or a default decide.
+    """
     _check_options(kind, {} if branch is None else {"branch": branch})
     with _opened(session, realm_id, name) as (rows, catalog):
         content_id = None if key is None else find_policy_table(catalog, key, ref=ref)

@@ -11,14 +11,12 @@ import msgspec
 from headwater.catalogs import ContentKey
 from headwater.cli.cli_session import CliSession, opened_catalog
 from headwater.cli.command_options import KEY, REF, TIME, catalog_arguments, detach_option
-from headwater.cli.local_run import other_task_error, run_or_detach
+from headwater.cli.local_run import run_or_detach
 from headwater.clock import Micros
 from headwater.console import ResultView, ViewField, prints, time_field
 from headwater.errors import NotFoundError, RefusedError
-from headwater.expiry import ExpiryRequest, dry_expiry, read_expiry_request, run_expiry, submit_expiry
+from headwater.expiry import dry_expiry, read_expiry_request, run_expiry, submit_expiry
 from headwater.iceberg.metadata_json import objects_in
-from headwater.store import ObjectId, Store
-from headwater.tasks import TaskQueue
 
 EXPIRY: ResultView[Mapping[str, Any]] = ResultView(
     "expiry",
@@ -108,7 +106,7 @@ def expire_snapshots_command(
         if dry_run:
             session.show(EXPIRY, dry_expiry(store, realm_id, request).as_plain())
             return
-        task_id = _submit(store, realm_id, request)
+        task_id = submit_expiry(store, realm_id, request).id
         outcome = run_or_detach(session, store, task_id, run_expiry, detach=detach)
     if outcome is not None:
         session.show(EXPIRY, outcome)
@@ -136,15 +134,3 @@ def _snapshots_in(document: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     for snapshot in objects_in(document, "snapshots"):
         names = [name for name, ref in refs.items() if ref.get("snapshot-id") == snapshot["snapshot-id"]]
         yield {**snapshot, "refs": sorted(names)}
-
-
-def _submit(store: Store, realm_id: str, request: ExpiryRequest) -> ObjectId:
-    """The task of an expiry, also where it is under way already.
-
-    raises        RefusedError where that one was asked for something else
-    """
-    submitted = submit_expiry(store, realm_id, request)
-    task = TaskQueue(store).read_task(submitted.id)
-    if ExpiryRequest.from_task(task.value) != request:
-        raise other_task_error(task)
-    return submitted.id

@@ -78,6 +78,7 @@ def adopt_tables_command(
         guests = [each for each in list_table_homes(lake, keys=keys or None, under=under) if not each.is_home]
         if not guests:
             session.say(f"catalog {wanted} has no guests there: nothing was adopted")
+            session.show_all(TABLE_HOME, [])
             return
         if confirm != wanted:
             session.show_all(TABLE_HOME, guests)

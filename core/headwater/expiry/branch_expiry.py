@@ -177,8 +177,14 @@ class BranchExpiry:
             for table in tables
             if (then := parted.get(table.index_key)) is not None
             and ContentValue.from_value(then).digest == table.value.digest
-            and self._order.rules.snapshot_limits(self._origin.default, table.value.content_id, {}) is not None
+            and self._expires_on_default(self._origin.default, table.value.content_id)
         }
+
+    def _expires_on_default(self, default: str, content_id: UUID) -> bool:
+        rules = self._order.rules
+        return (
+            rules.snapshot_limits(default, content_id, {}) is not None or rules.metadata_log_limits(content_id, {}) is not None
+        )
 
     def _is_due(self, table: _TableEntry, look: TableLook | None) -> bool:
         if look is None or not look.holds(table.value.digest, self._rules, self._order.now_ms):

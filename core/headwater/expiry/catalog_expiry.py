@@ -86,7 +86,7 @@ class CatalogExpiry:
 
         raises        what fence and check raise; UnavailableError; UnknownOutcomeError
         """
-        if not self._wish.rules.has_snapshot_policies:
+        if not self._wish.rules.allows_expiry:
             self.counts.add_note(
                 "no policy of snapshots or metadata files says that anything may go: see `headwater policy set`"
             )

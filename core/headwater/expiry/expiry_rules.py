@@ -20,7 +20,7 @@ class ExpiryRules(Protocol):
         """At least 8 bytes that differ where anything but the table itself would decide otherwise."""
 
     @property
-    def has_snapshot_policies(self) -> bool:
+    def allows_expiry(self) -> bool:
         """Whether anything at all says that something of a table may go."""
 
     def snapshot_limits(self, branch: str, content_id: UUID, properties: Mapping[str, str]) -> SnapshotLimits | None:
@@ -43,7 +43,7 @@ class AskedRules:
     keep: int | None = None
 
     @property
-    def has_snapshot_policies(self) -> bool:
+    def allows_expiry(self) -> bool:
         return True
 
     @property

@@ -36,7 +36,6 @@ class ExpiryRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
     catalog: str
     catalog_id: str
-    dry_run: bool = False
     branches: str = "*"
     keys: tuple[tuple[str, ...], ...] = ()
     older_than: Micros | None = None
@@ -95,7 +94,7 @@ def dry_expiry(store: Store, realm: str, request: ExpiryRequest) -> ExpiryCounts
     rows = RealmRegistry(store).open_realm(realm)
     rows.check_write()
     definition = Catalogs(rows).read_catalog(request.catalog)
-    return _expiry(store, rows, definition, msgspec.structs.replace(request, dry_run=True)).expire()
+    return _expiry(store, rows, definition, request, is_dry=True).expire()
 
 
 def read_expiry_request(store: Store, realm: str, catalog: str, **asked: Any) -> ExpiryRequest:
@@ -130,6 +129,7 @@ def _expiry(
     definition: CatalogDefinition,
     request: ExpiryRequest,
     *,
+    is_dry: bool = False,
     fence: Fence = lambda: None,
     progress: ProgressCallback = lambda done, total, unit: None,
 ) -> CatalogExpiry:
@@ -141,7 +141,7 @@ def _expiry(
         is_home=find_homes(rows, definition.id).__contains__,
         branches=request.branches,
         keys=[ContentKey(key) for key in request.keys],
-        is_dry=request.dry_run,
+        is_dry=is_dry,
         remembers=not request.says_limits,
     )
 

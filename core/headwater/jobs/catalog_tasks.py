@@ -16,9 +16,9 @@ STOPPED_LOOK_SECONDS = 300.0
 """How often a task looks whether its maintenance was resumed."""
 
 
-def lake_arguments(catalog: CatalogDefinition, *, dry_run: bool = False) -> dict[str, Any]:
+def lake_arguments(catalog: CatalogDefinition) -> dict[str, Any]:
     """The arguments of a task on a catalog's lake; its subject is the catalog's name."""
-    return {"catalog": catalog.name, "catalog_id": catalog.id, "dry_run": dry_run}
+    return {"catalog": catalog.name, "catalog_id": catalog.id}
 
 
 def submit_catalog_task(store: Store, kind: str, realm_id: str, catalog: str) -> SubmittedTask:

@@ -32,7 +32,6 @@ def run_file_report(store: Store, claim: TaskLease, *, engine: FileEngine | None
                 store,
                 rows,
                 definition,
-                is_dry=bool(claim.task.arguments.get("dry_run")),
                 engine=engine,
                 fence=claim.check_stop,
                 progress=claim.report_progress,

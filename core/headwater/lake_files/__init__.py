@@ -6,7 +6,7 @@ listings that begin after that. A file that is there, and not live, becomes a ca
 
 from headwater.lake_files.catalog_report import ReadReport, read_last_report, report_files
 from headwater.lake_files.file_engine import FileEngine, ProcessEngine
-from headwater.lake_files.file_explanation import FileReferrer, LakeFileExplanation, explain_lake_file
+from headwater.lake_files.file_explanation import UNREPORTED_SENTENCES, FileReferrer, LakeFileExplanation, explain_lake_file
 from headwater.lake_files.file_reasons import FILE_SENTENCES, PLACE_SENTENCES, FileReason, PlaceReason
 from headwater.lake_files.file_report import FilePlan, LakeFileReport, find_report
 from headwater.lake_files.marked_files import MarkedFile
@@ -14,6 +14,7 @@ from headwater.lake_files.marked_files import MarkedFile
 __all__ = [
     "FILE_SENTENCES",
     "PLACE_SENTENCES",
+    "UNREPORTED_SENTENCES",
     "FileEngine",
     "FilePlan",
     "FileReason",

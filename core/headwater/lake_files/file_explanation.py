@@ -71,7 +71,12 @@ class LakeFileExplanation:
 
 
 NOT_THERE, NOT_SEEN, NO_PLACE = "NotThere", "NotSeen", "NoPlace"
-"""Codes of files of which no report tells."""
+UNREPORTED_SENTENCES = {
+    NOT_THERE: "there is no such file, and no stored version refers to one",
+    NOT_SEEN: "no stored version refers to it, and the last report does not have it",
+    NO_PLACE: "it lies in no catalog's locations: no report looks at it",
+}
+"""Codes of files of which no report tells, with their meanings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,10 +114,9 @@ def explain_lake_file(store: Store, url: str) -> LakeFileExplanation:
 
 def _unreferred(store: Store, told: LakeFileExplanation, owner: _Owner | None) -> LakeFileExplanation:
     if owner is None:
-        sentence = "it lies in no catalog's locations: no report looks at it"
-        return replace(told, code=NO_PLACE, sentence=sentence)
+        return replace(told, code=NO_PLACE, sentence=UNREPORTED_SENTENCES[NO_PLACE])
     if told.is_there is False:
-        return replace(told, code=NOT_THERE, sentence="there is no such file, and no stored version refers to one")
+        return replace(told, code=NOT_THERE, sentence=UNREPORTED_SENTENCES[NOT_THERE])
     try:
         read = read_last_report(store, owner.realm.id, owner.definition.name)
         line = _line_of(read, told.url)
@@ -127,9 +131,7 @@ def _unreferred(store: Store, told: LakeFileExplanation, owner: _Owner | None) -
         return replace(told, code=NOT_SEEN, sentence=f"no stored version refers to it; of the last report: {fault}")
     if mark is None:
         why = "it is new, or was live then" if line else "it lies in no place that reports look at: see spec.files.places"
-        return replace(
-            told, code=NOT_SEEN, sentence=f"no stored version refers to it, and the last report does not have it: {why}"
-        )
+        return replace(told, code=NOT_SEEN, sentence=f"{UNREPORTED_SENTENCES[NOT_SEEN]}: {why}")
     return _marked(told, owner, mark, line)
 
 

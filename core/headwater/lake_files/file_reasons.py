@@ -59,7 +59,7 @@ FILE_SENTENCES = {
     FileReason.NEVER_HELD: "no document of this store was ever seen to name it, so it is only reported",
     FileReason.UNKNOWN_KIND: "it is of no kind that Iceberg writes, so it is only reported",
     FileReason.TAKEN_UP: "a commit has taken it up since it was marked",
-    FileReason.IN_GRACE: "nobody refers to it, and its grace is not over",
-    FileReason.MARKED: "nobody refers to it, and a later run has to confirm that",
-    FileReason.DUE: "nobody refers to it; grace and delay are over",
+    FileReason.IN_GRACE: "nobody refers to it, and grace and delay are not over",
+    FileReason.MARKED: "nobody refers to it; grace and delay are over, and a later report has to confirm it",
+    FileReason.DUE: "nobody refers to it; grace and delay are over, and it was confirmed",
 }

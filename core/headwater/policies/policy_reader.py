@@ -39,7 +39,7 @@ class PolicyReader:
         return hashlib.blake2b(msgspec.json.encode(said), digest_size=8).digest()
 
     @property
-    def has_snapshot_policies(self) -> bool:
+    def allows_expiry(self) -> bool:
         """Whether a policy says that anything of a table may expire."""
         return any(policy.kind in (PolicyKind.SNAPSHOTS, PolicyKind.METADATA_FILES) for policy in self.policies)
 

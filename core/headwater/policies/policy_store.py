@@ -81,7 +81,10 @@ def unset_snapshot_rule(
         before = _get(tx, empty) or empty
         left = tuple(rule for rule in before.snapshots if rule.branches != branches)
         if len(left) == len(before.snapshots):
-            raise NotFoundError(f"catalog {definition.name!r} of realm {rows.realm!r} has no such rule for {branches!r}")
+            whose = f"catalog {definition.name!r} of realm {rows.realm!r}"
+            if content_id is not None:
+                whose = f"table {content_id} of {whose}"
+            raise NotFoundError(f"{whose} has no rule of snapshots for the branches {branches!r}: see `headwater policy show`")
         if left:
             return _put(tx, msgspec.structs.replace(before, snapshots=left, by=by, declared=False))
         tx.index(POLICIES).remove(policy_key(definition.id, PolicyKind.SNAPSHOTS, content_id))
@@ -141,7 +144,10 @@ def _policies_in(state: Head | Transaction | None, catalog_id: str) -> list[Stor
         value.object_id for _, value in state.index(POLICIES).prefix(f"{catalog_id}\0".encode()) if value.object_id is not None
     ]
     reader = state.reader if isinstance(state, Transaction) else state.rows
-    return [reader.read_object(object_id, StoredPolicy) for object_id in ids]
+    return [
+        reader.read_object(object_id, StoredPolicy) if found is None else found  # which says what is missing
+        for object_id, found in zip(ids, reader.read_many(ids, StoredPolicy), strict=True)
+    ]
 
 
 def _get(tx: Transaction, policy: StoredPolicy) -> StoredPolicy | None:

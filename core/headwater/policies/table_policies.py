@@ -20,7 +20,7 @@ from headwater.policies.policy_values import PolicyKind
 from headwater.settings import duration_text
 from headwater.store import RealmStore
 
-NOBODY = "nobody says anything: nothing goes"
+NOBODY = "no policy says anything: nothing expires"
 _REFUSALS = {
     ExpiryRefusal.GC_DISABLED: "its property gc.enabled is not true",
     ExpiryRefusal.ENCRYPTED: "it is encrypted",

@@ -69,8 +69,8 @@ def answer_stops(call: Call[None, None]) -> Answer:
 def answer_stop(call: Call[None, MaintenanceStopWish]) -> Answer:
     """Stop the maintenance of a realm or catalog."""
     realm = realm_under_right(call, Privilege.TASK_MANAGE)
-    by = "somebody through the server" if realm.caller is None else realm.caller.name
-    return Answer(body=_shown(stop_maintenance(realm.store, _scope(realm, call.body.catalog), by=by, why=call.body.reason)))
+    scope = _scope(realm, call.body.catalog)
+    return Answer(body=_shown(stop_maintenance(realm.store, scope, by=realm.changed_by, why=call.body.reason)))
 
 
 def answer_resumption(call: Call[None, MaintenanceScope]) -> Answer:

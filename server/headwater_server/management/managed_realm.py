@@ -51,6 +51,11 @@ class ManagedRealm:
     _access: AccessReader | None
 
     @property
+    def changed_by(self) -> str:
+        """What is recorded of whoever changes something."""
+        return "somebody through the server" if self.caller is None else self.caller.name
+
+    @property
     def store(self) -> Store:
         return self._served.store
 

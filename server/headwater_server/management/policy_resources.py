@@ -151,7 +151,7 @@ def answer_policy_change(call: Call[PolicyTableQuery, PolicyWish]) -> Answer:
         snapshots=tuple(map(_snapshot_rule, wished.snapshots or ())),
         metadata_files=None if wished.metadata_files is None else _metadata_rule(wished.metadata_files),
         files=None if wished.file_collection is None else _file_rule(wished.file_collection),
-        by="somebody through the server" if realm.caller is None else realm.caller.name,
+        by=realm.changed_by,
     )
     return Answer(body=_shown(set_policy(realm.rows, catalog.definition, policy), key))
 

@@ -15,7 +15,6 @@ from contextlib import ExitStack
 from functools import partial
 from typing import Any, TypeVar
 
-from headwater.errors import RefusedError
 from headwater.iceberg.filesystem import LakeStorage
 from headwater.lake_files.file_comparison import BucketResult, compare_bucket
 from headwater.lake_files.file_engine import (
@@ -47,25 +46,14 @@ class SparkFileEngine:
     """Searches on Spark where that is worth its start, and otherwise in this process.
 
     It is worth it from as many files on as the setting ``spark_from_files`` says, by what the last run met.
-
-    is_spark_wanted  Spark, however many files there are
     """
 
-    def __init__(
-        self,
-        settings: Settings,
-        *,
-        is_spark_wanted: bool = False,
-        progress: ProgressCallback = lambda done, total, unit: None,
-    ) -> None:
+    def __init__(self, settings: Settings, *, progress: ProgressCallback = lambda done, total, unit: None) -> None:
         self._settings = settings
         self._engine = find_engine(settings)
-        self._is_spark_wanted = is_spark_wanted
         self._progress = progress
         self._in_process = ProcessEngine()
         self._spark: Any = None
-        if is_spark_wanted and not self._engine.is_spark:
-            raise RefusedError(f"this search asks for Spark, which cannot run here: {self._engine.reason}")
 
     def manifest_reader(self) -> ReadManifests | None:
         return None if self._spark is None else self._read_manifests
@@ -77,7 +65,7 @@ class SparkFileEngine:
 
     def compare(self, live: Iterable[LiveFile], listing: ListFiles, ground: ComparisonGround) -> FileComparison:
         is_large = ground.expected >= self._settings.spark_from_files
-        if not self._engine.is_spark or not (self._is_spark_wanted or is_large):
+        if not self._engine.is_spark or not is_large:
             return self._in_process.compare(live, listing, ground)
         stack = ExitStack()
         try:
