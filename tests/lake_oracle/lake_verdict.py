@@ -102,7 +102,6 @@ class _Memory:
     """
 
     seen_live: set[str] = field(default_factory=set)
-    perhaps_held: set[str] = field(default_factory=set)
     since: dict[str, float] = field(default_factory=dict)
     whole: dict[str, set[str]] = field(default_factory=dict)
     candidates_in: dict[str, int] = field(default_factory=dict)
@@ -138,7 +137,6 @@ class LakeVerdict:
                 place for place, run in lost.candidates_in.items() if self._memory.candidates_in.get(place) != run
             }
             self._is_rolled_back = True
-            self._memory.perhaps_held |= self._memory.seen_live | lost.seen_live
             self._memory.seen_live.clear()
             self._memory.since.clear()
 
@@ -168,7 +166,7 @@ class LakeVerdict:
             elif place in homes and path not in perhaps:
                 faults += self._of_dead(path, place, facts, live, perhaps, view, outcome)
         faults += [f"{path} is {code}, and is not there" for path, code in outcome.marks.items() if path not in there]
-        self._remember(view, live, perhaps, homes, guests, outcome)
+        self._remember(view, live, homes, guests, outcome)
         return faults
 
     def check_disturbed(self, view: LakeView, later: LakeModel, outcome: RunOutcome) -> list[str]:
@@ -316,7 +314,6 @@ class LakeVerdict:
         self,
         view: LakeView,
         live: frozenset[str],
-        perhaps: frozenset[str],
         homes: Mapping[str, str],
         guests: Collection[str],
         outcome: RunOutcome,
@@ -326,7 +323,6 @@ class LakeVerdict:
         places = {*homes, *guests}
         memory.seen_live -= {path for path in memory.seen_live - live if innermost(path, places) not in homes}
         memory.seen_live |= live
-        memory.perhaps_held |= perhaps
         candidates = {path for path, code in outcome.marks.items() if code in CANDIDATES}
         memory.since = {path: memory.since.get(path, view.now) for path in candidates}
         memory.found_in = {path: str(innermost(path, homes)) for path in candidates}
