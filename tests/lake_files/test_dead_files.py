@@ -331,7 +331,7 @@ def test_lost_memory_of_what_was_held_makes_reports_only(held: SearchedLake) -> 
     assert set(held.dead().values()) == {FileReason.NEVER_HELD}
 
 
-def test_what_searches_that_died_wrote_is_removed(held: SearchedLake) -> None:
+def test_files_of_searches_that_died_are_removed(held: SearchedLake) -> None:
     held.dead()
     (kept, *_) = before = search_files(held)
     (kept.parent / "00000009-held-died").write_bytes(b"of a search that died")

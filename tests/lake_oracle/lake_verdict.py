@@ -179,7 +179,7 @@ class LakeVerdict:
         live = view.model.live() & later.live()
         faults = [f"{path} is live, and is {code}" for path, code in outcome.marks.items() if path in live]
         homes, guests, _ = places_of(view)
-        self._remember(view, live, view.model.possibly_live(), homes, guests, outcome)
+        self._remember(view, live, homes, guests, outcome)
         return faults
 
     def note_broken_run(self) -> None:
