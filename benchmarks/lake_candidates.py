@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -24,7 +25,7 @@ from headwater.clock import Micros
 from headwater.iceberg.metadata_json import split_metadata
 from headwater.iceberg_catalog.lake_documents import table_content
 from headwater.lake_files import report_files
-from headwater.lake_files.lake_file_values import ListedFile
+from headwater.lake_files.lake_file_values import ListedFiles
 from headwater.realms import REALM_REFERENCES, RealmRegistry, RealmState
 from headwater.store import Store, open_store
 
@@ -44,6 +45,7 @@ STRAYS = 1000
 COLUMNS = 8
 BRANCHES = 10
 TABLE_ID = UUID(int=7, version=4)
+_LISTED_AT_ONCE = 10_000
 _OLD = Micros(1_600_000_000_000_000)
 _LIST_FIELDS = (
     ("manifest_path", "string", 500),
@@ -300,12 +302,12 @@ def write_listing(folder: Path, place: Place, manifests: Sequence[_Manifest], pe
     return folder
 
 
-def _listed(listing: Path, place: Place) -> Iterator[ListedFile]:
+def _listed(listing: Path, place: Place) -> Iterator[ListedFiles]:
     with (listing / "paths.txt").open(encoding="utf-8") as lines:
-        for line in lines:
-            yield ListedFile(line[:-1], 12345, _OLD)
-    for file in (place.folder / "metadata").iterdir():
-        yield ListedFile(f"{place.url}/metadata/{file.name}", 1000, _OLD)
+        while some := [line[:-1] for line in islice(lines, _LISTED_AT_ONCE)]:
+            yield ListedFiles(some, [12345] * len(some), [_OLD] * len(some))
+    beside = [f"{place.url}/metadata/{file.name}" for file in (place.folder / "metadata").iterdir()]
+    yield ListedFiles(beside, [1000] * len(beside), [_OLD] * len(beside))
 
 
 def _measure_procedure(spark: Path, warehouse: Path, table: str, listing: Path) -> float:

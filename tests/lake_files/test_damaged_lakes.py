@@ -68,7 +68,8 @@ class RandomLake:
         else:
             self.lake.put_file(f"{table}/metadata/v{number}.metadata.json", text, realm=realm)
         used = {*inline, *(manifest for path in lists for manifest in self.lists[path])}
-        self.live.update(lists, used, statistics, *(self.manifests[manifest] for manifest in used))
+        named = {*lists, *used, *statistics, *(path for manifest in used for path in self.manifests[manifest])}
+        self.live.update(strict_key(path) or path for path in named)
 
     def damage(self) -> str:
         """Damage one file that leads to others; returns what was done."""

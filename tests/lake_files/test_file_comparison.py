@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import pytest
 
 from headwater.clock import Micros
-from headwater.lake_files.file_comparison import BucketResult, compare_bucket, digest_of
+from headwater.lake_files.file_columns import digest_column, digest_of, in_columns, live_files
+from headwater.lake_files.file_comparison import BucketResult, compare_bucket
 from headwater.lake_files.file_reasons import FileReason
 from headwater.lake_files.file_runs import DeadRuns, FileRuns
-from headwater.lake_files.lake_file_values import DeadFile, ListedFile, LiveFile, TablePlace
+from headwater.lake_files.lake_file_values import DeadFile, ListedFile, ListedFiles, LiveFile, TablePlace, in_batches
 from headwater.lake_files.place_index import PlaceIndex
 
 PLACE = "s3://lake/sales/orders"
@@ -22,13 +24,17 @@ def places(*locations: str) -> PlaceIndex:
     return PlaceIndex([TablePlace(location=place, catalog_id="0" * 16) for place in locations or (PLACE,)], ["s3://lake"])
 
 
+def digests(*paths: str) -> Any:
+    return digest_column(map(digest_of, paths))
+
+
 def compared(
     live: Iterable[LiveFile], there: Iterable[ListedFile], *, held: Iterable[str] = (FILE,), index: PlaceIndex | None = None
 ) -> BucketResult:
     with FileRuns(buckets=1) as runs:
-        runs.add_live(live)
-        runs.add_listed(there)
-        return compare_bucket(runs.bucket(0), index or places(), {digest_of(path) for path in held})
+        runs.add_live(in_columns(live))
+        runs.add_listed(in_batches(there))
+        return compare_bucket(runs.bucket(0), index or places(), digests(*held))
 
 
 def listed(path: str = FILE, *, modified: Micros = TIME) -> ListedFile:
@@ -171,23 +177,23 @@ def test_metadata_that_a_log_once_named_is_none_of_others() -> None:
 def test_file_that_was_live_is_held_from_then_on() -> None:
     first = compared([LiveFile(FILE)], [listed()], held=())
 
-    assert first.held == [digest_of(FILE)]
+    assert first.held == digest_of(FILE)
 
 
 def test_file_that_is_gone_is_held_no_longer() -> None:
-    assert compared([], [], held=[FILE]).held == []
+    assert compared([], [], held=[FILE]).held == b""
 
 
 def test_held_file_stays_so_where_a_listing_is_not_whole() -> None:
     with FileRuns(buckets=1) as runs:
-        result = compare_bucket(runs.bucket(0), places(), {digest_of(FILE)}, is_held_whole=False)
+        result = compare_bucket(runs.bucket(0), places(), digests(FILE), is_held_whole=False)
 
-    assert result.held == [digest_of(FILE)]
+    assert result.held == digest_of(FILE)
 
 
 def test_relative_path_is_told_as_odd() -> None:
     with FileRuns() as runs:
-        runs.add_live([LiveFile("data/f.parquet"), LiveFile(FILE)])
+        runs.add_live(in_columns([LiveFile("data/f.parquet"), LiveFile(FILE)]))
 
         assert (runs.odd, runs.live) == (["data/f.parquet"], 2)
 
@@ -195,10 +201,10 @@ def test_relative_path_is_told_as_odd() -> None:
 def test_files_on_disk_are_those_that_were_added() -> None:
     names = [f"{PLACE}/data/{number}-ü.parquet" for number in range(300)]
     with FileRuns(buckets=7, in_memory=20) as runs:
-        runs.add_live(LiveFile(name) for name in names)
-        runs.add_listed(ListedFile(name, number, TIME) for number, name in enumerate(names))
-        runs.add_listed([ListedFile(f"{PLACE}/dead.parquet", 5, TIME)])
-        results = [compare_bucket(runs.bucket(number), places(), ()) for number in range(7)]
+        runs.add_live(live_files(names[at : at + 30]) for at in range(0, 300, 30))
+        runs.add_listed([ListedFiles((name,), (number,), (TIME,)) for number, name in enumerate(names)])
+        runs.add_listed([ListedFiles((f"{PLACE}/dead.parquet",), (5,), (TIME,))])
+        results = [compare_bucket(runs.bucket(number), places(), digests()) for number in range(7)]
 
     assert [file.path for result in results for file in result.dead] == [f"{PLACE}/dead.parquet"]
     assert sum(result.kept for result in results) == 300

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.lake_files.path_keys import StrictKeys, loose_key, loose_tails, strict_key
+from headwater.lake_files.path_keys import StrictKeys, loose_key, loose_numbers, strict_key
 
 TEXTS = st.text(st.sampled_from("aA%2Fé/.:~e\u0301İß 25\n"), max_size=30)
 PLAIN = st.text(st.sampled_from("aAb/.:"), max_size=12)
@@ -73,5 +73,17 @@ def test_strict_key_has_the_loose_key_of_its_path(path: str) -> None:
 def test_many_keys_are_those_of_each(paths: list[str]) -> None:
     keys = StrictKeys()
 
-    assert loose_tails(paths) == ["/".join(loose_key(path).rsplit("/", 2)[-2:]) for path in paths]
+    assert loose_numbers(paths) == [loose_numbers([f"/{loose_key(path)}"])[0] for path in paths]
     assert keys.strict_keys(paths) == [strict_key(path) for path in paths]
+
+
+@pytest.mark.parametrize("name", ["a", "A/b.parquet", f"{'x' * 50}/Day=1/{'y' * 40}-0001.parquet", "z" * 200])
+def test_loosely_equal_paths_have_one_number_however_many_come_at_once(name: str) -> None:
+    plain = [f"s3://lake/t/{name}", f"s3://lake/t/{name.upper()}"]
+    odd = [f"file:///t//{name}", f"/t/./{name}", f"s3a://other/t/{name.replace('b', '%62')}"]
+
+    assert len({*loose_numbers(plain), *loose_numbers(odd), *loose_numbers([*plain, *odd])}) == 1
+
+
+def test_checksum_has_the_number_of_its_file() -> None:
+    assert loose_numbers(["s3://lake/t/.a.parquet.crc", "s3://lake/t/.A.parquet.CRC"]) == 2 * loose_numbers(["/t/a.parquet"])

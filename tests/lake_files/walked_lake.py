@@ -168,7 +168,7 @@ class WalkedLake:
     def walk(self, memory: ManifestMemory | None = None, *, storage_of: Any = None) -> Walked:
         storage = CountingStorage()
         walk = self.begin(memory, storage_of=storage_of or (lambda realm, location: storage))
-        files = [file._replace(path=self.name(file.path)) for file in walk]
+        files = [LiveFile(self.name(key), each.must_exist) for each in walk for key in (*each.keys.to_pylist(), *each.odd)]
         blocks = [
             BlockedPlace(location=self.name(b.location) if b.location else EVERYWHERE, code=b.code, detail=b.detail)
             for b in walk.blocked

@@ -32,6 +32,7 @@ from headwater.commits import read_collection
 from headwater.errors import CorruptionError
 from headwater.iceberg.table_storage import TableStorage
 from headwater.lake_files.document_files import hint_in
+from headwater.lake_files.file_columns import LiveFiles, in_columns
 from headwater.lake_files.file_comparison import BucketResult, ReasonCount
 from headwater.lake_files.file_engine import ComparisonGround, FileEngine, ListFiles, ProcessEngine
 from headwater.lake_files.file_reasons import FileReason, PlaceReason
@@ -82,7 +83,7 @@ class LiveReading(Protocol):
 
     @property
     def blocked(self) -> Sequence[BlockedPlace]: ...
-    def __iter__(self) -> Iterator[LiveFile]: ...
+    def __iter__(self) -> Iterator[LiveFiles]: ...
 
 
 ReadLive = Callable[[Iterable[StoredVersion]], LiveReading]
@@ -465,17 +466,16 @@ class _Strangers:
             detail = f"a table of another realm has {content.metadata_location}"
             self.blocked.append(BlockedPlace(location=place, code=PlaceReason.PLACE_SHARED, detail=detail))
 
-    def with_contents(self, live: Iterable[LiveFile]) -> Iterator[LiveFile]:
+    def with_contents(self, live: Iterable[LiveFiles]) -> Iterator[LiveFiles]:
         """The live files, and those of contents as they are met."""
-        for file in live:
-            if self._live:
-                yield from self._taken()
-            yield file
+        for files in live:
+            yield from self._taken()
+            yield files
         yield from self._taken()
 
-    def _taken(self) -> list[LiveFile]:
+    def _taken(self) -> Iterator[LiveFiles]:
         taken, self._live = self._live, []
-        return taken
+        return in_columns(taken)
 
 
 def _odd(paths: Sequence[str]) -> list[BlockedPlace]:

@@ -6,21 +6,23 @@ has to exist, lies in a place, and is in no listing is told: then something is w
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Collection, Sequence
-from typing import NamedTuple
+from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
 from headwater.clock import Micros
+from headwater.lake_files.file_columns import NO_NAME, digest_column, digest_of, digest_type
 from headwater.lake_files.file_kinds import FileKind, file_kind_of, is_marker
 from headwater.lake_files.file_reasons import FileReason
-from headwater.lake_files.file_runs import NO_NAME, BucketFiles, checked_file
+from headwater.lake_files.file_runs import BucketFiles
 from headwater.lake_files.lake_file_values import DeadFile
-from headwater.lake_files.path_keys import loose_key, loose_tails
+from headwater.lake_files.path_keys import checked_file, loose_key
 from headwater.lake_files.place_index import PlaceIndex
 
-DIGEST_BYTES = 16
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 _SHOWN = 20
 _FORMATS = frozenset({"_delta_log", ".hoodie"})
 """Folders of other table formats."""
@@ -41,7 +43,7 @@ class BucketResult(NamedTuple):
     counts        by place and reason: all listed files but those that are strictly live
     kept          how many files that are there are strictly live
     outside       how many live files lie where the catalog may have files, and in no place of the search
-    held          digests of what is to be known as held from now on, sorted
+    held          digests of what is to be known as held from now on, each once, one behind the other
     markers       of places, ours or not
     metadata      metadata files that are there, and that no stored version names, or ever did while a search looked
     signs         by place, a file that another table format keeps
@@ -52,65 +54,109 @@ class BucketResult(NamedTuple):
     counts: dict[str, dict[FileReason, ReasonCount]]
     kept: int
     outside: int
-    held: list[bytes]
+    held: bytes
     markers: list[str]
     metadata: list[str]
     signs: dict[str, str]
 
 
 def compare_bucket(
-    files: BucketFiles, places: PlaceIndex, held: Collection[bytes], *, is_held_whole: bool = True
+    files: BucketFiles, places: PlaceIndex, held: pa.FixedSizeBinaryArray, *, is_held_whole: bool = True
 ) -> BucketResult:
     """Compare the files of one bucket.
 
     held          digests of paths that documents of this store named, as far as they belong to this bucket
     is_held_whole whether all places were listed: otherwise what was held stays so, wherever it lies
     """
-    there = dict(zip(files.listed, files.facts, strict=True))  # a file that was listed twice counts once
-    live = set(files.live)
-    live.update(files.maybe)
-    gone = [path for path in there if path not in live and not (path.endswith(".crc") and checked_file(path) in live)]
-    missing, outside = _missing(files.live, there, places)
-    result = BucketResult([], missing, {}, len(there) - len(gone), outside, [], [], [], {})
+    import pyarrow.compute as pc
+
+    live, there = files.live, _once(files.listed)
+    gone = _gone(there, live["key"])
+    is_there = _is_in(live["key"], there["key"])
+    elsewhere = live.filter(pc.invert(is_there))
+    missing, outside = _missing(elsewhere, places)
+    result = BucketResult([], missing, {}, there.num_rows - gone.num_rows, outside, b"", [], [], {})
+    dead, digests = _in_places(gone, places)
+    are_held = _is_in(digests, held).to_pylist()
     loosely_live = _loosely_live(live, gone)
-    for path in gone:
-        size, _, modified = there[path].partition(" ")
-        place = places.find_place(path)
-        if place is None:
-            continue
-        digest = digest_of(checked_file(path))  # nothing names a checksum: it goes with its file
+    for (path, place, size, modified), is_held in zip(dead, are_held, strict=True):
         kind = file_kind_of(path, place)
-        code = _judge(path, kind, int(modified), loosely_live, digest in held)
-        _note_signs(result, path, place, kind, is_held=digest in held)
+        code = _judge(path, kind, modified, loosely_live, is_held)
+        _note_signs(result, path, place, kind, is_held=is_held)
         count = result.counts.setdefault(place, {}).setdefault(code, ReasonCount())
         count.files += 1
-        count.bytes += int(size)
+        count.bytes += size
         if code not in (FileReason.OWN_FILE, FileReason.LOOSELY_LIVE):
-            result.dead.append(DeadFile(path, int(size), Micros(int(modified)), place, code))
-        if digest in held:
-            result.held.append(digest)
-    digests = {digest_of(path) for path in live if path in there or places.find_place(path) is not None}
-    digests.update(result.held if is_held_whole else held)
-    return result._replace(held=sorted(digests))
+            result.dead.append(DeadFile(path, size, Micros(modified), place, code))
+    stays = digests.filter(_is_in(digests, held)) if is_held_whole else held
+    named = [live["digest"].filter(is_there), _digests_in_places(elsewhere, places), stays]
+    return result._replace(held=_joined_digests(named))
 
 
-def _loosely_live(live: Collection[str], gone: Sequence[str]) -> set[str]:
+def _once(listed: pa.Table) -> pa.Table:
+    """A file that was listed twice counts once, as it was listed last."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pc.count_distinct(listed["key"]).as_py() == listed.num_rows:
+        return listed
+    last = {key: at for at, key in enumerate(listed["key"].to_pylist())}
+    return listed.take(pa.array(last.values(), pa.int64()))
+
+
+def _gone(there: pa.Table, live: pa.ChunkedArray) -> pa.Table:
+    """The files that are there, and neither strictly live nor the checksum of one that is."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    gone = there.filter(pc.invert(_is_in(there["key"], live)))
+    if not pc.any(pc.ends_with(gone["key"], ".crc")).as_py():
+        return gone
+    checked = pa.array([checked_file(path) if path.endswith(".crc") else None for path in gone["key"].to_pylist()], pa.string())
+    return gone.filter(pc.or_(pc.is_null(checked), pc.invert(_is_in(checked, live))))
+
+
+def _is_in(values: pa.ChunkedArray, others: pa.ChunkedArray) -> pa.ChunkedArray:
+    import pyarrow.compute as pc
+
+    return pc.is_in(values, value_set=others)
+
+
+def _in_places(gone: pa.Table, places: PlaceIndex) -> tuple[list[tuple[str, str, int, int]], pa.FixedSizeBinaryArray]:
+    """Of the gone files that lie in places: path, place, size and time; and the digests by which they are held."""
+    columns = (gone[name].to_pylist() for name in ("key", "size", "time"))
+    found = [
+        (path, place, size, modified)
+        for path, size, modified in zip(*columns, strict=True)
+        if (place := places.find_place(path)) is not None
+    ]
+    return found, digest_column(digest_of(checked_file(path)) for path, *_ in found)  # a checksum goes with its file
+
+
+def _loosely_live(live: pa.Table, gone: pa.Table) -> set[str]:
     """The loose keys of the live paths that may be loosely equal to one that is gone."""
-    if not gone:
-        return set()
-    ordered, tails = list(live), frozenset(loose_tails(gone))
-    return {loose_key(path) for path, tail in zip(ordered, loose_tails(ordered), strict=True) if tail in tails}
+    near = live.filter(_is_in(live["number"], gone["number"]))
+    return set(map(loose_key, near["key"].to_pylist()))
 
 
-def digest_of(path: str) -> bytes:
-    """What is remembered of a path that was held."""
-    return hashlib.blake2b(path.encode(), digest_size=DIGEST_BYTES).digest()
+def _digests_in_places(live: pa.Table, places: PlaceIndex) -> pa.FixedSizeBinaryArray:
+    keys, digests = live["key"].to_pylist(), live["digest"].to_pylist()
+    return digest_column(digest for key, digest in zip(keys, digests, strict=True) if places.find_place(key) is not None)
 
 
-def _missing(live: Sequence[str], there: Collection[str], places: PlaceIndex) -> tuple[dict[str, list[str]], int]:
+def _joined_digests(columns: Iterable[pa.Array | pa.ChunkedArray]) -> bytes:
+    """The digests of some columns, each once, one behind the other."""
+    import pyarrow as pa
+
+    chunks = [chunk for column in columns for chunk in (column.chunks if isinstance(column, pa.ChunkedArray) else [column])]
+    return b"".join(pa.chunked_array(chunks, digest_type()).unique().to_pylist())
+
+
+def _missing(elsewhere: pa.Table, places: PlaceIndex) -> tuple[dict[str, list[str]], int]:
+    """By place, the paths that must exist and are not there; and how many such lie where the catalog may have files."""
     missing: dict[str, list[str]] = {}
     outside = 0
-    for path in {path for path in live if path not in there}:
+    for path in set(elsewhere.filter(elsewhere["must_exist"])["key"].to_pylist()):
         if places.find_place(path) is None:
             outside += places.is_in_territory(path)
             continue

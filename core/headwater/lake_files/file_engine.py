@@ -6,15 +6,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from headwater.lake_files.file_columns import LiveFiles
 from headwater.lake_files.file_comparison import BucketResult, compare_bucket
 from headwater.lake_files.file_runs import FileRuns
 from headwater.lake_files.held_paths import HeldPaths
-from headwater.lake_files.lake_file_values import ListedFile, LiveFile
+from headwater.lake_files.lake_file_values import ListedFiles
 from headwater.lake_files.listed_places import PlaceListing
 from headwater.lake_files.manifest_reader import ReadManifests
 from headwater.lake_files.place_index import PlaceIndex
 
-ListFiles = Callable[[], Iterable[ListedFile]]
+ListFiles = Callable[[], Iterable[ListedFiles]]
 """Begins a listing of all places, and may be called twice."""
 
 
@@ -40,11 +41,11 @@ class FileEngine(Protocol):
         """What reads manifests elsewhere; None: this process does. Asked while ``compare`` reads what is live."""
         ...
 
-    def list_places(self, listing: PlaceListing) -> Iterable[ListedFile]:
+    def list_places(self, listing: PlaceListing) -> Iterable[ListedFiles]:
         """Iterate over a listing, in its order. Called while ``compare`` reads what is there."""
         ...
 
-    def compare(self, live: Iterable[LiveFile], listing: ListFiles, ground: ComparisonGround) -> FileComparison:
+    def compare(self, live: Iterable[LiveFiles], listing: ListFiles, ground: ComparisonGround) -> FileComparison:
         """Read all live files, then begin the listing, then compare."""
         ...
 
@@ -69,15 +70,15 @@ class ProcessEngine:
     def manifest_reader(self) -> ReadManifests | None:
         return None
 
-    def list_places(self, listing: PlaceListing) -> Iterable[ListedFile]:
+    def list_places(self, listing: PlaceListing) -> Iterable[ListedFiles]:
         return listing
 
-    def compare(self, live: Iterable[LiveFile], listing: ListFiles, ground: ComparisonGround) -> FileComparison:
+    def compare(self, live: Iterable[LiveFiles], listing: ListFiles, ground: ComparisonGround) -> FileComparison:
         runs = gather_files(live, listing)
         return comparison_of(runs, _results(runs, ground.places, ground.held, ground.is_whole()))
 
 
-def gather_files(live: Iterable[LiveFile], listing: ListFiles) -> FileRuns:
+def gather_files(live: Iterable[LiveFiles], listing: ListFiles) -> FileRuns:
     """Divide live files, and then those that are there, into buckets. Whoever calls closes them."""
     runs = FileRuns()
     try:

@@ -3,52 +3,45 @@
 Everything that is said of a file depends on files of the same loose key alone. So a bucket is compared without the others, in constant
 memory, in this process or on another machine.
 
-``DeadRuns`` sorts what was found by place and path, in runs on disk that are merged when they are read.
+``FileRuns`` sorts some hundred thousand files at a time by bucket, into runs: Arrow files with a batch for each bucket. ``DeadRuns``
+sorts what was found by place and path, in runs that are merged when they are read.
 """
 
 from __future__ import annotations
 
 import heapq
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
-from itertools import islice
-from operator import itemgetter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import NamedTuple
-from zlib import crc32
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from headwater.iceberg.file_drivers import utf8_path
+from headwater.lake_files.file_columns import LiveFiles, listed_rows, listed_schema, live_rows, live_schema
 from headwater.lake_files.file_reasons import FileReason
-from headwater.lake_files.lake_file_values import DeadFile, ListedFile, LiveFile
-from headwater.lake_files.path_keys import StrictKeys, loose_tails
+from headwater.lake_files.lake_file_values import DeadFile, ListedFiles
+from headwater.lake_files.path_keys import StrictKeys
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 BUCKETS = 256
-NO_NAME = "\ufffd"
-"""In the place of what is no text in a path. A file with it in its path cannot be named exactly, and so is never let go."""
-_AT_ONCE = 8192
-_IN_MEMORY = 200_000
+_IN_MEMORY = 250_000
+_MOST_BYTES = 64 << 20
 _DEAD_IN_MEMORY = 50_000
-_END = "\0"
-_KINDS = ("live", "maybe", "listed", "facts")
+_ODD_KEPT = 5
 
 
 class BucketFiles(NamedTuple):
     """The files of one bucket, by strict keys; a path may stand in it more than once.
 
-    live          that must exist
-    maybe         that are live, and whose absence is normal
-    listed        that are there
-    facts         of each listed file: its size in bytes and its time, separated by a blank
+    live          those that stored versions name, in the columns of ``live_schema``
+    listed        those that are there, in the columns of ``listed_schema``
     """
 
-    live: list[str]
-    maybe: list[str]
-    listed: list[str]
-    facts: list[str]
+    live: pa.Table
+    listed: pa.Table
 
 
 class FileRuns:
@@ -61,11 +54,10 @@ class FileRuns:
         self.buckets = buckets
         self.live = self.listed = self.listed_bytes = 0
         self.odd: list[str] = []
-        self._in_memory = in_memory
-        self._waiting = 0
+        self._folder = tempfile.TemporaryDirectory(prefix="headwater-files-")
+        self._live = _BucketRuns(live_schema(), buckets, in_memory, Path(self._folder.name) / "live")
+        self._listed = _BucketRuns(listed_schema(), buckets, in_memory, Path(self._folder.name) / "listed")
         self._keys = StrictKeys()
-        self._parts: dict[str, list[list[str]]] = {kind: [[] for _ in range(buckets)] for kind in _KINDS}
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
 
     def __enter__(self) -> FileRuns:
         return self
@@ -74,99 +66,99 @@ class FileRuns:
         self.close()
 
     def close(self) -> None:
-        if self._folder is not None:
-            self._folder.cleanup()
-            self._folder = None
+        self._live.close()
+        self._listed.close()
+        self._folder.cleanup()
 
-    def add_live(self, files: Iterable[LiveFile]) -> None:
-        """Add live files, however spelled."""
-        given = iter(files)
-        while some := list(islice(given, _AT_ONCE)):
-            self.live += len(some)
-            must, may = self._parts["live"], self._parts["maybe"]
-            keys = self._keys.strict_keys([file.path for file in some])
-            if None in keys:
-                some, keys = self._without_odd(some, keys)
-            strict = _writable(keys)
-            for key, file, bucket in zip(strict, some, buckets_of(strict, self.buckets), strict=True):
-                (must if file.must_exist else may)[bucket].append(key)
-            self._count(len(some))
+    def add_live(self, batches: Iterable[LiveFiles]) -> None:
+        for files in batches:
+            self.live += files.size
+            self.odd += files.odd[: _ODD_KEPT - len(self.odd)]
+            self._live.add(live_rows(files))
 
-    def add_listed(self, files: Iterable[ListedFile]) -> None:
-        """Add files that are there."""
-        given = iter(files)
-        while some := list(islice(given, _AT_ONCE)):
-            self.listed += len(some)
-            self.listed_bytes += sum(map(_size_of, some))
-            listed, facts = self._parts["listed"], self._parts["facts"]
-            strict = _writable(
-                [key or file.path for key, file in zip(self._keys.strict_keys(list(map(_path_of, some))), some, strict=True)]
-            )
-            for key, file, bucket in zip(strict, some, buckets_of(strict, self.buckets), strict=True):
-                listed[bucket].append(key)
-                facts[bucket].append(f"{file.size_bytes} {file.modified}")
-            self._count(2 * len(some))
+    def add_listed(self, batches: Iterable[ListedFiles]) -> None:
+        for files in batches:
+            self.listed += len(files.paths)
+            self.listed_bytes += sum(files.sizes)
+            self._listed.add(listed_rows(files, self._keys))
 
     def bucket(self, number: int) -> BucketFiles:
-        """The files of a bucket."""
-        return BucketFiles(*(self._read(kind, number) for kind in _KINDS))
-
-    def _without_odd(self, files: Sequence[LiveFile], keys: Sequence[str | None]) -> tuple[list[LiveFile], list[str | None]]:
-        self.odd += [file.path for file, key in zip(files, keys, strict=True) if key is None][: max(5 - len(self.odd), 0)]
-        both = [(file, key) for file, key in zip(files, keys, strict=True) if key is not None]
-        return [file for file, _ in both], [key for _, key in both]
-
-    def _count(self, added: int) -> None:
-        self._waiting += added
-        if self._waiting > self._in_memory:
-            self._spill()
-
-    def _spill(self) -> None:
-        if self._folder is None:
-            self._folder = tempfile.TemporaryDirectory(prefix="headwater-files-")
-        for kind, parts in self._parts.items():
-            for number, part in enumerate(parts):
-                if part:
-                    with self._file(kind, number).open("ab") as file:
-                        file.write(_END.join([*part, ""]).encode())
-                    part.clear()
-        self._waiting = 0
-
-    def _read(self, kind: str, number: int) -> list[str]:
-        waiting = self._parts[kind][number]
-        if self._folder is None:
-            return waiting
-        with suppress(FileNotFoundError):
-            text = self._file(kind, number).read_bytes().decode()
-            return text.split(_END)[:-1] + waiting
-        return waiting
-
-    def _file(self, kind: str, number: int) -> Path:
-        assert self._folder is not None
-        return Path(self._folder.name) / f"{kind}-{number}"
+        """The files of a bucket. Afterwards nothing can be added."""
+        return BucketFiles(self._live.bucket(number), self._listed.bucket(number))
 
 
-_path_of = itemgetter(ListedFile._fields.index("path"))
-_size_of = itemgetter(ListedFile._fields.index("size_bytes"))
+class _BucketRuns:
+    """Rows by bucket: in runs on disk, and the last run in memory."""
+
+    def __init__(self, schema: pa.Schema, buckets: int, in_memory: int, stem: Path) -> None:
+        self._schema = schema
+        self._buckets = buckets
+        self._in_memory = in_memory
+        self._stem = stem
+        self._waiting: list[pa.RecordBatch] = []
+        self._rows = self._bytes = 0
+        self._runs: list[pa.ipc.RecordBatchFileReader] = []
+        self._files: list[pa.NativeFile] = []
+
+    def add(self, rows: pa.RecordBatch) -> None:
+        import pyarrow as pa
+
+        self._waiting.append(rows)
+        self._rows += rows.num_rows
+        self._bytes += rows.nbytes
+        if self._rows >= self._in_memory or self._bytes >= _MOST_BYTES:
+            path = self._stem.with_suffix(f".{len(self._runs)}")
+            with pa.OSFile(str(path), "wb") as file:
+                self._write_run(file)
+            self._read_run(pa.OSFile(str(path), "rb"))
+
+    def bucket(self, number: int) -> pa.Table:
+        import pyarrow as pa
+
+        if self._waiting:
+            buffer = pa.BufferOutputStream()
+            self._write_run(buffer)
+            self._read_run(pa.BufferReader(buffer.getvalue()))
+        return pa.Table.from_batches([run.get_batch(number) for run in self._runs], self._schema).combine_chunks()
+
+    def close(self) -> None:
+        for file in self._files:
+            file.close()
+
+    def _read_run(self, file: pa.NativeFile) -> None:
+        import pyarrow as pa
+
+        self._files.append(file)
+        self._runs.append(pa.ipc.open_file(file))
+
+    def _write_run(self, sink: pa.NativeFile) -> None:
+        """Write what waits, by bucket, a batch for each."""
+        import pyarrow as pa
+
+        rows = pa.Table.from_batches(self._waiting, self._schema).combine_chunks()
+        self._waiting, self._rows, self._bytes = [], 0, 0
+        buckets = _remainders(rows["number"], self._buckets)
+        ordered = rows.take(pa.compute.sort_indices(buckets))
+        counts = {each["values"]: each["counts"] for each in pa.compute.value_counts(buckets).to_pylist()}
+        (whole,) = ordered.combine_chunks().to_batches() or [pa.RecordBatch.from_pylist([], self._schema)]
+        at = 0
+        with pa.ipc.new_file(sink, self._schema) as writer:
+            for bucket in range(self._buckets):
+                writer.write_batch(whole.slice(at, counts.get(bucket, 0)))
+                at += counts.get(bucket, 0)
 
 
-def buckets_of(strict: Sequence[str], count: int) -> list[int]:
-    """The buckets of paths: the same in every process. A checksum is in the bucket of its file."""
-    return [crc32((checked_file(tail) if tail[-4:] == ".crc" else tail).encode()) % count for tail in loose_tails(strict)]
+def _remainders(numbers: pa.ChunkedArray, divisor: int) -> pa.ChunkedArray:
+    import pyarrow.compute as pc
+
+    whole = pc.multiply(pc.divide(numbers, _number(divisor)), _number(divisor))
+    return pc.subtract(numbers, whole)
 
 
-def checked_file(path: str) -> str:
-    """The file whose checksum a file is by its name; other files as they are."""
-    folder, slash, name = path.rpartition("/")
-    return f"{folder}{slash}{name[1:-4]}" if name.startswith(".") and name.endswith(".crc") else path
+def _number(value: int) -> pa.Scalar:
+    import pyarrow as pa
 
-
-def _writable(keys: Sequence[str | None]) -> list[str]:
-    """Keys without the sign that stands between two of them, and without what is no text: listings have the same in its place."""
-    text = _END.join(keys)  # type: ignore[arg-type]
-    if text.isascii() and text.count(_END) == len(keys) - 1:
-        return list(keys)  # type: ignore[arg-type]
-    return [utf8_path((key or "").replace(_END, NO_NAME)) for key in keys]
+    return pa.scalar(value, pa.uint32())
 
 
 class _DeadLine(NamedTuple):

@@ -10,10 +10,14 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from headwater.errors import CorruptionError
-from headwater.lake_files.file_comparison import DIGEST_BYTES
+from headwater.lake_files.file_columns import DIGEST_BYTES, packed_digests
 from headwater.lake_files.file_runs import BUCKETS
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _MAGIC = b"hwheld1\0"
 _COUNT = struct.Struct(">I")
@@ -28,14 +32,13 @@ class HeldPaths:
     def __len__(self) -> int:
         return sum(map(len, self._buckets)) // DIGEST_BYTES
 
-    def bucket(self, number: int) -> frozenset[bytes]:
-        data = self._buckets[number]
-        return frozenset(data[start : start + DIGEST_BYTES] for start in range(0, len(data), DIGEST_BYTES))
+    def bucket(self, number: int) -> pa.FixedSizeBinaryArray:
+        return packed_digests(self._buckets[number])
 
 
-def pack_held(buckets: Iterable[Sequence[bytes]]) -> bytes:
-    """The file of these digests."""
-    parts = [b"".join(bucket) for bucket in buckets]
+def pack_held(buckets: Iterable[bytes]) -> bytes:
+    """The file of these digests, those of a bucket one behind the other."""
+    parts = list(buckets)
     return b"".join([_MAGIC, _COUNT.pack(len(parts)), *(_COUNT.pack(len(part) // DIGEST_BYTES) + part for part in parts)])
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os.path
 from collections.abc import Iterable, Iterator
 
-from headwater.lake_files.lake_file_values import LiveFile
-from headwater.lake_files.path_keys import strict_key
+from headwater.lake_files.file_columns import LiveFiles, live_files
 
 _LOCAL = "file://"
 _MOST_FOLDERS = 65_536
@@ -24,14 +23,18 @@ class LinkedPaths:
         self._places = [(place, folder) for place, folder in real.items() if folder != place]
         self._folders: dict[str, tuple[str, ...]] = {}
 
-    def with_links(self, live: Iterable[LiveFile]) -> Iterator[LiveFile]:
+    def with_links(self, live: Iterable[LiveFiles]) -> Iterator[LiveFiles]:
         """The live files, and what else they are called; that need not exist."""
-        for file in live:
-            yield file
-            if file.path[:5] == "file:" or file.path[:1] == "/":
-                folder, _, name = file.path.rpartition("/")
-                for other in self._others(folder):
-                    yield LiveFile(f"{other}/{name}", must_exist=False)
+        for files in live:
+            yield files
+            if any(self._others(folder) for folder in files.all_folders() if folder.startswith(_LOCAL)):
+                yield live_files(list(self._other_names(files.keys.to_pylist())), must_exist=False)
+
+    def _other_names(self, keys: Iterable[str]) -> Iterator[str]:
+        for key in keys:
+            folder, _, name = key.rpartition("/")
+            if folder.startswith(_LOCAL):
+                yield from (f"{other}/{name}" for other in self._others(folder))
 
     def _others(self, folder: str) -> tuple[str, ...]:
         try:
@@ -40,8 +43,7 @@ class LinkedPaths:
             pass
         if len(self._folders) >= _MOST_FOLDERS:
             self._folders.clear()
-        spelled = strict_key(folder)
-        found = () if spelled is None else tuple(self._names_of(spelled))
+        found = tuple(self._names_of(folder))
         self._folders[folder] = found
         return found
 

@@ -10,9 +10,9 @@ from headwater.errors import RefusedError, UnavailableError
 from headwater.iceberg.file_drivers import NO_TEXT, NOWHERE, DirectoryEntry, utf8_path
 from headwater.iceberg.filesystem import STORAGE, LakeStorage
 from headwater.iceberg.location import canonical_location
+from headwater.lake_files.file_columns import NO_NAME
 from headwater.lake_files.file_reasons import PlaceReason
-from headwater.lake_files.file_runs import NO_NAME
-from headwater.lake_files.lake_file_values import BlockedPlace, ListedFile, TablePlace
+from headwater.lake_files.lake_file_values import BlockedPlace, ListedFile, ListedFiles, TablePlace, in_batches
 
 
 @dataclass(slots=True)
@@ -28,17 +28,17 @@ class PlaceListing:
     blocked: list[BlockedPlace] = field(default_factory=list)
     listed: int = 0
 
-    def __iter__(self) -> Iterator[ListedFile]:
-        for place in self.places:
-            yield from self._files(place.location)
-            self.listed += 1
+    def __iter__(self) -> Iterator[ListedFiles]:
+        return in_batches(self._files())
 
-    def _files(self, place: str) -> Iterator[ListedFile]:
-        for entry in list_place(self.lake, place):
-            if isinstance(entry, BlockedPlace):
-                self.blocked.append(entry)
-            else:
-                yield entry
+    def _files(self) -> Iterator[ListedFile]:
+        for place in self.places:
+            for entry in list_place(self.lake, place.location):
+                if isinstance(entry, BlockedPlace):
+                    self.blocked.append(entry)
+                else:
+                    yield entry
+            self.listed += 1
 
 
 def list_place(lake: LakeStorage, place: str) -> Iterator[ListedFile | BlockedPlace]:

@@ -32,6 +32,7 @@ from headwater.iceberg.manifest_entries import (
 from headwater.iceberg.metadata_json import unpack_metadata
 from headwater.iceberg.survey_outcomes import RejectedTable
 from headwater.lake_files.document_files import DocumentFiles, document_files
+from headwater.lake_files.file_columns import LiveFiles, in_columns
 from headwater.lake_files.file_reasons import PlaceReason
 from headwater.lake_files.lake_file_values import BlockedPlace, LiveFile
 from headwater.lake_files.manifest_memory import KnownManifest, ManifestMemory
@@ -44,6 +45,7 @@ from headwater.lake_files.manifest_reader import (
     read_known_manifest,
     read_lake_file,
 )
+from headwater.lake_files.path_keys import StrictKeys, strict_key
 from headwater.lake_files.place_index import EVERYWHERE
 from headwater.lake_files.stored_versions import StoredVersion, bucket_of
 from headwater.lake_files.table_names import LakeTableNames
@@ -126,11 +128,11 @@ class _TableReading:
             return [*self.places, *self.folders]
         return [*self.places, *dict.fromkeys([*self.buckets, *(bucket_of(folder) or EVERYWHERE for folder in self.folders)])]
 
-    def note(self, paths: Iterable[str]) -> None:
-        """Note the folders of files that lie outside of the table's places."""
+    def note_folders(self, folders: Iterable[str]) -> None:
+        """Note the folders of files, as in strict keys, that lie outside of the table's places."""
         places = tuple(f"{place}/" for place in self.places)
-        for path in paths:
-            if path.startswith(places) or (folder := path.rpartition("/")[0]) in self.folders:
+        for folder in folders:
+            if folder in self.folders or f"{folder}/".startswith(places):
                 continue
             if len(self.folders) < _MOST_FOLDERS:
                 self.folders[folder] = None
@@ -199,6 +201,7 @@ class LiveWalk:
         self._tables: list[_TableReading] = []
         self._by_name: dict[tuple[RealmKey, str], int] = {}
         self._answers = StorageAnswers()
+        self._keys = StrictKeys()
         self._unknown: list[BlockedPlace] = []
         self._versions_read: dict[str, str] = {}
         self._named = _Recent[LiveFile]()
@@ -207,14 +210,14 @@ class LiveWalk:
         self.blocked: Sequence[BlockedPlace] = ()
         self.documents = self.lists = self.manifests = self.remembered = 0
 
-    def __iter__(self) -> Iterator[LiveFile]:
+    def __iter__(self) -> Iterator[LiveFiles]:
         with closing(
             sqlite3.connect("", isolation_level=None)
         ) as rows:  # a temporary file of its own, removed when it is closed
             rows.executescript(_SCHEMA)
             rows.execute("begin")
-            yield from self._walk_documents(rows)
-            yield from self._walk_lists(rows)
+            yield from in_columns(self._walk_documents(rows))
+            yield from in_columns(self._walk_lists(rows))
             yield from self._walk_manifests(rows)
         self._finish()
         self._memory.keep(fence=self._fence)
@@ -238,7 +241,7 @@ class LiveWalk:
             self._tables[owner].lists.update(_digest(path) for path, _ in lists)
             self._note(rows, [unlisted_manifest(path) for path in found.manifests], [owner])
             files = [*found.files, *map(LiveFile, found.manifests), *(LiveFile(path) for path, _ in lists)]
-            self._tables[owner].note(file.path for file in files if file.must_exist)
+            self._tables[owner].note_folders(self._folders_of([file.path for file in files if file.must_exist]))
             yield from self._named.new(files)
 
     def _document(self, version: StoredVersion) -> DocumentFiles | None:
@@ -285,9 +288,14 @@ class LiveWalk:
                     for owner in owners:
                         self._blame(self._tables[owner], fault, is_unknown=True)
             new = self._note(rows, read, owners)
+            folders = self._folders_of(new)
             for owner in owners:
-                self._tables[owner].note(new)
+                self._tables[owner].note_folders(folders)
             yield from map(LiveFile, new)
+
+    def _folders_of(self, paths: Sequence[str]) -> dict[str, None]:
+        keys = zip(self._keys.strict_keys(paths), paths, strict=True)
+        return {(key or path).rpartition("/")[0]: None for key, path in keys}
 
     def _read_list(self, path: str, owner: int) -> list[ListedManifest] | _Fault:
         try:
@@ -303,7 +311,7 @@ class LiveWalk:
         rows.executemany("insert or ignore into owners values (?, ?)", ((each.path, owner) for each, owner in new))
         return [each.path for each, _ in new]
 
-    def _walk_manifests(self, rows: sqlite3.Connection) -> Iterator[LiveFile]:
+    def _walk_manifests(self, rows: sqlite3.Connection) -> Iterator[LiveFiles]:
         yield from self._recall(rows)
         unread = rows.execute(f"select {_SAID} from manifests where done < 1 order by path")
         for said, read in self._read_all(map(_Noted._make, unread)):
@@ -317,9 +325,9 @@ class LiveWalk:
             if fault is None:
                 self._memory.remember(read)
             self._note_held(said, read)
-            yield from map(LiveFile, read.paths)
+            yield read.files
 
-    def _recall(self, rows: sqlite3.Connection) -> Iterator[LiveFile]:
+    def _recall(self, rows: sqlite3.Connection) -> Iterator[LiveFiles]:
         """What is remembered of manifests that are still as they were."""
         found: dict[str, _Noted] = {}
 
@@ -343,11 +351,11 @@ class LiveWalk:
                 self._note_held(said, known)
             self.remembered += len(sound)
             for known, _ in sound:
-                yield from map(LiveFile, known.paths)
+                yield known.files
 
     def _note_held(self, said: _Noted, read: KnownManifest) -> None:
         for owner in map(int, said.owners.split(",")):
-            self._tables[owner].note(read.paths)
+            self._tables[owner].note_folders(read.files.all_folders())
 
     def _is_same(self, known: KnownManifest, said: _Noted) -> bool:
         """Whether a manifest is as it was when it was read."""
@@ -387,8 +395,8 @@ class LiveWalk:
             faults.append(f"it has {read.length_bytes} bytes, and {said.length} in its list")
         if said.total >= 0 and said.total != read.total:
             faults.append(f"it has {read.total} entries, and {said.total} in its list")
-        if said.held >= 0 and said.held != len(read.paths):
-            faults.append(f"it holds {len(read.paths)} files, and {said.held} in its list")
+        if said.held >= 0 and said.held != read.files.size:
+            faults.append(f"it holds {read.files.size} files, and {said.held} in its list")
         if _DIFFERS in (said.length, said.held, said.total):
             faults.append("two manifest lists name it with different lengths or counts")
         if not faults:
@@ -405,7 +413,8 @@ class LiveWalk:
 
     def _table_of(self, realm: RealmKey, found: DocumentFiles) -> int:
         owner = self._reading_of(realm, found.table)
-        self._tables[owner].places.update(dict.fromkeys(place.rstrip("/") for place in found.places))
+        places = (place.rstrip("/") for place in found.places)
+        self._tables[owner].places.update({strict_key(place) or place: None for place in places})
         return owner
 
     def _reading_of(self, realm: RealmKey, table: str) -> int:
@@ -474,7 +483,7 @@ class LiveWalk:
 
 def _weight(pack: Iterable[tuple[KnownManifest, _Noted]]) -> int:
     """What remembered manifests weigh in memory, where their paths are already."""
-    return sum(max(known.length_bytes, _PATH_BYTES * len(known.paths)) for known, _ in pack)
+    return sum(max(known.length_bytes, _PATH_BYTES * known.files.size) for known, _ in pack)
 
 
 def _digest(path: str) -> str:

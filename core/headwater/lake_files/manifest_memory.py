@@ -10,9 +10,10 @@ What is missing, damaged or of another release is not remembered, and is read ag
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from typing import NamedTuple
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 import structlog
@@ -21,18 +22,24 @@ from headwater.catalogs.file_marks import FILE_MARKS, ensure_marks, read_marks
 from headwater.commits import Transaction, commit_change
 from headwater.errors import CorruptionError, HeadwaterError, RefusedError
 from headwater.index import IndexValue
+from headwater.lake_files.file_columns import LiveFiles, digest_type
 from headwater.lake_files.work_folder import WorkFile, WorkFolder
 from headwater.store import RealmStore, StoredObject, id_text, object_type
 from headwater.throttle import Fence
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 MEMORIES = "memories"
-_FORM = 2
+_FORM = 3
 """Another number for another form of segments."""
 _MOST_SEGMENTS = 12
 _SEGMENT_PATHS = 300_000
 """So many paths wait in memory until a segment is written."""
 _ROWS = 500
 """Manifests that are decoded or written at once."""
+_FACTS = ("path", "length_bytes", "modified", "total")
+_COLUMNS = ("keys", "numbers", "digests")
 _log = structlog.get_logger()
 
 
@@ -41,14 +48,14 @@ class KnownManifest(NamedTuple):
 
     length_bytes, modified   as its storage told them then; 0 where it tells no time
     total                    how many entries it has
-    paths                    the files that it holds
+    files                    those that it holds
     """
 
     path: str
     length_bytes: int
     modified: int
     total: int
-    paths: list[str]
+    files: LiveFiles
 
 
 @object_type("manifest-memory")
@@ -113,7 +120,7 @@ class ManifestMemory:
         if self._folder is None or self._is_dry:
             return
         self._waiting.append(manifest)
-        self._paths += len(manifest.paths)
+        self._paths += manifest.files.size
         if self._paths >= _SEGMENT_PATHS:
             self._write_segment()
 
@@ -182,7 +189,7 @@ class ManifestMemory:
         try:
             with ParquetFile(io.BytesIO(data)) as table:
                 for batch in table.iter_batches(_ROWS):
-                    yield from map(KnownManifest, *(batch.column(name).to_pylist() for name in KnownManifest._fields))
+                    yield from _decoded(batch)
         except (ArrowException, KeyError, ValueError) as fault:
             raise CorruptionError(f"{segment.name} cannot be read: {fault}") from fault
 
@@ -197,13 +204,42 @@ class ManifestMemory:
         return f"{self._place}/{kind}-{id_text(self._rows.new_ids(1)[0])}.{ending}"
 
 
-def _encoded(manifests: Iterable[KnownManifest]) -> bytes:
+def _encoded(manifests: Sequence[KnownManifest]) -> bytes:
+    """A segment of these manifests, each in a row."""
     import pyarrow as pa
     from pyarrow.parquet import write_table
 
-    kinds = (pa.string(), pa.int64(), pa.int64(), pa.int64(), pa.list_(pa.string()))
-    columns = zip(*manifests, strict=True)
-    arrays = [pa.array(column, kind) for column, kind in zip(columns, kinds, strict=True)]
-    buffer, table = io.BytesIO(), pa.Table.from_arrays(arrays, list(KnownManifest._fields))
-    write_table(table, buffer, compression="zstd", row_group_size=_ROWS, use_dictionary=False)
+    files = [manifest.files for manifest in manifests]
+    starts = pa.array(accumulate((len(each.keys) for each in files), initial=0), pa.int32())
+    plain = [[getattr(manifest, name) for manifest in manifests] for name in _FACTS]
+    columns: list[Sequence[Any]] = [*plain, [each.folders for each in files], [each.odd for each in files]]
+    schema = _segment_schema()
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=False)]
+    for name in _COLUMNS:
+        arrays.append(pa.ListArray.from_arrays(starts, pa.concat_arrays([getattr(each, name) for each in files])))
+    buffer = io.BytesIO()
+    table = pa.Table.from_arrays(arrays, schema=schema)
+    write_table(table, buffer, compression="zstd", row_group_size=_ROWS, use_dictionary=False, write_statistics=False)
     return buffer.getvalue()
+
+
+def _decoded(batch: pa.RecordBatch) -> Iterator[KnownManifest]:
+    """The manifests of some rows; their files are slices of the rows' columns."""
+    rows = zip(*(batch.column(name).to_pylist() for name in (*_FACTS, "folders", "odd")), strict=True)
+    columns = [batch.column(name).flatten() for name in _COLUMNS]
+    sizes = batch.column(_COLUMNS[0]).value_lengths().to_pylist()
+    at = 0
+    for (path, length, modified, total, folders, odd), size in zip(rows, sizes, strict=True):
+        keys, numbers, digests = (column.slice(at, size) for column in columns)
+        files = LiveFiles(keys, numbers, digests, None if folders is None else tuple(folders), tuple(odd))
+        yield KnownManifest(path, length, modified, total, files)
+        at += size
+
+
+def _segment_schema() -> pa.Schema:
+    import pyarrow as pa
+
+    facts = {"path": pa.string(), "length_bytes": pa.int64(), "modified": pa.int64(), "total": pa.int64()}
+    texts = {"folders": pa.list_(pa.string()), "odd": pa.list_(pa.string())}
+    columns = {"keys": pa.string(), "numbers": pa.uint32(), "digests": digest_type()}
+    return pa.schema([*facts.items(), *texts.items(), *((name, pa.list_(kind)) for name, kind in columns.items())])

@@ -13,6 +13,7 @@ from headwater.iceberg.layout import FileInfo
 from headwater.iceberg.location import canonical_location
 from headwater.iceberg.manifest_entries import read_manifest_entries
 from headwater.iceberg.survey_outcomes import RejectedTable
+from headwater.lake_files.file_columns import live_files
 from headwater.lake_files.manifest_memory import KnownManifest
 from headwater.lake_files.stored_versions import bucket_of
 
@@ -77,7 +78,7 @@ def read_known_manifest(wanted: tuple[LakeStorage, str]) -> KnownManifest | str:
     except UnavailableError as fault:
         return Unanswered(str(fault))
     # a file that was replaced between the two is read again next time
-    return KnownManifest(path, len(data), modified if length == len(data) else -1, entries.total, entries.paths)
+    return KnownManifest(path, len(data), modified if length == len(data) else -1, entries.total, live_files(entries.paths))
 
 
 ReadManifests = Callable[[Sequence[tuple[LakeStorage, str]]], Iterator[KnownManifest | str]]

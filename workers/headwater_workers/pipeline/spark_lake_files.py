@@ -16,6 +16,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from headwater.iceberg.filesystem import LakeStorage
+from headwater.lake_files.file_columns import LiveFiles
 from headwater.lake_files.file_comparison import BucketResult, compare_bucket
 from headwater.lake_files.file_engine import (
     ComparisonGround,
@@ -26,7 +27,7 @@ from headwater.lake_files.file_engine import (
     gather_files,
 )
 from headwater.lake_files.file_runs import BucketFiles, FileRuns
-from headwater.lake_files.lake_file_values import BlockedPlace, ListedFile, LiveFile
+from headwater.lake_files.lake_file_values import BlockedPlace, ListedFile, ListedFiles, in_batches
 from headwater.lake_files.listed_places import PlaceListing, list_place
 from headwater.lake_files.manifest_memory import KnownManifest
 from headwater.lake_files.manifest_reader import ReadManifests, read_known_manifest
@@ -38,6 +39,8 @@ from headwater_workers.pipeline.spark_session import Jobs, SparkOptions, find_en
 _TASKS_PER_SLOT = 4
 _WEIGHT = 250_000
 """Files that a slot has in hand, about, while this process waits for what becomes of them."""
+_Bucket = tuple[BucketFiles, Any]
+"""The files of a bucket, and the digests of what was held of it."""
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -58,12 +61,12 @@ class SparkFileEngine:
     def manifest_reader(self) -> ReadManifests | None:
         return None if self._spark is None else self._read_manifests
 
-    def list_places(self, listing: PlaceListing) -> Iterable[ListedFile]:
+    def list_places(self, listing: PlaceListing) -> Iterable[ListedFiles]:
         if self._spark is None:
             return self._in_process.list_places(listing)
-        return self._listed(listing)
+        return in_batches(self._listed(listing))
 
-    def compare(self, live: Iterable[LiveFile], listing: ListFiles, ground: ComparisonGround) -> FileComparison:
+    def compare(self, live: Iterable[LiveFiles], listing: ListFiles, ground: ComparisonGround) -> FileComparison:
         is_large = ground.expected >= self._settings.spark_from_files
         if not self._engine.is_spark or not is_large:
             return self._in_process.compare(live, listing, ground)
@@ -127,9 +130,9 @@ def _in_portions(items: Iterable[T], weigh: Callable[[T], int], limit: int) -> I
         yield portion
 
 
-def _weigh_bucket(bucket: tuple[BucketFiles, frozenset[bytes]]) -> int:
+def _weigh_bucket(bucket: _Bucket) -> int:
     files, held = bucket
-    return len(files.live) + len(files.maybe) + len(files.listed) + len(held)
+    return int(files.live.num_rows + files.listed.num_rows + len(held))
 
 
 def _weigh_place(place: str) -> int:
@@ -141,7 +144,7 @@ def _weigh_manifest(wanted: tuple[LakeStorage, str]) -> int:
     return _WEIGHT // 256
 
 
-def _compared(places: PlaceIndex, is_whole: bool, bucket: tuple[BucketFiles, frozenset[bytes]]) -> BucketResult:
+def _compared(places: PlaceIndex, is_whole: bool, bucket: _Bucket) -> BucketResult:
     files, held = bucket
     return compare_bucket(files, places, held, is_held_whole=is_whole)
 

@@ -1,0 +1,143 @@
+"""Files as columns: a million paths are compared as they are, without an object for each.
+
+A column is an Arrow array. The strict key of a path says which file it is; the number of its loose key, which paths may be loosely equal.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
+
+from headwater.iceberg.file_drivers import utf8_path
+from headwater.lake_files.lake_file_values import ListedFiles, LiveFile
+from headwater.lake_files.path_keys import StrictKeys, loose_numbers
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+DIGEST_BYTES = 16
+NO_NAME = "\ufffd"
+"""In the place of what is no text in a path. A file with it in its path cannot be named exactly, and so is never let go."""
+_AT_ONCE = 8192
+_MOST_FOLDERS = 1000
+
+
+class LiveFiles(NamedTuple):
+    """Paths that stored versions name. One path may stand in it more than once.
+
+    keys          their strict keys
+    numbers       of their loose keys
+    digests       of their strict keys
+    folders       of their strict keys, each once; None: they are too many
+    odd           paths, as they are written, that are no locations: nobody can say which files they are
+    must_exist    False for files whose absence is normal
+    """
+
+    keys: pa.StringArray
+    numbers: pa.UInt32Array
+    digests: pa.FixedSizeBinaryArray
+    folders: tuple[str, ...] | None
+    odd: tuple[str, ...] = ()
+    must_exist: bool = True
+
+    @property
+    def size(self) -> int:
+        """How many paths they are."""
+        return len(self.keys) + len(self.odd)
+
+    def all_folders(self) -> Iterable[str]:
+        """The folders of the strict keys, however many."""
+        return {_folder_of(key) for key in self.keys.to_pylist()} if self.folders is None else self.folders
+
+
+def live_files(paths: Sequence[str], *, must_exist: bool = True) -> LiveFiles:
+    """The columns of live paths."""
+    import pyarrow as pa
+
+    spelled = StrictKeys().strict_keys(paths)
+    odd: tuple[str, ...] = ()
+    if None in spelled:
+        odd = tuple(path for path, key in zip(paths, spelled, strict=True) if key is None)
+    keys = _writable([key for key in spelled if key is not None])
+    folders = tuple({_folder_of(key): None for key in keys})
+    return LiveFiles(
+        keys=pa.array(keys, pa.string()),
+        numbers=pa.array(loose_numbers(keys), pa.uint32()),
+        digests=digest_column(map(digest_of, keys)),
+        folders=folders if len(folders) <= _MOST_FOLDERS else None,
+        odd=odd,
+        must_exist=must_exist,
+    )
+
+
+def in_columns(files: Iterable[LiveFile]) -> Iterator[LiveFiles]:
+    """Live files, many at once; those that must exist, and then the others."""
+    given = iter(files)
+    while some := list(islice(given, _AT_ONCE)):
+        for must_exist in (True, False):
+            if paths := [file.path for file in some if file.must_exist is must_exist]:
+                yield live_files(paths, must_exist=must_exist)
+
+
+def live_rows(files: LiveFiles) -> pa.RecordBatch:
+    """Live files as rows: key, number, digest, and whether they must exist."""
+    import pyarrow as pa
+
+    must_exist = pa.repeat(pa.scalar(files.must_exist), len(files.keys))
+    return pa.RecordBatch.from_arrays([files.keys, files.numbers, files.digests, must_exist], schema=live_schema())
+
+
+def listed_rows(files: ListedFiles, keys: StrictKeys) -> pa.RecordBatch:
+    """Listed files as rows: key, number, size in bytes, and time."""
+    import pyarrow as pa
+
+    spelled = _writable([key or path for key, path in zip(keys.strict_keys(files.paths), files.paths, strict=True)])
+    columns = (spelled, loose_numbers(spelled), files.sizes, files.times)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, listed_schema(), strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=listed_schema())
+
+
+def live_schema() -> pa.Schema:
+    import pyarrow as pa
+
+    kinds = {"key": pa.string(), "number": pa.uint32(), "digest": digest_type(), "must_exist": pa.bool_()}
+    return pa.schema(kinds.items())
+
+
+def listed_schema() -> pa.Schema:
+    import pyarrow as pa
+
+    return pa.schema({"key": pa.string(), "number": pa.uint32(), "size": pa.int64(), "time": pa.int64()}.items())
+
+
+def digest_of(key: str) -> bytes:
+    """What is remembered of a path that was held, by its strict key."""
+    return hashlib.blake2b(key.encode(), digest_size=DIGEST_BYTES).digest()
+
+
+def digest_column(digests: Iterable[bytes]) -> pa.FixedSizeBinaryArray:
+    return packed_digests(b"".join(digests))
+
+
+def digest_type() -> pa.DataType:
+    import pyarrow as pa
+
+    return pa.binary(DIGEST_BYTES)
+
+
+def packed_digests(data: bytes) -> pa.FixedSizeBinaryArray:
+    """A column of digests that follow each other."""
+    import pyarrow as pa
+
+    return pa.FixedSizeBinaryArray.from_buffers(digest_type(), len(data) // DIGEST_BYTES, [None, pa.py_buffer(data)])
+
+
+def _folder_of(key: str) -> str:
+    return key.rpartition("/")[0]
+
+
+def _writable(keys: Sequence[str]) -> Sequence[str]:
+    """Keys without what is no text: listings have the same sign in its place."""
+    return keys if "".join(keys).isascii() else list(map(utf8_path, keys))
