@@ -132,7 +132,7 @@ def test_fields_are_those_that_were_written() -> None:
     chance = random.Random(7)
     records = [entry(chance) for _ in range(80)] * 2
     names = ("snapshot_id", "data_file.record_count", "data_file.partition.place", "status")
-    read = [record for block in read_avro_fields(written(records), names) for record in block]
+    read = [record for block in read_avro_fields(written(records), names) for record in zip(*block, strict=True)]
 
     assert read == [
         (r["snapshot_id"], r["data_file"]["record_count"], r["data_file"]["partition"]["place"], r["status"]) for r in records
@@ -268,7 +268,9 @@ def test_expressions_of_one_schema_are_bounded_together(monkeypatch: pytest.Monk
     )
     monkeypatch.setattr(avro_projection, "re", counting)
     monkeypatch.setattr(avro_projection, "_MOST_EXPRESSION_BYTES", 30_000)
-    read = [record for block in read_avro_fields(written(records, schema), ("status", "t7")) for record in block]
+    read = [
+        record for block in read_avro_fields(written(records, schema), ("status", "t7")) for record in zip(*block, strict=True)
+    ]
 
     assert read == [(1, record["t7"]) for record in records]
     assert 0 < sum(compiled) <= 30_000

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.lake_files.path_keys import StrictKeys, loose_key, loose_numbers, strict_key
+from headwater.lake_files.path_keys import StrictKeys, loose_key, loose_numbers, numbers_of_keys, strict_key
 
 TEXTS = st.text(st.sampled_from("aA%2Fé/.:~e\u0301İß 25\n"), max_size=30)
 PLAIN = st.text(st.sampled_from("aAb/.:"), max_size=12)
@@ -75,6 +75,9 @@ def test_many_keys_are_those_of_each(paths: list[str]) -> None:
 
     assert loose_numbers(paths) == [loose_numbers([f"/{loose_key(path)}"])[0] for path in paths]
     assert keys.strict_keys(paths) == [strict_key(path) for path in paths]
+    if (numbers := numbers_of_keys(paths)) is not None:
+        assert keys.strict_keys(paths) == paths
+        assert numbers == loose_numbers(paths)
 
 
 @pytest.mark.parametrize("name", ["a", "A/b.parquet", f"{'x' * 50}/Day=1/{'y' * 40}-0001.parquet", "z" * 200])

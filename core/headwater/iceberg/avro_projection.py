@@ -14,14 +14,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from operator import itemgetter
 from typing import Any, NamedTuple, cast
 
 from headwater.iceberg.avro import tamed_schema
 from headwater.iceberg.avro_codecs import AvroFileError, BlockUnpacker
 
 Value = int | str | bytes | None
-Record = tuple[Value, ...]
-"""The wanted fields of a record, in the order in which they were asked for; None for null."""
+Columns = list[list[Value]]
+"""The values of some records: a list for each wanted field, in the order in which they were asked for; None for null."""
 
 _MAGIC = b"Obj\x01"
 _SYNC_BYTES = 16
@@ -45,9 +46,7 @@ _NUMBERS = ("int", "long")
 _TEXTS = ("bytes", "string")
 
 
-def read_avro_fields(
-    data: bytes, names: Sequence[str | tuple[str, ...]], *, optional: Sequence[str] = ()
-) -> Iterator[list[Record]]:
+def read_avro_fields(data: bytes, names: Sequence[str | tuple[str, ...]], *, optional: Sequence[str] = ()) -> Iterator[Columns]:
     """Read some fields of all records, block by block.
 
     names         of fields, inner ones with dots: ``data_file.file_path``; of a tuple of names the first that the schema has
@@ -139,7 +138,7 @@ class _Number(_Node):
         return _NUMBER
 
     def value(self, raw: bytes) -> Value:
-        return _number(raw, 0)[0]
+        return _kept_number(raw)
 
 
 class _Fixed(_Node):
@@ -193,8 +192,8 @@ class _Text(_Node):
         return _one_of(_sized(size) for size in range(max(window * _WINDOW, _SHORT), (window + 1) * _WINDOW))
 
     def value(self, raw: bytes) -> Value:
-        text, _ = _bytes(raw, 0)
-        return text.decode() if self._is_string else text
+        start = 1 if raw[0] < 0x80 else 2 if raw[1] < 0x80 else _number(raw, 0)[1]
+        return raw[start:].decode() if self._is_string else raw[start:]
 
 
 class _Record(_Node):
@@ -289,10 +288,13 @@ class _Array(_Node):
 
 
 class _Layout(NamedTuple):
-    """An expression for records of one shape, with the group of each wanted field."""
+    """An expression for records of one shape.
+
+    fields        gives the bytes of the wanted fields in a match
+    """
 
     match: Callable[[bytes, int], re.Match[bytes] | None]
-    groups: tuple[int, ...]
+    fields: Callable[[re.Match[bytes]], Any]
 
 
 class _Reader:
@@ -307,42 +309,46 @@ class _Reader:
         self._expression_bytes = 0
         self._nodes = dict(record.wanted_nodes())
         self._order = sorted(self._nodes)
+        self._absent = [index for index in range(width) if index not in self._nodes]
 
-    def read_block(self, block: bytes, count: int) -> list[Record]:
+    def read_block(self, block: bytes, count: int) -> Columns:
         """The wanted fields of all records of a block; raises AvroFileError where these are not exactly the block."""
-        records: list[Record] = []
-        at, layouts = 0, list(self._layouts.values())
-        while len(records) < count:
+        columns: Columns = [[] for _ in range(self._width)]
+        at, left, layouts = 0, count, list(self._layouts.values())
+        while left:
             for layout in layouts:
-                at = self._read_alike(layout, block, at, count, records)
-            if len(records) < count:
-                before = len(records)
-                at = self._read_one(block, at, records)
+                at, read = self._read_alike(layout, block, at, left, columns)
+                left -= read
+            if left:
+                at = self._read_one(block, at, columns)
+                left -= 1
                 layouts = list(self._layouts.values())
-                if before == len(records):
-                    raise AvroFileError("a record was not read")
         if at != len(block):
             raise AvroFileError("a block of it has other records than it says")
-        return records
+        for index in self._absent:
+            columns[index] = [None] * count
+        return columns
 
-    def _read_alike(self, layout: _Layout, block: bytes, at: int, count: int, records: list[Record]) -> int:
-        """Read the records from here on that are of one shape; returns where they end."""
-        match, nodes = layout.match, [(self._nodes[index].value, index) for index in self._order]
-        groups, blank = layout.groups, self._width
-        while len(records) < count and (found := match(block, at)) is not None:
+    def _read_alike(self, layout: _Layout, block: bytes, at: int, most: int, columns: Columns) -> tuple[int, int]:
+        """Read the records from here on that are of one shape; returns where they end, and how many they are."""
+        match, fields = layout.match, layout.fields
+        raw: list[Any] = []
+        while len(raw) < most and (found := match(block, at)) is not None:
             at = found.end()
-            record: list[Value] = [None] * blank
-            for (value, index), group in zip(nodes, groups, strict=True):
-                record[index] = value(found[group])
-            records.append(tuple(record))
-        return at
+            raw.append(fields(found))
+        if raw:
+            by_field = [raw] if len(self._order) == 1 else zip(*raw, strict=True)
+            for index, values in zip(self._order, by_field, strict=True):
+                columns[index] += map(self._nodes[index].value, values)
+        return at, len(raw)
 
-    def _read_one(self, block: bytes, at: int, records: list[Record]) -> int:
+    def _read_one(self, block: bytes, at: int, columns: Columns) -> int:
         """Read a record step by step, and remember its shape."""
         shape, found = _Shape(), dict[int, Value]()
         end = self._record.find_fields(block, at, shape, found)
-        records.append(tuple(found.get(index) for index in range(self._width)))
-        if shape.is_regular:
+        for index in self._order:
+            columns[index].append(found[index])
+        if shape.is_regular and self._order:
             self._remember(shape)
         return end
 
@@ -361,9 +367,9 @@ class _Reader:
         if self._expression_bytes > _MOST_EXPRESSION_BYTES:
             return
         expression = re.compile(pattern, re.DOTALL)
-        groups = tuple(expression.groupindex[f"f{index}"] for index in self._order)
+        fields = itemgetter(*(expression.groupindex[f"f{index}"] for index in self._order))
         others = [(other, layout) for other, layout in self._layouts.items() if other != key]
-        self._layouts = {key: _Layout(expression.match, groups), **dict(others[: _MOST_SHAPES - 1])}
+        self._layouts = {key: _Layout(expression.match, fields), **dict(others[: _MOST_SHAPES - 1])}
 
 
 @lru_cache(maxsize=64)
@@ -460,6 +466,12 @@ def _encoded(number: int) -> bytes:
         rest >>= 7
     made.append(rest)
     return bytes(made)
+
+
+@lru_cache(maxsize=4096)
+def _kept_number(raw: bytes) -> int:
+    """A number in its bytes: statuses and counts are the same in most records."""
+    return _number(raw, 0)[0]
 
 
 def _number(data: bytes, at: int) -> tuple[int, int]:

@@ -153,7 +153,7 @@ class _ManifestWalk:
             return []
         try:
             data = self._storage.read_file(FileInfo(canonical_location(location), 0))
-            paths = [path for block in read_avro_fields(data, (name,)) for (path,) in block]
+            paths = [path for (block,) in read_avro_fields(data, (name,)) for path in block]
             if not all(isinstance(path, str) for path in paths):
                 raise ValueError("a record without a path")
         except RejectedTable as unfit:

@@ -5,12 +5,14 @@ source        Apache Iceberg, table specification, "Manifests" and "Manifest Lis
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import NamedTuple, cast
 
 from headwater.iceberg.avro_codecs import AvroFileError
-from headwater.iceberg.avro_projection import read_avro_fields
+from headwater.iceberg.avro_projection import Value, read_avro_fields
 
 _EXISTING, _ADDED, _DELETED = 0, 1, 2
+_STATUSES = {_EXISTING, _ADDED, _DELETED}
 _ENTRY_FIELDS = ("status", "data_file.file_path")
 _COUNTS = tuple((f"{kind}_files_count", f"{kind}_data_files_count") for kind in ("added", "existing", "deleted"))
 _LIST_FIELDS: tuple[str | tuple[str, ...], ...] = ("manifest_path", "manifest_length", *_COUNTS, "key_metadata")
@@ -67,16 +69,17 @@ def read_manifest_entries(data: bytes) -> ManifestEntries:
 
     raises        ValueError, with no text of the file, where it is broken or is no manifest
     """
-    paths: list[str] = []
-    counts = [0, 0, 0]
+    held: list[str] = []
+    counts: Counter[int] = Counter()
     for block in read_avro_fields(data, _ENTRY_FIELDS):
-        for status, path in block:
-            if status not in (_EXISTING, _ADDED, _DELETED) or not path:
-                raise AvroFileError("an entry of it has no path, or a status that is not known")
-            counts[status] += 1
-            if status != _DELETED:
-                paths.append(cast(str, path))
-    return ManifestEntries(paths, counts[_ADDED], counts[_EXISTING], counts[_DELETED])
+        statuses, paths = cast(tuple[list[int], list[str]], block)
+        of_block = Counter(statuses)
+        if not of_block.keys() <= _STATUSES or not all(paths) or not {*map(type, paths)} <= {str}:
+            raise AvroFileError("an entry of it has no path, or a status that is not known")
+        counts += of_block
+        is_whole = _DELETED not in of_block
+        held += paths if is_whole else [path for status, path in zip(statuses, paths, strict=True) if status != _DELETED]
+    return ManifestEntries(held, counts[_ADDED], counts[_EXISTING], counts[_DELETED])
 
 
 def read_manifest_list(data: bytes) -> list[ListedManifest]:
@@ -86,12 +89,14 @@ def read_manifest_list(data: bytes) -> list[ListedManifest]:
     """
     listed: list[ListedManifest] = []
     for block in read_avro_fields(data, _LIST_FIELDS, optional=_OPTIONAL):
-        for path, length, added, existing, deleted, key in block:
-            if not isinstance(path, str) or not path:
-                raise AvroFileError("a manifest in it has no path")
-            numbers = _count(length), _count(added), _count(existing), _count(deleted)
-            listed.append(ListedManifest(path, *numbers, bool(key)))
+        listed += map(_listed_manifest, *block)
     return listed
+
+
+def _listed_manifest(path: Value, length: Value, added: Value, existing: Value, deleted: Value, key: Value) -> ListedManifest:
+    if not isinstance(path, str) or not path:
+        raise AvroFileError("a manifest in it has no path")
+    return ListedManifest(path, _count(length), _count(added), _count(existing), _count(deleted), bool(key))
 
 
 def _count(value: object) -> int:

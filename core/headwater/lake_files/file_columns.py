@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from headwater.iceberg.file_drivers import utf8_path
 from headwater.lake_files.lake_file_values import ListedFiles, LiveFile
-from headwater.lake_files.path_keys import StrictKeys, loose_numbers
+from headwater.lake_files.path_keys import StrictKeys, loose_numbers, numbers_of_keys
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -56,15 +56,17 @@ def live_files(paths: Sequence[str], *, must_exist: bool = True) -> LiveFiles:
     """The columns of live paths."""
     import pyarrow as pa
 
-    spelled = StrictKeys().strict_keys(paths)
+    keys, numbers = paths, numbers_of_keys(paths)
     odd: tuple[str, ...] = ()
-    if None in spelled:
+    if numbers is None:
+        spelled = StrictKeys().strict_keys(paths)
         odd = tuple(path for path, key in zip(paths, spelled, strict=True) if key is None)
-    keys = _writable([key for key in spelled if key is not None])
+        keys = _writable([key for key in spelled if key is not None])
+        numbers = loose_numbers(keys)
     folders = tuple({_folder_of(key): None for key in keys})
     return LiveFiles(
         keys=pa.array(keys, pa.string()),
-        numbers=pa.array(loose_numbers(keys), pa.uint32()),
+        numbers=pa.array(numbers, pa.uint32()),
         digests=digest_column(map(digest_of, keys)),
         folders=folders if len(folders) <= _MOST_FOLDERS else None,
         odd=odd,
@@ -89,12 +91,15 @@ def live_rows(files: LiveFiles) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([files.keys, files.numbers, files.digests, must_exist], schema=live_schema())
 
 
-def listed_rows(files: ListedFiles, keys: StrictKeys) -> pa.RecordBatch:
+def listed_rows(files: ListedFiles, strict: StrictKeys) -> pa.RecordBatch:
     """Listed files as rows: key, number, size in bytes, and time."""
     import pyarrow as pa
 
-    spelled = _writable([key or path for key, path in zip(keys.strict_keys(files.paths), files.paths, strict=True)])
-    columns = (spelled, loose_numbers(spelled), files.sizes, files.times)
+    keys, numbers = files.paths, numbers_of_keys(files.paths)
+    if numbers is None:
+        keys = _writable([key or path for key, path in zip(strict.strict_keys(files.paths), files.paths, strict=True)])
+        numbers = loose_numbers(keys)
+    columns = (keys, numbers, files.sizes, files.times)
     arrays = [pa.array(column, field.type) for column, field in zip(columns, listed_schema(), strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=listed_schema())
 
@@ -132,6 +137,13 @@ def packed_digests(data: bytes) -> pa.FixedSizeBinaryArray:
     import pyarrow as pa
 
     return pa.FixedSizeBinaryArray.from_buffers(digest_type(), len(data) // DIGEST_BYTES, [None, pa.py_buffer(data)])
+
+
+def joined_digests(digests: pa.FixedSizeBinaryArray) -> bytes:
+    """The digests of a column, one behind the other."""
+    data = digests.buffers()[1]
+    start = digests.offset * DIGEST_BYTES
+    return b"" if data is None else bytes(data.slice(start, len(digests) * DIGEST_BYTES).to_pybytes())
 
 
 def _folder_of(key: str) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from headwater.clock import Micros
-from headwater.lake_files.file_columns import NO_NAME, digest_column, digest_of, digest_type
+from headwater.lake_files.file_columns import NO_NAME, digest_column, digest_of, digest_type, joined_digests
 from headwater.lake_files.file_kinds import FileKind, file_kind_of, is_marker
 from headwater.lake_files.file_reasons import FileReason
 from headwater.lake_files.file_runs import BucketFiles
@@ -149,7 +149,7 @@ def _joined_digests(columns: Iterable[pa.Array | pa.ChunkedArray]) -> bytes:
     import pyarrow as pa
 
     chunks = [chunk for column in columns for chunk in (column.chunks if isinstance(column, pa.ChunkedArray) else [column])]
-    return b"".join(pa.chunked_array(chunks, digest_type()).unique().to_pylist())
+    return joined_digests(pa.chunked_array(chunks, digest_type()).unique())
 
 
 def _missing(elsewhere: pa.Table, places: PlaceIndex) -> tuple[dict[str, list[str]], int]:

@@ -57,7 +57,7 @@ class FileRuns:
         self._folder = tempfile.TemporaryDirectory(prefix="headwater-files-")
         self._live = _BucketRuns(live_schema(), buckets, in_memory, Path(self._folder.name) / "live")
         self._listed = _BucketRuns(listed_schema(), buckets, in_memory, Path(self._folder.name) / "listed")
-        self._keys = StrictKeys()
+        self._strict = StrictKeys()
 
     def __enter__(self) -> FileRuns:
         return self
@@ -80,7 +80,7 @@ class FileRuns:
         for files in batches:
             self.listed += len(files.paths)
             self.listed_bytes += sum(files.sizes)
-            self._listed.add(listed_rows(files, self._keys))
+            self._listed.add(listed_rows(files, self._strict))
 
     def bucket(self, number: int) -> BucketFiles:
         """The files of a bucket. Afterwards nothing can be added."""
