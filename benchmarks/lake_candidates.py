@@ -25,7 +25,7 @@ from headwater.clock import Micros
 from headwater.iceberg.metadata_json import split_metadata
 from headwater.iceberg_catalog.lake_documents import table_content
 from headwater.lake_files import report_files
-from headwater.lake_files.lake_file_values import ListedFiles
+from headwater.lake_files.file_columns import ListedFiles, listed_files
 from headwater.realms import REALM_REFERENCES, RealmRegistry, RealmState
 from headwater.store import Store, open_store
 
@@ -115,7 +115,7 @@ def measure_candidates(folder: Path, scale: CandidateScale) -> Iterator[Row]:
     manifests = write_manifests(place, range(scale.manifests), per)
     whole = write_document(place, "v1", manifests, scale.snapshots)
     most = scale.snapshots - scale.snapshots // 10
-    part = write_document(place, "v0", manifests[: len(manifests) * most // scale.snapshots], most)
+    part = _earlier(whole, most)
     listing = write_listing(folder / "listing", place, manifests, per)
     shared, branches = _write_branches(folder / "branches", scale)
     theirs = theirs_shared = None
@@ -285,6 +285,14 @@ def write_document(place: Place, name: str, manifests: Sequence[_Manifest], snap
     return text
 
 
+def _earlier(text: bytes, snapshots: int) -> bytes:
+    """The same document, when the table had its first snapshots alone."""
+    document = json.loads(text)
+    document["snapshots"] = document["snapshots"][:snapshots]
+    document |= {"current-snapshot-id": snapshots, "refs": {"main": {"snapshot-id": snapshots, "type": "branch"}}}
+    return json.dumps(document).encode()
+
+
 def _listed_manifest(manifest: _Manifest) -> dict[str, Any]:
     numbers = dict.fromkeys((name for name, kind, _ in _LIST_FIELDS if kind != "string"), 0)
     said = {"manifest_path": manifest.path, "manifest_length": manifest.length, "added_files_count": manifest.files}
@@ -305,9 +313,9 @@ def write_listing(folder: Path, place: Place, manifests: Sequence[_Manifest], pe
 def _listed(listing: Path, place: Place) -> Iterator[ListedFiles]:
     with (listing / "paths.txt").open(encoding="utf-8") as lines:
         while some := [line[:-1] for line in islice(lines, _LISTED_AT_ONCE)]:
-            yield ListedFiles(some, [12345] * len(some), [_OLD] * len(some))
+            yield listed_files(some, [12345] * len(some), [_OLD] * len(some))
     beside = [f"{place.url}/metadata/{file.name}" for file in (place.folder / "metadata").iterdir()]
-    yield ListedFiles(beside, [1000] * len(beside), [_OLD] * len(beside))
+    yield listed_files(beside, [1000] * len(beside), [_OLD] * len(beside))
 
 
 def _measure_procedure(spark: Path, warehouse: Path, table: str, listing: Path) -> float:

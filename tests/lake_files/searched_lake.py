@@ -18,7 +18,7 @@ from headwater.catalogs.known_metadata import own_name
 from headwater.catalogs.table_claims import TableClaim, TableClaims
 from headwater.iceberg.metadata_json import decode_metadata, logged_files, named_files, split_metadata
 from headwater.lake_files.dead_files import DeadFilesResult, FileSearch, find_dead_files
-from headwater.lake_files.file_columns import LiveFiles, in_columns
+from headwater.lake_files.file_columns import LiveFiles, live_in_columns
 from headwater.lake_files.file_reasons import FileReason, PlaceReason
 from headwater.lake_files.lake_file_values import BlockedPlace, LiveFile
 from headwater.lake_files.stored_versions import StoredVersion
@@ -37,7 +37,7 @@ class DocumentReading:
     read: int = 0
 
     def __iter__(self) -> Iterator[LiveFiles]:
-        return in_columns(self._files())
+        return live_in_columns(self._files())
 
     def _files(self) -> Iterator[LiveFile]:
         for version in self.versions:

@@ -14,8 +14,9 @@ from fake_clock import FakeClock
 from headwater.catalogs import Catalogs
 from headwater.catalogs.known_metadata import own_name
 from headwater.gc import collect_realm
+from headwater.lake_files.file_columns import listed_files
 from headwater.lake_files.file_reasons import FileReason, PlaceReason
-from headwater.lake_files.lake_file_values import BlockedPlace, ListedFiles
+from headwater.lake_files.lake_file_values import BlockedPlace
 from lakes import REALM
 
 A, B, OLD_FILE = "orders/data/a.parquet", "orders/data/b.parquet", "orders/data/old.parquet"
@@ -267,7 +268,7 @@ def test_relative_path_of_a_version_blocks_everything(held: SearchedLake) -> Non
 
 
 def test_listing_of_another_program_is_compared_instead(held: SearchedLake) -> None:
-    files = [ListedFiles((held.location(name),), (1,), (5,)) for name in (A, OLD_FILE)]
+    files = [listed_files((held.location(name),), (1,), (5,)) for name in (A, OLD_FILE)]
 
     assert held.dead(listing=lambda: files) == {OLD_FILE: FileReason.IN_GRACE}
 

@@ -8,11 +8,18 @@ from typing import Any
 import pytest
 
 from headwater.clock import Micros
-from headwater.lake_files.file_columns import digest_column, digest_of, in_columns, live_files
+from headwater.lake_files.file_columns import (
+    digest_column,
+    digest_of,
+    listed_files,
+    listed_in_columns,
+    live_files,
+    live_in_columns,
+)
 from headwater.lake_files.file_comparison import BucketResult, compare_bucket
 from headwater.lake_files.file_reasons import FileReason
 from headwater.lake_files.file_runs import DeadRuns, FileRuns
-from headwater.lake_files.lake_file_values import DeadFile, ListedFile, ListedFiles, LiveFile, TablePlace, in_batches
+from headwater.lake_files.lake_file_values import DeadFile, ListedFile, LiveFile, TablePlace
 from headwater.lake_files.place_index import PlaceIndex
 
 PLACE = "s3://lake/sales/orders"
@@ -32,8 +39,8 @@ def compared(
     live: Iterable[LiveFile], there: Iterable[ListedFile], *, held: Iterable[str] = (FILE,), index: PlaceIndex | None = None
 ) -> BucketResult:
     with FileRuns(buckets=1) as runs:
-        runs.add_live(in_columns(live))
-        runs.add_listed(in_batches(there))
+        runs.add_live(live_in_columns(live))
+        runs.add_listed(listed_in_columns(there))
         return compare_bucket(runs.bucket(0), index or places(), digests(*held))
 
 
@@ -193,7 +200,7 @@ def test_held_file_stays_so_where_a_listing_is_not_whole() -> None:
 
 def test_relative_path_is_told_as_odd() -> None:
     with FileRuns() as runs:
-        runs.add_live(in_columns([LiveFile("data/f.parquet"), LiveFile(FILE)]))
+        runs.add_live(live_in_columns([LiveFile("data/f.parquet"), LiveFile(FILE)]))
 
         assert (runs.odd, runs.live) == (["data/f.parquet"], 2)
 
@@ -202,8 +209,8 @@ def test_files_on_disk_are_those_that_were_added() -> None:
     names = [f"{PLACE}/data/{number}-ü.parquet" for number in range(300)]
     with FileRuns(buckets=7, in_memory=20) as runs:
         runs.add_live(live_files(names[at : at + 30]) for at in range(0, 300, 30))
-        runs.add_listed([ListedFiles((name,), (number,), (TIME,)) for number, name in enumerate(names)])
-        runs.add_listed([ListedFiles((f"{PLACE}/dead.parquet",), (5,), (TIME,))])
+        runs.add_listed([listed_files((name,), (number,), (TIME,)) for number, name in enumerate(names)])
+        runs.add_listed([listed_files((f"{PLACE}/dead.parquet",), (5,), (TIME,))])
         results = [compare_bucket(runs.bucket(number), places(), digests()) for number in range(7)]
 
     assert [file.path for result in results for file in result.dead] == [f"{PLACE}/dead.parquet"]

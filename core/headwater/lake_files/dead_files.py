@@ -32,7 +32,7 @@ from headwater.commits import read_collection
 from headwater.errors import CorruptionError
 from headwater.iceberg.table_storage import TableStorage
 from headwater.lake_files.document_files import hint_in
-from headwater.lake_files.file_columns import LiveFiles, in_columns
+from headwater.lake_files.file_columns import LiveFiles, live_in_columns
 from headwater.lake_files.file_comparison import BucketResult, ReasonCount
 from headwater.lake_files.file_engine import ComparisonGround, FileEngine, ListFiles, ProcessEngine
 from headwater.lake_files.file_reasons import FileReason, PlaceReason
@@ -475,7 +475,7 @@ class _Strangers:
 
     def _taken(self) -> Iterator[LiveFiles]:
         taken, self._live = self._live, []
-        return in_columns(taken)
+        return live_in_columns(taken)
 
 
 def _odd(paths: Sequence[str]) -> list[BlockedPlace]:

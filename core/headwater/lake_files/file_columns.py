@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from headwater.iceberg.file_drivers import utf8_path
-from headwater.lake_files.lake_file_values import ListedFiles, LiveFile
+from headwater.lake_files.lake_file_values import ListedFile, LiveFile
 from headwater.lake_files.path_keys import StrictKeys, loose_numbers, numbers_of_keys
 
 if TYPE_CHECKING:
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
 DIGEST_BYTES = 16
 NO_NAME = "\ufffd"
 """In the place of what is no text in a path. A file with it in its path cannot be named exactly, and so is never let go."""
-_AT_ONCE = 8192
+AT_ONCE = 8192
+"""Files of a batch, about: whoever gathers them waits for so many."""
 _MOST_FOLDERS = 1000
 
 
@@ -74,36 +76,66 @@ def live_files(paths: Sequence[str], *, must_exist: bool = True) -> LiveFiles:
     )
 
 
-def in_columns(files: Iterable[LiveFile]) -> Iterator[LiveFiles]:
+def live_in_columns(files: Iterable[LiveFile]) -> Iterator[LiveFiles]:
     """Live files, many at once; those that must exist, and then the others."""
     given = iter(files)
-    while some := list(islice(given, _AT_ONCE)):
+    while some := list(islice(given, AT_ONCE)):
         for must_exist in (True, False):
             if paths := [file.path for file in some if file.must_exist is must_exist]:
                 yield live_files(paths, must_exist=must_exist)
 
 
-def live_rows(files: LiveFiles) -> pa.RecordBatch:
+def live_rows(batches: Sequence[LiveFiles]) -> pa.RecordBatch:
     """Live files as rows: key, number, digest, and whether they must exist."""
     import pyarrow as pa
 
-    must_exist = pa.repeat(pa.scalar(files.must_exist), len(files.keys))
-    return pa.RecordBatch.from_arrays([files.keys, files.numbers, files.digests, must_exist], schema=live_schema())
+    columns = [pa.concat_arrays(column) for column in list(zip(*batches, strict=True))[:3]]
+    must_exist = pa.concat_arrays([pa.repeat(pa.scalar(files.must_exist), len(files.keys)) for files in batches])
+    return pa.RecordBatch.from_arrays([*columns, must_exist], schema=live_schema())
+
+
+class ListedFiles(NamedTuple):
+    """Some files of a listing.
+
+    column        their paths once more
+    sizes         in bytes
+    times         0 where the storage does not say
+    """
+
+    paths: Sequence[str]
+    column: pa.StringArray
+    sizes: pa.Int64Array
+    times: pa.Int64Array
+
+
+def listed_files(paths: Sequence[str], sizes: Sequence[int], times: Sequence[int]) -> ListedFiles:
+    """The columns of listed files."""
+    import pyarrow as pa
+
+    clean = _writable(paths)
+    return ListedFiles(clean, pa.array(clean, pa.string()), pa.array(sizes, pa.int64()), pa.array(times, pa.int64()))
+
+
+def listed_in_columns(files: Iterable[ListedFile]) -> Iterator[ListedFiles]:
+    """Listed files, many at once."""
+    given = iter(files)
+    while some := list(islice(given, AT_ONCE)):
+        yield listed_files(*zip(*some, strict=True))
 
 
 def listed_rows(files: ListedFiles, strict: StrictKeys) -> pa.RecordBatch:
     """Listed files as rows: key, number, size in bytes, and time."""
     import pyarrow as pa
 
-    keys, numbers = files.paths, numbers_of_keys(files.paths)
+    column, numbers = files.column, numbers_of_keys(files.paths)
     if numbers is None:
-        keys = _writable([key or path for key, path in zip(strict.strict_keys(files.paths), files.paths, strict=True)])
-        numbers = loose_numbers(keys)
-    columns = (keys, numbers, files.sizes, files.times)
-    arrays = [pa.array(column, field.type) for column, field in zip(columns, listed_schema(), strict=True)]
+        keys = [key or path for key, path in zip(strict.strict_keys(files.paths), files.paths, strict=True)]
+        column, numbers = pa.array(keys, pa.string()), loose_numbers(keys)
+    arrays = [column, pa.array(numbers, pa.uint32()), files.sizes, files.times]
     return pa.RecordBatch.from_arrays(arrays, schema=listed_schema())
 
 
+@cache
 def live_schema() -> pa.Schema:
     import pyarrow as pa
 
@@ -111,6 +143,7 @@ def live_schema() -> pa.Schema:
     return pa.schema(kinds.items())
 
 
+@cache
 def listed_schema() -> pa.Schema:
     import pyarrow as pa
 

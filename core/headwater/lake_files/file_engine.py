@@ -6,11 +6,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from headwater.lake_files.file_columns import LiveFiles
+from headwater.lake_files.file_columns import ListedFiles, LiveFiles
 from headwater.lake_files.file_comparison import BucketResult, compare_bucket
 from headwater.lake_files.file_runs import FileRuns
 from headwater.lake_files.held_paths import HeldPaths
-from headwater.lake_files.lake_file_values import ListedFiles
 from headwater.lake_files.listed_places import PlaceListing
 from headwater.lake_files.manifest_reader import ReadManifests
 from headwater.lake_files.place_index import PlaceIndex

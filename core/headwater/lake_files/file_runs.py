@@ -12,15 +12,24 @@ from __future__ import annotations
 import heapq
 import tempfile
 from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from headwater.lake_files.file_columns import LiveFiles, listed_rows, listed_schema, live_rows, live_schema
+from headwater.lake_files.file_columns import (
+    AT_ONCE,
+    ListedFiles,
+    LiveFiles,
+    listed_rows,
+    listed_schema,
+    live_rows,
+    live_schema,
+)
 from headwater.lake_files.file_reasons import FileReason
-from headwater.lake_files.lake_file_values import DeadFile, ListedFiles
+from headwater.lake_files.lake_file_values import DeadFile
 from headwater.lake_files.path_keys import StrictKeys
 
 if TYPE_CHECKING:
@@ -71,15 +80,25 @@ class FileRuns:
         self._folder.cleanup()
 
     def add_live(self, batches: Iterable[LiveFiles]) -> None:
+        waiting: list[LiveFiles] = []
+        size = 0
         for files in batches:
             self.live += files.size
             self.odd += files.odd[: _ODD_KEPT - len(self.odd)]
-            self._live.add(live_rows(files))
+            waiting.append(files)
+            size += files.size
+            if size >= AT_ONCE:
+                self._live.add(live_rows(waiting))
+                waiting, size = [], 0
+        if waiting:
+            self._live.add(live_rows(waiting))
 
     def add_listed(self, batches: Iterable[ListedFiles]) -> None:
+        import pyarrow.compute as pc
+
         for files in batches:
             self.listed += len(files.paths)
-            self.listed_bytes += sum(files.sizes)
+            self.listed_bytes += int(pc.sum(files.sizes).as_py() or 0)
             self._listed.add(listed_rows(files, self._strict))
 
     def bucket(self, number: int) -> BucketFiles:
@@ -88,7 +107,7 @@ class FileRuns:
 
 
 class _BucketRuns:
-    """Rows by bucket: in runs on disk, and the last run in memory."""
+    """Rows by bucket: in runs on disk, and the last run in memory. A run is sorted and written while others go on."""
 
     def __init__(self, schema: pa.Schema, buckets: int, in_memory: int, stem: Path) -> None:
         self._schema = schema
@@ -97,50 +116,58 @@ class _BucketRuns:
         self._stem = stem
         self._waiting: list[pa.RecordBatch] = []
         self._rows = self._bytes = 0
+        self._writer = ThreadPoolExecutor(1, thread_name_prefix="runs")
+        self._written: list[Future[pa.NativeFile]] = []
         self._runs: list[pa.ipc.RecordBatchFileReader] = []
-        self._files: list[pa.NativeFile] = []
 
     def add(self, rows: pa.RecordBatch) -> None:
-        import pyarrow as pa
-
         self._waiting.append(rows)
         self._rows += rows.num_rows
         self._bytes += rows.nbytes
         if self._rows >= self._in_memory or self._bytes >= _MOST_BYTES:
-            path = self._stem.with_suffix(f".{len(self._runs)}")
-            with pa.OSFile(str(path), "wb") as file:
-                self._write_run(file)
-            self._read_run(pa.OSFile(str(path), "rb"))
+            if self._written:
+                self._written[-1].result()
+            path = self._stem.with_suffix(f".{len(self._written)}")
+            self._written.append(self._writer.submit(self._spill, self._taken(), str(path)))
 
     def bucket(self, number: int) -> pa.Table:
         import pyarrow as pa
 
-        if self._waiting:
+        if self._waiting or not self._runs:
+            self._runs = [pa.ipc.open_file(run.result()) for run in self._written]
             buffer = pa.BufferOutputStream()
-            self._write_run(buffer)
-            self._read_run(pa.BufferReader(buffer.getvalue()))
+            self._write_run(self._taken(), buffer)
+            self._runs.append(pa.ipc.open_file(pa.BufferReader(buffer.getvalue())))
         return pa.Table.from_batches([run.get_batch(number) for run in self._runs], self._schema).combine_chunks()
 
     def close(self) -> None:
-        for file in self._files:
-            file.close()
+        self._writer.shutdown()
+        for run in self._written:
+            if run.exception() is None:
+                run.result().close()
 
-    def _read_run(self, file: pa.NativeFile) -> None:
+    def _taken(self) -> list[pa.RecordBatch]:
+        taken, self._waiting = self._waiting, []
+        self._rows = self._bytes = 0
+        return taken
+
+    def _spill(self, rows: list[pa.RecordBatch], path: str) -> pa.NativeFile:
         import pyarrow as pa
 
-        self._files.append(file)
-        self._runs.append(pa.ipc.open_file(file))
+        with pa.OSFile(path, "wb") as file:
+            self._write_run(rows, file)
+        return pa.OSFile(path, "rb")
 
-    def _write_run(self, sink: pa.NativeFile) -> None:
-        """Write what waits, by bucket, a batch for each."""
+    def _write_run(self, batches: list[pa.RecordBatch], sink: pa.NativeFile) -> None:
+        """Write rows by bucket, a batch for each."""
         import pyarrow as pa
+        import pyarrow.compute as pc
 
-        rows = pa.Table.from_batches(self._waiting, self._schema).combine_chunks()
-        self._waiting, self._rows, self._bytes = [], 0, 0
+        rows = pa.Table.from_batches(batches, self._schema).combine_chunks()
         buckets = _remainders(rows["number"], self._buckets)
-        ordered = rows.take(pa.compute.sort_indices(buckets))
-        counts = {each["values"]: each["counts"] for each in pa.compute.value_counts(buckets).to_pylist()}
-        (whole,) = ordered.combine_chunks().to_batches() or [pa.RecordBatch.from_pylist([], self._schema)]
+        ordered = rows.take(pc.sort_indices(buckets)).combine_chunks()
+        counts = {each["values"]: each["counts"] for each in pc.value_counts(buckets).to_pylist()}
+        (whole,) = ordered.to_batches() or [pa.RecordBatch.from_pylist([], self._schema)]
         at = 0
         with pa.ipc.new_file(sink, self._schema) as writer:
             for bucket in range(self._buckets):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
 from typing import NamedTuple
 from uuid import UUID
 
@@ -12,8 +10,6 @@ import msgspec
 from headwater.clock import Micros
 from headwater.lake_files.file_reasons import FileReason, PlaceReason
 from headwater.store import StoredPart
-
-_AT_ONCE = 8192
 
 
 class LiveFile(NamedTuple):
@@ -36,21 +32,6 @@ class ListedFile(NamedTuple):
     path: str
     size_bytes: int
     modified: Micros
-
-
-class ListedFiles(NamedTuple):
-    """Some files of a listing, in columns: ``ListedFile`` of each."""
-
-    paths: Sequence[str]
-    sizes: Sequence[int]
-    times: Sequence[int]
-
-
-def in_batches(files: Iterable[ListedFile]) -> Iterator[ListedFiles]:
-    """Listed files, many at once."""
-    given = iter(files)
-    while some := list(islice(given, _AT_ONCE)):
-        yield ListedFiles(*zip(*some, strict=True))
 
 
 class TablePlace(msgspec.Struct, frozen=True, kw_only=True):

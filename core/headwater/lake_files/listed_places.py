@@ -10,9 +10,9 @@ from headwater.errors import RefusedError, UnavailableError
 from headwater.iceberg.file_drivers import NO_TEXT, NOWHERE, DirectoryEntry, utf8_path
 from headwater.iceberg.filesystem import STORAGE, LakeStorage
 from headwater.iceberg.location import canonical_location
-from headwater.lake_files.file_columns import NO_NAME
+from headwater.lake_files.file_columns import NO_NAME, ListedFiles, listed_in_columns
 from headwater.lake_files.file_reasons import PlaceReason
-from headwater.lake_files.lake_file_values import BlockedPlace, ListedFile, ListedFiles, TablePlace, in_batches
+from headwater.lake_files.lake_file_values import BlockedPlace, ListedFile, TablePlace
 
 
 @dataclass(slots=True)
@@ -29,7 +29,7 @@ class PlaceListing:
     listed: int = 0
 
     def __iter__(self) -> Iterator[ListedFiles]:
-        return in_batches(self._files())
+        return listed_in_columns(self._files())
 
     def _files(self) -> Iterator[ListedFile]:
         for place in self.places:

@@ -6,11 +6,11 @@ Files that Headwater itself keeps in places are left out: they change with every
 from __future__ import annotations
 
 import hashlib
-from array import array
 from collections.abc import Iterable, Iterator
+from itertools import compress
 
+from headwater.lake_files.file_columns import ListedFiles, listed_files
 from headwater.lake_files.file_kinds import is_marker
-from headwater.lake_files.lake_file_values import ListedFiles
 from headwater.lake_files.work_folder import FOLDER
 
 
@@ -21,7 +21,7 @@ class ListingDigest:
     """
 
     def __init__(self) -> None:
-        self._paths, self._numbers = hashlib.blake2b(digest_size=16), [hashlib.blake2b(digest_size=16) for _ in range(3)]
+        self._columns = [hashlib.blake2b(digest_size=16) for _ in range(4)]
         self.markers: list[str] = []
 
     def pass_on(self, batches: Iterable[ListedFiles]) -> Iterator[ListedFiles]:
@@ -37,22 +37,30 @@ class ListingDigest:
 
     def hexdigest(self) -> str:
         """The digest of what has passed."""
-        parts = [each.digest() for each in (self._paths, *self._numbers)]
-        return hashlib.blake2b(b"".join(parts), digest_size=16).hexdigest()
+        return hashlib.blake2b(b"".join(each.digest() for each in self._columns), digest_size=16).hexdigest()
 
     def _add(self, files: ListedFiles) -> None:
         """Digest each column by itself: then it does not matter how many files come at once."""
-        self._paths.update("".join(files.paths).encode(errors="surrogatepass"))
-        for digest, numbers in zip(self._numbers, (map(len, files.paths), files.sizes, files.times), strict=True):
-            digest.update(array("q", numbers).tobytes())
+        import pyarrow.compute as pc
+
+        lengths = pc.binary_length(files.column)
+        texts = files.column.buffers()[2]
+        parts = [None if texts is None else texts.slice(0, pc.sum(lengths).as_py() or 0)]
+        parts += [column.buffers()[1].slice(0, len(column) * column.type.bit_width // 8) for column in (lengths, *files[2:])]
+        for digest, part in zip(self._columns, parts, strict=True):
+            digest.update(part or b"")
 
     def _others(self, files: ListedFiles) -> ListedFiles:
-        if FOLDER not in "".join(files.paths):
+        import pyarrow.compute as pc
+
+        if not pc.any(pc.match_substring(files.column, FOLDER)).as_py():
             return files
-        ours = [path for path in files.paths if _is_ours(path)]
-        self.markers += [path for path in ours if is_marker(path.rpartition("/")[2])]
-        others = [file for file in zip(*files, strict=True) if not _is_ours(file[0])]
-        return ListedFiles(*zip(*others, strict=True)) if others else ListedFiles((), (), ())
+        ours = [_is_ours(path) for path in files.paths]
+        found = compress(files.paths, ours)
+        self.markers += [path for path in found if is_marker(path.rpartition("/")[2])]
+        others = [not is_ours for is_ours in ours]
+        columns = (files.paths, files.sizes.to_pylist(), files.times.to_pylist())
+        return listed_files(*(list(compress(column, others)) for column in columns))
 
 
 def _is_ours(path: str) -> bool:

@@ -32,7 +32,7 @@ from headwater.iceberg.manifest_entries import (
 from headwater.iceberg.metadata_json import unpack_metadata
 from headwater.iceberg.survey_outcomes import RejectedTable
 from headwater.lake_files.document_files import DocumentFiles, document_files
-from headwater.lake_files.file_columns import LiveFiles, in_columns
+from headwater.lake_files.file_columns import LiveFiles, live_in_columns
 from headwater.lake_files.file_reasons import PlaceReason
 from headwater.lake_files.lake_file_values import BlockedPlace, LiveFile
 from headwater.lake_files.manifest_memory import KnownManifest, ManifestMemory
@@ -216,8 +216,8 @@ class LiveWalk:
         ) as rows:  # a temporary file of its own, removed when it is closed
             rows.executescript(_SCHEMA)
             rows.execute("begin")
-            yield from in_columns(self._walk_documents(rows))
-            yield from in_columns(self._walk_lists(rows))
+            yield from live_in_columns(self._walk_documents(rows))
+            yield from live_in_columns(self._walk_lists(rows))
             yield from self._walk_manifests(rows)
         self._finish()
         self._memory.keep(fence=self._fence)

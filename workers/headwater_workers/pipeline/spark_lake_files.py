@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from headwater.iceberg.filesystem import LakeStorage
-from headwater.lake_files.file_columns import LiveFiles
+from headwater.lake_files.file_columns import ListedFiles, LiveFiles, listed_in_columns
 from headwater.lake_files.file_comparison import BucketResult, compare_bucket
 from headwater.lake_files.file_engine import (
     ComparisonGround,
@@ -27,7 +27,7 @@ from headwater.lake_files.file_engine import (
     gather_files,
 )
 from headwater.lake_files.file_runs import BucketFiles, FileRuns
-from headwater.lake_files.lake_file_values import BlockedPlace, ListedFile, ListedFiles, in_batches
+from headwater.lake_files.lake_file_values import BlockedPlace, ListedFile
 from headwater.lake_files.listed_places import PlaceListing, list_place
 from headwater.lake_files.manifest_memory import KnownManifest
 from headwater.lake_files.manifest_reader import ReadManifests, read_known_manifest
@@ -64,7 +64,7 @@ class SparkFileEngine:
     def list_places(self, listing: PlaceListing) -> Iterable[ListedFiles]:
         if self._spark is None:
             return self._in_process.list_places(listing)
-        return in_batches(self._listed(listing))
+        return listed_in_columns(self._listed(listing))
 
     def compare(self, live: Iterable[LiveFiles], listing: ListFiles, ground: ComparisonGround) -> FileComparison:
         is_large = ground.expected >= self._settings.spark_from_files
