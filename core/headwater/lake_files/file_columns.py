@@ -6,14 +6,15 @@ A column is an Arrow array. The strict key of a path says which file it is; the 
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
+from functools import cache, reduce
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from headwater.iceberg.file_drivers import utf8_path
 from headwater.lake_files.lake_file_values import ListedFile, LiveFile
-from headwater.lake_files.path_keys import StrictKeys, loose_numbers, numbers_of_keys
+from headwater.lake_files.path_keys import FACTORS, TAIL, StrictKeys, loose_number
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -24,6 +25,10 @@ NO_NAME = "\ufffd"
 AT_ONCE = 8192
 """Files of a batch, about: whoever gathers them waits for so many."""
 _MOST_FOLDERS = 1000
+_MOST_BYTES = 1 << 30
+"""Of a path: no path has so many."""
+_ROOT = re.compile(r"(?:s3|gs)://[^/]+/|file:///")
+"""Beginnings of locations that are spelled as in strict keys."""
 
 
 class LiveFiles(NamedTuple):
@@ -58,17 +63,19 @@ def live_files(paths: Sequence[str], *, must_exist: bool = True) -> LiveFiles:
     """The columns of live paths."""
     import pyarrow as pa
 
-    keys, numbers = paths, numbers_of_keys(paths)
+    keys = _writable(paths)
+    column = pa.array(keys, pa.string())
+    numbers = _plain_numbers(keys, column)
     odd: tuple[str, ...] = ()
     if numbers is None:
         spelled = StrictKeys().strict_keys(paths)
         odd = tuple(path for path, key in zip(paths, spelled, strict=True) if key is None)
         keys = _writable([key for key in spelled if key is not None])
-        numbers = loose_numbers(keys)
+        column, numbers = pa.array(keys, pa.string()), pa.array(map(loose_number, keys), pa.uint32())
     folders = tuple({_folder_of(key): None for key in keys})
     return LiveFiles(
-        keys=pa.array(keys, pa.string()),
-        numbers=pa.array(numbers, pa.uint32()),
+        keys=column,
+        numbers=numbers,
         digests=digest_column(map(digest_of, keys)),
         folders=folders if len(folders) <= _MOST_FOLDERS else None,
         odd=odd,
@@ -127,12 +134,55 @@ def listed_rows(files: ListedFiles, strict: StrictKeys) -> pa.RecordBatch:
     """Listed files as rows: key, number, size in bytes, and time."""
     import pyarrow as pa
 
-    column, numbers = files.column, numbers_of_keys(files.paths)
+    column, numbers = files.column, _plain_numbers(files.paths, files.column)
     if numbers is None:
         keys = [key or path for key, path in zip(strict.strict_keys(files.paths), files.paths, strict=True)]
-        column, numbers = pa.array(keys, pa.string()), loose_numbers(keys)
-    arrays = [column, pa.array(numbers, pa.uint32()), files.sizes, files.times]
-    return pa.RecordBatch.from_arrays(arrays, schema=listed_schema())
+        column, numbers = pa.array(keys, pa.string()), pa.array(map(loose_number, keys), pa.uint32())
+    return pa.RecordBatch.from_arrays([column, numbers, files.sizes, files.times], schema=listed_schema())
+
+
+def _plain_numbers(paths: Sequence[str], column: pa.StringArray) -> pa.UInt32Array | None:
+    """The loose numbers of paths that begin alike, are their own strict keys, and have segments that are nothing but names in ASCII.
+
+    None for others. It looks at all paths at once: each takes a third of a microsecond.
+    """
+    import pyarrow.compute as pc
+
+    root = _ROOT.match(paths[0]) if paths else None
+    if root is None:
+        return None
+    texts = bytes(column.buffers()[2])
+    is_plain = (
+        texts.isascii()
+        and b"%" not in texts
+        and pc.all(pc.starts_with(column, root[0])).as_py()
+        and not pc.any(pc.ends_with(column, "/")).as_py()
+        and _odd_slashes(texts) == len(paths) * _odd_slashes(root[0].encode())
+    )
+    return _numbers_after(column, len(root[0])) if is_plain else None
+
+
+def _odd_slashes(texts: bytes) -> int:
+    """How many slashes stand before a slash or a dot."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    signs = pa.UInt8Array.from_buffers(pa.uint8(), len(texts), [None, pa.py_buffer(texts)])
+    slashes, dots = (pc.equal(signs, pa.scalar(ord(sign), pa.uint8())) for sign in "/.")
+    return int(pc.sum(pc.and_(slashes[:-1], pc.or_(slashes[1:], dots[1:]))).as_py() or 0)
+
+
+def _numbers_after(column: pa.StringArray, start: int) -> pa.UInt32Array:
+    """``loose_number`` of plain paths, whose loose keys begin at a place."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    loose = pc.binary_slice(column.cast(pa.binary()), start, _MOST_BYTES)
+    ends = pc.ascii_lpad(pc.ascii_lower(pc.binary_slice(loose, -TAIL, _MOST_BYTES).cast(pa.string())), TAIL, "\0")
+    words = pa.UInt64Array.from_buffers(pa.uint64(), len(ends) * len(FACTORS), [None, ends.buffers()[2]])
+    by_place = pa.FixedSizeListArray.from_arrays(words, len(FACTORS))
+    products = (pc.multiply(pc.list_element(by_place, at), pa.scalar(each, pa.uint64())) for at, each in enumerate(FACTORS))
+    return pc.shift_right(reduce(pc.add, products), pa.scalar(32, pa.uint64())).cast(pa.uint32())
 
 
 @cache

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -14,6 +16,8 @@ from headwater.lake_files.listed_places import PlaceListing
 from headwater.lake_files.manifest_reader import ReadManifests
 from headwater.lake_files.place_index import PlaceIndex
 
+_COMPARERS = 2
+"""More would wait for each other: a third of a comparison is Python."""
 ListFiles = Callable[[], Iterable[ListedFiles]]
 """Begins a listing of all places, and may be called twice."""
 
@@ -94,6 +98,13 @@ def comparison_of(runs: FileRuns, results: Iterator[BucketResult]) -> FileCompar
 
 
 def _results(runs: FileRuns, places: PlaceIndex, held: HeldPaths, is_whole: bool) -> Iterator[BucketResult]:
-    with runs:
+    """The results of all buckets, in order; the next ones are compared while one is used."""
+    with runs, ThreadPoolExecutor(_COMPARERS, thread_name_prefix="compare") as pool:
+        ahead: deque[Future[BucketResult]] = deque()
         for number in range(runs.buckets):
-            yield compare_bucket(runs.bucket(number), places, held.bucket(number), is_held_whole=is_whole)
+            files = runs.bucket(number)
+            ahead.append(pool.submit(compare_bucket, files, places, held.bucket(number), is_held_whole=is_whole))
+            if len(ahead) > _COMPARERS:
+                yield ahead.popleft().result()
+        while ahead:
+            yield ahead.popleft().result()

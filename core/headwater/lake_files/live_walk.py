@@ -148,7 +148,7 @@ class _Recent(Generic[T]):
 
     def new(self, things: Iterable[T]) -> list[T]:
         """Those that were not met lately, each once."""
-        new = [thing for thing in dict.fromkeys(things) if thing not in self._met]
+        new = list(dict.fromkeys(thing for thing in things if thing not in self._met))
         if len(self._met) > _MOST_RECENT:
             self._met.clear()
         self._met.update(new)

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import msgspec
 import structlog
@@ -41,6 +42,7 @@ _ROWS = 500
 _FACTS = ("path", "length_bytes", "modified", "total")
 _COLUMNS = ("keys", "numbers", "digests")
 _log = structlog.get_logger()
+T = TypeVar("T")
 
 
 class KnownManifest(NamedTuple):
@@ -182,16 +184,19 @@ class ManifestMemory:
 
     def _manifests(self, segment: WorkFile) -> Iterator[KnownManifest]:
         from pyarrow import ArrowException
+
+        try:
+            for batch in _one_ahead(self._batches(segment)):
+                yield from _decoded(batch)
+        except (ArrowException, KeyError, ValueError) as fault:
+            raise CorruptionError(f"{segment.name} cannot be read: {fault}") from fault
+
+    def _batches(self, segment: WorkFile) -> Iterator[pa.RecordBatch]:
         from pyarrow.parquet import ParquetFile
 
         assert self._folder is not None
-        data = self._folder.load_file(segment)
-        try:
-            with ParquetFile(io.BytesIO(data)) as table:
-                for batch in table.iter_batches(_ROWS):
-                    yield from _decoded(batch)
-        except (ArrowException, KeyError, ValueError) as fault:
-            raise CorruptionError(f"{segment.name} cannot be read: {fault}") from fault
+        with ParquetFile(io.BytesIO(self._folder.load_file(segment))) as table:
+            yield from table.iter_batches(_ROWS)
 
     def _write_segment(self) -> None:
         if not self._waiting or self._folder is None:
@@ -202,6 +207,15 @@ class ManifestMemory:
 
     def _name(self, kind: str, ending: str) -> str:
         return f"{self._place}/{kind}-{id_text(self._rows.new_ids(1)[0])}.{ending}"
+
+
+def _one_ahead(items: Iterator[T]) -> Iterator[T]:
+    """The items, each of which is made while the one before is used."""
+    with ThreadPoolExecutor(1, thread_name_prefix="memory") as pool:
+        waiting = pool.submit(next, items, None)
+        while (item := waiting.result()) is not None:
+            waiting = pool.submit(next, items, None)
+            yield item
 
 
 def _encoded(manifests: Sequence[KnownManifest]) -> bytes:
