@@ -9,7 +9,7 @@ import hashlib
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, reduce
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from headwater.iceberg.file_drivers import utf8_path
@@ -61,26 +61,48 @@ class LiveFiles(NamedTuple):
 
 def live_files(paths: Sequence[str], *, must_exist: bool = True) -> LiveFiles:
     """The columns of live paths."""
+    (files,) = live_files_of([paths], must_exist=must_exist)
+    return files
+
+
+def live_files_of(parts: Sequence[Sequence[str]], *, must_exist: bool = True) -> Iterator[LiveFiles]:
+    """The columns of some parts of live paths, made for all at once."""
     import pyarrow as pa
 
+    paths = list(chain.from_iterable(parts))
     keys = _writable(paths)
     column = pa.array(keys, pa.string())
     numbers = _plain_numbers(keys, column)
-    odd: tuple[str, ...] = ()
     if numbers is None:
-        spelled = StrictKeys().strict_keys(paths)
-        odd = tuple(path for path, key in zip(paths, spelled, strict=True) if key is None)
-        keys = _writable([key for key in spelled if key is not None])
-        column, numbers = pa.array(keys, pa.string()), pa.array(map(loose_number, keys), pa.uint32())
-    folders = tuple({_folder_of(key): None for key in keys})
+        yield from (_spelled_files(part, must_exist=must_exist) for part in parts)
+        return
+    digests = digest_column(map(digest_of, keys))
+    start = 0
+    for part in parts:
+        keys_of, numbers_of, digests_of = (each.slice(start, len(part)) for each in (column, numbers, digests))
+        yield LiveFiles(keys_of, numbers_of, digests_of, _folders(part), must_exist=must_exist)
+        start += len(part)
+
+
+def _spelled_files(paths: Sequence[str], *, must_exist: bool) -> LiveFiles:
+    """The columns of paths that may be no strict keys, or no locations."""
+    import pyarrow as pa
+
+    spelled = StrictKeys().strict_keys(paths)
+    keys = _writable([key for key in spelled if key is not None])
     return LiveFiles(
-        keys=column,
-        numbers=numbers,
+        keys=pa.array(keys, pa.string()),
+        numbers=pa.array(map(loose_number, keys), pa.uint32()),
         digests=digest_column(map(digest_of, keys)),
-        folders=folders if len(folders) <= _MOST_FOLDERS else None,
-        odd=odd,
+        folders=_folders(keys),
+        odd=tuple(path for path, key in zip(paths, spelled, strict=True) if key is None),
         must_exist=must_exist,
     )
+
+
+def _folders(keys: Sequence[str]) -> tuple[str, ...] | None:
+    folders = tuple({_folder_of(key): None for key in keys})
+    return folders if len(folders) <= _MOST_FOLDERS else None
 
 
 def live_in_columns(files: Iterable[LiveFile]) -> Iterator[LiveFiles]:

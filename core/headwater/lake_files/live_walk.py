@@ -32,18 +32,20 @@ from headwater.iceberg.manifest_entries import (
 from headwater.iceberg.metadata_json import unpack_metadata
 from headwater.iceberg.survey_outcomes import RejectedTable
 from headwater.lake_files.document_files import DocumentFiles, document_files
-from headwater.lake_files.file_columns import LiveFiles, live_in_columns
+from headwater.lake_files.file_columns import AT_ONCE, LiveFiles, live_in_columns
 from headwater.lake_files.file_reasons import PlaceReason
 from headwater.lake_files.lake_file_values import BlockedPlace, LiveFile
 from headwater.lake_files.manifest_memory import KnownManifest, ManifestMemory
 from headwater.lake_files.manifest_reader import (
     SILENT,
+    ReadManifest,
     ReadManifests,
     StorageAnswers,
     Unanswered,
     UnansweredError,
-    read_known_manifest,
+    known_manifests,
     read_lake_file,
+    read_manifest,
 )
 from headwater.lake_files.path_keys import StrictKeys, strict_key
 from headwater.lake_files.place_index import EVERYWHERE
@@ -370,7 +372,7 @@ class LiveWalk:
         """Read manifests: by threads, or by who can read more of them at once."""
         elsewhere = self._manifest_reader()
         if elsewhere is None:
-            yield from self._each(noted, self._read_here, lambda said: max(said.length, 0))
+            yield from self._in_columns(self._each(noted, self._read_here, lambda said: max(said.length, 0)))
             return
         while some := list(islice(noted, _READ_ELSEWHERE)):
             self._fence()
@@ -380,13 +382,22 @@ class LiveWalk:
     def _wanted(self, said: _Noted) -> tuple[LakeStorage, str]:
         return self._storage_of(self._tables[said.owner].realm, said.path), said.path
 
-    def _read_here(self, said: _Noted) -> KnownManifest | _Fault:
-        is_silent = self._answers.is_silent(said.path)
-        return self._as_read(said, SILENT if is_silent else read_known_manifest(self._wanted(said)))
+    def _in_columns(
+        self, read: Iterable[tuple[_Noted, ReadManifest | _Fault]]
+    ) -> Iterator[tuple[_Noted, KnownManifest | _Fault]]:
+        """What was read, in columns of many manifests at a time."""
+        for some in _packs(read, lambda entry: 0 if isinstance(entry[1], _Fault) else len(entry[1].paths)):
+            known = known_manifests([each for _, each in some if not isinstance(each, _Fault)])
+            for said, each in some:
+                yield said, each if isinstance(each, _Fault) else next(known)
 
-    def _as_read(self, said: _Noted, read: KnownManifest | str) -> KnownManifest | _Fault:
+    def _read_here(self, said: _Noted) -> ReadManifest | _Fault:
+        is_silent = self._answers.is_silent(said.path)
+        return self._as_read(said, SILENT if is_silent else read_manifest(self._wanted(said)))
+
+    def _as_read(self, said: _Noted, read: R | str) -> R | _Fault:
         self._answers.note_answer(said.path, read)
-        return read if isinstance(read, KnownManifest) else _unreadable(f"manifest {said.path}", read)
+        return _unreadable(f"manifest {said.path}", read) if isinstance(read, str) else read
 
     def _contradiction(self, said: _Noted, read: KnownManifest) -> _Fault | None:
         """How a manifest differs from the lists that name it."""
@@ -484,6 +495,20 @@ class LiveWalk:
 def _weight(pack: Iterable[tuple[KnownManifest, _Noted]]) -> int:
     """What remembered manifests weigh in memory, where their paths are already."""
     return sum(max(known.length_bytes, _PATH_BYTES * known.files.size) for known, _ in pack)
+
+
+def _packs(entries: Iterable[T], weigh: Callable[[T], int]) -> Iterator[list[T]]:
+    """Some entries at a time, that weigh about as much as a batch of files."""
+    pack: list[T] = []
+    weight = 0
+    for entry in entries:
+        pack.append(entry)
+        weight += weigh(entry)
+        if weight >= AT_ONCE:
+            yield pack
+            pack, weight = [], 0
+    if pack:
+        yield pack
 
 
 def _digest(path: str) -> str:

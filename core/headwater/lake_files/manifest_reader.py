@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from typing import TypeVar
+from threading import Semaphore
+from typing import NamedTuple, TypeVar
 
 from headwater.errors import RefusedError, UnavailableError
 from headwater.iceberg.file_drivers import NotAFileError
@@ -13,10 +14,12 @@ from headwater.iceberg.layout import FileInfo
 from headwater.iceberg.location import canonical_location
 from headwater.iceberg.manifest_entries import read_manifest_entries
 from headwater.iceberg.survey_outcomes import RejectedTable
-from headwater.lake_files.file_columns import live_files
+from headwater.lake_files.file_columns import live_files_of
 from headwater.lake_files.manifest_memory import KnownManifest
 from headwater.lake_files.stored_versions import bucket_of
 
+_DECODERS = Semaphore(2)
+"""Of those who wait for storages, so many decode what came: more would wait for each other, and for Python."""
 _ATTEMPTS = 3
 """At a bucket that never answers."""
 T = TypeVar("T")
@@ -51,7 +54,7 @@ class StorageAnswers:
         raises        UnavailableError for a bucket that answered before
         """
         bucket = bucket_of(path)
-        if isinstance(read, KnownManifest | bytes):
+        if isinstance(read, KnownManifest | ReadManifest | bytes):
             self._answered.add(bucket)
         elif isinstance(read, Unanswered):
             if bucket in self._answered:
@@ -65,20 +68,44 @@ class StorageAnswers:
         return self._silent[bucket] >= _ATTEMPTS and bucket not in self._answered
 
 
-def read_known_manifest(wanted: tuple[LakeStorage, str]) -> KnownManifest | str:
+class ReadManifest(NamedTuple):
+    """A manifest as it was read: ``KnownManifest``, with paths as they are written."""
+
+    path: str
+    length_bytes: int
+    modified: int
+    total: int
+    paths: list[str]
+
+
+def read_manifest(wanted: tuple[LakeStorage, str]) -> ReadManifest | str:
     """Read a manifest in its storage, or tell why it cannot be read."""
     storage, path = wanted
     try:
         location = canonical_location(path)
         length, modified = _facts(storage, location)
         data = storage.read_file(FileInfo(location, length))
-        entries = read_manifest_entries(data)
+        with _DECODERS:
+            entries = read_manifest_entries(data)
     except (RejectedTable, RefusedError, ValueError) as fault:
         return str(fault)
     except UnavailableError as fault:
         return Unanswered(str(fault))
     # a file that was replaced between the two is read again next time
-    return KnownManifest(path, len(data), modified if length == len(data) else -1, entries.total, live_files(entries.paths))
+    return ReadManifest(path, len(data), modified if length == len(data) else -1, entries.total, entries.paths)
+
+
+def known_manifests(read: Sequence[ReadManifest]) -> Iterator[KnownManifest]:
+    """The columns of what was read: for all of them at once, which takes a third of the time."""
+    parts = live_files_of([manifest.paths for manifest in read])
+    for manifest, files in zip(read, parts, strict=True):
+        yield KnownManifest(*manifest[:4], files)
+
+
+def read_known_manifest(wanted: tuple[LakeStorage, str]) -> KnownManifest | str:
+    """``read_manifest``, in columns."""
+    read = read_manifest(wanted)
+    return read if isinstance(read, str) else next(known_manifests([read]))
 
 
 ReadManifests = Callable[[Sequence[tuple[LakeStorage, str]]], Iterator[KnownManifest | str]]
