@@ -200,7 +200,7 @@ def test_many_segments_are_joined_and_the_dead_forgotten(walked: WalkedLake) -> 
         walked.put("t", f"t/l{number}.avro")
         walked.walk()
 
-    known = [manifest.path for manifest in walked.memory().known(lambda path: True)]
+    known = [manifest.path for manifest in walked.memory().known(lambda paths: paths)]
     assert sorted(known) == sorted(walked.location(f"t/m{number}.avro") for number in range(3, 31))
 
 

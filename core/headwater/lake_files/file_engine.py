@@ -100,10 +100,13 @@ def comparison_of(runs: FileRuns, results: Iterator[BucketResult]) -> FileCompar
 def _results(runs: FileRuns, places: PlaceIndex, held: HeldPaths, is_whole: bool) -> Iterator[BucketResult]:
     """The results of all buckets, in order; the next ones are compared while one is used."""
     with runs, ThreadPoolExecutor(_COMPARERS, thread_name_prefix="compare") as pool:
+
+        def compare(number: int) -> BucketResult:
+            return compare_bucket(runs.bucket(number), places, held.bucket(number), is_held_whole=is_whole)
+
         ahead: deque[Future[BucketResult]] = deque()
         for number in range(runs.buckets):
-            files = runs.bucket(number)
-            ahead.append(pool.submit(compare_bucket, files, places, held.bucket(number), is_held_whole=is_whole))
+            ahead.append(pool.submit(compare, number))
             if len(ahead) > _COMPARERS:
                 yield ahead.popleft().result()
         while ahead:

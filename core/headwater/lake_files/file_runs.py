@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from threading import Lock
 from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -102,7 +103,7 @@ class FileRuns:
             self._listed.add(listed_rows(files, self._strict))
 
     def bucket(self, number: int) -> BucketFiles:
-        """The files of a bucket. Afterwards nothing can be added."""
+        """The files of a bucket. Afterwards nothing can be added. Several threads may ask."""
         return BucketFiles(self._live.bucket(number), self._listed.bucket(number))
 
 
@@ -119,6 +120,7 @@ class _BucketRuns:
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="runs")
         self._written: list[Future[pa.NativeFile]] = []
         self._runs: list[pa.ipc.RecordBatchFileReader] = []
+        self._lock = Lock()
 
     def add(self, rows: pa.RecordBatch) -> None:
         self._waiting.append(rows)
@@ -133,12 +135,14 @@ class _BucketRuns:
     def bucket(self, number: int) -> pa.Table:
         import pyarrow as pa
 
-        if self._waiting or not self._runs:
-            self._runs = [pa.ipc.open_file(run.result()) for run in self._written]
-            buffer = pa.BufferOutputStream()
-            self._write_run(self._taken(), buffer)
-            self._runs.append(pa.ipc.open_file(pa.BufferReader(buffer.getvalue())))
-        return pa.Table.from_batches([run.get_batch(number) for run in self._runs], self._schema).combine_chunks()
+        with self._lock:
+            if self._waiting or not self._runs:
+                self._runs = [pa.ipc.open_file(run.result()) for run in self._written]
+                buffer = pa.BufferOutputStream()
+                self._write_run(self._taken(), buffer)
+                self._runs.append(pa.ipc.open_file(pa.BufferReader(buffer.getvalue())))
+            batches = [run.get_batch(number) for run in self._runs]
+        return pa.Table.from_batches(batches, self._schema).combine_chunks()
 
     def close(self) -> None:
         self._writer.shutdown()

@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import sqlite3
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -333,14 +333,15 @@ class LiveWalk:
         """What is remembered of manifests that are still as they were."""
         found: dict[str, _Noted] = {}
 
-        def is_wanted(path: str) -> bool:
-            row = rows.execute(f"select {_SAID} from manifests where path = ?", (path,)).fetchone()
-            if row is not None:
-                rows.execute("update manifests set done = ? where path = ?", (_MET, path))
-                found[path] = _Noted._make(row)
-            return row is not None
+        def wanted_of(paths: Sequence[str]) -> Collection[str]:
+            places = ", ".join("?" * len(paths))
+            said = rows.execute(f"select {_SAID} from manifests where path in ({places})", paths)
+            found.clear()
+            found.update((noted.path, noted) for noted in map(_Noted._make, said))
+            rows.execute(f"update manifests set done = {_MET} where path in ({places})", paths)
+            return found
 
-        wanted = ((known, found.pop(known.path)) for known in self._memory.known(is_wanted))
+        wanted = ((known, found[known.path]) for known in self._memory.known(wanted_of))
         packs = iter(lambda: list(islice(wanted, _PACK)), [])
         for pack, same in self._each(packs, lambda entries: [self._is_same(*entry) for entry in entries], _weight):
             sound = [

@@ -10,7 +10,7 @@ What is missing, damaged or of another release is not remembered, and is read ag
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import accumulate
@@ -101,16 +101,21 @@ class ManifestMemory:
         known = self._read_tables()
         self.tables, self.versions, self.lists = known.tables, known.versions, known.lists
 
-    def known(self, is_wanted: Callable[[str], bool]) -> Iterator[KnownManifest]:
-        """What is remembered of the wanted manifests. Unwanted ones are forgotten once segments are joined."""
+    def known(self, wanted_of: Callable[[Sequence[str]], Collection[str]]) -> Iterator[KnownManifest]:
+        """What is remembered of the wanted manifests. Unwanted ones are forgotten once segments are joined.
+
+        wanted_of     asked for the wanted ones of some manifests
+        """
         is_full = len(self._seen.segments) >= _MOST_SEGMENTS
         for segment in self._seen.segments:
             try:
-                for manifest in self._manifests(segment):
-                    if is_wanted(manifest.path):
-                        yield manifest
-                        if is_full:
-                            self.remember(manifest)
+                for some in self._manifests(segment):
+                    wanted = wanted_of([manifest.path for manifest in some])
+                    for manifest in some:
+                        if manifest.path in wanted:
+                            yield manifest
+                            if is_full:
+                                self.remember(manifest)
             except (CorruptionError, RefusedError) as fault:
                 _log.info("manifests are read again, for what was remembered of them is lost", fault=str(fault))
                 continue
@@ -182,12 +187,12 @@ class ManifestMemory:
             _log.info("what tables named is not remembered any more", fault=str(fault))
             return _KnownTables({}, {})
 
-    def _manifests(self, segment: WorkFile) -> Iterator[KnownManifest]:
+    def _manifests(self, segment: WorkFile) -> Iterator[list[KnownManifest]]:
         from pyarrow import ArrowException
 
         try:
             for batch in _one_ahead(self._batches(segment)):
-                yield from _decoded(batch)
+                yield list(_decoded(batch))
         except (ArrowException, KeyError, ValueError) as fault:
             raise CorruptionError(f"{segment.name} cannot be read: {fault}") from fault
 
