@@ -204,6 +204,31 @@ def test_many_segments_are_joined_and_the_dead_forgotten(walked: WalkedLake) -> 
     assert sorted(known) == sorted(walked.location(f"t/m{number}.avro") for number in range(3, 31))
 
 
+def test_segment_of_which_half_is_dead_is_written_anew(walked: WalkedLake) -> None:
+    walked.write_snapshot("u", "u/0")
+    walked.put("u", "u/metadata/snap.avro")
+    for file in memory_files(walked):  # one segment of four manifests
+        file.unlink()
+    walked.walk()
+    del walked.versions[0]
+    walked.walk()
+
+    assert [manifest.path for manifest in walked.memory().known(lambda paths: paths)] == [walked.location("u/metadata/m.avro")]
+    assert len(recorded(walked)) == 2
+
+
+def test_large_segments_are_not_joined(walked: WalkedLake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(manifest_memory, "_SMALL_BYTES", 1)
+    for number in range(3, 20):
+        walked.write_manifest(f"t/m{number}.avro", {f"t/{number}": ADDED})
+        walked.write_list(f"t/l{number}.avro", f"t/m{number}.avro")
+        walked.put("t", f"t/l{number}.avro")
+        walked.walk()
+
+    assert len(memory_files(walked)) == 19
+    assert walked.walk().walk.remembered == 20
+
+
 def test_last_reading_is_of_all_that_was_read(walked: WalkedLake) -> None:
     walked.put("t", walked.write_snapshot("t", "s3://other/d/x"))
     walked.walk()

@@ -36,8 +36,8 @@ from headwater.lake_files.path_keys import StrictKeys
 if TYPE_CHECKING:
     import pyarrow as pa
 
-BUCKETS = 256
-_IN_MEMORY = 250_000
+BUCKETS = 64
+_IN_MEMORY = 100_000
 _MOST_BYTES = 64 << 20
 _DEAD_IN_MEMORY = 50_000
 _ODD_KEPT = 5

@@ -37,6 +37,7 @@ from headwater.lake_files.file_reasons import PlaceReason
 from headwater.lake_files.lake_file_values import BlockedPlace, LiveFile
 from headwater.lake_files.manifest_memory import KnownManifest, ManifestMemory
 from headwater.lake_files.manifest_reader import (
+    DECODERS,
     SILENT,
     ReadManifest,
     ReadManifests,
@@ -61,6 +62,7 @@ _MOST_AHEAD = 64 * 1024 * 1024
 _PACK = 8
 """So many manifests are looked at together."""
 _BETWEEN_FENCES = 100
+_NOTED_AT_ONCE = 1000
 _READ_ELSEWHERE = 1024
 _MOST_FOLDERS = 100
 """Of one table, outside of its places; beyond that the buckets are remembered."""
@@ -301,7 +303,9 @@ class LiveWalk:
 
     def _read_list(self, path: str, owner: int) -> list[ListedManifest] | _Fault:
         try:
-            return read_manifest_list(self._read(self._tables[owner].realm, path))
+            data = self._read(self._tables[owner].realm, path)
+            with DECODERS:
+                return read_manifest_list(data)
         except (RejectedTable, RefusedError, ValueError, UnansweredError) as fault:
             return _unreadable(f"manifest list {path}", fault)
 
@@ -343,18 +347,21 @@ class LiveWalk:
 
         wanted = ((known, found[known.path]) for known in self._memory.known(wanted_of))
         packs = iter(lambda: list(islice(wanted, _PACK)), [])
+        sound: list[tuple[str]] = []
         for pack, same in self._each(packs, lambda entries: [self._is_same(*entry) for entry in entries], _weight):
-            sound = [
-                entry
-                for entry, is_same in zip(pack, same, strict=True)
-                if is_same and not self._contradiction(entry[1], entry[0])
-            ]
-            rows.executemany("update manifests set done = 1 where path = ?", [(said.path,) for _, said in sound])
-            for known, said in pack:  # if it cannot be read now, what it named when it could is blocked
-                self._note_held(said, known)
-            self.remembered += len(sound)
-            for known, _ in sound:
-                yield known.files
+            for (known, said), is_same in zip(pack, same, strict=True):
+                self._note_held(said, known)  # if it cannot be read now, what it named when it could is blocked
+                if is_same and not self._contradiction(said, known):
+                    sound.append((said.path,))
+                    yield known.files
+            if len(sound) >= _NOTED_AT_ONCE:
+                self._note_sound(rows, sound)
+                sound = []
+        self._note_sound(rows, sound)
+
+    def _note_sound(self, rows: sqlite3.Connection, paths: Sequence[tuple[str]]) -> None:
+        rows.executemany("update manifests set done = 1 where path = ?", paths)
+        self.remembered += len(paths)
 
     def _note_held(self, said: _Noted, read: KnownManifest) -> None:
         for owner in map(int, said.owners.split(",")):

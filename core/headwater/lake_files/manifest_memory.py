@@ -2,7 +2,7 @@
 
 Each report writes what it read anew into a segment, a Parquet file in the catalog's work folder; the store has the segments' digests, in
 the index ``memories`` of the reference ``file-marks``. A manifest is known again by its path, its length, and the time that its storage
-tells. Segments are joined when there are many, and manifests that nobody names any more are left out then.
+tells. Small segments are joined when there are many, and a segment of which nobody names the half any more is written anew.
 
 What is missing, damaged or of another release is not remembered, and is read again.
 """
@@ -34,8 +34,9 @@ if TYPE_CHECKING:
 MEMORIES = "memories"
 _FORM = 3
 """Another number for another form of segments."""
-_MOST_SEGMENTS = 12
-_SEGMENT_PATHS = 300_000
+_SMALL_BYTES = 2 << 20
+_MOST_SMALL = 12
+_SEGMENT_PATHS = 150_000
 """So many paths wait in memory until a segment is written."""
 _ROWS = 500
 """Manifests that are decoded or written at once."""
@@ -102,25 +103,38 @@ class ManifestMemory:
         self.tables, self.versions, self.lists = known.tables, known.versions, known.lists
 
     def known(self, wanted_of: Callable[[Sequence[str]], Collection[str]]) -> Iterator[KnownManifest]:
-        """What is remembered of the wanted manifests. Unwanted ones are forgotten once segments are joined.
+        """What is remembered of the wanted manifests. Unwanted ones are forgotten once they are half of a segment, or segments are joined.
 
         wanted_of     asked for the wanted ones of some manifests
         """
-        is_full = len(self._seen.segments) >= _MOST_SEGMENTS
+        joined = self._joined()
         for segment in self._seen.segments:
+            used: set[str] = set()
             try:
                 for some in self._manifests(segment):
                     wanted = wanted_of([manifest.path for manifest in some])
                     for manifest in some:
                         if manifest.path in wanted:
+                            used.add(manifest.path)
                             yield manifest
-                            if is_full:
-                                self.remember(manifest)
+                if segment in joined or 2 * len(used) < segment.rows:
+                    self._take_over(segment, used)
+                else:
+                    self._used.append(segment)
             except (CorruptionError, RefusedError) as fault:
                 _log.info("manifests are read again, for what was remembered of them is lost", fault=str(fault))
-                continue
-            if not is_full:
-                self._used.append(segment)
+
+    def _joined(self) -> list[WorkFile]:
+        """The segments that are to become one: small ones, when they are many."""
+        small = [segment for segment in self._seen.segments if segment.size_bytes < _SMALL_BYTES]
+        return small if len(small) >= _MOST_SMALL else []
+
+    def _take_over(self, segment: WorkFile, used: Collection[str]) -> None:
+        """Remember what is used of a segment anew."""
+        for some in self._manifests(segment):
+            for manifest in some:
+                if manifest.path in used:
+                    self.remember(manifest)
 
     def remember(self, manifest: KnownManifest) -> None:
         """Remember a manifest that was read."""

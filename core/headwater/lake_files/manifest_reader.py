@@ -18,7 +18,7 @@ from headwater.lake_files.file_columns import live_files_of
 from headwater.lake_files.manifest_memory import KnownManifest
 from headwater.lake_files.stored_versions import bucket_of
 
-_DECODERS = Semaphore(2)
+DECODERS = Semaphore(2)
 """Of those who wait for storages, so many decode what came: more would wait for each other, and for Python."""
 _ATTEMPTS = 3
 """At a bucket that never answers."""
@@ -85,7 +85,7 @@ def read_manifest(wanted: tuple[LakeStorage, str]) -> ReadManifest | str:
         location = canonical_location(path)
         length, modified = _facts(storage, location)
         data = storage.read_file(FileInfo(location, length))
-        with _DECODERS:
+        with DECODERS:
             entries = read_manifest_entries(data)
     except (RejectedTable, RefusedError, ValueError) as fault:
         return str(fault)
