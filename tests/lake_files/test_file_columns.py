@@ -58,13 +58,13 @@ def test_columns_of_listed_files_are_those_of_each(paths: list[str]) -> None:
 
 @pytest.mark.parametrize("name", ["a", "a" * 63, "a" * 64, "a" * 65, "A/" * 100 + "b"])
 @pytest.mark.parametrize("root", ["s3://lake/", "file:///", "gs://x/t/"])
-def test_number_of_a_plain_path_does_not_depend_on_how_many_come_at_once(root: str, name: str) -> None:
+def test_number_of_a_plain_path_is_its_loose_number(root: str, name: str) -> None:
     paths = [f"{root}{name}", f"{root}other/{name}"]
 
     assert live_files(paths).numbers.to_pylist() == list(map(loose_number, paths))
 
 
-def test_folders_of_very_many_are_not_kept_and_can_be_told() -> None:
+def test_folders_that_are_too_many_are_told_by_the_keys() -> None:
     files = live_files([f"s3://lake/{number}/f" for number in range(1001)])
 
     assert files.folders is None

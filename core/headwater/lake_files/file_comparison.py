@@ -123,7 +123,7 @@ def _is_in(values: pa.ChunkedArray, others: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _in_places(gone: pa.Table, places: PlaceIndex) -> tuple[list[tuple[str, str, int, int]], pa.FixedSizeBinaryArray]:
-    """Of the gone files that lie in places: path, place, size and time; and the digests by which they are held."""
+    """The gone files that lie in places, with place, size and time; and the digests by which they are held."""
     columns = (gone[name].to_pylist() for name in ("key", "size", "time"))
     found = [
         (path, place, size, modified)

@@ -46,7 +46,7 @@ from headwater.lake_files.manifest_reader import (
     UnansweredError,
     known_manifests,
     read_lake_file,
-    read_manifest,
+    read_lake_manifest,
 )
 from headwater.lake_files.path_keys import StrictKeys, strict_key
 from headwater.lake_files.place_index import EVERYWHERE
@@ -401,7 +401,7 @@ class LiveWalk:
 
     def _read_here(self, said: _Noted) -> ReadManifest | _Fault:
         is_silent = self._answers.is_silent(said.path)
-        return self._as_read(said, SILENT if is_silent else read_manifest(self._wanted(said)))
+        return self._as_read(said, SILENT if is_silent else read_lake_manifest(self._wanted(said)))
 
     def _as_read(self, said: _Noted, read: R | str) -> R | _Fault:
         self._answers.note_answer(said.path, read)

@@ -78,7 +78,7 @@ class ReadManifest(NamedTuple):
     paths: list[str]
 
 
-def read_manifest(wanted: tuple[LakeStorage, str]) -> ReadManifest | str:
+def read_lake_manifest(wanted: tuple[LakeStorage, str]) -> ReadManifest | str:
     """Read a manifest in its storage, or tell why it cannot be read."""
     storage, path = wanted
     try:
@@ -103,8 +103,8 @@ def known_manifests(read: Sequence[ReadManifest]) -> Iterator[KnownManifest]:
 
 
 def read_known_manifest(wanted: tuple[LakeStorage, str]) -> KnownManifest | str:
-    """``read_manifest``, in columns."""
-    read = read_manifest(wanted)
+    """``read_lake_manifest``, in columns."""
+    read = read_lake_manifest(wanted)
     return read if isinstance(read, str) else next(known_manifests([read]))
 
 
