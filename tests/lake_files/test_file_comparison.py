@@ -100,6 +100,16 @@ def test_live_file_outside_of_all_places_is_counted() -> None:
     assert (result.missing, result.outside) == ({}, 1)
 
 
+@pytest.mark.parametrize("count", [1, 100])
+def test_live_files_of_other_catalogs_do_not_matter(count: int) -> None:
+    index = places(PLACE, *(f"s3://other/{number}" for number in range(count)))
+    far = [LiveFile(f"s3://far/{number}.parquet") for number in range(10)]
+    result = compared([*far, LiveFile("s3://other/0/f.parquet")], [listed()], index=index)
+
+    assert (list(result.missing), result.outside) == (["s3://other/0"], 0)
+    assert codes(result) == {FILE: FileReason.IN_GRACE}
+
+
 def test_file_that_nobody_ever_held_is_only_reported() -> None:
     assert codes(compared([], [listed()], held=())) == {FILE: FileReason.NEVER_HELD}
 

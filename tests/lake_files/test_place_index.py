@@ -27,6 +27,13 @@ def test_file_belongs_to_the_innermost_place(index: PlaceIndex) -> None:
     assert index.around(f"{INNER}/f") == [INNER, OUTER]
 
 
+def test_roots_hold_all_places_and_where_the_catalog_may_have_files(index: PlaceIndex) -> None:
+    other = PlaceIndex(index.places.values(), ["s3://lake/sales/", "gs://more"])
+
+    assert index.roots() == [f"{OUTER}/", f"{OTHER}/"]
+    assert other.roots() == ["s3://lake/sales/", "gs://more/", f"{OTHER}/"]
+
+
 def test_outermost_places_hold_all_others(index: PlaceIndex) -> None:
     assert [place.location for place in index.outermost()] == [OUTER, OTHER]
 

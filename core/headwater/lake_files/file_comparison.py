@@ -7,6 +7,7 @@ has to exist, lies in a place, and is in no listing is told: then something is w
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from functools import reduce
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _SHOWN = 20
+_MOST_ROOTS = 64
+"""With more, each file is looked at."""
 _FORMATS = frozenset({"_delta_log", ".hoodie"})
 """Folders of other table formats."""
 
@@ -73,7 +76,7 @@ def compare_bucket(
     live, there = files.live, _once(files.listed)
     gone = _gone(there, live["key"])
     is_there = _is_in(live["key"], there["key"])
-    elsewhere = live.filter(pc.invert(is_there))
+    elsewhere = _nearby(live.filter(pc.invert(is_there)), places)
     missing, outside = _missing(elsewhere, places)
     result = BucketResult([], missing, {}, there.num_rows - gone.num_rows, outside, b"", [], [], {})
     dead, digests = _in_places(gone, places)
@@ -91,6 +94,16 @@ def compare_bucket(
     stays = digests.filter(_is_in(digests, held)) if is_held_whole else held
     named = [live["digest"].filter(is_there), _digests_in_places(elsewhere, places), stays]
     return result._replace(held=_joined_digests(named))
+
+
+def _nearby(files: pa.Table, places: PlaceIndex) -> pa.Table:
+    """The files that may concern the places: the live ones of a whole store are of other catalogs, too."""
+    import pyarrow.compute as pc
+
+    roots = places.roots()
+    if not 0 < len(roots) <= _MOST_ROOTS:
+        return files
+    return files.filter(reduce(pc.or_, (pc.starts_with(files["key"], root) for root in roots)))
 
 
 def _once(listed: pa.Table) -> pa.Table:

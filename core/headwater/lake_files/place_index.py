@@ -47,13 +47,21 @@ class PlaceIndex:
         self._folders[folder] = location
         return location
 
+    def roots(self) -> list[str]:
+        """Beginnings of paths: what begins otherwise lies in no place, and not where the catalog may have files."""
+        places = [f"{location}/" for location in self._outermost()]
+        return [*self._territory, *(place for place in places if not place.startswith(self._territory))]
+
     def around(self, path: str) -> list[str]:
         """All places in which a file lies, innermost first."""
         return [above for above in folders_above(path.rpartition("/")[0]) if above in self.places]
 
     def outermost(self) -> list[TablePlace]:
         """The places that lie in no other one, by location: together they hold every file of all."""
-        return [place for location, place in sorted(self.places.items()) if not self.around(f"{location.rpartition('/')[0]}/x")]
+        return [self.places[location] for location in self._outermost()]
+
+    def _outermost(self) -> list[str]:
+        return [location for location in sorted(self.places) if not self.around(f"{location.rpartition('/')[0]}/x")]
 
     def blocked_by(self, blocked: Sequence[BlockedPlace]) -> dict[str, BlockedPlace]:
         """The places that yield nothing, by location, each with the first block that says so.
