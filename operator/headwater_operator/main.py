@@ -9,7 +9,7 @@ import structlog
 
 from headwater.console import Program
 from headwater.errors import RefusedError
-from headwater.exits import exit_code
+from headwater.exits import exit_code, stop_at_signals
 from headwater.logs import LEVELS
 from headwater.settings import Settings, unknown_variables
 from headwater_operator.runtime.operator_logs import configure_operator_logs
@@ -51,12 +51,13 @@ def main() -> None:
 @level_option
 def run_command(log_level: str) -> int:
     """Run the operator until SIGTERM. Settings come from HEADWATER_* and HEADWATER_OPERATOR_*."""
+    stop = stop_at_signals()  # before the imports below, which take a second or more
     settings, operator_settings = _settings()
     configure_operator_logs(settings, level=LEVELS[log_level])
     _warn_of_unknown_variables()
     from headwater_operator.process import serve_operator
 
-    return serve_operator(settings, operator_settings)
+    return serve_operator(settings, operator_settings, stop)
 
 
 @main.command(name="check")
@@ -98,12 +99,13 @@ def elect_writer_command(server: str, pods: str, log_level: str) -> int:
 
     The chart runs this beside each server. HEADWATER_OPERATOR_LEASE_NAME names the Lease, and POD_NAME the pod.
     """
+    stop = stop_at_signals()
     settings, operator_settings = _settings()
     configure_operator_logs(settings, level=LEVELS[log_level])
     _warn_of_unknown_variables()
     from headwater_operator.writer_election import hold_election
 
-    return hold_election(operator_settings, server_url=server, selector=pods)
+    return hold_election(operator_settings, stop, server_url=server, selector=pods)
 
 
 def _settings() -> tuple[Settings, OperatorSettings]:

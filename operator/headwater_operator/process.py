@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import os
 import secrets
-import signal
 import sys
 import threading
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from types import FrameType
 from typing import NoReturn
 
 import structlog
@@ -38,18 +36,19 @@ LOST_LEAD = 6
 LEASE_TIMEOUTS = KubeTimeouts(connect_seconds=2.0, read_seconds=3.0)
 TICK_SECONDS = 0.25
 LAST_SECONDS = 2.0
-FORCED = 128
 
 
-def serve_operator(settings: Settings, operator_settings: OperatorSettings) -> int:
-    """Run until SIGTERM or SIGINT; a second one ends the process at once.
+def serve_operator(settings: Settings, operator_settings: OperatorSettings, stop: threading.Event) -> int:
+    """Run until ``stop`` is set, which may have happened before.
 
     returns       the exit code
     raises        RefusedError when there is no cluster or no store of that kind; NotFoundError when the custom resources are not served;
                   UnavailableError when a watch ended for good
     """
+    if stop.is_set():
+        log.info("operator stopped before it began", pid=os.getpid())
+        return 0
     clock = SystemClock()
-    stop = _stop_at_signals()
     with ExitStack() as closing:
         store = closing.enter_context(open_store(settings.store, settings=settings, clock=clock))
         connection = connect()
@@ -208,16 +207,3 @@ def _end_without_lead(why: str) -> NoReturn:
     log.error("this process does not lead any more, and ends at once", why=why)
     sys.stderr.flush()
     os._exit(LOST_LEAD)
-
-
-def _stop_at_signals() -> threading.Event:
-    stop = threading.Event()
-
-    def be_told(number: int, frame: FrameType | None) -> None:
-        if stop.is_set():
-            os._exit(FORCED + number)
-        stop.set()
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, be_told)
-    return stop

@@ -13,7 +13,6 @@ the Lease back and leaves its label to the successor, so that there is no moment
 
 from __future__ import annotations
 
-import signal
 import threading
 import warnings
 from collections.abc import Callable
@@ -36,7 +35,7 @@ WRITER_LABEL = "headwater.dev/writes"
 WRITES = "true"
 KUBE_TIMEOUTS = KubeTimeouts(connect_seconds=2.0, read_seconds=3.0)
 LABEL_CHECK_SECONDS = 10.0
-SIGNAL_SECONDS = 1.0
+STOP_LOOK_SECONDS = 1.0
 LOOK_TIMEOUT_SECONDS = 2.0
 MISSES = 3
 
@@ -137,20 +136,17 @@ class ServerWatch:
             return False
 
 
-def hold_election(settings: OperatorSettings, *, server_url: str, selector: str) -> int:
-    """Contend until SIGTERM or SIGINT; a second one ends the process at once.
+def hold_election(settings: OperatorSettings, stop: threading.Event, *, server_url: str, selector: str) -> int:
+    """Contend until ``stop`` is set.
 
     returns       the exit code
     raises        RefusedError when there is no cluster
     """
-    signals = {signal.SIGTERM, signal.SIGINT}
-    signal.pthread_sigmask(signal.SIG_BLOCK, signals)  # threads inherit this: the signals come to nobody but the loop below
     with closing(connect()) as connection, ThreadPoolExecutor(1, thread_name_prefix="election") as threads:
         election = WriterElection(connection, settings, server_url=server_url, selector=selector)
         running = threads.submit(election.contend)
-        while not running.done() and signal.sigtimedwait(signals, SIGNAL_SECONDS) is None:
+        while not running.done() and not stop.wait(STOP_LOOK_SECONDS):
             pass
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, signals)
         log.info("election stopping", pod=settings.identity)
         election.end_contest()
         running.result()

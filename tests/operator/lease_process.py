@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import sys
-import threading
 import time
 from typing import NoReturn
 
 from headwater.errors import FencedError
+from headwater.exits import stop_at_signals
 from headwater_operator.kube import KubeApi, KubeTimeouts, kubeconfig_connection
 from headwater_operator.runtime.leader_election import Leadership, LeaseTiming
 
@@ -22,8 +21,7 @@ LOST = 6
 
 
 def main(kubeconfig: str, namespace: str, identity: str, acts: str, timing: str) -> int:
-    stop = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    stop = stop_at_signals()
     lead = Leadership(
         KubeApi(kubeconfig_connection(kubeconfig), timeouts=KubeTimeouts(0.5, 0.5)),
         namespace=namespace,

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import random
 import re
+import subprocess
 import sys
+import time
 import urllib.request
 from base64 import b64decode
 from collections.abc import Callable, Iterator
@@ -21,6 +24,7 @@ from headwater_operator.permissions import LEASE_PERMISSIONS, PERMISSIONS
 from kube_fixtures import Installation, installation
 from kubetest import Cluster, Namespace, Operator, start_operator, wait_for
 from kubetest.emulated import Emulated, start_emulated, write_kubeconfig
+from kubetest.processes import clean_environment
 
 __all__ = ["installation"]
 
@@ -353,6 +357,40 @@ def test_process_without_our_resources_ends_and_says_what_to_do(bare_server: Emu
     assert code == 3
     assert "install the custom resource definitions first" in operator.said
     assert "lease released" in operator.said
+
+
+TOLD_WHILE_IT_IMPORTS = """
+import signal, sys
+from headwater_operator.main import main
+
+class Told:
+    def find_spec(self, name, path=None, target=None):
+        if name == "headwater_operator.process":
+            signal.raise_signal(signal.SIGTERM)
+
+sys.meta_path.insert(0, Told())
+main(["run"])
+"""
+
+
+def test_operator_told_to_end_while_it_imports_ends_well(tmp_path: Path) -> None:
+    store = tmp_path / "store.db"
+    environment = clean_environment() | {"HEADWATER_STORE": f"sqlite:///{store}"}
+    ended = subprocess.run([sys.executable, "-c", TOLD_WHILE_IT_IMPORTS], env=environment, timeout=60, check=False)
+
+    assert (ended.returncode, store.exists()) == (0, False)
+
+
+@pytest.mark.long
+def test_operator_told_to_end_at_any_moment_releases_its_lease(installation: Installation, namespace: Namespace) -> None:
+    chance = random.Random(seed := random.randrange(2**32))
+    for turn in range(6):
+        operator = installation.start_operator(wait=False)
+        wait_for(lambda started=operator: "operator started" in started.said, seconds=60, why=operator.last_words)
+        time.sleep(chance.uniform(0.0, 0.4))
+
+        assert operator.stop() == 0, (seed, turn)
+        assert "holderIdentity" not in (namespace.find("Lease", "headwater-operator") or {"spec": {}})["spec"], (seed, turn)
 
 
 @pytest.mark.long

@@ -25,9 +25,10 @@ from engines.model import (
 from fake_clock import FakeClock
 from headwater.catalogs import Catalog, Catalogs, ContentKey, IcebergTable, Put, RefKind
 from headwater.catalogs.registry import content_reference
-from headwater.commits import read_head
+from headwater.commits import commit_change, read_head
 from headwater.errors import CorruptionError
 from headwater.gc import collect_realm
+from headwater.index import IndexValue
 from headwater.realms import REALM_REFERENCES, HistoryRetention, RealmRegistry, RealmState
 from headwater.settings import Settings
 from headwater.store import ObjectId, Store
@@ -122,6 +123,12 @@ def test_commit_that_nobody_asked_for_is_found(small: Small) -> None:
     del small.events[1]
 
     assert any("was never asked for" in fault for fault in small.faults())
+
+
+def test_content_id_that_begins_like_a_marker_is_none(small: Small) -> None:
+    commit_change(small.rows, "policy-mappings", lambda tx: tx.index("ids").put(b"m-\x9d\x07", IndexValue(None, b"")))
+
+    assert small.faults() == []
 
 
 def test_commit_that_is_there_twice_is_found(small: Small) -> None:

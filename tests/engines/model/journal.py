@@ -149,4 +149,5 @@ def marker_of(*parts: object) -> str:
 
 
 def is_marker(key: str) -> bool:
-    return key.startswith(_MARK)
+    """Whether a key is one of ours. Content ids are keys, too: one of 65,536 begins like a marker, and goes on with any bytes."""
+    return key.startswith(_MARK) and key.isascii()

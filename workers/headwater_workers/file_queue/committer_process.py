@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 import tempfile
@@ -11,10 +10,10 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
 
 import structlog
 
+from headwater.exits import stop_at_signals
 from headwater.files import FileReferenceStore, FileScope
 from headwater.settings import Settings
 from headwater.store import Store, open_store
@@ -50,13 +49,7 @@ def serve_committers(
     alive_file    touched every few seconds while all committers turn
     returns       the exit code
     """
-    stopped = threading.Event()
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        stopped.set()
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, stop)
+    stopped = stop_at_signals(is_forced_by_second=False)  # Ctrl-C reaches it by its terminal and, once more, by its worker
     queue = open_request_queue(broker, cap=settings.files_committers, lease_seconds=lease_seconds)
     with Pulse(alive_file) as pulse, open_store(settings.store, settings=settings, create=False) as store:
         committer = FileCommitter(queue, lambda scope: open_references(store, scope), clock=store.clock)
