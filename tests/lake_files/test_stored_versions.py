@@ -8,13 +8,14 @@ import msgspec
 import pytest
 from searched_lake import SearchedLake
 
+from faulty_backend import FaultyBackend
 from headwater.catalogs import ContentKey, DeltaLakeTable, Put
 from headwater.lake_files.file_reasons import PlaceReason
 from headwater.lake_files.stored_versions import StoredContent, VersionScan, realm_buckets
 from headwater.realms import REALM_REFERENCES, RealmRegistry, RealmState
 from headwater.store import Store
 from headwater.store.ids import RealmKey
-from lakes import REALM
+from lakes import REALM, open_on
 
 
 def scanned(store: Store) -> tuple[VersionScan, list[bytes], list[StoredContent]]:
@@ -32,6 +33,16 @@ def test_every_version_is_met_once(lake: SearchedLake) -> None:
     assert len(texts) == 5
     assert {content.metadata_location for content in contents} == set(files)
     assert scan.blocked == []
+
+
+def test_documents_are_read_many_in_a_trip(lake: SearchedLake) -> None:
+    for number in range(40):
+        lake.put_table(f"t{number}")
+    backend = FaultyBackend(lake.store.backend)
+    _, texts, _ = scanned(open_on(backend, lake.store.settings, lake.store.clock))
+
+    assert len(texts) == 40
+    assert backend.calls.count("read_objects") < 20
 
 
 def test_version_has_the_same_id_with_every_scan(lake: SearchedLake) -> None:

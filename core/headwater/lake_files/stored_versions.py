@@ -50,6 +50,7 @@ from headwater.throttle import Fence, ProgressCallback, Throttle
 
 _SCAN_ROWS = 600
 _READ_AT_ONCE = 300
+_DOCUMENTS_AT_ONCE = 30
 _REMEMBERED_BYTES = 16 * 1024 * 1024
 """Versions of one table share large pieces, and lie side by side."""
 _EXACT_BYTES = 32 * 1024 * 1024
@@ -207,7 +208,10 @@ class _RealmVersions:
 
     def _objects(self, type_name: str, ids: Sequence[ObjectId]) -> Iterator[StoredVersion]:
         if type_name == "iceberg-metadata":
-            yield from map(self._document, ids)
+            for start in range(0, len(ids), _DOCUMENTS_AT_ONCE):
+                some = ids[start : start + _DOCUMENTS_AT_ONCE]
+                self._rows.read_each(some, StoredObject)  # in one trip; whoever reads their texts next finds them in memory
+                yield from map(self._document, some)
             return
         kept = self._rows.without_cache()  # each of them is needed once
         for start in range(0, len(ids), _READ_AT_ONCE):
