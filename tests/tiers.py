@@ -19,7 +19,7 @@ __all__ = ["Sample", "long_but_for", "tries_less_than_another"]
 
 T = TypeVar("T")
 IS_SOAK = os.environ.get("HEADWATER_SOAK") == "1"
-_LONG_STRIDE = 3
+_LONG_STRIDE = 5
 
 
 def long_but_for(quick: Collection[Any], values: Iterable[Any]) -> list[Any]:
@@ -29,7 +29,7 @@ def long_but_for(quick: Collection[Any], values: Iterable[Any]) -> list[Any]:
 
 @dataclass(frozen=True)
 class Sample:
-    """Which of many moments a test tries: a few in the quick tests, one in three in the long ones, all where HEADWATER_SOAK is 1."""
+    """Which of many moments a test tries: a few in the quick tests, one in five in the long ones, all where HEADWATER_SOAK is 1."""
 
     is_quick: bool
 
