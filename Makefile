@@ -8,6 +8,9 @@ KUBE_TESTS := $(addprefix tests/,kubeapi_conformance crds operator kube_stories 
 PARALLEL := -n 4 --dist worksteal --max-worker-restart=0
 CHECK_TESTS := $(addprefix tests/,test_tiers.py house index iceberg manifests settings)
 
+# JVMs of Spark read their classes from an archive, once one is there
+SPARK_OPTIONS := SPARK_SUBMIT_OPTS="$$(cat .tools/spark-classes/options 2>/dev/null)"
+
 export PYSPARK_PYTHON := $(CURDIR)/$(VENV)/bin/python
 # Tests start hundreds of processes: where images of containers turn bytecode off, each would compile all of Headwater, and pytest every test anew
 unexport PYTHONDONTWRITEBYTECODE
@@ -36,18 +39,18 @@ check: style ## check style, types, layers and the rules of the house, and run t
 
 test: setup ## check style, types and layers, and run the quick tests: all that are not marked long
 	@$(MAKE) --no-print-directory --jobs=2 style compiled
-	$(RUN)/pytest $(PARALLEL) -m 'not long'
+	$(SPARK_OPTIONS) $(RUN)/pytest $(PARALLEL) -m 'not long'
 
 test-long: setup ## run the tests marked long: real processes, Spark, engines, a fault at every call
-	@scripts/setup.sh engines & engines=$$!; scripts/setup.sh iceberg_engine nginx && wait $$engines
-	$(RUN)/pytest $(PARALLEL) -m long
+	@scripts/setup.sh engines & engines=$$!; scripts/setup.sh iceberg_engine nginx spark_classes && wait $$engines
+	$(SPARK_OPTIONS) $(RUN)/pytest $(PARALLEL) -m long
 
 test-kube: setup ## run the tests of Kubernetes alone; KUBEBUILDER_ASSETS=folder runs them on a real API server
 	$(RUN)/pytest $(PARALLEL) $(KUBE_TESTS)
 
 demo: ## set up, then run Headwater's main job on embedded parts; ends by itself
 	@scripts/setup.sh java duckdb
-	$(RUN)/python examples/demo.py
+	$(SPARK_OPTIONS) $(RUN)/python examples/demo.py
 
 demo-kube: ## run the examples on the cluster of your kubeconfig; CONFIRM_CONTEXT=name says that you mean it
 	@scripts/setup.sh kubectl

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Make .venv, and see that the named programs are there:
-#   scripts/setup.sh [java] [duckdb] [redis] [postgresql] [kubectl] [iceberg_engine] [engines] [nginx] [contenders]
+#   scripts/setup.sh [java] [duckdb] [redis] [postgresql] [kubectl] [iceberg_engine] [engines] [nginx] [spark_classes] [contenders]
 # Safe to repeat. What is missing is installed by apt where that is possible (as root); otherwise one sentence says what to do.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -109,6 +109,22 @@ ensure_pip_for() {
     "$1" -c 'import ensurepip, venv' 2>/dev/null && return
     package=python3.$(minor_of "$1")-venv
     install_by_apt "$package" || stop "$1 cannot make virtual environments: install $package"
+}
+
+# What a JVM with Spark loads, in an archive: it starts in half of the time. Where none can be made, it starts as ever.
+need_spark_classes() {
+    local wanted folder=$tools/spark-classes
+    need_java
+    wanted=$(fingerprint):$("${JAVA_HOME:+$JAVA_HOME/bin/}java" -version 2>&1 | cksum):$(cksum <scripts/spark_classes.py)
+    [ "$(cat "$folder/.complete" 2>/dev/null)" = "$wanted" ] && return
+    say "archiving the classes of Spark in $folder"
+    rm -rf "$folder"
+    if "$venv/bin/python" scripts/spark_classes.py "$folder" >/dev/null 2>&1; then
+        printf '%s' "$wanted" >"$folder/.complete"
+    else
+        rm -rf "$folder"
+        say "tests of Spark will take longer: its classes could not be archived"
+    fi
 }
 
 # What others made, for benchmarks to run beside; no test needs it.

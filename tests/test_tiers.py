@@ -16,7 +16,8 @@ def pytest_options(target: str) -> list[str]:
     """What a make target hands to pytest."""
     shown = subprocess.run(["make", "--dry-run", target], cwd=FOLDER, check=True, capture_output=True, text=True).stdout
     [call] = [line for line in shown.splitlines() if "/pytest " in line]
-    return shlex.split(call)[1:]
+    words = shlex.split(call)
+    return words[next(at for at, word in enumerate(words) if word.endswith("/pytest")) + 1 :]
 
 
 def marks(target: str) -> tuple[str, list[str]]:

@@ -19,7 +19,7 @@ __all__ = ["Sample", "long_but_for", "tries_less_than_another"]
 
 T = TypeVar("T")
 IS_SOAK = os.environ.get("HEADWATER_SOAK") == "1"
-_LONG_STRIDE = 3
+_LONG_STRIDE = 5
 
 
 def long_but_for(quick: Collection[Any], values: Iterable[Any]) -> list[Any]:
@@ -29,16 +29,16 @@ def long_but_for(quick: Collection[Any], values: Iterable[Any]) -> list[Any]:
 
 @dataclass(frozen=True)
 class Sample:
-    """Which of many moments a test tries: a few in the quick tests, one in three in the long ones, all where HEADWATER_SOAK is 1."""
+    """Which of many moments a test tries: a few in the quick tests, one in five or more in the long ones, all in a soak."""
 
     is_quick: bool
 
     def one_in(self, stride: int, moments: Iterable[T]) -> Iterator[T]:
         """Every so many, from one that chance chooses: the seed that pytest shows, as ``-p randomly_seed``, repeats it.
 
-        stride        of the quick tests
+        stride        of the quick tests; the long ones try more
         """
-        step = stride if self.is_quick else 1 if IS_SOAK else _LONG_STRIDE
+        step = stride if self.is_quick else 1 if IS_SOAK else min(_LONG_STRIDE, (stride + 1) // 2)
         offset = random.randrange(step)
         print(f"of the moments from number {offset} on, one in {step}")  # noqa: T201 - shown with a failure
         return itertools.islice(moments, offset, None, step)

@@ -1,4 +1,4 @@
-"""Any sequence of requests, marks and collections: the store answers as a dictionary does."""
+"""Any sequence of requests, marks and collections: the store answers as a dictionary does. HEADWATER_SOAK=1 tries more of them."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from reference_stores import ReferenceDatabase, assignment, commit_of, make_file
 
 from headwater.clock import Micros
 from headwater.files import AddFiles, FileReferenceStore, FileRequest, ForgetFiles, SplitReference
+from tiers import IS_SOAK
 
 NAMES = st.sampled_from("abcde")
 PARTITIONS = st.sampled_from(["r", "r0", "r1", "r00"])
@@ -73,7 +74,9 @@ def test_references_answer_as_a_dictionary(reference_database: ReferenceDatabase
 
 
 @pytest.mark.long
-@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(
+    max_examples=1000 if IS_SOAK else 40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 @given(steps=STEPS)
 def test_every_database_answers_as_a_dictionary(reference_database: ReferenceDatabase, steps: list[Any]) -> None:
     check_story(reference_database.make_table(), steps)

@@ -1,4 +1,7 @@
-"""Histories of grants and commits: after each, what a caller reads through Nessie's API is what a naive oracle says."""
+"""Histories of grants and commits: after each, what a caller reads through Nessie's API is what a naive oracle says.
+
+HEADWATER_SOAK=1 tries forty times as many long histories.
+"""
 
 from __future__ import annotations
 
@@ -23,11 +26,13 @@ from headwater.errors import RefusedError
 from headwater.store import id_text
 from headwater_server.nessie import nessie_table
 from naive_access import BRANCH, DEFAULT, GRANTED, Path
+from tiers import IS_SOAK
 
 NAMESPACES: tuple[Path, ...] = (("a",), ("b",), ("a", "c"))
 THINGS = tuple((*namespace, name) for namespace in NAMESPACES for name in ("t", "v"))
 KINDS = {"t": "table", "v": "view"}
 PAGE = 3
+LONG_EXAMPLES = 1500 if IS_SOAK else 40
 
 
 def key(path: Path) -> ContentKey:
@@ -285,7 +290,12 @@ def test_reading_is_answered_as_the_oracle_says(tmp_path: FilePath, steps: list[
 
 
 @pytest.mark.long
-@settings(max_examples=150, print_blob=True, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@pytest.mark.timeout(0 if IS_SOAK else 300)
+@settings(
+    max_examples=LONG_EXAMPLES,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(steps=st.lists(STEPS, min_size=10, max_size=40))
 def test_long_reading_is_answered_as_the_oracle_says(tmp_path: FilePath, steps: list[tuple[Any, ...]]) -> None:
     check_history(tmp_path, steps)

@@ -6,49 +6,58 @@ import logging
 import sys
 from collections.abc import Sequence
 from importlib.metadata import EntryPoint, entry_points
+from pkgutil import resolve_name
 from typing import Any, cast
 
 import click
 import structlog
 
-from headwater.cli.access_commands import access
-from headwater.cli.apply_command import apply_command
-from headwater.cli.catalog_commands import catalog
 from headwater.cli.cli_session import CliSession, is_log_json, lines_of, print_note
-from headwater.cli.client_config_command import client_config_command
-from headwater.cli.file_table_commands import file_table
-from headwater.cli.fsck_command import fsck_command
-from headwater.cli.gc_commands import gc
-from headwater.cli.grant_commands import grant
-from headwater.cli.import_commands import import_report_command, import_tables_command
-from headwater.cli.lake_file_commands import files
-from headwater.cli.maintenance_commands import maintenance
-from headwater.cli.policy_commands import policy
-from headwater.cli.principal_commands import principal
-from headwater.cli.realm_commands import realm
-from headwater.cli.role_commands import role
-from headwater.cli.snapshot_commands import snapshots
-from headwater.cli.store_commands import store, version_command
-from headwater.cli.table_commands import table
-from headwater.cli.task_commands import task
 from headwater.console import Program, debug_option, output_option, session_option
 from headwater.errors import HeadwaterError, RefusedError
 from headwater.logs import log_to_stderr
 from headwater.settings import Settings
 
 ENTRY_POINTS = "headwater.commands"
+COMMANDS = {
+    "access": "access_commands:access",
+    "apply": "apply_command:apply_command",
+    "catalog": "catalog_commands:catalog",
+    "client-config": "client_config_command:client_config_command",
+    "file-table": "file_table_commands:file_table",
+    "files": "lake_file_commands:files",
+    "fsck": "fsck_command:fsck_command",
+    "gc": "gc_commands:gc",
+    "grant": "grant_commands:grant",
+    "import": "import_commands:import_tables_command",
+    "import-report": "import_commands:import_report_command",
+    "maintenance": "maintenance_commands:maintenance",
+    "policy": "policy_commands:policy",
+    "principal": "principal_commands:principal",
+    "realm": "realm_commands:realm",
+    "role": "role_commands:role",
+    "snapshots": "snapshot_commands:snapshots",
+    "store": "store_commands:store",
+    "table": "table_commands:table",
+    "task": "task_commands:task",
+    "version": "store_commands:version_command",
+}
+"""Where the core's commands are. Each is imported when it is called, with what it needs: all of them take as long as the rest."""
 
 
 class Application(Program):
     """The core's commands, and those of installed packages."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted({*super().list_commands(ctx), *(point.name for point in entry_points(group=ENTRY_POINTS))})
+        installed = (point.name for point in entry_points(group=ENTRY_POINTS))
+        return sorted({*super().list_commands(ctx), *COMMANDS, *installed})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         command = super().get_command(ctx, cmd_name)
         if command is not None:
             return command
+        if cmd_name in COMMANDS:
+            return cast(click.Command, resolve_name(f"headwater.cli.{COMMANDS[cmd_name]}"))
         points = list(entry_points(group=ENTRY_POINTS, name=cmd_name))
         return _load(points[0]) if points else None
 
@@ -86,32 +95,6 @@ class Application(Program):
 @debug_option
 def main() -> None:
     """Store and maintain the catalogs of a data lakehouse in a database."""
-
-
-for _command in (
-    access,
-    apply_command,
-    catalog,
-    client_config_command,
-    file_table,
-    files,
-    fsck_command,
-    gc,
-    grant,
-    import_tables_command,
-    import_report_command,
-    maintenance,
-    policy,
-    principal,
-    realm,
-    role,
-    snapshots,
-    store,
-    table,
-    task,
-    version_command,
-):
-    main.add_command(_command)
 
 
 def _log_to_stderr() -> None:

@@ -109,9 +109,9 @@ values = st.builds(lambda start, size: start + bytes(size), st.binary(max_size=8
 
 
 def run_of(examples: int, *, steps: int = 30) -> settings:
-    """How long a machine runs: so many examples, or fifty times as many in a soak. Nothing is kept; a failure prints what repeats it."""
+    """How long a machine runs: so many examples, in a soak a hundred times. Nothing is kept; a failure prints what repeats it."""
     return settings(
-        max_examples=examples * (50 if IS_SOAK else 1),
+        max_examples=examples * (100 if IS_SOAK else 1),
         stateful_step_count=steps,
         database=None,
         print_blob=True,

@@ -1,6 +1,6 @@
 """Every backend does what two plain dictionaries do, whatever is asked of it in whatever order.
 
-A short run for each; HEADWATER_SOAK=1 makes it fifty times as long (some minutes on a quick backend, an hour on a slow server).
+A short run for each; HEADWATER_SOAK=1 makes it a hundred times as long (some minutes on a quick backend, an hour on a slow server).
 A failure prints the steps that lead to it, and a line for ``@reproduce_failure``.
 """
 
@@ -19,7 +19,7 @@ from headwater.errors import SwapConflictError
 from headwater.store.backends.memory import MemoryBackend
 from tiers import long_but_for
 
-EXAMPLES = {"memory": 60, "sqlite": 40, "postgresql": 30, "mongodb": 6, "faulty": 40, "unordered": 60}
+EXAMPLES = {"memory": 30, "sqlite": 20, "postgresql": 15, "mongodb": 6, "faulty": 20, "unordered": 30}
 SEEDS = {
     "ComparesVersionsAlone": 1,
     "ComparesWholeRows": 3,
@@ -39,7 +39,7 @@ Whoever changes the model looks for new ones.
 def test_backend_is_two_dictionaries(name: str, request: pytest.FixtureRequest) -> None:
     backend = BACKENDS[name](request)
     try:
-        run_state_machine_as_test(lambda: BackendModel(backend), settings=run_of(EXAMPLES.get(name, 30)))
+        run_state_machine_as_test(lambda: BackendModel(backend), settings=run_of(EXAMPLES.get(name, 15)))
     finally:
         backend.close()
 

@@ -1,6 +1,6 @@
 """What a realm's handles do, over each backend and with faults injected, is what plain models of references and objects say.
 
-A short run for each; HEADWATER_SOAK=1 makes it fifty times as long. A failure prints its steps and a line for ``@reproduce_failure``.
+A short run for each; HEADWATER_SOAK=1 makes it a hundred times as long. A failure prints its steps and a line for ``@reproduce_failure``.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from rows_of_all_kinds import IS_SOAK, run_of
 from backend_fixtures import BACKENDS
 from tiers import long_but_for
 
-EXAMPLES = {"memory": 30, "sqlite": 20, "postgresql": 12, "mongodb": 3, "faulty": 10, "unordered": 20}
+EXAMPLES = {"memory": 15, "sqlite": 10, "postgresql": 6, "mongodb": 3, "faulty": 10, "unordered": 10}
 pytestmark = pytest.mark.timeout(0 if IS_SOAK else 120)
 
 
@@ -23,6 +23,6 @@ pytestmark = pytest.mark.timeout(0 if IS_SOAK else 120)
 def test_realms_rows_are_what_the_model_says(name: str, model: type, request: pytest.FixtureRequest) -> None:
     backend = BACKENDS[name](request)
     try:
-        run_state_machine_as_test(lambda: model(backend), settings=run_of(EXAMPLES.get(name, 15)))
+        run_state_machine_as_test(lambda: model(backend), settings=run_of(EXAMPLES.get(name, 8)))
     finally:
         backend.close()
