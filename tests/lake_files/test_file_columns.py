@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headwater.lake_files import file_columns
 from headwater.lake_files.file_columns import digest_of, listed_files, listed_rows, live_files, live_rows
 from headwater.lake_files.path_keys import StrictKeys, loose_number, strict_key
 
@@ -14,6 +15,11 @@ SEGMENTS = st.sampled_from(
 )
 ROOTS = [
     "s3://lake",
+    "s3://lake/.hidden",
+    "s3://lake/./a",
+    "s3://lake/../b",
+    "file:///.a/B",
+    "file:///a//b",
     "s3://Other",
     "gs://lake",
     "s3a://lake",
@@ -29,7 +35,7 @@ PATHS = st.builds(
     lambda root, names: "/".join([root, *names]), st.sampled_from(ROOTS), st.lists(SEGMENTS, min_size=1, max_size=5)
 )
 PLAIN = st.builds("/".join, st.lists(st.sampled_from(["a", "B", "day=1", "x" * 50, "y" * 70]), min_size=1, max_size=4))
-ALIKE = st.builds(lambda root, names: [f"{root}{name}" for name in names], st.sampled_from(ROOTS), st.lists(PLAIN, max_size=6))
+ALIKE = st.builds(lambda root, names: [f"{root}/{name}" for name in names], st.sampled_from(ROOTS), st.lists(PLAIN, max_size=6))
 
 
 @given(st.lists(PATHS, max_size=6) | ALIKE | st.builds(list.__add__, ALIKE, ALIKE))
@@ -76,3 +82,12 @@ def test_rows_of_some_live_files_are_those_of_each() -> None:
 
     assert rows.column("key").to_pylist() == ["s3://lake/a", "s3://lake/b"]
     assert rows.column("must_exist").to_pylist() == [True, False]
+
+
+def test_folders_that_begin_with_a_dot_are_names_like_any(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(file_columns, "loose_number", None)  # of paths that are looked at one by one
+    paths = [f"file:///home/.cache/lake/{number}.parquet" for number in range(3)]
+
+    assert live_files(paths).size == 3
+    with pytest.raises(TypeError):
+        live_files([*paths, "file:///home/.cache/lake/../x"])

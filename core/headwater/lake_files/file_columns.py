@@ -8,13 +8,14 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache, reduce
+from functools import cache, lru_cache, reduce
 from itertools import chain, islice
+from os.path import commonprefix
 from typing import TYPE_CHECKING, NamedTuple
 
 from headwater.iceberg.file_drivers import utf8_path
 from headwater.lake_files.lake_file_values import ListedFile, LiveFile
-from headwater.lake_files.path_keys import FACTORS, TAIL, StrictKeys, loose_number
+from headwater.lake_files.path_keys import FACTORS, TAIL, StrictKeys, loose_key, loose_number, strict_key
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -164,24 +165,38 @@ def listed_rows(files: ListedFiles, strict: StrictKeys) -> pa.RecordBatch:
 
 
 def _plain_numbers(paths: Sequence[str], column: pa.StringArray) -> pa.UInt32Array | None:
-    """The loose numbers of paths that begin alike, are their own strict keys, and have segments that are nothing but names in ASCII.
+    """The loose numbers of paths in ASCII that begin alike, and of which nothing has to be spelled otherwise, strictly or loosely.
 
     None for others. It looks at all paths at once: each takes a third of a microsecond.
     """
     import pyarrow.compute as pc
 
-    root = _ROOT.match(paths[0]) if paths else None
-    if root is None:
+    if not paths:
+        return None
+    first, last = pc.min_max(column).as_py().values()
+    alike = first[: commonprefix((first, last)).rfind("/") + 1]  # noqa: RUF071 - letter by letter, and then up to a slash
+    start = _loose_start(alike)
+    if start is None:
         return None
     texts = bytes(column.buffers()[2])
     is_plain = (
         texts.isascii()
         and b"%" not in texts
-        and pc.all(pc.starts_with(column, root[0])).as_py()
         and not pc.any(pc.ends_with(column, "/")).as_py()
-        and _odd_slashes(texts) == len(paths) * _odd_slashes(root[0].encode())
+        and _odd_slashes(texts) == len(paths) * _odd_slashes(alike.encode())
     )
-    return _numbers_after(column, len(root[0])) if is_plain else None
+    return _numbers_after(column, start) if is_plain else None
+
+
+@lru_cache(maxsize=1024)
+def _loose_start(alike: str) -> int | None:
+    """Where the loose keys of paths begin that begin with a folder, if nothing of it is spelled otherwise; else None."""
+    root = _ROOT.match(alike)
+    if root is None:
+        return None
+    some = f"{alike}x"
+    start = root.end()
+    return start if strict_key(some) == some and loose_key(some) == some[start:].lower() else None
 
 
 def _odd_slashes(texts: bytes) -> int:
