@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import random
@@ -134,7 +135,7 @@ def measure_candidates(folder: Path, scale: CandidateScale) -> Iterator[Row]:
         yield Row("the same again: nothing new (wanted: a tenth of the first)", "process", again / seconds, "of the first")
     _forget(folder / "big")
     with open_store(f"sqlite:///{folder}/tenth.db") as store:
-        first_report(store, (folder / "big").as_uri(), place, part, listed)
+        first_report(store, (folder / "big").as_uri(), place, part, listed, is_whole=False)
         _commit(store, whole, "main")
         yield _row("a tenth of the manifests new", scale.files, repeat_report(store, listed), theirs, 3.0)
     with open_store(f"sqlite:///{folder}/shared.db") as store:
@@ -338,7 +339,9 @@ def _measure_procedure(spark: Path, warehouse: Path, table: str, listing: Path) 
         return taken
 
 
-def first_report(store: Store, base: str, place: Place, text: bytes, listed: Any, *, others: Sequence[bytes] = ()) -> float:
+def first_report(
+    store: Store, base: str, place: Place, text: bytes, listed: Any, *, others: Sequence[bytes] = (), is_whole: bool = True
+) -> float:
     """Make a catalog with the table, on other branches in other versions, and take the time of its first report."""
     realms = RealmRegistry(store)
     realms.move_realm(realms.create_realm("acme"), RealmState.INITIALIZING)
@@ -354,26 +357,30 @@ def first_report(store: Store, base: str, place: Place, text: bytes, listed: Any
     for number, other in enumerate(others):
         catalog.create_branch(f"b{number}")
         _commit(store, other, f"b{number}")
-    return repeat_report(store, listed)
+    return repeat_report(store, listed, is_whole=is_whole)
 
 
 def _commit(store: Store, text: bytes, branch: str) -> None:
     catalog, key = Catalogs(RealmRegistry(store).open_realm("acme")).open_catalog("lake"), ContentKey.of("s", "t")
     document = json.loads(text)
     held = catalog.get_content(branch, key)
-    location = f"{document['location']}/metadata/v1.metadata.json"
+    version = hashlib.blake2b(text, digest_size=8).hexdigest()  # another one for each: a commit that changes nothing is none
+    location = f"{document['location']}/metadata/{version}.metadata.json"
     content = table_content(document, location, None if held is None else TABLE_ID)
     catalog.commit(branch, [Put(key, content, metadata=split_metadata(text))], content_ids={} if held else {key: TABLE_ID})
 
 
-def repeat_report(store: Store, listed: Any) -> float:
+def repeat_report(store: Store, listed: Any, *, is_whole: bool = True) -> float:
+    """The seconds of a report. Where ``is_whole``, all files of the listing but the strays are live."""
     rows = RealmRegistry(store).open_realm("acme")
     definition = Catalogs(rows).read_catalog("lake")
     started = time.perf_counter()
     read = report_files(store, rows, definition, listing=listed)
     taken = time.perf_counter() - started
     assert not read.report.blocked, read.report.blocked
-    assert sum(read.report.files.get(code, 0) for code in ("NeverHeld", "InGrace")) >= STRAYS, read.report.files
+    found = sum(read.report.files.get(code, 0) for code in ("NeverHeld", "InGrace"))
+    # beside the strays there are the metadata files that Iceberg's procedure reads
+    assert STRAYS <= found <= STRAYS + BRANCHES if is_whole else found > STRAYS, read.report.files
     return taken
 
 
