@@ -148,6 +148,9 @@ def load_twin(lake: RandomLake) -> str:
             for place in lake.model.tables[version.owner].places:
                 lake.tear(place, SHARED)
     lake.perhaps.add(SHARED)  # the archive has claims on places of dropped tables, too
+    files = [str(path) for path in lake.folder.rglob("*")]
+    for watcher in lake.watchers:
+        watcher.took(files, [str(lake.folder)])  # no report can know what was loaded: it takes up all marks of all realms
     return f"load the realm as {twin}"
 
 
