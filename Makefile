@@ -5,7 +5,10 @@ VENV := .venv
 RUN := $(VENV)/bin
 KUBE_TESTS := $(addprefix tests/,kubeapi_conformance crds operator kube_stories plugin chart)
 # a worker that dies is not started again: xdist would give it the deadly test over and over, or hang
-PARALLEL := -n 4 --dist worksteal --max-worker-restart=0
+SPREAD := --dist worksteal --max-worker-restart=0
+PARALLEL := -n 4 $(SPREAD)
+# the long tests wait for processes more than they compute
+LONG_PARALLEL := -n 5 $(SPREAD)
 CHECK_TESTS := $(addprefix tests/,test_tiers.py house index iceberg manifests settings)
 
 # JVMs of Spark read their classes from an archive, once one is there
@@ -43,7 +46,7 @@ test: setup ## check style, types and layers, and run the quick tests: all that 
 
 test-long: setup ## run the tests marked long: real processes, Spark, engines, a fault at every call
 	@scripts/setup.sh engines & engines=$$!; scripts/setup.sh iceberg_engine nginx spark_classes && wait $$engines
-	$(SPARK_OPTIONS) $(RUN)/pytest $(PARALLEL) -m long
+	$(SPARK_OPTIONS) $(RUN)/pytest $(LONG_PARALLEL) -m long
 
 test-kube: setup ## run the tests of Kubernetes alone; KUBEBUILDER_ASSETS=folder runs them on a real API server
 	$(RUN)/pytest $(PARALLEL) $(KUBE_TESTS)

@@ -21,8 +21,9 @@ def pytest_options(target: str) -> list[str]:
 
 
 def marks(target: str) -> tuple[str, list[str]]:
-    """Which marks a target selects by, and all other options of its call."""
+    """Which marks a target selects by, and all other options of its call but the number of processes."""
     options = pytest_options(target)
+    del options[options.index("-n") : options.index("-n") + 2]
     at = options.index("-m")
     return options[at + 1], options[:at] + options[at + 2 :]
 
