@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -46,7 +45,8 @@ STRAYS = 1000
 COLUMNS = 8
 BRANCHES = 10
 TABLE_ID = UUID(int=7, version=4)
-_LISTED_AT_ONCE = 10_000
+_LISTED_AT_ONCE = 1 << 20
+"""Letters."""
 _OLD = Micros(1_600_000_000_000_000)
 _LIST_FIELDS = (
     ("manifest_path", "string", 500),
@@ -313,8 +313,9 @@ def write_listing(folder: Path, place: Place, manifests: Sequence[_Manifest], pe
 
 def _listed(listing: Path, place: Place) -> Iterator[ListedFiles]:
     with (listing / "paths.txt").open(encoding="utf-8") as lines:
-        while some := [line[:-1] for line in islice(lines, _LISTED_AT_ONCE)]:
-            yield listed_files(some, [12345] * len(some), [_OLD] * len(some))
+        while text := lines.read(_LISTED_AT_ONCE):
+            paths = (text + lines.readline()).removesuffix("\n").split("\n")
+            yield listed_files(paths, [12345] * len(paths), [_OLD] * len(paths))
     beside = [f"{place.url}/metadata/{file.name}" for file in (place.folder / "metadata").iterdir()]
     yield listed_files(beside, [1000] * len(beside), [_OLD] * len(beside))
 
