@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 DIGEST_BYTES = 16
 NO_NAME = "\ufffd"
-"""In the place of what is no text in a path. A file with it in its path cannot be named exactly, and so is never let go."""
+"""Replaces what is not valid text in a path. A file with it in its path cannot be named exactly, so it never becomes a candidate."""
 AT_ONCE = 8192
-"""Files of a batch, about: whoever gathers them waits for so many."""
+"""About how many files are gathered into one batch."""
 _MOST_FOLDERS = 1000
 _MOST_BYTES = 1 << 30
 """Of a path: no path has so many."""
@@ -271,5 +271,5 @@ def _folder_of(key: str) -> str:
 
 
 def _writable(keys: Sequence[str]) -> Sequence[str]:
-    """Keys without what is no text: listings have the same sign in its place."""
+    """Keys with what is not valid text replaced, as in listings."""
     return keys if "".join(keys).isascii() else list(map(utf8_path, keys))
