@@ -42,12 +42,11 @@ from headwater.catalogs.registry import (
 from headwater.catalogs.request_log import EXPIRED_LIMIT, REQUESTS, count_expired, drop_expired
 from headwater.catalogs.table_claims import BY_LOCATION, BY_UUID, CLAIMS, HOMES, ClaimOwner, home_key
 from headwater.clock import Micros
-from headwater.commits import Commit, Head, Transaction, commit_change, read_head
-from headwater.errors import CorruptionError, NotFoundError, SwapConflictError, UnavailableError
+from headwater.commits import Commit, Head, Transaction, commit_change, delete_moving_reference, read_head
+from headwater.errors import CorruptionError, NotFoundError
 from headwater.index import Index, IndexValue, SharedIndexScan
 from headwater.store import ObjectId, RealmStore
 
-_TRIES = 20
 _ALL_PARTS = sum(part.bit for part in OwnRefKind)
 
 
@@ -146,7 +145,7 @@ def bury_references(rows: RealmStore, definition: CatalogDefinition, fence: Call
         names = [listed.reference(definition.id) for listed in listed_refs(read_ref_names(rows, definition.id))]
     if not names:  # last: as long as a name is listed, the list that has it must stay readable
         names = [own_reference(definition.id, part) for part in OwnRefKind]
-    return sum(_bury_reference(rows, name, fence) for name in names)
+    return sum(delete_moving_reference(rows, name, fence) for name in names)
 
 
 def content_ids(commit: Head) -> Iterator[UUID]:
@@ -316,21 +315,6 @@ def _finish_deletion(rows: RealmStore, seen: CatalogDefinition, fence: Callable[
         if commit_change(rows, CATALOGS, change, message=f"purge catalog {seen.name}", fence=fence).result is None:
             return 0  # it was restored just now
     return bury_references(rows, seen, fence)
-
-
-def _bury_reference(rows: RealmStore, name: str, fence: Callable[[], None] | None) -> bool:
-    for _ in range(_TRIES):
-        row = rows.find_reference(name, fresh=True)
-        if row is None:
-            return False
-        if fence is not None:
-            fence()
-        try:
-            rows.delete_reference(row)
-        except SwapConflictError:
-            continue
-        return True
-    raise UnavailableError(f"reference {name!r} of realm {rows.realm!r} moved {_TRIES} times while it was to be deleted")
 
 
 def _content_names(rows: RealmStore, definition: CatalogDefinition) -> list[ListedReference]:

@@ -128,6 +128,30 @@ _PYARROW = (
 )
 _OF_JAVA = "S3FileIO of iceberg-aws-bundle: credentials of a bucket come from AWS_ACCESS_KEY_ID and its like"
 
+_SPARK = """\
+spark.jars.packages org.apache.iceberg:iceberg-spark-runtime-3.5_2.12:1.10.2
+spark.sql.extensions org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions
+spark.sql.catalog.$name org.apache.iceberg.spark.SparkCatalog
+"""
+SPARK_REST = (
+    _SPARK
+    + """\
+spark.sql.catalog.$name.type rest
+spark.sql.catalog.$name.uri $uri
+spark.sql.catalog.$name.warehouse $warehouse
+"""
+)
+SPARK_NESSIE = (
+    _SPARK
+    + """\
+spark.sql.catalog.$name.type nessie
+spark.sql.catalog.$name.uri $nessie/api/v2
+spark.sql.catalog.$name.ref $reference
+spark.sql.catalog.$name.warehouse $location
+"""
+)
+SPARK_FILE = "conf/spark-defaults.conf"
+
 ENGINE_CONFIGS = (
     EngineConfig(
         "pyiceberg",
@@ -175,19 +199,7 @@ spark-sql --packages org.apache.iceberg:iceberg-spark-runtime-3.5_2.12:1.10.2 \\
   --conf spark.sql.catalog.$name.uri=$uri --conf spark.sql.catalog.$name.warehouse=$warehouse
 """,
             ),
-            ConfigForm(
-                "conf",
-                "ini",
-                """\
-spark.jars.packages org.apache.iceberg:iceberg-spark-runtime-3.5_2.12:1.10.2
-spark.sql.extensions org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions
-spark.sql.catalog.$name org.apache.iceberg.spark.SparkCatalog
-spark.sql.catalog.$name.type rest
-spark.sql.catalog.$name.uri $uri
-spark.sql.catalog.$name.warehouse $warehouse
-""",
-                "conf/spark-defaults.conf",
-            ),
+            ConfigForm("conf", "ini", SPARK_REST, SPARK_FILE),
         ),
     ),
     EngineConfig(
@@ -206,20 +218,7 @@ spark-sql --packages org.apache.iceberg:iceberg-spark-runtime-3.5_2.12:1.10.2 --
   --conf spark.sql.catalog.$name.ref=$reference --conf spark.sql.catalog.$name.warehouse=$location
 """,
             ),
-            ConfigForm(
-                "conf",
-                "ini",
-                """\
-spark.jars.packages org.apache.iceberg:iceberg-spark-runtime-3.5_2.12:1.10.2
-spark.sql.extensions org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions
-spark.sql.catalog.$name org.apache.iceberg.spark.SparkCatalog
-spark.sql.catalog.$name.type nessie
-spark.sql.catalog.$name.uri $nessie/api/v2
-spark.sql.catalog.$name.ref $reference
-spark.sql.catalog.$name.warehouse $location
-""",
-                "conf/spark-defaults.conf",
-            ),
+            ConfigForm("conf", "ini", SPARK_NESSIE, SPARK_FILE),
         ),
     ),
     EngineConfig(

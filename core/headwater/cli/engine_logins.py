@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from string import Template
 
-from headwater.cli.engine_configs import SHELL, ConfigForm, EngineAddress, EngineConfig
+from headwater.cli.engine_configs import SHELL, SPARK_FILE, SPARK_NESSIE, SPARK_REST, ConfigForm, EngineAddress, EngineConfig
 from headwater.errors import RefusedError
 from headwater.realms import Credentials, read_credentials, told_client_id, told_credential
 
@@ -203,17 +203,12 @@ spark-sql --packages org.apache.iceberg:iceberg-spark-runtime-3.5_2.12:1.10.2 \\
             ConfigForm(
                 "conf",
                 "ini",
-                """\
-spark.jars.packages org.apache.iceberg:iceberg-spark-runtime-3.5_2.12:1.10.2
-spark.sql.extensions org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions
-spark.sql.catalog.$name org.apache.iceberg.spark.SparkCatalog
-spark.sql.catalog.$name.type rest
-spark.sql.catalog.$name.uri $uri
-spark.sql.catalog.$name.warehouse $warehouse
+                SPARK_REST
+                + """\
 spark.sql.catalog.$name.oauth2-server-uri $token_uri
 spark.sql.catalog.$name.credential $login
 """,
-                "conf/spark-defaults.conf",
+                SPARK_FILE,
             ),
             **_BY_ENV,
         ),
@@ -240,20 +235,14 @@ spark-sql --packages org.apache.iceberg:iceberg-spark-runtime-3.5_2.12:1.10.2 --
             ConfigForm(
                 "conf",
                 "ini",
-                """\
-spark.jars.packages org.apache.iceberg:iceberg-spark-runtime-3.5_2.12:1.10.2
-spark.sql.extensions org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions
-spark.sql.catalog.$name org.apache.iceberg.spark.SparkCatalog
-spark.sql.catalog.$name.type nessie
-spark.sql.catalog.$name.uri $nessie/api/v2
-spark.sql.catalog.$name.ref $reference
-spark.sql.catalog.$name.warehouse $location
+                SPARK_NESSIE
+                + """\
 spark.sql.catalog.$name.authentication.type OAUTH2
 spark.sql.catalog.$name.authentication.oauth2.token-endpoint $token_uri
 spark.sql.catalog.$name.authentication.oauth2.client-scopes catalog
 spark.sql.catalog.$name.authentication.oauth2.client-id $client_id$login
 """,
-                "conf/spark-defaults.conf",
+                SPARK_FILE,
             ),
             shown="\nspark.sql.catalog.$name.authentication.oauth2.client-secret $secret",
             **_BY_NESSIE_ENV,

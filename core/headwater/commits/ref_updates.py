@@ -99,6 +99,25 @@ def create_reference_at(
     raise SwapConflictError(f"reference {reference!r} of realm {rows.realm!r} changes too fast: try again")
 
 
+def delete_moving_reference(rows: RealmStore, reference: str, fence: Callable[[], None] | None = None) -> bool:
+    """Delete a reference wherever it is at; False: it is gone already. ``fence`` is called before each attempt.
+
+    raises        UnavailableError: others move it all the time
+    """
+    for _ in range(_TRIES):
+        row = rows.find_reference(reference, fresh=True)
+        if row is None:
+            return False
+        if fence is not None:
+            fence()
+        try:
+            rows.delete_reference(row)
+        except SwapConflictError:
+            continue
+        return True
+    raise UnavailableError(f"reference {reference!r} of realm {rows.realm!r} moved {_TRIES} times while it was to be deleted")
+
+
 def check_targets(rows: RealmReader, targets: Mapping[ObjectId, Sequence[str]]) -> None:
     """Pass if each commit may be pointed at now. The reference that is to be swapped must have been read before.
 

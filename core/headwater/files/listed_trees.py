@@ -9,13 +9,11 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from headwater.clock import Micros
-from headwater.commits import Transaction, commit_change
-from headwater.errors import NotFoundError, SwapConflictError, UnavailableError
+from headwater.commits import Transaction, commit_change, delete_moving_reference
+from headwater.errors import NotFoundError
 from headwater.files.file_table_definition import FileTableDefinition, FileTableState, parse_tree_reference, tree_reference
 from headwater.files.file_table_registry import BY_ID, FILE_TABLES, find_file_table, list_file_tables
 from headwater.store import RealmStore
-
-_TRIES = 20
 
 
 class ListedTree(NamedTuple):
@@ -51,7 +49,9 @@ def tree_text(rows: RealmStore, reference: str) -> str | None:
 def bury_trees(rows: RealmStore, *, fence: Callable[[], None] | None = None) -> int:
     """Delete the tree's reference of every table that is DELETED. Returns the number of tombstones made."""
     tables = list_file_tables(rows, with_deleted=True)
-    return sum(_bury_tree(rows, table, fence) for table in tables if table.state is FileTableState.DELETED)
+    return sum(
+        delete_moving_reference(rows, table.tree_reference, fence) for table in tables if table.state is FileTableState.DELETED
+    )
 
 
 def release_tree(rows: RealmStore, reference: str, *, older_than: Micros) -> bool:
@@ -75,20 +75,3 @@ def release_tree(rows: RealmStore, reference: str, *, older_than: Micros) -> boo
         return commit_change(rows, FILE_TABLES, change, message=f"release the tree of file table {table_id}").result
     except NotFoundError:
         return False
-
-
-def _bury_tree(rows: RealmStore, table: FileTableDefinition, fence: Callable[[], None] | None) -> bool:
-    for _ in range(_TRIES):
-        row = rows.find_reference(table.tree_reference, fresh=True)
-        if row is None:
-            return False
-        if fence is not None:
-            fence()
-        try:
-            rows.delete_reference(row)
-        except SwapConflictError:
-            continue
-        return True
-    raise UnavailableError(
-        f"reference {table.tree_reference!r} of realm {rows.realm!r} moved {_TRIES} times while it was to be deleted"
-    )

@@ -119,11 +119,6 @@ def read_tree_as_of(rows: RealmReader, definition: FileTableDefinition, time: Mi
     return _tree_of(head)
 
 
-def tree_in(head: Head) -> PartitionTree:
-    """The tree at a commit that is known to be one of a tree's reference."""
-    return _tree_of(head)
-
-
 def initial_splits(partitions: Index) -> dict[PartitionId, bytes]:
     """The splits of the first tree."""
     entries = ((key, value.data) for key, value in partitions.range())

@@ -378,10 +378,6 @@ def _signature(path: str) -> tuple[object, ...]:
     return tuple(signature)
 
 
-def _precedence(options: StorageOptions) -> tuple[int, bool, bool]:
-    return len(comparable_location(options.location)), bool(options.catalog), bool(options.realm)
-
-
 def _doubled(options: Sequence[StorageOptions]) -> StorageOptions | None:
     known = set()
     for entry in options:
