@@ -12,7 +12,15 @@ from archived import REALM, SLACK, copied, exported, open_lake, open_on, put, ta
 from fake_clock import FakeClock
 from faulty_backend import FaultyBackend
 from headwater import Settings, Store, open_store
-from headwater.backup import ExportOrder, check_exportable, export_realm, find_present, load_realm, newest_readable, realm_snapshot
+from headwater.backup import (
+    ExportOrder,
+    check_exportable,
+    export_realm,
+    find_present,
+    load_realm,
+    newest_readable,
+    realm_snapshot,
+)
 from headwater.catalogs import Catalogs
 from headwater.clock import Micros
 from headwater.errors import UnavailableError
