@@ -59,18 +59,18 @@ In a pod, the chart sets them.
 
 
 def main() -> None:
-    (FOLDER / "settings.md").write_text(settings_page(), encoding="utf-8")
-    (FOLDER / "cli.md").write_text(cli_page(), encoding="utf-8")
-    (FOLDER / "resources.md").write_text(resources_page(), encoding="utf-8")
+    (FOLDER / "reference" / "settings.md").write_text(settings_page(), encoding="utf-8")
+    (FOLDER / "reference" / "cli.md").write_text(cli_page(), encoding="utf-8")
+    (FOLDER / "reference" / "resources.md").write_text(resources_page(), encoding="utf-8")
     (FOLDER / "reference" / "python.md").write_text(python_page(), encoding="utf-8")
-    operating = FOLDER / "operating.md"
+    operating = FOLDER / "operate" / "operating.md"
     operating.write_text(operating_page(operating.read_text(encoding="utf-8")), encoding="utf-8")
-    server = FOLDER / "server.md"
+    server = FOLDER / "operate" / "server.md"
     server.write_text(server_page(server.read_text(encoding="utf-8")), encoding="utf-8")
-    access = FOLDER / "access.md"
+    access = FOLDER / "operate" / "access.md"
     access.write_text(access_page(access.read_text(encoding="utf-8")), encoding="utf-8")
     README.write_text(readme_page(README.read_text(encoding="utf-8")), encoding="utf-8")
-    stores = FOLDER / "stores.md"
+    stores = FOLDER / "operate" / "stores.md"
     stores.write_text(stores_page(stores.read_text(encoding="utf-8")), encoding="utf-8")
 
 

@@ -23,7 +23,7 @@ errors. Until 1.0 a minor release may change it, and the change log says so unde
 begin with an underscore, and all modules below `headwater`, may change in any release.
 
 Texts of messages are for people and may change; the class of an error does not. Mappings that a method returns "as the command line prints
-them" have the fields that the [reference of the command line](../cli.md) lists.
+them" have the fields that the [reference of the command line](cli.md) lists.
 """
 _ORDER = (
     "Connection",

@@ -89,7 +89,7 @@ class RefClient:
         """Its tables, views, namespaces and functions, by key: all of one moment, read a page at a time.
 
         under         only what stands below this namespace
-        where         a condition in CEL, see docs/filters.md
+        where         a condition in CEL, see docs/reference/filters.md
         """
         prefix = None if under is None else content_key(under)
         expression = None if where is None else EntryExpression.parse(where)
@@ -151,7 +151,7 @@ class RefClient:
 
         key           only commits that changed it
         message       a regular expression that matches it somewhere
-        where         a condition in CEL, see docs/filters.md
+        where         a condition in CEL, see docs/reference/filters.md
         """
         chosen = LogFilter(
             author=author,

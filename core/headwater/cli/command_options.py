@@ -84,7 +84,7 @@ def filter_option(kind: type[FilterExpression[Any]], what: str) -> Callable[[F],
         "expression",
         metavar="CEL",
         type=ParsedType("filter", kind.parse),
-        help=f"Only {what}; docs/filters.md lists the names.",
+        help=f"Only {what}; docs/reference/filters.md lists the names.",
     )
 
 
