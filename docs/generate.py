@@ -14,6 +14,7 @@ import yaml
 
 from headwater.access import PRIVILEGES, Privilege, SecurableKind
 from headwater.cli.engine_configs import COMMENTS, ENGINE_CONFIGS, EngineAddress
+from headwater.cli.named_contexts import CallSettings
 from headwater.settings import Settings, duration_text, variable_of
 from headwater.store import BackendKind
 from headwater_operator.metrics.operator_metrics import CATALOGUE, MetricDescription
@@ -42,6 +43,14 @@ Each setting is an environment variable.
 Durations are written like `250ms`, `90s`, `15m`, `24h`, `1h30m` or `30d`.
 All values are checked together at the start, and every wrong one is named at once.
 A variable that begins with `HEADWATER_` and is not a setting gets a warning, which names the setting that is closest, if one is.
+
+| setting | default | what it is |
+|---|---|---|
+"""
+COMMAND_LINE_SETTINGS_HEAD = """
+## The command line's own
+
+`headwater` reads all of the above, and these; [contexts](cli.md#contexts) can say the same, and come after them.
 
 | setting | default | what it is |
 |---|---|---|
@@ -75,7 +84,9 @@ def main() -> None:
 
 def settings_page() -> str:
     core, operator = _settings_rows(Settings, variable_of), _settings_rows(OperatorSettings, operator_variable_of)
-    return SETTINGS_HEAD + "".join(core) + OPERATOR_SETTINGS_HEAD + "".join(operator)
+    command_line = _settings_rows(CallSettings, variable_of)
+    own = COMMAND_LINE_SETTINGS_HEAD + "".join(command_line) + OPERATOR_SETTINGS_HEAD + "".join(operator)
+    return SETTINGS_HEAD + "".join(core) + own
 
 
 def cli_page() -> str:

@@ -17,7 +17,6 @@ from headwater.cli.command_options import (
     author_option,
     confirm_option,
     detach_option,
-    person,
     realm_argument,
 )
 from headwater.cli.local_run import other_task_error, run_or_detach
@@ -245,7 +244,7 @@ def restore_command(
         realms = RealmRegistry(store)
         realm = realms.read_realm(realm_id)
         request = RestoreRequest(
-            reference=reference, aim=RestoreTarget.from_text(aim, store.clock.now()), prune=prune, author=author or person()
+            reference=reference, aim=RestoreTarget.from_text(aim, store.clock.now()), prune=prune, author=session.author(author)
         )
         plan = plan_restoration(realms.open_realm(realm_id), request)
         if dry_run or not plan.is_needed or confirm != realm_id:

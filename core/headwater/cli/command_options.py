@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
-from headwater.catalogs import HEADWATER, ContentKey, FilterExpression, parse_revspec
+from headwater.catalogs import ContentKey, FilterExpression, parse_revspec
 from headwater.clock import Micros, SystemClock
 from headwater.console import ParsedType
 from headwater.errors import RefusedError
@@ -76,6 +75,7 @@ NEW_FILE = click.Path(dir_okay=False, path_type=Path)
 
 
 realm_argument = click.argument("realm_id", metavar="REALM")
+"""For commands that change the realm itself: it has to be written."""
 
 
 def filter_option(kind: type[FilterExpression[Any]], what: str) -> Callable[[F], F]:
@@ -127,17 +127,11 @@ def detach_option(help_text: str = "Leave the work to a worker instead of doing 
 
 def author_option(function: F) -> F:
     """``--author NAME``, as the argument ``author``."""
-    return click.option("--author", metavar="NAME", help="Who asks for it, noted in the commits; default is the user.")(
-        function
-    )
-
-
-def person() -> str:
-    """Returns the user name of the process, or ``headwater`` for a user id without a name."""
-    try:
-        return getpass.getuser() or HEADWATER
-    except (OSError, KeyError, ImportError):  # a user id without a name, as containers may have
-        return HEADWATER
+    return click.option(
+        "--author",
+        metavar="NAME",
+        help="Who asks for it, as it is noted; default is HEADWATER_AUTHOR, or the context's, or the user.",
+    )(function)
 
 
 def folder_location(location: str) -> str:

@@ -10,7 +10,7 @@ import click
 from headwater.access import INCLUDED, Privilege, Securable, SecurableKind
 from headwater.catalogs import Content, ContentKey, ContentType, content_type_of
 from headwater.cli.cli_session import CliSession, opened_catalog
-from headwater.cli.command_address import Address, scope_argument, scope_ref_argument
+from headwater.cli.command_address import Address, grant_scope_argument, scope_argument
 from headwater.cli.role_owners import (
     PATTERN,
     PRIVILEGE,
@@ -52,7 +52,7 @@ GRANT: ResultView[GrantRow] = ResultView(
 grant = click.Group("grant", help="Add, remove and list what roles may do.")
 
 _what_options: Callable[[F], F] = option_group(
-    scope_ref_argument,
+    grant_scope_argument,
     click.argument("role", metavar="ROLE"),
     click.argument("privileges", metavar="PRIVILEGE...", type=PRIVILEGE, nargs=-1, required=True),
     click.option(

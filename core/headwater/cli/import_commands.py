@@ -22,7 +22,6 @@ from headwater.cli.command_options import (
     author_option,
     detach_option,
     folder_location,
-    person,
 )
 from headwater.cli.html_report import ImportGatherer
 from headwater.cli.local_run import other_task_error, run_or_detach
@@ -172,7 +171,7 @@ def import_tables_command(
         if dry_run:
             outcome = _dry(store, address, spec, file)
         else:
-            task = _submit(store, address, spec, author=author or person(), on_spark=on_spark)
+            task = _submit(store, address, spec, author=session.author(author), on_spark=on_spark)
             outcome = run_or_detach(session, store, task, partial(run_import, survey=survey), detach=detach)
             if outcome is None:
                 return 0

@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from headwater.cli.cli_session import CliSession
-from headwater.cli.command_options import person
+from headwater.cli.cli_session import CliSession, person
 from headwater.cli.task_commands import TASK
 from headwater.errors import FencedError, HeadwaterError, NotFoundError, RefusedError, UnavailableError
 from headwater.store import ObjectId, Store, Versioned, id_text

@@ -19,7 +19,7 @@ from headwater.catalogs import (
 )
 from headwater.cli.cli_session import CliSession, identifier, opened_catalog
 from headwater.cli.command_address import Address, catalog_branch_argument
-from headwater.cli.command_options import ID, KEY, REF, person, read_pairs
+from headwater.cli.command_options import ID, KEY, REF, read_pairs
 from headwater.console import ResultView, ViewField, count_text, list_of, option_group, prints, text_field
 from headwater.errors import ConflictError
 from headwater.store import ObjectId
@@ -158,7 +158,7 @@ def merge_command(
     """
     options = MergeOptions(mode=mode, keys=keys, base=base, dry_run=dry_run)
     with opened_catalog(session, address) as opened:
-        meta = _meta(**{**words, "authors": words["authors"] or (person(),)})
+        meta = _meta(**{**words, "authors": words["authors"] or (session.author(),)})
         _show(session, lambda: opened.merge(source, address.ref, expected=expected, meta=meta, options=options))
 
 

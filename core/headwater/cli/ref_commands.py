@@ -147,7 +147,7 @@ def _delete(kind: RefKind, session: CliSession, address: Address, ref_name: str,
         seen = opened.refs.read_ref(kind, ref_name).head if expected is None else expected
         deleted = opened.refs.delete_ref(kind, ref_name, expected=seen)
     session.show(NAMED_REFERENCE, deleted)
-    session.say(f"{kind} {deleted.name} is deleted" + (f"; it was at {deleted.hash}" if deleted.hash else ""))
+    session.say(f"{kind} {deleted.name} of {address} is deleted" + (f"; it was at {deleted.hash}" if deleted.hash else ""))
 
 
 @_for_both("undelete", _name_argument)
