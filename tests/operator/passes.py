@@ -49,6 +49,8 @@ REFUSALS = {
     "Realm": ["ManagedByAnother", "DeletionProtected"],
     "Catalog": ["ManagedByAnother", "RealmManagedByAnother", "DeletionProtected", "ServerUnknown", "ConnectionTaken"],
 }
+OF_LIVING = {"RoleMissing", "ServerUnknown", "ConnectionTaken"}
+"""A deletion plans no roles and no connection, so it never comes to these."""
 reports = st.builds(
     ReportDrift,
     st.sampled_from(["Drifted", "TaskDeadLettered", "TaskCancelled", "RotationWaits", "AccessWaits", "CredentialsElsewhere"]),
@@ -65,21 +67,27 @@ def few(strategy: st.SearchStrategy[Any]) -> st.SearchStrategy[tuple[Any, ...]]:
     return st.lists(strategy, max_size=2).map(tuple)
 
 
-def waits(kind: str) -> st.SearchStrategy[WaitUntil]:
-    return st.builds(WaitUntil, st.sampled_from(WAITS[kind]), texts, st.none() | times)
+def possible(names: list[str], *, is_deletion: bool) -> st.SearchStrategy[str]:
+    return st.sampled_from([name for name in names if not (is_deletion and name in OF_LIVING)])
 
 
-def refusals(kind: str) -> st.SearchStrategy[RefuseManifest]:
-    return st.builds(RefuseManifest, st.sampled_from(REFUSALS[kind]), texts)
+def waits(kind: str, *, is_deletion: bool = False) -> st.SearchStrategy[WaitUntil]:
+    return st.builds(WaitUntil, possible(WAITS[kind], is_deletion=is_deletion), texts, st.none() | times)
 
 
-def passes(kind: str) -> st.SearchStrategy[ReconcileOutcome | Exception]:
+def refusals(kind: str, *, is_deletion: bool = False) -> st.SearchStrategy[RefuseManifest]:
+    return st.builds(RefuseManifest, possible(REFUSALS[kind], is_deletion=is_deletion), texts)
+
+
+def passes(made: dict[str, Any]) -> st.SearchStrategy[ReconcileOutcome | Exception]:
+    """What a pass over this body can come to."""
+    kind, is_deletion = made["kind"], "deletionTimestamp" in made["metadata"]
     outcomes = st.builds(
         ReconcileOutcome,
         subject=st.just("it"),
         steps=few(steps),
-        waits=few(waits(kind)),
-        refused=few(refusals(kind)),
+        waits=few(waits(kind, is_deletion=is_deletion)),
+        refused=few(refusals(kind, is_deletion=is_deletion)),
         reports=few(reports),
         error=st.none() | errors,
     )
@@ -164,7 +172,7 @@ def realm_passes(draw: st.DrawFn) -> tuple[dict[str, Any], dict[str, Any]]:
     made = body(**draw(metadata), spec=draw(realm_specs))
     missing = draw(st.sampled_from([(), (("acme-etl-credentials", "etl"),)]))
     secret = draw(st.just(UNSEEN) | st.booleans().map(lambda exists: SecretSeen("acme-root-credentials", exists, missing)))
-    return made, {"outcome": draw(passes("Realm")), "seen": draw(absent | realms_seen), "secret": secret, "plan": draw(plans)}
+    return made, {"outcome": draw(passes(made)), "seen": draw(absent | realms_seen), "secret": secret, "plan": draw(plans)}
 
 
 @st.composite
@@ -172,7 +180,7 @@ def catalog_passes(draw: st.DrawFn) -> tuple[dict[str, Any], dict[str, Any]]:
     made = body("Catalog", "lake", **draw(metadata))
     looked = draw(st.none() | st.just(realm(status={"maintenance": {"lastTime": "2026-05-01T00:00:00Z"}})))
     return made, {
-        "outcome": draw(passes("Catalog")),
+        "outcome": draw(passes(made)),
         "seen": draw(absent | catalogs_seen),
         "realm": looked,
         "secret": draw(st.just(UNSEEN) | st.none() | st.booleans().map(lambda exists: SecretSeen("lake-connection", exists))),

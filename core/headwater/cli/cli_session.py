@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import logging
 import os
 import sys
@@ -15,7 +14,7 @@ from typing import Any, cast
 import click
 import structlog
 
-from headwater.catalogs import HEADWATER, Catalog, Catalogs
+from headwater.catalogs import Catalog, Catalogs
 from headwater.cli.command_address import Address
 from headwater.cli.named_contexts import CallDefaults, CallSettings, read_defaults
 from headwater.console import ConsoleSession, Output
@@ -91,6 +90,8 @@ class CliSession(ConsoleSession):
 
     def author(self, named: str | None = None) -> str:
         """Who is the author of what this call commits: who is named, or else the one of the settings, or else the user."""
+        from headwater.jobs.local_tasks import person  # with all kinds of tasks, which only some commands need
+
         return named or self.defaults.context.author or person()
 
     @cached_property
@@ -168,14 +169,6 @@ def opened_file_table(session: CliSession, address: Address) -> Iterator[tuple[S
         rows = RealmRegistry(store).open_realm(address.realm)
         with open_file_table(rows, address.name, partial(open_file_references, store)) as table:
             yield store, table
-
-
-def person() -> str:
-    """Returns the user name of the process, or ``headwater`` for a user id without a name."""
-    try:
-        return getpass.getuser() or HEADWATER
-    except (OSError, KeyError, ImportError):  # a user id without a name, as containers may have
-        return HEADWATER
 
 
 def lines_of(error: HeadwaterError) -> list[str]:
