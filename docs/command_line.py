@@ -29,6 +29,7 @@ from headwater.cli.file_table_commands import (
 from headwater.cli.fsck_command import FINDING, STEP
 from headwater.cli.gc_commands import COLLECTION, EXPLANATION, RUN, RUN_TYPE
 from headwater.cli.grant_commands import GRANT
+from headwater.cli.help_texts import HELP_TEXTS, PROGRAM
 from headwater.cli.import_commands import IMPORT
 from headwater.cli.maintenance_commands import STOP
 from headwater.cli.merge_commands import MERGE
@@ -172,7 +173,7 @@ RESULTS: tuple[ResultView[Any], ...] = (
 
 def page() -> str:
     """The whole page."""
-    root = click.Context(main, info_name="headwater")
+    root = click.Context(main, info_name="headwater", **main.context_settings)
     parts = [_INTRODUCTION, _exit_codes(), "## Global options\n\n" + _options(main, root)]
     parts += ["## Commands\n", *_commands(main, root), "## Results\n", *map(_results, results())]
     return "\n".join(parts)
@@ -180,7 +181,9 @@ def page() -> str:
 
 def results() -> list[ResultView[Any]]:
     """Every kind of result: those of this package, and those of commands that other packages add."""
-    printed = [_printed_form(command) for command in _walk(main, click.Context(main, info_name="headwater"))]
+    printed = [
+        _printed_form(command) for command in _walk(main, click.Context(main, info_name="headwater", **main.context_settings))
+    ]
     return [*RESULTS, *(form.view for form in printed if form is not None and form.view not in RESULTS)]
 
 
@@ -217,10 +220,16 @@ def _commands(group: click.Group, ctx: click.Context) -> Iterator[str]:
                 f"### {inner.command_path}",
                 f"`{usage}`",
                 _sentences(command.help),
+                _examples(inner.command_path),
                 _printed(command),
                 _options(command, inner),
             ]
             yield "\n\n".join(filter(None, parts)).rstrip() + "\n"
+
+
+def _examples(path: str) -> str:
+    text = HELP_TEXTS.get(path.removeprefix(f"{PROGRAM} "))
+    return "\n".join(["```sh", *(f"{PROGRAM} {line}" for line in text.examples), "```"]) if text and text.examples else ""
 
 
 def _printed(command: click.Command) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import re
 import runpy
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -12,7 +13,9 @@ from typing import Any
 
 import yaml
 
+from headwater import help_pages
 from headwater.access import PRIVILEGES, Privilege, SecurableKind
+from headwater.cli import main as headwater_command
 from headwater.cli.engine_configs import COMMENTS, ENGINE_CONFIGS, EngineAddress
 from headwater.cli.named_contexts import CallSettings
 from headwater.settings import Settings, duration_text, variable_of
@@ -70,6 +73,7 @@ In a pod, the chart sets them.
 def main() -> None:
     (FOLDER / "settings.md").write_text(settings_page(), encoding="utf-8")
     (FOLDER / "cli.md").write_text(cli_page(), encoding="utf-8")
+    help_pages.FILE.write_text(help_table(), encoding="utf-8")
     (FOLDER / "resources.md").write_text(resources_page(), encoding="utf-8")
     operating = FOLDER / "operating.md"
     operating.write_text(operating_page(operating.read_text(encoding="utf-8")), encoding="utf-8")
@@ -87,6 +91,12 @@ def settings_page() -> str:
     command_line = _settings_rows(CallSettings, variable_of)
     own = COMMAND_LINE_SETTINGS_HEAD + "".join(command_line) + OPERATOR_SETTINGS_HEAD + "".join(operator)
     return SETTINGS_HEAD + "".join(core) + own
+
+
+def help_table() -> str:
+    """The table that `headwater --help` is answered from."""
+    pages = help_pages.describe_commands(headwater_command)
+    return json.dumps(pages, indent=1, ensure_ascii=False) + "\n"
 
 
 def cli_page() -> str:

@@ -13,7 +13,9 @@ import click
 import structlog
 
 from headwater.cli.cli_session import CliSession, is_log_json, lines_of, print_note
+from headwater.cli.help_texts import HELP_TEXTS, examples_text
 from headwater.console import Program, debug_option, option_group, output_option, session_option
+from headwater.entry import raise_at_interrupts
 from headwater.errors import HeadwaterError, RefusedError
 from headwater.logs import log_to_stderr
 from headwater.settings import Settings
@@ -23,6 +25,7 @@ COMMANDS = {
     "access": "access_commands:access",
     "apply": "apply_command:apply_command",
     "catalog": "catalog_commands:catalog",
+    "completion": "completion_command:completion_command",
     "context": "context_commands:context_group",
     "client-config": "client_config_command:client_config_command",
     "file-table": "file_table_commands:file_table",
@@ -60,7 +63,8 @@ class Application(Program):
         if command is None and (points := list(entry_points(group=ENTRY_POINTS, name=cmd_name))):
             command = _load(points[0])
         if command is not None:
-            _take_global_options(command)
+            _complete(command, cmd_name)
+        raise_at_interrupts()
         return command
 
     def make_session(self) -> CliSession:
@@ -123,14 +127,17 @@ def _log_to_stderr() -> None:
     )
 
 
-def _take_global_options(command: click.Command) -> None:
-    """Let a command, and those below it, take the options that may stand anywhere. Help shows them at the root, and here what they have."""
+def _complete(command: click.Command, path: str) -> None:
+    """Give a command, and those below it, their texts of help and the options that may stand anywhere, which help shows at the root."""
+    text = HELP_TEXTS.get(path)
+    if text is not None:
+        command.short_help, command.epilog = text.summary, examples_text(path)
     there = {name for parameter in command.params for name in parameter.opts}
     for option in _hidden_options():
         if not there & set(option.opts):
             command.params.append(option)
     for inner in command.commands.values() if isinstance(command, click.Group) else ():
-        _take_global_options(inner)
+        _complete(inner, f"{path} {inner.name}")
 
 
 def _hidden_options() -> list[click.Parameter]:

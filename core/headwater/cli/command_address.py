@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
 import click
+from click.shell_completion import CompletionItem
 
 from headwater.catalogs import parse_revspec
 from headwater.cli.named_contexts import CallDefaults, NamedContext
@@ -177,6 +178,11 @@ class AddressArgument(click.Argument):
         if short and not ctx.resilient_parsing:
             ctx.obj.note_address(str(address), _taken(address, value))
         return self._value(address)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        from headwater.cli.live_names import address_items  # which opens stores
+
+        return address_items(ctx.obj, self.form, incomplete)
 
     def _value(self, address: Address) -> Address | str:
         return address if self.form.noun else address.realm

@@ -12,7 +12,7 @@ import click
 from headwater.catalogs import Catalog
 from headwater.cli.cli_session import CliSession, identifier
 from headwater.cli.command_address import Address, realm_address_argument, scope_ref_argument
-from headwater.cli.command_options import ID, NEW_FILE, TIME, detach_option, limit_option
+from headwater.cli.command_options import ID, NEW_FILE, TIME, detach_option, limit_option, live_names
 from headwater.cli.html_report import report_page
 from headwater.cli.local_run import run_or_detach
 from headwater.clock import Micros
@@ -199,7 +199,7 @@ def run_gc_command(session: CliSession, realm_id: str, dry_run: bool, detach: bo
 
 
 _filter_options = option_group(
-    click.option("--realm", metavar="REALM", help="Only runs on this realm."),
+    click.option("--realm", metavar="REALM", help="Only runs on this realm.", shell_complete=live_names("complete_realms")),
     click.option(
         "--kind",
         metavar="KIND",
