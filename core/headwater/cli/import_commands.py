@@ -111,7 +111,7 @@ IMPORT: ResultView[Mapping[str, Any]] = ResultView(
     "--tolerate",
     metavar="CODE",
     multiple=True,
-    type=click.Choice(sorted(TOLERABLE)),
+    type=click.Choice(sorted(code.value for code in TOLERABLE)),
     help="Import a table although it has this fault, because query engines read such tables anyway; may be repeated.",
 )
 @click.option(

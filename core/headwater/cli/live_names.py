@@ -15,7 +15,8 @@ from click.shell_completion import CompletionItem
 
 from headwater.catalogs import Catalog, Catalogs
 from headwater.cli.cli_session import CliSession
-from headwater.cli.command_address import Address, AddressForm
+from headwater.cli.command_address import SCOPE_REF, Address, AddressForm
+from headwater.errors import HeadwaterError
 from headwater.realms import RealmRegistry
 from headwater.store import Store, id_text
 from headwater.tasks import TaskQueue
@@ -59,12 +60,18 @@ def complete_tasks(ctx: click.Context, parameter: click.Parameter, incomplete: s
 
 def complete_refs(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """The branches and tags of the catalog that the command names before, or leaves out."""
-    address = ctx.params.get("address")
-    if not isinstance(address, Address) or not address.name:
-        said = ctx.obj.defaults.context
-        address = Address(said.realm, said.catalog)
-    where = address
+    where = _address(ctx)
     return _items(read_names(ctx.obj, lambda store: _refs(store, where.realm, where.name)), incomplete)
+
+
+def _address(ctx: click.Context) -> Address:
+    address = ctx.params.get("address")
+    if isinstance(address, Address):
+        return address
+    with suppress(HeadwaterError):
+        # where the value of an option is being typed, click leaves all arguments unparsed
+        return SCOPE_REF.parse_address(ctx.args[0] if ctx.args and "/" in ctx.args[0] else "@", ctx.obj.defaults)
+    return Address("")
 
 
 def address_items(session: CliSession, form: AddressForm, incomplete: str) -> list[CompletionItem]:
