@@ -7,16 +7,25 @@ if TYPE_CHECKING:
     from headwater.settings import Settings
     from headwater.store import Store, open_store
 
-__all__ = ["Settings", "Store", "open_store"]
+_HOMES = {
+    "headwater.settings": ("Settings",),
+    "headwater.store": ("Store", "open_store"),
+}
+"""Where each name is. It is imported when it is asked for: help of the command line, and Ctrl-C in its first second, wait for none."""
 
-_HOMES = {"Settings": "headwater.settings", "Store": "headwater.store", "open_store": "headwater.store"}
-"""Where each name is. It is imported when it is asked for: help, and Ctrl-C in the first second of a command, cannot wait for all."""
+__version__: str
+__all__ = ["Settings", "Store", "__version__", "open_store"]
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("headwater")
+    for home, names in _HOMES.items():
+        if name in names:
+            return getattr(import_module(home), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -91,7 +91,7 @@ def describe_commands(program: click.Command) -> dict[str, Any]:
 
 
 def _help_option(context: click.Context) -> click.Option:
-    """As the program has it: a command keeps the one that it was first asked for, perhaps in another context."""
+    """The option that the program has. A command keeps the one that it was first asked for, perhaps in another context."""
     import click
 
     return click.Option([*context.help_option_names], is_flag=True, expose_value=False, help="Show this message and exit.")

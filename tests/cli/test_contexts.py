@@ -171,7 +171,7 @@ def test_secrets_are_kept_and_not_shown(headwater: CommandLine, context_file: Pa
     assert stat.S_IMODE(context_file.stat().st_mode) == 0o600
 
 
-def test_what_counts_is_shown_with_who_says_it(on_dev: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_value_that_counts_is_shown_with_who_says_it(on_dev: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HEADWATER_REF", "main")
 
     rows = {row["name"]: (row["value"], row["origin"]) for row in on_dev.data("context", "show")}

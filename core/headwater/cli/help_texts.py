@@ -1,4 +1,4 @@
-"""Of every command: its line in the list of commands, and examples that can be typed. All in one place, so that they agree.
+"""What help adds to every command: its line in the list of commands, and examples. All in one place, so that they agree.
 
 A house test sees that no command lacks them, that each line fits into 80 columns, and that the program takes every example.
 """
