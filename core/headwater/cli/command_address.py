@@ -136,6 +136,7 @@ CATALOG = AddressForm("REALM/CATALOG")
 CATALOG_NAME = AddressForm("REALM/CATALOG", is_written=True)
 CATALOG_REF = AddressForm("REALM/CATALOG[@REF]", takes_ref=True)
 CATALOG_BRANCH = AddressForm("REALM/CATALOG[@BRANCH]", takes_ref=True)
+WAREHOUSE = AddressForm("[REALM/CATALOG[@REF]]", takes_ref=True)
 FILE_TABLE = AddressForm("REALM/TABLE", "file table", is_written=True)
 SCOPE = AddressForm("REALM[/CATALOG]", needs_name=False)
 STORE_SCOPE = AddressForm("[REALM[/CATALOG]]", needs_name=False)
@@ -163,7 +164,7 @@ class AddressArgument(click.Argument):
                 ctx.params[self.name or ""] = self._value(left_out)
                 ctx.obj.note_address(str(left_out), _taken(left_out, ""))
                 return left_out, args
-        if words and self.form.needs_name and "/" not in words[0]:
+        if words and self.required and self.form.needs_name and "/" not in words[0]:
             self._refuse_two_words(ctx, *words[:2])
         return super().handle_parse_result(ctx, opts, args)
 
