@@ -84,6 +84,11 @@ def test_subject_of_a_creation_or_deletion_is_written(on_dev: CommandLine, line:
     assert on_dev(*line.split()).exit_code == 2
 
 
+def test_engine_is_told_the_catalog_of_the_context(on_dev: CommandLine) -> None:
+    assert "acme/lake@dev" in on_dev.ok("client-config", "spark", "--url", "http://127.0.0.1:8181")
+    assert "acme/lake@main" in on_dev.ok("client-config", "spark", "@main", "--url", "http://127.0.0.1:8181")
+
+
 def test_stop_of_the_whole_store_stays_one(on_dev: CommandLine) -> None:
     assert on_dev.data("maintenance", "stop")["realm"] is None
 

@@ -17,7 +17,8 @@ pytestmark = pytest.mark.long
 
 PROGRAM = """\
 import sys
-from headwater.entry import end_at_interrupts, run
+from headwater.entry import run
+from headwater.interrupts import end_at_interrupts
 end_at_interrupts()
 print("begun", flush=True)
 sys.argv[1:] = {words!r}

@@ -15,8 +15,8 @@ import structlog
 from headwater.cli.cli_session import CliSession, is_log_json, lines_of, print_note
 from headwater.cli.help_texts import HELP_TEXTS, examples_text
 from headwater.console import Program, debug_option, option_group, output_option, session_option
-from headwater.entry import raise_at_interrupts
 from headwater.errors import HeadwaterError, RefusedError
+from headwater.interrupts import raise_at_interrupts
 from headwater.logs import log_to_stderr
 from headwater.settings import Settings
 

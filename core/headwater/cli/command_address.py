@@ -84,7 +84,7 @@ class AddressForm:
         elif slash and not realm and name:
             realm = context.realm
         elif not realm or bool(slash) != bool(name):
-            raise RefusedError(f"{text[:200]!r} is no address: write {self.metavar}")
+            raise RefusedError(f"{text[:200]!r} is no address: write {self.shape}")
         if not realm:
             raise self._unsaid(text, "realm")
         if not place and self.needs_name and not name:
@@ -103,27 +103,32 @@ class AddressForm:
 
     def _unsaid(self, text: str, what: str) -> RefusedError:
         return RefusedError(
-            f"{text[:200]!r} leaves the {what} out, and neither HEADWATER_{what.upper()} nor a context names one: write {self.metavar}"
+            f"{text[:200]!r} leaves the {what} out, and neither HEADWATER_{what.upper()} nor a context names one: write {self.shape}"
         )
 
     def _check_name(self, text: str, realm: str, name: str) -> None:
         if "/" in name:
-            raise RefusedError(f"{text[:200]!r} is no address: write {self.metavar}")
+            raise RefusedError(f"{text[:200]!r} is no address: write {self.shape}")
         if self.needs_name and not name:
             raise RefusedError(
-                f"{text[:200]!r} names a realm and no {self.noun}: write {self.metavar}, such as {realm}/{self.example}"
+                f"{text[:200]!r} names a realm and no {self.noun}: write {self.shape}, such as {realm}/{self.example}"
             )
         if name and not self.noun:
-            raise RefusedError(f"{text[:200]!r} names more than a realm: write {self.metavar}, such as {realm}")
+            raise RefusedError(f"{text[:200]!r} names more than a realm: write {self.shape}, such as {realm}")
 
     def _check_ref(self, text: str, name: str, ref: str) -> None:
         if not self.takes_ref:
-            raise RefusedError(f"{text[:200]!r} names a reference, which this command does not take: write {self.metavar}")
+            raise RefusedError(f"{text[:200]!r} names a reference, which this command does not take: write {self.shape}")
         if not name:
-            raise RefusedError(f"{text[:200]!r} names a reference of no {self.noun}: write {self.metavar}")
+            raise RefusedError(f"{text[:200]!r} names a reference of no {self.noun}: write {self.shape}")
         if not ref:
             raise RefusedError(f"{text[:200]!r} names no reference after its @: leave the @ out for the default branch")
         parse_revspec(ref)
+
+    @property
+    def shape(self) -> str:
+        """The form in sentences, which say elsewhere that it may be left out."""
+        return self.metavar[1:-1] if self.metavar.startswith("[") else self.metavar
 
     @property
     def example(self) -> str:
@@ -136,6 +141,7 @@ CATALOG = AddressForm("REALM/CATALOG")
 CATALOG_NAME = AddressForm("REALM/CATALOG", is_written=True)
 CATALOG_REF = AddressForm("REALM/CATALOG[@REF]", takes_ref=True)
 CATALOG_BRANCH = AddressForm("REALM/CATALOG[@BRANCH]", takes_ref=True)
+WAREHOUSE = AddressForm("[REALM/CATALOG[@REF]]", takes_ref=True)
 FILE_TABLE = AddressForm("REALM/TABLE", "file table", is_written=True)
 SCOPE = AddressForm("REALM[/CATALOG]", needs_name=False)
 STORE_SCOPE = AddressForm("[REALM[/CATALOG]]", needs_name=False)
@@ -163,7 +169,7 @@ class AddressArgument(click.Argument):
                 ctx.params[self.name or ""] = self._value(left_out)
                 ctx.obj.note_address(str(left_out), _taken(left_out, ""))
                 return left_out, args
-        if words and self.form.needs_name and "/" not in words[0]:
+        if words and self.required and self.form.needs_name and "/" not in words[0]:
             self._refuse_two_words(ctx, *words[:2])
         return super().handle_parse_result(ctx, opts, args)
 
