@@ -39,10 +39,11 @@ COMMANDS = {
     "principal": "principal_commands:principal",
     "realm": "realm_commands:realm",
     "role": "role_commands:role",
+    "runs": "run_commands:runs",
     "snapshots": "snapshot_commands:snapshots",
     "store": "store_commands:store",
     "table": "table_commands:table",
-    "task": "task_commands:task",
+    "task": "task_run_command:task",
     "version": "store_commands:version_command",
 }
 """Where the core's commands are. Each is imported when it is called, with what it needs: all of them take as long as the rest."""

@@ -166,7 +166,7 @@ def import_tables_command(
         raise click.UsageError("--dry-run is done here: omit --detach")
     if dry_run and on_spark:
         raise click.UsageError("--dry-run surveys in this process: omit --spark")
-    survey = _survey_on_spark(session.settings) if on_spark and not detach else _InProcess()
+    survey = survey_on_spark(session.settings) if on_spark and not detach else InProcessSurvey()
     outcome: dict[str, Any] | None
     with session.open_store() as store:
         if dry_run:
@@ -305,7 +305,7 @@ def _check_kind(file: Path) -> None:
         raise click.UsageError(f"{file} ends neither in .parquet nor in .html")
 
 
-class _InProcess:
+class InProcessSurvey:
     def __call__(self, scope: SurveyScope, progress: SurveyProgress) -> SurveyResult:
         return survey_in_process(scope, progress=progress)
 
@@ -314,7 +314,7 @@ class _InProcess:
         return "process (by hand)"
 
 
-def _survey_on_spark(settings: Settings) -> TableSurvey:
+def survey_on_spark(settings: Settings) -> TableSurvey:
     """What the pipeline's package brings.
 
     raises        RefusedError where it is not installed, or Spark cannot run here; ModuleNotFoundError where a library is missing, of
