@@ -12,6 +12,7 @@ from headwater_server.call import Answer, Call, Handler
 from headwater_server.management.access_answers import access_routes
 from headwater_server.management.catalog_resources import catalog_routes
 from headwater_server.management.catalog_role_resources import catalog_role_routes
+from headwater_server.management.contents import contents_routes
 from headwater_server.management.maintenance_resources import maintenance_routes
 from headwater_server.management.managed_realm import realm_of_path
 from headwater_server.management.policy_resources import policy_routes
@@ -51,6 +52,7 @@ def management_table() -> RouteTable:
         access_routes(),
         catalog_routes(),
         catalog_role_routes(),
+        contents_routes(),
         table_home_routes(),
         policy_routes(),
         principal_routes(),

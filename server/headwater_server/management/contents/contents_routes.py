@@ -1,0 +1,21 @@
+"""The routes of a catalog's contents."""
+
+from __future__ import annotations
+
+from headwater_server.management.contents.commit_graph import graph_routes
+from headwater_server.management.contents.commit_resources import commit_routes
+from headwater_server.management.contents.difference_resources import difference_routes
+from headwater_server.management.contents.entry_resources import entry_routes
+from headwater_server.management.contents.reference_resources import reference_routes
+from headwater_server.route_table import Route
+
+
+def contents_routes() -> list[Route]:
+    """Make the routes of what is in a catalog."""
+    return [
+        *reference_routes(),
+        *commit_routes(),
+        *graph_routes(),
+        *entry_routes(),
+        *difference_routes(),
+    ]
