@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import msgspec
-from metadata_fixtures import LOCATION, table, view
 
 from headwater.catalogs import Catalog, Catalogs, ContentKey, DeltaLakeTable, IcebergTable, IcebergView, Namespace, Put
 from headwater.catalogs.content import Content
 from headwater.iceberg.metadata_json import split_metadata
 from headwater.store import ObjectId, id_text
+from metadata_fixtures import LOCATION, table, view
 
 SALES, ORDERS, TOP = ContentKey.of("sales"), ContentKey.of("sales", "orders"), ContentKey.of("sales", "top")
 VAULT, SECRETS = ContentKey.of("vault"), ContentKey.of("vault", "secrets")
@@ -34,7 +34,9 @@ def stock_lake(catalogs: Catalogs, name: str) -> StockedLake:
     catalog = catalogs.open_catalog(name)
     first = put(catalog, "main", {SALES: Namespace(), VAULT: Namespace()}, "make namespaces")
     document = table(2)
-    orders = Put(ORDERS, IcebergTable(metadata_location=f"{LOCATION}/metadata/v2.json", snapshot_id=22), metadata=_parts(document))
+    orders = Put(
+        ORDERS, IcebergTable(metadata_location=f"{LOCATION}/metadata/v2.json", snapshot_id=22), metadata=_parts(document)
+    )
     top = Put(TOP, IcebergView(metadata_location="s3://lake/sales/top/v1.json", version_id=1), metadata=_parts(view()))
     second = catalog.commit("main", [orders, top], message="add orders", authors=["ada"]).commit_id
     catalog.create_branch("dev")

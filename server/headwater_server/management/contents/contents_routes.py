@@ -7,6 +7,8 @@ from headwater_server.management.contents.commit_resources import commit_routes
 from headwater_server.management.contents.difference_resources import difference_routes
 from headwater_server.management.contents.entry_resources import entry_routes
 from headwater_server.management.contents.reference_resources import reference_routes
+from headwater_server.management.contents.table_files import table_file_routes
+from headwater_server.management.contents.table_resources import table_routes
 from headwater_server.route_table import Route
 
 
@@ -17,5 +19,7 @@ def contents_routes() -> list[Route]:
         *commit_routes(),
         *graph_routes(),
         *entry_routes(),
+        *table_routes(),
+        *table_file_routes(),
         *difference_routes(),
     ]
