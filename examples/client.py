@@ -26,7 +26,7 @@ def main(arguments: list[str]) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     store = f"sqlite:///{folder}/headwater.db"
     headwater(store, "realm", "create", "acme", "--credentials", str(folder / "credentials.json"))
-    headwater(store, "catalog", "create", "acme", "lake", "--base-location", (folder / "warehouse").as_uri())
+    headwater(store, "catalog", "create", "acme/lake", "--base-location", (folder / "warehouse").as_uri())
 
     with opened(store) as lake:
         lake.create_namespace("sales")
@@ -34,8 +34,8 @@ def main(arguments: list[str]) -> int:
         orders.append(pa.table({"id": [1, 2], "customer": ["ann", "bob"], "total": [9.5, 20.0]}, schema=COLUMNS))
         print(f"main has {count(lake)} orders")
 
-    headwater(store, "catalog", "tag", "create", "acme", "lake", "monday")
-    headwater(store, "catalog", "branch", "create", "acme", "lake", "trial")
+    headwater(store, "catalog", "tag", "create", "acme/lake", "monday")
+    headwater(store, "catalog", "branch", "create", "acme/lake", "trial")
     with opened(store, branch="trial") as trial:
         trial.load_table("sales.orders").delete("customer = 'bob'")
         trial.rename_table("sales.orders", "sales.open_orders")
@@ -46,7 +46,7 @@ def main(arguments: list[str]) -> int:
         print(f"main has {lake.list_tables('sales')}")
     with opened(store, branch="monday") as monday:
         print(f"monday has {count(monday)} orders")
-    headwater(store, "catalog", "log", "acme", "lake")
+    headwater(store, "catalog", "log", "acme/lake")
     return 0
 
 

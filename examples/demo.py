@@ -58,30 +58,30 @@ def main() -> int:
 
     say("2. A realm that somebody made by hand, and that is about to be deleted")
     headwater("realm", "create", "sandbox", "--credentials", ".demo/credentials/sandbox.json")
-    headwater("catalog", "create", "sandbox", "scratch", "--base-location", (FOLDER / "scratch").as_uri())
-    headwater("catalog", "branch", "create", "sandbox", "scratch", "trial")
+    headwater("catalog", "create", "sandbox/scratch", "--base-location", (FOLDER / "scratch").as_uri())
+    headwater("catalog", "branch", "create", "sandbox/scratch", "trial")
 
     say("3. The manifests: acme is made and its catalog filled by Spark; sandbox is purged")
     headwater("up", QUICKSTART, "--once", "--wait", "30s", "--credentials", ".demo/credentials")
 
     say("4. Life goes on: a branch comes and goes, tables get new snapshots, the catalog follows them")
-    headwater("catalog", "branch", "create", "acme", "lake", "experiment")
-    headwater("catalog", "branch", "delete", "acme", "lake", "experiment")
+    headwater("catalog", "branch", "create", "acme/lake", "experiment")
+    headwater("catalog", "branch", "delete", "acme/lake", "experiment")
     python("examples/warehouse.py", "--append", WAREHOUSE)
-    headwater("import", "acme", "lake", WAREHOUSE, "--mode", "sync", expected=8)
-    headwater("catalog", "log", "acme", "lake")
-    headwater("import-report", "acme", "lake", FOLDER / "import.html")
+    headwater("import", "acme/lake", WAREHOUSE, "--mode", "sync", expected=8)
+    headwater("catalog", "log", "acme/lake")
+    headwater("import-report", "acme/lake", FOLDER / "import.html")
 
     say("5. From Python, by pyiceberg: a table on a branch of its own, merged when it is right")
-    headwater("catalog", "branch", "create", "acme", "lake", "trial")
+    headwater("catalog", "branch", "create", "acme/lake", "trial")
     python("examples/trial.py", "acme", "lake", "trial")
-    headwater("catalog", "diff", "acme", "lake", "main", "trial")
-    headwater("catalog", "merge", "acme", "lake", "trial")
+    headwater("catalog", "diff", "acme/lake", "main", "trial")
+    headwater("catalog", "merge", "acme/lake", "trial")
 
     say("6. To engines: the catalog is served for a moment, and pyiceberg uses it over Iceberg's REST protocol")
     with served_catalogs() as url:
         python("examples/rest_client.py", url, "acme/lake")
-    headwater("catalog", "log", "acme", "lake", "--limit", "2")
+    headwater("catalog", "log", "acme/lake", "--limit", "2")
 
     say("7. Who may do what: the manifests let ann read the namespace sales and nothing else, and DuckDB comes as ann")
     key = "import secrets; print(secrets.token_hex(32))"
@@ -90,12 +90,12 @@ def main() -> int:
         python("examples/reader.py", url, "acme/lake", READER)
 
     say("8. What the lake keeps: two tables come home, a policy says how much of them stays, and old snapshots expire")
-    headwater("catalog", "branch", "delete", "acme", "lake", "trial")
-    headwater("table", "adopt", "acme", "lake", "sales.orders", "finance.payments", "--confirm", "acme/lake")
-    headwater("policy", "set", "acme", "lake", "snapshots", "--max-age", "1s", "--min-to-keep", "1")
-    headwater("policy", "effective", "acme", "lake", "sales.orders")
-    headwater("files", "report", "acme", "lake", "--run", "--limit", "2")
-    headwater("snapshots", "expire", "acme", "lake")
+    headwater("catalog", "branch", "delete", "acme/lake", "trial")
+    headwater("table", "adopt", "acme/lake", "sales.orders", "finance.payments", "--confirm", "acme/lake")
+    headwater("policy", "set", "acme/lake", "snapshots", "--max-age", "1s", "--min-to-keep", "1")
+    headwater("policy", "effective", "acme/lake", "sales.orders")
+    headwater("files", "report", "acme/lake", "--run", "--limit", "2")
+    headwater("snapshots", "expire", "acme/lake")
 
     say(f"9. After the grace of {GRACE_SECONDS} seconds: collect now what Sunday's run would collect")
     time.sleep(GRACE_SECONDS + 2)
@@ -104,12 +104,12 @@ def main() -> int:
     headwater("up", QUICKSTART, "--once", "--credentials", ".demo/credentials")
 
     say("10. The lake's files: what nobody refers to any more is marked, reported and explained; nothing is deleted")
-    headwater("files", "report", "acme", "lake", "--run", "--limit", "2")
+    headwater("files", "report", "acme/lake", "--run", "--limit", "2")
     headwater("files", "explain", one_of_the_files())
 
     say("11. What there is now")
     headwater("realm", "list")
-    headwater("catalog", "tables", "acme", "lake", "--limit", "5")
+    headwater("catalog", "tables", "acme/lake", "--limit", "5")
     headwater("gc", "log")
     headwater("fsck")
     say(f"Done in {time.monotonic() - started:.0f} seconds.")
@@ -186,7 +186,7 @@ def waiting_collection() -> str:
 def one_of_the_files() -> str:
     """A file that nobody refers to: what a person reads off ``headwater files list``."""
     program = Path(sys.executable).with_name("headwater")
-    command = [str(program), "-o", "json", "files", "list", "acme", "lake", "--limit", "1"]
+    command = [str(program), "-o", "json", "files", "list", "acme/lake", "--limit", "1"]
     files = json.loads(subprocess.run(command, cwd=ROOT, env=environment(), check=True, capture_output=True, text=True).stdout)
     return str(files[0]["path"])
 

@@ -139,9 +139,9 @@ def merge(url: str, folder: Path) -> Journey:
             catalog.create_branch(branch)
             put(catalog, branch, f"customers-{branch}")
         put(catalog, "main", "orders", version=2)
-    run_command(url, "catalog", "merge", REALM, "lake", "first")
+    run_command(url, "catalog", "merge", f"{REALM}/lake", "first")
     with journey.traced():
-        run_command(url, "catalog", "merge", REALM, "lake", "second")
+        run_command(url, "catalog", "merge", f"{REALM}/lake", "second")
     return journey
 
 

@@ -199,12 +199,13 @@ def test_moment_before_the_last_collections_grace_is_refused(store: Store, clock
 
 
 def test_realm_not_filled_at_the_moment_is_refused_until_when(
-    store: Store, clock: FakeClock, archive: Path, tmp_path: Path
+    store: Store, moment: Micros, clock: FakeClock, archive: Path, tmp_path: Path
 ) -> None:
     load_realm(store, "fresh", archive)
+    clock.advance(SLACK)
 
     with pytest.raises(NotFoundError, match="it was filled later"):
-        exported(store, tmp_path / "fresh.realm", realm="fresh")
+        exported(store, tmp_path / "fresh.realm", realm="fresh", time=moment)
 
 
 def test_realm_is_not_exported_as_of_its_bootstrap(store: Store, clock: FakeClock, tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ def realm(make_realm: Callable[[str], str]) -> str:
 
 
 @pytest.fixture
-def catalog(headwater: CommandLine, realm: str) -> tuple[str, str]:
-    """Realm and name of an empty catalog."""
-    headwater.ok("catalog", "create", realm, "lake", "--base-location", "s3://lake/")
-    return realm, "lake"
+def catalog(headwater: CommandLine, realm: str) -> str:
+    """The address of an empty catalog."""
+    headwater.ok("catalog", "create", f"{realm}/lake", "--base-location", "s3://lake/")
+    return f"{realm}/lake"

@@ -16,7 +16,7 @@ from headwater.realms import RealmRegistry
 
 SIX_COMMANDS = (
     "realm create acme --credentials root.json",
-    "catalog create acme lake --base-location s3://lake/",
+    "catalog create acme/lake --base-location s3://lake/",
     "principal create acme alice --credentials alice.json",
     "role create acme analysts --to alice",
     "role create acme/lake sales_reader --to analysts",
@@ -87,11 +87,11 @@ def test_refusal_shows_the_grants_that_come_near(headwater: CommandLine, lake: C
 
 
 def test_answer_depends_on_the_branch(headwater: CommandLine, lake: Catalog) -> None:
-    headwater.ok("catalog", "branch", "create", "acme", "lake", "dev")
-    question = "acme/lake alice TABLE_READ_DATA table:sales.orders --ref"
+    headwater.ok("catalog", "branch", "create", "acme/lake", "dev")
+    question = "alice TABLE_READ_DATA table:sales.orders"
 
-    assert [asked(headwater, f"{question} {ref}")["allowed"] for ref in ("main", "dev")] == [True, False]
-    assert headwater("access", "explain", *f"{question} nowhere".split()).exit_code == 3
+    assert [asked(headwater, f"acme/lake@{ref} {question}")["allowed"] for ref in ("main", "dev")] == [True, False]
+    assert headwater("access", "explain", *f"acme/lake@nowhere {question}".split()).exit_code == 3
 
 
 def test_right_by_content_id_is_found_by_key_and_id(headwater: CommandLine, lake: Catalog) -> None:
@@ -172,7 +172,7 @@ def test_role_of_an_identity_provider_counts_where_it_is_named(headwater: Comman
         ("acme/lake alice TABLE_LIST view:sales.daily", 5),
         ("acme/lake alice TABLE_LIST orders", 2),
         ("acme alice TABLE_LIST table:sales.orders", 2),
-        ("acme alice TASK_READ --ref main", 2),
+        ("acme@main alice TASK_READ", 2),
         ("acme/lake alice TABLES", 2),
     ],
 )

@@ -55,7 +55,7 @@ def test_manifests_are_carried_out(headwater: CommandLine, file: Path, folder: P
     headwater.ok("apply", "-f", file, "--credentials", folder)
 
     assert headwater.data("realm", "show", "acme")["state"] == "ACTIVE"
-    assert headwater.data("catalog", "show", "acme", "lake")["baseLocation"].startswith("s3://lake")
+    assert headwater.data("catalog", "show", "acme/lake")["baseLocation"].startswith("s3://lake")
 
 
 def test_folder_without_manifests_says_so(headwater: CommandLine, tmp_path: Path) -> None:
@@ -77,12 +77,12 @@ def test_policies_are_declared_corrected_and_taken_back(headwater: CommandLine, 
     declared = "{snapshots: [{maxAge: 5d}], fileCollection: {grace: 14d}}"
     assert "updated catalog lake of realm acme: policies.snapshots, policies.fileCollection\n" in apply(declared)
     assert "Catalog lake: as it should be" in apply(declared)
-    headwater.ok("policy", "set", "acme", "lake", "snapshots", "--max-age", "1d")
-    headwater.ok("policy", "set", "acme", "lake", "metadata-files", "--keep", "9")
+    headwater.ok("policy", "set", "acme/lake", "snapshots", "--max-age", "1d")
+    headwater.ok("policy", "set", "acme/lake", "metadata-files", "--keep", "9")
     assert "updated catalog lake of realm acme: policies.snapshots\n" in apply(declared)
-    assert headwater.data("policy", "show", "acme", "lake", "snapshots")["snapshots"] == [{"branches": "*", "maxAge": "5d"}]
+    assert headwater.data("policy", "show", "acme/lake", "snapshots")["snapshots"] == [{"branches": "*", "maxAge": "5d"}]
     apply("{}")
-    assert [each["kind"] for each in headwater.data("policy", "list", "acme", "lake")] == ["metadata-files"]
+    assert [each["kind"] for each in headwater.data("policy", "list", "acme/lake")] == ["metadata-files"]
 
 
 def test_history_kept_by_name_is_carried_out_and_shown(headwater: CommandLine, file: Path, folder: Path) -> None:

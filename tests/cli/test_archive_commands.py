@@ -55,7 +55,7 @@ def test_log_of_an_imported_realm_says_where_the_rest_stayed(headwater: CommandL
     headwater.ok("realm", "export", "acme", file)
     headwater.ok("realm", "import", file, "copy")
 
-    assert "stayed out of the archive" in headwater("catalog", "log", "copy", "lake").stderr
+    assert "stayed out of the archive" in headwater("catalog", "log", "copy/lake").stderr
 
 
 @pytest.mark.usefixtures("acme")

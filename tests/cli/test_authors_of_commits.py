@@ -15,7 +15,7 @@ Command = tuple[str, ...]
 
 
 @pytest.fixture
-def lake(store: Store, catalog: tuple[str, str]) -> Catalog:
+def lake(store: Store, catalog: str) -> Catalog:
     return Catalogs(RealmRegistry(store).open_realm("acme")).open_catalog("lake")
 
 
@@ -23,7 +23,7 @@ def lake(store: Store, catalog: tuple[str, str]) -> Catalog:
 def merge(lake: Catalog) -> Command:
     lake.create_branch("dev")
     lake.commit("dev", [Put(ORDERS, IcebergTable(metadata_location="s3://lake/orders/metadata/1.json"))])
-    return ("catalog", "merge", "acme", "lake", "dev")
+    return ("catalog", "merge", "acme/lake", "dev")
 
 
 @pytest.fixture
@@ -45,13 +45,13 @@ def test_user_is_the_author(headwater: CommandLine, command: Command, monkeypatc
 
     headwater.ok(*command)
 
-    assert headwater.data("catalog", "log", "acme", "lake")[0]["authors"] == ["grace"]
+    assert headwater.data("catalog", "log", "acme/lake")[0]["authors"] == ["grace"]
 
 
 def test_another_author_can_be_named(headwater: CommandLine, command: Command) -> None:
     headwater.ok(*command, "--author", "ada")
 
-    assert headwater.data("catalog", "log", "acme", "lake")[0]["authors"] == ["ada"]
+    assert headwater.data("catalog", "log", "acme/lake")[0]["authors"] == ["ada"]
 
 
 def test_log_shows_the_committer(headwater: CommandLine, lake: Catalog) -> None:
@@ -59,4 +59,4 @@ def test_log_shows_the_committer(headwater: CommandLine, lake: Catalog) -> None:
     lake.commit(None, [Put(ORDERS, table)], meta=CommitMeta(authors=("ann",), committer="svc-etl"))
     lake.commit(None, [Delete(ORDERS)])
 
-    assert [entry["committer"] for entry in headwater.data("catalog", "log", "acme", "lake")] == ["", "svc-etl"]
+    assert [entry["committer"] for entry in headwater.data("catalog", "log", "acme/lake")] == ["", "svc-etl"]

@@ -25,7 +25,7 @@ Write = Callable[..., Path]
 @pytest.fixture
 def table(headwater: CommandLine, realm: str, tmp_path: Path) -> str:
     """A file table of two leaves, below and from 100."""
-    headwater.ok("file-table", "create", realm, "orders", "--location", tmp_path / "lake", *COLUMNS, "--split-point", "100")
+    headwater.ok("file-table", "create", f"{realm}/orders", "--location", tmp_path / "lake", *COLUMNS, "--split-point", "100")
     return "orders"
 
 
@@ -46,8 +46,8 @@ def unreferenced(headwater: CommandLine, table: str, write_rows: Write) -> list[
     """Two files that were merged into another one."""
     files = []
     for ids in ((1, 2), (2, 3)):
-        files += [file["file"] for file in headwater.data("file-table", "ingest", "acme", "orders", write_rows(*ids))]
-    headwater.ok("file-table", "compact", "acme", "orders", "--strategy", "all")
+        files += [file["file"] for file in headwater.data("file-table", "ingest", "acme/orders", write_rows(*ids))]
+    headwater.ok("file-table", "compact", "acme/orders", "--strategy", "all")
     return files
 
 
@@ -59,7 +59,7 @@ def impatient(url: str) -> CommandLine:
 
 def test_created_table_is_listed_and_shown(headwater: CommandLine, table: str) -> None:
     (listed,) = headwater.data("file-table", "list", "acme")
-    shown = headwater.data("file-table", "show", "acme", "orders")
+    shown = headwater.data("file-table", "show", "acme/orders")
 
     assert (listed["name"], listed["state"], listed["keyColumn"]) == ("orders", "ACTIVE", "id")
     assert (shown["leaves"], shown["depth"], shown["rows"], shown["files"]) == (2, 1, 0, 0)
@@ -87,69 +87,69 @@ def test_key_column_is_never_null(headwater: CommandLine, table: str) -> None:
 def test_table_without_a_sound_key_is_refused(
     headwater: CommandLine, store: Store, realm: str, tmp_path: Path, options: tuple[str, ...], code: int, reason: str
 ) -> None:
-    result = headwater("file-table", "create", realm, "orders", "--location", tmp_path, *options)
+    result = headwater("file-table", "create", f"{realm}/orders", "--location", tmp_path, *options)
 
     assert (result.exit_code, reason in result.stderr) == (code, True)
     assert list_file_tables(RealmRegistry(store).open_realm(realm)) == []
 
 
 def test_ingested_rows_are_found_by_key(headwater: CommandLine, table: str, write_rows: Write) -> None:
-    (file,) = headwater.data("file-table", "ingest", "acme", "orders", write_rows(150, 3, 99))
+    (file,) = headwater.data("file-table", "ingest", "acme/orders", write_rows(150, 3, 99))
 
     assert (file["rows"], file["partitions"]) == (3, 2)
-    assert headwater.data("file-table", "query", "acme", "orders", "--key", "99") == [{"id": 99, "name": "n99"}]
-    ranged = headwater.data("file-table", "query", "acme", "orders", "--from", "99", "--column", "id")
+    assert headwater.data("file-table", "query", "acme/orders", "--key", "99") == [{"id": 99, "name": "n99"}]
+    ranged = headwater.data("file-table", "query", "acme/orders", "--from", "99", "--column", "id")
     assert ranged == [{"id": 99}, {"id": 150}]
 
 
 def test_ingest_that_was_done_before_adds_nothing(headwater: CommandLine, table: str, write_rows: Write) -> None:
-    ingest = ("file-table", "ingest", "acme", "orders", write_rows(1), "--request", "monday")
+    ingest = ("file-table", "ingest", "acme/orders", write_rows(1), "--request", "monday")
     headwater.ok(*ingest)
     repeated = headwater(*ingest)
 
     assert "the ingest 'monday' was done before: nothing was added" in repeated.stderr
-    assert headwater.data("file-table", "show", "acme", "orders")["rows"] == 1
+    assert headwater.data("file-table", "show", "acme/orders")["rows"] == 1
 
 
 def test_ingest_of_no_parquet_file_is_refused(headwater: CommandLine, table: str, tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("no rows")
-    result = headwater("file-table", "ingest", "acme", "orders", tmp_path / "notes.txt")
+    result = headwater("file-table", "ingest", "acme/orders", tmp_path / "notes.txt")
 
     assert result.exit_code == 5
     assert "notes.txt is no Parquet file" in result.stderr
 
 
 def test_ingest_of_a_missing_file_is_not_found(headwater: CommandLine, table: str, tmp_path: Path) -> None:
-    result = headwater("file-table", "ingest", "acme", "orders", tmp_path / "nothing.parquet")
+    result = headwater("file-table", "ingest", "acme/orders", tmp_path / "nothing.parquet")
 
     assert (result.exit_code, result.stderr) == (3, f"headwater: there is no file file://{tmp_path}/nothing.parquet\n")
 
 
 def test_query_tells_of_rows_beyond_its_limit(headwater: CommandLine, table: str, write_rows: Write, tmp_path: Path) -> None:
-    headwater.ok("file-table", "ingest", "acme", "orders", write_rows(*range(10)))
-    result = headwater("file-table", "query", "acme", "orders", "--limit", "4")
+    headwater.ok("file-table", "ingest", "acme/orders", write_rows(*range(10)))
+    result = headwater("file-table", "query", "acme/orders", "--limit", "4")
 
     assert result.stdout.splitlines()[0].split() == ["id", "name"]
     assert len(result.stdout.splitlines()) == 5
     assert "6 more rows" in result.stderr
-    headwater.ok("file-table", "query", "acme", "orders", "--into", tmp_path / "all.parquet")
+    headwater.ok("file-table", "query", "acme/orders", "--into", tmp_path / "all.parquet")
     assert pq.read_table(tmp_path / "all.parquet").num_rows == 10
 
 
 def test_large_leaf_is_split_as_the_plan_says(headwater: CommandLine, table: str, write_rows: Write) -> None:
-    headwater.ok("file-table", "ingest", "acme", "orders", write_rows(*range(40)))
-    split = ("file-table", "split", "acme", "orders", "--leaf-rows", "20")
+    headwater.ok("file-table", "ingest", "acme/orders", write_rows(*range(40)))
+    split = ("file-table", "split", "acme/orders", "--leaf-rows", "20")
     plan, done = headwater.data(*split, "--dry-run"), headwater.data(*split)
 
     assert (plan["dryRun"], plan["leaves"], plan["large"]) == (True, 2, done["large"])
     assert [(leaf["leaf"], leaf["unsplit"]) for leaf in done["large"]] == [("r0", None)]
     assert done["leaves"] > 2
-    assert len(headwater.data("file-table", "query", "acme", "orders")) == 40
+    assert len(headwater.data("file-table", "query", "acme/orders")) == 40
 
 
 def test_compaction_keeps_every_row(headwater: CommandLine, unreferenced: list[str]) -> None:
-    rows = headwater.data("file-table", "query", "acme", "orders", "--column", "id")
-    shown = headwater.data("file-table", "show", "acme", "orders")
+    rows = headwater.data("file-table", "query", "acme/orders", "--column", "id")
+    shown = headwater.data("file-table", "show", "acme/orders")
 
     assert [row["id"] for row in rows] == [1, 2, 2, 3]
     assert (shown["files"], shown["unreferencedFiles"]) == (1, 2)
@@ -157,7 +157,7 @@ def test_compaction_keeps_every_row(headwater: CommandLine, unreferenced: list[s
 
 
 def test_show_lists_no_more_than_its_limit(headwater: CommandLine, unreferenced: list[str]) -> None:
-    shown = headwater.data("file-table", "show", "acme", "orders", "--unreferenced", "1")
+    shown = headwater.data("file-table", "show", "acme/orders", "--unreferenced", "1")
 
     assert (shown["unreferencedFiles"], len(shown["unreferenced"])) == (2, 1)
 
@@ -165,53 +165,53 @@ def test_show_lists_no_more_than_its_limit(headwater: CommandLine, unreferenced:
 def test_collection_is_planned_and_done(
     headwater: CommandLine, impatient: CommandLine, unreferenced: list[str], tmp_path: Path
 ) -> None:
-    collect = ("file-table", "collect", "acme", "orders")
+    collect = ("file-table", "collect", "acme/orders")
     plan, marked = headwater.data(*collect, "--dry-run"), headwater.data(*collect)
     deleted = impatient.data(*collect)
 
     assert (plan["dryRun"], plan["marked"], marked["marked"], marked["waiting"]) == (True, 2, 2, 2)
     assert (deleted["deleted"], deleted["waiting"]) == (2, 0)
     assert len(list((tmp_path / "lake").rglob("*.parquet"))) == 1
-    assert len(headwater.data("file-table", "query", "acme", "orders")) == 4
+    assert len(headwater.data("file-table", "query", "acme/orders")) == 4
 
 
 def test_collection_is_a_task_and_leaves_a_run(headwater: CommandLine, unreferenced: list[str]) -> None:
-    headwater.ok("file-table", "collect", "acme", "orders")
+    headwater.ok("file-table", "collect", "acme/orders")
     (task,) = headwater.data("task", "list")
     (run,) = headwater.data("gc", "log", "--kind", "file-gc")
 
     assert (task["kind"], task["subject"], task["state"]) == ("file-gc", "orders", "SUCCEEDED")
     assert (run["subject"], run["counts"]["marked"]) == ("orders", 2)
-    assert headwater.data("file-table", "show", "acme", "orders")["lastCollection"] == run["finished"]
+    assert headwater.data("file-table", "show", "acme/orders")["lastCollection"] == run["finished"]
 
 
 def test_idle_collection_by_hand_succeeds(headwater: CommandLine, table: str) -> None:
-    assert headwater.data("file-table", "collect", "acme", "orders")["marked"] == 0
+    assert headwater.data("file-table", "collect", "acme/orders")["marked"] == 0
 
 
 def test_detached_collection_is_left_to_a_worker(headwater: CommandLine, store: Store, unreferenced: list[str]) -> None:
-    headwater.ok("file-table", "collect", "acme", "orders", "--detach")
+    headwater.ok("file-table", "collect", "acme/orders", "--detach")
     (waiting,) = TaskQueue(store).list_tasks(kind=COLLECT_FILES)
 
     assert waiting.value.state is TaskState.WAITING
-    assert headwater.data("file-table", "show", "acme", "orders")["nextCollection"] is not None
+    assert headwater.data("file-table", "show", "acme/orders")["nextCollection"] is not None
 
 
 def test_file_is_explained_by_its_name(headwater: CommandLine, impatient: CommandLine, unreferenced: list[str]) -> None:
     name = unreferenced[0].rpartition("/")[2]
-    explain = ("file-table", "explain", "acme", "orders", name)
+    explain = ("file-table", "explain", "acme/orders", name)
 
     assert headwater.data(*explain)["state"] == "unreferenced"
-    headwater.ok("file-table", "collect", "acme", "orders")
+    headwater.ok("file-table", "collect", "acme/orders")
     marked = headwater.data(*explain)
     assert (marked["file"], marked["state"], marked["goes"] is not None) == (unreferenced[0], "marked", True)
-    impatient.ok("file-table", "collect", "acme", "orders")
+    impatient.ok("file-table", "collect", "acme/orders")
     assert headwater(*explain).exit_code == 3
 
 
 def test_export_has_the_tree_and_every_reference(headwater: CommandLine, unreferenced: list[str], tmp_path: Path) -> None:
-    headwater.ok("file-table", "export", "acme", "orders", tmp_path / "orders.jsonl")
-    said = headwater.ok("file-table", "export", "acme", "orders", tmp_path / "orders.parquet")
+    headwater.ok("file-table", "export", "acme/orders", tmp_path / "orders.jsonl")
+    said = headwater.ok("file-table", "export", "acme/orders", tmp_path / "orders.parquet")
     about, *rows = map(json.loads, (tmp_path / "orders.jsonl").read_text().splitlines())
     parquet = pq.read_table(tmp_path / "orders.parquet")
 
@@ -223,14 +223,14 @@ def test_export_has_the_tree_and_every_reference(headwater: CommandLine, unrefer
 
 
 def test_export_to_another_kind_of_file_is_a_usage_error(headwater: CommandLine, table: str, tmp_path: Path) -> None:
-    assert headwater("file-table", "export", "acme", "orders", tmp_path / "orders.csv").exit_code == 2
+    assert headwater("file-table", "export", "acme/orders", tmp_path / "orders.csv").exit_code == 2
 
 
 @pytest.mark.parametrize("command", [("show",), ("ingest", "rows"), ("query",), ("collect",), ("explain", "x"), ("compact",)])
 def test_table_that_is_not_there_is_not_found(
     headwater: CommandLine, realm: str, command: tuple[str, ...], tmp_path: Path
 ) -> None:
-    result = headwater("file-table", command[0], realm, "orders", *command[1:])
+    result = headwater("file-table", command[0], f"{realm}/orders", *command[1:])
 
     assert result.exit_code == 3
     assert "realm 'acme' has no file table 'orders'" in result.stderr
@@ -244,19 +244,19 @@ def test_scope_of_the_references_is_made(headwater: CommandLine, store: Store, t
 
 
 def test_deletion_is_shown_and_confirmed(headwater: CommandLine, table: str, write_rows: Write, tmp_path: Path) -> None:
-    headwater.ok("file-table", "ingest", "acme", "orders", write_rows(1, 200))
-    refused = headwater("file-table", "delete", "acme", "orders")
+    headwater.ok("file-table", "ingest", "acme/orders", write_rows(1, 200))
+    refused = headwater("file-table", "delete", "acme/orders")
 
     assert (refused.exit_code, "--confirm acme/orders" in refused.stderr) == (5, True)
-    assert len(headwater.data("file-table", "query", "acme", "orders")) == 2
-    done = headwater.data("file-table", "delete", "acme", "orders", "--confirm", "acme/orders")
+    assert len(headwater.data("file-table", "query", "acme/orders")) == 2
+    done = headwater.data("file-table", "delete", "acme/orders", "--confirm", "acme/orders")
     assert (done["tables"], done["files"], done["kept"]) == (1, 1, 0)
     assert list((tmp_path / "lake").rglob("*.parquet")) == []
     assert headwater.data("file-table", "list", "acme") == []
 
 
 def test_name_of_a_deleted_table_is_free(headwater: CommandLine, table: str, tmp_path: Path) -> None:
-    headwater.ok("file-table", "delete", "acme", "orders", "--confirm", "acme/orders")
-    headwater.ok("file-table", "create", "acme", "orders", "--location", tmp_path / "lake", *COLUMNS)
+    headwater.ok("file-table", "delete", "acme/orders", "--confirm", "acme/orders")
+    headwater.ok("file-table", "create", "acme/orders", "--location", tmp_path / "lake", *COLUMNS)
 
-    assert headwater.data("file-table", "show", "acme", "orders")["leaves"] == 1
+    assert headwater.data("file-table", "show", "acme/orders")["leaves"] == 1

@@ -22,7 +22,7 @@ from headwater.tasks import LeaseWatch, TaskQueue
 
 
 @pytest.fixture
-def heads(store: Store, catalog: tuple[str, str]) -> list[str]:
+def heads(store: Store, catalog: str) -> list[str]:
     """The hashes of the commits of a table that changed twice."""
     opened = Catalogs(RealmRegistry(store).open_realm("acme")).open_catalog("lake")
     hashes = []
@@ -106,8 +106,8 @@ def test_head_is_explained(headwater: CommandLine, heads: list[str]) -> None:
 
 
 def test_head_is_explained_by_its_reference(headwater: CommandLine, heads: list[str]) -> None:
-    assert headwater.data("gc", "explain", "acme", "lake/main")["id"] == heads[-1]
-    assert headwater.data("gc", "explain", "acme", "lake/main~1")["id"] == heads[-2]
+    assert headwater.data("gc", "explain", "acme/lake@main")["id"] == heads[-1]
+    assert headwater.data("gc", "explain", "acme/lake@main~1")["id"] == heads[-2]
 
 
 def test_object_that_is_not_there_is_not_found(headwater: CommandLine, realm: str) -> None:
@@ -172,7 +172,7 @@ def test_confirmed_repair_does_the_safe_steps(headwater: CommandLine, url: str, 
 
     result = headwater("-o", "json", "fsck", "--repair", "--confirm", "acme")
     assert heads[0] in json.loads(result.stdout)[0]["result"]
-    assert headwater.data("catalog", "log", "acme", "lake")[0]["hash"] == heads[0]
+    assert headwater.data("catalog", "log", "acme/lake")[0]["hash"] == heads[0]
 
 
 def test_repair_with_nothing_to_do_is_done(headwater: CommandLine, realm: str) -> None:

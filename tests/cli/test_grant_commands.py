@@ -15,7 +15,7 @@ SALES, ORDERS, DAILY = (ContentKey.parse(text) for text in ("sales", "sales.orde
 
 
 @pytest.fixture
-def lake(store: Store, catalog: tuple[str, str]) -> Catalog:
+def lake(store: Store, catalog: str) -> Catalog:
     """A catalog with a table and a view in a namespace."""
     lake = Catalogs(RealmRegistry(store).open_realm("acme")).open_catalog("lake")
     table, view = IcebergTable(metadata_location="s3://lake/o/1.json"), IcebergView(metadata_location="s3://lake/d/1.json")
@@ -94,12 +94,12 @@ def test_grant_by_id_is_removed_when_its_table_is_gone(headwater: CommandLine, l
 
 
 def test_content_id_is_looked_up_on_a_branch(headwater: CommandLine, lake: Catalog) -> None:
-    headwater.ok("catalog", "branch", "create", "acme", "lake", "dev")
+    headwater.ok("catalog", "branch", "create", "acme/lake", "dev")
     lake.commit("dev", [Put(ContentKey.of("sales", "new"), IcebergTable(metadata_location="s3://lake/n/1.json"))])
-    words = ("grant", "add", "acme/lake", "reader", "TABLE_LIST", "--on", "table:sales.new", "--by-id")
+    words = ("reader", "TABLE_LIST", "--on", "table:sales.new", "--by-id")
 
-    assert headwater(*words).exit_code == 3
-    (added,) = headwater.data(*words, "--ref", "dev", "--on-branches", "dev")
+    assert headwater("grant", "add", "acme/lake", *words).exit_code == 3
+    (added,) = headwater.data("grant", "add", "acme/lake@dev", *words, "--on-branches", "dev")
     content = lake.get_content("dev", ContentKey.of("sales", "new"))
     assert content is not None
     assert (added["on"], added["branches"], added["key"]) == (f"table:id={content.id}", "dev", None)
@@ -114,7 +114,6 @@ def test_content_id_is_looked_up_on_a_branch(headwater: CommandLine, lake: Catal
         (("TABLE_LIST", "--on", "table:sales.none", "--by-id"), 3, "there is nothing at sales.none on main"),
         (("TABLE_LIST", "--on", "table:sales.daily", "--by-id"), 3, "there is a view at sales.daily on main"),
         (("TABLE_LIST", "--on", "namespace:sales", "--by-id"), 2, "--by-id needs the key of a table or view"),
-        (("TABLE_LIST", "--on", "table:sales.orders", "--ref", "main"), 2, "--ref says where --by-id looks"),
         (("REFERENCE_LIST", "--on", "reference:dev", "--on-branches", "x"), 2, "names the branches itself"),
         (("TABLE_LIST", "--on", "sales"), 2, "write namespace:KEY"),
         (("TABLE_LISTS",), 2, "name one of TABLE_CREATE"),
@@ -125,6 +124,12 @@ def test_grant_that_means_nothing_is_refused(headwater: CommandLine, words: tupl
 
     assert (refused.exit_code, told in refused.stderr) == (code, True), refused.stderr
     assert headwater.data("grant", "list", "acme/lake", "--role", "reader") == []
+
+
+def test_reference_without_a_look_by_id_is_refused(headwater: CommandLine) -> None:
+    refused = headwater("grant", "add", "acme/lake@main", "reader", "TABLE_LIST", "--on", "table:sales.orders")
+
+    assert (refused.exit_code, "@main says where --by-id looks" in refused.stderr) == (2, True)
 
 
 def test_grant_on_a_realm_has_no_branches_and_no_content(headwater: CommandLine) -> None:

@@ -16,7 +16,7 @@ from headwater.iceberg_catalog import IcebergCatalog
 
 @pytest.fixture
 def lake(headwater: CommandLine, realm: str, tmp_path: Path) -> str:
-    headwater.ok("catalog", "create", realm, "lake", "--base-location", (tmp_path / "lake").as_uri())
+    headwater.ok("catalog", "create", f"{realm}/lake", "--base-location", (tmp_path / "lake").as_uri())
     return f"{realm}/lake"
 
 
@@ -48,7 +48,7 @@ def test_maintenance_is_stopped_shown_and_resumed(headwater: CommandLine, lake: 
 
 
 def test_catalog_is_created_with_places_for_files(headwater: CommandLine, realm: str) -> None:
-    create = ("catalog", "create", realm, "lake", "--base-location", "s3://lake/")
+    create = ("catalog", "create", f"{realm}/lake", "--base-location", "s3://lake/")
 
     assert headwater(*create, "--file-place", "s3://other/").exit_code == 5
     assert headwater.data(*create, "--file-place", "s3://lake/hashed/")["filePlaces"] == ["s3://lake/hashed/"]
@@ -57,14 +57,13 @@ def test_catalog_is_created_with_places_for_files(headwater: CommandLine, realm:
 def test_guests_are_listed_and_adopted(headwater: CommandLine, lake: str, register: Callable[[str], object]) -> None:
     register("orders")
     register("lines")
-    where = lake.split("/")
 
-    plan = headwater("table", "adopt", *where, "--all")
+    plan = headwater("table", "adopt", lake, "--all")
     assert plan.exit_code == 5 and "these 2 are guests" in plan.stderr and "sales.orders" in plan.stdout
 
-    headwater.ok("table", "adopt", *where, "sales.orders", "--confirm", lake)
+    headwater.ok("table", "adopt", lake, "sales.orders", "--confirm", lake)
 
-    listed = headwater.data("table", "guests", *where, "--with-homes")
+    listed = headwater.data("table", "guests", lake, "--with-homes")
     assert {each["key"]: each["home"] for each in listed} == {"sales.lines": False, "sales.orders": True}
-    assert "has no guests there" in headwater("table", "adopt", *where, "sales.orders").output
-    assert headwater("table", "adopt", *where).exit_code == 2
+    assert "has no guests there" in headwater("table", "adopt", lake, "sales.orders").output
+    assert headwater("table", "adopt", lake).exit_code == 2

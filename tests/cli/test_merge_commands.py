@@ -21,9 +21,9 @@ def put(lake: Catalog, branch: str, key: ContentKey, version: int) -> str:
 
 
 @pytest.fixture
-def lake(store: Store, catalog: tuple[str, str]) -> Catalog:
+def lake(store: Store, catalog: str) -> Catalog:
     """Table ``a`` on ``main``, and ``dev`` with a second version of it."""
-    opened = Catalogs(RealmRegistry(store).open_realm(catalog[0])).open_catalog(catalog[1])
+    opened = Catalogs(RealmRegistry(store).open_realm("acme")).open_catalog("lake")
     put(opened, "main", A, 1)
     opened.create_branch("dev")
     put(opened, "dev", A, 2)
@@ -32,8 +32,8 @@ def lake(store: Store, catalog: tuple[str, str]) -> Catalog:
 
 def test_merge_is_shown_and_logged(headwater: CommandLine, lake: Catalog) -> None:
     words = ("--message", "m", "--author", "Ann", "--property", "t=1", "--property", "t=2")
-    shown = headwater.data("catalog", "merge", "acme", "lake", "dev", *words)
-    newest = headwater.data("catalog", "log", "acme", "lake")[0]
+    shown = headwater.data("catalog", "merge", "acme/lake", "dev", *words)
+    newest = headwater.data("catalog", "log", "acme/lake")[0]
 
     assert [(one["key"], one["outcome"]) for one in shown["keys"]] == [("a", "PUT")]
     assert (newest["hash"], newest["authors"], newest["properties"]) == (shown["head"], ["Ann"], {"t": ["1", "2"]})
@@ -41,7 +41,7 @@ def test_merge_is_shown_and_logged(headwater: CommandLine, lake: Catalog) -> Non
 
 def test_conflicts_are_shown_with_exit_code_6(headwater: CommandLine, lake: Catalog) -> None:
     put(lake, "main", A, 3)
-    result = headwater("catalog", "merge", "acme", "lake", "dev")
+    result = headwater("catalog", "merge", "acme/lake", "dev")
 
     assert result.exit_code == 6
     assert "VALUE_DIFFERS" in result.stdout
@@ -50,43 +50,43 @@ def test_conflicts_are_shown_with_exit_code_6(headwater: CommandLine, lake: Cata
 
 def test_key_is_forced(headwater: CommandLine, lake: Catalog) -> None:
     put(lake, "main", A, 3)
-    shown = headwater.data("catalog", "merge", "acme", "lake", "dev", "--key", "a=FORCE")
+    shown = headwater.data("catalog", "merge", "acme/lake", "dev", "--key", "a=FORCE")
 
     assert shown["applied"]
     assert lake.get_content("main", A) == lake.get_content("dev", A)
 
 
 def test_merge_of_what_is_merged_says_that_nothing_is_left(headwater: CommandLine, lake: Catalog) -> None:
-    headwater.ok("catalog", "merge", "acme", "lake", "dev")
+    headwater.ok("catalog", "merge", "acme/lake", "dev")
 
-    assert "already up to date" in headwater.ok("catalog", "merge", "acme", "lake", "dev")
+    assert "already up to date" in headwater.ok("catalog", "merge", "acme/lake", "dev")
 
 
 def test_branch_that_moved_is_told_once(headwater: CommandLine, lake: Catalog) -> None:
-    result = headwater("catalog", "branch", "delete", "acme", "lake", "dev", "--expected", "0123456789abcdef")
+    result = headwater("catalog", "branch", "delete", "acme/lake", "dev", "--expected", "0123456789abcdef")
 
     assert result.exit_code == 6
     assert result.stderr.count("expected 0123456789abcdef") == 1
 
 
 def test_mode_that_is_none_is_a_wrong_call(headwater: CommandLine, lake: Catalog) -> None:
-    result = headwater("catalog", "merge", "acme", "lake", "dev", "--key", "a=TAKE")
+    result = headwater("catalog", "merge", "acme/lake", "dev", "--key", "a=TAKE")
 
     assert result.exit_code == 2
     assert "KEY=NORMAL|FORCE|DROP" in result.stderr
 
 
 def test_dry_run_of_a_merge_changes_nothing(headwater: CommandLine, lake: Catalog) -> None:
-    shown = headwater.data("catalog", "merge", "acme", "lake", "dev", "--dry-run")
+    shown = headwater.data("catalog", "merge", "acme/lake", "dev", "--dry-run")
 
     assert (shown["applied"], len(shown["keys"])) == (False, 1)
-    assert len(headwater.data("catalog", "log", "acme", "lake")) == 1
+    assert len(headwater.data("catalog", "log", "acme/lake")) == 1
 
 
 def test_commits_are_transplanted(headwater: CommandLine, lake: Catalog) -> None:
     commits = [put(lake, "dev", X, 1), put(lake, "dev", X, 2)]
-    shown = headwater.data("catalog", "transplant", "acme", "lake", "dev", *commits, "--into", "main")
-    newest, before, _ = headwater.data("catalog", "log", "acme", "lake")
+    shown = headwater.data("catalog", "transplant", "acme/lake@main", "dev", *commits)
+    newest, before, _ = headwater.data("catalog", "log", "acme/lake")
 
     assert shown["commits"] == [before["hash"], newest["hash"]]
     assert [before["message"], newest["message"]] == ["x 1", "x 2"]

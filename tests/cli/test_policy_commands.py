@@ -16,7 +16,7 @@ from headwater.policies import PolicyKind, StoredPolicy, declare_policies
 from headwater.policies.policy_values import FileRule
 from headwater.realms import RealmRegistry
 
-LAKE = ("acme", "lake")
+LAKE = "acme/lake"
 DAY_MS = 86_400_000
 AGE = "history.expire.max-snapshot-age-ms"
 
@@ -34,35 +34,35 @@ def lake(store: Store, make_realm: Callable[[str], str], tmp_path: Path) -> Expi
 
 def effective(headwater: CommandLine, *arguments: str) -> dict[tuple[str, str | None, str], tuple[str | None, str]]:
     """Values and their sources, by kind, ref and name."""
-    values = headwater.data("policy", "effective", *LAKE, *arguments)["values"]
+    values = headwater.data("policy", "effective", LAKE, *arguments)["values"]
     return {(each["kind"], each["ref"], each["name"]): (each["value"], each["source"]) for each in values}
 
 
 def test_rules_are_set_replaced_and_removed_by_branches(headwater: CommandLine, lake: ExpiringLake) -> None:
-    headwater.ok("policy", "set", *LAKE, "snapshots", "--max-age", "5d", "--min-to-keep", "3", "--by", "ann")
-    headwater.ok("policy", "set", *LAKE, "snapshots", "--branch", "etl/*", "--max-age", "1d")
-    headwater.ok("policy", "set", *LAKE, "snapshots", "--max-age", "7d")
+    headwater.ok("policy", "set", LAKE, "snapshots", "--max-age", "5d", "--min-to-keep", "3", "--by", "ann")
+    headwater.ok("policy", "set", LAKE, "snapshots", "--branch", "etl/*", "--max-age", "1d")
+    headwater.ok("policy", "set", LAKE, "snapshots", "--max-age", "7d")
 
-    [listed] = headwater.data("policy", "list", *LAKE)
+    [listed] = headwater.data("policy", "list", LAKE)
     assert listed["snapshots"] == [{"branches": "etl/*", "maxAge": "1d"}, {"branches": "*", "maxAge": "7d"}]
-    assert listed == headwater.data("policy", "show", *LAKE, "snapshots")
+    assert listed == headwater.data("policy", "show", LAKE, "snapshots")
 
-    [left] = headwater.data("policy", "unset", *LAKE, "snapshots", "--branch", "*")
+    [left] = headwater.data("policy", "unset", LAKE, "snapshots", "--branch", "*")
     assert left["snapshots"] == [{"branches": "etl/*", "maxAge": "1d"}]
-    assert headwater.data("policy", "unset", *LAKE, "snapshots", "--branch", "etl/*") == []
-    assert headwater("policy", "unset", *LAKE, "snapshots").exit_code == 3
-    assert headwater.data("policy", "list", *LAKE) == []
+    assert headwater.data("policy", "unset", LAKE, "snapshots", "--branch", "etl/*") == []
+    assert headwater("policy", "unset", LAKE, "snapshots").exit_code == 3
+    assert headwater.data("policy", "list", LAKE) == []
 
 
 def test_policy_of_a_table_is_named_by_its_key(headwater: CommandLine, lake: ExpiringLake) -> None:
-    headwater.ok("policy", "set", *LAKE, "file-collection", "--mode", "off", "--by", "ann")
-    headwater.ok("policy", "set", *LAKE, "metadata-files", "--table", "sales.orders", "--keep", "9", "--max-age", "30d")
+    headwater.ok("policy", "set", LAKE, "file-collection", "--mode", "off", "--by", "ann")
+    headwater.ok("policy", "set", LAKE, "metadata-files", "--table", "sales.orders", "--keep", "9", "--max-age", "30d")
 
-    listed = headwater("policy", "list", *LAKE).stdout
+    listed = headwater("policy", "list", LAKE).stdout
     assert "table sales.orders" in listed and "keep 9, maxAge 30d" in listed and "mode off" in listed and "ann" in listed
-    assert headwater("policy", "show", *LAKE, "metadata-files").exit_code == 3
-    assert headwater("policy", "set", *LAKE, "metadata-files", "--table", "sales.nothing", "--keep", "9").exit_code == 3
-    assert headwater("policy", "set", *LAKE, "metadata-files", "--table", "sales", "--keep", "9").exit_code == 5
+    assert headwater("policy", "show", LAKE, "metadata-files").exit_code == 3
+    assert headwater("policy", "set", LAKE, "metadata-files", "--table", "sales.nothing", "--keep", "9").exit_code == 3
+    assert headwater("policy", "set", LAKE, "metadata-files", "--table", "sales", "--keep", "9").exit_code == 5
 
 
 REFUSED: list[tuple[tuple[str, ...], int, str]] = [
@@ -77,7 +77,7 @@ REFUSED: list[tuple[tuple[str, ...], int, str]] = [
 
 def test_policy_that_cannot_be_is_refused(headwater: CommandLine, lake: ExpiringLake) -> None:
     for arguments, code, said in REFUSED:
-        refused = headwater("policy", "set", *LAKE, *arguments)
+        refused = headwater("policy", "set", LAKE, *arguments)
         assert (refused.exit_code, said in refused.stderr) == (code, True), refused.stderr
 
 
@@ -86,14 +86,14 @@ def test_declared_policy_that_is_changed_is_warned_of(headwater: CommandLine, la
     declared = StoredPolicy(kind=PolicyKind.FILE_COLLECTION, catalog_id=definition.id, files=FileRule(mode="report"))
     declare_policies(lake.rows, definition, [declared])
 
-    assert "is put back" in headwater("policy", "set", *LAKE, "file-collection", "--mode", "off").stderr
-    assert "is put back" not in headwater("policy", "set", *LAKE, "file-collection", "--mode", "report").stderr
+    assert "is put back" in headwater("policy", "set", LAKE, "file-collection", "--mode", "off").stderr
+    assert "is put back" not in headwater("policy", "set", LAKE, "file-collection", "--mode", "report").stderr
 
 
 def test_effective_values_say_where_they_come_from(headwater: CommandLine, lake: ExpiringLake) -> None:
     assert effective(headwater)["snapshots", None, "maxAge"] == (None, "no policy says anything: nothing expires")
-    headwater.ok("policy", "set", *LAKE, "snapshots", "--max-age", "5d", "--min-to-keep", "3")
-    headwater.ok("policy", "set", *LAKE, "snapshots", "--table", "sales.orders", "--min-to-keep", "4", "--max-ref-age", "90d")
+    headwater.ok("policy", "set", LAKE, "snapshots", "--max-age", "5d", "--min-to-keep", "3")
+    headwater.ok("policy", "set", LAKE, "snapshots", "--table", "sales.orders", "--min-to-keep", "4", "--max-ref-age", "90d")
     lake.set_properties("orders", **{AGE: str(6 * DAY_MS)})
     lake.tag("orders", "v1", 1, max_ref_age_ms=DAY_MS)
     lake.tag("orders", "v2", 1, max_ref_age_ms=100 * DAY_MS)
@@ -116,7 +116,7 @@ def test_effective_values_say_where_they_come_from(headwater: CommandLine, lake:
 
 def test_effective_values_say_why_nothing_goes(headwater: CommandLine, lake: ExpiringLake) -> None:
     def notes() -> list[str]:
-        listed: list[str] = headwater.data("policy", "effective", *LAKE, "sales.orders", "--branch", "main")["notes"]
+        listed: list[str] = headwater.data("policy", "effective", f"{LAKE}@main", "sales.orders")["notes"]
         return listed
 
     assert notes() == []
@@ -124,4 +124,4 @@ def test_effective_values_say_why_nothing_goes(headwater: CommandLine, lake: Exp
     lake.set_properties("orders", **{"gc.enabled": "false"})
 
     assert notes() == ["nothing of it goes: its property gc.enabled is not true"]
-    assert headwater("policy", "effective", *LAKE, "sales.orders", "--branch", "nowhere").exit_code == 3
+    assert headwater("policy", "effective", f"{LAKE}@nowhere", "sales.orders").exit_code == 3

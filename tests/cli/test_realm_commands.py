@@ -140,7 +140,7 @@ def test_missing_realm_is_not_found(headwater: CommandLine, store: Store) -> Non
     assert (result.exit_code, result.stderr) == (3, "headwater: there is no realm 'nobody'\n")
 
 
-def test_purge_without_confirmation_shows_what_would_go(headwater: CommandLine, catalog: tuple[str, str]) -> None:
+def test_purge_without_confirmation_shows_what_would_go(headwater: CommandLine, catalog: str) -> None:
     result = headwater("-o", "json", "realm", "purge", "acme")
 
     assert result.exit_code == 5
@@ -189,7 +189,7 @@ def test_purge_cancels_what_else_was_asked_for_in_the_realm(hasty: CommandLine, 
     assert TaskQueue(store).read_task(waiting).value.state == "CANCELLED"
 
 
-def test_purged_and_deleted_realm_is_gone(hasty: CommandLine, store: Store, catalog: tuple[str, str]) -> None:
+def test_purged_and_deleted_realm_is_gone(hasty: CommandLine, store: Store, catalog: str) -> None:
     key = RealmRegistry(store).read_realm("acme").key
     hasty.ok("realm", "deactivate", "acme")
     assert hasty.data("realm", "purge", "acme", "--confirm", "acme")["state"] == "PURGED"

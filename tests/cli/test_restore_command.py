@@ -16,7 +16,7 @@ ORDERS = ContentKey.of("orders")
 
 
 @pytest.fixture
-def lake(store: Store, catalog: tuple[str, str]) -> Catalog:
+def lake(store: Store, catalog: str) -> Catalog:
     return Catalogs(RealmRegistry(store).open_realm("acme")).open_catalog("lake")
 
 
@@ -30,7 +30,7 @@ def dropped(lake: Catalog) -> str:
 
 
 def is_there(headwater: CommandLine) -> bool:
-    return any(entry["key"] == "orders" for entry in headwater.data("catalog", "tables", "acme", "lake"))
+    return any(entry["key"] == "orders" for entry in headwater.data("catalog", "tables", "acme/lake"))
 
 
 def test_restoration_is_shown_before_it_is_confirmed(headwater: CommandLine, dropped: str) -> None:
@@ -78,7 +78,7 @@ def test_restoration_is_refused_while_the_same_is_under_way(headwater: CommandLi
     assert "is under way" in result.stderr
 
 
-def test_restoration_with_nothing_to_do_says_so(headwater: CommandLine, catalog: tuple[str, str]) -> None:
+def test_restoration_with_nothing_to_do_says_so(headwater: CommandLine, catalog: str) -> None:
     assert "nothing is to be restored" in headwater.ok("realm", "restore", "acme", "grants", "--to", "1ms")
 
 
@@ -91,64 +91,64 @@ def test_table_that_stays_away_is_a_finding(headwater: CommandLine, store: Store
 
 
 def test_deleted_catalog_is_undeleted(headwater: CommandLine, dropped: str) -> None:
-    said = headwater.ok("catalog", "delete", "acme", "lake", "--confirm", "acme/lake")
+    said = headwater.ok("catalog", "delete", "acme/lake", "--confirm", "acme/lake")
     [deleted] = headwater.data("catalog", "list", "acme", "--deleted")
-    headwater.ok("catalog", "undelete", "acme", "lake")
+    headwater.ok("catalog", "undelete", "acme/lake")
 
     assert deleted["heldUntil"] in said
     assert [entry["id"] for entry in headwater.data("catalog", "list", "acme")] == [deleted["id"]]
 
 
-def test_catalog_comes_back_under_a_new_name(headwater: CommandLine, catalog: tuple[str, str]) -> None:
-    headwater.ok("catalog", "delete", "acme", "lake", "--confirm", "acme/lake")
-    headwater.ok("catalog", "create", "acme", "lake", "--base-location", "s3://new/", "--hold", "1h")
-    headwater.ok("catalog", "undelete", "acme", "lake", "--as", "old-lake")
+def test_catalog_comes_back_under_a_new_name(headwater: CommandLine, catalog: str) -> None:
+    headwater.ok("catalog", "delete", "acme/lake", "--confirm", "acme/lake")
+    headwater.ok("catalog", "create", "acme/lake", "--base-location", "s3://new/", "--hold", "1h")
+    headwater.ok("catalog", "undelete", "acme/lake", "--as", "old-lake")
 
     shown = headwater.data("catalog", "list", "acme")
     assert [(entry["name"], entry["hold"]) for entry in shown] == [("lake", "1h"), ("old-lake", None)]
 
 
-def test_purge_of_a_catalog_is_confirmed(headwater: CommandLine, catalog: tuple[str, str]) -> None:
-    headwater.ok("catalog", "delete", "acme", "lake", "--confirm", "acme/lake")
-    assert headwater("catalog", "purge", "acme", "lake").exit_code == 5
-    headwater.ok("catalog", "purge", "acme", "lake", "--confirm", "acme/lake")
+def test_purge_of_a_catalog_is_confirmed(headwater: CommandLine, catalog: str) -> None:
+    headwater.ok("catalog", "delete", "acme/lake", "--confirm", "acme/lake")
+    assert headwater("catalog", "purge", "acme/lake").exit_code == 5
+    headwater.ok("catalog", "purge", "acme/lake", "--confirm", "acme/lake")
 
-    assert headwater("catalog", "undelete", "acme", "lake").exit_code == 5
+    assert headwater("catalog", "undelete", "acme/lake").exit_code == 5
 
 
 @pytest.mark.parametrize("kind", ["branch", "tag"])
 def test_deleted_branch_or_tag_is_undeleted(headwater: CommandLine, dropped: str, kind: str) -> None:
-    headwater.ok("catalog", kind, "create", "acme", "lake", "one", "--at", dropped)
-    headwater.ok("catalog", kind, "delete", "acme", "lake", "one")
+    headwater.ok("catalog", kind, "create", "acme/lake", "one", "--at", dropped)
+    headwater.ok("catalog", kind, "delete", "acme/lake", "one")
 
-    assert headwater.data("catalog", kind, "undelete", "acme", "lake", "one")["hash"] == dropped
+    assert headwater.data("catalog", kind, "undelete", "acme/lake", "one")["hash"] == dropped
 
 
 def test_deleted_branches_are_listed(headwater: CommandLine, dropped: str) -> None:
-    headwater.ok("catalog", "branch", "create", "acme", "lake", "dev")
-    headwater.ok("catalog", "branch", "delete", "acme", "lake", "dev")
+    headwater.ok("catalog", "branch", "create", "acme/lake", "dev")
+    headwater.ok("catalog", "branch", "delete", "acme/lake", "dev")
 
-    assert [entry["name"] for entry in headwater.data("catalog", "branch", "list", "acme", "lake", "--deleted")] == ["dev"]
+    assert [entry["name"] for entry in headwater.data("catalog", "branch", "list", "acme/lake", "--deleted")] == ["dev"]
 
 
 @pytest.mark.parametrize("kind", ["branch", "tag"])
 def test_deleted_things_are_listed_with_their_hold(headwater: CommandLine, dropped: str, kind: str) -> None:
-    headwater.ok("catalog", kind, "create", "acme", "lake", "one")
-    headwater.ok("catalog", kind, "delete", "acme", "lake", "one")
+    headwater.ok("catalog", kind, "create", "acme/lake", "one")
+    headwater.ok("catalog", kind, "delete", "acme/lake", "one")
 
-    (shown,) = headwater.data("catalog", kind, "list", "acme", "lake", "--deleted")
+    (shown,) = headwater.data("catalog", kind, "list", "acme/lake", "--deleted")
     assert (shown["kind"], shown["name"]) == (kind, "one")
     assert shown["heldUntil"] > shown["deleted"] >= shown["created"]
 
 
 def test_undeletion_of_what_is_there_says_so(headwater: CommandLine, dropped: str) -> None:
-    result = headwater("catalog", "branch", "undelete", "acme", "lake", "main")
+    result = headwater("catalog", "branch", "undelete", "acme/lake", "main")
 
     assert (result.exit_code, "cannot undelete branch 'main'" in result.stderr) == (6, True)
 
 
-def test_list_of_deleted_catalogs_shows_ids_and_holds(headwater: CommandLine, catalog: tuple[str, str]) -> None:
-    headwater.ok("catalog", "delete", "acme", "lake", "--confirm", "acme/lake")
+def test_list_of_deleted_catalogs_shows_ids_and_holds(headwater: CommandLine, catalog: str) -> None:
+    headwater.ok("catalog", "delete", "acme/lake", "--confirm", "acme/lake")
     (held,) = headwater.data("catalog", "list", "acme", "--deleted")
 
     shown = headwater.ok("catalog", "list", "acme", "--deleted")
@@ -157,6 +157,6 @@ def test_list_of_deleted_catalogs_shows_ids_and_holds(headwater: CommandLine, ca
 
 
 @pytest.mark.parametrize(("name", "code"), [("lake", 5), ("sea", 3)])
-def test_purge_of_no_deleted_catalog_says_why(headwater: CommandLine, catalog: tuple[str, str], name: str, code: int) -> None:
-    assert headwater("catalog", "purge", "acme", name).exit_code == code
-    assert "--confirm" not in headwater("catalog", "purge", "acme", name).stderr
+def test_purge_of_no_deleted_catalog_says_why(headwater: CommandLine, catalog: str, name: str, code: int) -> None:
+    assert headwater("catalog", "purge", f"acme/{name}").exit_code == code
+    assert "--confirm" not in headwater("catalog", "purge", f"acme/{name}").stderr

@@ -9,7 +9,7 @@ from commandline import CommandLine
 
 
 @pytest.fixture
-def people(headwater: CommandLine, catalog: tuple[str, str], tmp_path: Path) -> CommandLine:
+def people(headwater: CommandLine, catalog: str, tmp_path: Path) -> CommandLine:
     """Realm acme with catalog lake, and the principals alice and bob."""
     for name in ("alice", "bob"):
         headwater.ok("principal", "create", "acme", name, "--credentials", tmp_path / f"{name}.json")

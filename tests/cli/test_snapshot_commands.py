@@ -29,21 +29,21 @@ def lake(store: Store, make_realm: Callable[[str], str], tmp_path: Path) -> Expi
 
 
 def test_snapshots_are_listed_with_what_refers_to_them(headwater: CommandLine, lake: ExpiringLake) -> None:
-    shown = headwater.data("snapshots", "list", "acme", "lake", "sales.orders")
+    shown = headwater.data("snapshots", "list", "acme/lake", "sales.orders")
 
     assert [(each["snapshotId"], each["parentId"], each["refs"]) for each in shown] == [
         (1, None, ["v1"]),
         (2, 1, []),
         (3, 2, ["main"]),
     ]
-    assert headwater("snapshots", "list", "acme", "lake", "sales.nothing").exit_code == 3
+    assert headwater("snapshots", "list", "acme/lake", "sales.nothing").exit_code == 3
 
 
 def test_expiry_is_a_task_that_this_process_does(headwater: CommandLine, store: Store, lake: ExpiringLake) -> None:
-    dry = headwater.data("snapshots", "expire", "acme", "lake", "--older-than", "1s", "--dry-run")
+    dry = headwater.data("snapshots", "expire", "acme/lake", "--older-than", "1s", "--dry-run")
     assert (dry["snapshots"], TaskQueue(store).list_tasks()) == (1, [])
 
-    shown = headwater.data("snapshots", "expire", "acme", "lake", "--older-than", "1s")
+    shown = headwater.data("snapshots", "expire", "acme/lake", "--older-than", "1s")
 
     assert shown | {"dryRun": True, "commits": 0} == dry
     assert [task["kind"] for task in headwater.data("task", "list")] == ["expire-snapshots"]
@@ -52,7 +52,7 @@ def test_expiry_is_a_task_that_this_process_does(headwater: CommandLine, store: 
 
 def test_expiry_takes_tables_branches_and_a_number(headwater: CommandLine, lake: ExpiringLake) -> None:
     def snapshots(*options: str) -> int:
-        count: int = headwater.data("snapshots", "expire", "acme", "lake", "--older-than", "1s", "--dry-run", *options)[
+        count: int = headwater.data("snapshots", "expire", "acme/lake", "--older-than", "1s", "--dry-run", *options)[
             "snapshots"
         ]
         return count

@@ -98,7 +98,7 @@ def expiries(lake: ExpiringLake) -> list[str]:
 
 def test_killed_expiry_is_gone_on_with_by_the_same_command(url: str, tables: ExpiringLake) -> None:
     tables.store.close()
-    command = [sys.executable, "-m", "headwater", "--store", url, "-o", "json", "snapshots", "expire", "acme", "lake"]
+    command = [sys.executable, "-m", "headwater", "--store", url, "-o", "json", "snapshots", "expire", "acme/lake"]
     command += ["--retain-last", "1", "--older-than", "2100-01-01"]
     with open_store(url) as store:
         lake = lake_on(store, tables.warehouse)

@@ -23,9 +23,9 @@ COMMANDS = [
     (HEADWATER, ["serve"], "server"),
     (HEADWATER, ["--store", "postgresql://host/db", "fsck"], "postgresql"),
     (HEADWATER, ["--store", "mongodb://host/db", "fsck"], "mongodb"),
-    (HEADWATER, ["import", "acme", "lake", "s3://bucket/lake"], "lake"),
-    (HEADWATER, ["import", "acme", "lake", "lake", "--spark"], "spark"),
-    (HEADWATER, ["import-report", "acme", "lake", "x.parquet"], "lake"),
+    (HEADWATER, ["import", "acme/lake", "s3://bucket/lake"], "lake"),
+    (HEADWATER, ["import", "acme/lake", "lake", "--spark"], "spark"),
+    (HEADWATER, ["import-report", "acme/lake", "x.parquet"], "lake"),
     (OPERATOR, ["run"], "operator"),
     (OPERATOR, ["check"], "operator"),
     (OPERATOR, ["leftovers"], "operator"),
@@ -40,8 +40,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "lake").mkdir()
     for words in (
         ["realm", "create", "acme", "--credentials", "acme.json"],
-        ["catalog", "create", "acme", "lake", "--base-location", "s3://bucket/lake"],
-        ["import", "acme", "lake", str(folder / "lake")],
+        ["catalog", "create", "acme/lake", "--base-location", "s3://bucket/lake"],
+        ["import", "acme/lake", str(folder / "lake")],
     ):
         done = alone(HEADWATER, words, folder)
         assert done.returncode == 0, done.stderr

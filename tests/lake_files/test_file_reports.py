@@ -86,7 +86,7 @@ def test_dry_run_writes_nothing(lake: ReportedLake) -> None:
     assert everything(lake) == before
     assert not (lake.folder / "_headwater").exists()
     assert lake.rows.find_reference(FILE_MARKS, fresh=True) == head
-    with pytest.raises(NotFoundError, match=r"run `headwater files report acme lake --run`"):
+    with pytest.raises(NotFoundError, match=r"run `headwater files report acme/lake --run`"):
         lake.marks()
 
 

@@ -141,7 +141,7 @@ class ServerDeployment:
 def make_lake(store: str, folder: Path) -> None:
     for words in (
         ["realm", "create", "acme", "--credentials", str(folder / "root.json")],
-        ["catalog", "create", "acme", "lake", "--base-location", f"file://{folder}/lake"],
+        ["catalog", "create", "acme/lake", "--base-location", f"file://{folder}/lake"],
     ):
         with pytest.raises(SystemExit) as ended:
             main(["--store", store, *words])

@@ -27,7 +27,7 @@ def exit_code(*words: str) -> int | str | None:
 def store_url(tmp_path: Path) -> str:
     url = f"sqlite:///{tmp_path}/store.db"
     assert exit_code("--store", url, "realm", "create", "acme", "--credentials", str(tmp_path / "root.json")) == 0
-    assert exit_code("--store", url, "catalog", "create", "acme", "lake", "--base-location", f"file://{tmp_path}/lake") == 0
+    assert exit_code("--store", url, "catalog", "create", "acme/lake", "--base-location", f"file://{tmp_path}/lake") == 0
     return url
 
 

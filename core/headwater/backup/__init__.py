@@ -10,11 +10,9 @@ from headwater.backup.realm_export import (
     ExportResult,
     check_exportable,
     export_realm,
-    is_sweeping,
-    newest_readable,
-    readable_from,
 )
 from headwater.backup.realm_load import LoadResult, check_loadable, delete_load_progress, load_realm
+from headwater.backup.realm_snapshot import find_present, is_sweeping, newest_readable, readable_from
 
 __all__ = [
     "ArchiveEnd",
@@ -28,6 +26,7 @@ __all__ = [
     "check_loadable",
     "delete_load_progress",
     "export_realm",
+    "find_present",
     "is_sweeping",
     "load_realm",
     "newest_readable",

@@ -1,7 +1,6 @@
 """Export: write the state of a realm at one moment to a file that appears as a whole or not at all.
 
-The snapshot of a realm at one moment has its references, their pinned commits, and every object that they reach.
-A moment is readable once no commit of that time can appear any more, and while deletions and moves since then are still recorded.
+The archive has the references of a snapshot (see ``realm_snapshot``), their pinned commits, and every object that they reach.
 """
 
 from __future__ import annotations
@@ -9,10 +8,9 @@ from __future__ import annotations
 import contextlib
 import glob
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -35,35 +33,24 @@ from headwater.backup.archive_format import (
     realm_definition,
 )
 from headwater.backup.archived_tables import pack_record, table_records
-from headwater.catalogs import reference_text
-from headwater.catalogs.registry import (
-    CATALOGS,
-    OwnRefKind,
-    catalog_ids_at,
-    own_reference,
-    own_references_at,
-    ref_references_at,
-    relisted_since,
+from headwater.backup.realm_snapshot import (
+    RealmSnapshot,
+    check_exportable_time,
+    check_newest_exportable,
+    take_snapshot,
 )
 from headwater.clock import Micros, as_text
 from headwater.commits import (
-    AbsentReference,
-    Head,
     hold_pins,
-    no_state_error,
-    pin_commits,
-    read_collection,
-    state_as_of,
     unpin_commits,
 )
 from headwater.durability import publish
-from headwater.errors import CorruptionError, ExpiredError, FencedError, HeadwaterError, RefusedError, UnavailableError
+from headwater.errors import CorruptionError, FencedError, HeadwaterError, RefusedError, UnavailableError
 from headwater.files import FileScope, FileTable, FileTableDefinition, FileTableState, list_file_tables
 from headwater.files.open_references import open_file_references
 from headwater.gc.live_set import LiveSet
 from headwater.gc.retention import KeepReason
-from headwater.realms import FILLED_REFERENCES, REALM_REFERENCES, Realm, RealmRegistry, RealmState
-from headwater.settings import Settings
+from headwater.realms import Realm, RealmRegistry, RealmState
 from headwater.store import ObjectId, RealmStore, Store, id_text
 from headwater.store.realm_objects import load_object
 from headwater.throttle import Fence, FenceWatch, ProgressCallback
@@ -75,7 +62,7 @@ _log = structlog.get_logger()
 class ExportOrder:
     """What to export, and which task does it.
 
-    time          the requested moment; None: the newest readable one
+    time          the requested moment; None: now, or the newest that can be read (see ``take_snapshot``)
     task          the task whose pins keep what is being read
     held_until    until then everything that the archive names stays, in the store and in the lake; None: no longer than the export takes
     """
@@ -134,9 +121,8 @@ def export_realm(
             done = _written_before(order)
             _let_go(rows, order, fence)
             return done
-    time = newest_readable(store.clock.now(), store.settings) if order.time is None else order.time
     try:
-        snapshot = take_snapshot(rows, time, owner=order.task, fence=fence)
+        snapshot = take_snapshot(rows, order.time, owner=order.task, fence=fence)
         done = _write(store, rows, realm, order, snapshot, fence=fence, progress=progress)
     except HeadwaterError as fault:
         if isinstance(fault, CorruptionError):
@@ -152,8 +138,11 @@ def export_realm(
 def check_exportable(store: Store, realm_id: str, time: Micros | None) -> None:
     """Pass if a realm can be exported now as of a moment (None: the newest). Raises RefusedError as ``export_realm`` does."""
     realm = _exportable(RealmRegistry(store).read_realm(realm_id), 0)
-    moment = newest_readable(store.clock.now(), store.settings) if time is None else time
-    check_exportable_time(store.rows(realm.id, realm.key).without_cache(), moment)
+    rows = store.rows(realm.id, realm.key).without_cache()
+    if time is None:
+        check_newest_exportable(rows)
+    else:
+        check_exportable_time(rows, time)
 
 
 def _write(
@@ -302,144 +291,6 @@ def _unpin(rows: RealmStore, order: ExportOrder, fence: Fence) -> None:
         unpin_commits(rows, order.task, fence=fence)
     except HeadwaterError as fault:
         _log.warning("the commits stay pinned until the next collection", realm=rows.realm, fault=str(fault))
-
-
-_REMEMBERED_BYTES = 32 * 1024 * 1024
-_NAMES = 500
-
-
-@dataclass(frozen=True, slots=True)
-class RealmSnapshot:
-    """``pointers`` maps each reference that existed at ``time`` to its newest commit by then."""
-
-    time: Micros
-    pointers: Mapping[str, ObjectId | None]
-
-    @property
-    def commits(self) -> dict[ObjectId, list[str]]:
-        """The commits, each with the references that pointed to it."""
-        names: dict[ObjectId, list[str]] = {}
-        for name, commit in self.pointers.items():
-            if commit is not None:
-                names.setdefault(commit, []).append(name)
-        return names
-
-
-def take_snapshot(rows: RealmStore, time: Micros, *, owner: ObjectId, fence: Callable[[], None]) -> RealmSnapshot:
-    """Determine the state at ``time`` and pin it for the task ``owner``.
-
-    rows          a handle that may write, because it writes the pins
-    raises        RefusedError for a time that is too late or undetermined; NotFoundError for one before the realm was filled;
-                  ExpiredError for one that is no longer recorded; UnavailableError while a collection sweeps; CorruptionError for damage
-    """
-    looked = rows.without_cache(budget_bytes=_REMEMBERED_BYTES)
-    snapshot = _SnapshotReader(looked, time, FenceWatch(fence, rows.clock).check_now_and_then).read_snapshot()
-    fence()
-    pin_commits(rows, owner, snapshot.commits, fence=fence)
-    check_remembered(rows, time, now=rows.clock.now())
-    return snapshot
-
-
-@dataclass(slots=True)
-class _SnapshotReader:
-    rows: RealmStore
-    time: Micros
-    fence: Callable[[], None]
-    pointers: dict[str, ObjectId | None] = field(default_factory=dict)
-
-    def read_snapshot(self) -> RealmSnapshot:
-        check_exportable_time(self.rows, self.time)
-        heads = self._look_at(REALM_REFERENCES)
-        if any(name not in heads for name in FILLED_REFERENCES):
-            raise no_state_error(
-                self.rows.realm, "the whole", self.time, "it was filled later, its bootstrap was under way; name a later time"
-            )
-        catalogs = heads.get(CATALOGS)
-        if catalogs is not None:
-            heads = self._look_at(own_references_at(catalogs))
-            for catalog_id in catalog_ids_at(catalogs):
-                refs = heads.get(own_reference(catalog_id, OwnRefKind.REFS))
-                if refs is not None:
-                    self._look_at_names(refs, catalog_id)
-        return RealmSnapshot(self.time, self.pointers)
-
-    def _look_at_names(self, refs: Head, catalog_id: str) -> None:
-        newest = self.rows.find_row(own_reference(catalog_id, OwnRefKind.REFS))
-        again = {}
-        if newest is not None and newest.pointer is not None:
-            again = dict(relisted_since(self.rows, newest.pointer, catalog_id, since=self.time))
-        self._look_at(ref_references_at(refs, catalog_id), again)
-
-    def _look_at(self, names: list[str] | tuple[str, ...], again: Mapping[str, Micros] | None = None) -> dict[str, Head]:
-        """Record where these references pointed; returns the commits of those that had one."""
-        heads = {}
-        for start in range(0, len(names), _NAMES):
-            some = names[start : start + _NAMES]
-            for name, row in zip(some, self.rows.find_rows(some), strict=True):
-                self.fence()
-                what, since = partial(reference_text, self.rows, name), (again or {}).get(name)
-                head = state_as_of(self.rows, row, self.time, what=what, relisted=since, fence=self.fence)
-                if isinstance(head, AbsentReference):
-                    continue
-                self.pointers[name] = None if head is None else head.id
-                if head is not None:
-                    heads[name] = head
-        return heads
-
-
-def is_sweeping(rows: RealmStore) -> bool:
-    """Whether a collection of the realm is sweeping, or was interrupted during its sweep."""
-    record = read_collection(rows)
-    return record is not None and record.value.sweeping
-
-
-def check_exportable_time(rows: RealmStore, time: Micros) -> None:
-    """Pass if a moment is past on every process, and the realm was filled by then.
-
-    raises        RefusedError with the time from which it is possible · NotFoundError: the realm was filled later · ExpiredError:
-                  the moment is no longer recorded
-    """
-    now, settings = rows.clock.now(), rows.settings
-    ready = readable_from(time, settings)
-    if now < ready:
-        raise RefusedError(
-            f"realm {rows.realm!r} as of {as_text(time)} can be read from {as_text(ready + 999_999)} on (--wait waits): until then a"
-            " commit of that time may still be under way"
-        )
-    references = rows.find_rows(REALM_REFERENCES)
-    born = max((row.created for row in references if row is not None), default=Micros(0))
-    if born > time:
-        filled = as_text(readable_from(born, settings) + 999_999)
-        why = f"it was filled later, at {as_text(born)}, and can be exported from {filled} on (--wait waits)"
-        raise no_state_error(rows.realm, "the whole", time, why)
-    check_remembered(rows, time, now=now)
-
-
-_SECOND = 1_000_000
-
-
-def readable_from(time: Micros, settings: Settings) -> Micros:
-    """The time after which no process can add a commit at or before ``time``."""
-    return Micros(time + round((settings.commit_timeout_seconds + settings.clock_bound_seconds) * _SECOND))
-
-
-def newest_readable(now: Micros, settings: Settings) -> Micros:
-    """The newest moment that is readable now."""
-    return Micros(now - (readable_from(Micros(0), settings)))
-
-
-def check_remembered(rows: RealmStore, time: Micros, *, now: Micros) -> None:
-    """Pass if everything at ``time`` is still recorded. Call it after reading and pinning: a collection may have begun meanwhile.
-
-    raises        ExpiredError that names the oldest moment that is still recorded
-    """
-    settings = rows.settings
-    record = read_collection(rows)
-    grace = max(settings.reader_grace_seconds, settings.writer_grace_seconds)
-    oldest = max(now - round(grace * _SECOND), 0 if record is None else record.value.reader_cutoff)
-    if time < oldest:
-        why = f"what was deleted and moved is remembered since {as_text(oldest + _SECOND - 1)} only"
-        raise no_state_error(rows.realm, "the whole", time, why, kind=ExpiredError)
 
 
 _BATCH = 100

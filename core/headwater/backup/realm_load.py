@@ -34,7 +34,7 @@ from headwater.backup.archive_format import (
 from headwater.backup.file_table_load import check_room, load_file_tables
 from headwater.backup.realm_export import sealed_objects
 from headwater.catalogs.file_marks import take_up_realm
-from headwater.clock import as_text
+from headwater.clock import Micros, as_text
 from headwater.errors import CorruptionError, FencedError, RefusedError, SwapConflictError, UnavailableError
 from headwater.files import FILE_TABLES, parse_tree_reference
 from headwater.realms import Realm, RealmRegistry, RealmState
@@ -184,7 +184,10 @@ class _RealmLoad:
     def _made(self, realms: RealmRegistry) -> Realm:
         """The realm in LOADING, or in a later state if an earlier attempt already finished."""
         # deletion protection is set at the end: a realm that fails to load must be purgeable
-        fields = realm_fields(self.checked.manifest, str(self.file)) | {"deletion_protection": False}
+        fields = realm_fields(self.checked.manifest, str(self.file)) | {
+            "deletion_protection": False,
+            "loaded_until": self._ids_until(),
+        }
         self.fence()
         realm = realms.find_realm(self.realm_id) or realms.create_realm(self.realm_id, **fields)
         if realm.state in _SERVING and self._is_mine(realms.open_realm_for(realm.id, realm.state)):
@@ -217,14 +220,19 @@ class _RealmLoad:
         return progress
 
     def _check_clock(self) -> None:
-        """Check that the clock is ahead of every id in the archive: otherwise a process could generate one of them again."""
-        bound = round(self.store.settings.clock_bound_seconds * 1_000_000)
-        free_from = id_time(self.checked.end.newest) + bound
-        if self.checked.end.objects and self.store.clock.now() < free_from:
+        """Check that the clock is ahead of every id in the archive: otherwise this process could generate one of them again.
+
+        A process whose clock is behind is kept from that by the guards of the realm, which is told the time.
+        """
+        if self.store.clock.now() < self._ids_until():
             raise RefusedError(
-                f"archive {str(self.file)!r} has objects whose ids are ahead of this store's clocks, of which some may be"
-                f" {bound // 1_000_000} s behind: it can be imported from {as_text(free_from + 999_999)} on"
+                f"archive {str(self.file)!r} has objects whose ids are ahead of this machine's clock: it can be imported from"
+                f" {as_text(self._ids_until() + 999_999)} on"
             )
+
+    def _ids_until(self) -> Micros:
+        end = self.checked.end
+        return Micros(id_time(end.newest) + 1000) if end.objects else Micros(0)  # the time of an id is exact to the millisecond
 
     def _write_objects(self, rows: RealmStore, state: Versioned[LoadProgress]) -> None:
         total, done = self.checked.end.objects, 0

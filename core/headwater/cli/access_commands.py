@@ -23,9 +23,9 @@ from headwater.access import (
 )
 from headwater.catalogs import Catalog, CatalogDefinition, ContentKey
 from headwater.cli.cli_session import CliSession
-from headwater.cli.command_options import REF
+from headwater.cli.command_address import Address, scope_ref_argument
 from headwater.cli.grant_commands import securable_kind_of
-from headwater.cli.role_owners import PRIVILEGE, RoleScope, named_securable, scope_argument
+from headwater.cli.role_owners import PRIVILEGE, named_securable
 from headwater.clock import as_text
 from headwater.console import ResultView, ViewField, list_of, prints, text_field
 from headwater.realms import Principal, Realm, RealmRegistry, RealmState, read_principal, read_principal_role
@@ -95,11 +95,10 @@ access = click.Group("access", help="Explain who may do what, and which privileg
 
 
 @access.command(name="explain")
-@scope_argument
+@scope_ref_argument
 @click.argument("principal", metavar="PRINCIPAL")
 @click.argument("privilege", metavar="PRIVILEGE", type=PRIVILEGE)
 @click.argument("securable", metavar="[SECURABLE]", required=False)
-@click.option("--ref", metavar="REF", type=REF, help="Branch, tag or commit it is seen through; default is the default branch.")
 @click.option(
     "--with-role",
     "added",
@@ -110,11 +109,10 @@ access = click.Group("access", help="Explain who may do what, and which privileg
 @prints(ACCESS_ANSWER)
 def explain_access_command(
     session: CliSession,
-    scope: RoleScope,
+    address: Address,
     principal: str,
     privilege: Privilege,
     securable: str | None,
-    ref: str | None,
     added: tuple[str, ...],
 ) -> None:
     """Say whether a principal may do something through a server, by which grant and which roles, or what comes near it.
@@ -122,20 +120,18 @@ def explain_access_command(
     SECURABLE is namespace:KEY, table:KEY, view:KEY or reference:NAME, or table:id=UUID; without it, the catalog or the realm is meant.
     The exit code is 0 for both answers: see `allowed`.
     """
-    on = named_securable(scope, securable)
+    on = named_securable(address, securable)
     check_grantable(privilege, on.kind)
-    if ref is not None and scope.catalog is None:
-        raise click.UsageError(f"--ref names a branch of a catalog: write {scope}/CATALOG", click.get_current_context())
     with session.open_store() as store:
         realms = RealmRegistry(store)
-        held = read_principal(realms, scope.realm, principal)
+        held = read_principal(realms, address.realm, principal)
         for role in added:
-            read_principal_role(realms, scope.realm, role)
-        rows = realms.open_realm(scope.realm)
-        catalog = None if scope.catalog is None else Catalog.open(rows, scope.catalog)
+            read_principal_role(realms, address.realm, role)
+        rows = realms.open_realm(address.realm)
+        catalog = Catalog.open(rows, address.name) if address.name else None
         holder = RoleHolder(held.entity, added=frozenset(added))
-        asked = _question(privilege, on, catalog, ref)
-        session.show(ACCESS_ANSWER, _answer(AccessReader(rows), realms.read_realm(scope.realm), held, holder, asked))
+        asked = _question(privilege, on, catalog, address.ref)
+        session.show(ACCESS_ANSWER, _answer(AccessReader(rows), realms.read_realm(address.realm), held, holder, asked))
     if catalog is not None and session.settings.server_access:
         plugin = session.settings.server_access
         session.warn(

@@ -101,8 +101,8 @@ RESTORATION: ResultView[Mapping[str, Any]] = ResultView(
     "--as-of",
     metavar="TIME",
     type=TIME,
-    help="The moment that is wanted, in UTC unless it names a zone. Default: the newest that can be read at once,"
-    " which is as old as a commit may take and clocks may differ.",
+    help="The moment that is wanted, in UTC unless it names a zone. Default: now; where the realm is written to all the time, the"
+    " newest that can be read at once, which is as old as a commit may take and clocks may differ.",
 )
 @click.option("--wait", is_flag=True, help="Wait until the moment can be read; without --as-of, the moment is now.")
 @click.option(

@@ -10,7 +10,8 @@ import click
 
 from headwater.catalogs import Catalog, CatalogDefinition, CatalogFields, CatalogFiles
 from headwater.cli.cli_session import CliSession, opened_catalogs
-from headwater.cli.command_options import catalog_arguments, confirm_option, properties_option, realm_argument
+from headwater.cli.command_address import Address, catalog_argument
+from headwater.cli.command_options import confirm_option, properties_option, realm_argument
 from headwater.cli.content_commands import (
     commit_log_command,
     content_command,
@@ -180,16 +181,16 @@ def list_catalogs_command(session: CliSession, realm_id: str, deleted: bool) -> 
 
 
 @catalog.command(name="show")
-@catalog_arguments
+@catalog_argument
 @prints(CATALOG)
-def show_catalog_command(session: CliSession, realm_id: str, name: str) -> None:
+def show_catalog_command(session: CliSession, address: Address) -> None:
     """Show everything about one catalog."""
-    with opened_catalogs(session, realm_id) as catalogs:
-        session.show(CATALOG, CatalogRow(realm_id, catalogs.read_catalog(name)))
+    with opened_catalogs(session, address.realm) as catalogs:
+        session.show(CATALOG, CatalogRow(address.realm, catalogs.read_catalog(address.name)))
 
 
 @catalog.command(name="create")
-@catalog_arguments
+@catalog_argument
 @click.option("--base-location", metavar="URL", required=True, help="Where its tables are kept, such as s3://lake/.")
 @click.option(
     "--allowed-location", "allowed", metavar="URL", multiple=True, help="Another place that tables may lie in; may be repeated."
@@ -215,8 +216,7 @@ def show_catalog_command(session: CliSession, realm_id: str, name: str) -> None:
 @prints(CATALOG)
 def create_catalog_command(
     session: CliSession,
-    realm_id: str,
-    name: str,
+    address: Address,
     base_location: str,
     allowed: tuple[str, ...],
     places: tuple[str, ...],
@@ -225,7 +225,7 @@ def create_catalog_command(
     properties: dict[str, str],
 ) -> None:
     """Create a catalog. After an interruption, run the same command to complete it."""
-    with opened_catalogs(session, realm_id) as catalogs:
+    with opened_catalogs(session, address.realm) as catalogs:
         fields = CatalogFields(
             base_location=base_location, allowed_locations=allowed, default_branch=default_branch, properties=properties
         )
@@ -233,66 +233,66 @@ def create_catalog_command(
             fields["hold_seconds"] = hold
         if places:
             fields["files"] = CatalogFiles(places=places)
-        definition = catalogs.create_catalog(name, **fields)
-        session.show(CATALOG, CatalogRow(realm_id, definition))
+        definition = catalogs.create_catalog(address.name, **fields)
+        session.show(CATALOG, CatalogRow(address.realm, definition))
 
 
 @catalog.command(name="release")
-@catalog_arguments
+@catalog_argument
 @prints(CATALOG)
-def release_catalog_command(session: CliSession, realm_id: str, name: str) -> None:
+def release_catalog_command(session: CliSession, address: Address) -> None:
     """Forget which resource manages, or last managed, a catalog, so that any Catalog of its realm can take it over.
 
     Its content does not change. A resource that still exists takes the catalog back at its next look.
     """
-    with opened_catalogs(session, realm_id) as catalogs:
-        released = catalogs.update_catalog(catalogs.read_catalog(name), manager=None, former=None)
-        session.show(CATALOG, CatalogRow(realm_id, released))
+    with opened_catalogs(session, address.realm) as catalogs:
+        released = catalogs.update_catalog(catalogs.read_catalog(address.name), manager=None, former=None)
+        session.show(CATALOG, CatalogRow(address.realm, released))
 
 
 @catalog.command(name="delete")
-@catalog_arguments
+@catalog_argument
 @confirm_option("REALM/CATALOG")
 @prints(DELETION_PLAN)
-def delete_catalog_command(session: CliSession, realm_id: str, name: str, confirm: str | None) -> None:
+def delete_catalog_command(session: CliSession, address: Address, confirm: str | None) -> None:
     """Delete a catalog with all its branches and tags. The files of its tables are not touched.
 
     Until its hold is over, `headwater catalog undelete` brings it back; after that, the next collection purges it.
     """
-    with opened_catalogs(session, realm_id) as catalogs:
-        wanted = f"{realm_id}/{name}"
+    with opened_catalogs(session, address.realm) as catalogs:
+        wanted = address.without_ref
         if confirm != wanted:
-            session.show(DELETION_PLAN, _deletion_plan(realm_id, catalogs.open_catalog(name)))
+            session.show(DELETION_PLAN, _deletion_plan(address.realm, catalogs.open_catalog(address.name)))
             raise RefusedError(f"nothing was deleted: repeat realm and catalog with --confirm {wanted} to go ahead")
-        deleted = catalogs.delete_catalog(name)
+        deleted = catalogs.delete_catalog(address.name)
         until = None if deleted.held_until is None else time_after(deleted.held_until)
         session.say(f"catalog {wanted} is deleted" + (f"; it can be undeleted until {until}" if until else ""))
 
 
 @catalog.command(name="undelete")
-@catalog_arguments
+@catalog_argument
 @click.option(
     "--as", "new_name", metavar="NAME", help="The name to undelete it under, if another catalog has its own name now."
 )
 @prints(CATALOG)
-def undelete_catalog_command(session: CliSession, realm_id: str, name: str, new_name: str | None) -> None:
+def undelete_catalog_command(session: CliSession, address: Address, new_name: str | None) -> None:
     """Undelete a catalog: the one of that name that was deleted last, or the one with that id."""
-    with opened_catalogs(session, realm_id) as catalogs:
-        session.show(CATALOG, CatalogRow(realm_id, catalogs.undelete_catalog(name, new_name=new_name)))
+    with opened_catalogs(session, address.realm) as catalogs:
+        session.show(CATALOG, CatalogRow(address.realm, catalogs.undelete_catalog(address.name, new_name=new_name)))
 
 
 @catalog.command(name="purge")
-@catalog_arguments
+@catalog_argument
 @confirm_option("REALM/CATALOG")
 @prints(CATALOG)
-def purge_catalog_command(session: CliSession, realm_id: str, name: str, confirm: str | None) -> None:
+def purge_catalog_command(session: CliSession, address: Address, confirm: str | None) -> None:
     """End the hold of a deleted catalog (by its name or id) now. There is no way back; collections remove what it held."""
-    with opened_catalogs(session, realm_id) as catalogs:
-        wanted = f"{realm_id}/{name}"
+    with opened_catalogs(session, address.realm) as catalogs:
+        wanted = address.without_ref
         if confirm != wanted:
-            session.show(CATALOG, CatalogRow(realm_id, catalogs.read_deleted(name)))
+            session.show(CATALOG, CatalogRow(address.realm, catalogs.read_deleted(address.name)))
             raise RefusedError(f"nothing was purged: repeat realm and catalog with --confirm {wanted} to go ahead")
-        session.show(CATALOG, CatalogRow(realm_id, catalogs.purge_catalog(name)))
+        session.show(CATALOG, CatalogRow(address.realm, catalogs.purge_catalog(address.name)))
         session.say(f"catalog {wanted} is purged: it cannot come back, and collections remove what it held")
 
 

@@ -15,6 +15,7 @@ import click
 import structlog
 
 from headwater.catalogs import Catalog, Catalogs
+from headwater.cli.command_address import Address
 from headwater.console import ConsoleSession, Output
 from headwater.errors import ConflictError, HeadwaterError, NotFoundError, RefusedError
 from headwater.files import FileTable, open_file_table
@@ -113,18 +114,18 @@ def opened_catalogs(session: CliSession, realm_id: str) -> Iterator[Catalogs]:
 
 
 @contextmanager
-def opened_catalog(session: CliSession, realm_id: str, name: str) -> Iterator[Catalog]:
+def opened_catalog(session: CliSession, address: Address) -> Iterator[Catalog]:
     """Open one catalog of a realm as a user."""
     with session.open_store() as store:
-        yield Catalog.open(RealmRegistry(store).open_realm(realm_id), name)
+        yield Catalog.open(RealmRegistry(store).open_realm(address.realm), address.name)
 
 
 @contextmanager
-def opened_file_table(session: CliSession, realm_id: str, name: str) -> Iterator[tuple[Store, FileTable]]:
+def opened_file_table(session: CliSession, address: Address) -> Iterator[tuple[Store, FileTable]]:
     """Open a file table of a realm, with its references."""
     with session.open_store() as store:
-        rows = RealmRegistry(store).open_realm(realm_id)
-        with open_file_table(rows, name, partial(open_file_references, store)) as table:
+        rows = RealmRegistry(store).open_realm(address.realm)
+        with open_file_table(rows, address.name, partial(open_file_references, store)) as table:
             yield store, table
 
 

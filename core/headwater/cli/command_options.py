@@ -12,19 +12,14 @@ import click
 
 from headwater.catalogs import HEADWATER, ContentKey, FilterExpression, parse_revspec
 from headwater.clock import Micros, SystemClock
-from headwater.console import ParsedType, option_group
+from headwater.console import ParsedType
 from headwater.errors import RefusedError
 from headwater.restore import RestoreTarget
 from headwater.settings import is_duration, parse_duration
-from headwater.store import ObjectId, id_of
+from headwater.store import id_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 _LAST_SECOND = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
-
-
-def _id_or_ref(text: str) -> ObjectId | str:
-    """An object's id, or CATALOG/REF as a text, which alone has a slash."""
-    return text if "/" in text else id_of(text)
 
 
 def _revspec(text: str) -> str:
@@ -73,7 +68,6 @@ def _is_date(text: str) -> bool:
 
 AIM = ParsedType("aim", _aim)
 ID = ParsedType("id", id_of)
-ID_OR_REF = ParsedType("id", _id_or_ref)
 KEY = ParsedType("key", ContentKey.parse)
 REF = ParsedType("ref", _revspec)
 TIME = ParsedType("time", _time)
@@ -82,8 +76,6 @@ NEW_FILE = click.Path(dir_okay=False, path_type=Path)
 
 
 realm_argument = click.argument("realm_id", metavar="REALM")
-catalog_arguments = option_group(realm_argument, click.argument("name", metavar="CATALOG"))
-file_table_arguments = option_group(realm_argument, click.argument("name", metavar="TABLE"))
 
 
 def filter_option(kind: type[FilterExpression[Any]], what: str) -> Callable[[F], F]:

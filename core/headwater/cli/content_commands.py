@@ -32,7 +32,8 @@ from headwater.catalogs import (
     content_type_of,
 )
 from headwater.cli.cli_session import CliSession, identifier, opened_catalog
-from headwater.cli.command_options import END_TIME, ID, KEY, REF, TIME, catalog_arguments, filter_option, limit_option
+from headwater.cli.command_address import Address, catalog_argument, catalog_ref_argument
+from headwater.cli.command_options import END_TIME, ID, KEY, REF, TIME, filter_option, limit_option
 from headwater.commits import LogEnd
 from headwater.console import ResultView, ViewField, list_of, option_group, prints, text_field, time_field
 from headwater.errors import NotFoundError, RefusedError
@@ -202,13 +203,6 @@ CHANGE: ResultView[ContentChange] = ResultView(
     ),
 )
 
-ref_option = click.option(
-    "--ref",
-    metavar="REF",
-    type=REF,
-    help="Branch, tag, commit, or a way back such as main~2; default is the default branch.",
-)
-
 range_options = option_group(
     click.option("--prefix", metavar="KEY", type=KEY, help="Only what stands below this namespace, such as sales.eu."),
     click.option("--from", "start", metavar="KEY", type=KEY, help="Only this key and those after it."),
@@ -228,8 +222,7 @@ within_option = click.option(
 
 
 @click.command(name="tables")
-@catalog_arguments
-@ref_option
+@catalog_ref_argument
 @range_options
 @click.option("--reverse", is_flag=True, help="Begin with the last key.")
 @filter_option(EntryExpression, "keys for which this is true, such as \"entry.contentType == 'ICEBERG_VIEW'\"")
@@ -237,17 +230,15 @@ within_option = click.option(
 def tables_command(
     session: CliSession,
     /,
-    realm_id: str,
-    name: str,
-    ref: str | None,
+    address: Address,
     limit: int | None,
     token: str | None,
     expression: EntryExpression | None,
     **keys: Any,
 ) -> None:
     """List the tables, views, namespaces and functions of a catalog, by key."""
-    with opened_catalog(session, realm_id, name) as opened:
-        page = opened.entries(ref, where=expression, limit=limit, page_token=token, **keys)
+    with opened_catalog(session, address) as opened:
+        page = opened.entries(address.ref, where=expression, limit=limit, page_token=token, **keys)
         session.show_all(ENTRY, page.entries)
         _tell_more(session, page.next_token)
         if (
@@ -257,55 +248,51 @@ def tables_command(
             and keys["prefix"] is not None
             and keys["start"] is keys["end"] is None
         ):
-            session.warn(_why_empty(opened, ref, keys["prefix"]))
+            session.warn(_why_empty(opened, address.ref, keys["prefix"]))
 
 
 @click.command(name="content")
-@catalog_arguments
+@catalog_ref_argument
 @click.argument("keys", metavar="KEY...", type=KEY, nargs=-1, required=True)
-@ref_option
 @click.option(
     "--metadata", is_flag=True, help="Print the metadata document of an Iceberg table or view, rebuilt with equal values."
 )
 @prints(CONTENT, many=True)
-def content_command(
-    session: CliSession, realm_id: str, name: str, keys: tuple[ContentKey, ...], ref: str | None, metadata: bool
-) -> None:
+def content_command(session: CliSession, address: Address, keys: tuple[ContentKey, ...], metadata: bool) -> None:
     """Show all that is known of some tables, views, namespaces or functions."""
-    with opened_catalog(session, realm_id, name) as opened:
-        contents = opened.get_contents(ref, keys)
+    with opened_catalog(session, address) as opened:
+        contents = opened.get_contents(address.ref, keys)
         absent = [key for key in keys if key not in contents]
         if metadata and len(keys) > 1:
             raise RefusedError("--metadata prints one document: give one key")
         if metadata and not absent:
-            document = opened.metadata(ref, keys[0])
+            document = opened.metadata(address.ref, keys[0])
             if document is None:
                 raise NotFoundError(
-                    f"no metadata document is stored with {keys[0]} of {_where(opened, ref)}: only where it lies, see metadataLocation"
+                    f"no metadata document is stored with {keys[0]} of {_where(opened, address.ref)}: only where it lies,"
+                    " see metadataLocation"
                 )
             click.echo(document.decode())
             return
         if not metadata:
             _show_contents(session, [ContentRow(key, content) for key, content in contents.items()])
-        _check_none(absent, opened, ref)
+        _check_none(absent, opened, address.ref)
 
 
 @click.command(name="find")
-@catalog_arguments
+@catalog_ref_argument
 @click.argument("content_ids", metavar="CONTENT_ID...", type=click.UUID, nargs=-1, required=True)
-@ref_option
 @prints(ENTRY, many=True)
-def find_content_command(session: CliSession, realm_id: str, name: str, content_ids: tuple[UUID, ...], ref: str | None) -> None:
+def find_content_command(session: CliSession, address: Address, content_ids: tuple[UUID, ...]) -> None:
     """Show the keys of contents by their ids, which survive renames."""
-    with opened_catalog(session, realm_id, name) as opened:
-        entries = opened.find_by_id(ref, content_ids)
+    with opened_catalog(session, address) as opened:
+        entries = opened.find_by_id(address.ref, content_ids)
         session.show_all(ENTRY, list(entries.values()))
-        _check_none([content_id for content_id in content_ids if content_id not in entries], opened, ref)
+        _check_none([content_id for content_id in content_ids if content_id not in entries], opened, address.ref)
 
 
 @click.command(name="log")
-@catalog_arguments
-@ref_option
+@catalog_ref_argument
 @click.option("--key", metavar="KEY", type=KEY, help="Only commits that changed this key, such as sales.orders.")
 @click.option("--prefix", metavar="KEY", type=KEY, help="Only commits that changed something below this namespace.")
 @click.option("--action", type=click.Choice(["PUT", "DELETE"]), help="Only commits that did this to a key.")
@@ -328,9 +315,7 @@ def find_content_command(session: CliSession, realm_id: str, name: str, content_
 def commit_log_command(
     session: CliSession,
     /,
-    realm_id: str,
-    name: str,
-    ref: str | None,
+    address: Address,
     oldest: ObjectId | None,
     oldest_first: bool,
     limit: int,
@@ -343,34 +328,31 @@ def commit_log_command(
     Of several filters a commit has to pass all; those of keys, actions and types are about one and the same change.
     """
     where = LogFilter(content_type=None if content_type is None else ContentType[content_type], **filters)
-    with opened_catalog(session, realm_id, name) as opened:
-        commits = opened.log(ref, where=where, oldest_first=oldest_first, limit=limit, within=within, oldest=oldest)
+    with opened_catalog(session, address) as opened:
+        commits = opened.log(address.ref, where=where, oldest_first=oldest_first, limit=limit, within=within, oldest=oldest)
         session.show_all(COMMIT, list(commits))
         _tell_end(session, commits, limit, within)
 
 
 @click.command(name="history")
-@catalog_arguments
+@catalog_ref_argument
 @click.argument("key", metavar="KEY", type=KEY)
-@ref_option
 @limit_option(50)
 @within_option
 @prints(KEY_CHANGE, many=True)
-def content_history_command(
-    session: CliSession, realm_id: str, name: str, key: ContentKey, ref: str | None, limit: int, within: int
-) -> None:
+def content_history_command(session: CliSession, address: Address, key: ContentKey, limit: int, within: int) -> None:
     """Show what happened to one table, view, namespace or function, newest first, through its renames back to its creation."""
-    with opened_catalog(session, realm_id, name) as opened:
-        history = opened.history(key, ref, within=within)
+    with opened_catalog(session, address) as opened:
+        history = opened.history(key, address.ref, within=within)
         changes = list(islice(history, limit))
         if not changes and history.end is LogEnd.BEGINNING:
-            raise NotFoundError(f"{key} never stood in {_where(opened, ref)}")
+            raise NotFoundError(f"{key} never stood in {_where(opened, address.ref)}")
         session.show_all(KEY_CHANGE, changes)
         _tell_end(session, history, limit, within)
 
 
 @click.command(name="diff")
-@catalog_arguments
+@catalog_argument
 @click.argument("before", metavar="BEFORE", type=REF)
 @click.argument("after", metavar="AFTER", type=REF)
 @range_options
@@ -379,8 +361,7 @@ def content_history_command(
 def diff_command(
     session: CliSession,
     /,
-    realm_id: str,
-    name: str,
+    address: Address,
     before: str,
     after: str,
     limit: int | None,
@@ -392,7 +373,7 @@ def diff_command(
 
     What was renamed is shown under both keys.
     """
-    with opened_catalog(session, realm_id, name) as opened:
+    with opened_catalog(session, address) as opened:
         page = opened.diff(before, after, where=expression, limit=limit, page_token=token, **keys)
         session.show_all(CHANGE, page.changes)
         _tell_more(session, page.next_token)
@@ -436,6 +417,6 @@ def _tell_end(session: CliSession, entries: CatalogLog | KeyHistory, limit: int,
         session.warn("what is older is not there: it was collected, or stayed out of the archive that the realm was made of")
     elif entries.end is LogEnd.BOUND and entries.last is not None:
         key = f" of {entries.key}" if isinstance(entries, KeyHistory) else ""
-        session.warn(f"looked at {within} commits: with --ref {id_text(entries.last)}~1 come those{key} before")
+        session.warn(f"looked at {within} commits: with @{id_text(entries.last)}~1 come those{key} before")
     elif entries.end is not LogEnd.BEGINNING and entries.end is not LogEnd.UNTIL:
         session.warn(f"there may be more than these {limit}: a higher --limit shows the rest")

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 import click
 
 from headwater.cli.cli_session import CliSession, opened_file_table
-from headwater.cli.command_options import NEW_FILE, file_table_arguments, folder_location
+from headwater.cli.command_address import Address, file_table_argument
+from headwater.cli.command_options import NEW_FILE, folder_location
 from headwater.console import ResultView, ViewField, count_text, output_option, prints, text_table
 from headwater.durability import replacing
 from headwater.errors import ExpiredError, NotFoundError, RefusedError
@@ -62,7 +63,7 @@ INGESTED_FILE: ResultView[TrackedFile] = ResultView(
 
 
 @click.command(name="ingest")
-@file_table_arguments
+@file_table_argument
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
 @click.option(
     "--request",
@@ -72,17 +73,17 @@ INGESTED_FILE: ResultView[TrackedFile] = ResultView(
 )
 @_spark_option
 @prints(INGESTED_FILE, many=True)
-def ingest_command(session: CliSession, realm_id: str, name: str, files: tuple[str, ...], request: str, on_spark: bool) -> None:
+def ingest_command(session: CliSession, address: Address, files: tuple[str, ...], request: str, on_spark: bool) -> None:
     """Add the rows of Parquet files (URLs or paths), in any order, to a file table. All or none are added.
 
     With --spark it prints a sentence instead of the new files.
     """
     locations = [folder_location(file) for file in files]
     if on_spark:
-        _work_on_spark(session.settings).ingest_files(realm_id, name, locations, request=request)
-        session.say(f"the rows of {count_text(len(files), 'file')} are in file table {name!r}")
+        _work_on_spark(session.settings).ingest_files(address.realm, address.name, locations, request=request)
+        session.say(f"the rows of {count_text(len(files), 'file')} are in file table {address.name!r}")
         return
-    with opened_file_table(session, realm_id, name) as (_, table):
+    with opened_file_table(session, address) as (_, table):
         ingested = ingest_rows(table, _read_parquet(locations), request=request)
     session.show_all(INGESTED_FILE, ingested)
     if request and not ingested:
@@ -114,7 +115,7 @@ def _open_input(location: str) -> Iterator[Any]:
 
 
 @click.command(name="query")
-@file_table_arguments
+@file_table_argument
 @click.option("--key", metavar="KEY", help="Only rows of this key (binary ones in hex).")
 @click.option("--from", "low", metavar="KEY", help="Only rows from this key on.")
 @click.option("--to", "high", metavar="KEY", help="Only rows below this key.")
@@ -127,8 +128,7 @@ def _open_input(location: str) -> Iterator[Any]:
 @click.pass_obj
 def query_command(
     session: CliSession,
-    realm_id: str,
-    name: str,
+    address: Address,
     key: str | None,
     low: str | None,
     high: str | None,
@@ -137,7 +137,7 @@ def query_command(
     file: Path | None,
 ) -> None:
     """Print rows of a file table by their key, sorted, as of one moment."""
-    with opened_file_table(session, realm_id, name) as (_, table):
+    with opened_file_table(session, address) as (_, table):
         rows = query_rows(table, _range(table, key, low, high), columns=columns)
     if file is not None:
         _write_parquet(file, rows)
@@ -217,7 +217,7 @@ SPLIT: ResultView[Mapping[str, Any]] = ResultView(
 
 
 @click.command(name="split")
-@file_table_arguments
+@file_table_argument
 @click.option(
     "--leaf-rows",
     metavar="COUNT",
@@ -226,10 +226,10 @@ SPLIT: ResultView[Mapping[str, Any]] = ResultView(
 )
 @click.option("--dry-run", is_flag=True, help="Show where leaves would be split, and split none.")
 @prints(SPLIT)
-def split_command(session: CliSession, realm_id: str, name: str, leaf_rows: int | None, dry_run: bool) -> None:
+def split_command(session: CliSession, address: Address, leaf_rows: int | None, dry_run: bool) -> None:
     """Split large leaves at keys that divide their rows evenly. No file is rewritten; partitions are never joined again."""
     leaf_rows = leaf_rows or session.settings.files_leaf_rows
-    with opened_file_table(session, realm_id, name) as (_, table):
+    with opened_file_table(session, address) as (_, table):
         if dry_run:
             plan, tree = plan_splits(table, leaf_rows=leaf_rows), table.read_tree()
         else:
@@ -265,7 +265,7 @@ COMPACTION: ResultView[CompactionReport] = ResultView(
 
 
 @click.command(name="compact")
-@file_table_arguments
+@file_table_argument
 @click.option(
     "--strategy",
     type=click.Choice([strategy.value for strategy in CompactionStrategy]),
@@ -276,18 +276,18 @@ COMPACTION: ResultView[CompactionReport] = ResultView(
 @click.option("--batch", metavar="COUNT", type=click.IntRange(min=2), help="Files of one job, at most; default is the setting.")
 @_spark_option
 @prints(COMPACTION)
-def compact_command(session: CliSession, realm_id: str, name: str, strategy: str, batch: int | None, on_spark: bool) -> int:
+def compact_command(session: CliSession, address: Address, strategy: str, batch: int | None, on_spark: bool) -> int:
     """Merge files of each leaf into one, here or on Spark. Files that were merged are deleted by a later collection.
 
     Exit code 8 if a job failed.
     """
     settings = session.settings
     rules = CompactionRules(strategy=CompactionStrategy(strategy), batch=batch or settings.files_compaction_batch)
-    with opened_file_table(session, realm_id, name) as (_, table):
+    with opened_file_table(session, address) as (_, table):
         table.check_writable()
         if not on_spark:
             report = compact_table(table, rules, lease_seconds=settings.files_compaction_lease_seconds)
     if on_spark:
-        report = _work_on_spark(settings).compact_table(realm_id, name, rules)
+        report = _work_on_spark(settings).compact_table(address.realm, address.name, rules)
     session.show(COMPACTION, report)
     return FINDINGS if report.failed else 0

@@ -11,11 +11,11 @@ from typing import Any
 import click
 
 from headwater.cli.cli_session import CliSession, opened_file_table
+from headwater.cli.command_address import Address, file_table_argument
 from headwater.cli.command_options import (
     NEW_FILE,
     confirm_option,
     detach_option,
-    file_table_arguments,
     folder_location,
     read_pairs,
     realm_argument,
@@ -249,7 +249,7 @@ def _read_columns(ctx: click.Context, parameter: click.Parameter, texts: tuple[s
 
 
 @file_table.command(name="create")
-@file_table_arguments
+@file_table_argument
 @click.option("--location", metavar="URL", required=True, help="A folder; the table gets one of its own in there.")
 @click.option(
     "--column",
@@ -276,8 +276,7 @@ def _read_columns(ctx: click.Context, parameter: click.Parameter, texts: tuple[s
 @prints(FILE_TABLE)
 def create_file_table_command(
     session: CliSession,
-    realm_id: str,
-    name: str,
+    address: Address,
     location: str,
     columns: tuple[FileTableColumn, ...],
     points: tuple[str, ...],
@@ -289,11 +288,11 @@ def create_file_table_command(
     splits = balanced_splits(sorted(key_type.encode_key(key_type.parse_key(point)) for point in points)) if points else None
     columns = tuple(_required(column) if column.name == fields["key_column"] else column for column in columns)
     with session.open_store() as store:
-        tables = _file_tables(store, RealmRegistry(store).open_realm(realm_id))
+        tables = _file_tables(store, RealmRegistry(store).open_realm(address.realm))
         definition = tables.create_table(
-            name, location=folder_location(location), splits=splits, columns=columns, key_type=key_type, **fields
+            address.name, location=folder_location(location), splits=splits, columns=columns, key_type=key_type, **fields
         )
-        session.show(FILE_TABLE, FileTableRow(realm_id, definition))
+        session.show(FILE_TABLE, FileTableRow(address.realm, definition))
 
 
 def _key_type(columns: tuple[FileTableColumn, ...], key_column: str) -> RowKeyType:
@@ -322,7 +321,7 @@ def _required(column: FileTableColumn) -> FileTableColumn:
 
 
 @file_table.command(name="show")
-@file_table_arguments
+@file_table_argument
 @click.option(
     "--unreferenced",
     "limit",
@@ -333,18 +332,18 @@ def _required(column: FileTableColumn) -> FileTableColumn:
     help="Show at most so many files without references, and so many partitions and jobs.",
 )
 @prints(FILE_TABLE_REPORT)
-def show_file_table_command(session: CliSession, realm_id: str, name: str, limit: int) -> None:
+def show_file_table_command(session: CliSession, address: Address, limit: int) -> None:
     """Show everything about one file table: rows, files, references, jobs, and what waits for collection."""
-    with opened_file_table(session, realm_id, name) as (store, table):
+    with opened_file_table(session, address) as (store, table):
         session.show(FILE_TABLE_REPORT, report_file_table(store, table, limit=limit))
 
 
 @file_table.command(name="collect")
-@file_table_arguments
+@file_table_argument
 @click.option("--dry-run", is_flag=True, help="Show what would be marked and deleted, and change nothing.")
 @detach_option()
 @prints(FILE_COLLECTION)
-def collect_files_command(session: CliSession, realm_id: str, name: str, dry_run: bool, detach: bool) -> int:
+def collect_files_command(session: CliSession, address: Address, dry_run: bool, detach: bool) -> int:
     """Mark files that nobody refers to, and delete those that were marked longer ago than the delay.
 
     Exit code 8 if a file could not be deleted.
@@ -352,12 +351,12 @@ def collect_files_command(session: CliSession, realm_id: str, name: str, dry_run
     if dry_run and detach:
         raise click.UsageError("--dry-run is done here: omit --detach")
     outcome: Mapping[str, Any] | None
-    with opened_file_table(session, realm_id, name) as (store, table):
+    with opened_file_table(session, address) as (store, table):
         if dry_run:
             outcome = plan_file_collection(store, table).as_plain()
         else:
             table.check_writable()
-            submitted = submit_file_collection(store, RealmRegistry(store).read_realm(realm_id), name)
+            submitted = submit_file_collection(store, RealmRegistry(store).read_realm(address.realm), address.name)
             if detach:
                 TaskQueue(store).run_now(submitted.id)
             body = partial(run_file_collection, is_idle_recorded=True)
@@ -369,59 +368,59 @@ def collect_files_command(session: CliSession, realm_id: str, name: str, dry_run
 
 
 @file_table.command(name="explain")
-@file_table_arguments
+@file_table_argument
 @click.argument("file", metavar="FILE")
 @prints(FILE_EXPLANATION)
-def explain_file_command(session: CliSession, realm_id: str, name: str, file: str) -> None:
+def explain_file_command(session: CliSession, address: Address, file: str) -> None:
     """Tell who refers to FILE (its location, or its name alone); or since when nobody does, and when it may go."""
-    with opened_file_table(session, realm_id, name) as (store, table):
+    with opened_file_table(session, address) as (store, table):
         folder = DataFolder(table.definition.data_folder)
         session.show(FILE_EXPLANATION, explain_file(store, table.references, folder, file))
 
 
 @file_table.command(name="export")
-@file_table_arguments
+@file_table_argument
 @click.argument("file", metavar="FILE", type=NEW_FILE)
 @click.pass_obj
-def export_file_table_command(session: CliSession, realm_id: str, name: str, file: Path) -> None:
+def export_file_table_command(session: CliSession, address: Address, file: Path) -> None:
     """Write all references of one moment, and the partition tree, to FILE: JSON lines (.jsonl) or Parquet (.parquet).
 
     A file of that name is replaced. The rows of the table are not exported.
     """
     if file.suffix not in (".jsonl", ".parquet"):
         raise click.UsageError(f"{file} ends neither in .jsonl nor in .parquet")
-    with opened_file_table(session, realm_id, name) as (_, table):
+    with opened_file_table(session, address) as (_, table):
         references = export_file_table(table, file)
-    session.say(f"{count_text(references, 'reference')} of file table {name!r} written to {file}")
+    session.say(f"{count_text(references, 'reference')} of file table {address.name!r} written to {file}")
 
 
 @file_table.command(name="adopt")
-@file_table_arguments
+@file_table_argument
 @click.option("--location", metavar="URL", required=True, help="A folder; the table gets one of its own in there.")
 @prints(ADOPTION)
-def adopt_file_table_command(session: CliSession, realm_id: str, name: str, location: str) -> None:
+def adopt_file_table_command(session: CliSession, address: Address, location: str) -> None:
     """Copy the files of an imported, read-only file table into a folder of its own, and make the table writable.
 
     After an interruption, the same command goes on.
     """
     with session.open_store() as store:
-        rows = RealmRegistry(store).open_realm(realm_id)
-        session.show(ADOPTION, adopt_table(store, rows, name, location=folder_location(location)).as_plain())
+        rows = RealmRegistry(store).open_realm(address.realm)
+        session.show(ADOPTION, adopt_table(store, rows, address.name, location=folder_location(location)).as_plain())
 
 
 @file_table.command(name="delete")
-@file_table_arguments
+@file_table_argument
 @confirm_option("REALM/TABLE")
 @prints(FILE_TABLE_DELETION)
-def delete_file_table_command(session: CliSession, realm_id: str, name: str, confirm: str | None) -> None:
+def delete_file_table_command(session: CliSession, address: Address, confirm: str | None) -> None:
     """Delete a file table with all its files. There is no way back.
 
     After an interruption the same command goes on, and so does a worker.
     """
     with session.open_store() as store:
-        purge = FileTablePurge(store, RealmRegistry(store).open_realm(realm_id))
-        wanted = f"{realm_id}/{name}"
+        purge = FileTablePurge(store, RealmRegistry(store).open_realm(address.realm))
+        wanted = address.without_ref
         if confirm != wanted:
-            session.show(FILE_TABLE_DELETION, purge.plan_table(name).as_plain())
+            session.show(FILE_TABLE_DELETION, purge.plan_table(address.name).as_plain())
             raise RefusedError(f"nothing was deleted: repeat realm and table with --confirm {wanted} to go ahead")
-        session.show(FILE_TABLE_DELETION, purge.delete_table(name).as_plain())
+        session.show(FILE_TABLE_DELETION, purge.delete_table(address.name).as_plain())

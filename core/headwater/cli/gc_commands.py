@@ -11,7 +11,8 @@ import click
 
 from headwater.catalogs import Catalog
 from headwater.cli.cli_session import CliSession, identifier
-from headwater.cli.command_options import ID_OR_REF, NEW_FILE, TIME, detach_option, limit_option, realm_argument
+from headwater.cli.command_address import Address, scope_ref_argument
+from headwater.cli.command_options import ID, NEW_FILE, TIME, detach_option, limit_option, realm_argument
 from headwater.cli.html_report import report_page
 from headwater.cli.local_run import run_or_detach
 from headwater.clock import Micros
@@ -23,7 +24,7 @@ from headwater.gc import check_collectable, collect_realm
 from headwater.jobs import COLLECT, run_collection
 from headwater.jobs.task_runs import Run, list_runs
 from headwater.realms import RealmRegistry
-from headwater.store import ObjectId, ReadableRows, Store, confirm_clock
+from headwater.store import ObjectId, ReadableRows, Store, confirm_clock, id_text
 from headwater.tasks import TaskQueue
 
 COLLECTION: ResultView[Mapping[str, Any]] = ResultView(
@@ -245,23 +246,25 @@ def gc_report_command(session: CliSession, /, file: Path, **filters: Any) -> Non
 
 
 @gc.command(name="explain")
-@realm_argument
-@click.argument("wanted", metavar="ID|CATALOG/REF", type=ID_OR_REF)
+@scope_ref_argument
+@click.argument("object_id", metavar="[ID]", type=ID, required=False)
 @prints(EXPLANATION)
-def explain_command(session: CliSession, realm_id: str, wanted: ObjectId | str) -> None:
-    """Tell why an object is kept, or when it goes: any object by its ID, or a commit such as lake/main or lake/main~2."""
+def explain_command(session: CliSession, address: Address, object_id: ObjectId | None) -> None:
+    """Tell why an object is kept, or when it goes: a commit such as acme/lake@main or acme/lake@main~2, or any object of a realm by ID."""
+    if object_id is None and not address.name:
+        raise click.UsageError(f"say which object of realm {address.realm}: by its ID, or as {address.realm}/CATALOG@REF")
+    if object_id is not None and address.name:
+        raise click.UsageError(f"an ID goes with a realm, whose objects have one: write {address.realm} {id_text(object_id)}")
     with session.open_store() as store:
-        object_id = _commit(store, realm_id, wanted) if isinstance(wanted, str) else wanted
-        session.show(EXPLANATION, explain(store, realm_id, object_id))
+        session.show(EXPLANATION, explain(store, address.realm, object_id or _commit(store, address)))
 
 
-def _commit(store: Store, realm_id: str, wanted: str) -> ObjectId:
-    """The commit that CATALOG/REF leads to. Raises NotFoundError for no such catalog or reference, and where it has no commit yet."""
-    name, _, ref = wanted.partition("/")
-    catalog = Catalog.open(RealmRegistry(store).open_realm(realm_id), name)
-    head = catalog.resolve(ref)
+def _commit(store: Store, address: Address) -> ObjectId:
+    """The commit that an address leads to. Raises NotFoundError for no such catalog or reference, and where it has no commit yet."""
+    catalog = Catalog.open(RealmRegistry(store).open_realm(address.realm), address.name)
+    head = catalog.resolve(address.ref)
     if head is None:
-        raise NotFoundError(f"{ref!r} of {catalog.label} has no commit yet")
+        raise NotFoundError(f"{address.ref or catalog.definition.default_branch!r} of {catalog.label} has no commit yet")
     return head.id
 
 

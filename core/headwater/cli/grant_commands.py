@@ -10,16 +10,14 @@ import click
 from headwater.access import INCLUDED, Privilege, Securable, SecurableKind
 from headwater.catalogs import Content, ContentKey, ContentType, content_type_of
 from headwater.cli.cli_session import CliSession, opened_catalog
-from headwater.cli.command_options import REF
+from headwater.cli.command_address import Address, scope_argument, scope_ref_argument
 from headwater.cli.role_owners import (
     PATTERN,
     PRIVILEGE,
     GrantRow,
-    RoleScope,
     named_securable,
     opened_roles,
     read_role_row,
-    scope_argument,
 )
 from headwater.console import ResultView, ViewField, option_group, prints
 from headwater.errors import NotFoundError
@@ -36,7 +34,9 @@ GRANT: ResultView[GrantRow] = ResultView(
     "grants",
     (
         ViewField("realm", "the realm's id", "scope.realm"),
-        ViewField("catalog", "the catalog whose role it is; null: a principal role of the realm", "scope.catalog"),
+        ViewField(
+            "catalog", "the catalog whose role it is; null: a principal role of the realm", lambda row: row.scope.name or None
+        ),
         ViewField("role", "who may do it", header="ROLE"),
         ViewField("privilege", "what it may do; `headwater access privileges` explains it", header="PRIVILEGE"),
         ViewField("on", "on what, with what is below it, as `--on` takes it", header="ON"),
@@ -52,7 +52,7 @@ GRANT: ResultView[GrantRow] = ResultView(
 grant = click.Group("grant", help="Add, remove and list what roles may do.")
 
 _what_options: Callable[[F], F] = option_group(
-    scope_argument,
+    scope_ref_argument,
     click.argument("role", metavar="ROLE"),
     click.argument("privileges", metavar="PRIVILEGE...", type=PRIVILEGE, nargs=-1, required=True),
     click.option(
@@ -61,8 +61,9 @@ _what_options: Callable[[F], F] = option_group(
         metavar="SECURABLE",
         help="namespace:KEY, table:KEY, view:KEY or reference:PATTERN, or table:id=UUID; default is the whole catalog or realm.",
     ),
-    click.option("--by-id", is_flag=True, help="Hold on the table or view that is there now, wherever it is renamed to."),
-    click.option("--ref", metavar="REF", type=REF, help="Where --by-id looks; default is the default branch."),
+    click.option(
+        "--by-id", is_flag=True, help="Hold on the table or view that is there now, on REF, wherever it is renamed to."
+    ),
     click.option(
         "--on-branches",
         "branches",
@@ -78,12 +79,11 @@ _what_options: Callable[[F], F] = option_group(
 @prints(GRANT, many=True)
 def add_grant_command(
     session: CliSession,
-    scope: RoleScope,
+    address: Address,
     role: str,
     privileges: tuple[Privilege, ...],
     securable: str | None,
     by_id: bool,
-    ref: str | None,
     branches: str | None,
 ) -> None:
     """Let a role do something on a realm or catalog, or on what --on names in the catalog, and on all that is below it.
@@ -91,11 +91,11 @@ def add_grant_command(
     A grant on content holds on the default branch, unless --on-branches says where. A grant on a key holds for whatever is at that
     key; with --by-id it follows the table or view that is there now. What roles have already stays as it is.
     """
-    named = named_securable(scope, securable)
-    _check_options(named, ref=ref, by_id=by_id, branches=branches)
-    on, doubt = _securable(session, scope, named, ref=ref, by_id=by_id)
-    with opened_roles(session, scope) as roles:
-        read_role_row(roles, scope, role)
+    named = named_securable(address, securable)
+    _check_options(named, ref=address.ref, by_id=by_id, branches=branches)
+    on, doubt = _securable(session, address, named, by_id=by_id)
+    with opened_roles(session, address) as roles:
+        read_role_row(roles, address, role)
         rows = roles.make_rows(role, privileges, on, branches or "")
         roles.put_grants(role, privileges, on, branches or "")
         session.show_all(GRANT, rows)
@@ -108,40 +108,39 @@ def add_grant_command(
 @prints(GRANT, many=True)
 def remove_grant_command(
     session: CliSession,
-    scope: RoleScope,
+    address: Address,
     role: str,
     privileges: tuple[Privilege, ...],
     securable: str | None,
     by_id: bool,
-    ref: str | None,
     branches: str | None,
 ) -> None:
     """Take grants back, named as they were added. A server believes what it read for up to 5 seconds more."""
-    named = named_securable(scope, securable)
-    _check_options(named, ref=ref, by_id=by_id, branches=branches)
-    on, _ = _securable(session, scope, named, ref=ref, by_id=by_id)
-    with opened_roles(session, scope) as roles:
-        held = read_role_row(roles, scope, role).grants
+    named = named_securable(address, securable)
+    _check_options(named, ref=address.ref, by_id=by_id, branches=branches)
+    on, _ = _securable(session, address, named, by_id=by_id)
+    with opened_roles(session, address) as roles:
+        held = read_role_row(roles, address, role).grants
         rows = roles.make_rows(role, privileges, on, branches or "")
         absent = [row for row in rows if row not in held]
         if len(absent) == len(rows):
             has = "; ".join(row.told for row in held) or "nothing"
-            raise NotFoundError(f"role {role} of {scope} is not granted {_told(rows)}; it has {has}")
+            raise NotFoundError(f"role {role} of {address.without_ref} is not granted {_told(rows)}; it has {has}")
         roles.remove_grants(role, privileges, on, branches or "")
         session.show_all(GRANT, [row for row in rows if row in held])
         if absent:
-            session.warn(f"role {role} of {scope} was not granted {_told(absent)}")
-        _warn_of_rest(session, role, privileges, read_role_row(roles, scope, role).grants, rows)
+            session.warn(f"role {role} of {address.without_ref} was not granted {_told(absent)}")
+        _warn_of_rest(session, role, privileges, read_role_row(roles, address, role).grants, rows)
 
 
 @grant.command(name="list")
 @scope_argument
 @click.option("--role", metavar="ROLE", help="Only those of this role.")
 @prints(GRANT, many=True)
-def list_grants_command(session: CliSession, scope: RoleScope, role: str | None) -> None:
+def list_grants_command(session: CliSession, address: Address, role: str | None) -> None:
     """List what the roles of a realm or of a catalog may do."""
-    with opened_roles(session, scope) as roles:
-        listed = roles.list_roles() if role is None else [read_role_row(roles, scope, role)]
+    with opened_roles(session, address) as roles:
+        listed = roles.list_roles() if role is None else [read_role_row(roles, address, role)]
         session.show_all(GRANT, [row for each in listed for row in each.grants])
 
 
@@ -150,7 +149,7 @@ def _check_options(on: Securable, *, ref: str | None, by_id: bool, branches: str
     if by_id and (on.kind not in (SecurableKind.TABLE, SecurableKind.VIEW) or not on.path):
         fault = "--by-id needs the key of a table or view: --on table:KEY or --on view:KEY"
     elif ref is not None and not by_id:
-        fault = "--ref says where --by-id looks; where a grant holds, --on-branches says"
+        fault = f"@{ref} says where --by-id looks; where a grant holds, --on-branches says"
     elif branches and on.kind is SecurableKind.REALM:
         fault = "a grant on a realm holds on every branch of its catalogs: leave --on-branches out"
     elif branches and on.kind is SecurableKind.REFERENCE:
@@ -160,15 +159,13 @@ def _check_options(on: Securable, *, ref: str | None, by_id: bool, branches: str
     raise click.UsageError(fault, click.get_current_context())
 
 
-def _securable(
-    session: CliSession, scope: RoleScope, on: Securable, *, ref: str | None, by_id: bool
-) -> tuple[Securable, str | None]:
+def _securable(session: CliSession, address: Address, on: Securable, *, by_id: bool) -> tuple[Securable, str | None]:
     """It by its content id, if that is asked for; and what to warn of where nothing is at its key, or something else."""
-    if not on.path or scope.catalog is None:
+    if not on.path or not address.name:
         return on, None
-    with opened_catalog(session, scope.realm, scope.catalog) as opened:
-        content = opened.get_content(ref, ContentKey(on.path))
-        where = f"{ContentKey(on.path)} on {ref or opened.definition.default_branch} of {opened.label}"
+    with opened_catalog(session, address) as opened:
+        content = opened.get_content(address.ref, ContentKey(on.path))
+        where = f"{ContentKey(on.path)} on {address.ref or opened.definition.default_branch} of {opened.label}"
     kind = None if content is None else securable_kind_of(content)
     if by_id and (content is None or kind is not on.kind):
         there = "nothing" if content is None else f"a {kind or 'content of another type'}"

@@ -14,12 +14,12 @@ import msgspec
 
 from headwater.catalogs import Catalogs, ContentKey, ImportSpec, ParquetReport, ReportRow
 from headwater.cli.cli_session import CliSession
+from headwater.cli.command_address import Address, catalog_argument
 from headwater.cli.command_options import (
     ID,
     KEY,
     NEW_FILE,
     author_option,
-    catalog_arguments,
     detach_option,
     folder_location,
     person,
@@ -79,7 +79,7 @@ IMPORT: ResultView[Mapping[str, Any]] = ResultView(
 
 
 @click.command(name="import")
-@catalog_arguments
+@catalog_argument
 @click.argument("locations", metavar="LOCATION...", nargs=-1, required=True)
 @click.option(
     "--include", metavar="PATTERN", multiple=True, help="Only tables whose key matches, such as 'sales.*'; may be repeated."
@@ -142,8 +142,7 @@ IMPORT: ResultView[Mapping[str, Any]] = ResultView(
 def import_tables_command(
     session: CliSession,
     /,
-    realm_id: str,
-    name: str,
+    address: Address,
     locations: tuple[str, ...],
     file: Path | None,
     dry_run: bool,
@@ -171,14 +170,14 @@ def import_tables_command(
     outcome: dict[str, Any] | None
     with session.open_store() as store:
         if dry_run:
-            outcome = _dry(store, realm_id, name, spec, file)
+            outcome = _dry(store, address, spec, file)
         else:
-            task = _submit(store, realm_id, name, spec, author=author or person(), on_spark=on_spark)
+            task = _submit(store, address, spec, author=author or person(), on_spark=on_spark)
             outcome = run_or_detach(session, store, task, partial(run_import, survey=survey), detach=detach)
             if outcome is None:
                 return 0
             if file is not None:
-                _write(store, _run_of(store, realm_id, name, task), file)
+                _write(store, _run_of(store, address, task), file)
     session.show(IMPORT, outcome)
     if not outcome["surveyed"]:
         session.warn(
@@ -193,11 +192,11 @@ def import_tables_command(
 
 
 @click.command(name="import-report")
-@catalog_arguments
+@catalog_argument
 @click.argument("file", metavar="FILE", type=NEW_FILE)
 @click.option("--task", metavar="ID", type=ID, help="The import of this task; default is the last one.")
 @click.pass_obj
-def import_report_command(session: CliSession, realm_id: str, name: str, file: Path, task: ObjectId | None) -> None:
+def import_report_command(session: CliSession, address: Address, file: Path, task: ObjectId | None) -> None:
     """Write what became of each table in the last import to FILE: a Parquet file (.parquet), or a page of HTML (.html).
 
     The Parquet file has a row for every table folder that was looked at. The page has numbers, pictures, and all tables that were
@@ -205,7 +204,7 @@ def import_report_command(session: CliSession, realm_id: str, name: str, file: P
     """
     _check_kind(file)
     with session.open_store() as store:
-        rows = _write(store, _run_of(store, realm_id, name, task), file)
+        rows = _write(store, _run_of(store, address, task), file)
     session.say(f"report of {count_text(rows, 'table')} written to {file}")
 
 
@@ -223,21 +222,21 @@ def _beginning(spec: ImportSpec) -> str:
     return f", such as {ContentKey((*spec.namespace, 'table'))}" if spec.namespace else ""
 
 
-def _submit(store: Store, realm_id: str, name: str, spec: ImportSpec, *, author: str, on_spark: bool) -> ObjectId:
+def _submit(store: Store, address: Address, spec: ImportSpec, *, author: str, on_spark: bool) -> ObjectId:
     """The task of an import, also where it is under way already.
 
     raises        RefusedError where that one is done in another way than is asked for now
     """
-    realm = RealmRegistry(store).read_realm(realm_id)
-    definition = Catalogs(RealmRegistry(store).open_realm(realm_id)).read_catalog(name)
+    realm = RealmRegistry(store).read_realm(address.realm)
+    definition = Catalogs(RealmRegistry(store).open_realm(address.realm)).read_catalog(address.name)
     arguments = {
-        "catalog": name,
+        "catalog": address.name,
         "catalogId": definition.id,
         "spec": msgspec.json.decode(msgspec.json.encode(spec)),
         "author": author,
         **({"engine": SPARK} if on_spark else {}),
     }
-    tasks, subject = TaskQueue(store), f"{name}/{BY_HAND}/{spec.digest()[:8]}"
+    tasks, subject = TaskQueue(store), f"{address.name}/{BY_HAND}/{spec.digest()[:8]}"
     task = tasks.read_task(
         tasks.submit_task(IMPORT_TASK, realm=realm.id, realm_key=realm.key, subject=subject, arguments=arguments).id
     )
@@ -254,24 +253,24 @@ def _check_same(task: Versioned[Task], arguments: Mapping[str, Any]) -> None:
     raise other_task_error(task, "with --spark" if others.get("engine") == SPARK else "without --spark")
 
 
-def _dry(store: Store, realm_id: str, name: str, spec: ImportSpec, file: Path | None) -> dict[str, Any]:
+def _dry(store: Store, address: Address, spec: ImportSpec, file: Path | None) -> dict[str, Any]:
     if file is None:
-        return dry_import(store, realm_id, name, spec).outcome()
-    about = [f"realm {realm_id}", BY_HAND, "dry run: nothing was written"]
-    with _writing(file, name, about, store) as write:
-        return dry_import(store, realm_id, name, spec, write=write).outcome()
+        return dry_import(store, address.realm, address.name, spec).outcome()
+    about = [f"realm {address.realm}", BY_HAND, "dry run: nothing was written"]
+    with _writing(file, address.name, about, store) as write:
+        return dry_import(store, address.realm, address.name, spec, write=write).outcome()
 
 
-def _run_of(store: Store, realm_id: str, name: str, task: ObjectId | None) -> Run:
+def _run_of(store: Store, address: Address, task: ObjectId | None) -> Run:
     """The record of the last import into a catalog, or of the one that a task did.
 
     raises        NotFoundError
     """
-    for run in list_runs(store, kind=IMPORT_TASK, realm=realm_id):
-        if run.subject.partition("/")[0] == name and task in (None, run.task):
+    for run in list_runs(store, kind=IMPORT_TASK, realm=address.realm):
+        if run.subject.partition("/")[0] == address.name and task in (None, run.task):
             return run
     which = "" if task is None else f" by task {id_text(task)}"
-    raise NotFoundError(f"no import into catalog {name!r} of realm {realm_id!r}{which} is on record")
+    raise NotFoundError(f"no import into catalog {address.name!r} of realm {address.realm!r}{which} is on record")
 
 
 def _write(store: Store, run: Run, file: Path) -> int:

@@ -8,7 +8,8 @@ from typing import Any
 import click
 
 from headwater.cli.cli_session import CliSession
-from headwater.cli.command_options import catalog_arguments, detach_option, folder_location, limit_option
+from headwater.cli.command_address import Address, catalog_argument
+from headwater.cli.command_options import detach_option, folder_location, limit_option
 from headwater.cli.local_run import run_or_detach
 from headwater.clock import as_text
 from headwater.console import ResultView, ViewField, prints, time_field
@@ -194,15 +195,13 @@ files = click.Group("files", help="Tell what nobody refers to in a lake, and why
 
 
 @files.command(name="report")
-@catalog_arguments
+@catalog_argument
 @click.option("--run", "is_run", is_flag=True, help="Make a new report now; otherwise the last one is shown.")
 @click.option("--dry-run", is_flag=True, help="Count now, and write nothing: no marks, no plan, no marker objects.")
 @detach_option("With --run: leave the work to a worker.")
 @limit_option(20)
 @prints(REPORT)
-def report_files_command(
-    session: CliSession, realm_id: str, name: str, is_run: bool, dry_run: bool, detach: bool, limit: int
-) -> None:
+def report_files_command(session: CliSession, address: Address, is_run: bool, dry_run: bool, detach: bool, limit: int) -> None:
     """Show which files of a catalog's lake nobody refers to, how much that is, and which places yield nothing, and why.
 
     No file of the lake is deleted or changed.
@@ -213,29 +212,27 @@ def report_files_command(
         raise click.UsageError("--detach needs --run")
     with session.open_store() as store:
         if dry_run:
-            session.show(REPORT, _shown(dry_file_report(store, realm_id, name), limit=limit))
+            session.show(REPORT, _shown(dry_file_report(store, address.realm, address.name), limit=limit))
             return
         if is_run:
-            task = submit_catalog_task(store, REPORT_FILES, realm_id, name)
+            task = submit_catalog_task(store, REPORT_FILES, address.realm, address.name)
             if run_or_detach(session, store, task.id, run_file_report, detach=detach) is None:
                 return
-        session.show(REPORT, _shown(read_last_report(store, realm_id, name), limit=limit))
+        session.show(REPORT, _shown(read_last_report(store, address.realm, address.name), limit=limit))
 
 
 @files.command(name="list")
-@catalog_arguments
+@catalog_argument
 @click.option(
     "--code", "codes", metavar="CODE", multiple=True, type=click.Choice(sorted(FileReason)), help="Only files with it."
 )
 @click.option("--place", metavar="URL", help="Only files in this place.")
 @limit_option(100)
 @prints(MARKED_FILE, many=True)
-def list_files_command(
-    session: CliSession, realm_id: str, name: str, codes: Sequence[str], place: str | None, limit: int
-) -> None:
+def list_files_command(session: CliSession, address: Address, codes: Sequence[str], place: str | None, limit: int) -> None:
     """List the files that nobody refers to, by the last report: in the order of places and paths."""
     with session.open_store() as store:
-        read = read_last_report(store, realm_id, name)
+        read = read_last_report(store, address.realm, address.name)
         session.show_all(MARKED_FILE, list(_chosen(read.marks(), codes, place, limit)))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from headwater.cli.cli_session import CliSession
+from headwater.cli.command_address import STORE_SCOPE, Address, address_argument
 from headwater.cli.command_options import person
 from headwater.console import ResultView, ViewField, prints, time_field
 from headwater.policies import (
@@ -32,23 +33,22 @@ STOP: ResultView[MaintenanceStop] = ResultView(
 )
 
 maintenance = click.Group("maintenance", help="Stop expiry of snapshots and reports of files, and resume them.")
-scope_argument = click.argument("scope", metavar="[REALM[/CATALOG]]", default="")
+store_scope_argument = address_argument(STORE_SCOPE, required=False)
 
 
-def _read(store: Store, text: str) -> StopScope:
-    realm, _, catalog = text.partition("/")
-    return read_scope(store, realm, catalog)
+def _read(store: Store, address: Address | None) -> StopScope:
+    return StopScope() if address is None else read_scope(store, address.realm, address.name)
 
 
 @maintenance.command(name="stop")
-@scope_argument
+@store_scope_argument
 @click.option("--reason", metavar="TEXT", default="", help="Why, for whoever finds it stopped.")
 @click.option("--by", metavar="NAME", help="Who stops it; default is the user.")
 @prints(STOP)
-def stop_maintenance_command(session: CliSession, scope: str, reason: str, by: str | None) -> None:
+def stop_maintenance_command(session: CliSession, address: Address | None, reason: str, by: str | None) -> None:
     """Stop it for the store, a realm or a catalog. What runs stops before its next batch, and goes on once it is resumed."""
     with session.open_store() as store:
-        wanted = _read(store, scope)
+        wanted = _read(store, address)
         before = {str(stop.scope) for stop in find_stops_around(store, wanted)}
         stopped = stop_maintenance(store, wanted, by=by or person(), why=reason)
         if str(wanted) in before:
@@ -57,21 +57,21 @@ def stop_maintenance_command(session: CliSession, scope: str, reason: str, by: s
 
 
 @maintenance.command(name="resume")
-@scope_argument
+@store_scope_argument
 @prints(STOP, many=True)
-def resume_maintenance_command(session: CliSession, scope: str) -> None:
+def resume_maintenance_command(session: CliSession, address: Address | None) -> None:
     """End a stop, and list those that hold for it still: a catalog waits as long as its realm or the store is stopped."""
     with session.open_store() as store:
-        wanted = _read(store, scope)
+        wanted = _read(store, address)
         ended = resume_maintenance(store, wanted)
         session.say(f"maintenance of {wanted} is resumed" if ended else f"maintenance of {wanted} was not stopped")
         session.show_all(STOP, find_stops_around(store, wanted))
 
 
 @maintenance.command(name="status")
-@scope_argument
+@store_scope_argument
 @prints(STOP, many=True)
-def maintenance_status_command(session: CliSession, scope: str) -> None:
+def maintenance_status_command(session: CliSession, address: Address | None) -> None:
     """List what is stopped: all of the store, or what holds for a realm or catalog. Nothing is listed where nothing is stopped."""
     with session.open_store() as store:
-        session.show_all(STOP, find_stops_around(store, _read(store, scope)) if scope else list_stops(store))
+        session.show_all(STOP, find_stops_around(store, _read(store, address)) if address else list_stops(store))

@@ -18,7 +18,8 @@ from headwater.catalogs import (
     MergeResult,
 )
 from headwater.cli.cli_session import CliSession, identifier, opened_catalog
-from headwater.cli.command_options import ID, KEY, REF, catalog_arguments, person, read_pairs
+from headwater.cli.command_address import Address, catalog_branch_argument
+from headwater.cli.command_options import ID, KEY, REF, person, read_pairs
 from headwater.console import ResultView, ViewField, count_text, list_of, option_group, prints, text_field
 from headwater.errors import ConflictError
 from headwater.store import ObjectId
@@ -100,7 +101,6 @@ def _read_many(ctx: click.Context, parameter: click.Parameter, texts: Sequence[s
 def _merge_options(*, author: str) -> Callable[[F], F]:
     """The options that both commands have. ``author`` says what the option of that name is for."""
     return option_group(
-        click.option("--into", metavar="BRANCH", help="The branch that changes; default is the default branch."),
         click.option("--expected", metavar="COMMIT", type=ID, help="A commit that has to be in the history of that branch."),
         click.option(
             "--mode",
@@ -133,7 +133,7 @@ def _merge_options(*, author: str) -> Callable[[F], F]:
 
 
 @click.command(name="merge")
-@catalog_arguments
+@catalog_branch_argument
 @click.argument("source", metavar="SOURCE", type=REF)
 @_merge_options(author="Who made the merge; may be repeated. Default is the user.")
 @click.option(
@@ -143,10 +143,8 @@ def _merge_options(*, author: str) -> Callable[[F], F]:
 def merge_command(
     session: CliSession,
     /,
-    realm_id: str,
-    name: str,
+    address: Address,
     source: str,
-    into: str | None,
     expected: ObjectId | None,
     mode: MergeMode,
     keys: dict[ContentKey, KeyMerge],
@@ -159,13 +157,13 @@ def merge_command(
     Exit code 6 if keys conflict: then nothing is written, and all of them are shown.
     """
     options = MergeOptions(mode=mode, keys=keys, base=base, dry_run=dry_run)
-    with opened_catalog(session, realm_id, name) as opened:
+    with opened_catalog(session, address) as opened:
         meta = _meta(**{**words, "authors": words["authors"] or (person(),)})
-        _show(session, lambda: opened.merge(source, into, expected=expected, meta=meta, options=options))
+        _show(session, lambda: opened.merge(source, address.ref, expected=expected, meta=meta, options=options))
 
 
 @click.command(name="transplant")
-@catalog_arguments
+@catalog_branch_argument
 @click.argument("source", metavar="SOURCE", type=REF)
 @click.argument("commits", metavar="COMMIT...", type=ID, nargs=-1, required=True)
 @_merge_options(author="Who made the commit; may be repeated, and needs a single COMMIT. Default: each keeps its own.")
@@ -173,11 +171,9 @@ def merge_command(
 def transplant_command(
     session: CliSession,
     /,
-    realm_id: str,
-    name: str,
+    address: Address,
     source: str,
     commits: tuple[ObjectId, ...],
-    into: str | None,
     expected: ObjectId | None,
     mode: MergeMode,
     keys: dict[ContentKey, KeyMerge],
@@ -190,8 +186,8 @@ def transplant_command(
     """
     options = MergeOptions(mode=mode, keys=keys, dry_run=dry_run)
     meta = _meta(**words) if any(words.values()) else None
-    with opened_catalog(session, realm_id, name) as opened:
-        _show(session, lambda: opened.transplant(source, commits, into, expected=expected, meta=meta, options=options))
+    with opened_catalog(session, address) as opened:
+        _show(session, lambda: opened.transplant(source, commits, address.ref, expected=expected, meta=meta, options=options))
 
 
 def _meta(message: str, authors: Sequence[str], signed: Sequence[str], properties: dict[str, tuple[str, ...]]) -> CommitMeta:

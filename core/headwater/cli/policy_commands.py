@@ -12,9 +12,9 @@ import click
 
 from headwater.catalogs import Catalog, ContentKey
 from headwater.cli.cli_session import CliSession
-from headwater.cli.command_options import KEY, catalog_arguments, person
-from headwater.cli.content_commands import ref_option
-from headwater.console import DURATION, ResultView, ViewField, option_group, prints, text_field, time_field
+from headwater.cli.command_address import Address, catalog_branch_argument, catalog_ref_argument
+from headwater.cli.command_options import KEY, person
+from headwater.console import DURATION, ResultView, ViewField, prints, text_field, time_field
 from headwater.errors import NotFoundError
 from headwater.policies import (
     FileMode,
@@ -139,26 +139,23 @@ kind_argument = click.argument(
     type=click.Choice([kind.value for kind in PolicyKind]),
     callback=lambda ctx, parameter, kind: PolicyKind(kind),
 )
-table_options = option_group(
-    click.option(
-        "--table", "key", metavar="KEY", type=KEY, help="The policy of this table, which stands before its catalog's."
-    ),
-    ref_option,
+table_option = click.option(
+    "--table", "key", metavar="KEY", type=KEY, help="The policy of this table, which stands before its catalog's."
 )
 _by_option = click.option("--by", metavar="NAME", help="Who says so; default is the user.")
 
 
 @contextmanager
-def _opened(session: CliSession, realm_id: str, name: str) -> Iterator[tuple[RealmStore, Catalog]]:
+def _opened(session: CliSession, address: Address) -> Iterator[tuple[RealmStore, Catalog]]:
     with session.open_store() as store:
-        rows = RealmRegistry(store).open_realm(realm_id)
-        yield rows, Catalog.open(rows, name)
+        rows = RealmRegistry(store).open_realm(address.realm)
+        yield rows, Catalog.open(rows, address.name)
 
 
 @policy.command(name="set")
-@catalog_arguments
+@catalog_ref_argument
 @kind_argument
-@table_options
+@table_option
 @click.option(
     "--branch", metavar="PATTERN", help="snapshots: the branches of the catalog, such as etl/*; default is * for all."
 )
@@ -175,11 +172,9 @@ def _opened(session: CliSession, realm_id: str, name: str) -> Iterator[tuple[Rea
 def set_policy_command(
     session: CliSession,
     /,
-    realm_id: str,
-    name: str,
+    address: Address,
     kind: PolicyKind,
     key: ContentKey | None,
-    ref: str | None,
     by: str | None,
     **said: Any,
 ) -> None:
@@ -190,8 +185,8 @@ def set_policy_command(
     """
     given = {field: value for field, value in said.items() if value is not None}
     _check_options(kind, given)
-    with _opened(session, realm_id, name) as (rows, catalog):
-        content_id = None if key is None else find_policy_table(catalog, key, ref=ref)
+    with _opened(session, address) as (rows, catalog):
+        content_id = None if key is None else find_policy_table(catalog, key, ref=address.ref)
         before = find_policy(rows, catalog.definition.id, kind, content_id)
         stored = _set(rows, catalog, kind, content_id, given, by or person())
         session.show(POLICY, PolicyRow(stored, key))
@@ -199,19 +194,17 @@ def set_policy_command(
 
 
 @policy.command(name="unset")
-@catalog_arguments
+@catalog_ref_argument
 @kind_argument
-@table_options
+@table_option
 @click.option("--branch", metavar="PATTERN", help="snapshots: only the rule for these branches.")
 @_by_option
 @prints(POLICY, many=True)
 def unset_policy_command(
     session: CliSession,
-    realm_id: str,
-    name: str,
+    address: Address,
     kind: PolicyKind,
     key: ContentKey | None,
-    ref: str | None,
     branch: str | None,
     by: str | None,
 ) -> None:
@@ -220,8 +213,8 @@ def unset_policy_command(
     Afterwards another policy, the table's properties or a default decide.
     """
     _check_options(kind, {} if branch is None else {"branch": branch})
-    with _opened(session, realm_id, name) as (rows, catalog):
-        content_id = None if key is None else find_policy_table(catalog, key, ref=ref)
+    with _opened(session, address) as (rows, catalog):
+        content_id = None if key is None else find_policy_table(catalog, key, ref=address.ref)
         before, left = find_policy(rows, catalog.definition.id, kind, content_id), None
         if branch is None:
             unset_policy(rows, catalog.definition, kind, content_id)
@@ -232,16 +225,14 @@ def unset_policy_command(
 
 
 @policy.command(name="show")
-@catalog_arguments
+@catalog_ref_argument
 @kind_argument
-@table_options
+@table_option
 @prints(POLICY)
-def show_policy_command(
-    session: CliSession, realm_id: str, name: str, kind: PolicyKind, key: ContentKey | None, ref: str | None
-) -> None:
+def show_policy_command(session: CliSession, address: Address, kind: PolicyKind, key: ContentKey | None) -> None:
     """Show one policy of a catalog or of a table."""
-    with _opened(session, realm_id, name) as (rows, catalog):
-        content_id = None if key is None else find_policy_table(catalog, key, ref=ref)
+    with _opened(session, address) as (rows, catalog):
+        content_id = None if key is None else find_policy_table(catalog, key, ref=address.ref)
         found = find_policy(rows, catalog.definition.id, kind, content_id)
         if found is None:
             whose = catalog.label if key is None else f"table {key} of {catalog.label}"
@@ -250,29 +241,25 @@ def show_policy_command(
 
 
 @policy.command(name="list")
-@catalog_arguments
-@ref_option
+@catalog_ref_argument
 @prints(POLICY, many=True)
-def list_policies_command(session: CliSession, realm_id: str, name: str, ref: str | None) -> None:
+def list_policies_command(session: CliSession, address: Address) -> None:
     """List the policies of a catalog and of its tables. A table that is not on the reference is named by its content id."""
-    with _opened(session, realm_id, name) as (rows, catalog):
-        session.show_all(POLICY, _rows(catalog, list_policies(rows, catalog.definition.id), ref))
+    with _opened(session, address) as (rows, catalog):
+        session.show_all(POLICY, _rows(catalog, list_policies(rows, catalog.definition.id), address.ref))
 
 
 @policy.command(name="effective")
-@catalog_arguments
+@catalog_branch_argument
 @click.argument("key", metavar="[KEY]", type=KEY, required=False)
-@click.option("--branch", metavar="BRANCH", help="A branch of the catalog; default is the default branch.")
 @prints(EFFECTIVE)
-def effective_policies_command(
-    session: CliSession, realm_id: str, name: str, key: ContentKey | None, branch: str | None
-) -> None:
+def effective_policies_command(session: CliSession, address: Address, key: ContentKey | None) -> None:
     """Show what holds for a table on a branch, and where each value comes from: also for its own branches and tags.
 
     Without KEY, what holds for a table that says nothing itself.
     """
-    with _opened(session, realm_id, name) as (rows, catalog):
-        session.show(EFFECTIVE, read_table_policies(rows, catalog, key, branch=branch))
+    with _opened(session, address) as (rows, catalog):
+        session.show(EFFECTIVE, read_table_policies(rows, catalog, key, branch=address.ref))
 
 
 _OPTIONS: Mapping[PolicyKind, frozenset[str]] = {

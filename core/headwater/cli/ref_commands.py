@@ -10,7 +10,8 @@ import click
 
 from headwater.catalogs import NamedRef, ReferenceExpression, RefKind
 from headwater.cli.cli_session import CliSession, opened_catalog
-from headwater.cli.command_options import ID, REF, catalog_arguments, filter_option
+from headwater.cli.command_address import Address, catalog_argument
+from headwater.cli.command_options import ID, REF, filter_option
 from headwater.clock import Micros
 from headwater.console import ResultView, ViewField, option_group, prints, time_field
 from headwater.errors import RefusedError
@@ -70,7 +71,7 @@ def _for_both(name: str, *options: Callable[[RefKind], _Decorator], many: bool =
     def add(function: Callable[..., None]) -> Callable[..., None]:
         for kind, group in _GROUPS.items():
             command = prints(NAMED_REFERENCE, many=many)(partial(function, kind))
-            command = option_group(catalog_arguments, *(option(kind) for option in options))(command)
+            command = option_group(catalog_argument, *(option(kind) for option in options))(command)
             group.command(name=name, help=(function.__doc__ or "").format(kind=kind, plural=_PLURALS[kind]))(command)
         return function
 
@@ -91,13 +92,11 @@ def _expected_option(kind: RefKind) -> _Decorator:
     lambda kind: filter_option(ReferenceExpression, "those for which this is true, such as \"ref.name.startsWith('etl/')\""),
     many=True,
 )
-def _list(
-    kind: RefKind, session: CliSession, realm_id: str, name: str, deleted: bool, expression: ReferenceExpression | None
-) -> None:
+def _list(kind: RefKind, session: CliSession, address: Address, deleted: bool, expression: ReferenceExpression | None) -> None:
     """List the {plural} of a catalog; the deleted ones with until when they are held."""
     if deleted and expression is not None:
         raise RefusedError("--filter chooses among those that are not deleted: leave it or --deleted out")
-    with opened_catalog(session, realm_id, name) as opened:
+    with opened_catalog(session, address) as opened:
         if not deleted:
             session.show_all(NAMED_REFERENCE, opened.refs.list_page(kind=kind, where=expression).refs)
             return
@@ -118,22 +117,22 @@ def _list(
     lambda kind: click.option("--at", metavar="COMMIT", type=ID, help="A commit of the source's history; default is its head."),
 )
 def _create(
-    kind: RefKind, session: CliSession, /, realm_id: str, name: str, ref_name: str, source: str | None, at: ObjectId | None
+    kind: RefKind, session: CliSession, /, address: Address, ref_name: str, source: str | None, at: ObjectId | None
 ) -> None:
     """Create a {kind} at a commit."""
-    with opened_catalog(session, realm_id, name) as opened:
+    with opened_catalog(session, address) as opened:
         session.show(NAMED_REFERENCE, opened.refs.create_ref(kind, ref_name, source=source, at=at))
 
 
 @_for_both("assign", _name_argument, lambda kind: click.argument("target", metavar="TARGET", type=REF), _expected_option)
 def _assign(
-    kind: RefKind, session: CliSession, /, realm_id: str, name: str, ref_name: str, target: str, expected: ObjectId | None
+    kind: RefKind, session: CliSession, /, address: Address, ref_name: str, target: str, expected: ObjectId | None
 ) -> None:
     """Move a {kind} to another commit: TARGET is a branch, a tag or a commit such as dev@HASH~2.
 
     The commits that it leaves stay readable for the grace.
     """
-    with opened_catalog(session, realm_id, name) as opened:
+    with opened_catalog(session, address) as opened:
         seen = opened.refs.read_ref(kind, ref_name).head if expected is None else expected
         head = opened.resolve(target, exact=True)
         if head is None:
@@ -142,9 +141,9 @@ def _assign(
 
 
 @_for_both("delete", _name_argument, _expected_option)
-def _delete(kind: RefKind, session: CliSession, realm_id: str, name: str, ref_name: str, expected: ObjectId | None) -> None:
+def _delete(kind: RefKind, session: CliSession, address: Address, ref_name: str, expected: ObjectId | None) -> None:
     """Delete a {kind}. What it pointed to stays readable for the grace."""
-    with opened_catalog(session, realm_id, name) as opened:
+    with opened_catalog(session, address) as opened:
         seen = opened.refs.read_ref(kind, ref_name).head if expected is None else expected
         deleted = opened.refs.delete_ref(kind, ref_name, expected=seen)
     session.show(NAMED_REFERENCE, deleted)
@@ -152,7 +151,7 @@ def _delete(kind: RefKind, session: CliSession, realm_id: str, name: str, ref_na
 
 
 @_for_both("undelete", _name_argument)
-def _undelete(kind: RefKind, session: CliSession, realm_id: str, name: str, ref_name: str) -> None:
+def _undelete(kind: RefKind, session: CliSession, address: Address, ref_name: str) -> None:
     """Undelete a {kind} at the commit where it was. It works for the grace after its deletion, and until it is collected."""
-    with opened_catalog(session, realm_id, name) as opened:
+    with opened_catalog(session, address) as opened:
         session.show(NAMED_REFERENCE, opened.refs.undelete_ref(kind, ref_name))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import click
 
 from headwater.cli.cli_session import CliSession
-from headwater.cli.role_owners import GrantRow, RoleRow, RoleScope, opened_roles, read_role_row, scope_argument
+from headwater.cli.command_address import Address, scope_argument
+from headwater.cli.role_owners import GrantRow, RoleRow, opened_roles, read_role_row
 from headwater.console import ResultView, ViewField, list_of, prints, time_field
 from headwater.errors import NotFoundError
 
@@ -19,7 +20,9 @@ ROLE: ResultView[RoleRow] = ResultView(
     "roles",
     (
         ViewField("realm", "the realm's id", "scope.realm", "REALM"),
-        ViewField("catalog", "the catalog that it is a role of; null: it is a principal role", "scope.catalog", "CATALOG"),
+        ViewField(
+            "catalog", "the catalog that it is a role of; null: a principal role", lambda row: row.scope.name or None, "CATALOG"
+        ),
         ViewField("name", "unique in its realm or its catalog", header="ROLE"),
         ViewField("assignedTo", "principals; of a catalog's role: principal roles", header="ASSIGNED TO"),
         ViewField("catalogRoles", "of a principal role: what it has in catalogs, as CATALOG/ROLE", header="CATALOG ROLES"),
@@ -47,9 +50,9 @@ _name_argument = click.argument("name", metavar="ROLE")
 @role.command(name="list")
 @scope_argument
 @prints(ROLE, many=True)
-def list_roles_command(session: CliSession, scope: RoleScope) -> None:
+def list_roles_command(session: CliSession, address: Address) -> None:
     """List the roles of a realm or of a catalog, with who has them."""
-    with opened_roles(session, scope) as roles:
+    with opened_roles(session, address) as roles:
         session.show_all(ROLE, roles.list_roles())
 
 
@@ -57,10 +60,10 @@ def list_roles_command(session: CliSession, scope: RoleScope) -> None:
 @scope_argument
 @_name_argument
 @prints(ROLE)
-def show_role_command(session: CliSession, scope: RoleScope, name: str) -> None:
+def show_role_command(session: CliSession, address: Address, name: str) -> None:
     """Show one role: who has it, and what it may do."""
-    with opened_roles(session, scope) as roles:
-        session.show(ROLE, read_role_row(roles, scope, name))
+    with opened_roles(session, address) as roles:
+        session.show(ROLE, read_role_row(roles, address, name))
 
 
 @role.command(name="create")
@@ -74,32 +77,32 @@ def show_role_command(session: CliSession, scope: RoleScope, name: str) -> None:
     help="Assign it, too: to a principal, or a catalog's role to a principal role; may be repeated.",
 )
 @prints(ROLE)
-def create_role_command(session: CliSession, scope: RoleScope, name: str, holders: tuple[str, ...]) -> None:
+def create_role_command(session: CliSession, address: Address, name: str, holders: tuple[str, ...]) -> None:
     """Create a role that may do nothing yet. One that is there stays as it is.
 
     A role of a realm is for people and programs: it is assigned to principals. A role of a catalog is for what is to be done there:
     it gets grants, and is assigned to principal roles.
     """
-    with opened_roles(session, scope) as roles:
+    with opened_roles(session, address) as roles:
         for holder in holders:
             roles.check_holder(holder)
         roles.create_role(name)
         for holder in holders:
             roles.assign_role(name, holder)
-        session.show(ROLE, read_role_row(roles, scope, name))
+        session.show(ROLE, read_role_row(roles, address, name))
 
 
 @role.command(name="drop")
 @scope_argument
 @_name_argument
 @prints(ROLE)
-def drop_role_command(session: CliSession, scope: RoleScope, name: str) -> None:
+def drop_role_command(session: CliSession, address: Address, name: str) -> None:
     """Take a role from everybody who has it, and drop it with its grants."""
-    with opened_roles(session, scope) as roles:
-        dropped = read_role_row(roles, scope, name)
+    with opened_roles(session, address) as roles:
+        dropped = read_role_row(roles, address, name)
         roles.drop_role(name)
         session.show(ROLE, dropped)
-        session.say(f"role {name} of {scope} is dropped")
+        session.say(f"role {name} of {address.without_ref} is dropped")
 
 
 @role.command(name="assign")
@@ -114,15 +117,15 @@ def drop_role_command(session: CliSession, scope: RoleScope, name: str) -> None:
     help="A principal; for a catalog's role, a principal role; may be repeated.",
 )
 @prints(ROLE)
-def assign_role_command(session: CliSession, scope: RoleScope, name: str, holders: tuple[str, ...]) -> None:
+def assign_role_command(session: CliSession, address: Address, name: str, holders: tuple[str, ...]) -> None:
     """Give a role to somebody: a role of a realm to a principal, a role of a catalog to a principal role."""
-    with opened_roles(session, scope) as roles:
-        read_role_row(roles, scope, name)
+    with opened_roles(session, address) as roles:
+        read_role_row(roles, address, name)
         for holder in holders:
             roles.check_holder(holder)
         for holder in holders:
             roles.assign_role(name, holder)
-        session.show(ROLE, read_role_row(roles, scope, name))
+        session.show(ROLE, read_role_row(roles, address, name))
 
 
 @role.command(name="unassign")
@@ -130,13 +133,13 @@ def assign_role_command(session: CliSession, scope: RoleScope, name: str, holder
 @_name_argument
 @click.option("--from", "holder", metavar="NAME", required=True, help="A principal; for a catalog's role, a principal role.")
 @prints(ROLE)
-def unassign_role_command(session: CliSession, scope: RoleScope, name: str, holder: str) -> None:
+def unassign_role_command(session: CliSession, address: Address, name: str, holder: str) -> None:
     """Take a role from somebody. A server believes what it read for up to 5 seconds more."""
-    with opened_roles(session, scope) as roles:
-        row = read_role_row(roles, scope, name)
+    with opened_roles(session, address) as roles:
+        row = read_role_row(roles, address, name)
         roles.check_holder(holder)
         if holder not in row.assigned_to:
             names = ", ".join(row.assigned_to) or "nobody"
-            raise NotFoundError(f"{holder} does not have role {name} of {scope}; it is assigned to {names}")
+            raise NotFoundError(f"{holder} does not have role {name} of {address.without_ref}; it is assigned to {names}")
         roles.unassign_role(name, holder)
-        session.show(ROLE, read_role_row(roles, scope, name))
+        session.show(ROLE, read_role_row(roles, address, name))

@@ -23,6 +23,7 @@ from headwater.access import (
 )
 from headwater.catalogs import Catalog, CatalogGrant, CatalogRoles, Catalogs
 from headwater.cli.cli_session import CliSession
+from headwater.cli.command_address import Address
 from headwater.clock import Micros
 from headwater.console import ParsedType
 from headwater.errors import NotFoundError, RefusedError
@@ -47,34 +48,14 @@ F = TypeVar("F", bound=Callable[..., object])
 _REALM = Securable(kind=SecurableKind.REALM)
 
 
-@dataclass(frozen=True, slots=True)
-class RoleScope:
-    """Where a role lies: in a realm, or in a catalog of it."""
-
-    realm: str
-    catalog: str | None = None
-
-    def __str__(self) -> str:
-        return self.realm if self.catalog is None else f"{self.realm}/{self.catalog}"
-
-    @classmethod
-    def parse(cls, text: str) -> RoleScope:
-        """``acme`` or ``acme/lake``; raises RefusedError for another form."""
-        realm, slash, catalog = text.partition("/")
-        if not realm or bool(slash) != bool(catalog) or "/" in catalog:
-            raise RefusedError(f"{text[:200]!r} names no realm or catalog: write REALM or REALM/CATALOG")
-        return cls(realm, catalog or None)
-
-
 PRIVILEGE = ParsedType("privilege", parse_privilege)
 PATTERN = ParsedType("pattern", checked_pattern)
-scope_argument = click.argument("scope", metavar="REALM[/CATALOG]", type=ParsedType("scope", RoleScope.parse))
 
 
-def named_securable(scope: RoleScope, text: str | None) -> Securable:
+def named_securable(scope: Address, text: str | None) -> Securable:
     """What the command line names in a realm or catalog; without a text, that itself. Raises UsageError for another form."""
     try:
-        return parse_securable(text, catalog=scope.catalog)
+        return parse_securable(text, catalog=scope.name or None)
     except RefusedError as wrong:
         raise click.UsageError(str(wrong), click.get_current_context()) from wrong
 
@@ -88,7 +69,7 @@ class GrantRow:
     branches      a pattern; None: the default branch, or what ``on`` says
     """
 
-    scope: RoleScope
+    scope: Address
     role: str
     privilege: str
     on: str
@@ -110,7 +91,7 @@ class RoleRow:
     catalog_roles of a principal role: the roles of catalogs that it has, as CATALOG/ROLE
     """
 
-    scope: RoleScope
+    scope: Address
     name: str
     created: Micros
     assigned_to: Sequence[str]
@@ -159,31 +140,31 @@ class RoleOwner(Protocol):
 
 
 @contextmanager
-def opened_roles(session: CliSession, scope: RoleScope) -> Iterator[RoleOwner]:
+def opened_roles(session: CliSession, address: Address) -> Iterator[RoleOwner]:
     """Open the roles of a realm or a catalog as a user: they can be read, and changed while the realm is ACTIVE."""
     with session.open_store() as store:
-        realms = RealmRegistry(store)
+        realms, scope = RealmRegistry(store), Address(address.realm, address.name)
         rows = realms.open_realm(scope.realm)
-        if scope.catalog is None:
+        if not scope.name:
             yield RealmRoleOwner(realms, rows, scope)
         else:
-            yield CatalogRoleOwner(realms, Catalog.open(rows, scope.catalog), rows, scope)
+            yield CatalogRoleOwner(realms, Catalog.open(rows, scope.name), rows, scope)
 
 
-def read_role_row(roles: RoleOwner, scope: RoleScope, name: str) -> RoleRow:
+def read_role_row(roles: RoleOwner, scope: Address, name: str) -> RoleRow:
     """One role of a realm or a catalog; raises NotFoundError with what there is."""
     listed = roles.list_roles()
     row = next((row for row in listed if row.name == name), None)
     if row is None:
         names = ", ".join(each.name for each in listed) or "none"
-        raise NotFoundError(f"{scope} has no role {name[:200]!r}; its roles: {names}")
+        raise NotFoundError(f"{scope.without_ref} has no role {name[:200]!r}; its roles: {names}")
     return row
 
 
 class RealmRoleOwner:
     """The principal roles of a realm, which principals have."""
 
-    def __init__(self, realms: RealmRegistry, rows: RealmStore, scope: RoleScope) -> None:
+    def __init__(self, realms: RealmRegistry, rows: RealmStore, scope: Address) -> None:
         self._realms = realms
         self._rows = rows
         self._scope = scope
@@ -249,7 +230,7 @@ class RealmRoleOwner:
 class CatalogRoleOwner:
     """The roles of a catalog, which principal roles have."""
 
-    def __init__(self, realms: RealmRegistry, catalog: Catalog, rows: RealmStore, scope: RoleScope) -> None:
+    def __init__(self, realms: RealmRegistry, catalog: Catalog, rows: RealmStore, scope: Address) -> None:
         self._realms = realms
         self._catalog = catalog
         self._rows = rows

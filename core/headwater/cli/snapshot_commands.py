@@ -10,7 +10,8 @@ import msgspec
 
 from headwater.catalogs import ContentKey
 from headwater.cli.cli_session import CliSession, opened_catalog
-from headwater.cli.command_options import KEY, REF, TIME, catalog_arguments, detach_option
+from headwater.cli.command_address import Address, catalog_argument, catalog_ref_argument
+from headwater.cli.command_options import KEY, TIME, detach_option
 from headwater.cli.local_run import run_or_detach
 from headwater.clock import Micros
 from headwater.console import ResultView, ViewField, prints, time_field
@@ -66,7 +67,7 @@ snapshots = click.Group("snapshots", help="List the snapshots of tables, and exp
 
 
 @snapshots.command(name="expire")
-@catalog_arguments
+@catalog_argument
 @click.option("--branch", metavar="PATTERN", default="*", help="Only on branches with such a name, such as etl/*.")
 @click.option("--table", "tables", metavar="KEY", type=KEY, multiple=True, help="Only this table; may be repeated.")
 @click.option(
@@ -86,8 +87,7 @@ snapshots = click.Group("snapshots", help="List the snapshots of tables, and exp
 @prints(EXPIRY)
 def expire_snapshots_command(
     session: CliSession,
-    realm_id: str,
-    name: str,
+    address: Address,
     branch: str,
     tables: tuple[ContentKey, ...],
     older_than: Micros | None,
@@ -101,31 +101,30 @@ def expire_snapshots_command(
     keys = tuple(key.elements for key in tables)
     with session.open_store() as store:
         request = read_expiry_request(
-            store, realm_id, name, branches=branch, keys=keys, older_than=older_than, keep=retain_last
+            store, address.realm, address.name, branches=branch, keys=keys, older_than=older_than, keep=retain_last
         )
         if dry_run:
-            session.show(EXPIRY, dry_expiry(store, realm_id, request).as_plain())
+            session.show(EXPIRY, dry_expiry(store, address.realm, request).as_plain())
             return
-        task_id = submit_expiry(store, realm_id, request).id
+        task_id = submit_expiry(store, address.realm, request).id
         outcome = run_or_detach(session, store, task_id, run_expiry, detach=detach)
     if outcome is not None:
         session.show(EXPIRY, outcome)
 
 
 @snapshots.command(name="list")
-@catalog_arguments
+@catalog_ref_argument
 @click.argument("key", metavar="KEY", type=KEY)
-@click.option("--ref", type=REF, metavar="REF", help="A branch, tag or commit of the catalog; default is the default branch.")
 @prints(SNAPSHOT, many=True)
-def list_snapshots_command(session: CliSession, realm_id: str, name: str, key: ContentKey, ref: str | None) -> None:
+def list_snapshots_command(session: CliSession, address: Address, key: ContentKey) -> None:
     """List the snapshots of a table, oldest first, each with the table's branches and tags on it."""
-    with opened_catalog(session, realm_id, name) as catalog:
-        text = catalog.metadata(ref, key)
-        content = None if text is not None else catalog.get_content(ref, key)
+    with opened_catalog(session, address) as catalog:
+        text = catalog.metadata(address.ref, key)
+        content = None if text is not None else catalog.get_content(address.ref, key)
     if text is None:
         if content is None:
-            raise NotFoundError(f"there is no {key} in catalog {name!r}")
-        raise RefusedError(f"the metadata of {key} is not stored in catalog {name!r}, only in its file")
+            raise NotFoundError(f"there is no {key} in catalog {address.name!r}")
+        raise RefusedError(f"the metadata of {key} is not stored in catalog {address.name!r}, only in its file")
     session.show_all(SNAPSHOT, list(_snapshots_in(msgspec.json.decode(text))))
 
 

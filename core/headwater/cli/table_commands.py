@@ -8,9 +8,9 @@ import click
 
 from headwater.catalogs import ContentKey
 from headwater.cli.cli_session import CliSession
-from headwater.cli.command_options import KEY, catalog_arguments, confirm_option
-from headwater.cli.content_commands import ref_option
-from headwater.console import ResultView, ViewField, option_group, prints
+from headwater.cli.command_address import Address, catalog_ref_argument
+from headwater.cli.command_options import KEY, confirm_option
+from headwater.console import ResultView, ViewField, prints
 from headwater.errors import RefusedError
 from headwater.iceberg_catalog import IcebergCatalog, TableHome, adopt_guests, list_table_homes
 
@@ -30,40 +30,33 @@ def table() -> None:
     """Which tables are at home in their catalog, and which are its guests."""
 
 
-place_options = option_group(
-    ref_option,
-    click.option("--under", metavar="KEY", type=KEY, help="Only what is below this namespace."),
-)
+under_option = click.option("--under", metavar="KEY", type=KEY, help="Only what is below this namespace.")
 
 
 @table.command(name="guests")
-@catalog_arguments
-@place_options
+@catalog_ref_argument
+@under_option
 @click.option("--with-homes", is_flag=True, help="List what is at home, too.")
 @prints(TABLE_HOME, many=True)
-def table_guests_command(
-    session: CliSession, realm_id: str, name: str, ref: str | None, under: ContentKey | None, with_homes: bool
-) -> None:
+def table_guests_command(session: CliSession, address: Address, under: ContentKey | None, with_homes: bool) -> None:
     """List the tables and views of a catalog that it neither created nor adopted: it lets go no snapshot and no file of theirs."""
     with session.open_store() as store:
-        homes = list_table_homes(IcebergCatalog.open(store, realm_id, name, ref), under=under)
+        homes = list_table_homes(IcebergCatalog.open(store, address.realm, address.name, address.ref), under=under)
         session.show_all(TABLE_HOME, [each for each in homes if with_homes or not each.is_home])
 
 
 @table.command(name="adopt")
-@catalog_arguments
+@catalog_ref_argument
 @click.argument("keys", metavar="[KEY]...", type=KEY, nargs=-1)
 @click.option("--all", "is_all", is_flag=True, help="All guests.")
-@place_options
+@under_option
 @confirm_option("REALM/CATALOG")
 @prints(TABLE_HOME, many=True)
 def adopt_tables_command(
     session: CliSession,
-    realm_id: str,
-    name: str,
+    address: Address,
     keys: tuple[ContentKey, ...],
     is_all: bool,
-    ref: str | None,
     under: ContentKey | None,
     confirm: str | None,
 ) -> None:
@@ -74,7 +67,7 @@ def adopt_tables_command(
     if is_all == bool(keys) or (keys and under is not None):
         raise click.UsageError("name the tables to adopt, or give --all, which --under narrows down")
     with session.open_store() as store:
-        lake, wanted = IcebergCatalog.open(store, realm_id, name, ref), f"{realm_id}/{name}"
+        lake, wanted = IcebergCatalog.open(store, address.realm, address.name, address.ref), address.without_ref
         guests = [each for each in list_table_homes(lake, keys=keys or None, under=under) if not each.is_home]
         if not guests:
             session.say(f"catalog {wanted} has no guests there: nothing was adopted")

@@ -109,7 +109,7 @@ def _check_table(context: FsckContext, table: FileTableDefinition, *, has_scope:
 
 def _unfinished(context: FsckContext, table: FileTableDefinition) -> FsckFinding:
     if table.state is FileTableState.DELETING:
-        what, repair = "deletion", f"`headwater file-table delete {context.rows.realm} {table.name}` goes on with it"
+        what, repair = "deletion", f"`headwater file-table delete {context.rows.realm}/{table.name}` goes on with it"
     else:
         what, repair = "creation", "create, import or adopt it again, as it was begun: that goes on where it stopped"
     return context.finding(

@@ -188,7 +188,7 @@ def read_last_report(store: Store, realm_id: str, catalog: str) -> ReadReport:
     if report is None or report.run == 0:
         raise NotFoundError(
             f"there is no report of the files of catalog {catalog!r} of realm {realm_id!r} yet: run `headwater files report"
-            f" {realm_id} {catalog} --run`"
+            f" {realm_id}/{catalog} --run`"
         )
     places = [] if report.places is None else msgspec.json.decode(folder.load_file(report.places), type=list[dict[str, Any]])
 

@@ -135,6 +135,7 @@ class RealmFields(TypedDict, total=False):
     drift_policy: DriftPolicy
     manager: RealmManager | None
     acted: dict[str, str]
+    loaded_until: Micros
 
 
 @object_type("realm")
@@ -144,6 +145,7 @@ class Realm(StoredObject, frozen=True, kw_only=True):
     key           the number that its rows carry; given at creation, never used again
     entered       when each state was last entered, by the name of the state
     acted         annotations of its manager that act once, with the value last acted on
+    loaded_until  of a realm that was loaded from an archive: all ids of the archive were made before; 0: it was not loaded
     """
 
     id: RealmId
@@ -161,6 +163,7 @@ class Realm(StoredObject, frozen=True, kw_only=True):
     drift_policy: DriftPolicy = "Correct"
     manager: RealmManager | None = None
     acted: dict[str, str] = msgspec.field(default_factory=dict)
+    loaded_until: Micros = Micros(0)
 
 
 def is_hold_ahead(realm: Realm, settings: Settings, now: Micros) -> bool:

@@ -13,7 +13,7 @@ import msgspec
 
 from headwater.clock import Clock, Micros, as_text
 from headwater.commits import Transaction, commit_change, read_head
-from headwater.errors import CorruptionError, NotFoundError, RefusedError, SwapConflictError
+from headwater.errors import CorruptionError, NotFoundError, RefusedError, SwapConflictError, UnavailableError
 from headwater.index import Index, IndexValue
 from headwater.realms.realm_definition import Realm, RealmFields, RealmState, check_move, hold_until, is_hold_ahead
 from headwater.settings import check_seconds
@@ -38,15 +38,16 @@ class UserWriteGuard:
         self._find = find
         self._clock = clock
         self._ttl_seconds = ttl_seconds
-        self._passed_until = clock.monotonic() + ttl_seconds if realm.state is RealmState.ACTIVE else float("-inf")
+        is_passed = realm.state is RealmState.ACTIVE and clock.now() >= realm.loaded_until
+        self._passed_until = clock.monotonic() + ttl_seconds if is_passed else float("-inf")
 
     def check_write(self) -> None:
-        """Pass, or raise RealmClosedError. It is not remembered: a realm that was activated again is served at once."""
+        """Pass, or raise RealmClosedError or UnavailableError. Not remembered: a realm that was activated again is served at once."""
         asked = self._clock.monotonic()
         if asked < self._passed_until:
             return
         self._passed_until = float("-inf")
-        _check(self._realm, self._find(self._realm.id), RealmState.ACTIVE, "it serves users")
+        _check(self._realm, self._find(self._realm.id), RealmState.ACTIVE, "it serves users", self._clock)
         # counted from before the look-up: the answer is as old as the question
         self._passed_until = asked + self._ttl_seconds
 
@@ -54,16 +55,17 @@ class UserWriteGuard:
 class MaintenanceWriteGuard:
     """Allows writes only in one state of the realm; the definition is read again for every check."""
 
-    def __init__(self, realm: Realm, *, find: FindRealm, state: RealmState) -> None:
+    def __init__(self, realm: Realm, *, find: FindRealm, clock: Clock, state: RealmState) -> None:
         self._realm = realm
         self._find = find
+        self._clock = clock
         self._state = state
 
     def check_write(self) -> None:
-        _check(self._realm, self._find(self._realm.id), self._state, "this handle writes")
+        _check(self._realm, self._find(self._realm.id), self._state, "this handle writes", self._clock)
 
 
-def _check(opened: Realm, realm: Realm | None, state: RealmState, what: str) -> None:
+def _check(opened: Realm, realm: Realm | None, state: RealmState, what: str, clock: Clock) -> None:
     if realm is None:
         raise RealmClosedError(f"realm {opened.id!r} was deleted: nothing more is written to it")
     if realm.key != opened.key:
@@ -72,6 +74,11 @@ def _check(opened: Realm, realm: Realm | None, state: RealmState, what: str) -> 
         )
     if realm.state is not state:
         raise RealmClosedError(f"realm {opened.id!r} is {realm.state}: {what} only while it is {state}")
+    if clock.now() < realm.loaded_until:
+        raise UnavailableError(
+            f"realm {opened.id!r} was loaded from an archive with ids made until {as_text(realm.loaded_until)}, and by the clock of this"
+            f" machine it is {as_text(clock.now())}: an id that it makes now could be one of these. Set its clock right, or try again later"
+        )
 
 
 REALMS = "realms"
@@ -245,7 +252,7 @@ class RealmRegistry:
         raises        RefusedError if it is in another state now
         """
         realm = self.read_realm(realm_id)
-        gate = MaintenanceWriteGuard(realm, find=self.find_realm, state=state)
+        gate = MaintenanceWriteGuard(realm, find=self.find_realm, clock=self.store.clock, state=state)
         gate.check_write()
         return self.store.rows(realm.id, realm.key, gate=gate)
 

@@ -139,7 +139,7 @@ def _plan_foreign(manifest: CatalogManifest, catalog: CatalogDefinition, name: s
     elif catalog.manager is None:
         why = f"catalog {name} was left by {_manager_text(catalog.former)}, which may come back for it; {adopt}"
     else:
-        release = f"if it is gone for good, run `headwater catalog release {name.replace('/', ' ')}`"
+        release = f"if it is gone for good, run `headwater catalog release {name}`"
         why = (
             f"catalog {name} is managed by {_manager_text(catalog.manager)}; delete that resource with deletionPolicy: Retain first "
             f"({release}), then {adopt}"

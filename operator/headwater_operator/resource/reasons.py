@@ -329,7 +329,7 @@ _ALL: tuple[Reason, ...] = (
         ("ImportsHealthy",),
         "Warning",
         "Imports ran, and left tables alone that are broken. The condition stays True: the others are there.",
-        "`headwater import-report <realm> <catalog> report.html` writes them all, each with its reason.",
+        "`headwater import-report <realm>/<catalog> report.html` writes them all, each with its reason.",
     ),
     # Credentials
     Reason(

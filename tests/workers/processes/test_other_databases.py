@@ -74,7 +74,7 @@ def test_realm_is_made_filled_collected_and_another_one_purged(
     (tmp_path / "manifests").mkdir()
     (tmp_path / "manifests" / "all.yaml").write_text(MANIFESTS % (warehouse, warehouse))
     up = headwater("up", "manifests", "--once", "--wait", "20s")
-    branched = [headwater("catalog", "branch", do, "acme", "lake", "trial").returncode for do in ("create", "delete")]
+    branched = [headwater("catalog", "branch", do, "acme/lake", "trial").returncode for do in ("create", "delete")]
     collected = headwater("gc", "run", "acme")
     checked = headwater("fsck")
 
