@@ -73,7 +73,7 @@ class FileReportResource(Struct, frozen=True, rename="camel"):
 class LakeFilesQuery(ListQuery, frozen=True, rename="camel"):
     """Which files that nobody refers to."""
 
-    code: Annotated[list[str], Meta(max_length=20)] = []
+    code: list[str] = []
     place: _URL | None = None
 
 
