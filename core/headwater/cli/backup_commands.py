@@ -17,7 +17,6 @@ from headwater.cli.command_options import (
     author_option,
     confirm_option,
     detach_option,
-    person,
     realm_argument,
 )
 from headwater.cli.local_run import other_task_error, run_or_detach
@@ -26,6 +25,7 @@ from headwater.console import DURATION, ResultView, ViewField, prints
 from headwater.errors import RefusedError
 from headwater.exits import FINDINGS
 from headwater.jobs import EXPORT, LOAD, RESTORE, run_export, run_load, run_restore
+from headwater.jobs.local_tasks import person
 from headwater.jobs.task_runs import file_arguments
 from headwater.realms import Realm, RealmRegistry
 from headwater.restore import RestoreAction, RestoreRequest, RestoreTarget, plan_restoration

@@ -22,7 +22,6 @@ from headwater.cli.command_options import (
     author_option,
     detach_option,
     folder_location,
-    person,
 )
 from headwater.cli.local_run import other_task_error, run_or_detach
 from headwater.clock import as_text
@@ -35,6 +34,7 @@ from headwater.iceberg import SurveyProgress, SurveyResult, SurveyScope, survey_
 from headwater.iceberg.survey_outcomes import TOLERABLE
 from headwater.jobs import IMPORT as IMPORT_TASK
 from headwater.jobs import SPARK, TableSurvey, dry_import, run_import
+from headwater.jobs.local_tasks import person
 from headwater.jobs.task_runs import Run, list_runs, read_report
 from headwater.realms import RealmRegistry
 from headwater.settings import Settings
