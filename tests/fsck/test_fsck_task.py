@@ -8,7 +8,7 @@ from harm import lose, rows_of
 
 from headwater.catalogs import Catalog
 from headwater.fsck import FindingCode, FsckFinding, check_store, run_fsck
-from headwater.fsck.fsck_task import FINDINGS_KEPT, outcome_of
+from headwater.fsck.fsck_task import FINDINGS_KEPT, findings_outcome
 from headwater.jobs import FSCK, list_runs
 from headwater.store import SYSTEM_REALM, ObjectId, Store
 from headwater.tasks import TaskQueue, TaskStoppedError
@@ -65,7 +65,7 @@ def test_check_ends_where_its_worker_is_told_to(store: Store, lake: Catalog) -> 
 
 def test_gravest_findings_are_kept() -> None:
     many = [finding()] * (FINDINGS_KEPT + 5)
-    outcome = outcome_of([*many, finding(FindingCode.HEAD_UNREADABLE)])
+    outcome = findings_outcome([*many, finding(FindingCode.HEAD_UNREADABLE)])
 
     assert outcome["first"][0]["code"] == "HEAD_UNREADABLE"
     assert (len(outcome["first"]), outcome["findings"], outcome["isCut"]) == (FINDINGS_KEPT, FINDINGS_KEPT + 6, True)
@@ -73,7 +73,7 @@ def test_gravest_findings_are_kept() -> None:
 
 
 def test_outcome_fits_into_a_task() -> None:
-    outcome = outcome_of([finding(text="ü" * 10_000)] * 300)
+    outcome = findings_outcome([finding(text="ü" * 10_000)] * 300)
 
     assert 5 < len(outcome["first"]) < FINDINGS_KEPT and outcome["isCut"]
     assert len(msgspec.json.encode(outcome)) < OUTCOME_BYTES

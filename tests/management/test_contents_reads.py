@@ -87,7 +87,7 @@ def test_page_reads_as_much_among_many_tables_as_among_few(tables: int, settings
     assert max(many.values()) <= 30
 
 
-def test_page_reads_as_much_of_a_long_history_as_of_a_short_one(settings: Settings, clock: FakeClock) -> None:
+def test_page_reads_no_more_of_a_long_history(settings: Settings, clock: FakeClock) -> None:
     short, long = (reads_of(settings, clock, tables=10, commits=count) for count in (15, 150))
 
     assert {name: reads for name, reads in long.items() if reads > short[name] + 12} == {}
