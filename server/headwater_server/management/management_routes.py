@@ -10,6 +10,7 @@ from headwater.errors import ConflictError, HeadwaterError, SwapConflictError
 from headwater.realms import RealmClosedError
 from headwater_server.call import Answer, Call, Handler
 from headwater_server.management.access_answers import access_routes
+from headwater_server.management.caller_resources import caller_routes, config_route
 from headwater_server.management.catalog_resources import catalog_routes
 from headwater_server.management.catalog_role_resources import catalog_role_routes
 from headwater_server.management.contents import contents_routes
@@ -36,7 +37,7 @@ _MEANINGS: dict[type[HeadwaterError], ErrorMeaning] = {
 
 @cache
 def management_table() -> RouteTable:
-    """Make the table of management's routes. Each but the list of realms is judged by the realm in its path."""
+    """Make the table of management's routes. Each but the configuration and the list of realms is judged by the realm in its path."""
     realms = Route(
         method="GET",
         template="/realms",
@@ -49,6 +50,7 @@ def management_table() -> RouteTable:
     )
     parts = (
         realm_routes(),
+        caller_routes(),
         access_routes(),
         catalog_routes(),
         catalog_role_routes(),
@@ -61,7 +63,7 @@ def management_table() -> RouteTable:
         maintenance_routes(),
     )
     judged = [_judged(route) for part in parts for route in part]
-    return RouteTable(MOUNT, [realms, *judged], meanings=_MEANINGS)
+    return RouteTable(MOUNT, [config_route(), realms, *judged], meanings=_MEANINGS)
 
 
 def _judged(route: Route) -> Route:

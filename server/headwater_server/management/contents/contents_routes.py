@@ -6,6 +6,7 @@ from headwater_server.management.contents.commit_graph import graph_routes
 from headwater_server.management.contents.commit_resources import commit_routes
 from headwater_server.management.contents.difference_resources import difference_routes
 from headwater_server.management.contents.entry_resources import entry_routes
+from headwater_server.management.contents.merge_resources import merge_routes
 from headwater_server.management.contents.reference_resources import reference_routes
 from headwater_server.management.contents.table_files import table_file_routes
 from headwater_server.management.contents.table_resources import table_routes
@@ -22,4 +23,5 @@ def contents_routes() -> list[Route]:
         *table_routes(),
         *table_file_routes(),
         *difference_routes(),
+        *merge_routes(),
     ]

@@ -14,7 +14,7 @@ from headwater.store import ObjectId
 from headwater_server.call import Answer, Call
 from headwater_server.management.contents.content_shapes import DifferenceList, DifferencesQuery, ShownDifference
 from headwater_server.management.contents.contents_reader import ContentsReader, open_reader
-from headwater_server.management.contents.entry_resources import entry_body
+from headwater_server.management.contents.shown_entries import entry_body
 from headwater_server.management.route_parts import CATALOG_PATH, READ_ERRORS
 from headwater_server.nessie.shown_contents import read_shown_contents
 from headwater_server.nessie.shown_pages import PageTokens, expired_page_error, read_shown

@@ -16,24 +16,22 @@ from headwater.catalogs import (
     ContentEntry,
     ContentKey,
     ContentType,
-    IcebergTable,
-    IcebergView,
 )
-from headwater.catalogs.content import ContentValue, type_text
+from headwater.catalogs.content import ContentValue
 from headwater.commits import Head, IndexListing, PageToken
 from headwater.errors import ExpiredError, NotFoundError, RefusedError
 from headwater.index import IndexValue, after_prefix
 from headwater_server.call import Answer, Call
 from headwater_server.management.contents.content_shapes import (
     CatalogEntryList,
-    CatalogEntryShown,
     EntriesListQuery,
     FoundEntries,
     KeySearchQuery,
 )
 from headwater_server.management.contents.contents_reader import ContentsReader, commit_of_token, open_reader
+from headwater_server.management.contents.shown_entries import entry_bodies
 from headwater_server.management.route_parts import READ_ERRORS, REFERENCE_PATH
-from headwater_server.nessie.shown_contents import filter_entries, read_shown_contents
+from headwater_server.nessie.shown_contents import filter_entries
 from headwater_server.nessie.shown_pages import ShownPage, expired_page_error, read_shown
 from headwater_server.route_table import Route
 
@@ -89,7 +87,7 @@ def answer_entry_list(call: Call[EntriesListQuery, None]) -> Answer:
         body=CatalogEntryList(
             ref=reader.ref,
             commit=reader.commit,
-            entries=_bodies(reader, page.shown, with_details=query.details),
+            entries=entry_bodies(reader, page.shown, with_details=query.details),
             next_page_token=tokens.to_client(following),
         )
     )
@@ -129,7 +127,7 @@ def _found(
     return FoundEntries(
         ref=reader.ref,
         commit=reader.commit,
-        entries=_bodies(reader, entries, with_details=query.details),
+        entries=entry_bodies(reader, entries, with_details=query.details),
         next_page_token=token,
         is_complete=token is None,
         searched_to=None if searched_to is None else str(searched_to),
@@ -259,27 +257,3 @@ def key_beginning(text: str) -> bytes:
     except RefusedError as fault:
         raise RefusedError(f"q: no key begins with {text[:200]!r}: {fault}") from None
     return key.child_prefix() if is_ended else key.to_index()
-
-
-def _bodies(reader: ContentsReader, entries: Sequence[ContentEntry], *, with_details: bool) -> list[CatalogEntryShown]:
-    bodies = [entry_body(entry.key, entry.value) for entry in entries]
-    if not with_details:
-        return bodies
-    contents = read_shown_contents(reader.seen, [(entry.key, entry.value) for entry in entries])
-    return [entry_body(entry.key, entry.value, content) for entry, content in zip(entries, contents, strict=True)]
-
-
-def entry_body(key: ContentKey, value: ContentValue, content: object = None) -> CatalogEntryShown:
-    """What stands at a key, with what a content says that was read."""
-    table = content if isinstance(content, IcebergTable) else None
-    view = content if isinstance(content, IcebergView) else None
-    held = table or view
-    return CatalogEntryShown(
-        key=list(key.elements),
-        name=str(key),
-        type=type_text(value.type),
-        content_id=str(value.content_id),
-        metadata_location=None if held is None else held.metadata_location,
-        snapshot_id=None if table is None or table.snapshot_id < 0 else str(table.snapshot_id),
-        schema_id=None if held is None else held.schema_id,
-    )
