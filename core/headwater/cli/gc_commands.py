@@ -13,7 +13,6 @@ from headwater.catalogs import Catalog
 from headwater.cli.cli_session import CliSession, identifier
 from headwater.cli.command_address import Address, scope_ref_argument
 from headwater.cli.command_options import ID, NEW_FILE, TIME, detach_option, limit_option, realm_argument
-from headwater.cli.html_report import report_page
 from headwater.cli.local_run import run_or_detach
 from headwater.clock import Micros
 from headwater.console import ResultView, ViewField, count_text, option_group, prints, time_after, time_field
@@ -21,6 +20,7 @@ from headwater.durability import replacing
 from headwater.errors import NotFoundError
 from headwater.fsck.explanation import Explanation, explain
 from headwater.gc import check_collectable, collect_realm
+from headwater.html_report import report_page
 from headwater.jobs import COLLECT, run_collection
 from headwater.jobs.task_runs import Run, list_runs
 from headwater.realms import RealmRegistry
@@ -77,7 +77,7 @@ def _result(run: Run) -> str:
     return ", ".join(f"{name} {value}" for name, value in counts.items()) or "nothing to do"
 
 
-_KINDS = "gc, file-gc, purge, purge-table, import, export, load, restore, expire-snapshots or report-files"
+_KINDS = "gc, file-gc, purge, purge-table, import, export, load, restore, expire-snapshots, report-files or fsck"
 
 RUN: ResultView[Run] = ResultView(
     "run",

@@ -24,13 +24,13 @@ from headwater.cli.command_options import (
     folder_location,
     person,
 )
-from headwater.cli.html_report import ImportGatherer
 from headwater.cli.local_run import other_task_error, run_or_detach
 from headwater.clock import as_text
 from headwater.console import ResultView, ViewField, count_text, prints
 from headwater.durability import replacing
 from headwater.errors import NotFoundError, RefusedError
 from headwater.exits import FINDINGS
+from headwater.html_report import ImportGatherer
 from headwater.iceberg import SurveyProgress, SurveyResult, SurveyScope, survey_in_process
 from headwater.iceberg.survey_outcomes import TOLERABLE
 from headwater.jobs import IMPORT as IMPORT_TASK

@@ -14,6 +14,7 @@ from headwater_server.management.caller_resources import caller_routes, config_r
 from headwater_server.management.catalog_resources import catalog_routes
 from headwater_server.management.catalog_role_resources import catalog_role_routes
 from headwater_server.management.contents import contents_routes
+from headwater_server.management.lake_file_resources import lake_file_routes
 from headwater_server.management.maintenance_resources import maintenance_routes
 from headwater_server.management.managed_realm import realm_of_path
 from headwater_server.management.policy_resources import policy_routes
@@ -56,6 +57,7 @@ def management_table() -> RouteTable:
         catalog_role_routes(),
         contents_routes(),
         table_home_routes(),
+        lake_file_routes(),
         policy_routes(),
         principal_routes(),
         principal_role_routes(),
