@@ -59,8 +59,8 @@ function TopBar({ realm, catalog, me, onMenu, isMenuOpen }) {
 }
 
 export const Logo = () => html`<svg class="logo" viewBox="0 0 32 32" aria-hidden="true">
-  <rect class="logo-ground" width="32" height="32" rx="7" /><path class="logo-drop" d="M16 5c4 5 6.500 8.600 6.500 12a6.500 6.500 0 0 1-13 0c0-3.400 2.500-7 6.500-12z" />
-  <path class="logo-wave" d="M5 25c2.750 0 2.750 2 5.500 2s2.750-2 5.500-2 2.750 2 5.500 2 2.750-2 5.500-2" />
+  <rect class="logo-ground" width="32" height="32" rx="7" /><path class="logo-drop" d="M16 5c4 5 6.5 8.6 6.5 12a6.5 6.5 0 0 1-13 0c0-3.4 2.5-7 6.5-12z" />
+  <path class="logo-wave" d="M5 25c2.750 0 2.750 2 5.5 2s2.750-2 5.5-2 2.750 2 5.5 2 2.750-2 5.5-2" />
 </svg>`;
 
 function Rooms({ realm, may, isOpen, onChosen }) {
