@@ -73,7 +73,7 @@ class Console:
         self.page.get_by_label("Client ID").fill(client_id)
         self.page.get_by_label("Client secret").fill(secret)
         self.page.get_by_role("button", name="Log in").click()
-        self.page.wait_for_selector(".rooms")
+        self.page.wait_for_selector(".rooms", state="attached")
 
     def text(self) -> str:
         shown: str = self.page.inner_text("main")

@@ -90,12 +90,18 @@ class ShownLake:
             self.catalogs.create_catalog(name, base_location=(self.folder / name).as_uri())
         self._fill_lake()
         self._fill_odd()
-        self._add_reader()
+        self._add_principal("ann", "analyst", READER_PRIVILEGES)
         self._run_tasks()
 
     def client(self, branch: str = "") -> HeadwaterCatalog:
         named = {"branch": branch} if branch else {}
         return HeadwaterCatalog.on(self.store, realm=REALM, catalog=LAKE, author="ada", **named)
+
+    @property
+    def orphan(self) -> Path:
+        """A file in the folder of a table that no snapshot refers to."""
+        location = self.client().load_table("sales.orders").location()
+        return Path(location.removeprefix("file://")) / "data" / "forgotten.parquet"
 
     def fill_big(self, tables: int) -> Catalog:
         """A catalog of so many tables in a thousand namespaces, written as one commit straight through the index."""
@@ -157,27 +163,23 @@ class ShownLake:
         odd.commit("main", [*spaces, *tables], message=f"add {SCRIPT} and {RIGHT_TO_LEFT} and {LONG}", authors=[SCRIPT])
         odd.create_branch("b-" + LONG[:100])
 
-    def _add_reader(self) -> None:
+    def _add_principal(self, name: str, role: str, privileges: tuple[Privilege, ...]) -> None:
+        """Somebody who may see tasks, and has a role of the lake on all of its branches."""
         made = new_credentials()
-        create_principal(self.registry, REALM, "ann", hash_credentials(made))
-        create_principal_role(self.registry, REALM, "readers")
-        assign_principal_role(self.registry, REALM, "readers", "ann")
-        grant_on_realm(self.registry, REALM, "readers", Privilege.TASK_READ.value)
-        rows = self.registry.open_realm(REALM)
-        roles = CatalogRoles(rows, self.catalogs.read_catalog(LAKE))
-        roles.create_role("analyst")
-        roles.put_grants(
-            "analyst", [CatalogGrant(privilege=privilege.value, references="*") for privilege in READER_PRIVILEGES]
-        )
-        readers = next(role for role in list_principal_roles(self.registry, REALM) if role.name == "readers")
-        roles.assign_role("analyst", readers.entity)
-        self.credentials["ann"] = (told_client_id(REALM, made.client_id), made.client_secret)
+        create_principal(self.registry, REALM, name, hash_credentials(made))
+        create_principal_role(self.registry, REALM, f"{role}s")
+        assign_principal_role(self.registry, REALM, f"{role}s", name)
+        grant_on_realm(self.registry, REALM, f"{role}s", Privilege.TASK_READ.value)
+        roles = CatalogRoles(self.registry.open_realm(REALM), self.catalogs.read_catalog(LAKE))
+        roles.create_role(role)
+        roles.put_grants(role, [_grant(privilege) for privilege in privileges])
+        principal_role = next(each for each in list_principal_roles(self.registry, REALM) if each.name == f"{role}s")
+        roles.assign_role(role, principal_role.entity)
+        self.credentials[name] = (told_client_id(REALM, made.client_id), made.client_secret)
 
     def _run_tasks(self) -> None:
         realm, tasks = self.registry.read_realm(REALM), TaskQueue(self.store)
-        orphan = self.folder / LAKE / "sales" / "orders" / "data" / "forgotten.parquet"
-        orphan.parent.mkdir(parents=True, exist_ok=True)
-        orphan.write_bytes(b"nobody refers to this")
+        self.orphan.write_bytes(b"nobody refers to this")
         submitted = [
             tasks.submit_task(COLLECT, realm=REALM, realm_key=realm.key).id,
             tasks.submit_task(FSCK, realm=REALM, realm_key=realm.key).id,
@@ -189,6 +191,11 @@ class ShownLake:
         tasks.submit_task(
             REPORT_FILES, realm=REALM, realm_key=realm.key, subject="later", due=realm.created + 86_400_000_000
         )
+
+
+def _grant(privilege: Privilege) -> CatalogGrant:
+    """On all branches, where that can be said."""
+    return CatalogGrant(privilege=privilege.value, references="" if privilege.value.startswith("CATALOG") else "*")
 
 
 def _rows(count: int) -> pa.Table:

@@ -13,10 +13,16 @@ const ATTRIBUTES = new Set(
 );
 
 export function drawReport(room, text) {
-  const parsed = new DOMParser().parseFromString(text, "text/html");
+  const styles = [];
+  // a parser would try to apply a style at once, which the page's policy forbids, and complain
+  const bare = text.replace(/<style[^>]*>([\s\S]*?)<\/style>/gi, (_, css) => {
+    styles.push(css);
+    return "";
+  });
+  const parsed = new DOMParser().parseFromString(bare, "text/html");
   const shadow = room.shadowRoot ?? room.attachShadow({ mode: "open" });
   const sheet = new CSSStyleSheet();
-  sheet.replaceSync([...parsed.querySelectorAll("style")].map((style) => scoped(style.textContent)).join("\n"));
+  sheet.replaceSync(styles.map(scoped).join("\n"));
   shadow.adoptedStyleSheets = [sheet];
   const body = document.createElement("div");
   body.className = `report-body ${parsed.body.className}`.trim();
@@ -39,10 +45,10 @@ function copyInto(parent, node) {
     return;
   }
   if (node.nodeType !== Node.ELEMENT_NODE || !ELEMENTS.has(node.localName)) return;
-  const made = document.createElementNS(node.namespaceURI, node.localName);
+  // the console has its own main
+  const made = document.createElementNS(node.namespaceURI, node.localName === "main" ? "div" : node.localName);
   for (const { name, value } of node.attributes) {
     if (ATTRIBUTES.has(name)) made.setAttribute(name, value);
-    else if (name === "style") made.style.cssText = value.replace(/url\([^)]*\)/g, "none");
     else if (name === "href" && node.localName === "a" && value.startsWith("#")) made.dataset.to = value.slice(1);
   }
   if (made.dataset?.to) {

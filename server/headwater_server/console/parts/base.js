@@ -92,7 +92,7 @@ const TONES = {
 
 export function State({ of: state, tone }) {
   const text = String(state ?? "–").replaceAll("_", " ").toLowerCase();
-  return html`<span class=${`state ${tone ?? TONES[state] ?? "calm"}`}>${text}</span>`;
+  return html`<span class=${`state ${tone ?? TONES[state] ?? "calm"}`}>${text.charAt(0).toUpperCase()}${text.slice(1)}</span>`;
 }
 
 export const Tag = ({ children, tone = "calm", title }) => html`<span class=${`tag ${tone}`} title=${title}>${children}</span>`;
@@ -131,21 +131,20 @@ export function Failure({ error, retry }) {
     429: "The server is busy",
     503: "The server cannot answer at the moment",
   }[error.status] ?? "That did not work";
-  const advice = error.status === 403 ? " Ask somebody who manages access in this realm to grant it." : "";
   return html`<div class="failure" role="alert">
     <${Icon} name=${error.status === 403 ? "shield" : "warning"} />
     <div>
       <p class="failure-title">${title}</p>
-      <p class="failure-text">${error.message}${advice}</p>
+      <p class="failure-text">${error.message}</p>
       ${retry && error.status !== 403 && error.status !== 404 && html`<button type="button" class="button small" onClick=${retry}>Try again</button>`}
     </div>
   </div>`;
 }
 
-/** What a resource has, or why it has nothing: a spinner, a failure, or the function's picture of its data. */
-export function Shown({ of: resource, children, label }) {
+/** What a resource has, or why it has nothing: a spinner, a failure below its heading, or the function's picture of its data. */
+export function Shown({ of: resource, children, label, heading }) {
   if (resource.data === undefined) {
-    if (resource.error) return html`<${Failure} error=${resource.error} retry=${resource.reload} />`;
+    if (resource.error) return html`${heading && html`<h1 class="lonely"><bdi>${heading}</bdi></h1>`}<${Failure} error=${resource.error} retry=${resource.reload} />`;
     return html`<div class="waiting"><${Spinner} label=${label} /></div>`;
   }
   return html`${resource.error && html`<${Failure} error=${resource.error} retry=${resource.reload} />`}${children(resource.data)}`;

@@ -150,7 +150,9 @@ export function Heading({ title, icon, note, copied, children }) {
 export function CatalogFrame({ realm, catalog, tab, children, reference }) {
   const { may } = useCatalogRights(realm, catalog, reference);
   const base = ["realms", realm, "catalogs", catalog];
-  return html`<nav class="tabs" aria-label="Catalog">
+  const tabs = useRef(null);
+  useEffect(() => tabs.current.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" }), [tab, may]);
+  return html`<nav ref=${tabs} class="tabs" aria-label="Catalog">
       ${TABS.filter(([, , right]) => !right || may[right]).map(
         ([name, title]) => html`<a href=${link(...base, name, ...(["tree", "commits"].includes(name) && reference ? [reference] : []))} aria-current=${tab === name ? "page" : null}>${title}</a>`,
       )}

@@ -21,7 +21,7 @@ export function Table({ label, columns, rows, keyOf, empty = "Nothing here" }) {
   if (!rows.length) return html`<${Empty} title=${empty} />`;
   return html`<div class="table-frame" tabindex="-1" onKeyDown=${byArrows}>
     <table aria-label=${label}>
-      <thead><tr>${columns.map((column) => html`<th scope="col" class=${column.isNumber ? "number" : ""}>${column.title}</th>`)}</tr></thead>
+      <thead><tr>${columns.map((column) => html`<th scope="col" class=${column.isNumber ? "number" : ""}>${column.title || html`<span class="hidden">${column.isNumber ? "Value" : "Actions"}</span>`}</th>`)}</tr></thead>
       <tbody>
         ${rows.map(
           (row, at) => html`<tr key=${keyOf ? keyOf(row) : at} data-row>

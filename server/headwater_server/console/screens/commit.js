@@ -14,7 +14,7 @@ export function CommitScreen({ realm, catalog, reference, hash }) {
   const pages = usePages(`commit ${where}`, (pageToken, signal) => get(where, { pageToken }, signal), (answer) => answer.operations);
   const base = ["realms", realm, "catalogs", catalog];
   const commit = pages.first?.commit;
-  if (pages.error && !commit) return html`<${Failure} error=${pages.error} retry=${pages.reload} />`;
+  if (pages.error && !commit) return html`<${Heading} title=${hash} /><${Failure} error=${pages.error} retry=${pages.reload} />`;
   if (!commit) return html`<div class="waiting"><${Spinner} label="Loading the commit" /></div>`;
   const other = (value) => html`<${Id} value=${value} href=${link(...base, "commit", "@", value)} />`;
   return html`<${Heading} title=${commit.hidden ? "A commit with changes that you may not see" : commit.message || "(no message)"}>

@@ -16,7 +16,7 @@ export function LogIn({ wantedRealm = "" }) {
     <${Heading} title="Log in to Headwater" />
     ${why && html`<p class="hint warn" role="status">${why}</p>`}
     ${tokenEndpoint && html`<div class="choices" role="group" aria-label="How to log in">
-      <button type="button" aria-pressed=${!isByToken} onClick=${() => setByToken(false)}>Client credentials</button>
+      <button type="button" aria-pressed=${!isByToken} onClick=${() => setByToken(false)}>Credentials</button>
       <button type="button" aria-pressed=${isByToken} onClick=${() => setByToken(true)}>Token</button>
     </div>`}
     ${isByToken ? html`<${ByToken} wantedRealm=${wantedRealm} />` : html`<${BySecret} tokenEndpoint=${tokenEndpoint} />`}

@@ -5,7 +5,7 @@ import { catalogPath, post } from "../api.js";
 import { useAction } from "../resource.js";
 import { go, hereWith, link } from "../router.js";
 import { useCatalogRights } from "../rights.js";
-import { count, Empty, Failure, Icon, Id, plural, Spinner, State, Time } from "../parts/base.js";
+import { Empty, Failure, Icon, Id, plural, Spinner, State, Time } from "../parts/base.js";
 import { Ask } from "../parts/dialog.js";
 import { Heading } from "../parts/layout.js";
 import { notify } from "../parts/notices.js";
@@ -59,8 +59,8 @@ export function Merge({ realm, catalog, query }) {
       ${tried.conflicts.length === 0 && Object.keys(modes).length > 0 && tried.status === "WOULD_MERGE" && html`<${Decided} ...${{ modes, decide, into, source }} />`}
       ${["WOULD_MERGE", "CONFLICTS"].includes(tried.status) && html`<div class="buttons sticky-buttons">
         ${(isStale || tried.status === "CONFLICTS") && html`<button type="button" class="button" disabled=${trial.isRunning} onClick=${() => trial.run(modes)}>Try with these choices</button>`}
-        ${may.writeContent && isPlain(into) && html`<button type="button" class="button primary" disabled=${isStale || trial.isRunning || tried.status !== "WOULD_MERGE"} onClick=${() => ask(true)}>Merge…</button>`}
-        ${!may.writeContent && html`<p class="hint">You may look at this merge. To make it takes the right to write the tables on ${into}.</p>`}
+        ${may.writeTables && isPlain(into) && html`<button type="button" class="button primary" disabled=${isStale || trial.isRunning || tried.status !== "WOULD_MERGE"} onClick=${() => ask(true)}>Merge…</button>`}
+        ${!may.writeTables && html`<p class="hint">You may look at this merge. To make it takes the right to write the tables on ${into}.</p>`}
       </div>`}
       <${Keys} of=${tried.keys} />`}
     ${isAsked && html`<${Confirm} ...${{ into, source, tried, modes, merge }} onClose=${() => ask(false)} />`}`;
@@ -97,7 +97,7 @@ function Conflicts({ of: conflicts, into, source, modes, decide }) {
       <button type="button" class="button small" onClick=${() => decideAll("DROP")}>Keep ${into}</button></div>`}
     ${conflicts.map((each) => html`<article key=${each.name ?? each.message} class="conflict card">
       <header><h2><bdi>${each.name ?? "The whole merge"}</bdi></h2>${each.name && html`<${Choice} name=${each.name} mode=${modes[each.name] ?? "NORMAL"} ...${{ decide, into, source }} />`}</header>
-      <p class="note">${each.message}</p>
+      <p class="note" title=${each.message}>${REASONS[each.kind] ?? each.message}</p>
       <div class="sides">
         <${ConflictSide} title=${`On ${into}`} side=${each.ours} isLost=${modes[each.name] === "FORCE"} />
         <${ConflictSide} title=${`On ${source}`} side=${each.theirs} isLost=${modes[each.name] === "DROP"} />
@@ -106,7 +106,14 @@ function Conflicts({ of: conflicts, into, source, modes, decide }) {
   </section>`;
 }
 
-const SUMMARY = [["added-records", "rows added"], ["deleted-records", "rows deleted"], ["added-data-files", "files added"], ["deleted-data-files", "files deleted"], ["total-records", "rows in all"]];
+const SUMMARY = [
+  ["added-records", "row", "added"],
+  ["deleted-records", "row", "deleted"],
+  ["added-data-files", "file", "added"],
+  ["deleted-data-files", "file", "deleted"],
+  ["total-records", "row", "in all"],
+];
+const REASONS = { VALUE_DIFFERS: "Both sides changed it since their common ancestor." };
 
 function ConflictSide({ title, side, isLost }) {
   return html`<div class=${`conflict-side ${isLost ? "lost" : ""}`}>
@@ -114,7 +121,7 @@ function ConflictSide({ title, side, isLost }) {
     ${!side && html`<p class="quiet">Not shown: there are more conflicts than are looked into, or you may not see this side.</p>`}
     ${side && html`<p><${Side} of=${side.entry} /></p>
       ${side.commit && html`<p class="one-line"><bdi>${side.commit.message || "(no message)"}</bdi></p><p class="small quiet"><bdi>${side.commit.authors.join(", ")}</bdi> · <${Time} at=${side.commit.time} /></p>`}
-      <p class="small">${SUMMARY.filter(([name]) => side.summary?.[name]).map(([name, words]) => `${count(Number(side.summary[name]))} ${words}`).join(" · ")}</p>`}
+      <p class="small">${SUMMARY.filter(([name]) => side.summary?.[name]).map(([name, what, how]) => `${plural(Number(side.summary[name]), what)} ${how}`).join(" · ")}</p>`}
   </div>`;
 }
 

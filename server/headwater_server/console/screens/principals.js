@@ -79,7 +79,7 @@ export function PrincipalScreen({ realm, name }) {
     if (answer?.credentials) window.setTimeout(() => ask({ act: "tell", credentials: answer.credentials }), 0);
   };
   const button = (action, tone = "") => html`<button type="button" class=${`button ${tone}`} onClick=${() => ask({ act: action })}>${ACTIONS[action][0]}</button>`;
-  return html`<${Shown} of=${found}>${(data) => html`
+  return html`<${Shown} of=${found} heading=${name}>${(data) => html`
     <${Heading} title=${name} icon="user" copied=${name}>
       ${may.manageAccess && html`${button("rotate")}${button("reset")}${button(data.disabled ? "enable" : "disable")}${name !== "root" && button("remove", "danger")}`}
     <//>

@@ -39,7 +39,7 @@ export function RoleScreen({ realm, name }) {
   const found = useResource(`role ${where}`, (signal) => get(where, {}, signal));
   const chips = (items, hrefOf, act, label) => html`<ul class="chips">${items.map((item) => html`<li>${hrefOf ? html`<a href=${hrefOf(item)}><bdi>${item}</bdi></a>` : html`<code>${item}</code>`}
     ${may.manageAccess && html`<button type="button" class="plain" aria-label=${`${label} ${item}`} onClick=${() => ask({ act, item })}>×</button>`}</li>`)}</ul>`;
-  return html`<${Shown} of=${found}>${(data) => html`
+  return html`<${Shown} of=${found} heading=${name}>${(data) => html`
     <${Heading} title=${name} icon="key" copied=${name}>
       ${may.manageAccess && name !== "service_admin" && html`<button type="button" class="button danger" onClick=${() => ask({ act: "drop" })}>Delete</button>`}
     <//>

@@ -1,6 +1,6 @@
 // Runs: what each try of a task did, with the report of a collection.
 
-import { html, useEffect, useRef } from "../ui.js";
+import { html, useEffect, useRef, useState } from "../ui.js";
 import { get, getText, realmPath } from "../api.js";
 import { usePages, useResource } from "../resource.js";
 import { hereWith, link } from "../router.js";
@@ -31,7 +31,7 @@ export function Runs({ realm, query }) {
 export function RunScreen({ realm, name }) {
   const where = realmPath(realm, "runs", name);
   const found = useResource(`run ${where}`, (signal) => get(where, {}, signal));
-  return html`<${Shown} of=${found}>${(run) => html`
+  return html`<${Shown} of=${found} heading=${name}>${(run) => html`
     <${Heading} title=${`${run.kind} ${run.subject}`} icon="file" />
     <${Facts} of=${[
       ["Outcome", html`<${State} of=${run.error ? "FAILED" : "SUCCEEDED"} />`],
@@ -43,19 +43,27 @@ export function RunScreen({ realm, name }) {
     ]} />
     ${run.error && html`<div class="failure" role="alert"><div><p class="failure-title">Why it ended</p><p class="failure-text">${run.error}</p></div></div>`}
     ${run.notes.map((note) => html`<p class="hint">${note}</p>`)}
-    ${run.kind === "fsck" ? html`<${Findings} of=${run} />` : html`<${Counts} of=${run.counts} />`}
-    ${run.kind === "gc" && html`<${Report} where=${where} name=${name} />`}`}<//>`;
+    ${run.kind === "gc" && html`<${Report} where=${where} name=${name} />`}
+    ${run.kind === "fsck" ? html`<${Findings} of=${run} />` : html`<${Counts} of=${run.counts} />`}`}<//>`;
 }
 
 function Counts({ of: counts }) {
-  const rows = Object.entries(counts).filter(([, value]) => value !== null && typeof value !== "object");
+  const all = Object.entries(counts).filter(([, value]) => value !== null && typeof value !== "object");
+  const [areZerosShown, showZeros] = useState(false);
+  const rows = areZerosShown ? all : all.filter(([, value]) => value !== 0 && value !== false);
   const rest = Object.entries(counts).filter(([, value]) => value !== null && typeof value === "object");
-  return html`<h2>What it counted</h2>
+  return html`<div class="heading"><h2>What it counted</h2>
+      ${(areZerosShown || rows.length < all.length) && html`<button type="button" class="button small" aria-pressed=${areZerosShown} onClick=${() => showZeros(!areZerosShown)}>${areZerosShown ? "Hide zeros" : `Show ${all.length - rows.length} zeros`}</button>`}</div>
     <${Table} label="Counts" rows=${rows} keyOf=${([name]) => name} empty="Nothing" columns=${[
       { title: "What", isWide: true, of: ([name]) => words(name) },
-      { title: "", isNumber: true, of: ([, value]) => (typeof value === "number" ? count(value) : String(value)) },
+      { title: "", isNumber: true, of: ([, value]) => shownCount(value) },
     ]} />
     ${rest.length > 0 && html`<details><summary>Details</summary><pre class="plain-text">${JSON.stringify(Object.fromEntries(rest), null, 2)}</pre></details>`}`;
+}
+
+function shownCount(value) {
+  if (typeof value === "number") return count(value);
+  return /^\d{4}-\d\d-\d\dT/.test(value) ? html`<${Time} at=${value} isLong />` : String(value);
 }
 
 const words = (name) => name.replace(/([a-z])([A-Z])/g, "$1 $2").replaceAll("_", " ").toLowerCase();

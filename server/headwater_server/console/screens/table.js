@@ -17,7 +17,7 @@ export function TableScreen({ realm, catalog, reference, name, query, may }) {
   const where = catalogPath(realm, catalog, "references", reference, "tables", name);
   const table = useResource(`table ${where}`, (signal) => get(where, {}, signal));
   return html`<nav class="path" aria-label="Path"><a href=${link("realms", realm, "catalogs", catalog, "tree", reference)}><${Icon} name="branch" />${reference === "-" ? "default branch" : reference}</a></nav>
-    <${Shown} of=${table} label="Loading the table">${(data) => html`<${Details} ...${{ realm, catalog, reference, name, where, query, may, data }} />`}<//>`;
+    <${Shown} of=${table} label="Loading the table" heading=${name}>${(data) => html`<${Details} ...${{ realm, catalog, reference, name, where, query, may, data }} />`}<//>`;
 }
 
 function Details({ realm, catalog, reference, name, where, query, may, data }) {

@@ -73,7 +73,7 @@ export function TaskScreen({ realm, name }) {
     retry: ["Try it once more", "The task becomes due again, with another try."],
     "run-now": ["Run it now", "The task becomes due: the next free worker takes it."],
   };
-  return html`<${Shown} of=${found}>${(task) => html`
+  return html`<${Shown} of=${found} heading=${name}>${(task) => html`
     <${Heading} title=${`${task.kind} ${task.subject}`} icon="task">
       ${may.manageTasks && task.state === "WAITING" && html`<button type="button" class="button" onClick=${() => ask("run-now")}>Run now</button>`}
       ${may.manageTasks && task.state === "FAILED" && html`<button type="button" class="button primary" onClick=${() => ask("retry")}>Retry</button>`}
