@@ -33,7 +33,7 @@ def all_screens(lake: ShownLake) -> dict[str, Screen]:
     return {
         "catalogs": Screen(in_realm, (LAKE, "Active", "New catalog")),
         "tree": Screen(IN_LAKE, ("people", "sales", "web")),
-        "search": Screen((*IN_LAKE, "tree", "-"), ("sales.orders", "4 found"), {"q": "ORD", "match": "substring"}),
+        "search": Screen((*IN_LAKE, "tree", "-"), ("sales.orders", "1 found"), {"q": "ORD", "match": "substring"}),
         "schema": Screen(TABLE, ("customer", "long", "required", "not partitioned")),
         "snapshots": Screen(TABLE, ("+2,000", "Append", "current"), {"tab": "snapshots"}),
         "branches of a table": Screen(TABLE, ("main", "always"), {"tab": "refs"}),

@@ -76,7 +76,7 @@ def test_busy_server_is_asked_again(visit: Visit) -> None:
 
 def test_token_that_holds_no_more_asks_for_another(visit: Visit) -> None:
     console = visit()
-    console.page.route("**/references?*", lambda route: route.fulfill(status=401, body=BUSY))
+    console.page.route("**/references*", lambda route: route.fulfill(status=401, body=BUSY))
     console.go(*IN_LAKE, "refs")
     console.page.wait_for_selector("text=no longer accepts your token")
 
@@ -104,6 +104,6 @@ def test_hostile_names_are_found(visit: Visit) -> None:
     console = visit()
     for name in (EMOJI, RIGHT_TO_LEFT, "<script>"):
         console.go(*IN_ODD, "tree", "-", q=name)
-        console.page.wait_for_selector("[role=option]")
+        console.page.get_by_role("option").filter(has_text=name).first.wait_for()
 
         assert all(name in text for text in console.page.locator("[role=option]").all_inner_texts())

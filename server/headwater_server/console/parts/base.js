@@ -110,7 +110,7 @@ export function bytes(number) {
 
 export function seconds(number) {
   if (number == null) return "–";
-  if (number < 1) return `${Math.round(number * 1000)} ms`;
+  if (number < 1) return number < 0.001 ? "under 1 ms" : `${Math.round(number * 1000)} ms`;
   if (number < 60) return `${number.toFixed(1)} s`;
   const minutes = Math.floor(number / 60);
   return minutes < 60 ? `${minutes} min ${Math.round(number % 60)} s` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
@@ -153,5 +153,5 @@ export function Shown({ of: resource, children, label, heading }) {
 /** Facts as terms and values: [[term, value], …]; those without a value are left out. */
 export const Facts = ({ of: facts }) =>
   html`<dl class="facts">
-    ${facts.filter(([, value]) => value !== undefined && value !== null && value !== "").map(([term, value]) => html`<div><dt>${term}</dt><dd>${value}</dd></div>`)}
+    ${facts.filter(([, value]) => value !== undefined && value !== null && value !== false && value !== "").map(([term, value]) => html`<div><dt>${term}</dt><dd>${value}</dd></div>`)}
   </dl>`;

@@ -10,9 +10,12 @@ export function Dialog({ title, onClose, children }) {
   const element = useRef(null);
   const name = useRef(`dialog-${(dialogs += 1)}`);
   useEffect(() => {
-    const opener = document.activeElement;
-    element.current.showModal();
-    return () => opener?.isConnected && opener.focus();
+    const [dialog, opener] = [element.current, document.activeElement];
+    dialog.showModal();
+    return () => {
+      dialog.close(); // as long as it is open, nothing else can have the focus
+      if (opener?.isConnected) opener.focus();
+    };
   }, []);
   return html`<dialog ref=${element} aria-labelledby=${name.current} onCancel=${(event) => {
     event.preventDefault();

@@ -129,13 +129,16 @@ function useSearchKey() {
   }, []);
 }
 
-/** The heading of a screen. A new screen begins with it: screen readers read it out. */
+let isFirstHeading = true;
+
+/** The heading of a screen. Whoever comes from another screen begins with it: screen readers read it out. */
 export function Heading({ title, icon, note, copied, children }) {
   const heading = useRef(null);
   useEffect(() => {
     document.title = `${title} · Headwater`;
     const { activeElement } = document;
-    if (!activeElement || activeElement === document.body || !activeElement.isConnected) heading.current.focus({ preventScroll: true });
+    if (isFirstHeading) isFirstHeading = false;
+    else if (!activeElement || activeElement === document.body || !activeElement.isConnected) heading.current.focus({ preventScroll: true });
   }, [title]);
   return html`<div class="heading">
     <div class="heading-text">

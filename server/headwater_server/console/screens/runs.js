@@ -17,7 +17,7 @@ export function Runs({ realm, query }) {
   const pages = usePages(`runs ${realm} ${kind}`, (pageToken, signal) => get(realmPath(realm, "runs"), { kind, pageToken }, signal), (answer) => answer.runs);
   const kinds = [...new Set([...KINDS.slice(0, 3), kind, ...pages.items.map((run) => run.kind)])].filter((name, at) => name || at === 0);
   return html`<${Heading} title="Runs" icon="file" note="What the tasks of the realm did, newest first." />
-    <div class="choices" role="group" aria-label="Which runs">${kinds.map((name) => html`<a class="choice" aria-current=${kind === name ? "true" : null} href=${hereWith({ kind: name })}>${name || "all"}</a>`)}</div>
+    <div class="choices" role="group" aria-label="Which runs">${kinds.map((name) => html`<a class="choice" aria-current=${kind === name ? "true" : null} href=${hereWith({ kind: name })}>${name || "All"}</a>`)}</div>
     <${PagedTable} of=${pages} label="Runs" keyOf=${(run) => run.id} empty="No task has run yet" columns=${[
       { title: "Run", of: (run) => html`<a class="strong" href=${link("realms", realm, "runs", run.id)}>${run.kind}</a>` },
       { title: "Subject", isWide: true, of: (run) => html`<bdi>${run.subject}</bdi>` },

@@ -27,7 +27,7 @@ export function Tasks({ realm, query }) {
   return html`<${Heading} title="Tasks" icon="task" note="The list renews itself.">
       ${may.manageTasks && html`<button type="button" class="button primary" onClick=${() => ask("gc")}>Collect garbage</button>`}
     <//>
-    <div class="choices" role="group" aria-label="Which tasks">${STATES.map((name) => html`<a class="choice" aria-current=${state === name ? "true" : null} href=${hereWith({ state: name })}>${name.toLowerCase() || "all"}</a>`)}</div>
+    <div class="choices" role="group" aria-label="Which tasks">${STATES.map((name) => html`<a class="choice" aria-current=${state === name ? "true" : null} href=${hereWith({ state: name })}>${name ? name[0] + name.slice(1).toLowerCase() : "All"}</a>`)}</div>
     <${Shown} of=${first}>${(data) => html`
       <${TaskTable} realm=${realm} tasks=${data.tasks} />
       ${token && !older && html`<div class="more"><button type="button" class="button" onClick=${() => setOlder(token)}>Show more</button></div>`}

@@ -27,6 +27,10 @@ export function Tree({ realm, catalog, reference, query }) {
       replace(hereWith({ focus: "" }));
     }
   }, [query.focus]);
+  useEffect(() => {
+    setText(query.q ?? "");
+    setMatch(query.match ?? "substring");
+  }, [query.q, query.match]);
   const write = (q, kind) => {
     setText(q);
     setMatch(kind);
