@@ -9,11 +9,12 @@ import pytest
 from fake_clock import FakeClock
 from faulty_backend import FaultyBackend
 from headwater import Settings, Store
-from headwater.cli.cli_session import CliSession
-from headwater.cli.local_run import run_task_here
 from headwater.errors import RefusedError, UnknownOutcomeError
+from headwater.jobs.local_tasks import TaskAudience, run_task_here
 from headwater.store.backends.memory import MemoryBackend
 from headwater.tasks import TaskLease, TaskQueue
+
+AUDIENCE = TaskAudience("command line", lambda sentence: None)
 
 
 def test_end_of_which_nobody_knows_is_told_as_that(settings: Settings, clock: FakeClock) -> None:
@@ -27,7 +28,7 @@ def test_end_of_which_nobody_knows_is_told_as_that(settings: Settings, clock: Fa
         return {"deleted": 7}
 
     with pytest.raises(UnknownOutcomeError):
-        run_task_here(CliSession(), store, task_id, work)
+        run_task_here(AUDIENCE, store, task_id, work)
     faults.heal()
     assert TaskQueue(store).read_task(task_id).value.outcome == {"deleted": 7}
 
@@ -35,6 +36,6 @@ def test_end_of_which_nobody_knows_is_told_as_that(settings: Settings, clock: Fa
 def test_outcome_that_no_task_can_carry_is_its_failure(store: Store) -> None:
     task_id = TaskQueue(store).submit_task("gc", realm="acme").id
     with pytest.raises(RefusedError, match="no payloads"):
-        run_task_here(CliSession(), store, task_id, lambda claim: {"rows": "x" * 100_000})
+        run_task_here(AUDIENCE, store, task_id, lambda claim: {"rows": "x" * 100_000})
 
     assert TaskQueue(store).read_task(task_id).value.state == "FAILED"

@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 
 from headwater import Store
-from headwater.cli.cli_session import CliSession
-from headwater.cli.local_run import run_task_here
+from headwater.cli.cli_session import print_note
 from headwater.errors import FencedError, NotFoundError, RefusedError, UnavailableError
+from headwater.jobs.local_tasks import TaskAudience, run_task_here
 from headwater.store import ObjectId, id_text
 from headwater.tasks import LeaseWatch, TaskLease, TaskNotReadyError, TaskQueue
+
+AUDIENCE = TaskAudience("command line", print_note)
 
 
 @pytest.fixture
@@ -23,7 +25,7 @@ def task_id(store: Store) -> ObjectId:
 
 
 def test_work_that_ends_finishes_its_task(store: Store, task_id: ObjectId) -> None:
-    ended = run_task_here(CliSession(), store, task_id, lambda claim: {"deleted": 7})
+    ended = run_task_here(AUDIENCE, store, task_id, lambda claim: {"deleted": 7})
 
     assert (ended.value.state, ended.value.outcome) == ("SUCCEEDED", {"deleted": 7})
 
@@ -33,7 +35,7 @@ def test_user_without_a_name_does_a_task(store: Store, task_id: ObjectId, monkey
     for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
         monkeypatch.delenv(name, raising=False)
 
-    ended = run_task_here(CliSession(), store, task_id, lambda claim: {"owner": claim.task.owner})
+    ended = run_task_here(AUDIENCE, store, task_id, lambda claim: {"owner": claim.task.owner})
 
     assert ended.value.outcome is not None
     assert ended.value.outcome["owner"].startswith("headwater@")
@@ -44,7 +46,7 @@ def test_interrupt_hands_the_task_back(store: Store, task_id: ObjectId) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run_task_here(CliSession(), store, task_id, work)
+        run_task_here(AUDIENCE, store, task_id, work)
 
     task = TaskQueue(store).read_task(task_id).value
     assert (task.state, task.failures, task.attempts[-1].outcome) == ("WAITING", 0, "HANDED_BACK")
@@ -58,7 +60,7 @@ def test_command_told_to_end_hands_its_task_back(store: Store, task_id: ObjectId
 
     before = signal.getsignal(signal.SIGTERM)
     with pytest.raises(UnavailableError, match="was handed back: the command line received SIGTERM"):
-        run_task_here(CliSession(), store, task_id, work)
+        run_task_here(AUDIENCE, store, task_id, work)
 
     task = TaskQueue(store).read_task(task_id).value
     assert (task.state, task.failures, task.attempts[-1].outcome) == ("WAITING", 0, "HANDED_BACK")
@@ -70,7 +72,7 @@ def test_work_that_has_to_wait_is_left_to_a_worker(store: Store, task_id: Object
         raise TaskNotReadyError("the realm sleeps")
 
     with pytest.raises(RefusedError, match=r"waits, and a worker continues it .*: the realm sleeps"):
-        run_task_here(CliSession(), store, task_id, work)
+        run_task_here(AUDIENCE, store, task_id, work)
     assert TaskQueue(store).read_task(task_id).value.attempts[-1].outcome == "PUT_OFF"
 
 
@@ -88,7 +90,7 @@ def test_failure_is_told_to_the_task_and_to_the_caller(store: Store, task_id: Ob
         raise error
 
     with pytest.raises(type(error)):
-        run_task_here(CliSession(), store, task_id, work)
+        run_task_here(AUDIENCE, store, task_id, work)
 
     task = TaskQueue(store).read_task(task_id).value
     assert task.state == state
@@ -103,7 +105,7 @@ def test_work_that_is_cancelled_stops_at_its_next_check(store: Store, task_id: O
         raise AssertionError("the check lets a cancelled task go on")
 
     with pytest.raises(RefusedError, match="ended as CANCELLED"):
-        run_task_here(CliSession(), store, task_id, work)
+        run_task_here(AUDIENCE, store, task_id, work)
 
 
 def test_work_that_was_taken_over_touches_nothing_more(store: Store, task_id: ObjectId) -> None:
@@ -115,7 +117,7 @@ def test_work_that_was_taken_over_touches_nothing_more(store: Store, task_id: Ob
         raise AssertionError("the check lets a fenced attempt go on")
 
     with pytest.raises(FencedError):
-        run_task_here(CliSession(), store, task_id, work)
+        run_task_here(AUDIENCE, store, task_id, work)
     assert TaskQueue(store).read_task(task_id).value.owner == "another worker"
 
 
@@ -124,7 +126,7 @@ def test_task_that_a_worker_does_is_seen_through(store: Store, task_id: ObjectId
     worker = threading.Timer(0.3, claim.finish_task, [{"deleted": 1}])
     worker.start()
 
-    ended = run_task_here(CliSession(), store, task_id, lambda claim: pytest.fail("it is another's"))
+    ended = run_task_here(AUDIENCE, store, task_id, lambda claim: pytest.fail("it is another's"))
 
     worker.join()
     assert ended.value.outcome == {"deleted": 1}
@@ -137,7 +139,7 @@ def test_command_that_did_nothing_tells_what_still_waits(
         raise UnavailableError("a collection is sweeping")
 
     with pytest.raises(UnavailableError):
-        run_task_here(CliSession(), store, task_id, work)
+        run_task_here(AUDIENCE, store, task_id, work)
 
     assert f"`headwater task cancel {id_text(task_id)}` calls it off" in capsys.readouterr().err
 
@@ -147,6 +149,6 @@ def test_refused_work_leaves_nothing_waiting(store: Store, task_id: ObjectId, ca
         raise NotFoundError("no such commit")
 
     with pytest.raises(NotFoundError):
-        run_task_here(CliSession(), store, task_id, work)
+        run_task_here(AUDIENCE, store, task_id, work)
 
     assert capsys.readouterr().err == ""

@@ -38,7 +38,7 @@ def test_caller_learns_who_it_is(office: ManagedOffice) -> None:
     assert all(root["may"].values())
 
 
-def test_nobody_may_do_everything(open_office: ManagedOffice) -> None:
+def test_unnamed_caller_may_do_everything(open_office: ManagedOffice) -> None:
     me = open_office.call("GET", "/realms/acme/me").data
 
     assert (me["principal"], me["roles"]) == (None, []) and all(me["may"].values())

@@ -93,7 +93,7 @@ def test_default_branch_is_not_deleted(lake: LakeCaller) -> None:
         ("/files?code=Nope", 400),
     ],
 )
-def test_what_is_wrong_is_refused(lake: LakeCaller, path: str, status: int) -> None:
+def test_wrong_request_is_refused(lake: LakeCaller, path: str, status: int) -> None:
     assert lake.ask("GET", path).error[0] == status
 
 

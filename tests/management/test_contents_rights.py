@@ -70,7 +70,7 @@ def told(text: str) -> str:
 
 
 @pytest.mark.parametrize("path", READS)
-def test_nothing_hidden_is_told(calm: ManagedOffice, reader: LakeCaller, path: str) -> None:
+def test_hidden_things_are_told_nowhere(calm: ManagedOffice, reader: LakeCaller, path: str) -> None:
     answer = reader.ask("GET", path.replace("{secrets}", calm.lake.secrets))
     text = told(answer.content.decode()).replace(path, "")
 

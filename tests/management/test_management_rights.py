@@ -90,7 +90,7 @@ def everything(office: ManagedOffice) -> list[Any]:
 
 
 def test_every_route_has_a_case() -> None:
-    assert set(ROUTE_CASES) == {route.name for route in management_table().routes} - {"getConfig", "listRealms"}
+    assert set(ROUTE_CASES) == {route.name for route in management_table().routes} - {"getServerConfig", "listRealms"}
     assert {name for name, case in ROUTE_CASES.items() if case.privilege is None} == NEEDS_NO_RIGHT | JUDGES_EACH_THING
 
 
@@ -163,8 +163,8 @@ def test_route_of_any_table_is_judged_or_open_or_refused(calm_office: ManagedOff
     if route.realm_of is None and not route.is_open:
         answer = calm_office.call(route.method, route.template, token=calm_office.token("root"))
         assert answer.error == (403, "ForbiddenException") and "administers the store" in answer.message
-    assert not route.is_open or route.name in ("getConfig", "getToken")
-    assert route.realm_of is not None or route.name in ("getConfig", "getToken", "listRealms")
+    assert not route.is_open or route.name in ("getServerConfig", "getToken")
+    assert route.realm_of is not None or route.name in ("getServerConfig", "getToken", "listRealms")
 
 
 def test_principal_reads_itself_and_nobody_else(office: ManagedOffice) -> None:

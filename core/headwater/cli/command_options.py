@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
-from headwater.catalogs import HEADWATER, ContentKey, FilterExpression, parse_revspec
+from headwater.catalogs import ContentKey, FilterExpression, parse_revspec
 from headwater.clock import Micros, SystemClock
 from headwater.console import ParsedType
 from headwater.errors import RefusedError
@@ -85,7 +84,7 @@ def filter_option(kind: type[FilterExpression[Any]], what: str) -> Callable[[F],
         "expression",
         metavar="CEL",
         type=ParsedType("filter", kind.parse),
-        help=f"Only {what}; docs/filters.md lists the names.",
+        help=f"Only {what}; docs/reference/filters.md lists the names.",
     )
 
 
@@ -130,20 +129,3 @@ def author_option(function: F) -> F:
     return click.option("--author", metavar="NAME", help="Who asks for it, noted in the commits; default is the user.")(
         function
     )
-
-
-def person() -> str:
-    """Returns the user name of the process, or ``headwater`` for a user id without a name."""
-    try:
-        return getpass.getuser() or HEADWATER
-    except (OSError, KeyError, ImportError):  # a user id without a name, as containers may have
-        return HEADWATER
-
-
-def folder_location(location: str) -> str:
-    """A URL as it is; a folder as the location of its absolute path, in which nothing is percent-encoded. What ``..`` means depends on
-    links; without one, a folder behind a link keeps the name that its tables record."""
-    if "://" in location:
-        return location
-    path = Path(location)
-    return f"file://{path.resolve() if '..' in path.parts else path.absolute()}"

@@ -6,8 +6,8 @@ import click
 
 from headwater.cli.cli_session import CliSession
 from headwater.cli.command_address import STORE_SCOPE, Address, address_argument
-from headwater.cli.command_options import person
 from headwater.console import ResultView, ViewField, prints, time_field
+from headwater.jobs.local_tasks import person
 from headwater.policies import (
     MaintenanceStop,
     StopScope,

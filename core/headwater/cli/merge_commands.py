@@ -19,9 +19,10 @@ from headwater.catalogs import (
 )
 from headwater.cli.cli_session import CliSession, identifier, opened_catalog
 from headwater.cli.command_address import Address, catalog_branch_argument
-from headwater.cli.command_options import ID, KEY, REF, person, read_pairs
+from headwater.cli.command_options import ID, KEY, REF, read_pairs
 from headwater.console import ResultView, ViewField, count_text, list_of, option_group, prints, text_field
 from headwater.errors import ConflictError
+from headwater.jobs.local_tasks import person
 from headwater.store import ObjectId
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -13,9 +13,10 @@ import click
 from headwater.catalogs import Catalog, ContentKey
 from headwater.cli.cli_session import CliSession
 from headwater.cli.command_address import Address, catalog_branch_argument, catalog_ref_argument
-from headwater.cli.command_options import KEY, person
+from headwater.cli.command_options import KEY
 from headwater.console import DURATION, ResultView, ViewField, prints, text_field, time_field
 from headwater.errors import NotFoundError
+from headwater.jobs.local_tasks import person
 from headwater.policies import (
     FileMode,
     FileRule,

@@ -24,16 +24,18 @@ _TEXT_CHARACTERS: Final = 500
 
 
 def run_fsck(store: Store, claim: TaskLease) -> dict[str, Any]:
-    """Check the task's realm, in whatever state it is. The outcome is the same whether anything was found or not: see ``outcome_of``.
+    """Check the task's realm, in whatever state it is. The outcome is the same whether anything was found or not: see ``findings_outcome``.
 
     raises        RefusedError where the realm was created anew; NotFoundError; what ``check_store`` raises
     """
     if claim.task.realm != SYSTEM_REALM:
         open_realm(store, claim.task)
-    return run_recorded(store, claim, lambda: outcome_of(check_store(store, realm=claim.task.realm, fence=claim.check_stop)))
+    return run_recorded(
+        store, claim, lambda: findings_outcome(check_store(store, realm=claim.task.realm, fence=claim.check_stop))
+    )
 
 
-def outcome_of(findings: Sequence[FsckFinding]) -> dict[str, Any]:
+def findings_outcome(findings: Sequence[FsckFinding]) -> dict[str, Any]:
     """Findings as the outcome of a task: their numbers in all, by weight and by code, and the first of them, the gravest before others.
 
     ``isCut`` says that there are more than stand there, or that texts were cut.

@@ -42,7 +42,7 @@ def config_route() -> Route:
         method="GET",
         template="/config",
         handler=answer_server_config,
-        name="getConfig",
+        name="getServerConfig",
         is_open=True,
         needs="nothing",
         summary="Tell the server's version, and how callers prove who they are.",

@@ -170,7 +170,7 @@ def _follow(
 
     def wait_for(commits: Iterable[tuple[ObjectId, int]]) -> None:
         for commit_id, number in commits:
-            if commit_id not in known and (commit := reading.find(commit_id)) is not None:
+            if commit_id not in known and (commit := reading.find_commit(commit_id)) is not None:
                 known.add(commit_id)
                 heapq.heappush(waiting, (-commit.time, -commit_id, number))
 
@@ -202,7 +202,7 @@ class _AheadReader:
         fresh = [each for each in dict.fromkeys(commit_ids) if each not in self._commits]
         self._commits.update(zip(fresh, self._rows.read_many(fresh, Commit), strict=True))
 
-    def find(self, commit_id: ObjectId) -> Commit | None:
+    def find_commit(self, commit_id: ObjectId) -> Commit | None:
         return self._commits[commit_id]
 
     def head(self, commit_id: ObjectId) -> Head:

@@ -13,7 +13,7 @@ from headwater.commits import LogEnd
 from headwater.errors import ExpiredError, NotFoundError
 from headwater.store import id_text
 from headwater_server.call import Answer, Call
-from headwater_server.management.contents.content_shapes import CommitDetails, CommitLog, LogListQuery
+from headwater_server.management.contents.content_shapes import CommitDetails, CommitLogPage, LogListQuery
 from headwater_server.management.contents.contents_reader import (
     ContentsReader,
     commit_of_token,
@@ -48,7 +48,7 @@ class _LogPage:
     end: LogEndName | None = None
 
 
-def commit_routes() -> list[Route]:
+def log_routes() -> list[Route]:
     """Make the routes of logs and commits."""
     return [
         Route(
@@ -59,13 +59,13 @@ def commit_routes() -> list[Route]:
             needs=f"{HISTORY_RIGHT}{_OPERATIONS}",
             summary="Read the log of a reference, newest first, with the first operations of each commit.",
             query=LogListQuery,
-            answers={200: CommitLog},
+            answers={200: CommitLogPage},
             errors=READ_ERRORS,
         ),
         Route(
             method="GET",
             template=f"{REFERENCE_PATH}/commits/{{commit}}",
-            handler=answer_commit,
+            handler=answer_commit_details,
             name="getCommit",
             needs=f"{HISTORY_RIGHT}{_OPERATIONS}",
             summary="Read one commit of a reference's history, with all of its operations.",
@@ -85,10 +85,10 @@ def answer_commit_log(call: Call[LogListQuery, None]) -> Answer:
     start = reader.commit if token is None else id_text(commit_of_token(token))
     page = _read_page(reader, start, key, limit=query.page_size)
     bodies = [commit_body(shown, is_hidden=hides(entry, shown)) for entry, shown in page.commits]
-    return Answer(body=CommitLog(bodies, tokens.to_client(page.next), page.end))
+    return Answer(body=CommitLogPage(bodies, tokens.to_client(page.next), page.end))
 
 
-def answer_commit(call: Call[ListQuery, None]) -> Answer:
+def answer_commit_details(call: Call[ListQuery, None]) -> Answer:
     """Read one commit; raises NotFoundError for one that is not in the history of the reference."""
     reader = open_history(call)
     wanted = parse_commit("commit", call.path["commit"])

@@ -120,7 +120,7 @@ class LogListQuery(ListQuery, frozen=True, rename="camel"):
     )
 
 
-class CommitLog(Struct, frozen=True, rename="camel"):
+class CommitLogPage(Struct, frozen=True, rename="camel"):
     """A page of commits, newest first. A page may be short, or empty, and be followed by another."""
 
     commits: list[ShownCommit]

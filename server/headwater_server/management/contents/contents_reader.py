@@ -51,7 +51,7 @@ class ContentsReader:
         return PageTokens.of_listing(self.session, f"management {listing}", self.seen)
 
     def at_commit(self, commit_id: ObjectId) -> ContentsReader:
-        """The same reference at a commit that a page token of it pins; raises RefusedError where that was collected."""
+        """Read the reference at a commit that a page token of it pins; raises RefusedError where that was collected."""
         try:
             head = self.session.catalog.resolve(id_text(commit_id))
         except ExpiredError as fault:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from headwater_server.management.contents.commit_graph import graph_routes
-from headwater_server.management.contents.commit_resources import commit_routes
+from headwater_server.management.contents.commit_resources import log_routes
 from headwater_server.management.contents.difference_resources import difference_routes
-from headwater_server.management.contents.entry_resources import entry_routes
-from headwater_server.management.contents.merge_resources import merge_routes
-from headwater_server.management.contents.reference_resources import reference_routes
+from headwater_server.management.contents.entry_resources import content_entry_routes
+from headwater_server.management.contents.merge_resources import branch_merge_routes
+from headwater_server.management.contents.reference_resources import catalog_reference_routes
 from headwater_server.management.contents.table_files import table_file_routes
 from headwater_server.management.contents.table_resources import table_routes
 from headwater_server.route_table import Route
@@ -16,12 +16,12 @@ from headwater_server.route_table import Route
 def contents_routes() -> list[Route]:
     """Make the routes of what is in a catalog."""
     return [
-        *reference_routes(),
-        *commit_routes(),
+        *catalog_reference_routes(),
+        *log_routes(),
         *graph_routes(),
-        *entry_routes(),
+        *content_entry_routes(),
         *table_routes(),
         *table_file_routes(),
         *difference_routes(),
-        *merge_routes(),
+        *branch_merge_routes(),
     ]

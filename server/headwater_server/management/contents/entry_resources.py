@@ -42,7 +42,7 @@ _NEEDS: Final = (
 )
 
 
-def entry_routes() -> list[Route]:
+def content_entry_routes() -> list[Route]:
     """Make the routes of entries."""
     return [
         Route(
@@ -104,11 +104,11 @@ def answer_key_search(call: Call[KeySearchQuery, None]) -> Answer:
     if scan is None:
         return Answer(body=_found(reader, query, [], None, looked=0, searched_to=None))
     if reader.shows_all:
-        part = scan.read(token, query.page_size, most=LOOKED_AT)
+        part = scan.scan_part(token, query.page_size, most=LOOKED_AT)
         shown, following = part.entries, part.token
         looked, last = part.looked, None if following is None else ContentKey.from_index(part.last)
     else:
-        page = _read_page(reader, scan.read_all, token, query.page_size)
+        page = _read_page(reader, scan.scan_page, token, query.page_size)
         shown, following = page.shown, page.token
         looked, last = None, None if following is None else shown[-1].key
     return Answer(body=_found(reader, query, shown, tokens.to_client(following), looked=looked, searched_to=last))
@@ -217,7 +217,7 @@ class _KeyScan:
         types = frozenset() if query.type is None else frozenset((int(ContentType[query.type]),))
         return cls(head, listing, "" if is_prefix else query.q.casefold(), types)
 
-    def read(self, token: str | None, limit: int, *, most: int | None) -> _ScanPart:
+    def scan_part(self, token: str | None, limit: int, *, most: int | None) -> _ScanPart:
         """Look at so many keys at most, until so many were found; raises RefusedError where the commit was collected."""
         found: list[ContentEntry] = []
         looked, last, is_over = 0, b"", True
@@ -234,9 +234,9 @@ class _KeyScan:
         following = None if is_over else PageToken(self.head.id, self.listing, last).as_text()
         return _ScanPart(found, following, looked, last)
 
-    def read_all(self, token: str | None, limit: int) -> tuple[Sequence[ContentEntry], str | None]:
-        """The same without a bound of its own, for a page that has one."""
-        part = self.read(token, limit, most=LOOKED_AT)
+    def scan_page(self, token: str | None, limit: int) -> tuple[Sequence[ContentEntry], str | None]:
+        """What a part found, for a page that looks at as many parts as it may."""
+        part = self.scan_part(token, limit, most=LOOKED_AT)
         return part.entries, part.token
 
     def _keys(self, after: bytes | None) -> Iterator[tuple[bytes, IndexValue]]:

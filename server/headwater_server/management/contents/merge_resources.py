@@ -62,7 +62,7 @@ _LOOKED_AT: Final = 500
 _CHANGING: Final = frozenset({MergeOutcome.PUT, MergeOutcome.REMOVED, MergeOutcome.RESOLVED})
 
 
-def merge_routes() -> list[Route]:
+def branch_merge_routes() -> list[Route]:
     """Make the routes of merges and transplants."""
     return [
         Route(

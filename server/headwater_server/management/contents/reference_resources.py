@@ -33,7 +33,7 @@ from headwater_server.route_table import Route
 _HISTORY = "REFERENCE_READ_HISTORY for its last commit, and for how it stands to the default branch"
 
 
-def reference_routes() -> list[Route]:
+def catalog_reference_routes() -> list[Route]:
     """Make the routes of branches and tags."""
     return [
         Route(

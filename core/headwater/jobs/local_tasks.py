@@ -1,0 +1,175 @@
+"""A task that is run in the process that asks for it, by the same protocol as in a worker: submit, claim, heartbeat, end."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import signal
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+from headwater.catalogs import HEADWATER
+from headwater.errors import FencedError, HeadwaterError, NotFoundError, RefusedError, UnavailableError
+from headwater.store import ObjectId, Store, Versioned, id_text
+from headwater.tasks import LeaseVerdict, LeaseWatch, Task, TaskLease, TaskNotReadyError, TaskQueue, TaskState, TaskStoppedError
+
+LOOK_SECONDS = 0.5
+
+
+def person() -> str:
+    """Returns the user name of the process, or ``headwater`` for a user id without a name."""
+    try:
+        return getpass.getuser() or HEADWATER
+    except (OSError, KeyError, ImportError):  # a user id without a name, as containers may have
+        return HEADWATER
+
+
+@dataclass(frozen=True, slots=True)
+class TaskAudience:
+    """Whom a task that runs here is told to.
+
+    asked_by      the kind of program, such as ``command line``
+    warn          takes a sentence that its user should know
+    observe       takes the task at each heartbeat
+    """
+
+    asked_by: str
+    warn: Callable[[str], None]
+    observe: Callable[[Task], None] = lambda task: None
+
+
+def run_task_here(
+    audience: TaskAudience, store: Store, task_id: ObjectId, work: Callable[[TaskLease], dict[str, Any]]
+) -> Versioned[Task]:
+    """Run a submitted task in this process, or wait for the worker that runs it; returns the ended task.
+
+    work          does what the claim's task asks for, and returns its outcome
+
+    After SIGTERM the work stops at its next check, and the task is handed back.
+
+    raises        what ``work`` raises, after the failure was recorded in the task; RefusedError for a task that failed or was cancelled
+                  elsewhere; UnavailableError for one that was handed back
+    """
+    tasks = TaskQueue(store)
+    claim = _claim(audience, store, tasks, task_id)
+    if claim is None:
+        return _ended(tasks.read_task(task_id))
+    with _heartbeats(audience, store, claim), _ends_when_told(audience, claim):
+        try:
+            outcome = work(claim)
+        except FencedError:
+            raise
+        except TaskStoppedError:
+            claim.end_stopped()
+        except TaskNotReadyError as not_yet:
+            claim.put_off(str(not_yet), not_yet.seconds)
+            raise RefusedError(
+                f"task {id_text(task_id)} waits, and a worker continues it (or cancel it): {not_yet}"
+            ) from not_yet
+        except KeyboardInterrupt:
+            claim.hand_back(f"interrupted at the {audience.asked_by}")
+            _tell_what_waits(audience, tasks, task_id)
+            raise
+        except HeadwaterError as error:
+            claim.fail_task(str(error), retry=not isinstance(error, RefusedError | NotFoundError))
+            _tell_what_waits(audience, tasks, task_id)
+            raise
+        except Exception as bug:
+            claim.fail_task(f"{type(bug).__name__}: {bug}", retry=False)
+            raise
+        else:
+            _finish(claim, outcome)
+    return _ended(tasks.read_task(task_id))
+
+
+def _finish(claim: TaskLease, outcome: dict[str, Any]) -> None:
+    """Record the end of the work. Only an outcome that a task cannot hold fails it; if the end cannot be written, the lease expires."""
+    try:
+        claim.finish_task(outcome)
+    except RefusedError as refused:
+        claim.fail_task(str(refused), retry=False)
+        raise
+
+
+def _tell_what_waits(audience: TaskAudience, tasks: TaskQueue, task_id: ObjectId) -> None:
+    """After a failed command, warn if its task is still active, because a worker will run it."""
+    task = id_text(task_id)
+    if tasks.read_task(task_id).value.is_active:
+        audience.warn(
+            f"task {task} waits: a worker continues it, or the same command does; `headwater task cancel {task}` calls it off"
+        )
+
+
+def _claim(audience: TaskAudience, store: Store, tasks: TaskQueue, task_id: ObjectId) -> TaskLease | None:
+    """Claim the task, waiting while another process has it; None when that process has ended it."""
+    watch = LeaseWatch(store.clock, store.settings.task_lease_seconds)
+    owner = f"{person()}@{socket.gethostname()}:{os.getpid()} ({audience.asked_by})"
+    is_told = False
+    while True:
+        task = tasks.read_task(task_id).value
+        if not task.is_active:
+            return None
+        if task.state is TaskState.WAITING and task.due > store.clock.now():
+            with suppress(RefusedError):  # it has ended meanwhile: the next look tells
+                tasks.run_now(task_id)
+        claim = tasks.claim_task(task_id, owner, watch)
+        if claim is not None:
+            return claim
+        if not is_told:
+            is_told = True
+            audience.warn(f"task {id_text(task_id)} is being done by {task.owner or 'a worker'}; waiting for its end")
+        store.clock.sleep(LOOK_SECONDS)
+
+
+def _ended(row: Versioned[Task]) -> Versioned[Task]:
+    task = row.value
+    if task.state is TaskState.SUCCEEDED:
+        return row
+    if task.is_active:
+        raise UnavailableError(
+            f"task {id_text(row.id)} ({task}) was handed back: {task.error}; a worker continues it, or run the same command again"
+        )
+    raise RefusedError(f"task {id_text(row.id)} ({task}) ended as {task.state}" + (f": {task.error}" if task.error else ""))
+
+
+@contextmanager
+def _ends_when_told(audience: TaskAudience, claim: TaskLease) -> Iterator[None]:
+    """Make SIGTERM ask the work to stop: a task that is dropped would wait until its lease expires."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread may take signals
+        return
+    before = signal.signal(
+        signal.SIGTERM, lambda number, frame: claim.request_stop(f"the {audience.asked_by} received SIGTERM")
+    )
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def _heartbeats(audience: TaskAudience, store: Store, claim: TaskLease) -> Iterator[None]:
+    done = threading.Event()
+
+    def beat() -> None:
+        while not done.wait(store.settings.task_heartbeat_seconds):
+            try:
+                verdict = claim.heartbeat()
+            except HeadwaterError as error:
+                audience.warn(f"no heartbeat for task {id_text(claim.id)}: {error}")
+                continue
+            if verdict is not LeaseVerdict.GO_ON:
+                return  # the work finds out by its next check
+            audience.observe(claim.task)
+
+    thread = threading.Thread(target=beat, name="heartbeat", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
