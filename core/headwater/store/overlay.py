@@ -57,7 +57,8 @@ class OverlayBackend(MemoryBackend):
             new = [name for name in dict.fromkeys(names) if (realm, name) not in self._known_references]
             if new:
                 rows = self._below.read_references(realm, new)
-                self._known_references.update((realm, name) for name in new)  # before they are added, which asks here again
+                # Known before they are added: adding asks here again.
+                self._known_references.update((realm, name) for name in new)
                 self.create_references([row for row in rows if row is not None])
 
     def bring_objects(self, positions: Iterable[ObjectPosition]) -> None:
@@ -68,6 +69,7 @@ class OverlayBackend(MemoryBackend):
                     by_realm.setdefault(realm, {})[object_id, part] = None
             for realm, keys in by_realm.items():
                 rows = self._below.read_objects(realm, list(keys))
+                # Before they are added, which asks here again. Another thread waits for the lock, and then finds them added.
                 self._known_objects.update((realm, *key) for key in keys)
                 for row in rows:  # one by one: of an object of several parts, others may have been brought before
                     if row is not None:

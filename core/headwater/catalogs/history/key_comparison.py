@@ -146,7 +146,7 @@ def compare_keys(
     commits, within = limits.get("commits", _SHOWN_COMMITS), limits.get("within", _MOST_LOOKED_AT)
     base = None if sides.base is None else sides.base.id
     stories = {
-        head.id: _SideStory(head, base, keys, within, commits).read() for head in (sides.into, sides.source) if head is not None
+        head.id: _SideStory(head, base, keys, within, commits).pass_commits() for head in (sides.into, sides.source) if head is not None
     }
     comparisons: list[KeyComparison] = []
     for start in range(0, len(keys), _AT_ONCE):
@@ -173,7 +173,7 @@ class _SideStory:
         self._head, self._base, self._within, self._most = head, base, within, most
         self._tracked = {key.to_index(): [self.by_key[key]] for key in self.by_key}
 
-    def read(self) -> _SideStory:
+    def pass_commits(self) -> _SideStory:
         log = commits_since(self._head, self._base, within=self._within)
         for head in log:
             for operation in [each for each in head.commit.operations if each.index == CONTENT and each.key in self._tracked]:

@@ -56,14 +56,16 @@ class MemoryBackend:
             self._require_open()
             yield self._objects
 
+    # Three hooks, called outside the lock: what they bring is added by the methods below, which take it.
+
     def bring_references(self, realm: RealmKey, names: Iterable[str]) -> None:
         """Called before the rows of these names are looked at or changed, for a store whose rows come from elsewhere."""
 
     def bring_objects(self, positions: Iterable[ObjectPosition]) -> None:
-        """The same for objects."""
+        """Called before these objects are looked at or changed."""
 
     def bring_realm(self, realm: RealmKey | None) -> None:
-        """The same for all rows of a realm, or of all realms."""
+        """Called before the rows of a realm, or of all realms, are scanned or deleted."""
 
     def _require_open(self) -> None:
         if self._is_closed:
