@@ -146,7 +146,9 @@ def compare_keys(
     commits, within = limits.get("commits", _SHOWN_COMMITS), limits.get("within", _MOST_LOOKED_AT)
     base = None if sides.base is None else sides.base.id
     stories = {
-        head.id: _SideStory(head, base, keys, within, commits).pass_commits() for head in (sides.into, sides.source) if head is not None
+        head.id: _SideStory(head, base, keys, within, commits).pass_commits()
+        for head in (sides.into, sides.source)
+        if head is not None
     }
     comparisons: list[KeyComparison] = []
     for start in range(0, len(keys), _AT_ONCE):
