@@ -36,7 +36,6 @@ HELP_TEXTS = {
     "apply": _of(
         "Apply manifests, as far as possible now",
         "apply -f lake.yaml",
-        "apply -f manifests/ --credentials ./credentials",
         "apply -f manifests/ --dry-run",
     ),
     "catalog": _of("List, create, read, branch and merge catalogs"),
@@ -134,9 +133,7 @@ HELP_TEXTS = {
     "context show": _of("Show a context, or what counts now", "context show", "context show work"),
     "context unset": _of("Remove a context, or a part of it", "context unset work", "context unset work ref author"),
     "context use": _of("Use a context from now on, or none", "context use work", "context use --none"),
-    "delete": _of(
-        "Delete what manifests describe, as their deletionPolicy says", "delete -f lake.yaml", "delete -f manifests/ --yes"
-    ),
+    "delete": _of("Delete what manifests describe", "delete -f lake.yaml", "delete -f manifests/ --yes"),
     "diff": _of("Compare manifests with what is stored", "diff -f lake.yaml", "diff -f manifests/ -o json"),
     "file-committer": _of("Apply queued requests on file references", "file-committer"),
     "file-queue": _of("Show and mend requests on file references that wait"),
@@ -189,6 +186,8 @@ HELP_TEXTS = {
     "gc explain": _of(
         "Tell why an object is kept, or when it goes", "gc explain acme/lake@main~2", "gc explain acme 0123456789abcdef"
     ),
+    "gc log": _of("List the last runs of maintenance", "gc log --realm acme --since 7d", "gc log --failed"),
+    "gc report": _of("Write the last runs as one page of HTML", "gc report report.html --realm acme"),
     "gc run": _of("Collect the garbage of a realm now", "gc run acme --dry-run", "gc run acme"),
     "grant": _of("Add, remove and list what roles may do"),
     "grant add": _of(
@@ -208,7 +207,7 @@ HELP_TEXTS = {
         "import-report acme/lake report.html",
         "import-report acme/lake tables.parquet",
     ),
-    "init": _of("Write a first manifest, to begin with", "init", "init lake --realm sales --catalog orders"),
+    "init": _of("Write a first manifest, with comments", "init", "init lake --realm sales --catalog orders"),
     "maintenance": _of("Stop and resume scheduled work on the lake"),
     "maintenance resume": _of("End a stop", "maintenance resume acme/lake"),
     "maintenance status": _of("List what is stopped", "maintenance status"),
@@ -251,7 +250,7 @@ HELP_TEXTS = {
     ),
     "realm restore": _of(
         "Restore a realm to an earlier state",
-        "realm restore acme lake/main --to 90m --dry-run",
+        "realm restore acme/lake@main --to 90m --dry-run",
         "realm restore acme --to 2026-05-28T20:26:40Z --confirm acme",
     ),
     "realm rotate-credentials": _of(
@@ -270,10 +269,12 @@ HELP_TEXTS = {
     "runs": _of("List, show and draw what maintenance did"),
     "runs list": _of("List the last runs of maintenance", "runs list", "runs list --realm acme --kind gc --since 7d"),
     "runs report": _of(
-        "Draw the last runs as one page of HTML", "runs report runs.html", "runs report acme.html --realm acme --since 30d"
+        "Write the last runs as one page of HTML", "runs report runs.html", "runs report acme.html --realm acme --since 30d"
     ),
     "runs show": _of(
-        "Show all that one run counted", "runs show 0123456789abcdef", "runs show 0123456789abcdef --attempt 1 -o json"
+        "Show all that one run counted",
+        "runs show 0123456789abcdef",
+        "runs show 0123456789abcdef --attempt 1 -o json",
     ),
     "serve": _of("Serve the catalogs to engines over HTTP", "serve", "serve --listen 127.0.0.1:9000 --realm acme"),
     "snapshots": _of("List the snapshots of tables, and expire them"),
