@@ -69,6 +69,7 @@ HELP_TEXTS = {
         "Show what differs between two branches, tags or commits",
         "catalog diff acme/lake main dev",
         "catalog diff acme/lake main~5 main --prefix sales",
+        "catalog diff acme/lake main dev --brief",
     ),
     "catalog find": _of(
         "Show the keys of contents by their ids", "catalog find acme/lake 6ba7b810-9dad-11d1-80b4-00c04fd430c8"
