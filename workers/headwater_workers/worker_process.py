@@ -36,7 +36,8 @@ class WorkerProcess:
     ) -> None:
         self._stop_seconds = stop_seconds
         self._restarts = 0
-        self._environment = {**os.environ, "HEADWATER_STORE": store_url}
+        # Probes are answered by the process that started this one, at the one address that there is.
+        self._environment = {**os.environ, "HEADWATER_STORE": store_url, "HEADWATER_WORKER_PROBES": ""}
         self._command = [sys.executable, "-m", "headwater", "worker", "--concurrency", str(concurrency)]
         self._command += ["--log-level", log_level, "--parent", str(os.getpid())]
         self._command += [] if broker_folder is None else ["--broker-folder", str(broker_folder)]
@@ -45,6 +46,10 @@ class WorkerProcess:
     @property
     def pid(self) -> int:
         return self._process.pid
+
+    @property
+    def is_running(self) -> bool:
+        return self._process.poll() is None
 
     def keep_alive(self) -> None:
         """Restart the worker if it has ended.

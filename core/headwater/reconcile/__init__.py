@@ -25,21 +25,25 @@ from headwater.reconcile.manifests import (
     RealmManifest,
 )
 from headwater.reconcile.observed_state import (
+    READABLE,
     CatalogDescription,
     ContentCounts,
     ImportDescription,
     LakeWorkDescription,
     RealmDescription,
     TaskDescription,
+    UncountedContents,
     describe_catalog,
     describe_realm,
     known_realms,
+    quarantined_tables,
 )
 from headwater.reconcile.plan_preview import PlanPreview, preview_catalog, preview_realm
 from headwater.reconcile.realm_plan import plan_realm
 from headwater.reconcile.schedule import next_time, weekly_schedule
 
 __all__ = [
+    "READABLE",
     "REASONS",
     "CatalogDescription",
     "CatalogManifest",
@@ -62,6 +66,7 @@ __all__ = [
     "RefuseManifest",
     "ReportDrift",
     "TaskDescription",
+    "UncountedContents",
     "WaitUntil",
     "describe_catalog",
     "describe_realm",
@@ -72,6 +77,7 @@ __all__ = [
     "plan_realm",
     "preview_catalog",
     "preview_realm",
+    "quarantined_tables",
     "read_manifest",
     "reconcile",
     "reconcile_catalog",
