@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import logging
 import sys
+import threading
+from types import TracebackType
+from typing import Any
 
 import structlog
 
 from headwater.settings import Settings
 
 __all__ = ["LEVELS", "log_to_stderr"]
+
+log = structlog.get_logger(__name__)
 
 LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING}
 
@@ -35,6 +40,28 @@ def log_to_stderr(settings: Settings, *, package: str, level: int = logging.INFO
     for ours in ("headwater", package):
         logging.getLogger(ours).setLevel(level)
     logging.captureWarnings(True)
+    if settings.log_format == "json":
+        _log_what_nobody_caught()
+
+
+def _log_what_nobody_caught() -> None:
+    """Log errors that Python would print itself, on many lines that a collector takes for many entries."""
+
+    def log_error(kind: type[BaseException], error: BaseException | None, trace: TracebackType | None, event: str) -> None:
+        log.error(event, exc_info=(kind, error, trace))
+
+    def log_unraisable(unraisable: Any) -> None:
+        event = f"{unraisable.err_msg or 'an error was ignored'}: {unraisable.object!r}"
+        log_error(unraisable.exc_type, unraisable.exc_value, unraisable.exc_traceback, event)
+
+    def log_thread(args: threading.ExceptHookArgs) -> None:
+        if not issubclass(args.exc_type, SystemExit):
+            name = args.thread.name if args.thread is not None else "unknown"
+            log_error(args.exc_type, args.exc_value, args.exc_traceback, f"the thread {name} ended by an error")
+
+    sys.excepthook = lambda kind, error, trace: log_error(kind, error, trace, f"{kind.__name__}: {error}")
+    sys.unraisablehook = log_unraisable
+    threading.excepthook = log_thread
 
 
 def _formatter(settings: Settings, shared: list[structlog.typing.Processor]) -> logging.Formatter:
