@@ -17,7 +17,7 @@ from headwater.errors import HeadwaterError
 from headwater.monitoring import METRICS_CONTENT_TYPE, FiguresReader, Health, ProbeServer, StoreFigures
 from headwater.settings import Settings
 from headwater.store import Store, open_store
-from headwater_operator.kube import KubeApi, KubeConnection, KubeTimeouts, connect
+from headwater_operator.kube import KubeApi, KubeConnection, KubeTimeouts, connect_cluster
 from headwater_operator.metrics.operator_metrics import OperatorMetrics
 from headwater_operator.resource.reconciler import Reconciler
 from headwater_operator.runtime.health import LookTimes, ProcessHealth
@@ -51,7 +51,7 @@ def serve_operator(settings: Settings, operator_settings: OperatorSettings, stop
     clock = SystemClock()
     with ExitStack() as closing:
         store = closing.enter_context(open_store(settings.store, settings=settings, clock=clock))
-        connection = connect()
+        connection = connect_cluster()
         closing.callback(connection.close)
         return _Process(settings, operator_settings, store, connection, clock, stop).run()
 
