@@ -21,7 +21,9 @@ def composed() -> dict[str, Any]:
 
 
 def test_compose_file_keeps_to_the_compose_specification(composed: dict[str, Any]) -> None:
-    schema = json.loads(files("check_jsonschema.builtin_schemas.vendor").joinpath("compose-spec.json").read_text(encoding="utf-8"))
+    schema = json.loads(
+        files("check_jsonschema.builtin_schemas.vendor").joinpath("compose-spec.json").read_text(encoding="utf-8")
+    )
 
     faults = [error.message for error in jsonschema.Draft202012Validator(schema).iter_errors(composed)]
     assert faults == []

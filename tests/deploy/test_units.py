@@ -60,7 +60,9 @@ def test_units_set_variables_that_are_settings(unit: Path) -> None:
 
 @pytest.mark.parametrize("unit", UNITS, ids=NAMES)
 def test_units_share_one_user_because_they_share_a_folder(unit: Path) -> None:
-    assert (value_of(unit, "DynamicUser"), value_of(unit, "User"), value_of(unit, "StateDirectory")) == ("yes",) + ("headwater",) * 2
+    assert (value_of(unit, "DynamicUser"), value_of(unit, "User"), value_of(unit, "StateDirectory")) == ("yes",) + (
+        "headwater",
+    ) * 2
 
 
 def test_units_wait_for_what_a_process_does_at_its_end() -> None:
