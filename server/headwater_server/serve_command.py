@@ -83,7 +83,9 @@ def serve_command(session: ServingSession, listen: ListenAddress | None, realms:
                 " HEADWATER_SERVER_PRIVATE_KEY, unless a proxy in front of the server speaks TLS"
             )
         listener = address.listen(asks_who_calls=asks_who_calls)
-        return serve_application(application, listener, settings=settings, tell=partial(_tell_url, is_json=settings.log_format == "json"))
+        return serve_application(
+            application, listener, settings=settings, tell=partial(_tell_url, is_json=settings.log_format == "json")
+        )
 
 
 def _set_address(variable: str, text: str) -> ListenAddress:
