@@ -55,7 +55,7 @@ def test_worker_of_the_compose_file(start: Start, postgresql_url: str, redis_url
         RealmRegistry(store).create_realm("acme")
     service, port = compose_service("worker"), free_port()
     places = {STORE: postgresql_url, BROKER: redis_url, "*:8183": f"127.0.0.1:{port}"}
-    variables = service.on_loopback(places) | {"HEADWATER_WORKER_REMOTE_CONTROL": "true", "HEADWATER_TYPO": "1"}
+    variables = service.on_loopback(places) | {"HEADWATER_WORKER_REMOTE_CONTROL": "true", "HEADWATER_QWERTY": "1"}
     worker = start(service.command, variables, port=port)
     worker.wait_until_ready()
 
@@ -68,7 +68,7 @@ def test_worker_of_the_compose_file(start: Start, postgresql_url: str, redis_url
         assert heard_event(app) in ("worker-heartbeat", "worker-online")
     assert worker.terminate() == 0
     events = [line["event"] for line in worker.log()]
-    assert [event for event in events if "HEADWATER_TYPO" in event] == ["HEADWATER_TYPO is set but is not a setting"]
+    assert [event for event in events if "HEADWATER_QWERTY" in event] == ["HEADWATER_QWERTY is set but is not a setting"]
     assert events[-1] == "worker stopped"
 
 
@@ -76,7 +76,12 @@ def test_up_of_the_unit_logs_json_and_ends_with_0(start: Start, tmp_path: Path) 
     (tmp_path / "manifests").mkdir()
     (tmp_path / "manifests" / "acme.yaml").write_text(MANIFEST)
     port = free_port()
-    variables = {"STORE": f"sqlite:///{tmp_path}/s.db", "LOG_FORMAT": "json", "WORKER_PROBES": f"127.0.0.1:{port}", "TYPO": "1"}
+    variables = {
+        "STORE": f"sqlite:///{tmp_path}/s.db",
+        "LOG_FORMAT": "json",
+        "WORKER_PROBES": f"127.0.0.1:{port}",
+        "QWERTY": "1",
+    }
     words = ["up", "manifests", "--credentials", "credentials"]
     up = start(words, {f"HEADWATER_{name}": value for name, value in variables.items()}, port=port)
     up.wait_until_ready()
@@ -86,7 +91,7 @@ def test_up_of_the_unit_logs_json_and_ends_with_0(start: Start, tmp_path: Path) 
     assert up.terminate() == 0
     events = [line["event"] for line in up.log()]
     assert "Realm acme: created realm acme" in events
-    assert len([event for event in events if "HEADWATER_TYPO" in event]) == 1
+    assert len([event for event in events if "HEADWATER_QWERTY" in event]) == 1
 
 
 def heard_event(app: Celery) -> str:
