@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import sys
 import threading
+import traceback
+from contextlib import suppress
 from types import TracebackType
-from typing import Any
+from typing import Any, TextIO
 
 import structlog
 
@@ -34,7 +37,7 @@ def log_to_stderr(settings: Settings, *, package: str, level: int = logging.INFO
         wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=structlog.stdlib.LoggerFactory(),
     )
-    handler = logging.StreamHandler(sys.stderr)
+    handler = _LineHandler(sys.stderr) if settings.log_format == "json" else logging.StreamHandler(sys.stderr)
     handler.setFormatter(_formatter(settings, shared))
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
     for ours in ("headwater", package):
@@ -42,6 +45,16 @@ def log_to_stderr(settings: Settings, *, package: str, level: int = logging.INFO
     logging.captureWarnings(True)
     if settings.log_format == "json":
         _log_what_nobody_caught()
+
+
+class _LineHandler(logging.StreamHandler[TextIO]):
+    """Tells a record that cannot be formatted in one line, where `logging` would print a traceback on many."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - the base class names it so
+        event = f"a line of {record.name} could not be logged"
+        line = {"event": event, "level": "error", "exception": traceback.format_exc()}
+        with suppress(Exception):  # where the stream is gone nothing can be told
+            self.stream.write(json.dumps(line) + self.terminator)
 
 
 def _log_what_nobody_caught() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import logging
 import sys
@@ -20,15 +21,17 @@ Lines = Callable[[], list[dict[str, Any]]]
 
 
 @pytest.fixture
-def lines(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Lines]:
+def lines(monkeypatch: pytest.MonkeyPatch) -> Iterator[Lines]:
     """Sets up logs in JSON; returns what was logged. All that is changed is as before at the end."""
     for owner, hook in ((sys, "excepthook"), (sys, "unraisablehook"), (threading, "excepthook")):
         monkeypatch.setattr(owner, hook, getattr(owner, hook))
+    output = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", output)
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
     root.handlers = []
     log_to_stderr(Settings(log_format="json"), package="headwater_workers")
-    yield lambda: [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    yield lambda: [json.loads(line) for line in output.getvalue().splitlines()]
     logging.captureWarnings(False)
     structlog.reset_defaults()
     root.handlers, root.level = handlers, level
@@ -83,3 +86,12 @@ def test_warnings_and_lines_of_libraries_are_lines(lines: Lines) -> None:
 
     assert "DeprecationWarning: old" in old["event"]
     assert (lost["event"], lost["level"]) == ("lost it", "warning")
+
+
+def test_line_that_cannot_be_logged_is_told_in_one_line(lines: Lines) -> None:
+    handler = logging.getLogger().handlers[0]
+    handler.handle(logging.LogRecord("kombu", logging.WARNING, __file__, 1, "lost %s and %s", ("one",), None))
+    [line] = lines()
+
+    assert line["event"] == "a line of kombu could not be logged"
+    assert "not enough arguments" in line["exception"]

@@ -54,7 +54,7 @@ def test_worker_shows_what_is_due_and_where(metrics: WorkerMetrics, store: Store
     TaskQueue(store).submit_task("gc", realm="acme", due=due)
     text = read(metrics, store)
 
-    assert 'headwater_realms{state="ACTIVE"} 1.0' in text
+    assert 'headwater_realms{state="CREATED"} 1.0' in text
     assert 'headwater_tasks_due{kind="gc"} 1.0' in text
     shown = re.search(r'^headwater_maintenance_next_due_timestamp_seconds\{realm="acme"\} (\S+)$', text, re.MULTILINE)
     assert shown and float(shown[1]) == pytest.approx(due / 1_000_000)
