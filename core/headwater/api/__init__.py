@@ -4,7 +4,7 @@ Knows everything of the core but the command line, and keeps nothing of its own:
 errors as people see them. What this package exports is public, and changes only as docs/reference/python.md says.
 """
 
-from headwater.api.access_client import RoleClient
+from headwater.api.access_client import AccessInfo, PrivilegeInfo, RoleClient
 from headwater.api.api_values import (
     FindingInfo,
     ManifestInfo,
@@ -17,6 +17,7 @@ from headwater.api.api_values import (
     TaskProgressInfo,
 )
 from headwater.api.catalog_client import BranchClient, CatalogClient, MergeRefusedError, RefClient, TagClient
+from headwater.api.catalog_policies import PolicyInfo, SnapshotRuleInfo
 from headwater.api.catalog_values import (
     CatalogInfo,
     CommitInfo,
@@ -33,11 +34,13 @@ from headwater.api.catalog_values import (
     UnreferencedFileInfo,
 )
 from headwater.api.connection import Connection, connect
-from headwater.api.file_table_client import FileTableClient
+from headwater.api.file_table_client import FileInfo, FileTableClient, FileTableInfo
 from headwater.api.realm_client import RealmClient
+from headwater.api.repairs import RepairStepInfo
 from headwater.api.task_client import TaskClient
 
 __all__ = [
+    "AccessInfo",
     "BranchClient",
     "CatalogClient",
     "CatalogInfo",
@@ -46,7 +49,9 @@ __all__ = [
     "ContentInfo",
     "DifferenceInfo",
     "EntryInfo",
+    "FileInfo",
     "FileTableClient",
+    "FileTableInfo",
     "FindingInfo",
     "KeyHistoryInfo",
     "ManifestInfo",
@@ -55,14 +60,18 @@ __all__ = [
     "MergeRefusedError",
     "MergedKeyInfo",
     "OperationInfo",
+    "PolicyInfo",
     "PrincipalInfo",
+    "PrivilegeInfo",
     "RealmClient",
     "RealmInfo",
     "RefClient",
     "RefInfo",
+    "RepairStepInfo",
     "RoleClient",
     "RoleInfo",
     "RunInfo",
+    "SnapshotRuleInfo",
     "StopInfo",
     "TableHomeInfo",
     "TagClient",

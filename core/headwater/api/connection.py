@@ -9,14 +9,19 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from headwater.access import Privilege
+from headwater.api.access_client import PrivilegeInfo
 from headwater.api.api_values import FindingInfo, ManifestInfo, RealmInfo, RunInfo, StopInfo, TaskInfo
 from headwater.api.locations import folder_location
 from headwater.api.realm_client import RealmClient
 from headwater.api.realm_tasks import check_same, make_realm
+from headwater.api.repairs import RepairStepInfo, keeper_of
+from headwater.api.spark_access import VIEWS, load_spark
 from headwater.api.store_session import StoreSession
 from headwater.api.task_client import Observe, TaskClient, run_here
 from headwater.backup import check_loadable, read_archive_manifest
-from headwater.fsck import check_store
+from headwater.errors import RefusedError
+from headwater.fsck import check_store, plan_repairs, repair_realm
 from headwater.jobs import LOAD, file_arguments, list_runs, run_load
 from headwater.jobs.local_tasks import person
 from headwater.lake_files import explain_lake_file
@@ -116,7 +121,12 @@ class Connection:
         return run_here(self._session, submitted.id, run_load, progress=progress)
 
     def tasks(self, *, kind: str | None = None, realm: str | None = None, state: str | None = None) -> Iterator[TaskInfo]:
-        """The tasks of the store: the active ones as they are due, then those that ended."""
+        """The tasks of the store: the active ones as they are due, then those that ended.
+
+        state         WAITING, RUNNING, SUCCEEDED, FAILED or CANCELLED
+        """
+        if state is not None and state not in list(TaskState):
+            raise RefusedError(f"{state!r} is no state of a task: it is one of {', '.join(TaskState)}")
         chosen = None if state is None else TaskState(state)
         return map(TaskInfo.of, TaskQueue(self._session.store).list_tasks(kind=kind, realm=realm, state=chosen))
 
@@ -163,6 +173,43 @@ class Connection:
     def check(self, realm: str | None = None) -> list[FindingInfo]:
         """Check everything that is stored, as `headwater fsck` does; changes nothing. Empty: all is well."""
         return list(map(FindingInfo.of, check_store(self._session.store, realm=realm)))
+
+    def plan_repairs(self, realm: str | None = None, *, later: bool = False) -> list[RepairStepInfo]:
+        """The steps of a repair of what ``check`` finds, in their order, with what each does and loses; changes nothing.
+
+        later         set aside also what a later release has written
+        """
+        return list(map(RepairStepInfo.of, plan_repairs(check_store(self._session.store, realm=realm), later=later)))
+
+    def repair(self, realm: str, *, confirm: str, aside: str | Path | None = None, later: bool = False) -> list[RepairStepInfo]:
+        """Do the safe steps of one realm's plan; returns all steps with what came of them. Call ``check`` afterwards.
+
+        confirm       the realm's id, repeated; raises RefusedError for anything else
+        aside         a folder in which is kept what is taken off a list because it cannot be read
+        """
+        if confirm != realm:
+            raise RefusedError(f"nothing was changed: confirm={confirm[:200]!r} does not repeat the id of realm {realm!r}")
+        store = self._session.store
+        steps = plan_repairs(check_store(store, realm=realm), later=later)
+        keep = keeper_of(None if aside is None else Path(aside))
+        return list(map(RepairStepInfo.of, repair_realm(store, realm, steps, keep=keep)))
+
+    def privileges(self) -> list[PrivilegeInfo]:
+        """What can be granted to roles."""
+        return list(map(PrivilegeInfo.of, Privilege))
+
+    def make_spark_views(self, spark: Any, *, realm: str | None = None) -> tuple[str, ...]:
+        """Make a temporary view of each table of the store in a Spark session, of one realm or of all; returns their names.
+
+        spark         a SparkSession; needs ``pip install 'headwater[spark]'``, also in the executors' Python
+
+        What the views hold stands still: make them again to see what was committed since.
+        """
+        url = self._session.store.url
+        if url.startswith("memory:"):
+            raise RefusedError("a store in memory lives in one process, and Spark reads from others: use another store")
+        names: tuple[str, ...] = load_spark(VIEWS)(spark, url, realm)
+        return names
 
     def explain_file(self, url: str) -> Mapping[str, Any]:
         """Who refers to a file of a lake, or since when nobody does: code, sentence, realm, catalog, table and referrers."""
