@@ -346,7 +346,7 @@ class CatalogClient(CatalogPolicies):
 
     def info(self) -> CatalogInfo:
         """Read its definition; raises NotFoundError."""
-        return CatalogInfo.of(self.realm, self._session.open_catalogs(self.realm).read_catalog(self.name))
+        return CatalogInfo.of(self.realm, self._session.catalogs(self.realm).read_catalog(self.name))
 
     def branch(self, name: str | None = None) -> BranchClient:
         """A branch by its name; None: the default branch, which is looked up now."""
@@ -393,7 +393,7 @@ class CatalogClient(CatalogPolicies):
 
     def release(self) -> CatalogInfo:
         """Clear the owner of the catalog, so that any resource of its realm may adopt it."""
-        catalogs = self._session.open_catalogs(self.realm)
+        catalogs = self._session.catalogs(self.realm)
         return CatalogInfo.of(self.realm, catalogs.update_catalog(catalogs.read_catalog(self.name), manager=None, former=None))
 
     def delete(self, *, confirm: str) -> CatalogInfo:
@@ -402,16 +402,18 @@ class CatalogClient(CatalogPolicies):
         confirm       REALM/CATALOG, repeated; raises RefusedError for anything else
         """
         self._check_confirmed(confirm, "deleted")
-        return CatalogInfo.of(self.realm, self._session.open_catalogs(self.realm).delete_catalog(self.name))
+        return CatalogInfo.of(self.realm, self._session.catalogs(self.realm).delete_catalog(self.name))
 
     def undelete(self, *, new_name: str | None = None) -> CatalogInfo:
         """Bring the catalog of this name back that was deleted last."""
-        return CatalogInfo.of(self.realm, self._session.open_catalogs(self.realm).undelete_catalog(self.name, new_name=new_name))
+        return CatalogInfo.of(
+            self.realm, self._session.catalogs(self.realm).undelete_catalog(self.name, new_name=new_name)
+        )
 
     def purge(self, *, confirm: str) -> CatalogInfo:
         """End the hold of a deleted catalog now. There is no way back; collections remove what it held."""
         self._check_confirmed(confirm, "purged")
-        return CatalogInfo.of(self.realm, self._session.open_catalogs(self.realm).purge_catalog(self.name))
+        return CatalogInfo.of(self.realm, self._session.catalogs(self.realm).purge_catalog(self.name))
 
     def import_tables(
         self,

@@ -166,11 +166,11 @@ class RealmClient:
 
     def catalogs(self) -> list[CatalogInfo]:
         """Its catalogs, by name; raises CorruptionError where one cannot be read."""
-        return [CatalogInfo.of(self.id, each) for each in self._session.open_catalogs(self.id).list_catalogs().complete()]
+        return [CatalogInfo.of(self.id, each) for each in self._session.catalogs(self.id).list_catalogs().complete()]
 
     def deleted_catalogs(self) -> list[CatalogInfo]:
         """Its deleted catalogs that can still be undeleted."""
-        return [CatalogInfo.of(self.id, each) for each in self._session.open_catalogs(self.id).list_deleted().complete()]
+        return [CatalogInfo.of(self.id, each) for each in self._session.catalogs(self.id).list_deleted().complete()]
 
     def catalog(self, name: str) -> CatalogClient:
         """A catalog of the realm by its name."""
@@ -204,7 +204,7 @@ class RealmClient:
             fields["hold_seconds"] = hold.total_seconds()
         if file_places:
             fields["files"] = CatalogFiles(places=tuple(file_places))
-        self._session.open_catalogs(self.id).create_catalog(name, **fields)
+        self._session.catalogs(self.id).create_catalog(name, **fields)
         return self.catalog(name)
 
     def file_tables(self) -> list[str]:
