@@ -15,13 +15,12 @@ from headwater.api.file_table_export import export_file_table
 from headwater.api.file_table_report import FileTableReport, report_file_table
 from headwater.api.locations import folder_location
 from headwater.cli.cli_session import CliSession, opened_file_table
-from headwater.cli.command_address import Address, file_table_argument
+from headwater.cli.command_address import Address, file_table_argument, realm_address_argument
 from headwater.cli.command_options import (
     NEW_FILE,
     confirm_option,
     detach_option,
     read_pairs,
-    realm_argument,
 )
 from headwater.cli.file_row_commands import compact_command, ingest_command, query_command, split_command
 from headwater.cli.local_run import run_or_detach
@@ -218,7 +217,7 @@ for _command in (compact_command, ingest_command, query_command, split_command):
 
 
 @file_table.command(name="list")
-@realm_argument
+@realm_address_argument
 @prints(FILE_TABLE, many=True)
 def list_file_tables_command(session: CliSession, realm_id: str) -> None:
     """List the file tables of a realm."""

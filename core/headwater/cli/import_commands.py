@@ -22,17 +22,16 @@ from headwater.cli.command_options import (
     author_option,
     detach_option,
 )
-from headwater.cli.html_report import ImportGatherer
 from headwater.cli.local_run import run_or_detach
 from headwater.clock import as_text
 from headwater.console import ResultView, ViewField, count_text, prints
 from headwater.durability import replacing
 from headwater.errors import NotFoundError
 from headwater.exits import FINDINGS
+from headwater.html_report import ImportGatherer
 from headwater.iceberg.survey_outcomes import TOLERABLE
 from headwater.jobs import IMPORT as IMPORT_TASK
 from headwater.jobs import dry_import, run_import
-from headwater.jobs.local_tasks import person
 from headwater.jobs.task_runs import Run, list_runs, read_report
 from headwater.store import ObjectId, Store, id_text
 
@@ -104,7 +103,7 @@ IMPORT: ResultView[Mapping[str, Any]] = ResultView(
     "--tolerate",
     metavar="CODE",
     multiple=True,
-    type=click.Choice(sorted(TOLERABLE)),
+    type=click.Choice(sorted(code.value for code in TOLERABLE)),
     help="Import a table although it has this fault, because query engines read such tables anyway; may be repeated.",
 )
 @click.option(
@@ -164,7 +163,7 @@ def import_tables_command(
         if dry_run:
             outcome = _dry(store, address, spec, file)
         else:
-            task = submit_import(store, address.realm, address.name, spec, author=author or person(), on_spark=on_spark)
+            task = submit_import(store, address.realm, address.name, spec, author=session.author(author), on_spark=on_spark)
             outcome = run_or_detach(session, store, task, partial(run_import, survey=survey), detach=detach)
             if outcome is None:
                 return 0
