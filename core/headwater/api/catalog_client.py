@@ -406,9 +406,7 @@ class CatalogClient(CatalogPolicies):
 
     def undelete(self, *, new_name: str | None = None) -> CatalogInfo:
         """Bring the catalog of this name back that was deleted last."""
-        return CatalogInfo.of(
-            self.realm, self._session.catalogs(self.realm).undelete_catalog(self.name, new_name=new_name)
-        )
+        return CatalogInfo.of(self.realm, self._session.catalogs(self.realm).undelete_catalog(self.name, new_name=new_name))
 
     def purge(self, *, confirm: str) -> CatalogInfo:
         """End the hold of a deleted catalog now. There is no way back; collections remove what it held."""
