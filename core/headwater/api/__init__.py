@@ -34,22 +34,25 @@ from headwater.api.catalog_values import (
     UnreferencedFileInfo,
 )
 from headwater.api.connection import Connection, connect
-from headwater.api.file_table_client import FileInfo, FileTableClient, FileTableInfo
+from headwater.api.file_table_client import FileTableClient, FileTableInfo, TableFileInfo
+from headwater.api.merge_sides import AddedSnapshotInfo, ConflictSideInfo, ConflictSidesInfo, SideCommitInfo
 from headwater.api.realm_client import RealmClient
 from headwater.api.repairs import RepairStepInfo
 from headwater.api.task_client import TaskClient
 
 __all__ = [
     "AccessInfo",
+    "AddedSnapshotInfo",
     "BranchClient",
     "CatalogClient",
     "CatalogInfo",
     "CommitInfo",
+    "ConflictSideInfo",
+    "ConflictSidesInfo",
     "Connection",
     "ContentInfo",
     "DifferenceInfo",
     "EntryInfo",
-    "FileInfo",
     "FileTableClient",
     "FileTableInfo",
     "FindingInfo",
@@ -71,8 +74,10 @@ __all__ = [
     "RoleClient",
     "RoleInfo",
     "RunInfo",
+    "SideCommitInfo",
     "SnapshotRuleInfo",
     "StopInfo",
+    "TableFileInfo",
     "TableHomeInfo",
     "TagClient",
     "TaskClient",

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from headwater.access import PRIVILEGES, Privilege, Securable, SecurableKind, checked_pattern, parse_privilege, parse_securable
-from headwater.api.access_answers import answer_access
+from headwater.api.access_reasons import explain_rights
 from headwater.api.api_values import RoleInfo
 from headwater.api.role_owners import RoleOwner, RoleRow, RoleScope, open_roles, read_role_row
 from headwater.api.store_session import StoreSession
@@ -134,7 +134,7 @@ class RoleClient:
         return securable, "" if branches is None else checked_pattern(branches)
 
 
-def explain_access(
+def tell_access(
     session: StoreSession,
     scope: RoleScope,
     principal: str,
@@ -147,7 +147,7 @@ def explain_access(
     """Whether a principal may do something in a realm or a catalog, and why."""
     securable = parse_securable(on, catalog=scope.name or None)
     wanted = parse_privilege(privilege)
-    told = answer_access(session.store, scope, principal, wanted, securable, ref=ref, roles=tuple(roles))
+    told = explain_rights(session.store, scope, principal, wanted, securable, ref=ref, roles=tuple(roles))
     return AccessInfo(
         allowed=told.is_allowed,
         principal=told.principal,

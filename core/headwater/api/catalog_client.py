@@ -10,7 +10,7 @@ from uuid import UUID
 
 import msgspec
 
-from headwater.api.access_client import AccessInfo, RoleClient, create_role, explain_access, list_role_infos
+from headwater.api.access_client import AccessInfo, RoleClient, create_role, list_role_infos, tell_access
 from headwater.api.api_values import RoleInfo, StopInfo, read_time, told_id
 from headwater.api.catalog_imports import BY_HAND, SurveyInProcess, load_spark_survey, submit_import
 from headwater.api.catalog_policies import CatalogPolicies
@@ -29,6 +29,7 @@ from headwater.api.catalog_values import (
     content_key,
 )
 from headwater.api.locations import folder_location
+from headwater.api.merge_sides import sides_of
 from headwater.api.plain_counts import plain_counts
 from headwater.api.role_owners import RoleScope
 from headwater.api.store_session import StoreSession
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
     from headwater.clients.pyiceberg import HeadwaterCatalog
 
 _PAGE = 1000
+_SHOWN_CONFLICTS = 100
 
 
 class MergeRefusedError(ConflictError):
@@ -301,7 +303,8 @@ class BranchClient(_NamedClient):
             properties={name: (value,) for name, value in (properties or {}).items()},
         )
         seen = None if expected is None else id_of(expected)
-        return _told_merge(lambda: self._opened().merge(source, self.name, expected=seen, meta=meta, options=options))
+        catalog = self._opened()
+        return _told_merge(catalog, lambda: catalog.merge(source, self.name, expected=seen, meta=meta, options=options))
 
     def transplant(
         self,
@@ -319,7 +322,8 @@ class BranchClient(_NamedClient):
         """
         options, seen = _merge_options(mode, keys, dry_run=dry_run), None if expected is None else id_of(expected)
         ids = [id_of(commit) for commit in commits]
-        return _told_merge(lambda: self._opened().transplant(source, ids, self.name, expected=seen, options=options))
+        catalog = self._opened()
+        return _told_merge(catalog, lambda: catalog.transplant(source, ids, self.name, expected=seen, options=options))
 
     def adopt(self, *keys: Key) -> list[TableHomeInfo]:
         """Make guests at home in their catalog: its policies hold for them from then on. Adopt what nobody else writes any more.
@@ -537,7 +541,7 @@ class CatalogClient(CatalogPolicies):
         ref           through which branch, tag or commit; None: the default branch
         roles         as if it had these principal roles, too
         """
-        return explain_access(self._session, self._scope, principal, privilege, on=on, ref=ref, roles=roles)
+        return tell_access(self._session, self._scope, principal, privilege, on=on, ref=ref, roles=roles)
 
     def stop_maintenance(self, *, why: str = "") -> StopInfo:
         """Stop expiry of snapshots and reports of files in this catalog."""
@@ -578,8 +582,15 @@ def _mode(text: str) -> MergeMode:
         raise RefusedError(f"{text!r} is no mode of a merge: it is one of {', '.join(MergeMode)}") from None
 
 
-def _told_merge(act: Callable[[], MergeResult]) -> MergeInfo:
+def _told_merge(catalog: Catalog, act: Callable[[], MergeResult]) -> MergeInfo:
     try:
-        return MergeInfo.of(act())
+        result = act()
     except MergeConflictError as refused:
-        raise MergeRefusedError(str(refused), MergeInfo.of(refused.result), refused.details) from refused
+        merge = _with_sides(catalog, refused.result)
+        raise MergeRefusedError(str(refused), merge, refused.details) from refused
+    return _with_sides(catalog, result) if result.conflicts else MergeInfo.of(result)
+
+
+def _with_sides(catalog: Catalog, result: MergeResult) -> MergeInfo:
+    keys = list(dict.fromkeys(conflict.key for conflict in result.conflicts if conflict.key is not None))
+    return MergeInfo.of(result, sides_of(catalog.compare_merge(result, keys[:_SHOWN_CONFLICTS])))

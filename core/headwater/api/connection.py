@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from types import TracebackType
@@ -20,8 +21,10 @@ from headwater.api.spark_access import VIEWS, load_spark
 from headwater.api.store_session import StoreSession
 from headwater.api.task_client import Observe, TaskClient, run_here
 from headwater.backup import check_loadable, read_archive_manifest
+from headwater.durability import replacing
 from headwater.errors import RefusedError
 from headwater.fsck import check_store, plan_repairs, repair_realm
+from headwater.html_report import report_page
 from headwater.jobs import LOAD, file_arguments, list_runs, run_load
 from headwater.jobs.local_tasks import person
 from headwater.lake_files import explain_lake_file
@@ -49,9 +52,12 @@ def connect(
 
     Whoever opens a store is its administrator. Use it in a ``with``, or close it; it may be used by several threads.
     """
-    chosen = Settings.from_environment(store=url) if settings is None else settings
-    store = open_store(url or chosen.store, settings=chosen, create=create)
-    return Connection(StoreSession(store, author or person(), _warn))
+    if settings is None:
+        settings = Settings.from_environment(store=url)
+    elif url is not None:
+        settings = replace(settings, store=url)  # what is done on Spark opens the same store
+    store = open_store(settings.store, settings=settings, create=create)
+    return Connection(StoreSession(store, author or person(), _warn, settings.store))
 
 
 class Connection:
@@ -138,6 +144,20 @@ class Connection:
         """What tasks did, newest first."""
         return list(map(RunInfo.of, list_runs(self._session.store, kind=kind, realm=realm, limit=limit)))
 
+    def report_runs(
+        self, file: str | Path, *, kind: str | None = None, realm: str | None = None, limit: int | None = None
+    ) -> int:
+        """Write what tasks did to a file, as one page of HTML with charts, and return how many runs it has.
+
+        file          one of that name is replaced
+        """
+        store = self._session.store
+        found = list_runs(store, kind=kind, realm=realm, limit=limit)
+        page = report_page(found, store=self.url, now=store.clock.now())
+        with replacing(Path(file)) as part:
+            part.write_text(page, encoding="utf-8")
+        return len(found)
+
     def apply(self, *paths: str | Path, credentials: str | Path = "credentials") -> list[ManifestInfo]:
         """Apply manifests, as far as possible now; long work is left to workers, as tasks. A wrong file changes nothing.
 
@@ -205,7 +225,7 @@ class Connection:
 
         What the views hold stands still: make them again to see what was committed since.
         """
-        url = self._session.store.url
+        url = self._session.url or self._session.store.url
         if url.startswith("memory:"):
             raise RefusedError("a store in memory lives in one process, and Spark reads from others: use another store")
         names: tuple[str, ...] = load_spark(VIEWS)(spark, url, realm)

@@ -93,7 +93,7 @@ class FileTableInfo:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FileInfo:
+class TableFileInfo:
     """Why a file of a file table is there, and when it may go.
 
     state         referenced, unreferenced, marked, stray, young, unknown name, or missing
@@ -203,14 +203,14 @@ class FileTableClient:
         counts = {"applied": len(report.applied), "refused": len(report.refused), "failed": len(report.failed)}
         return {**counts, "rows": report.rows}
 
-    def explain(self, file: str) -> FileInfo:
+    def explain(self, file: str) -> TableFileInfo:
         """Who refers to a file, or since when nobody does, and when it may go; raises NotFoundError.
 
         file          its location, or its name alone
         """
         with self._opened() as table:
             told = explain_file(self._session.store, table.references, DataFolder(table.definition.data_folder), file)
-        return FileInfo(
+        return TableFileInfo(
             file=told.filename,
             state=told.state,
             why=told.sentence,
@@ -235,7 +235,7 @@ class FileTableClient:
 
         spark         a SparkSession; needs ``pip install 'headwater[spark]'``, also in the executors' Python
         """
-        return load_spark(FILE_TABLE)(spark, realm=self.realm, name=self.name, url=self._session.store.url)
+        return load_spark(FILE_TABLE)(spark, realm=self.realm, name=self.name, url=self._session.url)
 
     def collect(self, *, dry_run: bool = False, progress: Observe | None = None) -> Mapping[str, Any]:
         """Mark files that nobody refers to, and delete those that were marked longer ago than the delay.

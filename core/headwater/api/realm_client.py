@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from headwater.api.access_client import AccessInfo, RoleClient, create_role, explain_access, list_role_infos
+from headwater.api.access_client import AccessInfo, RoleClient, create_role, list_role_infos, tell_access
 from headwater.api.api_values import PrincipalInfo, RealmInfo, RoleInfo, StopInfo, TaskInfo, read_time, seconds_of
 from headwater.api.catalog_client import CatalogClient
 from headwater.api.catalog_values import CatalogInfo
@@ -312,7 +312,7 @@ class RealmClient:
         on            as for ``RoleClient.grant``; None: the realm
         roles         as if it had these principal roles, too
         """
-        return explain_access(self._session, RoleScope(self.id), principal, privilege, on=on, roles=roles)
+        return tell_access(self._session, RoleScope(self.id), principal, privilege, on=on, roles=roles)
 
     def tasks(self) -> list[TaskInfo]:
         """The tasks of the realm: the active ones as they are due, then those that ended."""

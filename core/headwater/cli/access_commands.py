@@ -9,7 +9,7 @@ from headwater.access import (
     Privilege,
     SecurableKind,
 )
-from headwater.api.access_answers import AccessAnswer, answer_access
+from headwater.api.access_reasons import AccessAnswer, explain_rights
 from headwater.api.role_owners import RoleScope
 from headwater.cli.cli_session import CliSession
 from headwater.cli.command_address import Address, scope_ref_argument
@@ -94,7 +94,7 @@ def explain_access_command(
     on = named_securable(address, securable)
     scope = RoleScope(address.realm, address.name)
     with session.open_store() as store:
-        answer = answer_access(store, scope, principal, privilege, on, ref=address.ref, roles=added)
+        answer = explain_rights(store, scope, principal, privilege, on, ref=address.ref, roles=added)
     session.show(ACCESS_ANSWER, answer)
     if address.name and session.settings.server_access:
         plugin = session.settings.server_access

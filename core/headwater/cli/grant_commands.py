@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import click
 
 from headwater.access import INCLUDED, Privilege, Securable, SecurableKind
-from headwater.api.access_answers import securable_kind_of
+from headwater.api.access_reasons import securable_kind_of
 from headwater.api.role_owners import GrantRow, read_role_row
 from headwater.catalogs import ContentKey
 from headwater.cli.cli_session import CliSession, opened_catalog

@@ -46,7 +46,7 @@ class AccessAnswer:
     roles: Sequence[str]
 
 
-def answer_access(
+def explain_rights(
     store: Store,
     scope: RoleScope,
     principal: str,
