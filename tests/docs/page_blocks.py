@@ -65,6 +65,6 @@ def blocks_of(page: Path) -> tuple[str, list[Block]]:
 def matches(expected: str, printed: str) -> bool:
     """Whether a page shows what was printed; runs of blanks and blanks at the ends of lines do not count."""
     lines = [re.sub(r"\s+", " ", line.strip()) for line in expected.strip().splitlines()]
-    shown = "\n".join(re.sub(r"\s+", " ", line.strip()) for line in printed.strip().splitlines())
-    pattern = "\n".join("(?s:.*?)" if line == "…" else ".*?".join(map(re.escape, line.split("…"))) for line in lines)
+    shown = "".join(re.sub(r"[ \t]+", " ", line.strip()) + "\n" for line in printed.strip().splitlines())
+    pattern = "".join("(?:.*\n)*?" if line == "…" else ".*?".join(map(re.escape, line.split("…"))) + "\n" for line in lines)
     return re.fullmatch(pattern, shown) is not None

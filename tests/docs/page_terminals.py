@@ -89,7 +89,7 @@ class PageTerminals:
         with log.open("w", encoding="utf-8") as output:
             self.others.append(self._start(["bash", "-c", command], output=output.fileno()))
         until = time.monotonic() + LIMIT_SECONDS
-        while not matches(f"…\n{expected}\n…", f"\n{log.read_text(encoding='utf-8')}\n"):
+        while not matches(f"…\n{expected}\n…", log.read_text(encoding="utf-8")):
             assert self.others[-1].poll() is None, f"{self.page}:{block.line}: it ended\n{log.read_text(encoding='utf-8')}"
             assert time.monotonic() < until, (
                 f"{self.page}:{block.line}: it does not show that\n{log.read_text(encoding='utf-8')}"

@@ -8,17 +8,11 @@ from typing import Any, TypeVar
 import click
 
 from headwater.access import INCLUDED, Privilege, Securable, SecurableKind
+from headwater.api.role_owners import GrantRow, read_role_row
 from headwater.catalogs import Content, ContentKey, ContentType, content_type_of
 from headwater.cli.cli_session import CliSession, opened_catalog
-from headwater.cli.command_address import Address, scope_argument, scope_ref_argument
-from headwater.cli.role_owners import (
-    PATTERN,
-    PRIVILEGE,
-    GrantRow,
-    named_securable,
-    opened_roles,
-    read_role_row,
-)
+from headwater.cli.command_address import Address, grant_scope_argument, scope_argument
+from headwater.cli.role_arguments import PATTERN, PRIVILEGE, named_securable, opened_roles
 from headwater.console import ResultView, ViewField, option_group, prints
 from headwater.errors import NotFoundError
 
@@ -52,7 +46,7 @@ GRANT: ResultView[GrantRow] = ResultView(
 grant = click.Group("grant", help="Add, remove and list what roles may do.")
 
 _what_options: Callable[[F], F] = option_group(
-    scope_ref_argument,
+    grant_scope_argument,
     click.argument("role", metavar="ROLE"),
     click.argument("privileges", metavar="PRIVILEGE...", type=PRIVILEGE, nargs=-1, required=True),
     click.option(
@@ -95,7 +89,7 @@ def add_grant_command(
     _check_options(named, ref=address.ref, by_id=by_id, branches=branches)
     on, doubt = _securable(session, address, named, by_id=by_id)
     with opened_roles(session, address) as roles:
-        read_role_row(roles, address, role)
+        read_role_row(roles, role)
         rows = roles.make_rows(role, privileges, on, branches or "")
         roles.put_grants(role, privileges, on, branches or "")
         session.show_all(GRANT, rows)
@@ -120,7 +114,7 @@ def remove_grant_command(
     _check_options(named, ref=address.ref, by_id=by_id, branches=branches)
     on, _ = _securable(session, address, named, by_id=by_id)
     with opened_roles(session, address) as roles:
-        held = read_role_row(roles, address, role).grants
+        held = read_role_row(roles, role).grants
         rows = roles.make_rows(role, privileges, on, branches or "")
         absent = [row for row in rows if row not in held]
         if len(absent) == len(rows):
@@ -130,7 +124,7 @@ def remove_grant_command(
         session.show_all(GRANT, [row for row in rows if row in held])
         if absent:
             session.warn(f"role {role} of {address.without_ref} was not granted {_told(absent)}")
-        _warn_of_rest(session, role, privileges, read_role_row(roles, address, role).grants, rows)
+        _warn_of_rest(session, role, privileges, read_role_row(roles, role).grants, rows)
 
 
 @grant.command(name="list")
@@ -140,7 +134,7 @@ def remove_grant_command(
 def list_grants_command(session: CliSession, address: Address, role: str | None) -> None:
     """List what the roles of a realm or of a catalog may do."""
     with opened_roles(session, address) as roles:
-        listed = roles.list_roles() if role is None else [read_role_row(roles, address, role)]
+        listed = roles.list_roles() if role is None else [read_role_row(roles, role)]
         session.show_all(GRANT, [row for each in listed for row in each.grants])
 
 

@@ -7,9 +7,10 @@ from typing import Any
 
 import click
 
+from headwater.api.locations import folder_location
 from headwater.cli.cli_session import CliSession
 from headwater.cli.command_address import Address, catalog_argument
-from headwater.cli.command_options import detach_option, folder_location, limit_option
+from headwater.cli.command_options import detach_option, limit_option
 from headwater.cli.local_run import run_or_detach
 from headwater.clock import as_text
 from headwater.console import ResultView, ViewField, prints, time_field
@@ -224,7 +225,12 @@ def report_files_command(session: CliSession, address: Address, is_run: bool, dr
 @files.command(name="list")
 @catalog_argument
 @click.option(
-    "--code", "codes", metavar="CODE", multiple=True, type=click.Choice(sorted(FileReason)), help="Only files with it."
+    "--code",
+    "codes",
+    metavar="CODE",
+    multiple=True,
+    type=click.Choice(sorted(reason.value for reason in FileReason)),
+    help="Only files with it.",
 )
 @click.option("--place", metavar="URL", help="Only files in this place.")
 @limit_option(100)

@@ -7,9 +7,8 @@ from typing import Any
 
 from headwater.cli.cli_session import CliSession
 from headwater.cli.task_commands import TASK
-from headwater.errors import RefusedError
 from headwater.jobs.local_tasks import TaskAudience, run_task_here
-from headwater.store import ObjectId, Store, Versioned, id_text
+from headwater.store import ObjectId, Store
 from headwater.tasks import Task, TaskLease, TaskQueue
 
 
@@ -26,15 +25,6 @@ def run_or_detach(
         session.show(TASK, TaskQueue(store).read_task(task_id))
         return None
     return run_task_here(_audience(session), store, task_id, lambda claim: body(store, claim)).value.outcome or {}
-
-
-def other_task_error(task: Versioned[Task], how: str = "") -> RefusedError:
-    """The refusal to take a task that is under way, perhaps for somebody else, for the one that is asked for.
-
-    how           in what it differs; default is its arguments
-    """
-    how = how or f"with {task.value.arguments}"
-    return RefusedError(f"task {id_text(task.id)} ({task.value}) is under way {how}: wait for it, or cancel it")
 
 
 def _audience(session: CliSession) -> TaskAudience:

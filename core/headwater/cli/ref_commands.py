@@ -11,7 +11,7 @@ import click
 from headwater.catalogs import NamedRef, ReferenceExpression, RefKind
 from headwater.cli.cli_session import CliSession, opened_catalog
 from headwater.cli.command_address import Address, catalog_argument
-from headwater.cli.command_options import ID, REF, filter_option
+from headwater.cli.command_options import ID, REF, filter_option, live_names
 from headwater.clock import Micros
 from headwater.console import ResultView, ViewField, option_group, prints, time_field
 from headwater.errors import RefusedError
@@ -79,7 +79,7 @@ def _for_both(name: str, *options: Callable[[RefKind], _Decorator], many: bool =
 
 
 def _name_argument(kind: RefKind) -> _Decorator:
-    return click.argument("ref_name", metavar=kind.upper())
+    return click.argument("ref_name", metavar=kind.upper(), shell_complete=live_names("complete_refs"))
 
 
 def _expected_option(kind: RefKind) -> _Decorator:
@@ -112,6 +112,7 @@ def _list(kind: RefKind, session: CliSession, address: Address, deleted: bool, e
         "--source",
         metavar="REF",
         type=REF,
+        shell_complete=live_names("complete_refs"),
         help="Branch or tag to start from, or a commit such as dev@HASH~2; default is the default branch.",
     ),
     lambda kind: click.option("--at", metavar="COMMIT", type=ID, help="A commit of the source's history; default is its head."),
@@ -124,7 +125,12 @@ def _create(
         session.show(NAMED_REFERENCE, opened.refs.create_ref(kind, ref_name, source=source, at=at))
 
 
-@_for_both("assign", _name_argument, lambda kind: click.argument("target", metavar="TARGET", type=REF), _expected_option)
+@_for_both(
+    "assign",
+    _name_argument,
+    lambda kind: click.argument("target", metavar="TARGET", type=REF, shell_complete=live_names("complete_refs")),
+    _expected_option,
+)
 def _assign(
     kind: RefKind, session: CliSession, /, address: Address, ref_name: str, target: str, expected: ObjectId | None
 ) -> None:
@@ -147,7 +153,7 @@ def _delete(kind: RefKind, session: CliSession, address: Address, ref_name: str,
         seen = opened.refs.read_ref(kind, ref_name).head if expected is None else expected
         deleted = opened.refs.delete_ref(kind, ref_name, expected=seen)
     session.show(NAMED_REFERENCE, deleted)
-    session.say(f"{kind} {deleted.name} is deleted" + (f"; it was at {deleted.hash}" if deleted.hash else ""))
+    session.say(f"{kind} {deleted.name} of {address} is deleted" + (f"; it was at {deleted.hash}" if deleted.hash else ""))
 
 
 @_for_both("undelete", _name_argument)

@@ -1,32 +1,15 @@
-"""Whose roles a command is about, ``REALM`` or ``REALM/CATALOG``, and one way to read and change the roles of both."""
+"""The roles of a realm and of a catalog, and what they may do: one way to read and change both."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Protocol
 
-import click
-
-from headwater.access import (
-    Privilege,
-    Securable,
-    SecurableKind,
-    check_grantable,
-    checked_pattern,
-    make_grant,
-    parse_privilege,
-    parse_securable,
-    rule_of,
-    securable_text,
-)
+from headwater.access import Privilege, Securable, SecurableKind, check_grantable, make_grant, rule_of, securable_text
 from headwater.catalogs import Catalog, CatalogGrant, CatalogRoles, Catalogs
-from headwater.cli.cli_session import CliSession
-from headwater.cli.command_address import Address
 from headwater.clock import Micros
-from headwater.console import ParsedType
-from headwater.errors import NotFoundError, RefusedError
+from headwater.errors import NotFoundError
 from headwater.realms import (
     RealmGrants,
     RealmRegistry,
@@ -42,22 +25,20 @@ from headwater.realms import (
     revoke_on_realm,
     unassign_principal_role,
 )
-from headwater.store import ObjectId, RealmStore
+from headwater.store import ObjectId, RealmStore, Store
 
-F = TypeVar("F", bound=Callable[..., object])
 _REALM = Securable(kind=SecurableKind.REALM)
 
 
-PRIVILEGE = ParsedType("privilege", parse_privilege)
-PATTERN = ParsedType("pattern", checked_pattern)
+@dataclass(frozen=True, slots=True)
+class RoleScope:
+    """Whose roles are meant: a realm's, or with the name of a catalog that catalog's."""
 
+    realm: str
+    name: str = ""
 
-def named_securable(scope: Address, text: str | None) -> Securable:
-    """What the command line names in a realm or catalog; without a text, that itself. Raises UsageError for another form."""
-    try:
-        return parse_securable(text, catalog=scope.name or None)
-    except RefusedError as wrong:
-        raise click.UsageError(str(wrong), click.get_current_context()) from wrong
+    def __str__(self) -> str:
+        return f"{self.realm}/{self.name}" if self.name else self.realm
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +50,7 @@ class GrantRow:
     branches      a pattern; None: the default branch, or what ``on`` says
     """
 
-    scope: Address
+    scope: RoleScope
     role: str
     privilege: str
     on: str
@@ -91,7 +72,7 @@ class RoleRow:
     catalog_roles of a principal role: the roles of catalogs that it has, as CATALOG/ROLE
     """
 
-    scope: Address
+    scope: RoleScope
     name: str
     created: Micros
     assigned_to: Sequence[str]
@@ -101,6 +82,9 @@ class RoleRow:
 
 class RoleOwner(Protocol):
     """The roles of a realm, or of a catalog. What is not there raises NotFoundError."""
+
+    @property
+    def scope(self) -> RoleScope: ...
 
     def list_roles(self) -> list[RoleRow]:
         """All roles, in the order of their names."""
@@ -139,43 +123,40 @@ class RoleOwner(Protocol):
         ...
 
 
-@contextmanager
-def opened_roles(session: CliSession, address: Address) -> Iterator[RoleOwner]:
-    """Open the roles of a realm or a catalog as a user: they can be read, and changed while the realm is ACTIVE."""
-    with session.open_store() as store:
-        realms, scope = RealmRegistry(store), Address(address.realm, address.name)
-        rows = realms.open_realm(scope.realm)
-        if not scope.name:
-            yield RealmRoleOwner(realms, rows, scope)
-        else:
-            yield CatalogRoleOwner(realms, Catalog.open(rows, scope.name), rows, scope)
+def open_roles(store: Store, scope: RoleScope) -> RoleOwner:
+    """The roles of a realm or a catalog, for a user: they can be read, and changed while the realm is ACTIVE."""
+    realms = RealmRegistry(store)
+    rows = realms.open_realm(scope.realm)
+    if not scope.name:
+        return RealmRoleOwner(realms, rows, scope)
+    return CatalogRoleOwner(realms, Catalog.open(rows, scope.name), rows, scope)
 
 
-def read_role_row(roles: RoleOwner, scope: Address, name: str) -> RoleRow:
+def read_role_row(roles: RoleOwner, name: str) -> RoleRow:
     """One role of a realm or a catalog; raises NotFoundError with what there is."""
     listed = roles.list_roles()
     row = next((row for row in listed if row.name == name), None)
     if row is None:
         names = ", ".join(each.name for each in listed) or "none"
-        raise NotFoundError(f"{scope.without_ref} has no role {name[:200]!r}; its roles: {names}")
+        raise NotFoundError(f"{roles.scope} has no role {name[:200]!r}; its roles: {names}")
     return row
 
 
 class RealmRoleOwner:
     """The principal roles of a realm, which principals have."""
 
-    def __init__(self, realms: RealmRegistry, rows: RealmStore, scope: Address) -> None:
+    def __init__(self, realms: RealmRegistry, rows: RealmStore, scope: RoleScope) -> None:
         self._realms = realms
         self._rows = rows
-        self._scope = scope
+        self.scope = scope
 
     def list_roles(self) -> list[RoleRow]:
         grants = read_realm_grants(self._rows)
-        names = {principal.entity: principal.name for principal in list_principals(self._realms, self._scope.realm)}
+        names = {principal.entity: principal.name for principal in list_principals(self._realms, self.scope.realm)}
         held = self._catalog_roles(grants)
         return [
             RoleRow(
-                self._scope,
+                self.scope,
                 role.name,
                 role.created,
                 assigned_to=_named(names, grants.members_of(role.entity)),
@@ -186,19 +167,19 @@ class RealmRoleOwner:
         ]
 
     def create_role(self, name: str) -> None:
-        create_principal_role(self._realms, self._scope.realm, name)
+        create_principal_role(self._realms, self.scope.realm, name)
 
     def drop_role(self, name: str) -> None:
-        drop_principal_role(self._realms, self._scope.realm, name)
+        drop_principal_role(self._realms, self.scope.realm, name)
 
     def check_holder(self, holder: str) -> None:
-        read_principal(self._realms, self._scope.realm, holder)
+        read_principal(self._realms, self.scope.realm, holder)
 
     def assign_role(self, name: str, holder: str) -> None:
-        assign_principal_role(self._realms, self._scope.realm, name, holder)
+        assign_principal_role(self._realms, self.scope.realm, name, holder)
 
     def unassign_role(self, name: str, holder: str) -> None:
-        unassign_principal_role(self._realms, self._scope.realm, name, holder)
+        unassign_principal_role(self._realms, self.scope.realm, name, holder)
 
     def make_rows(self, role: str, privileges: Iterable[Privilege], on: Securable, references: str) -> list[GrantRow]:
         listed = list(privileges)
@@ -207,16 +188,16 @@ class RealmRoleOwner:
         return [self._row(role, privilege) for privilege in listed]
 
     def put_grants(self, role: str, privileges: Iterable[Privilege], on: Securable, references: str) -> None:
-        read_principal_role(self._realms, self._scope.realm, role)
+        read_principal_role(self._realms, self.scope.realm, role)
         for privilege in privileges:
-            grant_on_realm(self._realms, self._scope.realm, role, privilege)
+            grant_on_realm(self._realms, self.scope.realm, role, privilege)
 
     def remove_grants(self, role: str, privileges: Iterable[Privilege], on: Securable, references: str) -> None:
         for privilege in privileges:
-            revoke_on_realm(self._realms, self._scope.realm, role, privilege)
+            revoke_on_realm(self._realms, self.scope.realm, role, privilege)
 
     def _row(self, role: str, privilege: str) -> GrantRow:
-        return GrantRow(self._scope, role, privilege, securable_text(_REALM), "*")
+        return GrantRow(self.scope, role, privilege, securable_text(_REALM), "*")
 
     def _catalog_roles(self, grants: RealmGrants) -> Mapping[ObjectId, list[str]]:
         held: dict[ObjectId, list[str]] = {entity: [] for entity in grants.roles}
@@ -230,11 +211,11 @@ class RealmRoleOwner:
 class CatalogRoleOwner:
     """The roles of a catalog, which principal roles have."""
 
-    def __init__(self, realms: RealmRegistry, catalog: Catalog, rows: RealmStore, scope: Address) -> None:
+    def __init__(self, realms: RealmRegistry, catalog: Catalog, rows: RealmStore, scope: RoleScope) -> None:
         self._realms = realms
         self._catalog = catalog
         self._rows = rows
-        self._scope = scope
+        self.scope = scope
         self._roles = CatalogRoles(rows, catalog.definition)
 
     def list_roles(self) -> list[RoleRow]:
@@ -242,7 +223,7 @@ class CatalogRoleOwner:
         names = {entity: role.name for entity, role in read_realm_grants(self._rows).roles.items()}
         return [
             RoleRow(
-                self._scope,
+                self.scope,
                 role.name,
                 role.created,
                 assigned_to=_named(names, access.grantees_of(role.name)),
@@ -286,22 +267,22 @@ class CatalogRoleOwner:
     def _grant_row(self, role: str, grant: CatalogGrant, key: str | None) -> GrantRow:
         rule = rule_of(grant, self._catalog.definition.name, ())
         if rule is None:  # a newer release's, told as it is stored
-            return GrantRow(self._scope, role, grant.privilege, grant.on, grant.references or None, key)
+            return GrantRow(self.scope, role, grant.privilege, grant.on, grant.references or None, key)
         where = None if rule.on.kind is SecurableKind.REFERENCE else rule.where or None
-        return GrantRow(self._scope, role, grant.privilege, securable_text(rule.on), where, key)
+        return GrantRow(self.scope, role, grant.privilege, securable_text(rule.on), where, key)
 
     def _principal_role(self, name: str) -> ObjectId:
         role = read_realm_grants(self._rows).named(name)
         if role is not None:
             return role.entity
-        is_principal = find_principal(self._realms, self._scope.realm, name) is not None
+        is_principal = find_principal(self._realms, self.scope.realm, name) is not None
         hint = (
             f"; there is a principal {name!r}, which has roles of catalogs through a principal role:"
-            f" `headwater role create {self._scope.realm} ROLE --to {name}`"
+            f" `headwater role create {self.scope.realm} ROLE --to {name}`"
             if is_principal
-            else f": `headwater role create {self._scope.realm} {name}` creates it"
+            else f": `headwater role create {self.scope.realm} {name}` creates it"
         )
-        raise NotFoundError(f"realm {self._scope.realm!r} has no principal role {name[:200]!r}{hint}")
+        raise NotFoundError(f"realm {self.scope.realm!r} has no principal role {name[:200]!r}{hint}")
 
 
 def _named(names: Mapping[ObjectId, str], entities: Iterable[ObjectId]) -> list[str]:
