@@ -84,12 +84,13 @@ class PageTerminals:
 
     def _run_aside(self, block: Block) -> None:
         """Start what goes on, and wait until it has printed what the page shows."""
-        command, _, expected = block.text.removeprefix("$ ").partition("\n")
+        command, _, shown = block.text.removeprefix("$ ").partition("\n")
+        expected = f"…\n{shown.strip()}\n…"
         log = self.folder.parent / f"{block.terminal}.log"
         with log.open("w", encoding="utf-8") as output:
             self.others.append(self._start(["bash", "-c", command], output=output.fileno()))
         until = time.monotonic() + LIMIT_SECONDS
-        while not matches(f"…\n{expected}\n…", log.read_text(encoding="utf-8")):
+        while not matches(expected, log.read_text(encoding="utf-8")):
             assert self.others[-1].poll() is None, f"{self.page}:{block.line}: it ended\n{log.read_text(encoding='utf-8')}"
             assert time.monotonic() < until, (
                 f"{self.page}:{block.line}: it does not show that\n{log.read_text(encoding='utf-8')}"

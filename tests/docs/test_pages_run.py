@@ -76,14 +76,33 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, 
     zygote.stdout.close()
 
 
+@dataclasses.dataclass(frozen=True)
+class Desk:
+    """The folder that pages are run in, and what lies there when a page begins with a lake: tables know their folder, so it is one."""
+
+    folder: Path
+    lake: Path
+
+    def lay_out(self, setup: str) -> Path:
+        """Empty the folder, and put in what the page asks for."""
+        shutil.rmtree(self.folder)
+        if setup == "lake":
+            shutil.copytree(self.lake, self.folder)
+        elif setup == "warehouse":
+            shutil.copytree(self.lake / "warehouse", self.folder / "warehouse")
+        else:
+            self.folder.mkdir()
+        return self.folder
+
+
 @pytest.fixture(scope="module")
-def lake(tmp_path_factory: pytest.TempPathFactory, environment: dict[str, str]) -> Path:
-    """A folder with the store of the quick start, and the tables that it names: made once, copied for each page."""
-    folder = tmp_path_factory.mktemp("lake") / "work"
-    folder.mkdir()
+def desk(tmp_path_factory: pytest.TempPathFactory, environment: dict[str, str]) -> Desk:
+    folder = tmp_path_factory.mktemp("desk")
+    work = folder / "work"
+    work.mkdir()
     script = " && ".join(f"{{ {line.format(examples=FOLDER / 'examples')}; }}" for line in LAKE)
-    subprocess.run(["bash", "-c", script], cwd=folder, env=environment, check=True, capture_output=True, timeout=180)
-    return folder
+    subprocess.run(["bash", "-c", script], cwd=work, env=environment, check=True, capture_output=True, timeout=180)
+    return Desk(work, shutil.copytree(work, folder / "lake"))
 
 
 @pytest.fixture
@@ -95,28 +114,14 @@ def port() -> int:
 
 @pytest.mark.long
 @pytest.mark.parametrize("page", RUN_PAGES, ids=shown)
-def test_page_does_what_it_shows(
-    page: Path, environment: dict[str, str], tmp_path: Path, port: int, request: pytest.FixtureRequest
-) -> None:
+def test_page_does_what_it_shows(page: Path, environment: dict[str, str], desk: Desk, port: int) -> None:
     setup, blocks = blocks_of(page)
-    folder = tmp_path / "work"
-    folder.mkdir()
-    if setup:
-        enter_lake(request.getfixturevalue("lake"), folder, has_store=setup == "lake")
     blocks = [dataclasses.replace(block, text=block.text.replace("8181", str(port))) for block in blocks]
     listening = environment | {"HEADWATER_SERVER_LISTEN": f"127.0.0.1:{port}"}  # pages that serve run side by side
-    with page_terminals(folder, listening, shown(page)) as terminals:
+    with page_terminals(desk.lay_out(setup), listening, shown(page)) as terminals:
         for block, follower in zip(blocks, [*blocks[1:], None], strict=True):
             if not block.not_run:
                 terminals.run(block, follower)
-
-
-def enter_lake(lake: Path, folder: Path, *, has_store: bool) -> None:
-    """Put a copy of the store and what belongs to it, and a way to the tables, into the folder of a page; or the tables alone."""
-    for file in lake.iterdir():
-        if file.is_file() and has_store:
-            shutil.copy(file, folder)
-    (folder / "warehouse").symlink_to(lake / "warehouse")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=shown)
