@@ -12,11 +12,11 @@ import click
 
 from headwater.cli.cli_session import CliSession, identifier
 from headwater.cli.command_options import ID, NEW_FILE, TIME, limit_option
-from headwater.cli.html_report import report_page
 from headwater.clock import Micros
 from headwater.console import ResultView, ViewField, count_text, option_group, prints, time_field
 from headwater.durability import replacing
 from headwater.errors import NotFoundError
+from headwater.html_report import report_page
 from headwater.jobs.task_runs import Run, list_runs
 from headwater.store import ObjectId, ReadableRows, Store, id_text
 
@@ -38,7 +38,7 @@ def _result(run: Run) -> str:
     return ", ".join(f"{name} {value}" for name, value in counts.items()) or "nothing to do"
 
 
-_KINDS = "gc, file-gc, purge, purge-table, import, export, load, restore, expire-snapshots or report-files"
+_KINDS = "gc, file-gc, purge, purge-table, import, export, load, restore, expire-snapshots, report-files or fsck"
 
 RUN: ResultView[Run] = ResultView(
     "run",

@@ -28,32 +28,33 @@ from headwater.tasks import EntryFault, TaskQueue, entry_faults
 _SERVED = (RealmState.ACTIVE, RealmState.INACTIVE)
 
 
-def check_store(store: Store, *, realm: str | None = None) -> list[FsckFinding]:
+def check_store(store: Store, *, realm: str | None = None, fence: Callable[[], None] = lambda: None) -> list[FsckFinding]:
     """All findings of a store or of one realm. An empty list means that every head and everything it reaches is readable.
 
     The store may be written to meanwhile: what moves during its check is checked again.
 
+    fence         called between the checks of a realm; what it raises ends them
     raises        NotFoundError when there is no such realm
     """
     if realm == SYSTEM_REALM:
-        return list(_check_rows(store, SYSTEM_REALM))
+        return list(_check_rows(store, SYSTEM_REALM, fence))
     if realm is not None:
-        return _check_realm(store, RealmRegistry(store).read_realm(realm))
-    findings = list(_check_rows(store, SYSTEM_REALM))
+        return _check_realm(store, RealmRegistry(store).read_realm(realm), fence)
+    findings = list(_check_rows(store, SYSTEM_REALM, fence))
     realms, fault = listed_realms(store)
     findings += fault
     for listed in realms:
-        findings += _check_realm(store, listed)
+        findings += _check_realm(store, listed, fence)
     return findings + list(check_realm_keys(store))
 
 
-def _check_realm(store: Store, realm: Realm) -> list[FsckFinding]:
+def _check_realm(store: Store, realm: Realm, fence: Callable[[], None]) -> list[FsckFinding]:
     """Check a realm against its state. If its state changes during the check, the new state decides what is reported."""
     findings: list[FsckFinding] = []
     if realm.state in _SERVED:
         fault: HeadwaterError | None = None
         try:
-            findings = list(_check_rows(store, realm.id))
+            findings = list(_check_rows(store, realm.id, fence))
         except (NotFoundError, RefusedError) as raised:
             fault = raised
         if fault is not None or is_bad(findings):
@@ -67,7 +68,7 @@ def _check_realm(store: Store, realm: Realm) -> list[FsckFinding]:
     return [*check_realm_state(store, realm), *findings]
 
 
-def _check_rows(store: Store, realm_id: str) -> Iterator[FsckFinding]:
+def _check_rows(store: Store, realm_id: str, fence: Callable[[], None]) -> Iterator[FsckFinding]:
     context = open_context(store, open_scope(store, realm_id))
     checks: list[Callable[[FsckContext], Iterator[FsckFinding]]] = [
         check_names,
@@ -84,6 +85,7 @@ def _check_rows(store: Store, realm_id: str) -> Iterator[FsckFinding]:
     )
     is_ahead = False
     for check in checks:
+        fence()
         for finding in check(context):
             is_ahead = is_ahead or finding.code in (FindingCode.TIME_AHEAD, FindingCode.COMMITS_AHEAD)
             yield finding
