@@ -7,7 +7,6 @@ from contextlib import ExitStack
 from typing import Any
 
 import pytest
-
 from console_browser import Console, chromium, open_console
 from console_server import ConsoleServer
 

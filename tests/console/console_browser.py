@@ -11,7 +11,6 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-
 from console_server import ConsoleServer
 
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or ""
@@ -26,7 +25,9 @@ document.addEventListener("securitypolicyviolation", (event) => window.violation
 @contextmanager
 def chromium() -> Iterator[Any]:
     """A browser without windows. Skips where none can be had."""
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: scripts/setup.sh browser does it")
+    playwright = pytest.importorskip(
+        "playwright.sync_api", reason="playwright is not installed: scripts/setup.sh browser does it"
+    )
     if not CHROMIUM:
         pytest.skip("chromium is not installed: scripts/setup.sh browser does it")
     with playwright.sync_playwright() as running:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from shown_lake import LAKE, REALM, ShownLake
+
 from headwater.store import id_text
 from headwater.tasks import TaskQueue
-from shown_lake import LAKE, REALM, ShownLake
 
 IN_LAKE = ("realms", REALM, "catalogs", LAKE)
 TABLE = (*IN_LAKE, "table", "-", "sales.orders")
@@ -43,7 +44,9 @@ def all_screens(lake: ShownLake) -> dict[str, Screen]:
         "commits": Screen((*IN_LAKE, "commits"), ("append table web.clicks", "experiment", "merge")),
         "commit": Screen((*IN_LAKE, "commit", "@", id_text(head.id)), ("sales.returns", "1 change", "Put")),
         "differences": Screen((*IN_LAKE, "compare"), ("sales.eu.vat", "Added", "Changed"), {"before": "main", "after": "dev"}),
-        "merge": Screen((*IN_LAKE, "merge"), ("2 conflicts", "50 rows added", "40 rows added"), {"source": "dev", "into": "main"}),
+        "merge": Screen(
+            (*IN_LAKE, "merge"), ("2 conflicts", "50 rows added", "40 rows added"), {"source": "dev", "into": "main"}
+        ),
         "policies": Screen((*IN_LAKE, "policies"), ("snapshots", "default"), {"key": "sales.orders"}),
         "unused files": Screen((*IN_LAKE, "files"), ("forgotten.parquet", "Could be freed")),
         "file explained": Screen((*IN_LAKE, "files"), ("the file is there", "sales.orders"), {"url": orphan}),
@@ -53,7 +56,9 @@ def all_screens(lake: ShownLake) -> dict[str, Screen]:
         "tasks": Screen((*in_realm, "tasks"), ("gc", "Succeeded", "Waiting")),
         "task": Screen((*in_realm, "tasks", id_text(collection.id)), ("worker-1", "1 try")),
         "runs": Screen((*in_realm, "runs"), ("gc", "fsck", "Succeeded")),
-        "collection": Screen((*in_realm, "runs", f"{id_text(collection.id)}-1"), ("Report", "Save as a file", "What it counted")),
+        "collection": Screen(
+            (*in_realm, "runs", f"{id_text(collection.id)}-1"), ("Report", "Save as a file", "What it counted")
+        ),
         "check": Screen((*in_realm, "runs", f"{id_text(check.id)}-1"), ("Damage", "Trouble")),
         "checks": Screen((*in_realm, "checks"), ("Check the realm", "The last check")),
         "maintenance": Screen((*in_realm, "maintenance"), ("Nothing is stopped", "Stop maintenance")),

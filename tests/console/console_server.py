@@ -7,6 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from shown_lake import ShownLake
 from structlog.testing import capture_logs
 
 from headwater import Settings, open_store
@@ -15,7 +16,6 @@ from headwater_server.call import ServedStore
 from headwater_server.server_application import ServerApplication
 from headwater_server.server_process import DrainedServer, ListenAddress, uvicorn_config
 from headwater_server.server_tables import server_tables
-from shown_lake import ShownLake
 
 SECONDS = 20
 

@@ -118,9 +118,7 @@ class ShownLake:
             data[key.to_index()] = space
             prefix = key.child_prefix()
             data.update((prefix + b"table_%06d" % (number * each + place), table) for place in range(each))
-        limits = IndexLimits(
-            embedded_bytes=rows.settings.index_embedded_bytes, stripe_bytes=rows.settings.index_stripe_bytes
-        )
+        limits = IndexLimits(embedded_bytes=rows.settings.index_embedded_bytes, stripe_bytes=rows.settings.index_stripe_bytes)
         stored = NewIndex(data, dict.fromkeys(data, object_id)).stored(rows.new_ids, limits)
         [commit_id] = rows.new_ids(1)
         commit = Commit(
@@ -188,9 +186,7 @@ class ShownLake:
         with capture_logs():
             for task in submitted:
                 execute_task(self.store, task, LeaseExpiry(None), owner="worker-1", is_stopping=lambda: False)
-        tasks.submit_task(
-            REPORT_FILES, realm=REALM, realm_key=realm.key, subject="later", due=realm.created + 86_400_000_000
-        )
+        tasks.submit_task(REPORT_FILES, realm=REALM, realm_key=realm.key, subject="later", due=realm.created + 86_400_000_000)
 
 
 def _grant(privilege: Privilege) -> CatalogGrant:

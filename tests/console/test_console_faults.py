@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-
 from console_browser import PHONE, Console
 from console_screens import IN_LAKE
 from console_server import ConsoleServer

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable
 
 import pytest
-
 from console_browser import Console
 from console_server import ConsoleServer
 from shown_lake import BIG, REALM

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from console_browser import PHONE, Console
 from console_screens import IN_LAKE, TABLE, all_screens
 from console_server import ConsoleServer
@@ -62,7 +61,17 @@ def test_every_screen_fits_a_phone(visit: Visit, server: ConsoleServer) -> None:
 
 def test_reader_sees_no_button_that_is_refused(visit: Visit, server: ConsoleServer) -> None:
     console, buttons = visit("ann"), set[str]()
-    refused = {"principals", "principal", "roles", "role", "catalog roles", "grants", "policies", "unused files", "file explained"}
+    refused = {
+        "principals",
+        "principal",
+        "roles",
+        "role",
+        "catalog roles",
+        "grants",
+        "policies",
+        "unused files",
+        "file explained",
+    }
     for name, screen in all_screens(server.lake).items():
         if name in refused or name == "access":
             continue
@@ -70,7 +79,9 @@ def test_reader_sees_no_button_that_is_refused(visit: Visit, server: ConsoleServ
         assert "You do not have the privilege" not in console.text(), name
         buttons |= {text.strip() for text in console.page.locator("main button").all_inner_texts()}
 
-    assert not [text for text in buttons if re.match(r"(New|Delete|Move|Merge|Set|Stop|Resume|Check|Collect|Cancel|Retry|Run)\b", text)]
+    assert not [
+        text for text in buttons if re.match(r"(New|Delete|Move|Merge|Set|Stop|Resume|Check|Collect|Cancel|Retry|Run)\b", text)
+    ]
     assert console.page.locator(".rooms a").all_inner_texts() == [
         "Catalogs", "Tasks", "Runs", "Checks", "Maintenance", "Explain access",
     ]  # fmt: skip
@@ -180,7 +191,12 @@ def test_token_is_gone_after_logging_out(visit: Visit) -> None:
     console.page.get_by_role("button", name="Log out").click()
     console.page.wait_for_selector("text=Log in to Headwater")
 
-    assert console.page.evaluate("sessionStorage.length + Object.keys(localStorage).filter((key) => !key.endsWith('theme')).length") == 0
+    assert (
+        console.page.evaluate(
+            "sessionStorage.length + Object.keys(localStorage).filter((key) => !key.endsWith('theme')).length"
+        )
+        == 0
+    )
 
 
 def test_wrong_secret_is_told(visit: Visit) -> None:
