@@ -15,7 +15,7 @@ import click
 from headwater.cli.cli_session import CliSession, opened_file_table
 from headwater.cli.command_address import Address, file_table_argument
 from headwater.cli.command_options import NEW_FILE, folder_location
-from headwater.console import ResultView, ViewField, count_text, output_option, prints, text_table
+from headwater.console import ResultView, ViewField, count_text, prints, result_options
 from headwater.durability import replacing
 from headwater.errors import ExpiredError, NotFoundError, RefusedError
 from headwater.exits import FINDINGS

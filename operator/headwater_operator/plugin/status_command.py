@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from headwater.console import bytes_text, cell, count_text, output_option, text_table
+from headwater.console import bytes_text, count_text, output_option
 from headwater.exits import FINDINGS
 from headwater_operator.kube import resource_path
 from headwater_operator.plugin.cluster_session import (
