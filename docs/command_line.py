@@ -37,7 +37,7 @@ from headwater.cli.role_commands import ROLE
 from headwater.cli.store_commands import STORE, VERSION
 from headwater.cli.table_commands import TABLE_HOME
 from headwater.cli.task_commands import TASK, TASK_FIGURES
-from headwater.console import PrintedForm, ResultView
+from headwater.console import RESULT_OPTIONS, PrintedForm, ResultView
 
 _INTRODUCTION = """\
 # Command line
@@ -197,9 +197,9 @@ def _options(command: click.Command, ctx: click.Context) -> str:
 
 
 def _told(command: click.Command, ctx: click.Context) -> list[click.Option]:
-    """The documented options: without hidden ones, and without ``-o`` where it repeats the global one."""
+    """The documented options: without hidden ones, and without ``-o`` and its like where they repeat the global ones."""
     options = [parameter for parameter in command.params if isinstance(parameter, click.Option)]
-    return [option for option in options if not option.hidden and (ctx.parent is None or option.name != "output")]
+    return [option for option in options if not option.hidden and (ctx.parent is None or option.name not in RESULT_OPTIONS)]
 
 
 def _default(option: click.Option) -> str:

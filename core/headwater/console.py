@@ -371,8 +371,8 @@ class ResultView(Generic[T]):
     name: str
     plural: str
     fields: tuple[ViewField[T], ...]
-    named_by: str = ""
-    """What ``-o name`` prints: names of fields, joined by a slash; empty: the first field."""
+    named_by: str | None = None
+    """What ``-o name`` prints: names of fields, joined by a slash. None: the first field. Empty: nothing, for it has no name."""
 
     def with_columns(self, **headers: str) -> ResultView[T]:
         """Returns a view with other table columns: ``headers`` maps field names to column heads."""
@@ -384,6 +384,8 @@ class ResultView(Generic[T]):
 
     def names(self, row: Mapping[str, Any]) -> list[str]:
         """What a result, as `data` gives it, is called: one name, or several where the field is a list."""
+        if self.named_by == "":
+            return []
         values = [row[name] for name in (self.named_by or self.fields[0].name).split("/")]
         if len(values) == 1 and isinstance(values[0], list):
             return list(map(str, values[0]))

@@ -19,6 +19,7 @@ from plugin_bodies import (
 )
 
 from headwater.console import bytes_text
+from headwater.text_tables import text_table
 from headwater_operator.plugin.status_command import findings, next_things, page_lines, realm_page, realm_row, row_lines, span
 
 Body = dict[str, Any]

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from headwater.catalogs import Catalogs, ContentType
+from headwater.cli.outcome_text import outcome_lines
 from headwater.clock import Micros, as_text
 from headwater.console import ResultView, ViewField, count_text
 from headwater.realms import RealmRegistry, RealmState
@@ -259,47 +260,6 @@ def _task_lines(task: Mapping[str, Any]) -> list[str]:
     if task["error"] and task["state"] != TaskState.SUCCEEDED:
         lines.append(f"    {task['error']}")
     return lines + [f"    {line}" for line in outcome_lines(task["kind"], task["outcome"] or {})]
-
-
-def outcome_lines(kind: str, outcome: Mapping[str, Any]) -> list[str]:
-    """The outcome of a task in lines, by its kind."""
-    if not outcome:
-        return []
-    lines = {"gc": _collection_lines, "import": _import_lines, "purge": _purge_lines}.get(kind, lambda _: [])(outcome)
-    return lines + list(outcome.get("notes", []))
-
-
-def _import_lines(outcome: Mapping[str, Any]) -> list[str]:
-    found = f"surveyed {count_text(outcome['surveyed'], 'table')}" + (f" by {outcome['engine']}" if "engine" in outcome else "")
-    did = ", ".join(
-        f"{outcome[name]} {name}" for name in ("imported", "updated", "unchanged", "gone", "dropped") if outcome.get(name)
-    )
-    quarantined = outcome["quarantined"]
-    lines = [f"{found}: {did or 'nothing to import'}"]
-    if quarantined["total"]:
-        codes = ", ".join(f"{number} {code}" for code, number in quarantined["codes"].items())
-        lines.append(f"quarantined {count_text(quarantined['total'], 'table')}: {codes}")
-        lines += [f"  {row['table']}: {row['code']}: {row['message']}" for row in quarantined["shown"]]
-    return lines
-
-
-def _purge_lines(outcome: Mapping[str, Any]) -> list[str]:
-    return [f"deleted {count_text(outcome['rowsDeleted'], 'row')}; a scan found none left, so the realm was PURGED"]
-
-
-def _collection_lines(outcome: Mapping[str, Any]) -> list[str]:
-    kept, deleted = outcome.get("kept", {}), outcome.get("deleted", 0)
-    why = ", ".join(f"{count} {reason}" for reason, count in sorted(kept.items(), key=lambda item: -item[1]))
-    lines = [f"scanned {outcome.get('scanned', 0)} rows, kept {sum(kept.values())}" + (f": {why}" if why else "")]
-    gone = [f"{kinds['garbage']} {name}" for name, kinds in sorted(outcome.get("types", {}).items()) if kinds.get("garbage")]
-    lines.append(
-        f"deleted {count_text(deleted, 'row')} ({outcome.get('deletedBytes', 0)} bytes), reached from nothing that is kept"
-        + (f": {', '.join(gone)}" if gone else "")
-    )
-    if left := outcome.get("leftoverParts"):
-        lines.append(f"of the garbage, {count_text(left, 'part')} an interrupted rewriting had left")
-    others = {"tombstonesRemoved": "tombstone", "claimsReleased": "claim", "lateRowsDeleted": "late row of a purged realm"}
-    return lines + [f"removed {count_text(outcome[name], what)}" for name, what in others.items() if outcome.get(name)]
 
 
 def _waiting_line(item: Mapping[str, Any]) -> str:

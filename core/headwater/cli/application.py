@@ -6,6 +6,7 @@ import logging
 import sys
 from collections.abc import Sequence
 from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import version as installed_version
 from pkgutil import resolve_name
 from typing import Any, cast
 
@@ -13,10 +14,11 @@ import click
 import structlog
 
 from headwater.cli.cli_session import CliSession, is_log_json, lines_of, print_note
-from headwater.console import Program, debug_option, output_option, session_option
+from headwater.console import Program, debug_option, result_options, session_option
 from headwater.errors import HeadwaterError, RefusedError
 from headwater.logs import log_to_stderr
 from headwater.settings import Settings
+from headwater.terminal import end_line, erase_line
 
 ENTRY_POINTS = "headwater.commands"
 COMMANDS = {
@@ -70,6 +72,7 @@ class Application(Program):
 
     def tell(self, lines: Sequence[str], *, level: int, is_debug: bool) -> None:
         """Print each line to standard error; in a JSON log, the first line carries the traceback."""
+        end_line()
         if is_debug and not is_log_json():
             sys.excepthook(*cast(Any, sys.exc_info()))
         for number, line in enumerate(lines):
@@ -91,8 +94,9 @@ class Application(Program):
     metavar="URL",
     help="The store; default is the setting HEADWATER_STORE, or sqlite:///headwater.db.",
 )
-@output_option
+@result_options
 @debug_option
+@click.version_option(installed_version("headwater"), message="%(prog)s %(version)s", help="Print the version and exit.")
 def main() -> None:
     """Store and maintain the catalogs of a data lakehouse in a database."""
 
@@ -108,8 +112,18 @@ def _log_to_stderr() -> None:
             structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING),
-        logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),
+        logger_factory=lambda *_: _TerminalLogger(sys.stderr),
     )
+
+
+class _TerminalLogger(structlog.PrintLogger):
+    """Prints below a progress line, not into it."""
+
+    def msg(self, message: str) -> None:
+        erase_line()
+        super().msg(message)
+
+    log = debug = info = warn = warning = error = critical = exception = msg
 
 
 def _load(point: EntryPoint) -> click.Command:

@@ -81,15 +81,15 @@ def apply_command(session: CliSession, paths: tuple[Path, ...], folder: Path) ->
     """
     with session.create_store(lambda: load_manifests(paths, settings=session.settings)) as store:
         manifests = load_manifests(paths, settings=session.settings, known_realms=known_realms(store))
-        is_table = session.output == "table"
+        is_text = session.is_text
         outcomes = reconcile(
             store,
             manifests,
             credentials=FileCredentials(folder),
             manager=ManagerIdentity(),
-            tell=(lambda subject, sentence: click.echo(f"{subject}: {sentence}")) if is_table else None,
+            tell=(lambda subject, sentence: click.echo(f"{subject}: {sentence}")) if is_text else None,
         )
-    if is_table:
+    if is_text:
         _print_rest(outcomes)
     else:
         session.show_all(APPLIED, outcomes)
@@ -101,8 +101,6 @@ def apply_command(session: CliSession, paths: tuple[Path, ...], folder: Path) ->
 
 def _print_rest(outcomes: list[ReconcileOutcome]) -> None:
     """Print what is left to do, after what was done; a manifest with nothing to report gets a line of its own."""
-    if not outcomes:
-        click.echo(f"no {APPLIED.plural}")
     for outcome in outcomes:
         for wait in outcome.waits:
             until = f" (until {time_after(wait.until)})" if wait.until is not None else ""

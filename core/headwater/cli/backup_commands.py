@@ -20,6 +20,7 @@ from headwater.cli.command_options import (
     realm_argument,
 )
 from headwater.cli.local_run import other_task_error, run_or_detach
+from headwater.cli.outcome_text import outcome_lines
 from headwater.clock import Micros, as_text
 from headwater.console import DURATION, ResultView, ViewField, prints
 from headwater.errors import RefusedError
@@ -139,7 +140,7 @@ def export_realm_command(
         _check_same(store, submitted, arguments)
         outcome = run_or_detach(session, store, submitted.id, run_export, detach=detach)
     if outcome is not None:
-        session.show(ARCHIVE, outcome)
+        session.show_done(ARCHIVE, outcome, *outcome_lines("export", outcome))
 
 
 @click.command(name="import")
@@ -164,7 +165,7 @@ def import_realm_command(session: CliSession, file: Path, realm_id: str, inactiv
         _check_same(store, submitted, arguments)
         outcome = run_or_detach(session, store, submitted.id, run_load, detach=detach)
     if outcome is not None:
-        session.show(LOADED, outcome)
+        session.show_done(LOADED, outcome, *outcome_lines("load", outcome))
 
 
 def _ready(session: CliSession, store: Store, time: Micros | None, *, wait: bool, detach: bool) -> Micros | None:

@@ -23,6 +23,8 @@ from headwater.files.open_references import open_file_references
 from headwater.realms import RealmRegistry
 from headwater.settings import Settings, unknown_variables, variable_of
 from headwater.store import ObjectId, ReadableRows, Store, id_text, open_store
+from headwater.terminal import end_line, erase_line, is_terminal, show_line
+from headwater.throttle import ProgressCallback, no_progress
 
 log = structlog.get_logger(__name__)
 
@@ -86,7 +88,7 @@ class CliSession(ConsoleSession):
         return open_store(self.settings.store, settings=self.settings)
 
     def say(self, sentence: str) -> None:
-        if self.output != "table" and is_log_json():
+        if not self.is_text and not self.quiet and is_log_json():
             log.info(sentence)
         else:
             super().say(sentence)
@@ -100,10 +102,17 @@ class CliSession(ConsoleSession):
         """Print a warning on standard error."""
         print_note(sentence)
 
-    @property
-    def is_interactive(self) -> bool:
-        """Whether progress on standard error is seen by a person."""
-        return sys.stderr.isatty()
+    @contextmanager
+    def progress(self, title: str) -> Iterator[ProgressCallback]:
+        """Show how far work is, in one line on a terminal, which is gone in the end; elsewhere nothing."""
+        if not is_terminal(sys.stderr) or is_log_json() or self.quiet:
+            yield no_progress
+            return
+        line = show_line(title)
+        try:
+            yield line.update
+        finally:
+            end_line()
 
 
 @contextmanager
@@ -146,6 +155,7 @@ def print_note(sentence: str, *, level: int = logging.WARNING, with_traceback: b
 
     with_traceback  adds the traceback of the exception that is being handled, in a JSON log
     """
+    erase_line()
     if is_log_json():
         log.log(level, sentence, exc_info=with_traceback)
     else:

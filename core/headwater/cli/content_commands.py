@@ -180,6 +180,7 @@ KEY_CHANGE: ResultView[KeyChange] = ResultView(
         ViewField("authors", "who made the commit", "entry.meta.authors", "AUTHORS"),
         ViewField("message", "why", "entry.message", "MESSAGE"),
     ),
+    named_by="key",
 )
 
 
@@ -239,7 +240,7 @@ def tables_command(
     """List the tables, views, namespaces and functions of a catalog, by key."""
     with opened_catalog(session, address) as opened:
         page = opened.entries(address.ref, where=expression, limit=limit, page_token=token, **keys)
-        session.show_all(ENTRY, page.entries)
+        session.show_page(ENTRY, page.entries, page.next_token)
         _tell_more(session, page.next_token)
         if (
             not page.entries
@@ -375,13 +376,13 @@ def diff_command(
     """
     with opened_catalog(session, address) as opened:
         page = opened.diff(before, after, where=expression, limit=limit, page_token=token, **keys)
-        session.show_all(CHANGE, page.changes)
+        session.show_page(CHANGE, page.changes, page.next_token)
         _tell_more(session, page.next_token)
 
 
 def _show_contents(session: CliSession, contents: Sequence[ContentRow]) -> None:
     """Print contents: as a list in JSON and YAML, even of one; as lines in a table."""
-    if session.output == "table" and len(contents) == 1:
+    if session.is_text and len(contents) == 1:
         session.show(CONTENT, contents[0])
     else:
         session.show_all(CONTENT, contents)

@@ -151,6 +151,7 @@ PRINCIPAL: ResultView[PrincipalRow] = ResultView(
             "renewed", "when the credentials last changed; null: they are the first", "principal.renewed", form=time_field
         ),
     ),
+    named_by="name",
 )
 
 credentials_option: Callable[[F], F] = click.option(
@@ -209,7 +210,7 @@ def rotate_into_file(session: CliSession, realm_id: str, name: str, file: Path, 
         def renew(hashed: CredentialsHash, replaces: str) -> Principal:
             return rotate_principal(realms, realm_id, name, hashed, replaces=replaces, overlap_seconds=overlap_seconds)
 
-        session.show(PRINCIPAL, principal_row(realms, realm_id, _renewed(session, realms, realm_id, name, file, renew)))
+        _show_renewed(session, realms, realm_id, _renewed(session, realms, realm_id, name, file, renew), file)
 
 
 def reset_into_file(session: CliSession, realm_id: str, name: str, file: Path) -> None:
@@ -223,7 +224,15 @@ def reset_into_file(session: CliSession, realm_id: str, name: str, file: Path) -
         held = _renewed(session, realms, realm_id, name, file, renew)
         if held.former is not None:  # a rotation had put this file's credentials into force
             held = reset_principal(realms, realm_id, name, held.credentials, replaces=held.credentials.client_id)
-        session.show(PRINCIPAL, principal_row(realms, realm_id, held))
+        _show_renewed(session, realms, realm_id, held, file)
+
+
+def _show_renewed(session: CliSession, realms: RealmRegistry, realm_id: str, held: Principal, file: Path) -> None:
+    session.show_done(
+        PRINCIPAL,
+        principal_row(realms, realm_id, held),
+        f"the credentials of principal {held.name} of realm {realm_id} are those in {file}, of client {held.credentials.client_id}",
+    )
 
 
 def principal_row(realms: RealmRegistry, realm_id: str, principal: Principal) -> PrincipalRow:

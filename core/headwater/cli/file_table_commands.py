@@ -24,6 +24,7 @@ from headwater.cli.file_row_commands import compact_command, ingest_command, que
 from headwater.cli.file_table_export import export_file_table
 from headwater.cli.file_table_report import FileTableReport, report_file_table
 from headwater.cli.local_run import run_or_detach
+from headwater.cli.outcome_text import outcome_lines
 from headwater.console import ResultView, ViewField, count_text, prints, time_after, time_field
 from headwater.errors import RefusedError
 from headwater.exits import FINDINGS
@@ -80,7 +81,7 @@ _DEFINITION: tuple[ViewField[Any], ...] = (
     ViewField("created", "when it was created", "definition.created", "CREATED", time_field),
 )
 
-FILE_TABLE: ResultView[FileTableRow] = ResultView("file table", "file tables", _DEFINITION)
+FILE_TABLE: ResultView[FileTableRow] = ResultView("file table", "file tables", _DEFINITION, "realm/name")
 
 
 def _of_jobs(report: FileTableReport) -> list[dict[str, Any]]:
@@ -128,6 +129,7 @@ FILE_TABLE_REPORT: ResultView[FileTableReport] = ResultView(
         ViewField("nextCollection", "when the next one is due; null: none is scheduled", form=time_after),
         ViewField("conflicts", "errors of the database by their SQLSTATE, as this process counted them"),
     ),
+    named_by="realm/name",
 )
 
 FILE_COLLECTION: ResultView[Mapping[str, Any]] = ResultView(
@@ -151,6 +153,7 @@ FILE_COLLECTION: ResultView[Mapping[str, Any]] = ResultView(
         ViewField("jobs", "jobs that have had references for long, without an outcome"),
         ViewField("notes", "what a person should know"),
     ),
+    named_by="",
 )
 
 
@@ -205,6 +208,7 @@ FILE_TABLE_DELETION: ResultView[Mapping[str, Any]] = ResultView(
             "failures", "files that could not be deleted", inside={"[].file": "the file", "[].reason": "what the storage said"}
         ),
     ),
+    named_by="",
 )
 
 ADOPTION: ResultView[Mapping[str, Any]] = ResultView(
@@ -292,7 +296,9 @@ def create_file_table_command(
         definition = tables.create_table(
             address.name, location=folder_location(location), splits=splits, columns=columns, key_type=key_type, **fields
         )
-        session.show(FILE_TABLE, FileTableRow(address.realm, definition))
+        session.show_done(
+            FILE_TABLE, FileTableRow(address.realm, definition), f"file table {address.without_ref} is {definition.state}"
+        )
 
 
 def _key_type(columns: tuple[FileTableColumn, ...], key_column: str) -> RowKeyType:
@@ -353,7 +359,8 @@ def collect_files_command(session: CliSession, address: Address, dry_run: bool, 
     outcome: Mapping[str, Any] | None
     with opened_file_table(session, address) as (store, table):
         if dry_run:
-            outcome = plan_file_collection(store, table).as_plain()
+            with session.progress(f"dry run of the collection of {address.without_ref}") as progress:
+                outcome = plan_file_collection(store, table, progress=progress).as_plain()
         else:
             table.check_writable()
             submitted = submit_file_collection(store, RealmRegistry(store).read_realm(address.realm), address.name)
@@ -363,7 +370,10 @@ def collect_files_command(session: CliSession, address: Address, dry_run: bool, 
             outcome = run_or_detach(session, store, submitted.id, body, detach=detach)
     if outcome is None:
         return 0
-    session.show(FILE_COLLECTION, outcome)
+    if dry_run:
+        session.show(FILE_COLLECTION, outcome)
+    else:
+        session.show_done(FILE_COLLECTION, outcome, *outcome_lines("file-gc", outcome))
     return FINDINGS if outcome["failed"] else 0
 
 
@@ -405,7 +415,9 @@ def adopt_file_table_command(session: CliSession, address: Address, location: st
     """
     with session.open_store() as store:
         rows = RealmRegistry(store).open_realm(address.realm)
-        session.show(ADOPTION, adopt_table(store, rows, address.name, location=folder_location(location)).as_plain())
+        with session.progress(f"adoption of file table {address.without_ref}") as progress:
+            adopted = adopt_table(store, rows, address.name, location=folder_location(location), progress=progress).as_plain()
+        session.show_done(ADOPTION, adopted, f"file table {address.without_ref} is adopted, in {adopted['location']}")
 
 
 @file_table.command(name="delete")
@@ -418,9 +430,14 @@ def delete_file_table_command(session: CliSession, address: Address, confirm: st
     After an interruption the same command goes on, and so does a worker.
     """
     with session.open_store() as store:
-        purge = FileTablePurge(store, RealmRegistry(store).open_realm(address.realm))
-        wanted = address.without_ref
+        rows, wanted = RealmRegistry(store).open_realm(address.realm), address.without_ref
         if confirm != wanted:
-            session.show(FILE_TABLE_DELETION, purge.plan_table(address.name).as_plain())
+            session.show(FILE_TABLE_DELETION, FileTablePurge(store, rows).plan_table(address.name).as_plain())
             raise RefusedError(f"nothing was deleted: repeat realm and table with --confirm {wanted} to go ahead")
-        session.show(FILE_TABLE_DELETION, purge.delete_table(address.name).as_plain())
+        with session.progress(f"deletion of file table {wanted}") as progress:
+            deleted = FileTablePurge(store, rows, progress=progress).delete_table(address.name).as_plain()
+        session.show_done(
+            FILE_TABLE_DELETION,
+            deleted,
+            f"file table {wanted} is deleted, with {count_text(deleted['files'], 'data file')}",
+        )

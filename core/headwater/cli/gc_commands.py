@@ -15,6 +15,7 @@ from headwater.cli.command_address import Address, scope_ref_argument
 from headwater.cli.command_options import ID, NEW_FILE, TIME, detach_option, limit_option, realm_argument
 from headwater.cli.html_report import report_page
 from headwater.cli.local_run import run_or_detach
+from headwater.cli.outcome_text import outcome_lines
 from headwater.clock import Micros
 from headwater.console import ResultView, ViewField, count_text, option_group, prints, time_after, time_field
 from headwater.durability import replacing
@@ -96,6 +97,7 @@ RUN: ResultView[Run] = ResultView(
         ViewField("task", "the task's id", form=identifier),
         ViewField("attempt", "of the task"),
     ),
+    named_by="task",
 )
 
 
@@ -143,6 +145,7 @@ RUN_TYPE: ResultView[RunType] = ResultView(
         ViewField("deleted", "rows of which it is certain that they went", header="DELETED"),
         ViewField("deletedBytes", "at least so many bytes", header="BYTES"),
     ),
+    named_by="type",
 )
 
 EXPLANATION: ResultView[Explanation] = ResultView(
@@ -161,6 +164,7 @@ EXPLANATION: ResultView[Explanation] = ResultView(
         ViewField("chain", "type and id, from the commit that keeps it down to the object", form=list),
         ViewField("path", "the same in words, from the reference on: commits, indexes, keys", form=list),
     ),
+    named_by="id",
 )
 
 gc = click.Group("gc", help="Collect garbage, and show what is kept and why.")
@@ -185,7 +189,9 @@ def run_gc_command(session: CliSession, realm_id: str, dry_run: bool, detach: bo
         raise click.UsageError("--dry-run is done here: omit --detach")
     with session.open_store() as store:
         if dry_run:
-            session.show(COLLECTION, collect_realm(store, realm_id, dry_run=True).as_plain())
+            with session.progress(f"dry run of gc of realm {realm_id!r}") as progress:
+                planned = collect_realm(store, realm_id, dry_run=True, progress=progress).as_plain()
+            session.show(COLLECTION, planned)
             return
         realm_key = check_collectable(store, realm_id)
         if clock_is_right:
@@ -195,7 +201,7 @@ def run_gc_command(session: CliSession, realm_id: str, dry_run: bool, detach: bo
             TaskQueue(store).run_now(submitted.id)
         outcome = run_or_detach(session, store, submitted.id, run_collection, detach=detach)
     if outcome is not None:
-        session.show(COLLECTION, outcome)
+        session.show_done(COLLECTION, outcome, *outcome_lines("gc", outcome))
 
 
 _filter_options = option_group(

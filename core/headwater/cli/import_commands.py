@@ -25,6 +25,7 @@ from headwater.cli.command_options import (
 )
 from headwater.cli.html_report import ImportGatherer
 from headwater.cli.local_run import other_task_error, run_or_detach
+from headwater.cli.outcome_text import outcome_lines
 from headwater.clock import as_text
 from headwater.console import ResultView, ViewField, count_text, prints
 from headwater.durability import replacing
@@ -40,6 +41,7 @@ from headwater.realms import RealmRegistry
 from headwater.settings import Settings
 from headwater.store import ObjectId, Store, Versioned, id_text
 from headwater.tasks import Task, TaskQueue
+from headwater.throttle import ProgressCallback
 
 BY_HAND = "by hand"
 ENTRY_POINTS = "headwater.surveys"
@@ -75,6 +77,7 @@ IMPORT: ResultView[Mapping[str, Any]] = ResultView(
             },
         ),
     ),
+    named_by="",
 )
 
 
@@ -170,7 +173,8 @@ def import_tables_command(
     outcome: dict[str, Any] | None
     with session.open_store() as store:
         if dry_run:
-            outcome = _dry(store, address, spec, file)
+            with session.progress(f"dry run of the import into {address.without_ref}") as progress:
+                outcome = _dry(store, address, spec, file, progress)
         else:
             task = _submit(store, address, spec, author=author or person(), on_spark=on_spark)
             outcome = run_or_detach(session, store, task, partial(run_import, survey=survey), detach=detach)
@@ -178,7 +182,7 @@ def import_tables_command(
                 return 0
             if file is not None:
                 _write(store, _run_of(store, address, task), file)
-    session.show(IMPORT, outcome)
+    session.show_done(IMPORT, outcome, *outcome_lines("import", outcome))
     if not outcome["surveyed"]:
         session.warn(
             f"no Iceberg table was found below {', '.join(spec.locations)}"
@@ -253,12 +257,12 @@ def _check_same(task: Versioned[Task], arguments: Mapping[str, Any]) -> None:
     raise other_task_error(task, "with --spark" if others.get("engine") == SPARK else "without --spark")
 
 
-def _dry(store: Store, address: Address, spec: ImportSpec, file: Path | None) -> dict[str, Any]:
+def _dry(store: Store, address: Address, spec: ImportSpec, file: Path | None, progress: ProgressCallback) -> dict[str, Any]:
     if file is None:
-        return dry_import(store, address.realm, address.name, spec).outcome()
+        return dry_import(store, address.realm, address.name, spec, progress=progress).outcome()
     about = [f"realm {address.realm}", BY_HAND, "dry run: nothing was written"]
     with _writing(file, address.name, about, store) as write:
-        return dry_import(store, address.realm, address.name, spec, write=write).outcome()
+        return dry_import(store, address.realm, address.name, spec, write=write, progress=progress).outcome()
 
 
 def _run_of(store: Store, address: Address, task: ObjectId | None) -> Run:

@@ -79,6 +79,7 @@ MERGE: ResultView[MergeResult] = ResultView(
             inside={"[].kind": "such as VALUE_DIFFERS"},
         ),
     ),
+    named_by="commits",
 )
 
 
@@ -206,6 +207,15 @@ def _show(session: CliSession, act: Callable[[], MergeResult]) -> None:
             " --key KEY=FORCE takes the source's, --key KEY=DROP leaves the branch's",
             details=refused.details,
         ) from None
-    session.show(MERGE, result)
-    if not any(step.keys for step in result.steps):
-        session.say("already up to date: the branch has all of it")
+    if not result.is_applied and any(step.keys for step in result.steps):
+        session.show(MERGE, result)  # a dry run: the outcome of each key is what was asked for
+        return
+    session.show_done(MERGE, result, _sentence(result))
+
+
+def _sentence(result: MergeResult) -> str:
+    keys = sum(len(step.keys) for step in result.steps)
+    if not keys:
+        return "already up to date: the branch has all of it"
+    made = count_text(len(result.commits), "commit")
+    return f"{count_text(keys, 'key')} merged by {made}; the branch is at {identifier(result.head)}"

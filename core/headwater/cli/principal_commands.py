@@ -88,7 +88,11 @@ def create_principal_command(session: CliSession, realm_id: str, name: str, file
         made = _created(session, realms, realm, name, file)
         for role in roles:
             assign_principal_role(realms, realm_id, role, name)
-        session.show(PRINCIPAL, principal_row(realms, realm_id, made))
+        session.show_done(
+            PRINCIPAL,
+            principal_row(realms, realm_id, made),
+            f"principal {name} of realm {realm_id} is there; its credentials are in {file}",
+        )
 
 
 @principal.command(name="rotate")
@@ -145,8 +149,7 @@ def drop_principal_command(session: CliSession, realm_id: str, name: str) -> Non
         realms = RealmRegistry(store)
         dropped = principal_row(realms, realm_id, read_principal(realms, realm_id, name))
         drop_principal(realms, realm_id, name)
-        session.show(PRINCIPAL, dropped)
-        session.say(f"principal {name} of realm {realm_id} is dropped")
+        session.show_done(PRINCIPAL, dropped, f"principal {name} of realm {realm_id} is dropped")
 
 
 def _created(session: CliSession, realms: RealmRegistry, realm: Realm, name: str, file: Path) -> Principal:
@@ -187,4 +190,8 @@ def _taken(realm: Realm, name: str) -> SwapConflictError:
 def _switched(session: CliSession, realm_id: str, name: str, switch: Callable[[RealmRegistry, str, str], Principal]) -> None:
     with session.open_store() as store:
         realms = RealmRegistry(store)
-        session.show(PRINCIPAL, principal_row(realms, realm_id, switch(realms, realm_id, name)))
+        switched = switch(realms, realm_id, name)
+        told = "enabled" if switched.disabled is None else "disabled"
+        session.show_done(
+            PRINCIPAL, principal_row(realms, realm_id, switched), f"principal {name} of realm {realm_id} is {told}"
+        )

@@ -20,6 +20,7 @@ from headwater.cli.credentials_commands import (
     rotate_credentials_command,
 )
 from headwater.cli.local_run import run_or_detach
+from headwater.cli.outcome_text import outcome_lines
 from headwater.clock import Micros
 from headwater.console import DURATION, ResultView, ViewField, duration_field, prints, time_after, time_field
 from headwater.errors import RefusedError, SwapConflictError
@@ -228,7 +229,7 @@ def create_realm_command(
         credentials = ensure_credentials(file, fresh).credentials
         active = bootstrap(realms, realm_id, hash_credentials(credentials))
         _check_root(realms, active, credentials)
-        session.show(REALM, _row(store, active))
+        session.show_done(REALM, _row(store, active), f"realm {realm_id} is {active.state}; its root credentials are in {file}")
 
 
 @realm.command(name="activate")
@@ -253,7 +254,8 @@ def deactivate_realm_command(session: CliSession, realm_id: str) -> None:
 def release_realm_command(session: CliSession, realm_id: str) -> None:
     """Clear the owner of a realm, so that any resource may adopt it. Nothing in the realm changes."""
     with session.open_store() as store:
-        session.show(REALM, _row(store, release_realm(store, realm_id)))
+        released = release_realm(store, realm_id)
+        session.show_done(REALM, _row(store, released), f"realm {realm_id} is released: any resource may adopt it")
 
 
 @realm.command(name="purge")
@@ -280,8 +282,10 @@ def purge_realm_command(session: CliSession, realm_id: str, confirm: str | None,
             target = realms.move_realm(target, RealmState.PURGING)
         _cancel_other_work(store, target)
         submitted = TaskQueue(store).submit_task(PURGE, realm=target.id, realm_key=target.key)
-        if run_or_detach(session, store, submitted.id, run_purge, detach=detach) is not None:
-            session.show(REALM, _row(store, realms.read_realm(realm_id)))
+        outcome = run_or_detach(session, store, submitted.id, run_purge, detach=detach)
+        if outcome is not None:
+            gone = realms.read_realm(realm_id)
+            session.show_done(REALM, _row(store, gone), f"realm {realm_id} is {gone.state}", *outcome_lines("purge", outcome))
 
 
 @realm.command(name="delete")
@@ -339,7 +343,8 @@ def _switch(session: CliSession, realm_id: str, source: RealmState, *, to: Realm
         target = realms.read_realm(realm_id)
         if target.state not in (source, to):
             raise RefusedError(f"realm {realm_id!r} is {target.state}: only one that is {source} becomes {to}")
-        session.show(REALM, _row(store, realms.move_realm(target, to)))
+        moved = realms.move_realm(target, to)
+        session.show_done(REALM, _row(store, moved), f"realm {realm_id} is {moved.state}")
 
 
 def _check_root(realms: RealmRegistry, target: Realm, credentials: Credentials) -> None:
