@@ -22,7 +22,7 @@ from headwater.cli.command_options import (
 from headwater.cli.local_run import other_task_error, run_or_detach
 from headwater.cli.outcome_text import outcome_lines
 from headwater.clock import Micros, as_text
-from headwater.console import DURATION, ResultView, ViewField, prints
+from headwater.console import DURATION, ResultView, ViewField, count_text, prints
 from headwater.errors import RefusedError
 from headwater.exits import FINDINGS
 from headwater.jobs import EXPORT, LOAD, RESTORE, run_export, run_load, run_restore
@@ -261,7 +261,7 @@ def restore_command(
         outcome = run_or_detach(session, store, _submit(store, realm, request), run_restore, detach=detach)
     if outcome is None:
         return 0
-    _show(session, outcome["steps"])
+    session.show_changes(RESTORATION, _needed(outcome["steps"]), *_restored_lines(realm_id, outcome["steps"]))
     for sentence in (*outcome["stayedAway"], *outcome["notes"]):
         session.warn(sentence)
     return FINDINGS if outcome["conflicts"] else 0
@@ -277,4 +277,14 @@ def _submit(store: Store, realm: Realm, request: RestoreRequest) -> ObjectId:
 
 
 def _show(session: CliSession, steps: Sequence[Mapping[str, Any]]) -> None:
-    session.show_all(RESTORATION, [step for step in steps if step["act"] != RestoreAction.NOTHING])
+    session.show_all(RESTORATION, _needed(steps))
+
+
+def _needed(steps: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    return [step for step in steps if step["act"] != RestoreAction.NOTHING]
+
+
+def _restored_lines(realm_id: str, steps: Sequence[Mapping[str, Any]]) -> list[str]:
+    needed = _needed(steps)
+    told = [f"{step['reference']}: {step['act']}" + (f", {step['note']}" if step["note"] else "") for step in needed]
+    return [f"{count_text(len(needed), 'reference')} of realm {realm_id} restored", *(f"  {line}" for line in told)]

@@ -408,7 +408,7 @@ def _why_empty(opened: Catalog, ref: str | None, prefix: ContentKey) -> str:
 
 
 def _tell_more(session: CliSession, token: str | None) -> None:
-    if token is not None:
+    if token is not None and session.output not in ("json", "yaml"):  # there it is in the result
         session.warn(f"there are more rows: continue with --after {token}")
 
 
