@@ -264,17 +264,20 @@ debug_option = session_option("--debug", field="debug", is_flag=True, help="Show
 
 @dataclass(frozen=True, slots=True)
 class PrintedForm:
-    """What a command prints on standard output: one result of the view, or many."""
+    """What a command prints on standard output: one result of the view, or many, perhaps in pages."""
 
     view: ResultView[Any]
     many: bool
+    is_page: bool = False
 
 
-def prints(view: ResultView[Any], *, many: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def prints(
+    view: ResultView[Any], *, many: bool = False, is_page: bool = False
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Hand the session to a command that prints results, add ``-o`` and its like, and record for the documentation what it prints."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        function.__dict__["printed"] = PrintedForm(view, many)
+        function.__dict__["printed"] = PrintedForm(view, many or is_page, is_page)
         return result_options(click.pass_obj(function))
 
     return decorate

@@ -12,15 +12,14 @@ import time
 from collections.abc import Callable
 from typing import TextIO
 
-import click
-
 NARROWEST = 20
 """A terminal that says that it is narrower is taken for one that does not know its width."""
+_RED, _GREEN, _YELLOW, _CYAN = 31, 32, 33, 36
 _STATE_COLORS = {
-    "green": ("ACTIVE", "SUCCEEDED", "SERVING"),
-    "cyan": ("RUNNING", "LOADING", "INITIALIZING", "CREATED", "WAITING"),
-    "yellow": ("INACTIVE", "PURGING", "CANCELLED", "TROUBLE", "LOST", "PUT_OFF", "HANDED_BACK", "QUARANTINED", "DELETED"),
-    "red": ("FAILED", "DAMAGE", "PURGED", "GONE", "UNREADABLE"),
+    _GREEN: ("ACTIVE", "SUCCEEDED", "SERVING"),
+    _CYAN: ("RUNNING", "LOADING", "INITIALIZING", "CREATED", "WAITING"),
+    _YELLOW: ("INACTIVE", "PURGING", "CANCELLED", "TROUBLE", "LOST", "PUT_OFF", "HANDED_BACK", "QUARANTINED", "DELETED"),
+    _RED: ("FAILED", "DAMAGE", "PURGED", "GONE", "UNREADABLE"),
 }
 _COLORS = {state: color for color, states in _STATE_COLORS.items() for state in states}
 _REDRAW_SECONDS = 0.1
@@ -60,7 +59,7 @@ def columns_of(stream: TextIO) -> int:
 def paint_state(state: str) -> str:
     """A state in its color; any other text as it is."""
     color = _COLORS.get(state.upper())
-    return click.style(state, fg=color) if color else state
+    return f"\x1b[{color}m{state}\x1b[0m" if color else state
 
 
 def shortened(text: str, width: int) -> str:

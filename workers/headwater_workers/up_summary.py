@@ -8,9 +8,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from headwater.catalogs import Catalogs, ContentType
-from headwater.cli.outcome_text import outcome_lines
 from headwater.clock import Micros, as_text
 from headwater.console import ResultView, ViewField, count_text
+from headwater.outcome_text import outcome_lines
 from headwater.realms import RealmRegistry, RealmState
 from headwater.reconcile import Notice, ReconcileOutcome, WaitUntil
 from headwater.store import ObjectId, Store, Versioned, id_text

@@ -20,7 +20,6 @@ from headwater.cli.command_options import (
     realm_argument,
 )
 from headwater.cli.local_run import other_task_error, run_or_detach
-from headwater.cli.outcome_text import outcome_lines
 from headwater.clock import Micros, as_text
 from headwater.console import DURATION, ResultView, ViewField, count_text, prints
 from headwater.errors import RefusedError
@@ -28,6 +27,7 @@ from headwater.exits import FINDINGS
 from headwater.jobs import EXPORT, LOAD, RESTORE, run_export, run_load, run_restore
 from headwater.jobs.local_tasks import person
 from headwater.jobs.task_runs import file_arguments
+from headwater.outcome_text import has_findings, outcome_lines
 from headwater.realms import Realm, RealmRegistry
 from headwater.restore import RestoreAction, RestoreRequest, RestoreTarget, plan_restoration
 from headwater.store import ObjectId, Store, checked_realm_id
@@ -264,7 +264,7 @@ def restore_command(
     session.show_changes(RESTORATION, _needed(outcome["steps"]), *_restored_lines(realm_id, outcome["steps"]))
     for sentence in (*outcome["stayedAway"], *outcome["notes"]):
         session.warn(sentence)
-    return FINDINGS if outcome["conflicts"] else 0
+    return FINDINGS if has_findings(RESTORE, outcome) else 0
 
 
 def _submit(store: Store, realm: Realm, request: RestoreRequest) -> ObjectId:

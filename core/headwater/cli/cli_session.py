@@ -22,7 +22,7 @@ from headwater.files import FileTable, open_file_table
 from headwater.files.open_references import open_file_references
 from headwater.realms import RealmRegistry
 from headwater.settings import Settings, unknown_variables, variable_of
-from headwater.store import ObjectId, ReadableRows, Store, id_text, open_store
+from headwater.store import SYSTEM_REALM, ObjectId, ReadableRows, Store, id_text, open_store
 from headwater.terminal import end_line, erase_line, is_terminal, show_line
 from headwater.throttle import ProgressCallback, no_progress
 
@@ -136,6 +136,15 @@ def opened_file_table(session: CliSession, address: Address) -> Iterator[tuple[S
         rows = RealmRegistry(store).open_realm(address.realm)
         with open_file_table(rows, address.name, partial(open_file_references, store)) as table:
             yield store, table
+
+
+def check_realm_known(store: Store, realm_id: str) -> None:
+    """Refuse a filter by a realm that there is not: a mistyped id would look like one where nothing happened.
+
+    For realms of which nothing is on record: what a deleted realm left there can still be listed.
+    """
+    if realm_id != SYSTEM_REALM:
+        RealmRegistry(store).read_realm(realm_id)
 
 
 def lines_of(error: HeadwaterError) -> list[str]:

@@ -227,7 +227,7 @@ within_option = click.option(
 @range_options
 @click.option("--reverse", is_flag=True, help="Begin with the last key.")
 @filter_option(EntryExpression, "keys for which this is true, such as \"entry.contentType == 'ICEBERG_VIEW'\"")
-@prints(ENTRY, many=True)
+@prints(ENTRY, is_page=True)
 def tables_command(
     session: CliSession,
     /,
@@ -358,7 +358,7 @@ def content_history_command(session: CliSession, address: Address, key: ContentK
 @click.argument("after", metavar="AFTER", type=REF)
 @range_options
 @filter_option(DiffExpression, "keys for which this is true, such as \"key.namespace == 'sales.eu'\"")
-@prints(CHANGE, many=True)
+@prints(CHANGE, is_page=True)
 def diff_command(
     session: CliSession,
     /,

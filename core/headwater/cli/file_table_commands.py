@@ -24,7 +24,6 @@ from headwater.cli.file_row_commands import compact_command, ingest_command, que
 from headwater.cli.file_table_export import export_file_table
 from headwater.cli.file_table_report import FileTableReport, report_file_table
 from headwater.cli.local_run import run_or_detach
-from headwater.cli.outcome_text import outcome_lines
 from headwater.console import ResultView, ViewField, count_text, prints, time_after, time_field
 from headwater.errors import RefusedError
 from headwater.exits import FINDINGS
@@ -43,7 +42,8 @@ from headwater.files.file_adoption import adopt_table
 from headwater.files.file_collection import FileExplanation, explain_file
 from headwater.files.open_references import open_file_references
 from headwater.files.row_schema import RowSchema
-from headwater.jobs import plan_file_collection, run_file_collection, submit_file_collection
+from headwater.jobs import COLLECT_FILES, plan_file_collection, run_file_collection, submit_file_collection
+from headwater.outcome_text import has_findings, outcome_lines
 from headwater.purge import FileTablePurge
 from headwater.realms import RealmRegistry
 from headwater.store import RealmStore, Store
@@ -374,7 +374,7 @@ def collect_files_command(session: CliSession, address: Address, dry_run: bool, 
         session.show(FILE_COLLECTION, outcome)
     else:
         session.show_done(FILE_COLLECTION, outcome, *outcome_lines("file-gc", outcome))
-    return FINDINGS if outcome["failed"] else 0
+    return FINDINGS if has_findings(COLLECT_FILES, outcome) else 0
 
 
 @file_table.command(name="explain")

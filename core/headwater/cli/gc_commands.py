@@ -10,20 +10,20 @@ from typing import Any
 import click
 
 from headwater.catalogs import Catalog
-from headwater.cli.cli_session import CliSession, identifier
+from headwater.cli.cli_session import CliSession, check_realm_known, identifier
 from headwater.cli.command_address import Address, scope_ref_argument
 from headwater.cli.command_options import ID, NEW_FILE, TIME, detach_option, limit_option, realm_argument
 from headwater.cli.html_report import report_page
 from headwater.cli.local_run import run_or_detach
-from headwater.cli.outcome_text import outcome_lines
 from headwater.clock import Micros
 from headwater.console import ResultView, ViewField, count_text, option_group, prints, time_after, time_field
 from headwater.durability import replacing
 from headwater.errors import NotFoundError
 from headwater.fsck.explanation import Explanation, explain
 from headwater.gc import check_collectable, collect_realm
-from headwater.jobs import COLLECT, run_collection
+from headwater.jobs import COLLECT, TASK_KINDS, run_collection
 from headwater.jobs.task_runs import Run, list_runs
+from headwater.outcome_text import outcome_lines
 from headwater.realms import RealmRegistry
 from headwater.store import ObjectId, ReadableRows, Store, confirm_clock, id_text
 from headwater.tasks import TaskQueue
@@ -78,7 +78,7 @@ def _result(run: Run) -> str:
     return ", ".join(f"{name} {value}" for name, value in counts.items()) or "nothing to do"
 
 
-_KINDS = "gc, file-gc, purge, purge-table, import, export, load, restore, expire-snapshots or report-files"
+_KINDS = f"{', '.join(TASK_KINDS[:-1])} or {TASK_KINDS[-1]}"
 
 RUN: ResultView[Run] = ResultView(
     "run",
@@ -206,11 +206,7 @@ def run_gc_command(session: CliSession, realm_id: str, dry_run: bool, detach: bo
 
 _filter_options = option_group(
     click.option("--realm", metavar="REALM", help="Only runs on this realm."),
-    click.option(
-        "--kind",
-        metavar="KIND",
-        help=f"Only runs of this kind: {_KINDS}.",
-    ),
+    click.option("--kind", type=click.Choice(TASK_KINDS), help="Only runs of this kind."),
     click.option("--since", type=TIME, metavar="TIME", help="Only runs that began then or later; 7d is as long ago."),
     click.option("--failed", is_flag=True, help="Only runs that failed."),
 )
@@ -276,4 +272,6 @@ def _commit(store: Store, address: Address) -> ObjectId:
 
 def _runs(store: Store, *, realm: str | None, kind: str | None, since: Micros | None, failed: bool) -> ReadableRows[Run]:
     runs = list_runs(store, kind=kind, realm=realm)
+    if realm is not None and not runs:
+        check_realm_known(store, realm)
     return ReadableRows((run for run in runs if run.started >= (since or 0) and (run.error or not failed)), runs.unreadable)

@@ -25,7 +25,6 @@ from headwater.cli.command_options import (
 )
 from headwater.cli.html_report import ImportGatherer
 from headwater.cli.local_run import other_task_error, run_or_detach
-from headwater.cli.outcome_text import outcome_lines
 from headwater.clock import as_text
 from headwater.console import ResultView, ViewField, count_text, prints
 from headwater.durability import replacing
@@ -37,6 +36,7 @@ from headwater.jobs import IMPORT as IMPORT_TASK
 from headwater.jobs import SPARK, TableSurvey, dry_import, run_import
 from headwater.jobs.local_tasks import person
 from headwater.jobs.task_runs import Run, list_runs, read_report
+from headwater.outcome_text import has_findings, outcome_lines
 from headwater.realms import RealmRegistry
 from headwater.settings import Settings
 from headwater.store import ObjectId, Store, Versioned, id_text
@@ -192,7 +192,7 @@ def import_tables_command(
                 else ""
             )
         )
-    return FINDINGS if outcome["quarantined"]["total"] else 0
+    return FINDINGS if has_findings(IMPORT_TASK, outcome) else 0
 
 
 @click.command(name="import-report")

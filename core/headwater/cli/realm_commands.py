@@ -20,12 +20,12 @@ from headwater.cli.credentials_commands import (
     rotate_credentials_command,
 )
 from headwater.cli.local_run import run_or_detach
-from headwater.cli.outcome_text import outcome_lines
 from headwater.clock import Micros
 from headwater.console import DURATION, ResultView, ViewField, duration_field, prints, time_after, time_field
 from headwater.errors import RefusedError, SwapConflictError
 from headwater.files import list_file_tables
 from headwater.jobs import PURGE, run_purge
+from headwater.outcome_text import outcome_lines
 from headwater.realms import (
     Credentials,
     HistoryRetention,

@@ -13,12 +13,12 @@ from headwater.cli.cli_session import CliSession, opened_catalog
 from headwater.cli.command_address import Address, catalog_argument, catalog_ref_argument
 from headwater.cli.command_options import KEY, TIME, detach_option
 from headwater.cli.local_run import run_or_detach
-from headwater.cli.outcome_text import outcome_lines
 from headwater.clock import Micros
 from headwater.console import ResultView, ViewField, prints, time_field
 from headwater.errors import NotFoundError, RefusedError
 from headwater.expiry import dry_expiry, read_expiry_request, run_expiry, submit_expiry
 from headwater.iceberg.metadata_json import objects_in
+from headwater.outcome_text import outcome_lines
 
 EXPIRY: ResultView[Mapping[str, Any]] = ResultView(
     "expiry",

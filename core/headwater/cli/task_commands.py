@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 import click
 from click.core import ParameterSource
 
-from headwater.cli.cli_session import CliSession, identifier
+from headwater.cli.cli_session import CliSession, check_realm_known, identifier
 from headwater.cli.command_options import ID, TIME, limit_option
 from headwater.clock import Clock, Micros
 from headwater.console import (
@@ -30,7 +30,7 @@ from headwater.console import (
     yaml_text,
 )
 from headwater.errors import UnavailableError
-from headwater.jobs import retry_reachable_only
+from headwater.jobs import TASK_KINDS, retry_reachable_only
 from headwater.store import ObjectId, ReadableRows, Versioned, id_text
 from headwater.tasks import (
     AttemptEnd,
@@ -388,7 +388,7 @@ _task_argument = click.argument("task_id", metavar="TASK", type=ID)
 
 @task.command(name="list")
 @click.option("--state", type=click.Choice([state.value for state in TaskState]), help="Only tasks in this state.")
-@click.option("--kind", help="Only tasks of this kind.")
+@click.option("--kind", type=click.Choice(TASK_KINDS), help="Only tasks of this kind.")
 @click.option("--realm", help="Only tasks of this realm.")
 @click.option("--subject", help="Only tasks about this, within their realm.")
 @click.option("--since", type=TIME, metavar="TIME", help="Only tasks submitted then or later; 2h is as long ago.")
@@ -425,6 +425,10 @@ def list_tasks_command(
 
         def look() -> ReadableRows[Versioned[Task]]:
             return tasks.list_tasks(limit=limit, **_asked(filters, store.clock.now()))
+
+        realm = filters["realm"]
+        if realm is not None and not tasks.list_tasks(limit=1, realm=realm):
+            check_realm_known(store, realm)
 
         view = TASK_LINES if session.is_text else TASK
         if is_watching:

@@ -8,6 +8,13 @@ from typing import Any
 from headwater.console import bytes_text, count_text
 
 
+def has_findings(kind: str, outcome: Mapping[str, Any]) -> bool:
+    """Whether a task that succeeded left something for a person: the command that ran it ends with ``FINDINGS``, and so does `up`."""
+    if kind == "import":
+        return bool(outcome.get("quarantined", {}).get("total"))
+    return bool(outcome.get({"restore": "conflicts", "file-gc": "failed"}.get(kind, "")))
+
+
 def outcome_lines(kind: str, outcome: Mapping[str, Any]) -> list[str]:
     """The outcome of a task in lines, by its kind."""
     if not outcome:
