@@ -133,7 +133,7 @@ class ProgressLine:
         self._stream.flush()
 
     def _text(self, done: int, total: int, unit: str, seconds: float) -> str:
-        parts = [f"{self._title}: {progress_text(done, total or None, unit, is_grouped=True)}"]
+        parts = [f"{self._title}: {progress_words(done, total or None, unit, is_grouped=True)}"]
         if total:
             parts.append(f"{100 * min(done, total) // total} %")
         rate = (done - self._base) / seconds if seconds >= 1 else 0
@@ -144,7 +144,7 @@ class ProgressLine:
         return ", ".join(parts)
 
 
-def progress_text(done: int, total: int | None, unit: str, *, is_grouped: bool = False) -> str:
+def progress_words(done: int, total: int | None, unit: str, *, is_grouped: bool = False) -> str:
     """How far work is, in words: ``1200 of 5000 rows deleted``.
 
     is_grouped    with commas between thousands, for people only

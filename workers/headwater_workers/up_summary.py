@@ -14,7 +14,8 @@ from headwater.outcome_text import outcome_lines
 from headwater.realms import RealmRegistry, RealmState
 from headwater.reconcile import Notice, ReconcileOutcome, WaitUntil
 from headwater.store import ObjectId, Store, Versioned, id_text
-from headwater.tasks import AttemptEnd, Task, TaskProgress, TaskQueue, TaskState
+from headwater.tasks import AttemptEnd, Task, TaskQueue, TaskState
+from headwater.terminal import progress_words
 
 RECENT = 1000
 """The number of tasks that are read: all active ones, and the most recently finished ones."""
@@ -61,7 +62,7 @@ def task_changes(task_id: ObjectId, before: Task | None, now: Task) -> list[str]
     if now.state is TaskState.RUNNING and begun:
         lines.append(f"{name}: started" + (f", attempt {now.attempt}" if now.attempt > 1 else ""))
     if now.state is TaskState.RUNNING and now.progress is not None and (before is None or now.progress != before.progress):
-        lines.append(f"{name}: {_progress(now.progress)}")
+        lines.append(f"{name}: {progress_words(now.progress.done, now.progress.total, now.progress.unit)}")
     if now.state is not TaskState.RUNNING and (begun or (before is not None and now.state is not before.state)):
         lines += _left(name, now)
     return lines
@@ -97,11 +98,6 @@ def _left(name: str, now: Task) -> list[str]:
     told = {TaskState.SUCCEEDED: "finished", TaskState.CANCELLED: "cancelled", TaskState.FAILED: "given up"}[now.state]
     why = f": {now.error}" if now.state is TaskState.FAILED else ""
     return [f"{name}: {told} after {count_text(now.attempt, 'attempt')}, {duration_words(spent_seconds(now))}{why}"]
-
-
-def _progress(progress: TaskProgress) -> str:
-    of = f" of {progress.total}" if progress.total is not None else ""
-    return f"{progress.done}{of} {progress.unit}".rstrip()
 
 
 def is_due(task: Task, *, until: Micros) -> bool:

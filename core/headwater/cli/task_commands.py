@@ -43,7 +43,7 @@ from headwater.tasks import (
     TaskQueue,
     TaskState,
 )
-from headwater.terminal import is_terminal
+from headwater.terminal import is_terminal, progress_words
 
 T = TypeVar("T")
 UNTOUCHED_SECONDS = 60
@@ -239,8 +239,7 @@ def _short(seconds: float) -> str | None:
 def _progress_text(progress: TaskProgress | None) -> str | None:
     if progress is None:
         return None
-    of = "" if progress.total is None else f" of {progress.total}"
-    return f"{progress.done}{of} {progress.unit}".rstrip()
+    return progress_words(progress.done, progress.total, progress.unit)
 
 
 _COLUMNS = ("waited", "took", "who", "progress", "why")

@@ -133,6 +133,7 @@ class Collector:
     def _look(self) -> None:
         """Between two steps of the marking, of which there are many a millisecond."""
         self._watch.check_now_and_then()
+        # Not each time: the filter estimates how many it holds by counting its bits.
         now = self._store.clock.monotonic()
         if now - self._told_at >= _TELL_SECONDS:
             self._told_at = now

@@ -215,6 +215,7 @@ class TaskLease:
             require_plain_data(
                 follow_up.arguments, f"follow-up of task {id_text(self.id)} ({self.task})", limit_bytes=OUTCOME_BYTES
             )
+        # Only success makes it whole: after a failure the last report says where the attempt ended.
         if self._progress is not None:
             self._progress = _completed(self._progress)
         self._end(lambda task: end_as_succeeded(task, now=self._now(), outcome=outcome, follow_up=follow_up))
