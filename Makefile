@@ -73,5 +73,5 @@ format: setup ## let ruff format the code and mend what it can
 	$(RUN)/ruff check --fix
 
 clean: ## remove .venv and everything that tools and the demo left
-	rm -rf $(VENV) .tools .demo .cache .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis dist spark-warehouse metastore_db derby.log
+	rm -rf $(VENV) .tools .demo .cache site .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis dist spark-warehouse metastore_db derby.log
 	find core operator server workers tests examples docs benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -11,9 +11,9 @@ from benchmarks.report import RESULTS, ROOT, markdown, read_results
 __all__ = ["PAGES", "page_with_tables", "pictures"]
 
 PAGES = (
-    ROOT / "docs" / "performance.md",
+    ROOT / "docs" / "operate" / "performance.md",
     ROOT / "docs" / "concepts" / "file-references.md",
-    ROOT / "docs" / "decisions" / "0034-where-file-references-lie.md",
+    ROOT / "docs" / "develop" / "decisions" / "0034-where-file-references-lie.md",
 )
 PICTURES = ROOT / "docs" / "pictures"
 PREFIX = "bench-"

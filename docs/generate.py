@@ -59,17 +59,18 @@ In a pod, the chart sets them.
 
 
 def main() -> None:
-    (FOLDER / "settings.md").write_text(settings_page(), encoding="utf-8")
-    (FOLDER / "cli.md").write_text(cli_page(), encoding="utf-8")
-    (FOLDER / "resources.md").write_text(resources_page(), encoding="utf-8")
-    operating = FOLDER / "operating.md"
+    (FOLDER / "reference" / "settings.md").write_text(settings_page(), encoding="utf-8")
+    (FOLDER / "reference" / "cli.md").write_text(cli_page(), encoding="utf-8")
+    (FOLDER / "reference" / "resources.md").write_text(resources_page(), encoding="utf-8")
+    (FOLDER / "reference" / "python.md").write_text(python_page(), encoding="utf-8")
+    operating = FOLDER / "operate" / "operating.md"
     operating.write_text(operating_page(operating.read_text(encoding="utf-8")), encoding="utf-8")
-    server = FOLDER / "server.md"
+    server = FOLDER / "operate" / "server.md"
     server.write_text(server_page(server.read_text(encoding="utf-8")), encoding="utf-8")
-    access = FOLDER / "access.md"
+    access = FOLDER / "operate" / "access.md"
     access.write_text(access_page(access.read_text(encoding="utf-8")), encoding="utf-8")
     README.write_text(readme_page(README.read_text(encoding="utf-8")), encoding="utf-8")
-    stores = FOLDER / "stores.md"
+    stores = FOLDER / "operate" / "stores.md"
     stores.write_text(stores_page(stores.read_text(encoding="utf-8")), encoding="utf-8")
 
 
@@ -81,6 +82,11 @@ def settings_page() -> str:
 def cli_page() -> str:
     """The page of the command line, as its own module writes it from the commands."""
     return str(runpy.run_path(str(FOLDER / "command_line.py"))["page"]())
+
+
+def python_page() -> str:
+    page: str = runpy.run_path(str(FOLDER / "python_reference.py"))["reference_page"]()
+    return page
 
 
 def resources_page() -> str:

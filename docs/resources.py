@@ -27,7 +27,7 @@ HEAD = """\
 
 What may stand in a Realm and in a Catalog, and what the operator answers.
 This page is written from `crds/` by `make docs`; `kubectl explain realm.spec --recursive` shows the same in a terminal.
-[Headwater on Kubernetes](kubernetes.md) tells how the two are used, and `examples/kubernetes/` has some to copy.
+[Headwater on Kubernetes](../operate/kubernetes.md) tells how the two are used, and `examples/kubernetes/` has some to copy.
 
 The API server refuses what breaks a bound or a rule, before the operator sees it, and says what would be right.
 A resource that was let in and cannot be followed all the same has the condition `Accepted` at `False`, with the reason.
@@ -125,7 +125,7 @@ def _kind_chapter(definition: Mapping[str, Any]) -> str:
         f"and `{names['categories'][0]}` for both kinds.\n"
         f"\n### Fields of a {kind}\n\n{_table(('field', 'type', 'default', 'bounds', 'what it is'), _field_rows(spec))}"
         f"\n### Rules of a {kind}\n\n{_table(('field', 'message for a value that breaks it'), _rule_rows(schema))}"
-        f"\n### Status of a {kind}\n\nConditions and their reasons are on the page about [operating](operating.md#conditions).\n"
+        f"\n### Status of a {kind}\n\nConditions and their reasons are on the page about [operating](../operate/operating.md#conditions).\n"
         f"\n{_table(('field', 'type', 'what it is'), _status_rows(status))}"
         f"\n### Columns of a {kind}\n\n{_columns_text(version)}\n"
     )

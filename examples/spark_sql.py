@@ -1,6 +1,6 @@
 """Ask a store in SQL, with Spark: ``python examples/spark_sql.py [--store URL] [--realm REALM] [QUERY]``.
 
-Makes a view of each table and runs a query on them; without one, it tells who changed what last. The page docs/spark.md has more.
+Makes a view of each table and runs a query on them; without one, it tells who changed what last. The page docs/how-to/spark.md has more.
 """
 
 from __future__ import annotations

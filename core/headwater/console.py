@@ -369,7 +369,7 @@ class ViewField(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class ResultView(Generic[T]):
-    """One kind of result. The names of its fields are a contract: ``docs/cli.md`` is made from them."""
+    """One kind of result. The names of its fields are a contract: ``docs/reference/cli.md`` is made from them."""
 
     name: str
     plural: str

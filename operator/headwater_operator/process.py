@@ -16,7 +16,7 @@ from headwater.clock import Clock, SystemClock
 from headwater.errors import HeadwaterError
 from headwater.settings import Settings
 from headwater.store import Store, open_store
-from headwater_operator.kube import KubeApi, KubeConnection, KubeTimeouts, connect
+from headwater_operator.kube import KubeApi, KubeConnection, KubeTimeouts, connect_cluster
 from headwater_operator.metrics.operator_metrics import CONTENT_TYPE, OperatorMetrics
 from headwater_operator.metrics.store_metrics import FiguresReader, StoreFigures
 from headwater_operator.resource.reconciler import Reconciler
@@ -51,7 +51,7 @@ def serve_operator(settings: Settings, operator_settings: OperatorSettings, stop
     clock = SystemClock()
     with ExitStack() as closing:
         store = closing.enter_context(open_store(settings.store, settings=settings, clock=clock))
-        connection = connect()
+        connection = connect_cluster()
         closing.callback(connection.close)
         return _Process(settings, operator_settings, store, connection, clock, stop).run()
 

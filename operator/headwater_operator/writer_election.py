@@ -25,7 +25,7 @@ import structlog
 import urllib3
 
 from headwater.errors import FencedError, HeadwaterError, NotFoundError
-from headwater_operator.kube import KubeApi, KubeConnection, KubeTimeouts, connect, resource_path
+from headwater_operator.kube import KubeApi, KubeConnection, KubeTimeouts, connect_cluster, resource_path
 from headwater_operator.runtime.leader_election import Leadership, LeaseTiming
 from headwater_operator.runtime.operator_settings import OperatorSettings
 
@@ -142,7 +142,7 @@ def hold_election(settings: OperatorSettings, stop: threading.Event, *, server_u
     returns       the exit code
     raises        RefusedError when there is no cluster
     """
-    with closing(connect()) as connection, ThreadPoolExecutor(1, thread_name_prefix="election") as threads:
+    with closing(connect_cluster()) as connection, ThreadPoolExecutor(1, thread_name_prefix="election") as threads:
         election = WriterElection(connection, settings, server_url=server_url, selector=selector)
         running = threads.submit(election.contend)
         while not running.done() and not stop.wait(STOP_LOOK_SECONDS):

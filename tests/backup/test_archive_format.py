@@ -1,4 +1,4 @@
-"""What docs/formats.md says of archives, done by hand: these bytes must be read, and written, by every release to come."""
+"""What docs/reference/formats.md says of archives, done by hand: these bytes must be read, and written, by every release to come."""
 
 from __future__ import annotations
 

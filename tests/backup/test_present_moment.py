@@ -141,9 +141,7 @@ def busy(faulty: FaultyBackend, writer: Store) -> None:
         faulty.intervene("read_references", write, at=read)
 
 
-def test_realm_that_is_written_to_all_the_time_is_shown_as_it_was_earlier(
-    store: Store, settings: Settings, clock: FakeClock, tmp_path: Path
-) -> None:
+def test_busy_realm_is_shown_as_it_was_earlier(store: Store, settings: Settings, clock: FakeClock, tmp_path: Path) -> None:
     reader, faulty, writer = disturbed(store, settings, clock)
     busy(faulty, writer)
 
@@ -152,9 +150,7 @@ def test_realm_that_is_written_to_all_the_time_is_shown_as_it_was_earlier(
     assert done.manifest.as_of == newest_readable(clock.now(), settings)
 
 
-def test_young_realm_that_is_written_to_all_the_time_is_refused_with_the_time_from_which_it_can_be(
-    store: Store, settings: Settings, clock: FakeClock
-) -> None:
+def test_young_and_busy_realm_is_refused(store: Store, settings: Settings, clock: FakeClock) -> None:
     clock.advance(-SLACK)
     reader, faulty, writer = disturbed(store, settings, clock)
     busy(faulty, writer)
@@ -163,7 +159,7 @@ def test_young_realm_that_is_written_to_all_the_time_is_refused_with_the_time_fr
         check_exportable(reader, REALM, None)
 
 
-def test_process_whose_clock_is_behind_the_archive_writes_nothing_to_the_realm_made_of_it(
+def test_clock_behind_the_archive_writes_nothing(
     store: Store, target: Store, settings: Settings, clock: FakeClock, tmp_path: Path
 ) -> None:
     """It could give an id that an object of the archive has, and its object would be taken for that one."""

@@ -11,7 +11,7 @@ import pytest
 from commandline import CommandLine
 
 from headwater import Store
-from headwater.cli.credentials_commands import ensure_credentials
+from headwater.api.credentials_files import ensure_credentials
 from headwater.errors import RefusedError
 from headwater.realms import Credentials, RealmRegistry, find_root, log_in
 

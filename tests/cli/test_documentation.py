@@ -1,4 +1,4 @@
-"""``docs/cli.md`` says what the code does."""
+"""``docs/reference/cli.md`` says what the code does."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def results() -> list[ResultView[Any]]:
 
 
 def test_page_is_what_the_code_says() -> None:
-    assert (DOCS / "cli.md").read_text() == command_line_page(), "run `make docs`"
+    assert (DOCS / "reference" / "cli.md").read_text() == command_line_page(), "run `make docs`"
 
 
 def test_every_field_is_named_once_and_explained() -> None:

@@ -13,7 +13,7 @@ import pytest
 from commandline import CommandLine
 
 from headwater import Store
-from headwater.cli import import_commands as importing
+from headwater.api import catalog_imports as importing
 from headwater.store import id_of
 from headwater.tasks import TaskQueue
 

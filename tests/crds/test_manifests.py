@@ -1,6 +1,6 @@
 """The resources and the manifests of files are one form: same fields, same defaults, same words, same verdict.
 
-Where the verdicts differ on purpose, the difference is listed here, and docs/resources.md tells it.
+Where the verdicts differ on purpose, the difference is listed here, and docs/reference/resources.md tells it.
 """
 
 from __future__ import annotations

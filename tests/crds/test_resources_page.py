@@ -23,7 +23,7 @@ def page() -> str:
 
 
 def test_page_says_what_the_definitions_say(page: str) -> None:
-    assert (ROOT / "docs" / "resources.md").read_text(encoding="utf-8") == page, "run `make docs`"
+    assert (ROOT / "docs" / "reference" / "resources.md").read_text(encoding="utf-8") == page, "run `make docs`"
 
 
 @pytest.mark.parametrize("kind", LEAST)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from headwater_workers.pipeline.files import FILE_OPTIONS
 
-PAGE = (Path(__file__).parents[2] / "docs" / "spark.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "spark.md").read_text(encoding="utf-8")
 
 
 def test_page_has_every_option_of_file_tables() -> None:

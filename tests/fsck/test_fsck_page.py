@@ -7,7 +7,7 @@ from pathlib import Path
 
 from headwater.fsck import FindingCode, RepairAction, RepairStep
 
-PAGE = (Path(__file__).parents[2] / "docs" / "fsck.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "operate" / "fsck.md").read_text(encoding="utf-8")
 
 
 def test_every_code_stands_on_the_page_with_its_weight() -> None:

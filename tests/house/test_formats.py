@@ -1,4 +1,4 @@
-"""What docs/formats.md says, done by hand: these bytes must be understood, and written, by every release to come."""
+"""What docs/reference/formats.md says, done by hand: these bytes must be understood, and written, by every release to come."""
 
 from __future__ import annotations
 

@@ -22,11 +22,11 @@ def classes(path: Path) -> set[str]:
     return {node.name for node in ast.parse(path.read_text(encoding="utf-8")).body if isinstance(node, ast.ClassDef)}
 
 
-GLOSSARY = [(name, module) for _, name, module, _ in rows("glossary.md")]
+GLOSSARY = [(name, module) for _, name, module, _ in rows("develop/glossary.md")]
 
 
 def test_glossary_and_map_are_not_empty() -> None:
-    assert len(GLOSSARY) >= 30 and len(rows("map.md")) >= 30
+    assert len(GLOSSARY) >= 30 and len(rows("develop/map.md")) >= 30
 
 
 @pytest.mark.parametrize(("name", "module"), GLOSSARY)
@@ -41,9 +41,9 @@ def test_glossary_has_each_class_once() -> None:
 
 
 def test_map_leads_to_what_is_there() -> None:
-    assert [path for _, path in rows("map.md") if not (FOLDER / path).exists()] == []
+    assert [path for _, path in rows("develop/map.md") if not (FOLDER / path).exists()] == []
 
 
-@pytest.mark.parametrize("page", ["docs/glossary.md", "docs/map.md"])
+@pytest.mark.parametrize("page", ["docs/develop/glossary.md", "docs/develop/map.md"])
 def test_readme_leads_to_the_page(page: str) -> None:
     assert f"]({page})" in (FOLDER / "README.md").read_text(encoding="utf-8")

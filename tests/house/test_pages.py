@@ -47,25 +47,25 @@ def generator() -> dict[str, Any]:
 
 
 def test_page_of_settings_says_what_the_code_says(generator: dict[str, Any]) -> None:
-    page = (FOLDER / "docs" / "settings.md").read_text(encoding="utf-8")
+    page = (FOLDER / "docs" / "reference" / "settings.md").read_text(encoding="utf-8")
 
     assert page == generator["settings_page"](), "run `make docs`"
 
 
 def test_page_of_the_command_line_says_what_the_code_says(generator: dict[str, Any]) -> None:
-    page = (FOLDER / "docs" / "cli.md").read_text(encoding="utf-8")
+    page = (FOLDER / "docs" / "reference" / "cli.md").read_text(encoding="utf-8")
 
     assert page == generator["cli_page"](), "run `make docs`"
 
 
 def test_page_of_the_server_says_what_the_code_says(generator: dict[str, Any]) -> None:
-    page = (FOLDER / "docs" / "server.md").read_text(encoding="utf-8")
+    page = (FOLDER / "docs" / "operate" / "server.md").read_text(encoding="utf-8")
 
     assert page == generator["server_page"](page), "run `make docs`"
 
 
 def test_page_of_access_says_what_the_code_says(generator: dict[str, Any]) -> None:
-    page = (FOLDER / "docs" / "access.md").read_text(encoding="utf-8")
+    page = (FOLDER / "docs" / "operate" / "access.md").read_text(encoding="utf-8")
 
     assert page == generator["access_page"](page), "run `make docs`"
 
@@ -78,13 +78,13 @@ def test_readme_says_of_engines_what_the_code_says(generator: dict[str, Any]) ->
 
 
 def test_page_of_the_stores_says_what_the_code_says(generator: dict[str, Any]) -> None:
-    page = (FOLDER / "docs" / "stores.md").read_text(encoding="utf-8")
+    page = (FOLDER / "docs" / "operate" / "stores.md").read_text(encoding="utf-8")
 
     assert page == generator["stores_page"](page), "run `make docs`"
 
 
 def test_page_of_the_stores_has_every_option_of_every_kind() -> None:
-    page = (FOLDER / "docs" / "stores.md").read_text(encoding="utf-8")
+    page = (FOLDER / "docs" / "operate" / "stores.md").read_text(encoding="utf-8")
     kinds = {point.name: point.load() for point in entry_points(group="headwater.backends")}
     tables = {name: page.partition(f"<!-- generated: options_{name} -->")[2].partition("<!-- end -->")[0] for name in kinds}
 

@@ -1,6 +1,6 @@
 """The specification of Iceberg REST, line by line: which operations there are, and where it leaves a choice or is not followed.
 
-What is not followed stands in docs/server.md, with the reason.
+What is not followed stands in docs/operate/server.md, with the reason.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from rest_caller import RestCaller
 
 from headwater_server.iceberg_rest.iceberg_routes import iceberg_table
 
-DOCS = Path(__file__).parents[2] / "docs/server.md"
+DOCS = Path(__file__).parents[2] / "docs/operate/server.md"
 NAMESPACE = "/v1/{prefix}/namespaces/{namespace}"
 TABLE = NAMESPACE + "/tables/{table}"
 UNSERVED = {

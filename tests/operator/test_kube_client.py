@@ -21,7 +21,7 @@ from headwater_operator.kube import (
     KubeApi,
     KubeTimeouts,
     cluster_connection,
-    connect,
+    connect_cluster,
     kubeconfig_connection,
     plain_connection,
     resource_path,
@@ -401,7 +401,7 @@ def test_pod_reads_its_token_again_after_a_refusal(certificates: dict[str, str],
 
 def test_no_cluster_at_all_is_said_in_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(RefusedError, match="no cluster to talk to"):
-        connect(environment={"KUBECONFIG": str(tmp_path / "nothing")})
+        connect_cluster(environment={"KUBECONFIG": str(tmp_path / "nothing")})
 
 
 @pytest.mark.parametrize("text", ["token: [secret-token", "users: [{token: secret-token}]\nkind: Config\n", "- secret-token"])

@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 
 from headwater.clock import Clock, SystemClock
-from headwater_operator.kube import KubeApi, KubeConnection, connect, plain_connection, resource_path
+from headwater_operator.kube import KubeApi, KubeConnection, connect_cluster, plain_connection, resource_path
 from headwater_operator.runtime.informer_cache import ResourceCache, ResourceKey
 from headwater_operator.runtime.watch import ResourceWatch, WatchScope, WatchTiming
 from headwater_operator.runtime.workqueue import WorkQueue
@@ -92,7 +92,7 @@ class RunningWatch:
         **timing: float,
     ) -> RunningWatch:
         clock = clock or SystemClock()
-        cache, queue, api = ResourceCache(), WorkQueue[ResourceKey](clock), KubeApi(connection or connect())
+        cache, queue, api = ResourceCache(), WorkQueue[ResourceKey](clock), KubeApi(connection or connect_cluster())
         scope = WatchScope(tuple(namespaces), label_selector)
         return cls(ResourceWatch(cache, queue, api, clock=clock, scope=scope, timing=WatchTiming(**timing)), cache, queue)
 

@@ -16,8 +16,8 @@ from headwater_operator.plugin.kubectl_cli import EXIT_CODES
 from headwater_operator.resource.reasons import CONDITIONS, REASONS
 
 FOLDER = Path(__file__).parents[2]
-PAGE = (FOLDER / "docs" / "operating.md").read_text(encoding="utf-8")
-PLUGIN_PAGE = (FOLDER / "docs" / "kubectl-plugin.md").read_text(encoding="utf-8")
+PAGE = (FOLDER / "docs" / "operate" / "operating.md").read_text(encoding="utf-8")
+PLUGIN_PAGE = (FOLDER / "docs" / "operate" / "kubectl-plugin.md").read_text(encoding="utf-8")
 ALERTS = yaml.safe_load((FOLDER / "charts" / "headwater" / "files" / "alerts.yaml").read_text(encoding="utf-8"))["alerts"]
 NAMES = [
     *(condition.name for condition in CONDITIONS),

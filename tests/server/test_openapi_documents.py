@@ -62,7 +62,7 @@ def test_probes_are_in_the_document(things: Things) -> None:
 
 @pytest.mark.parametrize("table", server_tables(), ids=lambda table: table.mount)
 def test_routes_are_told_in_every_place(table: RouteTable) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "server.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "operate" / "server.md").read_text(encoding="utf-8")
     paths = openapi_document([table], version="1")["paths"]
 
     for route in table.routes:

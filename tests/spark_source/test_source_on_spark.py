@@ -172,7 +172,7 @@ def test_table_of_sparks_own_is_refused_for_a_view(spark: Any, url: str) -> None
 def test_every_query_of_the_page_fits_the_tables(spark: Any, url: str) -> None:
     make_views = runpy.run_path(str(FOLDER / "examples" / "spark_sql.py"))["make_views"]
     make_views(spark, url, "acme")
-    page = (FOLDER / "docs" / "spark.md").read_text(encoding="utf-8")
+    page = (FOLDER / "docs" / "how-to" / "spark.md").read_text(encoding="utf-8")
     queries = [text for text in re.findall(r"^```sql\n(.*?)^```", page, re.MULTILINE | re.DOTALL) if text.startswith("SELECT")]
 
     frames = [spark.sql(query) for query in queries]  # which looks every name and type up

@@ -8,7 +8,7 @@ import pytest
 
 from headwater_workers.pipeline.source import OPTIONS, TABLES
 
-PAGE = (Path(__file__).parents[2] / "docs" / "spark.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "spark.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("table", TABLES)

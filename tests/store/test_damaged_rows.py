@@ -45,7 +45,7 @@ def big() -> Note:
 
 
 def envelope(name: str, body: bytes, *, flags: int = 0, version: int = 1) -> bytes:
-    """As docs/formats.md has it, done by hand."""
+    """As docs/reference/formats.md has it, done by hand."""
     checked = ID.to_bytes(8, "big") + name.encode() + bytes([flags]) + body
     return bytes([version, flags]) + zlib.crc32(checked).to_bytes(4, "big") + body
 

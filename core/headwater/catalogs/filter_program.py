@@ -87,7 +87,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class FilterExpression(ABC, Generic[T]):
-    """A filter of values of one kind, in CEL; see ``docs/filters.md``. Two of the same text are equal. The kinds are its subclasses.
+    """A filter of values of one kind, in CEL; ``docs/reference/filters.md``. Two of the same text are equal. The kinds are its subclasses.
 
     VARIABLES     what a filter may name
     SAMPLE        a value on which every filter is tried

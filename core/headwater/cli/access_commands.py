@@ -25,7 +25,7 @@ from headwater.catalogs import Catalog, CatalogDefinition, ContentKey
 from headwater.cli.cli_session import CliSession
 from headwater.cli.command_address import Address, scope_ref_argument
 from headwater.cli.grant_commands import securable_kind_of
-from headwater.cli.role_owners import PRIVILEGE, named_securable
+from headwater.cli.role_arguments import PRIVILEGE, named_securable
 from headwater.clock import as_text
 from headwater.console import ResultView, ViewField, list_of, prints, text_field
 from headwater.realms import Principal, Realm, RealmRegistry, RealmState, read_principal, read_principal_role

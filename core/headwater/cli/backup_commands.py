@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from headwater.api.realm_tasks import check_same, submit_restoration
 from headwater.backup import check_exportable, check_loadable, is_sweeping, read_archive_manifest, readable_from
 from headwater.cli.cli_session import CliSession
 from headwater.cli.command_options import (
@@ -19,19 +20,19 @@ from headwater.cli.command_options import (
     detach_option,
     realm_argument,
 )
-from headwater.cli.local_run import other_task_error, run_or_detach
+from headwater.cli.local_run import run_or_detach
 from headwater.clock import Micros, as_text
 from headwater.console import DURATION, ResultView, ViewField, count_text, prints
 from headwater.errors import RefusedError
 from headwater.exits import FINDINGS
-from headwater.jobs import EXPORT, LOAD, RESTORE, run_export, run_load, run_restore
+from headwater.jobs import EXPORT, LOAD, run_export, run_load, run_restore
 from headwater.jobs.local_tasks import person
 from headwater.jobs.task_runs import file_arguments
 from headwater.outcome_text import has_findings, outcome_lines
 from headwater.realms import Realm, RealmRegistry
 from headwater.restore import RestoreAction, RestoreRequest, RestoreTarget, plan_restoration
-from headwater.store import ObjectId, Store, checked_realm_id
-from headwater.tasks import SubmittedTask, TaskQueue
+from headwater.store import Store, checked_realm_id
+from headwater.tasks import TaskQueue
 
 _SWEEP_SECONDS = 600
 
@@ -137,7 +138,7 @@ def export_realm_command(
         submitted = TaskQueue(store).submit_task(
             EXPORT, realm=realm.id, realm_key=realm.key, subject=arguments["file"], arguments=arguments, due=due
         )
-        _check_same(store, submitted, arguments)
+        check_same(store, submitted, arguments)
         outcome = run_or_detach(session, store, submitted.id, run_export, detach=detach)
     if outcome is not None:
         session.show_done(ARCHIVE, outcome, *outcome_lines("export", outcome))
@@ -162,7 +163,7 @@ def import_realm_command(session: CliSession, file: Path, realm_id: str, inactiv
         if not any(task.value.is_active for task in TaskQueue(store).list_tasks(kind=LOAD, realm=realm_id)):
             check_loadable(RealmRegistry(store).find_realm(realm_id))  # an import under way may be further than that
         submitted = TaskQueue(store).submit_task(LOAD, realm=realm_id, arguments=arguments)
-        _check_same(store, submitted, arguments)
+        check_same(store, submitted, arguments)
         outcome = run_or_detach(session, store, submitted.id, run_load, detach=detach)
     if outcome is not None:
         session.show_done(LOADED, outcome, *outcome_lines("load", outcome))
@@ -196,13 +197,6 @@ def _await_sweep(session: CliSession, store: Store, realm: Realm, time: Micros |
         until = min(until, time + round((store.settings.reader_grace_seconds - 1) * 1_000_000))
     while store.clock.now() < until and is_sweeping(rows):
         store.clock.sleep(1)
-
-
-def _check_same(store: Store, submitted: SubmittedTask, arguments: Mapping[str, Any]) -> None:
-    """Refuse when the task that is under way has other arguments than this command."""
-    task = TaskQueue(store).read_task(submitted.id)
-    if task.value.arguments | {"host": ""} != {**arguments, "host": ""}:
-        raise other_task_error(task)
 
 
 @click.command(name="restore")
@@ -258,22 +252,13 @@ def restore_command(
             elif not dry_run:
                 raise RefusedError(f"nothing was restored: repeat the realm's id with --confirm {realm_id} to go ahead")
             return 0
-        outcome = run_or_detach(session, store, _submit(store, realm, request), run_restore, detach=detach)
+        outcome = run_or_detach(session, store, submit_restoration(store, realm, request), run_restore, detach=detach)
     if outcome is None:
         return 0
     session.show_changes(RESTORATION, _needed(outcome["steps"]), *_restored_lines(realm_id, outcome["steps"]))
     for sentence in (*outcome["stayedAway"], *outcome["notes"]):
         session.warn(sentence)
     return FINDINGS if has_findings(RESTORE, outcome) else 0
-
-
-def _submit(store: Store, realm: Realm, request: RestoreRequest) -> ObjectId:
-    tasks, arguments = TaskQueue(store), request.arguments()
-    submitted = tasks.submit_task(RESTORE, realm=realm.id, realm_key=realm.key, subject=request.reference, arguments=arguments)
-    task = tasks.read_task(submitted.id)
-    if not request.is_same(task.value.arguments):
-        raise other_task_error(task)
-    return task.id
 
 
 def _show(session: CliSession, steps: Sequence[Mapping[str, Any]]) -> None:

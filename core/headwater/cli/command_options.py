@@ -84,7 +84,7 @@ def filter_option(kind: type[FilterExpression[Any]], what: str) -> Callable[[F],
         "expression",
         metavar="CEL",
         type=ParsedType("filter", kind.parse),
-        help=f"Only {what}; docs/filters.md lists the names.",
+        help=f"Only {what}; docs/reference/filters.md lists the names.",
     )
 
 
@@ -129,12 +129,3 @@ def author_option(function: F) -> F:
     return click.option("--author", metavar="NAME", help="Who asks for it, noted in the commits; default is the user.")(
         function
     )
-
-
-def folder_location(location: str) -> str:
-    """A URL as it is; a folder as the location of its absolute path, in which nothing is percent-encoded. What ``..`` means depends on
-    links; without one, a folder behind a link keeps the name that its tables record."""
-    if "://" in location:
-        return location
-    path = Path(location)
-    return f"file://{path.resolve() if '..' in path.parts else path.absolute()}"

@@ -1,4 +1,4 @@
-"""How each engine is configured for a catalog that `headwater serve` serves: one table for the command, README and docs/server.md.
+"""How each engine is configured for a catalog that `headwater serve` serves: one table for the command, README and docs/operate/server.md.
 
 The first form of an engine is its shortest. Tests run what is printed, word for word, for every engine that is installed with them.
 """

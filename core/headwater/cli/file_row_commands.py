@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import click
 
+from headwater.api.locations import folder_location
 from headwater.cli.cli_session import CliSession, opened_file_table
 from headwater.cli.command_address import Address, file_table_argument
-from headwater.cli.command_options import NEW_FILE, folder_location
+from headwater.cli.command_options import NEW_FILE
 from headwater.console import ResultView, ViewField, count_text, prints, result_options
 from headwater.durability import replacing
 from headwater.errors import ExpiredError, NotFoundError, RefusedError

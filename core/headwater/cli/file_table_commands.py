@@ -10,13 +10,13 @@ from typing import Any
 
 import click
 
+from headwater.api.locations import folder_location
 from headwater.cli.cli_session import CliSession, opened_file_table
 from headwater.cli.command_address import Address, file_table_argument
 from headwater.cli.command_options import (
     NEW_FILE,
     confirm_option,
     detach_option,
-    folder_location,
     read_pairs,
     realm_argument,
 )

@@ -8,17 +8,11 @@ from typing import Any, TypeVar
 import click
 
 from headwater.access import INCLUDED, Privilege, Securable, SecurableKind
+from headwater.api.role_owners import GrantRow, read_role_row
 from headwater.catalogs import Content, ContentKey, ContentType, content_type_of
 from headwater.cli.cli_session import CliSession, opened_catalog
 from headwater.cli.command_address import Address, scope_argument, scope_ref_argument
-from headwater.cli.role_owners import (
-    PATTERN,
-    PRIVILEGE,
-    GrantRow,
-    named_securable,
-    opened_roles,
-    read_role_row,
-)
+from headwater.cli.role_arguments import PATTERN, PRIVILEGE, named_securable, opened_roles
 from headwater.console import ResultView, ViewField, option_group, prints
 from headwater.errors import NotFoundError
 
@@ -96,7 +90,7 @@ def add_grant_command(
     _check_options(named, ref=address.ref, by_id=by_id, branches=branches)
     on, doubt = _securable(session, address, named, by_id=by_id)
     with opened_roles(session, address) as roles:
-        read_role_row(roles, address, role)
+        read_role_row(roles, role)
         rows = roles.make_rows(role, privileges, on, branches or "")
         roles.put_grants(role, privileges, on, branches or "")
         session.show_changes(GRANT, rows, f"role {role} of {address.without_ref} is granted {_told(rows)}")
@@ -121,7 +115,7 @@ def remove_grant_command(
     _check_options(named, ref=address.ref, by_id=by_id, branches=branches)
     on, _ = _securable(session, address, named, by_id=by_id)
     with opened_roles(session, address) as roles:
-        held = read_role_row(roles, address, role).grants
+        held = read_role_row(roles, role).grants
         rows = roles.make_rows(role, privileges, on, branches or "")
         absent = [row for row in rows if row not in held]
         if len(absent) == len(rows):
@@ -132,7 +126,7 @@ def remove_grant_command(
         session.show_changes(GRANT, removed, f"role {role} of {address.without_ref} is no longer granted {_told(removed)}")
         if absent:
             session.warn(f"role {role} of {address.without_ref} was not granted {_told(absent)}")
-        _warn_of_rest(session, role, privileges, read_role_row(roles, address, role).grants, rows)
+        _warn_of_rest(session, role, privileges, read_role_row(roles, role).grants, rows)
 
 
 @grant.command(name="list")
@@ -142,7 +136,7 @@ def remove_grant_command(
 def list_grants_command(session: CliSession, address: Address, role: str | None) -> None:
     """List what the roles of a realm or of a catalog may do."""
     with opened_roles(session, address) as roles:
-        listed = roles.list_roles() if role is None else [read_role_row(roles, address, role)]
+        listed = roles.list_roles() if role is None else [read_role_row(roles, role)]
         session.show_all(GRANT, [row for each in listed for row in each.grants])
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import click
-import msgspec
 
-from headwater.catalogs import Catalogs, ContentKey, ImportSpec, ParquetReport, ReportRow
+from headwater.api.catalog_imports import BY_HAND, SurveyInProcess, load_spark_survey, submit_import
+from headwater.api.locations import folder_location
+from headwater.catalogs import ContentKey, ImportSpec, ParquetReport, ReportRow
 from headwater.cli.cli_session import CliSession
 from headwater.cli.command_address import Address, catalog_argument
 from headwater.cli.command_options import (
@@ -21,30 +21,22 @@ from headwater.cli.command_options import (
     NEW_FILE,
     author_option,
     detach_option,
-    folder_location,
 )
 from headwater.cli.html_report import ImportGatherer
-from headwater.cli.local_run import other_task_error, run_or_detach
+from headwater.cli.local_run import run_or_detach
 from headwater.clock import as_text
 from headwater.console import ResultView, ViewField, count_text, prints
 from headwater.durability import replacing
-from headwater.errors import NotFoundError, RefusedError
+from headwater.errors import NotFoundError
 from headwater.exits import FINDINGS
-from headwater.iceberg import SurveyProgress, SurveyResult, SurveyScope, survey_in_process
 from headwater.iceberg.survey_outcomes import TOLERABLE
 from headwater.jobs import IMPORT as IMPORT_TASK
-from headwater.jobs import SPARK, TableSurvey, dry_import, run_import
+from headwater.jobs import dry_import, run_import
 from headwater.jobs.local_tasks import person
 from headwater.jobs.task_runs import Run, list_runs, read_report
 from headwater.outcome_text import has_findings, outcome_lines
-from headwater.realms import RealmRegistry
-from headwater.settings import Settings
-from headwater.store import ObjectId, Store, Versioned, id_text
-from headwater.tasks import Task, TaskQueue
+from headwater.store import ObjectId, Store, id_text
 from headwater.throttle import ProgressCallback
-
-BY_HAND = "by hand"
-ENTRY_POINTS = "headwater.surveys"
 
 IMPORT: ResultView[Mapping[str, Any]] = ResultView(
     "import",
@@ -169,14 +161,14 @@ def import_tables_command(
         raise click.UsageError("--dry-run is done here: omit --detach")
     if dry_run and on_spark:
         raise click.UsageError("--dry-run surveys in this process: omit --spark")
-    survey = _survey_on_spark(session.settings) if on_spark and not detach else _InProcess()
+    survey = load_spark_survey(session.settings) if on_spark and not detach else SurveyInProcess()
     outcome: dict[str, Any] | None
     with session.open_store() as store:
         if dry_run:
             with session.progress(f"dry run of the import into {address.without_ref}") as progress:
                 outcome = _dry(store, address, spec, file, progress)
         else:
-            task = _submit(store, address, spec, author=author or person(), on_spark=on_spark)
+            task = submit_import(store, address.realm, address.name, spec, author=author or person(), on_spark=on_spark)
             outcome = run_or_detach(session, store, task, partial(run_import, survey=survey), detach=detach)
             if outcome is None:
                 return 0
@@ -224,37 +216,6 @@ def _spec(locations: Sequence[str], *, namespace: ContentKey | None, inventory: 
 
 def _beginning(spec: ImportSpec) -> str:
     return f", such as {ContentKey((*spec.namespace, 'table'))}" if spec.namespace else ""
-
-
-def _submit(store: Store, address: Address, spec: ImportSpec, *, author: str, on_spark: bool) -> ObjectId:
-    """The task of an import, also where it is under way already.
-
-    raises        RefusedError where that one is done in another way than is asked for now
-    """
-    realm = RealmRegistry(store).read_realm(address.realm)
-    definition = Catalogs(RealmRegistry(store).open_realm(address.realm)).read_catalog(address.name)
-    arguments = {
-        "catalog": address.name,
-        "catalogId": definition.id,
-        "spec": msgspec.json.decode(msgspec.json.encode(spec)),
-        "author": author,
-        **({"engine": SPARK} if on_spark else {}),
-    }
-    tasks, subject = TaskQueue(store), f"{address.name}/{BY_HAND}/{spec.digest()[:8]}"
-    task = tasks.read_task(
-        tasks.submit_task(IMPORT_TASK, realm=realm.id, realm_key=realm.key, subject=subject, arguments=arguments).id
-    )
-    _check_same(task, arguments)
-    return task.id
-
-
-def _check_same(task: Versioned[Task], arguments: Mapping[str, Any]) -> None:
-    others = task.value.arguments
-    if {**others, "author": ""} == {**arguments, "author": ""}:
-        return
-    if others.get("engine") == arguments.get("engine"):
-        raise other_task_error(task)
-    raise other_task_error(task, "with --spark" if others.get("engine") == SPARK else "without --spark")
 
 
 def _dry(store: Store, address: Address, spec: ImportSpec, file: Path | None, progress: ProgressCallback) -> dict[str, Any]:
@@ -307,23 +268,3 @@ def _writing(file: Path, catalog: str, about: Sequence[str], store: Store) -> It
 def _check_kind(file: Path) -> None:
     if file.suffix not in (".parquet", ".html"):
         raise click.UsageError(f"{file} ends neither in .parquet nor in .html")
-
-
-class _InProcess:
-    def __call__(self, scope: SurveyScope, progress: SurveyProgress) -> SurveyResult:
-        return survey_in_process(scope, progress=progress)
-
-    @property
-    def name(self) -> str:
-        return "process (by hand)"
-
-
-def _survey_on_spark(settings: Settings) -> TableSurvey:
-    """What the pipeline's package brings.
-
-    raises        RefusedError where it is not installed, or Spark cannot run here; ModuleNotFoundError where a library is missing, of
-                  which the command line says how to get it
-    """
-    for point in entry_points(group=ENTRY_POINTS, name=SPARK):
-        return cast(TableSurvey, point.load()(settings))
-    raise RefusedError("--spark needs headwater's pipeline, which this installation lacks: pip install 'headwater[spark]'")

@@ -7,9 +7,10 @@ from typing import Any
 
 import click
 
+from headwater.api.locations import folder_location
 from headwater.cli.cli_session import CliSession
 from headwater.cli.command_address import Address, catalog_argument
-from headwater.cli.command_options import detach_option, folder_location, limit_option
+from headwater.cli.command_options import detach_option, limit_option
 from headwater.cli.local_run import run_or_detach
 from headwater.clock import as_text
 from headwater.console import ResultView, ViewField, prints, time_field

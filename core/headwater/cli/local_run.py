@@ -7,10 +7,9 @@ from typing import Any
 
 from headwater.cli.cli_session import CliSession
 from headwater.cli.task_commands import TASK
-from headwater.errors import RefusedError
 from headwater.jobs.local_tasks import TaskAudience, run_task_here
-from headwater.store import ObjectId, Store, Versioned, id_text
-from headwater.tasks import Task, TaskLease, TaskQueue
+from headwater.store import ObjectId, Store, id_text
+from headwater.tasks import TaskLease, TaskQueue
 
 
 def run_or_detach(
@@ -30,12 +29,3 @@ def run_or_detach(
     with session.progress(title) as progress:
         audience = TaskAudience("command line", session.warn, progress=progress)
         return run_task_here(audience, store, task_id, lambda claim: body(store, claim)).value.outcome or {}
-
-
-def other_task_error(task: Versioned[Task], how: str = "") -> RefusedError:
-    """The refusal to take a task that is under way, perhaps for somebody else, for the one that is asked for.
-
-    how           in what it differs; default is its arguments
-    """
-    how = how or f"with {task.value.arguments}"
-    return RefusedError(f"task {id_text(task.id)} ({task.value}) is under way {how}: wait for it, or cancel it")

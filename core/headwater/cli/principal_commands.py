@@ -7,39 +7,31 @@ from pathlib import Path
 
 import click
 
+from headwater.api.credentials_files import create_into_file, ready_realm
 from headwater.cli.cli_session import CliSession
 from headwater.cli.command_options import realm_argument
 from headwater.cli.credentials_commands import (
     PRINCIPAL,
     PrincipalRow,
-    check_place,
     credentials_option,
-    ensure_credentials,
     overlap_option,
     principal_row,
-    ready_realm,
-    reset_into_file,
-    rotate_into_file,
+    show_reset,
+    show_rotated,
 )
 from headwater.console import option_group, prints
-from headwater.errors import RefusedError, SwapConflictError
 from headwater.realms import (
     Principal,
-    Realm,
     RealmRegistry,
     assign_principal_role,
     checked_principal_name,
-    create_principal,
     disable_principal,
     drop_principal,
     enable_principal,
-    find_principal,
-    hash_credentials,
     list_principals,
     read_principal,
     read_principal_role,
     read_realm_grants,
-    verify_secret,
 )
 
 principal = click.Group("principal", help="List, create, disable and drop principals, and renew their credentials.")
@@ -85,7 +77,7 @@ def create_principal_command(session: CliSession, realm_id: str, name: str, file
         realm = ready_realm(realms, realm_id)
         for role in roles:
             read_principal_role(realms, realm_id, role)
-        made = _created(session, realms, realm, name, file)
+        made = create_into_file(realms, realm, name, file, warn=session.warn)
         for role in roles:
             assign_principal_role(realms, realm_id, role, name)
         session.show_done(
@@ -105,7 +97,7 @@ def rotate_principal_command(session: CliSession, realm_id: str, name: str, file
 
     After an interruption, run the same command to continue.
     """
-    rotate_into_file(session, realm_id, name, file, overlap_seconds=overlap)
+    show_rotated(session, realm_id, name, file, overlap_seconds=overlap)
 
 
 @principal.command(name="reset")
@@ -118,7 +110,7 @@ def reset_principal_command(session: CliSession, realm_id: str, name: str, file:
     Tokens that a server gave for the former ones end within 5 seconds. After an interruption, run the same command to continue. If
     FILE's credentials are in force already, none are made, and a warning says so.
     """
-    reset_into_file(session, realm_id, name, file)
+    show_reset(session, realm_id, name, file)
 
 
 @principal.command(name="disable")
@@ -150,41 +142,6 @@ def drop_principal_command(session: CliSession, realm_id: str, name: str) -> Non
         dropped = principal_row(realms, realm_id, read_principal(realms, realm_id, name))
         drop_principal(realms, realm_id, name)
         session.show_done(PRINCIPAL, dropped, f"principal {name} of realm {realm_id} is dropped")
-
-
-def _created(session: CliSession, realms: RealmRegistry, realm: Realm, name: str, file: Path) -> Principal:
-    """The principal with the file's credentials: made now, or by the same command, interrupted or called twice at once."""
-    held = find_principal(realms, realm.id, name)
-    is_file_there = file.exists()
-    if not is_file_there:
-        if held is not None:
-            raise _taken(realm, name)
-        check_place(file)
-    kept = ensure_credentials(file, realm, principal=name)
-    if kept.replaces is not None:
-        raise RefusedError(f"{file} holds credentials that were to replace others of {name}: name another file")
-    if held is None and is_file_there:
-        session.warn(
-            f"{file} was there, as after an interruption, and its credentials are those of {name} now; if they may have"
-            " leaked, `headwater principal reset` makes others"
-        )
-    if held is None:
-        try:
-            return create_principal(realms, realm.id, name, hash_credentials(kept.credentials))
-        except RefusedError:
-            held = find_principal(realms, realm.id, name)
-            if held is None:
-                raise
-    if not verify_secret(held.credentials, kept.credentials):
-        raise _taken(realm, name)
-    return held
-
-
-def _taken(realm: Realm, name: str) -> SwapConflictError:
-    return SwapConflictError(
-        f"there is a principal {name!r} in realm {realm.id!r} already; `headwater principal rotate {realm.id} {name}` gives it other"
-        " credentials"
-    )
 
 
 def _switched(session: CliSession, realm_id: str, name: str, switch: Callable[[RealmRegistry, str, str], Principal]) -> None:

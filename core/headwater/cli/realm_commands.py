@@ -2,50 +2,37 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
 
+from headwater.api.credentials_files import check_place
+from headwater.api.realm_tasks import make_realm, submit_purge, switch_realm
 from headwater.catalogs import CatalogManager, Catalogs
 from headwater.cli.backup_commands import export_realm_command, import_realm_command, restore_command
 from headwater.cli.cli_session import CliSession, identifier
 from headwater.cli.command_options import NEW_FILE, confirm_option, detach_option, properties_option, realm_argument
-from headwater.cli.credentials_commands import (
-    check_place,
-    ensure_credentials,
-    reset_credentials_command,
-    rotate_credentials_command,
-)
+from headwater.cli.credentials_commands import reset_credentials_command, rotate_credentials_command
 from headwater.cli.local_run import run_or_detach
 from headwater.clock import Micros
 from headwater.console import DURATION, ResultView, ViewField, duration_field, prints, time_after, time_field
-from headwater.errors import RefusedError, SwapConflictError
+from headwater.errors import RefusedError
 from headwater.files import list_file_tables
-from headwater.jobs import PURGE, run_purge
+from headwater.jobs import run_purge
 from headwater.outcome_text import outcome_lines
 from headwater.realms import (
-    Credentials,
     HistoryRetention,
     MaintenanceSchedule,
     Realm,
     RealmManager,
     RealmRegistry,
     RealmState,
-    bootstrap,
-    check_bootstrap,
-    find_root,
-    hash_credentials,
     hold_until,
-    verify_secret,
 )
 from headwater.reconcile import release_realm
 from headwater.store import Store, checked_realm_id
-from headwater.tasks import TaskQueue
-
-_FRESH = (RealmState.CREATED, RealmState.INITIALIZING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,16 +206,7 @@ def create_realm_command(
     checked_realm_id(realm_id)
     with session.create_store(lambda: check_place(file)) as store:
         realms = RealmRegistry(store)
-        fresh = realms.find_realm(realm_id)
-        if fresh is None:
-            check_place(file)
-            fresh = realms.create_realm(realm_id, properties=properties, purge_hold_seconds=purge_hold)
-        check_bootstrap(fresh)
-        if fresh.state not in _FRESH or fresh.manager is not None:
-            raise SwapConflictError(f"there is a realm {realm_id!r} already; it is {fresh.state}")
-        credentials = ensure_credentials(file, fresh).credentials
-        active = bootstrap(realms, realm_id, hash_credentials(credentials))
-        _check_root(realms, active, credentials)
+        active = make_realm(realms, realm_id, file, properties=properties, purge_hold_seconds=purge_hold)
         session.show_done(REALM, _row(store, active), f"realm {realm_id} is {active.state}; its root credentials are in {file}")
 
 
@@ -278,11 +256,7 @@ def purge_realm_command(session: CliSession, realm_id: str, confirm: str | None,
             )
         if not is_confirmed:
             raise RefusedError(f"nothing was purged: repeat the realm's id with --confirm {realm_id} to go ahead")
-        if target.state is not RealmState.PURGING:
-            target = realms.move_realm(target, RealmState.PURGING)
-        _cancel_other_work(store, target)
-        submitted = TaskQueue(store).submit_task(PURGE, realm=target.id, realm_key=target.key)
-        outcome = run_or_detach(session, store, submitted.id, run_purge, detach=detach)
+        outcome = run_or_detach(session, store, submit_purge(store, target), run_purge, detach=detach)
         if outcome is not None:
             gone = realms.read_realm(realm_id)
             session.show_done(REALM, _row(store, gone), f"realm {realm_id} is {gone.state}", *outcome_lines("purge", outcome))
@@ -305,15 +279,6 @@ def delete_realm_command(session: CliSession, realm_id: str, confirm: str | None
             raise RefusedError(f"nothing was deleted: repeat the realm's id with --confirm {realm_id} to go ahead")
         realms.remove_realm(target)
         session.say(f"realm {realm_id} is deleted")
-
-
-def _cancel_other_work(store: Store, target: Realm) -> None:
-    """Cancel the other tasks of a realm that is deleted: they are useless, and would block equal tasks of a later realm of that id."""
-    tasks = TaskQueue(store)
-    for task in tasks.list_tasks(realm=target.id):
-        if task.value.is_active and task.value.kind != PURGE:
-            with suppress(RefusedError):  # it has ended meanwhile
-                tasks.cancel_task(task.id)
 
 
 def _is_confirmed(session: CliSession, store: Store, target: Realm, confirm: str | None) -> bool:
@@ -339,22 +304,8 @@ def _file_table_names(store: Store, target: Realm) -> list[str]:
 
 def _switch(session: CliSession, realm_id: str, source: RealmState, *, to: RealmState) -> None:
     with session.open_store() as store:
-        realms = RealmRegistry(store)
-        target = realms.read_realm(realm_id)
-        if target.state not in (source, to):
-            raise RefusedError(f"realm {realm_id!r} is {target.state}: only one that is {source} becomes {to}")
-        moved = realms.move_realm(target, to)
+        moved = switch_realm(RealmRegistry(store), realm_id, source, to=to)
         session.show_done(REALM, _row(store, moved), f"realm {realm_id} is {moved.state}")
-
-
-def _check_root(realms: RealmRegistry, target: Realm, credentials: Credentials) -> None:
-    root = find_root(realms, target.id)
-    if root is None or not verify_secret(root.credentials, credentials):
-        client = root.credentials.client_id if root else "unknown"
-        raise RefusedError(
-            f"realm {target.id!r} was bootstrapped with other credentials than the file's: those of client {client}; "
-            f"where nobody has those, `headwater realm reset-credentials {target.id} --credentials OTHER_FILE` makes new ones"
-        )
 
 
 def _row(store: Store, target: Realm) -> RealmRow:

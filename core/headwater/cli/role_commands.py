@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import click
 
+from headwater.api.role_owners import GrantRow, RoleRow, read_role_row
 from headwater.cli.cli_session import CliSession
 from headwater.cli.command_address import Address, scope_argument
-from headwater.cli.role_owners import GrantRow, RoleRow, opened_roles, read_role_row
+from headwater.cli.role_arguments import opened_roles
 from headwater.console import ResultView, ViewField, list_of, prints, time_field
 from headwater.errors import NotFoundError
 
@@ -64,7 +65,7 @@ def list_roles_command(session: CliSession, address: Address) -> None:
 def show_role_command(session: CliSession, address: Address, name: str) -> None:
     """Show one role: who has it, and what it may do."""
     with opened_roles(session, address) as roles:
-        session.show(ROLE, read_role_row(roles, address, name))
+        session.show(ROLE, read_role_row(roles, name))
 
 
 @role.command(name="create")
@@ -90,7 +91,7 @@ def create_role_command(session: CliSession, address: Address, name: str, holder
         roles.create_role(name)
         for holder in holders:
             roles.assign_role(name, holder)
-        row = read_role_row(roles, address, name)
+        row = read_role_row(roles, name)
         session.show_done(ROLE, row, f"role {name} of {address.without_ref} is there, {_holders(row)}")
 
 
@@ -101,7 +102,7 @@ def create_role_command(session: CliSession, address: Address, name: str, holder
 def drop_role_command(session: CliSession, address: Address, name: str) -> None:
     """Take a role from everybody who has it, and drop it with its grants."""
     with opened_roles(session, address) as roles:
-        dropped = read_role_row(roles, address, name)
+        dropped = read_role_row(roles, name)
         roles.drop_role(name)
         session.show_done(ROLE, dropped, f"role {name} of {address.without_ref} is dropped")
 
@@ -121,12 +122,12 @@ def drop_role_command(session: CliSession, address: Address, name: str) -> None:
 def assign_role_command(session: CliSession, address: Address, name: str, holders: tuple[str, ...]) -> None:
     """Give a role to somebody: a role of a realm to a principal, a role of a catalog to a principal role."""
     with opened_roles(session, address) as roles:
-        read_role_row(roles, address, name)
+        read_role_row(roles, name)
         for holder in holders:
             roles.check_holder(holder)
         for holder in holders:
             roles.assign_role(name, holder)
-        row = read_role_row(roles, address, name)
+        row = read_role_row(roles, name)
         session.show_done(ROLE, row, f"role {name} of {address.without_ref} is {_holders(row)}")
 
 
@@ -138,13 +139,13 @@ def assign_role_command(session: CliSession, address: Address, name: str, holder
 def unassign_role_command(session: CliSession, address: Address, name: str, holder: str) -> None:
     """Take a role from somebody. A server believes what it read for up to 5 seconds more."""
     with opened_roles(session, address) as roles:
-        row = read_role_row(roles, address, name)
+        row = read_role_row(roles, name)
         roles.check_holder(holder)
         if holder not in row.assigned_to:
             names = ", ".join(row.assigned_to) or "nobody"
             raise NotFoundError(f"{holder} does not have role {name} of {address.without_ref}; it is assigned to {names}")
         roles.unassign_role(name, holder)
-        row = read_role_row(roles, address, name)
+        row = read_role_row(roles, name)
         session.show_done(ROLE, row, f"role {name} of {address.without_ref} is {_holders(row)}")
 
 

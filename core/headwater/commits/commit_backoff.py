@@ -20,8 +20,8 @@ class CommitBackoff:
     others commit undisturbed; then twice as many attempts, and so on. A commit that has waited long wins soon.
 
     Eight processes that commit in a loop to one reference get a little more done so than with waits that double, and the longest wait
-    is a fifth; with no waits at all each commit is beaten several times. docs/decisions/0007 has what else was tried,
-    docs/performance.md the figures of a machine to itself.
+    is a fifth; with no waits at all each commit is beaten several times. docs/develop/decisions/0007 has what else was tried,
+    docs/operate/performance.md the figures of a machine to itself.
     """
 
     def __init__(self, settings: Settings, clock: Clock) -> None:

@@ -28,7 +28,7 @@ ISOLATION = {
     # Queries of several statements or pages. A single statement is of one moment by itself.
     "pages": "REPEATABLE READ READ ONLY",
 }
-"""The isolation level of each kind of transaction; docs/decisions/0028 has the figures."""
+"""The isolation level of each kind of transaction; docs/develop/decisions/0028 has the figures."""
 _IDLE_SECONDS = 30.0
 _CONFLICTS = ("40001", "40P01")
 

@@ -1,11 +1,11 @@
 """File references in PostgreSQL, in tables beside the rows of the store.
 
 Every precondition of a write is a row that the write locks or a key that it makes: a reference that is deleted, a file that is new, an
-outcome that is the first. So READ COMMITTED is enough for writes; docs/decisions/0028 has the figures for the others.
+outcome that is the first. So READ COMMITTED is enough for writes; docs/develop/decisions/0028 has the figures for the others.
 
 A scope has several *doors*. A transaction that writes locks one of them, chosen by chance, as a foreign key would lock it; closing the
 scope deletes them all, which waits for those that are inside, and whoever comes later finds no door. One door would do, but hundreds of
-transactions that lock one row at a time make lists of each other in the server: docs/decisions/0027 has the figures.
+transactions that lock one row at a time make lists of each other in the server: docs/develop/decisions/0027 has the figures.
 
     committer           locks a door ............... writes, commits
     closes the scope             deletes the doors: waits ........... commits

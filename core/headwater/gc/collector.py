@@ -278,7 +278,7 @@ class Collector:
         """Say that a sweep is on, mark what came between, and save all that the sweep needs. Returns the splits.
 
         Whoever points a reference at an existing commit reads the reference, then the flag, then swaps (see ``ref_updates``). The
-        collector goes the other way round, so that no interleaving lets a reference point at what is swept (docs/decisions/0003).
+        collector goes the other way round, so that no interleaving lets a reference point at what is swept (docs/develop/decisions/0003).
         """
         # After all that may refuse the run, and before anything goes: the notes must outlive the commits that tell the same.
         self._note_known()

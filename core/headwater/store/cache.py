@@ -46,7 +46,7 @@ def weigh(value: msgspec.Struct) -> int:
     """Bytes of memory: what tracemalloc reports, or up to three times as much, because shared values are counted each time.
 
     The stored size says little: 3 bytes of MessagePack become 100 of a dictionary, and a compressed row a hundred times more. Every
-    object is weighed, in a quarter of the time that decoding takes over all: docs/decisions/0025.
+    object is weighed, in a quarter of the time that decoding takes over all: docs/develop/decisions/0025.
     """
     total = 0
     deeper: list[Any] = [value]

@@ -299,7 +299,7 @@ class IdGenerator:
     lease_seconds  how long a node is leased
     renew_seconds  how long before its end a lease is renewed
     source         Snowflake, Twitter 2010: time, node and sequence in one number; the Apache Polaris persistence proposal for
-                   node numbers that are leased in the same database. docs/decisions/0001 says where this differs
+                   node numbers that are leased in the same database. docs/develop/decisions/0001 says where this differs
     """
 
     _lease: HeldLease | None

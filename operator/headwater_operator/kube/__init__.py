@@ -17,7 +17,7 @@ from headwater_operator.kube.kube_connection import (
     ClusterCredentials,
     KubeConnection,
     cluster_connection,
-    connect,
+    connect_cluster,
     kubeconfig_connection,
     plain_connection,
 )
@@ -31,7 +31,7 @@ __all__ = [
     "KubeConnection",
     "KubeTimeouts",
     "cluster_connection",
-    "connect",
+    "connect_cluster",
     "kube_error",
     "kubeconfig_connection",
     "plain_connection",

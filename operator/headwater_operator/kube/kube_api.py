@@ -18,7 +18,7 @@ from urllib.parse import quote, urlencode
 import urllib3
 
 from headwater.errors import HeadwaterError, NotFoundError, RefusedError, SwapConflictError, UnavailableError
-from headwater_operator.kube.kube_connection import KubeConnection, connect
+from headwater_operator.kube.kube_connection import KubeConnection, connect_cluster
 
 UNAUTHORIZED, FORBIDDEN, NOT_FOUND, TIMEOUT, CONFLICT, GONE, INVALID, TOO_MANY = 401, 403, 404, 408, 409, 410, 422, 429
 HIDDEN = "(hidden)"
@@ -190,7 +190,7 @@ class KubeApi:
 
         raises        RefusedError when there is neither
         """
-        return cls(connect(context), bucket=bucket, fence=fence, observe=observe)
+        return cls(connect_cluster(context), bucket=bucket, fence=fence, observe=observe)
 
     def get_resource(self, path: str, params: Mapping[str, str] | None = None) -> dict[str, Any]:
         """The resource at ``path``.

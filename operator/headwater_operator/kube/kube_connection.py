@@ -96,7 +96,7 @@ class KubeConnection:
         return configuration, ApiClient(configuration)
 
 
-def connect(context: str | None = None, environment: Mapping[str, str] | None = None) -> KubeConnection:
+def connect_cluster(context: str | None = None, environment: Mapping[str, str] | None = None) -> KubeConnection:
     """Connect by a pod's service account, or by the kubeconfig that ``KUBECONFIG`` names, or by the one in the home folder.
 
     context       of the kubeconfig; naming one, or setting KUBECONFIG, wins over the service account

@@ -17,7 +17,7 @@ import yaml
 
 from headwater.console import DURATION, ConsoleSession, ParsedType, option_group, session_option
 from headwater.errors import NotFoundError, RefusedError
-from headwater_operator.kube import KubeApi, connect, kubeconfig_connection, resource_path
+from headwater_operator.kube import KubeApi, connect_cluster, kubeconfig_connection, resource_path
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
@@ -130,7 +130,7 @@ class ClusterSession(ConsoleSession):
     @cached_property
     def api(self) -> KubeApi:
         paths = find_kubeconfig(self.kubeconfig, os.environ)
-        return KubeApi(connect(self.context) if paths is None else kubeconfig_connection(paths, self.context))
+        return KubeApi(connect_cluster(self.context) if paths is None else kubeconfig_connection(paths, self.context))
 
     @cached_property
     def namespace(self) -> str:

@@ -9,7 +9,7 @@ from enum import StrEnum
 from engines.model.promise import promised
 from headwater.store import ObjectId
 
-ARCHIVE = ("docs/concepts.md", "Archive")
+ARCHIVE = ("docs/concepts/index.md", "Archive")
 
 
 class Step(StrEnum):

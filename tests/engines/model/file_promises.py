@@ -21,7 +21,7 @@ __all__ = [
     "tree_numbers_go_up",
 ]
 
-PAGE, HEADING = "docs/concepts.md", "File tables"
+PAGE, HEADING = "docs/concepts/index.md", "File tables"
 Row = tuple[int, str, int]
 
 

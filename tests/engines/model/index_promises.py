@@ -10,7 +10,7 @@ from headwater.index import Index, IndexValue
 INDEXES = "docs/concepts/indexes.md"
 
 
-@promised("docs/concepts.md", "Index")
+@promised("docs/concepts/index.md", "Index")
 def keys_are_in_order(where: str, length: int, keys: Sequence[bytes]) -> list[str]:
     """An index tells its keys in order, each once, and how many there are.
 

@@ -8,7 +8,7 @@ from engines.model.linearizability import Model, Operation, find_anomaly
 from engines.model.promise import promised
 
 
-@promised("docs/stores.md", "What every store promises")
+@promised("docs/operate/stores.md", "What every store promises")
 def rows_change_at_one_instant(histories: Mapping[str, Iterable[Operation]], row: Model) -> list[str]:
     """All operations on a row can be told one after the other, each between its call and its answer.
 

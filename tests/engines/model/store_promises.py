@@ -55,7 +55,7 @@ def heads_can_be_read(store: Store) -> list[str]:
     return faults
 
 
-@promised("docs/concepts.md", "Grace")
+@promised("docs/concepts/index.md", "Grace")
 def recent_heads_are_whole(walk: RowWalk, spans: Iterable[HeadSpan], now: int) -> list[str]:
     """What is HEAD, and what was until a reader's grace ago, lacks no object."""
     faults: list[str] = []
@@ -82,13 +82,13 @@ def deleted_objects_are_not_needed(walk: Walk, deleted: Iterable[ObjectId]) -> l
     return [f"object {id_text(object_id)} was deleted, and a head leads to it" for object_id in sorted(walk.seen & {*deleted})]
 
 
-@promised("docs/concepts.md", "Reference")
+@promised("docs/concepts/index.md", "Reference")
 def versions_go_up(row: ReferenceRow, before: int) -> list[str]:
     """Whatever is written to a reference gives it a higher version."""
     return [f"reference {row.name} went from version {before} to {row.version}"] if row.version <= before else []
 
 
-@promised("docs/concepts.md", "Realm")
+@promised("docs/concepts/index.md", "Realm")
 def purged_realms_have_no_rows(store: Store) -> list[str]:
     """There is no row but of realms that are there and not PURGED."""
     realms = {realm.key: realm for realm in RealmRegistry(store).list_realms()}
@@ -123,7 +123,7 @@ def garbage_is_gone(store: Store, realm_id: str, kept: Kept) -> list[str]:
     return [*faults, f"{own} objects of former collections are left in realm {realm_id}"] if own > 1 else faults
 
 
-@promised("docs/fsck.md", "What it finds")
+@promised("docs/operate/fsck.md", "What it finds")
 def fsck_finds_nothing(findings: Iterable[FsckFinding], is_harmless: Callable[[FsckFinding], bool]) -> list[str]:
     """A check of the store finds nothing but what maintenance clears away by itself.
 

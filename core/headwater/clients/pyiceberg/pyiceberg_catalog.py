@@ -67,6 +67,10 @@ class HeadwaterCatalog(MetastoreCatalog):
         return made
 
     def create_namespace(self, namespace: str | Identifier, properties: Properties = EMPTY_DICT) -> None:
+        """Create a namespace on the branch; its parents have to be there.
+
+        raises        NamespaceAlreadyExistsError; NoSuchNamespaceError for a parent
+        """
         with pyiceberg_errors():
             self._rooms.lake.namespaces.create(namespace_key(namespace), properties)
 
@@ -76,26 +80,34 @@ class HeadwaterCatalog(MetastoreCatalog):
             super().create_namespace_if_not_exists(namespace, properties)
 
     def drop_namespace(self, namespace: str | Identifier) -> None:
+        """Drop an empty namespace.
+
+        raises        NoSuchNamespaceError; NamespaceNotEmptyError
+        """
         with pyiceberg_errors():
             self._rooms.lake.namespaces.drop(namespace_key(namespace))
 
     def namespace_exists(self, namespace: str | Identifier) -> bool:
+        """Whether the namespace is there; a name that none can have is not."""
         with pyiceberg_errors():
             key = find_key(namespace)
             return key is not None and self._rooms.lake.namespaces.exists(key)
 
     def list_namespaces(self, namespace: str | Identifier = ()) -> list[Identifier]:
+        """List the namespaces directly below one, or at the top; raises NoSuchNamespaceError."""
         with pyiceberg_errors():
             parent = namespace_key(namespace) if namespace else None
             return [key.elements for key in self._rooms.lake.namespaces.list_children(parent).keys]
 
     def load_namespace_properties(self, namespace: str | Identifier) -> Properties:
+        """Read the properties of a namespace; raises NoSuchNamespaceError."""
         with pyiceberg_errors():
             return dict(self._rooms.lake.namespaces.read_properties(namespace_key(namespace)))
 
     def update_namespace_properties(
         self, namespace: str | Identifier, removals: set[str] | None = None, updates: Properties = EMPTY_DICT
     ) -> PropertiesUpdateSummary:
+        """Remove and set properties of a namespace, in one commit; raises NoSuchNamespaceError, and ValueError for a name in both."""
         self._get_updated_props_and_update_summary({}, removals, updates)  # which says what it refuses
         with pyiceberg_errors():
             changes = self._rooms.lake.namespaces.update_properties(namespace_key(namespace), removals or set(), updates)
@@ -112,6 +124,11 @@ class HeadwaterCatalog(MetastoreCatalog):
         sort_order: SortOrder = UNSORTED_SORT_ORDER,
         properties: Properties = EMPTY_DICT,
     ) -> Table:
+        """Create a table on the branch.
+
+        location      where its files go; None: below the catalog's base location
+        raises        TableAlreadyExistsError; NoSuchNamespaceError; ValidationException for a location that is not allowed or another's
+        """
         make = self._maker(schema, partition_spec, sort_order, properties)
         with pyiceberg_errors():
             return self._rooms.tables.create_table(identifier, location, make)
@@ -131,27 +148,43 @@ class HeadwaterCatalog(MetastoreCatalog):
         return super().create_table_if_not_exists(identifier, schema, location, partition_spec, sort_order, properties)
 
     def load_table(self, identifier: str | Identifier) -> Table:
+        """Load a table as the branch, tag or commit has it now; raises NoSuchTableError."""
         with pyiceberg_errors():
             return self._rooms.tables.load_table(identifier)
 
     def table_exists(self, identifier: str | Identifier) -> bool:
+        """Whether the table is there; a name that none can have is not."""
         with pyiceberg_errors():
             key = find_key(identifier)
             return key is not None and self._rooms.lake.tables.exists(key)
 
     def list_tables(self, namespace: str | Identifier) -> list[Identifier]:
+        """List the tables directly in a namespace; raises NoSuchNamespaceError."""
         with pyiceberg_errors():
             return [key.elements for key in self._rooms.lake.tables.list(namespace_key(namespace)).keys]
 
     def register_table(self, identifier: str | Identifier, metadata_location: str, overwrite: bool = False) -> Table:
+        """Put a table that is there already on the branch, by its metadata file.
+
+        overwrite     replace a table of that name
+        raises        TableAlreadyExistsError; ValidationException where its files belong to another table
+        """
         with pyiceberg_errors():
             return self._rooms.tables.register_table(identifier, metadata_location, overwrite=overwrite)
 
     def rename_table(self, from_identifier: str | Identifier, to_identifier: str | Identifier) -> Table:
+        """Rename a table, also into another namespace. It keeps its content id, and so its history, policies and grants by id.
+
+        raises        NoSuchTableError; TableAlreadyExistsError; NoSuchNamespaceError
+        """
         with pyiceberg_errors():
             return self._rooms.tables.rename_table(from_identifier, to_identifier)
 
     def drop_table(self, identifier: str | Identifier) -> None:
+        """Drop a table from the branch. Its files stay, and so do earlier commits and other branches that have it.
+
+        raises        NoSuchTableError
+        """
         with pyiceberg_errors():
             self._rooms.lake.tables.drop(identifier_key(identifier, NoSuchTableError))
 
@@ -169,6 +202,10 @@ class HeadwaterCatalog(MetastoreCatalog):
     def commit_table(
         self, table: Table, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]
     ) -> CommitTableResponse:
+        """Commit updates to a table on the branch, if the requirements still hold.
+
+        raises        CommitFailedException: another commit was faster; CommitStateUnknownException: look before you repeat it
+        """
         with pyiceberg_errors(is_commit=True):
             return self._rooms.tables.commit_table(table, requirements, updates, self._update_and_stage_table)
 
@@ -181,6 +218,7 @@ class HeadwaterCatalog(MetastoreCatalog):
         sort_order: SortOrder = UNSORTED_SORT_ORDER,
         properties: Properties = EMPTY_DICT,
     ) -> CreateTableTransaction:
+        """Begin a table that is created when the transaction is committed, with all that was written in it."""
         return LakeCreation(self._create_staged_table(identifier, schema, location, partition_spec, sort_order, properties))
 
     def create_view(
@@ -191,29 +229,38 @@ class HeadwaterCatalog(MetastoreCatalog):
         location: str | None = None,
         properties: Properties = EMPTY_DICT,
     ) -> View:
+        """Create a view on the branch.
+
+        raises        ViewAlreadyExistsError; NoSuchNamespaceError
+        """
         with pyiceberg_errors():
             return self._rooms.views.create_view(
                 identifier, self._convert_schema_if_needed(schema), view_version, location, dict(properties)
             )
 
     def load_view(self, identifier: str | Identifier) -> View:
+        """Load a view as the branch, tag or commit has it now; raises NoSuchViewError."""
         with pyiceberg_errors():
             return self._rooms.views.load_view(identifier)
 
     def view_exists(self, identifier: str | Identifier) -> bool:
+        """Whether the view is there; a name that none can have is not."""
         with pyiceberg_errors():
             key = find_key(identifier)
             return key is not None and self._rooms.lake.views.exists(key)
 
     def list_views(self, namespace: str | Identifier) -> list[Identifier]:
+        """List the views directly in a namespace; raises NoSuchNamespaceError."""
         with pyiceberg_errors():
             return [key.elements for key in self._rooms.lake.views.list(namespace_key(namespace)).keys]
 
     def register_view(self, identifier: str | Identifier, metadata_location: str) -> View:
+        """Put a view that is there already on the branch, by its metadata file; raises ViewAlreadyExistsError."""
         with pyiceberg_errors():
             return self._rooms.views.register_view(identifier, metadata_location)
 
     def drop_view(self, identifier: str | Identifier) -> None:
+        """Drop a view from the branch; raises NoSuchViewError."""
         with pyiceberg_errors():
             self._rooms.lake.views.drop(identifier_key(identifier, NoSuchViewError))
 

@@ -4,7 +4,7 @@ A session keeps the plan of a statement, even one made while the tables were emp
 leaves the planner a choice: many keys are looked up one after another in the index (LATERAL with OFFSET 0 is not flattened, whereas
 ``= ANY`` on a key's second column may become a walk through a whole realm), and found rows are deleted by their place (ctid).
 Source: PostgreSQL documentation, "PREPARE", section Notes, and "LATERAL Subqueries"; what came of it was measured, see
-docs/decisions/0006.
+docs/develop/decisions/0006.
 
 Many values travel as arrays in PostgreSQL's binary format, built in one pass: two to five times as fast as the driver's conversion
 of lists.

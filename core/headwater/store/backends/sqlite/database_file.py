@@ -3,7 +3,7 @@
 SQLite's own busy handler sleeps longer each time, up to 100 ms. The longest waiter therefore looks least often, and a process that
 commits in a loop rarely meets it in a moment without a writer: of eight such processes one worked and seven waited for seconds. Here a
 waiter looks more often the longer it waits, and a process that had to wait lets others go first before it writes again.
-docs/decisions/0007 has the figures.
+docs/develop/decisions/0007 has the figures.
 
 Source: SQLite documentation, "Result and Error Codes", "Write-Ahead Logging", and "How To Corrupt An SQLite Database File" for forks.
 """

@@ -1,0 +1,304 @@
+"""What the public API returns: plain values that keep nothing open, with ids as people see them.
+
+Times are ``datetime`` in UTC, durations ``timedelta``, ids of commits and tasks 16 hex digits, keys of tables names joined by dots.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from headwater.clock import Micros, as_datetime
+from headwater.errors import RefusedError
+from headwater.fsck import FsckFinding
+from headwater.jobs import Run
+from headwater.policies import MaintenanceStop
+from headwater.realms import Principal, Realm
+from headwater.reconcile import ReconcileOutcome
+from headwater.store import ObjectId, Versioned, id_text
+from headwater.tasks import Task
+
+
+def read_time(time: datetime) -> Micros:
+    """A time as it is stored; raises RefusedError for one without a zone, which could be any of 24 hours."""
+    if time.tzinfo is None:
+        raise RefusedError(f"{time.isoformat()} has no time zone: write datetime(..., tzinfo=UTC)")
+    since = time - datetime(1970, 1, 1, tzinfo=UTC)
+    return Micros((since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds)
+
+
+def seconds_of(duration: timedelta | None) -> float | None:
+    return None if duration is None else duration.total_seconds()
+
+
+def told_time(micros: Micros | int | None) -> datetime | None:
+    return None if micros is None else as_datetime(micros)
+
+
+def told_id(number: ObjectId | int | None) -> str | None:
+    return None if number is None else id_text(ObjectId(number))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RealmInfo:
+    """A realm as it was when it was read.
+
+    state         CREATED, INITIALIZING, LOADING, ACTIVE, INACTIVE, PURGING or PURGED
+    held_until    an INACTIVE realm cannot be purged before; None in every other state
+    """
+
+    id: str
+    state: str
+    created: datetime
+    updated: datetime
+    properties: Mapping[str, str]
+    deletion_protection: bool
+    held_until: datetime | None
+
+    @classmethod
+    def of(cls, realm: Realm, held_until: Micros | None) -> RealmInfo:
+        """The values of a stored realm."""
+        return cls(
+            id=realm.id,
+            state=realm.state.value,
+            created=as_datetime(realm.created),
+            updated=as_datetime(realm.updated),
+            properties=dict(realm.properties),
+            deletion_protection=realm.deletion_protection,
+            held_until=told_time(held_until),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskProgressInfo:
+    """How far a task has come.
+
+    total         None: not known yet
+    unit          what is counted
+    """
+
+    kind: str
+    realm: str
+    subject: str
+    done: int
+    total: int | None
+    unit: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskInfo:
+    """A task as it was when it was read.
+
+    state         WAITING, RUNNING, SUCCEEDED, FAILED or CANCELLED
+    outcome       what it counted, as `headwater task show -o json` prints it; None: it has not succeeded
+    error         of its last attempt; empty: none
+    """
+
+    id: str
+    kind: str
+    realm: str
+    subject: str
+    state: str
+    created: datetime
+    due: datetime
+    finished: datetime | None
+    attempt: int
+    error: str
+    progress: TaskProgressInfo | None
+    outcome: Mapping[str, Any] | None
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it waits or runs."""
+        return self.state in ("WAITING", "RUNNING")
+
+    @classmethod
+    def of(cls, row: Versioned[Task]) -> TaskInfo:
+        """The values of a stored task."""
+        task = row.value
+        return cls(
+            id=id_text(row.id),
+            kind=task.kind,
+            realm=task.realm,
+            subject=task.subject,
+            state=task.state.value,
+            created=as_datetime(task.created),
+            due=as_datetime(task.due),
+            finished=told_time(task.finished),
+            attempt=task.attempt,
+            error=task.error,
+            progress=progress_of(task),
+            outcome=task.outcome,
+        )
+
+
+def progress_of(task: Task) -> TaskProgressInfo | None:
+    """How far a task has come; None: nothing was counted yet."""
+    made = task.progress
+    if made is None:
+        return None
+    return TaskProgressInfo(
+        kind=task.kind, realm=task.realm, subject=task.subject, done=made.done, total=made.total, unit=made.unit
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunInfo:
+    """What one attempt of a task did.
+
+    counts        plain numbers by name, as `headwater gc log -o json` prints them
+    error         empty: it did what it was for
+    """
+
+    task: str | None
+    kind: str
+    realm: str
+    subject: str
+    started: datetime
+    finished: datetime
+    attempt: int
+    counts: Mapping[str, Any]
+    notes: tuple[str, ...]
+    error: str
+
+    @classmethod
+    def of(cls, run: Run) -> RunInfo:
+        """The values of a record."""
+        return cls(
+            task=told_id(run.task),
+            kind=run.kind,
+            realm=run.realm,
+            subject=run.subject,
+            started=as_datetime(run.started),
+            finished=as_datetime(run.finished),
+            attempt=run.attempt,
+            counts=dict(run.counts),
+            notes=run.notes,
+            error=run.error,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindingInfo:
+    """Something that a check found.
+
+    code          what kind it is; a contract
+    weight        DAMAGE, TROUBLE or LEFTOVER; the last alone is no reason to act
+    repair        what would mend it
+    """
+
+    code: str
+    weight: str
+    realm: str
+    subject: str
+    message: str
+    repair: str
+
+    @classmethod
+    def of(cls, finding: FsckFinding) -> FindingInfo:
+        """The values of a finding."""
+        return cls(
+            code=str(finding.code),
+            weight=str(finding.weight),
+            realm=finding.realm,
+            subject=finding.subject,
+            message=finding.message,
+            repair=finding.repair,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManifestInfo:
+    """What came of a manifest, or would.
+
+    subject       kind and name
+    steps         a sentence for each step
+    waits         what cannot be done yet
+    refused       what will not be done as asked
+    reports       what a person should know
+    error         why it could not be finished; empty: it could
+    """
+
+    subject: str
+    steps: tuple[str, ...]
+    waits: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()
+    reports: tuple[str, ...] = ()
+    error: str = ""
+
+    @classmethod
+    def of(cls, outcome: ReconcileOutcome) -> ManifestInfo:
+        """The values of an outcome."""
+        return cls(
+            subject=outcome.subject,
+            steps=tuple(str(step) for step in outcome.done),
+            waits=tuple(wait.message for wait in outcome.waits),
+            refused=tuple(refusal.message for refusal in outcome.refused),
+            reports=tuple(report.message for report in outcome.reports),
+            error="" if outcome.error is None else str(outcome.error),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrincipalInfo:
+    """Who can log in to a realm.
+
+    client_id     as clients are told it
+    disabled      since when it cannot log in; None: it can
+    roles         its principal roles
+    """
+
+    realm: str
+    name: str
+    client_id: str
+    created: datetime
+    disabled: datetime | None
+    roles: tuple[str, ...] = field(default=())
+
+    @classmethod
+    def of(cls, realm: str, principal: Principal, roles: tuple[str, ...]) -> PrincipalInfo:
+        """The values of a stored principal."""
+        return cls(
+            realm=realm,
+            name=principal.name,
+            client_id=principal.credentials.client_id,
+            created=as_datetime(principal.created),
+            disabled=told_time(principal.disabled),
+            roles=roles,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoleInfo:
+    """A role with who has it and what it may do.
+
+    catalog       the catalog whose role it is; None: a principal role of the realm
+    assigned_to   principals; of a catalog's role, principal roles
+    grants        each in one line, such as ``TABLE_READ_DATA on namespace:sales``
+    """
+
+    realm: str
+    catalog: str | None
+    name: str
+    assigned_to: tuple[str, ...]
+    grants: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopInfo:
+    """A stop of maintenance.
+
+    scope         the store, a realm or a catalog, in words
+    """
+
+    scope: str
+    by: str
+    at: datetime
+    why: str
+
+    @classmethod
+    def of(cls, stop: MaintenanceStop) -> StopInfo:
+        """The values of a stop."""
+        return cls(scope=str(stop.scope), by=stop.by, at=as_datetime(stop.at), why=stop.why)

@@ -1,0 +1,38 @@
+"""What the objects of one connection share: the opened store, and who its user is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from headwater.catalogs import Catalog, Catalogs
+from headwater.realms import RealmRegistry
+from headwater.store import RealmStore, Store
+
+
+@dataclass(frozen=True, slots=True)
+class StoreSession:
+    """The store that a connection has opened.
+
+    author        noted in commits that a person asks for
+    warn          takes a sentence that the user should know
+    """
+
+    store: Store
+    author: str
+    warn: Callable[[str], None]
+
+    @property
+    def realms(self) -> RealmRegistry:
+        return RealmRegistry(self.store)
+
+    def open_rows(self, realm_id: str) -> RealmStore:
+        """A realm's rows for a user: they can be read, and written while the realm is ACTIVE; raises NotFoundError."""
+        return self.realms.open_realm(realm_id)
+
+    def catalogs(self, realm_id: str) -> Catalogs:
+        return Catalogs(self.open_rows(realm_id))
+
+    def catalog(self, realm_id: str, name: str) -> Catalog:
+        """A catalog of a realm; raises NotFoundError where one of both is not there."""
+        return Catalog.open(self.open_rows(realm_id), name)
