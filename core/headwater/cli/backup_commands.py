@@ -25,7 +25,7 @@ from headwater.clock import Micros, as_text
 from headwater.console import DURATION, ResultView, ViewField, count_text, prints
 from headwater.errors import RefusedError
 from headwater.exits import FINDINGS
-from headwater.jobs import EXPORT, LOAD, run_export, run_load, run_restore
+from headwater.jobs import EXPORT, LOAD, RESTORE, run_export, run_load, run_restore
 from headwater.jobs.local_tasks import person
 from headwater.jobs.task_runs import file_arguments
 from headwater.outcome_text import has_findings, outcome_lines
