@@ -15,6 +15,7 @@ from headwater.cli.catalog_commands import CATALOG, DELETION_PLAN
 from headwater.cli.cli_session import EXIT_CODES
 from headwater.cli.client_config_command import ENGINE
 from headwater.cli.content_commands import CHANGE, COMMIT, CONTENT, ENTRY, KEY_CHANGE
+from headwater.cli.context_commands import CONTEXT, DEFAULT
 from headwater.cli.credentials_commands import PRINCIPAL
 from headwater.cli.file_row_commands import COMPACTION, INGESTED_FILE, SPLIT
 from headwater.cli.file_table_commands import (
@@ -28,6 +29,7 @@ from headwater.cli.file_table_commands import (
 from headwater.cli.fsck_command import FINDING, STEP
 from headwater.cli.gc_commands import COLLECTION, EXPLANATION, RUN, RUN_TYPE
 from headwater.cli.grant_commands import GRANT
+from headwater.cli.help_texts import HELP_TEXTS, PROGRAM
 from headwater.cli.import_commands import IMPORT
 from headwater.cli.maintenance_commands import STOP
 from headwater.cli.merge_commands import MERGE
@@ -58,13 +60,55 @@ Without results, standard output is empty (CSV keeps its line of heads, unless `
 On a terminal, columns are shortened to its width, states are colored, and long work shows how far it is on standard error.
 Pipes and files get none of that; `NO_COLOR` and `TERM=dumb` are respected.
 There `a.b` is a field of the object `a`, and `a[].b` one of each object in the list `a`.
-`-o` and these options may stand before or behind the name of a command that prints results.
 Ids are 16 hex digits, times RFC 3339 in UTC, durations written as in manifests (`90s`, `24h`, `1d12h`).
 What deletes or replaces much at once asks for `--confirm` with the name of what it is about.
 Without it the plan is shown and nothing is done; the exit code is 5, unless there is nothing to do.
 What takes long is a task, done in the same process by the same protocol as a worker's.
 With `--detach` it is left to a worker, and the [task](#task) is printed.
-Settings come from the environment (`HEADWATER_...`); `--store` wins over `HEADWATER_STORE`.
+Settings come from the environment (`HEADWATER_...`); an option wins over them, and they win over a context.
+[Global options](#global-options) may stand anywhere: before the name of a command, between group and command, and after it.
+
+## Addresses
+
+What a command is about is its first argument, in one word:
+
+| address | what is meant |
+|---|---|
+| `acme/lake` | the catalog `lake` of realm `acme`, on its default branch |
+| `acme/lake@dev` | the same on the branch, tag or commit `dev`; also `@main~2`, `@0123456789abcdef` and the like |
+| `/lake`, `/lake@dev` | that catalog of the realm that `HEADWATER_REALM` or the context names |
+| `@dev` | that reference of the catalog that they name |
+| `@`, or nothing | the catalog that they name, on the reference that they name |
+
+Commands about roles and rights take `acme` for what holds in the whole realm, and those about a realm take it alone.
+A file table is `acme/orders`.
+
+An address is left out where the other arguments are complete without it: `headwater catalog merge dev`.
+Where they could be complete with and without the first word, it is the address if it has the form of one, that is a `/` or an `@`.
+Then `@` says that the address is left out, and `./` in front of a folder that it is a folder.
+What a command creates, deletes or changes as a whole has to be written: `headwater catalog delete /lake`, `headwater realm purge acme`.
+
+## Contexts
+
+A context is a named set of what commands may leave out: store, realm, catalog, reference, author of commits, and output format.
+
+```sh
+headwater context set work acme/lake@dev --store postgresql://headwater@db/headwater
+headwater context use work
+headwater catalog tables              # those of acme/lake@dev
+headwater context show                # what counts now, and who says it
+headwater catalog tables --context other
+```
+
+Each of them comes from an option, else from the environment (`HEADWATER_STORE`, `HEADWATER_REALM`, `HEADWATER_CATALOG`,
+`HEADWATER_REF`, `HEADWATER_AUTHOR`, `HEADWATER_OUTPUT`), else from the context, else it is the built-in default.
+A catalog belongs to its realm, and a reference to its catalog:
+where `HEADWATER_REALM` names another realm than the context, the context's catalog and reference do not count.
+The context is the one of `--context`, else of `HEADWATER_CONTEXT` (empty for none), else of `headwater context use`.
+
+Contexts are in one file that only its owner can read, for the URL of a store may hold a login; no command shows that.
+It is `headwater/contexts.yaml` in `XDG_CONFIG_HOME` or `~/.config`, or what `HEADWATER_CONTEXT_FILE` names.
+A command that fails says which store and address it had from a context.
 """
 
 
@@ -129,6 +173,8 @@ RESULTS: tuple[ResultView[Any], ...] = (
     TASK,
     TASK_FIGURES,
     ENGINE,
+    CONTEXT,
+    DEFAULT,
     STORE,
     VERSION,
 )
@@ -137,7 +183,7 @@ RESULTS: tuple[ResultView[Any], ...] = (
 
 def page() -> str:
     """The whole page."""
-    root = click.Context(main, info_name="headwater")
+    root = click.Context(main, info_name="headwater", **main.context_settings)
     parts = [_INTRODUCTION, _exit_codes(), "## Global options\n\n" + _options(main, root)]
     parts += ["## Commands\n", *_commands(main, root), "## Results\n", *map(_results, results())]
     return "\n".join(parts)
@@ -145,7 +191,9 @@ def page() -> str:
 
 def results() -> list[ResultView[Any]]:
     """Every kind of result: those of this package, and those of commands that other packages add."""
-    printed = [_printed_form(command) for command in _walk(main, click.Context(main, info_name="headwater"))]
+    printed = [
+        _printed_form(command) for command in _walk(main, click.Context(main, info_name="headwater", **main.context_settings))
+    ]
     return [*RESULTS, *(form.view for form in printed if form is not None and form.view not in RESULTS)]
 
 
@@ -182,10 +230,16 @@ def _commands(group: click.Group, ctx: click.Context) -> Iterator[str]:
                 f"### {inner.command_path}",
                 f"`{usage}`",
                 _sentences(command.help),
+                _examples(inner.command_path),
                 _printed(command),
                 _options(command, inner),
             ]
             yield "\n\n".join(filter(None, parts)).rstrip() + "\n"
+
+
+def _examples(path: str) -> str:
+    text = HELP_TEXTS.get(path.removeprefix(f"{PROGRAM} "))
+    return "\n".join(["```sh", *(f"{PROGRAM} {line}" for line in text.examples), "```"]) if text and text.examples else ""
 
 
 def _printed(command: click.Command) -> str:

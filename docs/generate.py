@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import re
 import runpy
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -12,8 +13,11 @@ from typing import Any
 
 import yaml
 
+from headwater import help_pages
 from headwater.access import PRIVILEGES, Privilege, SecurableKind
+from headwater.cli import main as headwater_command
 from headwater.cli.engine_configs import COMMENTS, ENGINE_CONFIGS, EngineAddress
+from headwater.cli.named_contexts import CallSettings
 from headwater.settings import Settings, duration_text, variable_of
 from headwater.store import BackendKind
 from headwater_operator.metrics.operator_metrics import CATALOGUE, MetricDescription
@@ -46,6 +50,14 @@ A variable that begins with `HEADWATER_` and is not a setting gets a warning, wh
 | setting | default | what it is |
 |---|---|---|
 """
+COMMAND_LINE_SETTINGS_HEAD = """
+## The command line's own
+
+`headwater` reads all of the above, and these; [contexts](cli.md#contexts) can say the same, and come after them.
+
+| setting | default | what it is |
+|---|---|---|
+"""
 OPERATOR_SETTINGS_HEAD = """
 ## The operator's own
 
@@ -63,6 +75,7 @@ def main() -> None:
     (FOLDER / "reference" / "cli.md").write_text(cli_page(), encoding="utf-8")
     (FOLDER / "reference" / "resources.md").write_text(resources_page(), encoding="utf-8")
     (FOLDER / "reference" / "python.md").write_text(python_page(), encoding="utf-8")
+    help_pages.FILE.write_text(help_table(), encoding="utf-8")
     operating = FOLDER / "operate" / "operating.md"
     operating.write_text(operating_page(operating.read_text(encoding="utf-8")), encoding="utf-8")
     server = FOLDER / "operate" / "server.md"
@@ -76,7 +89,15 @@ def main() -> None:
 
 def settings_page() -> str:
     core, operator = _settings_rows(Settings, variable_of), _settings_rows(OperatorSettings, operator_variable_of)
-    return SETTINGS_HEAD + "".join(core) + OPERATOR_SETTINGS_HEAD + "".join(operator)
+    command_line = _settings_rows(CallSettings, variable_of)
+    own = COMMAND_LINE_SETTINGS_HEAD + "".join(command_line) + OPERATOR_SETTINGS_HEAD + "".join(operator)
+    return SETTINGS_HEAD + "".join(core) + own
+
+
+def help_table() -> str:
+    """The table that `headwater --help` is answered from."""
+    pages = help_pages.describe_commands(headwater_command)
+    return json.dumps(pages, indent=1, ensure_ascii=False) + "\n"
 
 
 def cli_page() -> str:

@@ -1,5 +1,5 @@
 """``python -m headwater``: the command line."""
 
-from headwater.cli import main
+from headwater.entry import run
 
-main(prog_name="headwater")
+run()

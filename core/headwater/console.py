@@ -18,7 +18,7 @@ from enum import Enum
 from typing import Any, Generic, Literal, NoReturn, TypeVar, cast
 
 import click
-import yaml
+from click.core import ParameterSource
 
 from headwater.clock import Micros, as_text
 from headwater.errors import HeadwaterError, RefusedError
@@ -35,6 +35,7 @@ _INTERRUPTED = 130
 _BUG = 1
 _CAPITAL = re.compile(r"[A-Z]")
 _SIZES = ("KiB", "MiB", "GiB", "TiB", "PiB")
+_GIVEN = "headwater.console.{}"
 
 
 class Program(click.Group):
@@ -86,7 +87,7 @@ class Program(click.Group):
         except (click.Abort, KeyboardInterrupt):
             code = self._end(["interrupted"], _INTERRUPTED, level=logging.WARNING)
         except HeadwaterError as error:
-            code = self._end(self.error_lines(error), exit_code(error), session)
+            code = self._end([*self.error_lines(error), *_origin_lines(session)], exit_code(error), session)
         except ModuleNotFoundError as absent:
             refused = missing_extra(absent)
             code = self._end([str(refused)], exit_code(refused), session) if refused else self._end_bug(absent, session)
@@ -109,6 +110,10 @@ class Program(click.Group):
     ) -> int:
         self.tell(lines, level=level, is_debug=is_debug or bool(getattr(session, "debug", False)))
         return code
+
+
+def _origin_lines(session: Any) -> Sequence[str]:
+    return session.origin_lines() if isinstance(session, ConsoleSession) else ()
 
 
 class ConsoleSession:
@@ -138,6 +143,17 @@ class ConsoleSession:
         is_seen = is_terminal(sys.stdout)
         width = columns_of(sys.stdout) if is_seen and self.output == "table" else None
         return TextLayout(width, has_heads=not self.no_headers, has_colors=has_colors(sys.stdout))
+
+    def settle_option(self, field: str) -> None:
+        """Set a field that no option set. Called for each once the command's options are read."""
+
+    def is_given(self, field: str) -> bool:
+        """Whether an option set the field, and not a default."""
+        return bool(click.get_current_context().meta.get(_GIVEN.format(field)))
+
+    def origin_lines(self) -> Sequence[str]:
+        """What a person should know of a failed call: values that the command line did not say."""
+        return ()
 
     def show(self, view: ResultView[T], item: T) -> None:
         """Print one result: a line per field, or an object."""
@@ -214,10 +230,14 @@ def session_option(*names: str, field: str, **options: Any) -> Callable[[F], F]:
     """An option that sets a field of the session: on the root and on commands, so that it may come before or after a command's name."""
 
     def keep(ctx: click.Context, parameter: click.Parameter, value: Any) -> None:
-        if value is not None:
+        if ctx.get_parameter_source(field) is not ParameterSource.DEFAULT:
             setattr(ctx.obj, field, value)
+            ctx.meta[_GIVEN.format(field)] = True  # click's contexts of one call share it
+        elif not isinstance(ctx.command, click.Group) and not ctx.meta.get(_GIVEN.format(field)):
+            ctx.obj.settle_option(field)
 
-    return click.option(*names, field, callback=keep, expose_value=False, **options)
+    # eager: these are read before the arguments, some of which depend on them
+    return click.option(*names, field, callback=keep, expose_value=False, is_eager=True, **options)
 
 
 def option_group(*options: Callable[[F], F]) -> Callable[[F], F]:
@@ -246,16 +266,15 @@ result_options = option_group(
         type=click.Choice(["table", "wide", "name", "csv", "json", "yaml"]),
         help="How to print results: table (default), wide (all columns), name, csv, json or yaml.",
     ),
-    session_option("-q", "--quiet", field="quiet", is_flag=True, default=None, help="Print only names or ids of results."),
+    session_option("-q", "--quiet", field="quiet", is_flag=True, help="Print only names or ids of results."),
     session_option(
         "-v",
         "--verbose",
         field="verbose",
         is_flag=True,
-        default=None,
         help="Print all fields of what was done, instead of a sentence.",
     ),
-    session_option("--no-headers", field="no_headers", is_flag=True, default=None, help="Print tables without column heads."),
+    session_option("--no-headers", field="no_headers", is_flag=True, help="Print tables without column heads."),
 )
 RESULT_OPTIONS = frozenset({"output", "quiet", "verbose", "no_headers"})
 """The names of these options: every command that prints results has them."""
@@ -441,4 +460,6 @@ def json_text(data: Any) -> str:
 
 
 def yaml_text(data: Any) -> str:
+    import yaml  # it takes longer to import than most commands to run
+
     return str(yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=1000))

@@ -424,13 +424,16 @@ def _with_fitting_renewal(values: dict[str, Any]) -> dict[str, Any]:
     return values | {"node_renew_seconds": lease / 2}
 
 
-def unknown_variables(environment: Mapping[str, str], of_the_operator: Collection[str] = ()) -> list[str]:
+def unknown_variables(
+    environment: Mapping[str, str], of_the_operator: Collection[str] = (), *, of_the_command_line: Collection[str] = ()
+) -> list[str]:
     """A sentence for each ``HEADWATER_`` variable that nothing reads: a mistyped name would leave the default in force, unseen.
 
     of_the_operator  the variables that the operator reads as well; without them, all that could be the operator's are skipped.
                      Variables of tests, and those that Kubernetes sets for Services, are always skipped
+    of_the_command_line  the variables that the command line reads as well
     """
-    known = sorted({*Settings.variables(), *of_the_operator})
+    known = sorted({*Settings.variables(), *of_the_operator, *of_the_command_line})
     strange = [name for name in sorted(environment) if name.startswith(PREFIX) and name not in known]
     if not of_the_operator:
         strange = [name for name in strange if not name.startswith(_OF_THE_OPERATOR)]

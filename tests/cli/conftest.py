@@ -20,6 +20,14 @@ def cheap_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(credentials, "_COST", 2)
 
 
+@pytest.fixture(autouse=True)
+def context_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """Where the contexts of a test are: nowhere yet. Those of whoever runs the tests do not count."""
+    file = tmp_path / "config" / "contexts.yaml"
+    monkeypatch.setenv("HEADWATER_CONTEXT_FILE", str(file))
+    return file
+
+
 @pytest.fixture
 def url(tmp_path: Path) -> str:
     return f"sqlite:///{tmp_path}/store.db"

@@ -140,7 +140,7 @@ def test_tag_is_created_listed_and_deleted(headwater: CommandLine, commits: list
     assert [entry["hash"] for entry in headwater.data("catalog", "tag", "list", "acme/lake")] == [commits[1]]
 
     told = headwater.ok("catalog", "tag", "delete", "acme/lake", "v1")
-    assert told.endswith(f"tag v1 is deleted; it was at {commits[1]}\n")
+    assert told.endswith(f"tag v1 of acme/lake is deleted; it was at {commits[1]}\n")
     assert headwater.ok("catalog", "tag", "list", "acme/lake") == ""
 
 

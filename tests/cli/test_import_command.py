@@ -249,6 +249,12 @@ def test_import_that_is_under_way_otherwise_is_refused(
     assert f"is under way {how}: wait for it, or cancel it" in refused.stderr
 
 
+def test_fault_is_tolerated_by_its_name(headwater: CommandLine, lake: str, warehouse: Path) -> None:
+    headwater.ok("import", lake, warehouse, "--tolerate", "Inconsistent", "--dry-run")
+
+    assert headwater("import", lake, warehouse, "--tolerate", "Unreadable").exit_code == 2
+
+
 def test_import_that_another_user_asked_for_is_the_same(headwater: CommandLine, lake: str, warehouse: Path) -> None:
     words = ("import", lake, warehouse, "--detach", "--author")
 

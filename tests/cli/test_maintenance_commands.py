@@ -32,7 +32,7 @@ def register(store: Store, lake: str, tmp_path: Path) -> Callable[[str], object]
 
 
 def test_maintenance_is_stopped_shown_and_resumed(headwater: CommandLine, lake: str) -> None:
-    headwater.ok("maintenance", "stop", lake, "--reason", "an audit", "--by", "ann")
+    headwater.ok("maintenance", "stop", lake, "--reason", "an audit", "--author", "ann")
     headwater.ok("maintenance", "stop")
 
     assert "is stopped already" in headwater("maintenance", "stop", lake).output

@@ -39,7 +39,7 @@ def effective(headwater: CommandLine, *arguments: str) -> dict[tuple[str, str | 
 
 
 def test_rules_are_set_replaced_and_removed_by_branches(headwater: CommandLine, lake: ExpiringLake) -> None:
-    headwater.ok("policy", "set", LAKE, "snapshots", "--max-age", "5d", "--min-to-keep", "3", "--by", "ann")
+    headwater.ok("policy", "set", LAKE, "snapshots", "--max-age", "5d", "--min-to-keep", "3", "--author", "ann")
     headwater.ok("policy", "set", LAKE, "snapshots", "--branch", "etl/*", "--max-age", "1d")
     headwater.ok("policy", "set", LAKE, "snapshots", "--max-age", "7d")
 
@@ -55,7 +55,7 @@ def test_rules_are_set_replaced_and_removed_by_branches(headwater: CommandLine, 
 
 
 def test_policy_of_a_table_is_named_by_its_key(headwater: CommandLine, lake: ExpiringLake) -> None:
-    headwater.ok("policy", "set", LAKE, "file-collection", "--mode", "off", "--by", "ann")
+    headwater.ok("policy", "set", LAKE, "file-collection", "--mode", "off", "--author", "ann")
     headwater.ok("policy", "set", LAKE, "metadata-files", "--table", "sales.orders", "--keep", "9", "--max-age", "30d")
 
     listed = headwater("policy", "list", LAKE).stdout

@@ -223,7 +223,7 @@ def test_empty_list_is_told_to_a_person(
 def test_command_says_in_one_sentence_what_it_did(headwater: CommandLine, catalog: str) -> None:
     line = ("catalog", "branch", "create", catalog)
 
-    assert headwater.ok(*line, "one") == "branch one is created, without a commit yet\n"
+    assert headwater.ok(*line, "one") == "branch one of acme/lake is created, without a commit yet\n"
     assert headwater.ok(*line, "two", "-q") == "two\n"
     assert headwater.ok("-v", *line, "three").splitlines()[:2] == ["kind:    branch", "name:    three"]
     assert headwater.data(*line, "four")["name"] == "four"

@@ -59,7 +59,8 @@ LINES = sorted({line for page in PAGES for line in lines(page)})
 def faults(line: Line) -> list[str]:
     """Go down the command tree, and see that every option is there; values are not judged."""
     words = [word.strip("[]") for word in shlex.split(line.words.replace("…", "").replace("...", ""))]
-    command, context = PROGRAMS[line.program], click.Context(PROGRAMS[line.program], obj=CliSession())
+    command = PROGRAMS[line.program]
+    context = click.Context(command, obj=CliSession(), **command.context_settings)
     while isinstance(command, click.Group):
         while words and words[0].startswith("-"):
             option = next((one for one in command.get_params(context) if words[0] in one.opts), None)

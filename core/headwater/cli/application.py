@@ -14,8 +14,10 @@ import click
 import structlog
 
 from headwater.cli.cli_session import CliSession, is_log_json, lines_of, print_note
-from headwater.console import Program, debug_option, result_options, session_option
+from headwater.cli.help_texts import HELP_TEXTS, examples_text
+from headwater.console import Program, debug_option, option_group, result_options, session_option
 from headwater.errors import HeadwaterError, RefusedError
+from headwater.interrupts import raise_at_interrupts
 from headwater.logs import log_to_stderr
 from headwater.settings import Settings
 from headwater.terminal import end_line, erase_line
@@ -25,6 +27,8 @@ COMMANDS = {
     "access": "access_commands:access",
     "apply": "apply_command:apply_command",
     "catalog": "catalog_commands:catalog",
+    "completion": "completion_command:completion_command",
+    "context": "context_commands:context_group",
     "client-config": "client_config_command:client_config_command",
     "file-table": "file_table_commands:file_table",
     "files": "lake_file_commands:files",
@@ -56,12 +60,14 @@ class Application(Program):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         command = super().get_command(ctx, cmd_name)
+        if command is None and cmd_name in COMMANDS:
+            command = cast(click.Command, resolve_name(f"headwater.cli.{COMMANDS[cmd_name]}"))
+        if command is None and (points := list(entry_points(group=ENTRY_POINTS, name=cmd_name))):
+            command = _load(points[0])
         if command is not None:
-            return command
-        if cmd_name in COMMANDS:
-            return cast(click.Command, resolve_name(f"headwater.cli.{COMMANDS[cmd_name]}"))
-        points = list(entry_points(group=ENTRY_POINTS, name=cmd_name))
-        return _load(points[0]) if points else None
+            _complete(command, cmd_name)
+        raise_at_interrupts()
+        return command
 
     def make_session(self) -> CliSession:
         _log_to_stderr()
@@ -87,15 +93,24 @@ class Application(Program):
             raise
 
 
-@click.group(name="headwater", cls=Application, context_settings={"help_option_names": ["-h", "--help"]})
-@session_option(
-    "--store",
-    field="store_url",
-    metavar="URL",
-    help="The store; default is the setting HEADWATER_STORE, or sqlite:///headwater.db.",
+global_options = (
+    session_option(
+        "--store",
+        field="store_url",
+        metavar="URL",
+        help="The store; default is HEADWATER_STORE, or the context's, or sqlite:///headwater.db.",
+    ),
+    session_option(
+        "--context", field="context_name", metavar="NAME", help="The context; default is HEADWATER_CONTEXT, or the one in use."
+    ),
+    result_options,
+    debug_option,
 )
-@result_options
-@debug_option
+"""Options that may stand anywhere: before the name of a command, between group and command, and after it."""
+
+
+@click.group(name="headwater", cls=Application, context_settings={"help_option_names": ["-h", "--help"]})
+@option_group(*global_options)
 @click.version_option(installed_version("headwater"), message="%(prog)s %(version)s", help="Print the version and exit.")
 def main() -> None:
     """Store and maintain the catalogs of a data lakehouse in a database."""
@@ -124,6 +139,27 @@ class _TerminalLogger(structlog.PrintLogger):
         super().msg(message)
 
     log = debug = info = warn = warning = error = critical = exception = msg
+
+
+def _complete(command: click.Command, path: str) -> None:
+    """Give a command, and those below it, their texts of help and the options that may stand anywhere, which help shows at the root."""
+    text = HELP_TEXTS.get(path)
+    if text is not None:
+        command.short_help, command.epilog = text.summary, examples_text(path)
+    there = {name for parameter in command.params for name in parameter.opts}
+    for option in _hidden_options():
+        if not there & set(option.opts):
+            command.params.append(option)
+    for inner in command.commands.values() if isinstance(command, click.Group) else ():
+        _complete(inner, f"{path} {inner.name}")
+
+
+def _hidden_options() -> list[click.Parameter]:
+    function = option_group(*global_options)(lambda: None)
+    options = click.command()(function).params
+    for option in options:
+        cast(click.Option, option).hidden = True
+    return options
 
 
 def _load(point: EntryPoint) -> click.Command:

@@ -26,7 +26,6 @@ from headwater.console import DURATION, ResultView, ViewField, count_text, print
 from headwater.errors import RefusedError
 from headwater.exits import FINDINGS
 from headwater.jobs import EXPORT, LOAD, RESTORE, run_export, run_load, run_restore
-from headwater.jobs.local_tasks import person
 from headwater.jobs.task_runs import file_arguments
 from headwater.outcome_text import has_findings, outcome_lines
 from headwater.realms import Realm, RealmRegistry
@@ -240,7 +239,7 @@ def restore_command(
         realms = RealmRegistry(store)
         realm = realms.read_realm(realm_id)
         request = RestoreRequest(
-            reference=reference, aim=RestoreTarget.from_text(aim, store.clock.now()), prune=prune, author=author or person()
+            reference=reference, aim=RestoreTarget.from_text(aim, store.clock.now()), prune=prune, author=session.author(author)
         )
         plan = plan_restoration(realms.open_realm(realm_id), request)
         if dry_run or not plan.is_needed or confirm != realm_id:

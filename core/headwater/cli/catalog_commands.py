@@ -10,8 +10,8 @@ import click
 
 from headwater.catalogs import Catalog, CatalogDefinition, CatalogFields, CatalogFiles
 from headwater.cli.cli_session import CliSession, opened_catalogs
-from headwater.cli.command_address import Address, catalog_argument
-from headwater.cli.command_options import confirm_option, properties_option, realm_argument
+from headwater.cli.command_address import Address, catalog_argument, named_catalog_argument, realm_address_argument
+from headwater.cli.command_options import confirm_option, properties_option
 from headwater.cli.content_commands import (
     commit_log_command,
     content_command,
@@ -171,7 +171,7 @@ for _command in (
 
 
 @catalog.command(name="list")
-@realm_argument
+@realm_address_argument
 @click.option("--deleted", is_flag=True, help="List deleted catalogs that can still be undeleted.")
 @prints(CATALOG, many=True)
 def list_catalogs_command(session: CliSession, realm_id: str, deleted: bool) -> None:
@@ -192,7 +192,7 @@ def show_catalog_command(session: CliSession, address: Address) -> None:
 
 
 @catalog.command(name="create")
-@catalog_argument
+@named_catalog_argument
 @click.option("--base-location", metavar="URL", required=True, help="Where its tables are kept, such as s3://lake/.")
 @click.option(
     "--allowed-location", "allowed", metavar="URL", multiple=True, help="Another place that tables may lie in; may be repeated."
@@ -242,7 +242,7 @@ def create_catalog_command(
 
 
 @catalog.command(name="release")
-@catalog_argument
+@named_catalog_argument
 @prints(CATALOG)
 def release_catalog_command(session: CliSession, address: Address) -> None:
     """Forget which resource manages, or last managed, a catalog, so that any Catalog of its realm can take it over.
@@ -257,7 +257,7 @@ def release_catalog_command(session: CliSession, address: Address) -> None:
 
 
 @catalog.command(name="delete")
-@catalog_argument
+@named_catalog_argument
 @confirm_option("REALM/CATALOG")
 @prints(DELETION_PLAN)
 def delete_catalog_command(session: CliSession, address: Address, confirm: str | None) -> None:
@@ -276,7 +276,7 @@ def delete_catalog_command(session: CliSession, address: Address, confirm: str |
 
 
 @catalog.command(name="undelete")
-@catalog_argument
+@named_catalog_argument
 @click.option(
     "--as", "new_name", metavar="NAME", help="The name to undelete it under, if another catalog has its own name now."
 )
@@ -289,7 +289,7 @@ def undelete_catalog_command(session: CliSession, address: Address, new_name: st
 
 
 @catalog.command(name="purge")
-@catalog_argument
+@named_catalog_argument
 @confirm_option("REALM/CATALOG")
 @prints(CATALOG)
 def purge_catalog_command(session: CliSession, address: Address, confirm: str | None) -> None:

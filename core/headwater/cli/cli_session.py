@@ -5,17 +5,18 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, cast
 
 import click
 import structlog
 
 from headwater.catalogs import Catalog, Catalogs
 from headwater.cli.command_address import Address
+from headwater.cli.named_contexts import CallDefaults, CallSettings, read_defaults
 from headwater.console import ConsoleSession, Output
 from headwater.errors import ConflictError, HeadwaterError, NotFoundError, RefusedError
 from headwater.files import FileTable, open_file_table
@@ -23,6 +24,7 @@ from headwater.files.open_references import open_file_references
 from headwater.realms import RealmRegistry
 from headwater.settings import Settings, unknown_variables, variable_of
 from headwater.store import SYSTEM_REALM, ObjectId, ReadableRows, Store, id_text, open_store
+from headwater.store.urls import parse_url
 from headwater.terminal import end_line, erase_line, is_terminal, show_line
 from headwater.throttle import ProgressCallback, no_progress
 
@@ -51,17 +53,57 @@ class CliSession(ConsoleSession):
     """
 
     store_url: str | None = None
+    context_name: str | None = None
     output: Output = "table"
     debug: bool = False
+    _doubt: str = ""
+
+    @cached_property
+    def defaults(self) -> CallDefaults:
+        """What the environment and the context say where the command line says nothing.
+
+        raises        NotFoundError for a context that is not there; RefusedError for a file of contexts that cannot be understood
+        """
+        return read_defaults(os.environ, self.context_name)
+
+    def settle_option(self, field: str) -> None:
+        if field == "output":
+            with suppress(HeadwaterError):  # a context that is not there is told by what needs it: `context use` does not
+                self.output = cast(Output, self.defaults.context.output or "table")
+
+    def note_address(self, address: str, names: Sequence[str]) -> None:
+        """Note an address that was left out or shortened, and the names of what it takes from the defaults."""
+        self._doubt = f"the address is {address}, by {self.defaults.told(*names)}"
+
+    def note_doubt(self, word: str, left_out: str) -> None:
+        """Note that a word was taken for the address where another one could have been left out."""
+        self._doubt = f"{word!r} is taken for the address: write @ before it where {left_out} is meant"
+
+    def origin_lines(self) -> list[str]:
+        if (
+            "settings" in self.__dict__
+            and self.store_url is None
+            and self.defaults.origins.get("store", "").startswith("context")
+        ):
+            store = f"the store is {parse_url(self.settings.store).shown}, by {self.defaults.told('store')}"
+        else:
+            store = ""
+        return list(filter(None, [store, self._doubt]))
+
+    def author(self, named: str | None = None) -> str:
+        """Who is the author of what this call commits: who is named, or else the one of the settings, or else the user."""
+        from headwater.jobs.local_tasks import person  # with all kinds of tasks, which only some commands need
+
+        return named or self.defaults.context.author or person()
 
     @cached_property
     def settings(self) -> Settings:
         """The settings of the environment; UsageError names all that are wrong. A variable that nothing reads is warned of."""
         try:
-            settings = Settings.from_environment(store=self.store_url)
+            settings = Settings.from_environment(store=self.store_url or self.defaults.context.store or None)
         except RefusedError as wrong:
             raise click.UsageError(str(wrong)) from wrong
-        for sentence in unknown_variables(os.environ):
+        for sentence in unknown_variables(os.environ, of_the_command_line=CallSettings.variables()):
             self.warn(sentence)
         return settings
 

@@ -14,6 +14,7 @@ from typing import Any
 import click
 
 from headwater.cli.cli_session import CliSession
+from headwater.cli.command_address import CATALOG_REF, WAREHOUSE, Address, address_argument
 from headwater.cli.engine_configs import (
     ANY_WAREHOUSE,
     COMMENTS,
@@ -23,7 +24,7 @@ from headwater.cli.engine_configs import (
     EngineConfig,
     parse_engine,
     parse_server_url,
-    parse_warehouse,
+    warehouse_of,
 )
 from headwater.cli.engine_logins import EngineLogin, login_config, login_notes, read_login
 from headwater.console import ParsedType, ResultView, ViewField, prints
@@ -67,9 +68,7 @@ ENGINE: ResultView[EngineConfig] = ResultView(
 
 @click.command(name="client-config")
 @click.argument("engine", metavar="[ENGINE]", type=ParsedType("engine", parse_engine), required=False)
-@click.argument(
-    "warehouse", metavar="[REALM/CATALOG[@REFERENCE]]", type=ParsedType("warehouse", parse_warehouse), required=False
-)
+@address_argument(WAREHOUSE, required=False)
 @click.option(
     "--url",
     metavar="URL",
@@ -91,7 +90,7 @@ def client_config_command(
     session: CliSession,
     /,
     engine: EngineConfig | None,
-    warehouse: str | None,
+    address: Address | None,
     credentials_file: Path | None,
     *,
     url: str | None,
@@ -101,29 +100,40 @@ def client_config_command(
 ) -> None:
     """Print what the user of an engine pastes to reach a catalog that `headwater serve` serves; without ENGINE, list the engines.
 
+    The catalog may be left out where a context names one; where none does, the text has a placeholder for it.
+
     Opens no store and asks no server: it can be run where there is neither. With --check it asks the server, as the engine will.
     """
     if form is not None and engine is None:
         raise click.UsageError("--form goes with an engine")
+    address = address or CATALOG_REF.complete_address(session.defaults)
+    warehouse = None if address is None else _warehouse(address)
     if check and warehouse is None:
         raise click.UsageError("--check goes with an engine and REALM/CATALOG")
     if show_secret and credentials_file is None:
         raise click.UsageError("--show-secret goes with --credentials FILE")
-    address = EngineAddress(url or _set_url(session.settings), warehouse or ANY_WAREHOUSE)
+    served = EngineAddress(url or _set_url(session.settings), warehouse or ANY_WAREHOUSE)
     if engine is None:
-        session.show_all(ENGINE, [config.filled(address) for config in ENGINE_CONFIGS])
+        session.show_all(ENGINE, [config.filled(served) for config in ENGINE_CONFIGS])
         return
     notes: Mapping[str, str] = {}
     login = None if credentials_file is None else _login_for(credentials_file, warehouse)
     if check:
-        check_warehouse(address, login)
+        check_warehouse(served, login)
     if login is None:
-        config = engine.filled(address)
+        config = engine.filled(served)
     else:
-        config = login_config(engine, address, login, is_shown=show_secret)
-        notes = notes if show_secret else login_notes(engine, address, login)
+        config = login_config(engine, served, login, is_shown=show_secret)
+        notes = notes if show_secret else login_notes(engine, served, login)
     config = _in_form(config, form)
     session.print_result(ENGINE.data(config), lambda: "\n\n".join(config_texts(config, notes)).splitlines())
+
+
+def _warehouse(address: Address) -> str:
+    try:
+        return warehouse_of(address)
+    except RefusedError as wrong:
+        raise click.UsageError(str(wrong), click.get_current_context()) from wrong
 
 
 def _login_for(file: Path, warehouse: str | None) -> EngineLogin:

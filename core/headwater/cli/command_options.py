@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import click
+from click.shell_completion import CompletionItem
 
 from headwater.catalogs import ContentKey, FilterExpression, parse_revspec
 from headwater.clock import Micros, SystemClock
@@ -74,7 +75,19 @@ END_TIME = ParsedType("time", _end_time)
 NEW_FILE = click.Path(dir_okay=False, path_type=Path)
 
 
-realm_argument = click.argument("realm_id", metavar="REALM")
+def live_names(function: str) -> Callable[[click.Context, click.Parameter, str], list[CompletionItem]]:
+    """The completion of a parameter by a function of ``live_names``, which is imported when a shell asks for it: it opens stores."""
+
+    def complete(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        from headwater.cli import live_names as names
+
+        return cast(list[CompletionItem], getattr(names, function)(ctx, parameter, incomplete))
+
+    return complete
+
+
+realm_argument = click.argument("realm_id", metavar="REALM", shell_complete=live_names("complete_realms"))
+"""For commands that change the realm itself: it has to be written."""
 
 
 def filter_option(kind: type[FilterExpression[Any]], what: str) -> Callable[[F], F]:
@@ -126,6 +139,8 @@ def detach_option(help_text: str = "Leave the work to a worker instead of doing 
 
 def author_option(function: F) -> F:
     """``--author NAME``, as the argument ``author``."""
-    return click.option("--author", metavar="NAME", help="Who asks for it, noted in the commits; default is the user.")(
-        function
-    )
+    return click.option(
+        "--author",
+        metavar="NAME",
+        help="Who asks for it, as it is noted; default is HEADWATER_AUTHOR, or the context's, or the user.",
+    )(function)

@@ -33,7 +33,7 @@ from headwater.catalogs import (
 )
 from headwater.cli.cli_session import CliSession, identifier, opened_catalog
 from headwater.cli.command_address import Address, catalog_argument, catalog_ref_argument
-from headwater.cli.command_options import END_TIME, ID, KEY, REF, TIME, filter_option, limit_option
+from headwater.cli.command_options import END_TIME, ID, KEY, REF, TIME, filter_option, limit_option, live_names
 from headwater.commits import LogEnd
 from headwater.console import ResultView, ViewField, list_of, option_group, prints, text_field, time_field
 from headwater.errors import NotFoundError, RefusedError
@@ -354,8 +354,8 @@ def content_history_command(session: CliSession, address: Address, key: ContentK
 
 @click.command(name="diff")
 @catalog_argument
-@click.argument("before", metavar="BEFORE", type=REF)
-@click.argument("after", metavar="AFTER", type=REF)
+@click.argument("before", metavar="BEFORE", type=REF, shell_complete=live_names("complete_refs"))
+@click.argument("after", metavar="AFTER", type=REF, shell_complete=live_names("complete_refs"))
 @range_options
 @filter_option(DiffExpression, "keys for which this is true, such as \"key.namespace == 'sales.eu'\"")
 @prints(CHANGE, is_page=True)

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from string import Template
 from urllib.parse import quote
 
-from headwater.catalogs import parse_revspec
 from headwater.catalogs.catalog_definition import checked_catalog_name
+from headwater.cli.command_address import Address
 from headwater.errors import RefusedError
 from headwater.store.ids import checked_realm_id
 
@@ -406,22 +406,14 @@ def parse_engine(text: str) -> EngineConfig:
     raise RefusedError(f"{text!r} is no engine that is known here: there are {known}; any other needs a client of Iceberg REST")
 
 
-def parse_warehouse(text: str) -> str:
-    """A warehouse such as ``acme/lake`` or ``acme/lake@dev``.
+def warehouse_of(address: Address) -> str:
+    """What an engine is told as its warehouse, such as ``acme/lake`` or ``acme/lake@dev``.
 
-    raises        RefusedError for what no catalog or reference can be called
+    raises        RefusedError for what no realm or catalog can be called
     """
-    address, _, reference = text.partition("@")
-    realm, slash, catalog = address.partition("/")
-    if not slash:
-        raise RefusedError(f"{text!r} is no warehouse: write REALM/CATALOG or REALM/CATALOG@REFERENCE")
-    checked_realm_id(realm)
-    checked_catalog_name(catalog)
-    if reference:
-        parse_revspec(reference)
-    elif text.endswith("@"):
-        raise RefusedError(f"{text!r} names no reference after its @: leave the @ out for the default branch")
-    return text
+    checked_realm_id(address.realm)
+    checked_catalog_name(address.name)
+    return str(address)
 
 
 def parse_server_url(text: str) -> str:

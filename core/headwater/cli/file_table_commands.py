@@ -12,13 +12,12 @@ import click
 
 from headwater.api.locations import folder_location
 from headwater.cli.cli_session import CliSession, opened_file_table
-from headwater.cli.command_address import Address, file_table_argument
+from headwater.cli.command_address import Address, file_table_argument, realm_address_argument
 from headwater.cli.command_options import (
     NEW_FILE,
     confirm_option,
     detach_option,
     read_pairs,
-    realm_argument,
 )
 from headwater.cli.file_row_commands import compact_command, ingest_command, query_command, split_command
 from headwater.cli.file_table_export import export_file_table
@@ -238,7 +237,7 @@ def _file_tables(store: Store, rows: RealmStore) -> FileTables:
 
 
 @file_table.command(name="list")
-@realm_argument
+@realm_address_argument
 @prints(FILE_TABLE, many=True)
 def list_file_tables_command(session: CliSession, realm_id: str) -> None:
     """List the file tables of a realm."""

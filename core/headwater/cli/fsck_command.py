@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from headwater.cli.cli_session import CliSession
-from headwater.cli.command_options import confirm_option
+from headwater.cli.command_options import confirm_option, live_names
 from headwater.console import ResultView, ViewField, prints
 from headwater.durability import make_folder, write_new
 from headwater.errors import RefusedError
@@ -51,7 +51,7 @@ STEP: ResultView[RepairStep] = ResultView(
 
 
 @click.command(name="fsck")
-@click.option("--realm", metavar="REALM", help="Only this realm.")
+@click.option("--realm", metavar="REALM", help="Only this realm.", shell_complete=live_names("complete_realms"))
 @click.option("--plan", is_flag=True, help="Show the steps of a repair in their order, and what each does and loses.")
 @click.option("--repair", "mend", is_flag=True, help="Do the safe steps of one realm's plan.")
 @click.option(

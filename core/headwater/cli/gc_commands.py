@@ -11,8 +11,8 @@ import click
 
 from headwater.catalogs import Catalog
 from headwater.cli.cli_session import CliSession, check_realm_known, identifier
-from headwater.cli.command_address import Address, scope_ref_argument
-from headwater.cli.command_options import ID, NEW_FILE, TIME, detach_option, limit_option, realm_argument
+from headwater.cli.command_address import Address, realm_address_argument, scope_ref_argument
+from headwater.cli.command_options import ID, NEW_FILE, TIME, detach_option, limit_option, live_names
 from headwater.cli.html_report import report_page
 from headwater.cli.local_run import run_or_detach
 from headwater.clock import Micros
@@ -171,7 +171,7 @@ gc = click.Group("gc", help="Collect garbage, and show what is kept and why.")
 
 
 @gc.command(name="run")
-@realm_argument
+@realm_address_argument
 @click.option("--dry-run", is_flag=True, help="Show what would be deleted, and delete nothing.")
 @detach_option()
 @click.option(
@@ -205,7 +205,7 @@ def run_gc_command(session: CliSession, realm_id: str, dry_run: bool, detach: bo
 
 
 _filter_options = option_group(
-    click.option("--realm", metavar="REALM", help="Only runs on this realm."),
+    click.option("--realm", metavar="REALM", help="Only runs on this realm.", shell_complete=live_names("complete_realms")),
     click.option("--kind", type=click.Choice(TASK_KINDS), help="Only runs of this kind."),
     click.option("--since", type=TIME, metavar="TIME", help="Only runs that began then or later; 7d is as long ago."),
     click.option("--failed", is_flag=True, help="Only runs that failed."),

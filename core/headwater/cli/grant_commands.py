@@ -11,7 +11,7 @@ from headwater.access import INCLUDED, Privilege, Securable, SecurableKind
 from headwater.api.role_owners import GrantRow, read_role_row
 from headwater.catalogs import Content, ContentKey, ContentType, content_type_of
 from headwater.cli.cli_session import CliSession, opened_catalog
-from headwater.cli.command_address import Address, scope_argument, scope_ref_argument
+from headwater.cli.command_address import Address, grant_scope_argument, scope_argument
 from headwater.cli.role_arguments import PATTERN, PRIVILEGE, named_securable, opened_roles
 from headwater.console import ResultView, ViewField, option_group, prints
 from headwater.errors import NotFoundError
@@ -47,7 +47,7 @@ GRANT: ResultView[GrantRow] = ResultView(
 grant = click.Group("grant", help="Add, remove and list what roles may do.")
 
 _what_options: Callable[[F], F] = option_group(
-    scope_ref_argument,
+    grant_scope_argument,
     click.argument("role", metavar="ROLE"),
     click.argument("privileges", metavar="PRIVILEGE...", type=PRIVILEGE, nargs=-1, required=True),
     click.option(

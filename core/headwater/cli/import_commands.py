@@ -32,7 +32,6 @@ from headwater.exits import FINDINGS
 from headwater.iceberg.survey_outcomes import TOLERABLE
 from headwater.jobs import IMPORT as IMPORT_TASK
 from headwater.jobs import dry_import, run_import
-from headwater.jobs.local_tasks import person
 from headwater.jobs.task_runs import Run, list_runs, read_report
 from headwater.outcome_text import has_findings, outcome_lines
 from headwater.store import ObjectId, Store, id_text
@@ -107,7 +106,7 @@ IMPORT: ResultView[Mapping[str, Any]] = ResultView(
     "--tolerate",
     metavar="CODE",
     multiple=True,
-    type=click.Choice(sorted(TOLERABLE)),
+    type=click.Choice(sorted(code.value for code in TOLERABLE)),
     help="Import a table although it has this fault, because query engines read such tables anyway; may be repeated.",
 )
 @click.option(
@@ -168,7 +167,7 @@ def import_tables_command(
             with session.progress(f"dry run of the import into {address.without_ref}") as progress:
                 outcome = _dry(store, address, spec, file, progress)
         else:
-            task = submit_import(store, address.realm, address.name, spec, author=author or person(), on_spark=on_spark)
+            task = submit_import(store, address.realm, address.name, spec, author=session.author(author), on_spark=on_spark)
             outcome = run_or_detach(session, store, task, partial(run_import, survey=survey), detach=detach)
             if outcome is None:
                 return 0

@@ -228,7 +228,12 @@ def report_files_command(session: CliSession, address: Address, is_run: bool, dr
 @files.command(name="list")
 @catalog_argument
 @click.option(
-    "--code", "codes", metavar="CODE", multiple=True, type=click.Choice(sorted(FileReason)), help="Only files with it."
+    "--code",
+    "codes",
+    metavar="CODE",
+    multiple=True,
+    type=click.Choice(sorted(reason.value for reason in FileReason)),
+    help="Only files with it.",
 )
 @click.option("--place", metavar="URL", help="Only files in this place.")
 @limit_option(100)

@@ -6,8 +6,8 @@ import click
 
 from headwater.cli.cli_session import CliSession
 from headwater.cli.command_address import STORE_SCOPE, Address, address_argument
+from headwater.cli.command_options import author_option
 from headwater.console import ResultView, ViewField, prints, time_field
-from headwater.jobs.local_tasks import person
 from headwater.policies import (
     MaintenanceStop,
     StopScope,
@@ -43,14 +43,14 @@ def _read(store: Store, address: Address | None) -> StopScope:
 @maintenance.command(name="stop")
 @store_scope_argument
 @click.option("--reason", metavar="TEXT", default="", help="Why, for whoever finds it stopped.")
-@click.option("--by", metavar="NAME", help="Who stops it; default is the user.")
+@author_option
 @prints(STOP)
-def stop_maintenance_command(session: CliSession, address: Address | None, reason: str, by: str | None) -> None:
+def stop_maintenance_command(session: CliSession, address: Address | None, reason: str, author: str | None) -> None:
     """Stop it for the store, a realm or a catalog. What runs stops before its next batch, and goes on once it is resumed."""
     with session.open_store() as store:
         wanted = _read(store, address)
         before = {str(stop.scope) for stop in find_stops_around(store, wanted)}
-        stopped = stop_maintenance(store, wanted, by=by or person(), why=reason)
+        stopped = stop_maintenance(store, wanted, by=session.author(author), why=reason)
         already = " already" if str(wanted) in before else ""
         session.show_done(STOP, stopped, f"maintenance of {wanted} is stopped{already}")
 

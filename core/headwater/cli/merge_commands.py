@@ -19,10 +19,9 @@ from headwater.catalogs import (
 )
 from headwater.cli.cli_session import CliSession, identifier, opened_catalog
 from headwater.cli.command_address import Address, catalog_branch_argument
-from headwater.cli.command_options import ID, KEY, REF, read_pairs
+from headwater.cli.command_options import ID, KEY, REF, live_names, read_pairs
 from headwater.console import ResultView, ViewField, count_text, list_of, option_group, prints, text_field
 from headwater.errors import ConflictError
-from headwater.jobs.local_tasks import person
 from headwater.store import ObjectId
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -136,8 +135,8 @@ def _merge_options(*, author: str) -> Callable[[F], F]:
 
 @click.command(name="merge")
 @catalog_branch_argument
-@click.argument("source", metavar="SOURCE", type=REF)
-@_merge_options(author="Who made the merge; may be repeated. Default is the user.")
+@click.argument("source", metavar="SOURCE", type=REF, shell_complete=live_names("complete_refs"))
+@_merge_options(author="Who made the merge; may be repeated. Default is HEADWATER_AUTHOR, or the context's, or the user.")
 @click.option(
     "--base", metavar="COMMIT", type=ID, help="Count the source's changes from here; default is the nearest common ancestor."
 )
@@ -160,13 +159,13 @@ def merge_command(
     """
     options = MergeOptions(mode=mode, keys=keys, base=base, dry_run=dry_run)
     with opened_catalog(session, address) as opened:
-        meta = _meta(**{**words, "authors": words["authors"] or (person(),)})
+        meta = _meta(**{**words, "authors": words["authors"] or (session.author(),)})
         _show(session, lambda: opened.merge(source, address.ref, expected=expected, meta=meta, options=options))
 
 
 @click.command(name="transplant")
 @catalog_branch_argument
-@click.argument("source", metavar="SOURCE", type=REF)
+@click.argument("source", metavar="SOURCE", type=REF, shell_complete=live_names("complete_refs"))
 @click.argument("commits", metavar="COMMIT...", type=ID, nargs=-1, required=True)
 @_merge_options(author="Who made the commit; may be repeated, and needs a single COMMIT. Default: each keeps its own.")
 @prints(MERGE)

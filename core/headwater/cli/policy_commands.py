@@ -13,10 +13,9 @@ import click
 from headwater.catalogs import Catalog, ContentKey
 from headwater.cli.cli_session import CliSession
 from headwater.cli.command_address import Address, catalog_branch_argument, catalog_ref_argument
-from headwater.cli.command_options import KEY
+from headwater.cli.command_options import KEY, author_option
 from headwater.console import DURATION, ResultView, ViewField, prints, text_field, time_field
 from headwater.errors import NotFoundError
-from headwater.jobs.local_tasks import person
 from headwater.policies import (
     FileMode,
     FileRule,
@@ -143,7 +142,6 @@ kind_argument = click.argument(
 table_option = click.option(
     "--table", "key", metavar="KEY", type=KEY, help="The policy of this table, which stands before its catalog's."
 )
-_by_option = click.option("--by", metavar="NAME", help="Who says so; default is the user.")
 
 
 @contextmanager
@@ -168,7 +166,7 @@ def _opened(session: CliSession, address: Address) -> Iterator[tuple[RealmStore,
 @click.option("--delay", type=DURATION, metavar="DURATION", help="file-collection: between the grace and the first plan.")
 @click.option("--hold", type=DURATION, metavar="DURATION", help="file-collection: how long a deleted file can be restored.")
 @click.option("--mode", type=click.Choice(["off", "report"]), help="file-collection: whether files are looked at.")
-@_by_option
+@author_option
 @prints(POLICY)
 def set_policy_command(
     session: CliSession,
@@ -176,7 +174,7 @@ def set_policy_command(
     address: Address,
     kind: PolicyKind,
     key: ContentKey | None,
-    by: str | None,
+    author: str | None,
     **said: Any,
 ) -> None:
     """Set a policy of a catalog or of a table: KIND is snapshots, metadata-files or file-collection.
@@ -189,7 +187,7 @@ def set_policy_command(
     with _opened(session, address) as (rows, catalog):
         content_id = None if key is None else find_policy_table(catalog, key, ref=address.ref)
         before = find_policy(rows, catalog.definition.id, kind, content_id)
-        stored = _set(rows, catalog, kind, content_id, given, by or person())
+        stored = _set(rows, catalog, kind, content_id, given, session.author(author))
         session.show_done(POLICY, PolicyRow(stored, key), f"policy {kind} of {_whose(address, key)} is set")
     _warn_of_declared(session, before)
 
@@ -203,7 +201,7 @@ def _whose(address: Address, key: ContentKey | None) -> str:
 @kind_argument
 @table_option
 @click.option("--branch", metavar="PATTERN", help="snapshots: only the rule for these branches.")
-@_by_option
+@author_option
 @prints(POLICY, many=True)
 def unset_policy_command(
     session: CliSession,
@@ -211,7 +209,7 @@ def unset_policy_command(
     kind: PolicyKind,
     key: ContentKey | None,
     branch: str | None,
-    by: str | None,
+    author: str | None,
 ) -> None:
     """Remove a policy, or one of its rules; what is left of it is shown.
 
@@ -224,7 +222,7 @@ def unset_policy_command(
         if branch is None:
             unset_policy(rows, catalog.definition, kind, content_id)
         else:
-            left = unset_snapshot_rule(rows, catalog.definition, branch, content_id=content_id, by=by or person())
+            left = unset_snapshot_rule(rows, catalog.definition, branch, content_id=content_id, by=session.author(author))
         what = f"policy {kind}" if branch is None else f"the rule for branches {branch} of policy {kind}"
         rest = [] if left is None else [PolicyRow(left, key)]
         session.show_changes(POLICY, rest, f"{what} of {_whose(address, key)} is removed")

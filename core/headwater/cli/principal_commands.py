@@ -9,7 +9,7 @@ import click
 
 from headwater.api.credentials_files import create_into_file, ready_realm
 from headwater.cli.cli_session import CliSession
-from headwater.cli.command_options import realm_argument
+from headwater.cli.command_address import realm_address_argument
 from headwater.cli.credentials_commands import (
     PRINCIPAL,
     PrincipalRow,
@@ -35,11 +35,11 @@ from headwater.realms import (
 )
 
 principal = click.Group("principal", help="List, create, disable and drop principals, and renew their credentials.")
-_principal_arguments = option_group(realm_argument, click.argument("name", metavar="PRINCIPAL"))
+_principal_arguments = option_group(realm_address_argument, click.argument("name", metavar="PRINCIPAL"))
 
 
 @principal.command(name="list")
-@realm_argument
+@realm_address_argument
 @prints(PRINCIPAL, many=True)
 def list_principals_command(session: CliSession, realm_id: str) -> None:
     """List the principals of a realm."""

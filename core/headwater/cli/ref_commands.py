@@ -11,7 +11,7 @@ import click
 from headwater.catalogs import NamedRef, ReferenceExpression, RefKind
 from headwater.cli.cli_session import CliSession, opened_catalog
 from headwater.cli.command_address import Address, catalog_argument
-from headwater.cli.command_options import ID, REF, filter_option
+from headwater.cli.command_options import ID, REF, filter_option, live_names
 from headwater.clock import Micros
 from headwater.console import ResultView, ViewField, option_group, prints, time_field
 from headwater.errors import RefusedError
@@ -81,7 +81,7 @@ def _for_both(name: str, *options: Callable[[RefKind], _Decorator], many: bool =
 
 
 def _name_argument(kind: RefKind) -> _Decorator:
-    return click.argument("ref_name", metavar=kind.upper())
+    return click.argument("ref_name", metavar=kind.upper(), shell_complete=live_names("complete_refs"))
 
 
 def _expected_option(kind: RefKind) -> _Decorator:
@@ -114,6 +114,7 @@ def _list(kind: RefKind, session: CliSession, address: Address, deleted: bool, e
         "--source",
         metavar="REF",
         type=REF,
+        shell_complete=live_names("complete_refs"),
         help="Branch or tag to start from, or a commit such as dev@HASH~2; default is the default branch.",
     ),
     lambda kind: click.option("--at", metavar="COMMIT", type=ID, help="A commit of the source's history; default is its head."),
@@ -123,10 +124,15 @@ def _create(
 ) -> None:
     """Create a {kind} at a commit."""
     with opened_catalog(session, address) as opened:
-        _show_at(session, opened.refs.create_ref(kind, ref_name, source=source, at=at), "is created")
+        _show_at(session, address, opened.refs.create_ref(kind, ref_name, source=source, at=at), "is created")
 
 
-@_for_both("assign", _name_argument, lambda kind: click.argument("target", metavar="TARGET", type=REF), _expected_option)
+@_for_both(
+    "assign",
+    _name_argument,
+    lambda kind: click.argument("target", metavar="TARGET", type=REF, shell_complete=live_names("complete_refs")),
+    _expected_option,
+)
 def _assign(
     kind: RefKind, session: CliSession, /, address: Address, ref_name: str, target: str, expected: ObjectId | None
 ) -> None:
@@ -139,7 +145,7 @@ def _assign(
         head = opened.resolve(target, exact=True)
         if head is None:
             raise RefusedError(f"{target!r} of catalog {opened.definition.name!r} has no commit yet")
-        _show_at(session, opened.refs.assign_ref(kind, ref_name, head.id, expected=seen), "is moved")
+        _show_at(session, address, opened.refs.assign_ref(kind, ref_name, head.id, expected=seen), "is moved")
 
 
 @_for_both("delete", _name_argument, _expected_option)
@@ -149,16 +155,16 @@ def _delete(kind: RefKind, session: CliSession, address: Address, ref_name: str,
         seen = opened.refs.read_ref(kind, ref_name).head if expected is None else expected
         deleted = opened.refs.delete_ref(kind, ref_name, expected=seen)
     was = f"; it was at {deleted.hash}" if deleted.hash else ""
-    session.show_done(NAMED_REFERENCE, deleted, f"{kind} {deleted.name} is deleted{was}")
+    session.show_done(NAMED_REFERENCE, deleted, f"{kind} {deleted.name} of {address} is deleted{was}")
 
 
 @_for_both("undelete", _name_argument)
 def _undelete(kind: RefKind, session: CliSession, address: Address, ref_name: str) -> None:
     """Undelete a {kind} at the commit where it was. It works for the grace after its deletion, and until it is collected."""
     with opened_catalog(session, address) as opened:
-        _show_at(session, opened.refs.undelete_ref(kind, ref_name), "is back")
+        _show_at(session, address, opened.refs.undelete_ref(kind, ref_name), "is back")
 
 
-def _show_at(session: CliSession, named: NamedRef, done: str) -> None:
+def _show_at(session: CliSession, address: Address, named: NamedRef, done: str) -> None:
     at = f", at {named.hash}" if named.hash else ", without a commit yet"
-    session.show_done(NAMED_REFERENCE, named, f"{named.kind} {named.name} {done}{at}")
+    session.show_done(NAMED_REFERENCE, named, f"{named.kind} {named.name} of {address} {done}{at}")

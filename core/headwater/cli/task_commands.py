@@ -15,7 +15,7 @@ import click
 from click.core import ParameterSource
 
 from headwater.cli.cli_session import CliSession, check_realm_known, identifier
-from headwater.cli.command_options import ID, TIME, limit_option
+from headwater.cli.command_options import ID, TIME, limit_option, live_names
 from headwater.clock import Clock, Micros
 from headwater.console import (
     DURATION,
@@ -382,13 +382,13 @@ class _Screen(Generic[T]):
 
 
 task = click.Group("task", help="List, retry, cancel and run the tasks of a store.")
-_task_argument = click.argument("task_id", metavar="TASK", type=ID)
+_task_argument = click.argument("task_id", metavar="TASK", type=ID, shell_complete=live_names("complete_tasks"))
 
 
 @task.command(name="list")
 @click.option("--state", type=click.Choice([state.value for state in TaskState]), help="Only tasks in this state.")
 @click.option("--kind", type=click.Choice(TASK_KINDS), help="Only tasks of this kind.")
-@click.option("--realm", help="Only tasks of this realm.")
+@click.option("--realm", help="Only tasks of this realm.", shell_complete=live_names("complete_realms"))
 @click.option("--subject", help="Only tasks about this, within their realm.")
 @click.option("--since", type=TIME, metavar="TIME", help="Only tasks submitted then or later; 2h is as long ago.")
 @click.option("--older-than", type=DURATION, metavar="DURATION", help="Only tasks submitted longer ago, such as 7d.")
