@@ -36,7 +36,7 @@ def on_dev(headwater: CommandLine, lake: Catalog) -> CommandLine:
 
 
 def keys(headwater: CommandLine, *words: str) -> list[str]:
-    return [row["key"] for row in headwater.data("catalog", "tables", *words)]
+    return [row["key"] for row in headwater.items("catalog", "tables", *words)]
 
 
 @pytest.mark.parametrize(("words", "found"), [((), 1), (("@",), 1), (("@dev",), 1), (("@main",), 0), (("/lake",), 0)])

@@ -16,7 +16,7 @@ from commandline import CommandLine
 from headwater.cli import main
 
 MAKES_A_STORE = {"apply", "realm create", "realm import", "store create", "up", "worker"}
-NEEDS_NO_STORE = {"access privileges", "client-config", "files codes", "spark-archive", "version"}
+NEEDS_NO_STORE = {"access privileges", "client-config", "completion", "files codes", "spark-archive", "version"}
 MORE = {"gc explain": ["0123456789abcdef"], "table adopt": ["--all"]}
 """What a command needs although none of its parameters is required alone."""
 VALUES = {
@@ -55,7 +55,7 @@ def lines(group: click.Group, path: tuple[str, ...] = ()) -> Iterator[list[str]]
         words = (*path, name)
         if isinstance(command, click.Group):
             yield from lines(command, words)
-        elif not {" ".join(words)} & (MAKES_A_STORE | NEEDS_NO_STORE):
+        elif words[0] != "context" and " ".join(words) not in MAKES_A_STORE | NEEDS_NO_STORE:
             required = [word for parameter in command.params if parameter.required for word in filled(parameter)]
             yield [*words, *required, *MORE.get(" ".join(words), [])]
 
