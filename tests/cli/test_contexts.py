@@ -144,7 +144,7 @@ def test_option_stands_before_the_environment(on_dev: CommandLine, monkeypatch: 
     monkeypatch.setenv("HEADWATER_OUTPUT", "yaml")
 
     assert keys(on_dev, "--context", "spare") == []
-    assert on_dev.ok("catalog", "tables").startswith("- key: orders")
+    assert on_dev.ok("catalog", "tables").startswith("items:\n- key: orders")
     assert on_dev.ok("catalog", "tables", "-o", "table").startswith("KEY")
 
 

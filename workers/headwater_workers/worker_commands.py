@@ -145,7 +145,7 @@ def _up(
         tasks = {seen.id: seen for seen in (*convergence.watcher.seen, *waiting)}
         data = summary(store, list(tasks.values()), convergence.outcomes, realms_before=convergence.realms_before)
     session.print_result(data, lambda: [summary_text(data)])
-    return _exit_code(convergence.outcomes, [seen.value for seen in tasks.values()])
+    return exit_code_of_up(convergence.outcomes, [seen.value for seen in tasks.values()])
 
 
 @click.command(name="spark-archive")
@@ -177,7 +177,7 @@ def _broker_folder(settings: Settings) -> Iterator[Path | None]:
         yield Path(folder)
 
 
-def _exit_code(outcomes: Sequence[ReconcileOutcome], tasks: Sequence[Task]) -> int:
+def exit_code_of_up(outcomes: Sequence[ReconcileOutcome], tasks: Sequence[Task]) -> int:
     """The exit code: 0, or 8 for a task that was given up, or that left findings such as tables in quarantine.
 
     raises        what kept a manifest from being carried out; RefusedError for one that will not be
