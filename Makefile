@@ -45,7 +45,7 @@ test: setup ## check style, types and layers, and run the quick tests: all that 
 	$(SPARK_OPTIONS) $(RUN)/pytest $(PARALLEL) -m 'not long'
 
 test-long: setup ## run the tests marked long: real processes, Spark, engines, a fault at every call
-	@scripts/setup.sh engines & engines=$$!; scripts/setup.sh iceberg_engine nginx spark_classes && wait $$engines
+	@scripts/setup.sh engines & engines=$$!; scripts/setup.sh iceberg_engine nginx browser spark_classes && wait $$engines
 	$(SPARK_OPTIONS) $(RUN)/pytest $(LONG_PARALLEL) -m long
 
 test-kube: setup ## run the tests of Kubernetes alone; KUBEBUILDER_ASSETS=folder runs them on a real API server

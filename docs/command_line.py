@@ -27,15 +27,18 @@ from headwater.cli.file_table_commands import (
     FILE_TABLE_REPORT,
 )
 from headwater.cli.fsck_command import FINDING, STEP
-from headwater.cli.gc_commands import COLLECTION, EXPLANATION, RUN, RUN_TYPE
+from headwater.cli.gc_commands import COLLECTION, EXPLANATION
 from headwater.cli.grant_commands import GRANT
 from headwater.cli.help_texts import HELP_TEXTS, PROGRAM
 from headwater.cli.import_commands import IMPORT
+from headwater.cli.init_command import INITIAL
 from headwater.cli.maintenance_commands import STOP
+from headwater.cli.manifest_commands import MANIFEST_DIFFERENCE
 from headwater.cli.merge_commands import MERGE
 from headwater.cli.realm_commands import PURGE_PLAN, REALM
 from headwater.cli.ref_commands import DELETED_REFERENCE, NAMED_REFERENCE
 from headwater.cli.role_commands import ROLE
+from headwater.cli.run_commands import RUN, RUN_TYPE
 from headwater.cli.store_commands import STORE, VERSION
 from headwater.cli.table_commands import TABLE_HOME
 from headwater.cli.task_commands import TASK, TASK_FIGURES
@@ -132,6 +135,8 @@ What leaves findings, such as tables in quarantine, ends with 8 where the comman
 
 RESULTS: tuple[ResultView[Any], ...] = (
     APPLIED,
+    MANIFEST_DIFFERENCE,
+    INITIAL,
     REALM,
     PURGE_PLAN,
     ARCHIVE,
@@ -222,6 +227,8 @@ def _commands(group: click.Group, ctx: click.Context) -> Iterator[str]:
         command = group.get_command(ctx, name)
         assert command is not None, f"{name} is listed"
         inner = click.Context(command, parent=ctx, info_name=name)
+        if command.hidden:
+            continue
         if isinstance(command, click.Group):
             yield from _commands(command, inner)
         else:

@@ -73,9 +73,9 @@ In a pod, the chart sets them.
 def main() -> None:
     (FOLDER / "reference" / "settings.md").write_text(settings_page(), encoding="utf-8")
     (FOLDER / "reference" / "cli.md").write_text(cli_page(), encoding="utf-8")
+    help_pages.FILE.write_text(help_table(), encoding="utf-8")
     (FOLDER / "reference" / "resources.md").write_text(resources_page(), encoding="utf-8")
     (FOLDER / "reference" / "python.md").write_text(python_page(), encoding="utf-8")
-    help_pages.FILE.write_text(help_table(), encoding="utf-8")
     operating = FOLDER / "operate" / "operating.md"
     operating.write_text(operating_page(operating.read_text(encoding="utf-8")), encoding="utf-8")
     server = FOLDER / "operate" / "server.md"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Make .venv, and see that the named programs are there:
-#   scripts/setup.sh [java] [duckdb] [redis] [postgresql] [kubectl] [iceberg_engine] [engines] [nginx] [spark_classes] [contenders]
+#   scripts/setup.sh [java] [duckdb] [redis] [postgresql] [kubectl] [iceberg_engine] [engines] [nginx] [browser] [spark_classes] [contenders]
 # Safe to repeat. What is missing is installed by apt where that is possible (as root); otherwise one sentence says what to do.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -253,6 +253,21 @@ make_tool() {
         printf '%s' "$wanted" >"$folder/.complete"
     else
         say "tests of $1 will be skipped: pip could not install $2"
+    fi
+}
+
+# A browser for tests of the console, and what drives it: 77 MB by apt-get and 46 MB by pip. Those tests are skipped without it.
+need_browser() {
+    local wanted
+    command -v chromium >/dev/null 2>&1 || install_by_apt chromium ||
+        say "tests of the console in a browser will be skipped: chromium is missing, for example the Debian package chromium"
+    wanted=$(fingerprint)
+    [ "$(cat "$venv/.browser" 2>/dev/null)" = "$wanted" ] && return
+    say "installing Playwright into $venv"
+    if "$venv/bin/python" -m pip install -qq --no-compile --disable-pip-version-check -e '.[browser]' -c constraints.txt; then
+        printf '%s' "$wanted" >"$venv/.browser"
+    else
+        say "tests of the console in a browser will be skipped: pip could not install Playwright"
     fi
 }
 

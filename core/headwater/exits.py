@@ -30,9 +30,11 @@ from headwater.errors import (
     UnknownOutcomeError,
 )
 
-__all__ = ["FINDINGS", "FORCED", "exit_code", "stop_at_signals"]
+__all__ = ["DIFFERENCES", "FINDINGS", "FORCED", "exit_code", "stop_at_signals"]
 
 FINDINGS = 8
+DIFFERENCES = 9
+"""Of a comparison that found some. `diff` and `kubectl diff` say 1, which is a bug here."""
 FORCED = 128
 """What is added to the number of a signal that ends a process at once."""
 

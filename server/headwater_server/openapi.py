@@ -134,9 +134,7 @@ def _operation(table: RouteTable, route: Route, schemas: Mapping[str, Any]) -> d
 
 def _responses(route: Route, schemas: Mapping[str, Any]) -> dict[str, Any]:
     """The answers that a route declares, and every error that a request to it may meet."""
-    responses: dict[str, Any] = {
-        str(status): _answer(status, kind, schemas, route.answer_headers) for status, kind in route.answers.items()
-    }
+    responses: dict[str, Any] = {str(status): _answer(status, kind, schemas, route) for status, kind in route.answers.items()}
     of_body = () if route.body is None else _OF_BODIES
     of_page = () if route.method in _SAFE_METHODS else _OF_PAGES
     of_caller = () if route.is_open else _OF_CALLERS
@@ -236,13 +234,13 @@ def _without_null(schema: Mapping[str, Any]) -> Mapping[str, Any]:
     return {"anyOf": kinds, **rest} if kinds else rest
 
 
-def _answer(status: int, kind: Any, schemas: Mapping[str, Any], headers: Sequence[HeaderField]) -> dict[str, Any]:
+def _answer(status: int, kind: Any, schemas: Mapping[str, Any], route: Route) -> dict[str, Any]:
     answer: dict[str, Any] = {
         "description": HTTPStatus(status).phrase,
-        "headers": {**_references(_OF_ANSWERS), **{header.name: _header(header) for header in headers}},
+        "headers": {**_references(_OF_ANSWERS), **{header.name: _header(header) for header in route.answer_headers}},
     }
     if kind is bytes:
-        answer["content"] = {"application/json": {}}
+        answer["content"] = {route.answer_type.partition(";")[0]: {}}
     elif kind is not None:
         answer["content"] = _json_content(kind, schemas)
     return answer

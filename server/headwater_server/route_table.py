@@ -74,6 +74,7 @@ class Route:
     most_bytes    the largest body, where that is less than of other routes; None: as the settings say
     headers       that the handler reads
     answers       the type of the body by status, None for an answer without body
+    answer_type   the media type of an answer's body that is ``bytes``
     answer_headers  of those answers
     errors        statuses of errors beyond those that the server itself answers on any route
     """
@@ -94,6 +95,7 @@ class Route:
     most_bytes: int | None = None
     headers: tuple[HeaderField, ...] = ()
     answers: Mapping[int, Any] = field(default_factory=lambda: {200: None})
+    answer_type: str = "application/json"
     answer_headers: tuple[HeaderField, ...] = ()
     errors: tuple[int, ...] = ()
 

@@ -29,6 +29,7 @@ from headwater_server.audit_log import open_audit_log
 from headwater_server.audit_trail import begin_trail
 from headwater_server.call import Answer, Call, ServedStore
 from headwater_server.caller import Caller, NotProvenError
+from headwater_server.console_files import console_files
 from headwater_server.drain import ServerDrain
 from headwater_server.error_answers import OverloadedError, ProtocolError, error_answer
 from headwater_server.identity import CallerProof, bearer_token
@@ -93,6 +94,7 @@ class ServerApplication:
         self._origins = TrustedOrigins.of_settings(settings)
         self._proof = served.part(CallerProof.of_settings)
         served.part(access_plugin)  # one that is missing is refused at the start
+        self._console = console_files()
         self._audit = open_audit_log(settings.server_audit_file, clock=clock)
         self._budget = BodyBudget(settings.server_bodies_bytes)
         self.metrics = ServerMetrics()
@@ -194,6 +196,9 @@ class ServerApplication:
         if self._proof is None:
             self._origins.check_host(headers.get("host"))
         self._origins.check_page(record.method, headers)
+        if record.method in ("GET", "HEAD") and (file := self._console.find(segments, seen=headers.get("if-none-match"))):
+            record.route = "console"
+            return EncodedAnswer(file.status, file.content, file.headers, file.media_type)
         try:
             table, match = self._find(segments, record)
             if record.method == "OPTIONS":

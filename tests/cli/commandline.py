@@ -25,6 +25,11 @@ class CommandLine:
         texts = ["--store", self.url, *map(str, arguments)]
         return CliRunner().invoke(main, texts, env=self.environment, prog_name="headwater")
 
+    def typed(self, text: str, *arguments: str | Path) -> Result:
+        """The same for a person who types a text."""
+        texts = ["--store", self.url, *map(str, arguments)]
+        return CliRunner().invoke(main, texts, env=self.environment, prog_name="headwater", input=text)
+
     def ok(self, *arguments: str | Path) -> str:
         """What a command prints that ends with 0."""
         result = self(*arguments)

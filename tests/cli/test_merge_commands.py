@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from commandline import CommandLine
 
@@ -90,3 +92,67 @@ def test_commits_are_transplanted(headwater: CommandLine, lake: Catalog) -> None
 
     assert shown["commits"] == [before["hash"], newest["hash"]]
     assert [before["message"], newest["message"]] == ["x 1", "x 2"]
+
+
+def test_conflict_tells_what_both_sides_did(headwater: CommandLine, lake: Catalog) -> None:
+    put(lake, "main", A, 3)
+    put(lake, "dev", A, 4)
+    result = headwater("catalog", "merge", "acme/lake", "dev")
+
+    assert "main: 1 commit" in result.stdout
+    assert "dev: 2 commits" in result.stdout
+    assert "CHANGED  a 3" in result.stdout
+    assert "metadata file: s3://lake/1.json → s3://lake/4.json" in result.stdout
+    assert max(map(len, result.stdout.splitlines())) <= 100
+
+
+def test_conflict_has_both_sides_as_data(headwater: CommandLine, lake: Catalog) -> None:
+    newest = put(lake, "main", A, 3)
+    shown = json.loads(headwater("-o", "json", "catalog", "merge", "acme/lake", "dev").stdout)["sides"]
+
+    assert [(one["key"], one["dropped"]) for one in shown] == [("a", None)]
+    assert [commit["hash"] for commit in shown[0]["target"]["commits"]] == [newest]
+    assert shown[0]["source"]["commitCount"] == 1
+
+
+@pytest.mark.parametrize(
+    ("mode", "told"), [("force", "FORCE would drop 1 commit of main"), ("Drop", "DROP would drop 1 commit of dev")]
+)
+def test_dry_run_tells_what_a_mode_drops(headwater: CommandLine, lake: Catalog, mode: str, told: str) -> None:
+    put(lake, "main", A, 3)
+
+    assert told in headwater.ok("catalog", "merge", "acme/lake", "dev", "--mode", mode, "--dry-run")
+
+
+def test_forced_key_tells_the_commits_that_it_drops(headwater: CommandLine, lake: Catalog) -> None:
+    dropped = put(lake, "main", A, 3)
+    told = headwater.ok("catalog", "merge", "acme/lake", "dev", "--key", "a=force")
+
+    assert "a: FORCE drops 1 commit of main" in told
+    assert dropped in told
+
+
+def test_force_without_a_change_of_the_target_drops_nothing(headwater: CommandLine, lake: Catalog) -> None:
+    assert headwater.data("catalog", "merge", "acme/lake", "dev", "--mode", "FORCE")["sides"] == []
+
+
+def test_difference_tells_who_changed_a_key(headwater: CommandLine, lake: Catalog) -> None:
+    put(lake, "main", A, 3)
+    told = headwater.ok("catalog", "diff", "acme/lake", "main", "dev")
+
+    assert "CHANGED  a  ICEBERG_TABLE" in told
+    assert "main: 1 commit" in told
+    assert "dev: 1 commit" in told
+
+
+def test_brief_difference_tells_keys_alone(headwater: CommandLine, lake: Catalog) -> None:
+    assert [row["sides"] for row in headwater.data("catalog", "diff", "acme/lake", "main", "dev", "--brief")] == [None]
+
+
+def test_branch_without_commits_is_not_taken_for_the_default(headwater: CommandLine, store: Store, catalog: str) -> None:
+    opened = Catalogs(RealmRegistry(store).open_realm("acme")).open_catalog("lake")
+    opened.create_branch("empty")
+    put(opened, "main", A, 1)
+    row = headwater.data("catalog", "diff", catalog, "empty", "main")[0]
+
+    assert (row["action"], row["sides"]["after"]["commitCount"]) == ("ADDED", 1)

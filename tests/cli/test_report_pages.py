@@ -10,8 +10,9 @@ import pytest
 from commandline import CommandLine
 
 from headwater import Store
-from headwater.cli.html_report import report_page
-from headwater.cli.html_report.svg_charts import (
+from headwater.clock import Micros
+from headwater.html_report import report_page
+from headwater.html_report.svg_charts import (
     Series,
     bar_chart,
     chart_bytes_text,
@@ -19,7 +20,6 @@ from headwater.cli.html_report.svg_charts import (
     column_chart,
     seconds_text,
 )
-from headwater.clock import Micros
 from headwater.jobs.task_runs import Run, record_run
 
 NOW = Micros(1_800_000_000_000_000)

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from stocked_lake import StockedLake, stock_lake
+
 from asgi_client import AsgiAnswer, AsgiClient
 from fake_clock import FakeClock
 from headwater import Settings, Store, open_store
@@ -45,12 +47,14 @@ class ManagedOffice:
     a task.
 
     tasks         the task of each realm
+    lake          what is in ``lake``, once it was stocked
     """
 
     store: Store
     clock: FakeClock
     application: ServerApplication
     tasks: dict[str, ObjectId] = field(default_factory=dict)
+    lake: StockedLake = field(init=False)
 
     @classmethod
     def opened(cls, folder: Path, *, asks_who_calls: bool = True, **named: str) -> ManagedOffice:
@@ -79,6 +83,11 @@ class ManagedOffice:
 
     def roles(self, catalog: str = "lake") -> CatalogRoles:
         return CatalogRoles(self.registry.open_realm("acme"), self.catalogs().read_catalog(catalog))
+
+    def stock(self) -> ManagedOffice:
+        """Put something into ``lake``; returns the office."""
+        self.lake = stock_lake(self.catalogs(), "lake")
+        return self
 
     def make_holder(self, name: str, *privileges: Privilege, lake: tuple[CatalogGrant, ...] = ()) -> str:
         """Create a principal with privileges on the realm, and others on ``lake``; returns its token.

@@ -18,11 +18,13 @@ from billiard.exceptions import SoftTimeLimitExceeded
 from headwater.errors import FencedError, HeadwaterError, NotFoundError, RefusedError
 from headwater.expiry import run_expiry
 from headwater.extras import missing_extra
+from headwater.fsck import run_fsck
 from headwater.jobs import (
     COLLECT,
     COLLECT_FILES,
     EXPIRE_SNAPSHOTS,
     EXPORT,
+    FSCK,
     IMPORT,
     LOAD,
     PURGE,
@@ -77,6 +79,7 @@ TASK_BODIES: Mapping[str, TaskBody] = {
     COLLECT_FILES: run_file_collection,
     EXPIRE_SNAPSHOTS: run_expiry,
     EXPORT: run_export,
+    FSCK: run_fsck,
     IMPORT: import_tables_body,
     LOAD: run_load,
     PURGE: run_purge,

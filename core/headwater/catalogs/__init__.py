@@ -68,6 +68,7 @@ from headwater.catalogs.history.catalog_log import CatalogLog, KeyAction, KeyCha
 from headwater.catalogs.history.catalog_merge import ContentCopies, MergeConflictError, MergeGuard, MergeResult, MergeStep
 from headwater.catalogs.history.commit_meta import HEADWATER, CommitMeta, CommittedOperation, LogEntry
 from headwater.catalogs.history.content_diff import ChangePage, ContentChange, DiffExpression
+from headwater.catalogs.history.key_comparison import ComparedSides, KeyComparison, KeySide, SideCommit
 from headwater.catalogs.history.log_expression import LogExpression
 from headwater.catalogs.history.recent_pointers import PointerState, RecentPointer, RecentPointers
 from headwater.catalogs.history.ref_relation import ReferenceExpression, RefRelation
@@ -126,6 +127,7 @@ __all__ = [
     "CommitMeta",
     "CommitPlan",
     "CommittedOperation",
+    "ComparedSides",
     "Conflict",
     "ConflictKind",
     "Content",
@@ -151,8 +153,10 @@ __all__ = [
     "ImportSpec",
     "KeyAction",
     "KeyChange",
+    "KeyComparison",
     "KeyHistory",
     "KeyMerge",
+    "KeySide",
     "LakeSchedule",
     "LogEntry",
     "LogExpression",
@@ -180,6 +184,7 @@ __all__ = [
     "ReportRow",
     "RequestKey",
     "RequestKeyReusedError",
+    "SideCommit",
     "StoredPlaces",
     "TableClaim",
     "TableClaims",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
@@ -12,17 +14,22 @@ from headwater.console import ResultView, ViewField, list_of, prints, text_field
 from headwater.errors import RefusedError
 from headwater.exits import exit_code
 from headwater.reconcile import (
+    CredentialsSink,
     FileCredentials,
     ManagerIdentity,
+    Manifest,
     ReconcileOutcome,
     RefuseManifest,
     ReportDrift,
+    UnwrittenCredentials,
     WaitUntil,
     known_realms,
     load_manifests,
     reconcile,
 )
+from headwater.store import Store
 
+F = TypeVar("F", bound=Callable[..., Any])
 _NOTICE = {"[].reason": "one word for programs", "[].message": "a sentence for people"}
 
 
@@ -34,27 +41,45 @@ def _wait(wait: WaitUntil) -> dict[str, Any]:
     return {"reason": wait.reason, "message": wait.message, "until": time_after(wait.until)}
 
 
-APPLIED: ResultView[ReconcileOutcome] = ResultView(
+@dataclass(frozen=True, slots=True)
+class AppliedManifest:
+    """The outcome of one manifest. In a dry run its steps are those that would be taken."""
+
+    outcome: ReconcileOutcome
+    is_dry_run: bool = False
+
+
+def _done(applied: AppliedManifest) -> list[str]:
+    return planned_sentences(applied.outcome) if applied.is_dry_run else list(applied.outcome.done)
+
+
+APPLIED: ResultView[AppliedManifest] = ResultView(
     "outcome of a manifest",
     "manifests",
     (
-        ViewField("subject", "kind and name of the manifest"),
-        ViewField("done", "a sentence for each step that was taken"),
+        ViewField("subject", "kind and name of the manifest", "outcome.subject"),
+        ViewField("dryRun", "nothing was written: what stands in done would be done", "is_dry_run"),
+        ViewField("done", "a sentence for each step that was taken, or that would be", _done),
         ViewField(
             "waits",
             "what cannot be done yet",
+            "outcome.waits",
             form=list_of(_wait),
             inside=_NOTICE | {"[].until": "then it can be done; null when it is not a matter of time alone"},
         ),
-        ViewField("refused", "what will not be done as asked", form=list_of(_notice), inside=_NOTICE),
-        ViewField("reports", "what a person should know, and is left as it is", form=list_of(_notice), inside=_NOTICE),
-        ViewField("error", "why it could not be finished", form=text_field),
+        ViewField("refused", "what will not be done as asked", "outcome.refused", form=list_of(_notice), inside=_NOTICE),
+        ViewField(
+            "reports",
+            "what a person should know, and is left as it is",
+            "outcome.reports",
+            form=list_of(_notice),
+            inside=_NOTICE,
+        ),
+        ViewField("error", "why it could not be finished", "outcome.error", form=text_field),
     ),
 )
 
-
-@click.command(name="apply")
-@click.option(
+manifests_option: Callable[[F], F] = click.option(
     "-f",
     "--file",
     "paths",
@@ -64,7 +89,7 @@ APPLIED: ResultView[ReconcileOutcome] = ResultView(
     type=click.Path(path_type=Path),
     help="A file of manifests, or a folder of such files; may be repeated.",
 )
-@click.option(
+credentials_option: Callable[[F], F] = click.option(
     "--credentials",
     "folder",
     metavar="FOLDER",
@@ -73,33 +98,77 @@ APPLIED: ResultView[ReconcileOutcome] = ResultView(
     type=click.Path(file_okay=False, path_type=Path),
     help="Where the credentials of new realms and principals are written, a file each, readable by you only.",
 )
+
+
+@click.command(name="apply")
+@manifests_option
+@credentials_option
+@click.option("--dry-run", is_flag=True, help="Show what each manifest would do now, and write nothing.")
 @prints(APPLIED, many=True)
-def apply_command(session: CliSession, paths: tuple[Path, ...], folder: Path) -> int:
+def apply_command(session: CliSession, paths: tuple[Path, ...], folder: Path, dry_run: bool) -> int:
     """Apply manifests, as far as possible now; long work is left to workers, as tasks.
 
-    If anything in the files is wrong, nothing is changed.
+    If anything in the files is wrong, nothing is changed. The exit code of a dry run is that which applying would have now.
+
+    \b
+    Examples:
+      headwater apply -f lake.yaml
+      headwater apply -f manifests/ --dry-run
     """
+    if dry_run:
+        with session.open_dry_store() as store:
+            manifests = loaded_manifests(session, store, paths)
+            return carry_out(session, store, manifests, UnwrittenCredentials(folder), is_dry_run=True)
     with session.create_store(lambda: load_manifests(paths, settings=session.settings)) as store:
-        manifests = load_manifests(paths, settings=session.settings, known_realms=known_realms(store))
-        is_text = session.is_text
-        outcomes = reconcile(
-            store,
-            manifests,
-            credentials=FileCredentials(folder),
-            manager=ManagerIdentity(),
-            tell=(lambda subject, sentence: click.echo(f"{subject}: {sentence}")) if is_text else None,
-        )
+        manifests = loaded_manifests(session, store, paths)
+        return carry_out(session, store, manifests, FileCredentials(folder))
+
+
+def loaded_manifests(session: CliSession, store: Store, paths: Sequence[Path]) -> tuple[Manifest, ...]:
+    """The manifests of files, checked with the realms that a store has; raises ManifestError with every fault."""
+    return load_manifests(paths, settings=session.settings, known_realms=known_realms(store))
+
+
+def carry_out(
+    session: CliSession,
+    store: Store,
+    manifests: Sequence[Manifest],
+    credentials: CredentialsSink,
+    *,
+    is_dry_run: bool = False,
+    settled: str = "as it should be",
+) -> int:
+    """Carry manifests out on a store, or on one that forgets it, and show the outcome; returns the exit code.
+
+    settled       what is said of a manifest with nothing to do
+    """
+    is_text = session.is_text
+    outcomes = reconcile(
+        store,
+        manifests,
+        credentials=credentials,
+        manager=ManagerIdentity(),
+        tell=(lambda subject, sentence: click.echo(f"{subject}: {sentence}")) if is_text and not is_dry_run else None,
+    )
     if is_text:
-        _print_rest(outcomes)
+        for outcome in outcomes if is_dry_run else ():
+            for sentence in planned_sentences(outcome):
+                click.echo(f"{outcome.subject}: would {sentence}")
+        _print_rest(outcomes, settled)
     else:
-        session.show_all(APPLIED, outcomes)
+        session.show_all(APPLIED, [AppliedManifest(outcome, is_dry_run) for outcome in outcomes])
     for outcome in outcomes:
         for line in _complaints(outcome):
             session.warn(f"{outcome.subject}: {line}")
     return max(map(_code, outcomes), default=0)
 
 
-def _print_rest(outcomes: list[ReconcileOutcome]) -> None:
+def planned_sentences(outcome: ReconcileOutcome) -> list[str]:
+    """What would be done, where it was done on a store that forgets it; without bookkeeping."""
+    return [step.future for step in outcome.steps if step.future]
+
+
+def _print_rest(outcomes: list[ReconcileOutcome], settled: str) -> None:
     """Print what is left to do, after what was done; a manifest with nothing to report gets a line of its own."""
     for outcome in outcomes:
         for wait in outcome.waits:
@@ -108,7 +177,7 @@ def _print_rest(outcomes: list[ReconcileOutcome]) -> None:
         for report in outcome.reports:
             click.echo(f"{outcome.subject}: {report.message}")
         if outcome.is_settled and not outcome.done and not outcome.reports:
-            click.echo(f"{outcome.subject}: as it should be")
+            click.echo(f"{outcome.subject}: {settled}")
 
 
 def _complaints(outcome: ReconcileOutcome) -> list[str]:

@@ -23,8 +23,8 @@ from headwater.files import FileTable, open_file_table
 from headwater.files.open_references import open_file_references
 from headwater.realms import RealmRegistry
 from headwater.settings import Settings, unknown_variables, variable_of
-from headwater.store import SYSTEM_REALM, ObjectId, ReadableRows, Store, id_text, open_store
-from headwater.store.urls import parse_url
+from headwater.store import SYSTEM_REALM, ObjectId, ReadableRows, Store, id_text, open_store, parse_url
+from headwater.store.overlay import open_dry_store
 from headwater.terminal import end_line, erase_line, is_terminal, show_line
 from headwater.throttle import ProgressCallback, no_progress
 
@@ -40,6 +40,7 @@ EXIT_CODES = {
     6: "conflict: it exists already, or it changed since you read it; re-read it and retry",
     7: "the outcome is unknown: look before you do it again",
     8: "findings: something stored is damaged, or tables were quarantined",
+    9: "differences: `headwater diff` found that what is stored is not what manifests say",
     130: "interrupted",
     143: "ended by SIGTERM before it was done",
 }
@@ -129,6 +130,14 @@ class CliSession(ConsoleSession):
         check()
         return open_store(self.settings.store, settings=self.settings)
 
+    def open_dry_store(self) -> Store:
+        """The store for looking at what would be written: changes are forgotten. Where there is none yet, an empty one."""
+        try:
+            self.open_store().close()
+        except NotFoundError:
+            self.warn(f"there is no store {parse_url(self.settings.store).shown} yet: it would be set up")
+        return open_dry_store(self.settings.store, settings=self.settings)
+
     def say(self, sentence: str) -> None:
         if not self.is_text and not self.quiet and is_log_json():
             log.info(sentence)
@@ -143,6 +152,11 @@ class CliSession(ConsoleSession):
     def warn(self, sentence: str) -> None:
         """Print a warning on standard error."""
         print_note(sentence)
+
+    @property
+    def can_ask(self) -> bool:
+        """Whether a person can answer a question."""
+        return sys.stdin.isatty() and sys.stderr.isatty()
 
     @contextmanager
     def progress(self, title: str) -> Iterator[ProgressCallback]:

@@ -24,6 +24,7 @@ from headwater.catalogs import (
     DiffExpression,
     EntryExpression,
     KeyChange,
+    KeyComparison,
     KeyHistory,
     LogEntry,
     LogExpression,
@@ -34,6 +35,7 @@ from headwater.catalogs import (
 from headwater.cli.cli_session import CliSession, identifier, opened_catalog
 from headwater.cli.command_address import Address, catalog_argument, catalog_ref_argument
 from headwater.cli.command_options import END_TIME, ID, KEY, REF, TIME, filter_option, limit_option, live_names
+from headwater.cli.comparison_text import SIDE_FIELDS, comparison_lines, side_data
 from headwater.commits import LogEnd
 from headwater.console import ResultView, ViewField, list_of, option_group, prints, text_field, time_field
 from headwater.errors import NotFoundError, RefusedError
@@ -184,23 +186,48 @@ KEY_CHANGE: ResultView[KeyChange] = ResultView(
 )
 
 
-def _changed_type(change: ContentChange) -> str | None:
-    value = change.after or change.before
+@dataclass(frozen=True, slots=True)
+class ComparedChange:
+    """A difference with what both sides did to its key; None: nobody asked."""
+
+    change: ContentChange
+    sides: KeyComparison | None = None
+
+
+def _changed_type(row: ComparedChange) -> str | None:
+    value = row.change.after or row.change.before
     assert value is not None  # a key that holds nothing on either side does not differ
     return _content_type(value.type)
 
 
-CHANGE: ResultView[ContentChange] = ResultView(
+def _both_sides(comparison: KeyComparison | None) -> dict[str, Any] | None:
+    return None if comparison is None else {"before": side_data(comparison.into), "after": side_data(comparison.source)}
+
+
+CHANGE: ResultView[ComparedChange] = ResultView(
     "difference",
     "differences",
     (
-        ViewField("action", "ADDED, REMOVED or CHANGED", header="ACTION"),
-        ViewField("key", _KEY, header="KEY", form=str),
+        ViewField("action", "ADDED, REMOVED or CHANGED", "change.action", "ACTION"),
+        ViewField("key", _KEY, "change.key", "KEY", str),
         ViewField("type", "of what it holds afterwards, or held before", _changed_type, "TYPE"),
-        ViewField("renamedFrom", "where the content from after stood before", header="RENAMED FROM", form=text_field),
-        ViewField("renamedTo", "where the content from before stands afterwards", header="RENAMED TO", form=text_field),
-        ViewField("before", "what the key held; null: nothing", form=_value, inside=_VALUE),
-        ViewField("after", "what it holds; null: nothing", form=_value, inside=_VALUE),
+        ViewField(
+            "renamedFrom", "where the content from after stood before", "change.renamed_from", "RENAMED FROM", text_field
+        ),
+        ViewField(
+            "renamedTo", "where the content from before stands afterwards", "change.renamed_to", "RENAMED TO", text_field
+        ),
+        ViewField("before", "what the key held; null: nothing", "change.before", form=_value, inside=_VALUE),
+        ViewField("after", "what it holds; null: nothing", "change.after", form=_value, inside=_VALUE),
+        ViewField(
+            "sides",
+            "what both did to it since their common ancestor; null with --brief",
+            form=_both_sides,
+            inside={
+                **{f".before{way}": about for way, about in SIDE_FIELDS.items()},
+                ".after": "the same of the other",
+            },
+        ),
     ),
 )
 
@@ -358,6 +385,7 @@ def content_history_command(session: CliSession, address: Address, key: ContentK
 @click.argument("after", metavar="AFTER", type=REF, shell_complete=live_names("complete_refs"))
 @range_options
 @filter_option(DiffExpression, "keys for which this is true, such as \"key.namespace == 'sales.eu'\"")
+@click.option("--brief", is_flag=True, help="Only which keys differ: fast, also where a million do.")
 @prints(CHANGE, is_page=True)
 def diff_command(
     session: CliSession,
@@ -368,16 +396,41 @@ def diff_command(
     limit: int | None,
     token: str | None,
     expression: DiffExpression | None,
+    brief: bool,
     **keys: Any,
 ) -> None:
     """Show what differs between two references, each a branch, a tag, a commit, or a way back such as main~2.
 
-    What was renamed is shown under both keys.
+    Below each key stands who changed it on either side since their common ancestor, with snapshots, rows and files, and what became
+    of its columns. What was renamed is shown under both keys.
     """
     with opened_catalog(session, address) as opened:
         page = opened.diff(before, after, where=expression, limit=limit, page_token=token, **keys)
-        session.show_page(CHANGE, page.changes, page.next_token)
+        if brief:
+            session.show_page(CHANGE, [ComparedChange(change) for change in page.changes], page.next_token)
+        else:
+            first, second = (  # the compared commits, whatever the branches hold by now
+                named if commit is None else id_text(commit) for named, commit in ((before, page.before), (after, page.after))
+            )
+            compared = opened.compare_keys(first, second, [change.key for change in page.changes])
+            rows = [ComparedChange(*pair) for pair in zip(page.changes, compared, strict=True)]
+            if session.output == "table" and not session.quiet and rows:
+                session.print_result(None, lambda: _change_lines(rows, (before, after)))
+            else:
+                session.show_page(CHANGE, rows, page.next_token)
         _tell_more(session, page.next_token)
+
+
+def _change_lines(rows: Sequence[ComparedChange], names: tuple[str, str]) -> list[str]:
+    lines: list[str] = []
+    for row in rows:
+        change = row.change
+        moved = f"  from {change.renamed_from}" if change.renamed_from is not None else ""
+        moved += f"  to {change.renamed_to}" if change.renamed_to is not None else ""
+        lines += ["", f"{change.action}  {change.key}  {_changed_type(row)}{moved}"]
+        if row.sides is not None:
+            lines += comparison_lines(row.sides, names)
+    return lines[1:]
 
 
 def _show_contents(session: CliSession, contents: Sequence[ContentRow]) -> None:

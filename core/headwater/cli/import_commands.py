@@ -22,13 +22,13 @@ from headwater.cli.command_options import (
     author_option,
     detach_option,
 )
-from headwater.cli.html_report import ImportGatherer
 from headwater.cli.local_run import run_or_detach
 from headwater.clock import as_text
 from headwater.console import ResultView, ViewField, count_text, prints
 from headwater.durability import replacing
 from headwater.errors import NotFoundError
 from headwater.exits import FINDINGS
+from headwater.html_report import ImportGatherer
 from headwater.iceberg.survey_outcomes import TOLERABLE
 from headwater.jobs import IMPORT as IMPORT_TASK
 from headwater.jobs import dry_import, run_import

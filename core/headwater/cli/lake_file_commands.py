@@ -12,7 +12,6 @@ from headwater.cli.cli_session import CliSession
 from headwater.cli.command_address import Address, catalog_argument
 from headwater.cli.command_options import detach_option, limit_option
 from headwater.cli.local_run import run_or_detach
-from headwater.clock import as_text
 from headwater.console import ResultView, ViewField, prints, time_field
 from headwater.jobs import REPORT_FILES, dry_file_report, run_file_report
 from headwater.jobs.catalog_tasks import submit_catalog_task
@@ -22,84 +21,11 @@ from headwater.lake_files import (
     UNREPORTED_SENTENCES,
     FileReason,
     LakeFileExplanation,
-    LakeFileReport,
     MarkedFile,
-    PlaceReason,
-    ReadReport,
     explain_lake_file,
     read_last_report,
+    summarize_report,
 )
-from headwater.lake_files.catalog_report import PAGE
-
-_WAYS = (FileReason.IN_GRACE, FileReason.MARKED, FileReason.DUE)
-
-
-def _reclaimable(counts: Mapping[str, int]) -> int:
-    return sum(counts.get(code, 0) for code in _WAYS)
-
-
-def _places(read: ReadReport, *, limit: int) -> list[dict[str, Any]]:
-    """The places with the most bytes that may go one day."""
-    lines = [line for line in read.places if line.get("files")]
-    lines.sort(key=lambda line: (-_reclaimable(line["bytes"]), line["place"]))
-    return [
-        {
-            "table": line["key"],
-            "place": line["place"],
-            "files": _reclaimable(line["files"]),
-            "bytes": _reclaimable(line["bytes"]),
-            "reported": sum(line["files"].values()) - _reclaimable(line["files"]),
-        }
-        for line in lines[:limit]
-    ]
-
-
-def _blocked(report: LakeFileReport, *, limit: int) -> list[dict[str, Any]]:
-    return [
-        {
-            "place": each.location,
-            "code": each.code,
-            "why": "; ".join(filter(None, (PLACE_SENTENCES[PlaceReason(each.code)], each.detail))),
-        }
-        for each in report.blocked[:limit]
-    ]
-
-
-def _shown(read: ReadReport, *, limit: int) -> dict[str, Any]:
-    report = read.report
-    plan = report.plan
-    return {
-        "realm": read.realm,
-        "catalog": read.catalog,
-        "report": report.run,
-        "liveAsOf": as_text(report.started),
-        "listedFrom": as_text(report.listed),
-        "finished": as_text(report.finished),
-        "reclaimableFiles": _reclaimable(report.files),
-        "reclaimableBytes": _reclaimable(report.sizes),
-        "deleteRequests": -(-_reclaimable(report.files) // PAGE),
-        "dueFiles": report.files.get(FileReason.DUE, 0),
-        "dueBytes": report.sizes.get(FileReason.DUE, 0),
-        "files": {
-            code: {"files": count, "bytes": report.sizes.get(code, 0)} for code, count in sorted(report.files.items()) if count
-        },
-        "outside": report.outside,
-        "requests": dict(report.requests),
-        "tables": _places(read, limit=limit),
-        "blockedPlaces": report.blocked_total,
-        "blocked": _blocked(report, limit=limit),
-        "plan": None
-        if plan is None
-        else {
-            "name": plan.name,
-            "files": plan.files,
-            "bytes": plan.size_bytes,
-            "expires": as_text(plan.expires),
-            "document": f"{read.folder}/{plan.document.name}",
-            "sha256": plan.document.sha256,
-        },
-    }
-
 
 REPORT: ResultView[Mapping[str, Any]] = ResultView(
     "report of files",
@@ -216,13 +142,13 @@ def report_files_command(session: CliSession, address: Address, is_run: bool, dr
         if dry_run:
             with session.progress(f"dry run of the report of {address.without_ref}") as progress:
                 counted = dry_file_report(store, address.realm, address.name, progress=progress)
-            session.show(REPORT, _shown(counted, limit=limit))
+            session.show(REPORT, summarize_report(counted, limit=limit))
             return
         if is_run:
             task = submit_catalog_task(store, REPORT_FILES, address.realm, address.name)
             if run_or_detach(session, store, task.id, run_file_report, detach=detach) is None:
                 return
-        session.show(REPORT, _shown(read_last_report(store, address.realm, address.name), limit=limit))
+        session.show(REPORT, summarize_report(read_last_report(store, address.realm, address.name), limit=limit))
 
 
 @files.command(name="list")

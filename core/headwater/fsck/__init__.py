@@ -6,6 +6,7 @@ records, reports, sweeps and pins. Must not know its caller.
 
 from headwater.fsck.explanation import Explanation, explain
 from headwater.fsck.fsck_findings import FindingCode, FindingWeight, FsckFinding, is_bad
+from headwater.fsck.fsck_task import run_fsck
 from headwater.fsck.repair import RepairAction, RepairStep, plan_repairs, repair_realm
 from headwater.fsck.store_check import check_store
 
@@ -21,4 +22,5 @@ __all__ = [
     "is_bad",
     "plan_repairs",
     "repair_realm",
+    "run_fsck",
 ]

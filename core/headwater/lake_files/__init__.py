@@ -10,6 +10,7 @@ from headwater.lake_files.file_explanation import UNREPORTED_SENTENCES, FileRefe
 from headwater.lake_files.file_reasons import FILE_SENTENCES, PLACE_SENTENCES, FileReason, PlaceReason
 from headwater.lake_files.file_report import FilePlan, LakeFileReport, find_report
 from headwater.lake_files.marked_files import MarkedFile
+from headwater.lake_files.report_summary import summarize_report
 
 __all__ = [
     "FILE_SENTENCES",
@@ -29,4 +30,5 @@ __all__ = [
     "find_report",
     "read_last_report",
     "report_files",
+    "summarize_report",
 ]

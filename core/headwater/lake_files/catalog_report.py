@@ -40,6 +40,7 @@ class ReadReport:
     folder        the catalog's work folder
     places        what came of each place, as plain data
     marks         the marked files, in order; of a dry run none
+    marks_from    the same without so many of the first
     """
 
     realm: str
@@ -48,6 +49,7 @@ class ReadReport:
     report: LakeFileReport
     places: list[dict[str, Any]] = field(default_factory=list)
     marks: Callable[[], Iterable[MarkedFile]] = tuple
+    marks_from: Callable[[int], Iterator[MarkedFile]] = lambda start: iter(())
 
     def task_outcome(self) -> dict[str, Any]:
         """The report as the outcome of its task."""
@@ -192,7 +194,7 @@ def read_last_report(store: Store, realm_id: str, catalog: str) -> ReadReport:
         )
     places = [] if report.places is None else msgspec.json.decode(folder.load_file(report.places), type=list[dict[str, Any]])
 
-    def marks() -> Iterator[MarkedFile]:
-        return read_marked_files(folder, report.marks)
+    def marks_from(start: int) -> Iterator[MarkedFile]:
+        return read_marked_files(folder, report.marks, start=start)
 
-    return ReadReport(realm_id, catalog, folder.location, report, places, marks)
+    return ReadReport(realm_id, catalog, folder.location, report, places, lambda: marks_from(0), marks_from)

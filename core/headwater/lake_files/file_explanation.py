@@ -24,6 +24,7 @@ from headwater.lake_files.stored_versions import VersionScan
 from headwater.lake_files.table_names import find_content_id, heads_of
 from headwater.realms import Realm, RealmRegistry, RealmState
 from headwater.store import RealmStore, Store, id_text
+from headwater.throttle import Fence
 
 _SHOWN = 20
 _UNREAD_SHOWN = 3
@@ -54,6 +55,8 @@ class LakeFileExplanation:
 
     is_there      None where its storage could not be asked
     since, due    None where somebody refers to it, or no report has it
+    unread        how many files that may refer to it cannot be read
+    rule          the sentence without the names of these, which may be of anybody; empty: the same
     """
 
     url: str
@@ -68,6 +71,8 @@ class LakeFileExplanation:
     since: Micros | None = None
     due: Micros | None = None
     report: int | None = None
+    unread: int = 0
+    rule: str = ""
 
 
 NOT_THERE, NOT_SEEN, NO_PLACE = "NotThere", "NotSeen", "NoPlace"
@@ -86,9 +91,10 @@ class _Owner:
     definition: CatalogDefinition
 
 
-def explain_lake_file(store: Store, url: str) -> LakeFileExplanation:
+def explain_lake_file(store: Store, url: str, *, fence: Fence = lambda: None) -> LakeFileExplanation:
     """Explain a file by its URL. Who refers to it is looked up now, in all that is stored; the rest is what the last report said.
 
+    fence         called often while that is looked up; what it raises ends the work
     raises        RefusedError for a text that is no location
     """
     location = canonical_location(url)
@@ -98,7 +104,9 @@ def explain_lake_file(store: Store, url: str) -> LakeFileExplanation:
     if owner is not None:
         told = replace(told, realm=owner.realm.id, catalog=owner.definition.name)
     unread: dict[str, str] = {}
-    found = find_referrers(lambda: VersionScan(store), storages.find_lake, location, limit=_SHOWN, unread=unread)
+    found = find_referrers(
+        lambda: VersionScan(store, fence=fence), storages.find_lake, location, limit=_SHOWN, unread=unread, fence=fence
+    )
     if found:
         code = FileReason.LIVE if any(each.is_strict for each in found) else FileReason.LOOSELY_LIVE
         referrers = tuple(_shown(store, each) for each in found)
@@ -107,9 +115,8 @@ def explain_lake_file(store: Store, url: str) -> LakeFileExplanation:
     if not unread:
         return told
     shown = "; ".join(f"{what}: {why}" for what, why in sorted(unread.items())[:_UNREAD_SHOWN])
-    return replace(
-        told, sentence=f"{told.sentence}. But {len(unread)} of the files that may refer to it cannot be read ({shown})"
-    )
+    doubt = f"{told.sentence}. But {len(unread)} of the files that may refer to it cannot be read"
+    return replace(told, sentence=f"{doubt} ({shown})", unread=len(unread), rule=doubt)
 
 
 def _unreferred(store: Store, told: LakeFileExplanation, owner: _Owner | None) -> LakeFileExplanation:

@@ -21,6 +21,7 @@ from headwater.lake_files.manifest_reader import SILENT, StorageAnswers, Unanswe
 from headwater.lake_files.path_keys import loose_key, strict_key
 from headwater.lake_files.stored_versions import StoredVersion
 from headwater.store import RealmKey
+from headwater.throttle import Fence
 
 _READERS = 16
 _AT_ONCE = 8 * _READERS
@@ -76,12 +77,19 @@ class _Found:
 
 
 def find_referrers(
-    versions: Versions, storage_of: StorageOf, path: str, *, limit: int, unread: dict[str, str] | None = None
+    versions: Versions,
+    storage_of: StorageOf,
+    path: str,
+    *,
+    limit: int,
+    unread: dict[str, str] | None = None,
+    fence: Fence = lambda: None,
 ) -> list[VersionReferrer]:
     """Find the stored versions that refer to a file.
 
     limit         at most so many
     unread        filled with what cannot be read, and why: it refers to nothing here
+    fence         called before each batch of files is read; what it raises ends the search
     """
     match, found = _Match.of(path), _Found()
     reader = _Reader(storage_of, {} if unread is None else unread)
@@ -93,11 +101,11 @@ def find_referrers(
             lists.update(dict.fromkeys(document.lists, version.realm))
             manifests.update(dict.fromkeys(document.manifests, version.realm))
     in_lists: dict[str, list[str]] = defaultdict(list)
-    for (location, realm), named in _each(lists.items(), lambda entry: reader.manifests_of(*entry)):
+    for (location, realm), named in _each(lists.items(), lambda entry: reader.manifests_of(*entry), fence):
         for manifest in named:
             in_lists[manifest].append(location)
             manifests.setdefault(manifest, realm)
-    for (manifest, _), files in _each(manifests.items(), lambda entry: reader.files_of(*entry)):
+    for (manifest, _), files in _each(manifests.items(), lambda entry: reader.files_of(*entry), fence):
         named_as = match.first([manifest, *files])
         if named_as is not None:
             found.manifests[manifest] = named_as
@@ -173,8 +181,9 @@ class _Reader:
             raise
 
 
-def _each(entries: Iterable[T], read: Callable[[T], R]) -> Iterator[tuple[T, R]]:
+def _each(entries: Iterable[T], read: Callable[[T], R], fence: Fence) -> Iterator[tuple[T, R]]:
     with ThreadPoolExecutor(_READERS, thread_name_prefix="refer") as pool:
         rest = iter(entries)
         while some := list(islice(rest, _AT_ONCE)):
+            fence()
             yield from zip(some, pool.map(read, some), strict=True)

@@ -17,6 +17,7 @@ from headwater.lake_files.work_folder import WorkFile, WorkFolder
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyarrow.parquet import ParquetFile
 
 PART_ROWS = 500_000
 _BATCH_ROWS = 20_000
@@ -55,24 +56,41 @@ def write_marked_files(folder: WorkFolder, stem: str, files: Iterable[MarkedFile
     return parts
 
 
-def read_marked_files(folder: WorkFolder, parts: Iterable[WorkFile]) -> Iterator[MarkedFile]:
+def read_marked_files(folder: WorkFolder, parts: Iterable[WorkFile], *, start: int = 0) -> Iterator[MarkedFile]:
     """Read files in their order.
 
+    start         how many of the first are left out: of these no part is loaded that has none behind them
     raises        CorruptionError for a part that is missing, damaged, or of another form
     """
     from pyarrow import ArrowException
     from pyarrow.parquet import ParquetFile
 
     for part in parts:
+        if start and start >= part.rows:
+            start -= part.rows
+            continue
         data = folder.load_file(part)
         try:
             with ParquetFile(io.BytesIO(data)) as table:
-                for batch in table.iter_batches(_BATCH_ROWS):
-                    columns = [batch.column(name).to_pylist() for name in MarkedFile._fields]
+                groups, start = _groups_from(table, start)
+                for batch in table.iter_batches(_BATCH_ROWS, row_groups=groups):
+                    columns = [batch.column(name).to_pylist()[start:] for name in MarkedFile._fields]
+                    start = max(start - batch.num_rows, 0)
                     columns[-1] = [FileReason(code) for code in columns[-1]]
                     yield from map(MarkedFile, *columns)
         except (ArrowException, KeyError, ValueError) as fault:
             raise CorruptionError(f"{folder.location}/{part.name} is no part of a report of this release: {fault}") from fault
+
+
+def _groups_from(table: ParquetFile, start: int) -> tuple[list[int], int]:
+    """The row groups of a part that have rows behind so many, and how many of their first rows are not among these."""
+    groups = range(table.metadata.num_row_groups)
+    for group in groups:
+        rows = table.metadata.row_group(group).num_rows
+        if start < rows:
+            return list(groups[group:]), start
+        start -= rows
+    return [], 0
 
 
 def _write_part(buffer: io.BytesIO, first: list[MarkedFile], rest: Iterator[MarkedFile]) -> int:

@@ -9,12 +9,14 @@ from headwater.reconcile.catalog_plan import plan_catalog
 from headwater.reconcile.connection_form import ConnectionForm
 from headwater.reconcile.convergence import (
     ReconcileOutcome,
+    in_turn,
     reconcile,
     reconcile_catalog,
     reconcile_realm,
     release_realm,
 )
-from headwater.reconcile.credentials_sink import CredentialsSink, FileCredentials, write_once
+from headwater.reconcile.credentials_sink import CredentialsSink, FileCredentials, UnwrittenCredentials, write_once
+from headwater.reconcile.manifest_diff import FieldDifference, compare_manifest
 from headwater.reconcile.manifest_files import load_manifests, read_manifest
 from headwater.reconcile.manifests import (
     CatalogManifest,
@@ -23,6 +25,7 @@ from headwater.reconcile.manifests import (
     Manifest,
     ManifestError,
     RealmManifest,
+    as_deletion,
 )
 from headwater.reconcile.observed_state import (
     CatalogDescription,
@@ -46,6 +49,7 @@ __all__ = [
     "ConnectionForm",
     "ContentCounts",
     "CredentialsSink",
+    "FieldDifference",
     "FileCredentials",
     "ImportDescription",
     "KnownRealms",
@@ -62,9 +66,13 @@ __all__ = [
     "RefuseManifest",
     "ReportDrift",
     "TaskDescription",
+    "UnwrittenCredentials",
     "WaitUntil",
+    "as_deletion",
+    "compare_manifest",
     "describe_catalog",
     "describe_realm",
+    "in_turn",
     "known_realms",
     "load_manifests",
     "next_time",

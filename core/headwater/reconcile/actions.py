@@ -197,11 +197,16 @@ Action = Effect | Notice
 
 @dataclass(frozen=True, slots=True)
 class PlannedStep:
-    """A step that was taken: one word for programs, and a sentence for people. ``subject`` names the import, where there is one."""
+    """A step that was taken: one word for programs, and a sentence for people.
+
+    subject       names the import, where there is one
+    future        what is said where the step is only planned: "create realm acme"; empty for bookkeeping
+    """
 
     reason: str
     message: str
     subject: str = ""
+    future: str = ""
 
 
 REASONS: Mapping[type[Effect], str] = {
@@ -235,13 +240,13 @@ REASONS: Mapping[type[Effect], str] = {
 """The word of each kind of step; those that are not here are changes of roles and grants."""
 
 
-def planned_step(effect: Effect, message: str) -> PlannedStep:
+def planned_step(effect: Effect, message: str, future: str = "") -> PlannedStep:
     """The step as it is reported once the effect was carried out. Bookkeeping of a spec or its manager alone is no update."""
     is_note = (isinstance(effect, UpdateRealm) and not effect.changes) or (
         isinstance(effect, UpdateCatalog) and effect.changes.keys() <= {"manager", "former"}
     )
     subject = effect.name if isinstance(effect, RecordImported) else ""
-    return PlannedStep("Recorded" if is_note else REASONS.get(type(effect), "AccessUpdated"), message, subject)
+    return PlannedStep("Recorded" if is_note else REASONS.get(type(effect), "AccessUpdated"), message, subject, future)
 
 
 def only(plan: Sequence[Action], kind: type[T]) -> tuple[T, ...]:

@@ -84,6 +84,7 @@ from headwater.reconcile.manifests import (
     ResourceName,
 )
 from headwater.reconcile.observed_state import StoreObserver
+from headwater.reconcile.plan_preview import future_sentences
 from headwater.reconcile.realm_plan import APPLIED, manager_text, plan_realm, with_manager, without_home, without_manager
 from headwater.store import ObjectId, Store, id_text
 from headwater.tasks import Task, TaskQueue
@@ -147,7 +148,7 @@ def reconcile(
     observer = StoreObserver(store)
     named = {manifest.metadata.resource for manifest in manifests if isinstance(manifest, RealmManifest)}
     outcomes = []
-    for manifest in sorted(manifests, key=_turn):
+    for manifest in in_turn(manifests):
         convergence: _RealmConvergence | _CatalogConvergence
         if isinstance(manifest, RealmManifest):
             convergence = _RealmConvergence(observer, manifest, manager, credentials)
@@ -158,6 +159,11 @@ def reconcile(
             )
         outcomes.append(_converge(convergence, tell=tell, fence=None))
     return outcomes
+
+
+def in_turn(manifests: Sequence[Manifest]) -> list[Manifest]:
+    """Manifests in the order in which they are carried out: deletions of catalogs, realms, other catalogs."""
+    return sorted(manifests, key=_turn)
 
 
 def reconcile_realm(
@@ -263,7 +269,8 @@ def _take_steps(
         except SwapConflictError:
             return True  # another process was faster: observe again, then decide
         if sentence is not None:
-            steps.append(planned_step(effect, sentence))
+            future = future_sentences(effect, convergence.name)
+            steps.append(planned_step(effect, sentence, "; ".join(future)))
             if tell is not None:
                 tell(convergence.manifest.subject, sentence)
     return len(steps) > before
@@ -299,6 +306,11 @@ class _RealmConvergence:
         self._realms = RealmRegistry(observer.store)
         self._id = manifest.spec.realm_id
         self._definition: Realm | None = None
+
+    @property
+    def name(self) -> str:
+        """What it converges, in sentences."""
+        return f"realm {self._id}"
 
     def make_plan(self) -> list[Action]:
         """The plan for the state as it is now."""
@@ -460,6 +472,11 @@ class _CatalogConvergence:
         self._found_realm: Realm | None = None
         self._definition: CatalogDefinition | None = None
         self._opened: Catalogs | None = None
+
+    @property
+    def name(self) -> str:
+        """What it converges, in sentences."""
+        return f"catalog {self.manifest.spec.realm_id}/{self._name}"
 
     def make_plan(self) -> list[Action]:
         """The plan for the state as it is now."""

@@ -128,6 +128,26 @@ class FileCredentials:
         return stored
 
 
+class UnwrittenCredentials(FileCredentials):
+    """The credentials of a folder, for looking at what would be done: what is to be written is forgotten."""
+
+    def of_principal(self, principal: str) -> UnwrittenCredentials:
+        return UnwrittenCredentials(self.folder, CredentialsForm(principal))
+
+    def of_connection(self, form: CredentialsForm) -> UnwrittenCredentials:
+        return UnwrittenCredentials(self.folder, form)
+
+    def write_credentials(self, realm_id: RealmId, credentials: Credentials) -> Credentials:
+        return self._form.credentials(realm_id, _load(self._file(realm_id))) or credentials
+
+    def rotate_credentials(self, realm_id: RealmId, credentials: Credentials, token: str) -> Credentials:
+        return credentials
+
+    def remove_credentials(self, realm_id: RealmId, confirm: Callable[[], None]) -> None:
+        if self._file(realm_id).exists():
+            confirm()
+
+
 def _bytes_of(file: Path) -> bytes | None:
     try:
         return file.read_bytes()

@@ -9,7 +9,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -290,6 +290,12 @@ def deletion_of(body: Mapping[str, Any]) -> dict[str, Any]:
     annotations = metadata.get("annotations") or {}
     meant = {name: annotations[name] for name in _DELETING if name in annotations}
     return {**body, "spec": kept, "metadata": {**metadata, "annotations": meant}}
+
+
+def as_deletion(manifest: Manifest) -> Manifest:
+    """The manifest with the annotation that asks for the deletion of what it describes."""
+    metadata = replace(manifest.metadata, annotations={**manifest.metadata.annotations, DELETE: "true"})
+    return replace(manifest, metadata=metadata)
 
 
 def checked_path(text: str) -> str:

@@ -81,15 +81,17 @@ def preview_catalog(
 
 def _preview(plan: Sequence[Action], subject: str) -> PlanPreview:
     return PlanPreview(
-        steps=tuple(sentence for action in plan if isinstance(action, Effect) for sentence in _sentences(action, subject)),
+        steps=tuple(
+            sentence for action in plan if isinstance(action, Effect) for sentence in future_sentences(action, subject)
+        ),
         waits=only(plan, WaitUntil),
         refused=only(plan, RefuseManifest),
         reports=only(plan, ReportDrift),
     )
 
 
-def _sentences(action: Effect, subject: str) -> list[str]:
-    """The sentences that describe an action; none for bookkeeping."""
+def future_sentences(action: Effect, subject: str) -> list[str]:
+    """The sentences that describe an action that is planned; none for bookkeeping."""
     if isinstance(action, AccessAction):
         sentence = access_sentence(action, subject)
         return [sentence] if sentence else []

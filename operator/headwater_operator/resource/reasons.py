@@ -424,7 +424,7 @@ _ALL: tuple[Reason, ...] = (
         (),
         "Normal",
         "Expiry of a catalog's snapshots, or a report of its files, has run to its end.",
-        "`headwater gc log --realm <realm>` has its counts.",
+        "`headwater runs list --realm <realm>` has its counts.",
     ),
     Reason("Recorded", (), None, "The operator recorded in the store what it has acted on."),
     Reason(

@@ -119,6 +119,10 @@ class ManagedRealm:
     def no_catalog(self, name: str) -> NotFoundError:
         return NotFoundError(f"realm {self.id!r} has no catalog {name[:200]!r}")
 
+    def decisions_in(self, definition: CatalogDefinition) -> AccessDecisions | None:
+        """What decides about the caller in a catalog; None: everything is allowed."""
+        return self._decisions(Privilege.CATALOG_LIST, definition)
+
     def is_explained_by_grants(self, privilege: Privilege, definition: CatalogDefinition | None) -> bool:
         """Whether grants decide, and no plug-in."""
         return not self._asks_plugin(privilege, definition)

@@ -10,8 +10,11 @@ from headwater.errors import ConflictError, HeadwaterError, SwapConflictError
 from headwater.realms import RealmClosedError
 from headwater_server.call import Answer, Call, Handler
 from headwater_server.management.access_answers import access_routes
+from headwater_server.management.caller_resources import caller_routes, config_route
 from headwater_server.management.catalog_resources import catalog_routes
 from headwater_server.management.catalog_role_resources import catalog_role_routes
+from headwater_server.management.contents import contents_routes
+from headwater_server.management.lake_file_resources import lake_file_routes
 from headwater_server.management.maintenance_resources import maintenance_routes
 from headwater_server.management.managed_realm import realm_of_path
 from headwater_server.management.policy_resources import policy_routes
@@ -35,7 +38,7 @@ _MEANINGS: dict[type[HeadwaterError], ErrorMeaning] = {
 
 @cache
 def management_table() -> RouteTable:
-    """Make the table of management's routes. Each but the list of realms is judged by the realm in its path."""
+    """Make the table of management's routes. Each but the configuration and the list of realms is judged by the realm in its path."""
     realms = Route(
         method="GET",
         template="/realms",
@@ -48,10 +51,13 @@ def management_table() -> RouteTable:
     )
     parts = (
         realm_routes(),
+        caller_routes(),
         access_routes(),
         catalog_routes(),
         catalog_role_routes(),
+        contents_routes(),
         table_home_routes(),
+        lake_file_routes(),
         policy_routes(),
         principal_routes(),
         principal_role_routes(),
@@ -59,7 +65,7 @@ def management_table() -> RouteTable:
         maintenance_routes(),
     )
     judged = [_judged(route) for part in parts for route in part]
-    return RouteTable(MOUNT, [realms, *judged], meanings=_MEANINGS)
+    return RouteTable(MOUNT, [config_route(), realms, *judged], meanings=_MEANINGS)
 
 
 def _judged(route: Route) -> Route:

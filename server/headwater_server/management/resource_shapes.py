@@ -435,9 +435,9 @@ class TasksQuery(ListQuery, frozen=True, rename="camel"):
 
 
 class TaskSubmission(Struct, frozen=True, forbid_unknown_fields=True):
-    """A task to submit: ``gc`` collects the garbage of the realm."""
+    """A task to submit: ``gc`` collects the garbage of the realm, ``fsck`` checks it and changes nothing."""
 
-    kind: Literal["gc"]
+    kind: Literal["gc", "fsck"]
 
 
 class MaintenanceScope(Struct, frozen=True, forbid_unknown_fields=True):

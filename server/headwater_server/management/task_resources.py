@@ -5,13 +5,16 @@ A realm that was purged may have had the same id. Its tasks carry another key, o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
+import msgspec
+
 from headwater.access import Privilege
-from headwater.clock import as_text
+from headwater.clock import Micros, as_text
 from headwater.errors import NotFoundError
-from headwater.jobs import COLLECT, Run, list_runs
+from headwater.html_report import ImportGatherer, report_page
+from headwater.jobs import IMPORT, Run, list_runs, read_report
 from headwater.realms import Realm
 from headwater.redaction import without_logins
 from headwater.store import ObjectId, Versioned, id_of, id_text
@@ -36,6 +39,16 @@ from headwater_server.management.route_parts import CHANGE_ERRORS, READ_ERRORS, 
 from headwater_server.route_table import Route
 
 _TASKS_PATH, _RUNS_PATH = f"{REALM_PATH}/tasks", f"{REALM_PATH}/runs"
+
+
+_HTML = "text/html; charset=utf-8"
+_SANDBOXED = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox",
+    "X-Content-Type-Options": "nosniff",
+}
+"""Of a page that stands for itself: it runs nothing and loads nothing, wherever it is shown."""
+_ROWS_LIMIT = 200_000
+"""Rows of an import that a page is made of."""
 
 
 def task_routes() -> list[Route]:
@@ -86,6 +99,28 @@ def task_routes() -> list[Route]:
             errors=CHANGE_ERRORS,
         ),
         Route(
+            method="POST",
+            template=f"{_TASKS_PATH}/{{task}}/retry",
+            handler=answer_task_retry,
+            name="retryTask",
+            needs="TASK_MANAGE on the realm",
+            summary="Let a failed or cancelled task wait again, due now.",
+            writes=True,
+            answers={200: TaskResource},
+            errors=CHANGE_ERRORS,
+        ),
+        Route(
+            method="POST",
+            template=f"{_TASKS_PATH}/{{task}}/run-now",
+            handler=answer_task_run,
+            name="runTaskNow",
+            needs="TASK_MANAGE on the realm",
+            summary="Let a waiting task be due now; a running one is left alone.",
+            writes=True,
+            answers={200: TaskResource},
+            errors=CHANGE_ERRORS,
+        ),
+        Route(
             method="GET",
             template=_RUNS_PATH,
             handler=answer_runs,
@@ -106,6 +141,17 @@ def task_routes() -> list[Route]:
             answers={200: RunResource},
             errors=READ_ERRORS,
         ),
+        Route(
+            method="GET",
+            template=f"{_RUNS_PATH}/{{run}}/report",
+            handler=answer_run_report,
+            name="getRunReport",
+            needs="TASK_READ on the realm; for each table of an import also CATALOG_MANAGE_METADATA on its catalog",
+            summary="Read what one attempt of a task did as a page of HTML with charts, which loads no other file.",
+            answers={200: bytes},
+            answer_type=_HTML,
+            errors=READ_ERRORS,
+        ),
     ]
 
 
@@ -124,7 +170,7 @@ def answer_task_submission(call: Call[None, TaskSubmission]) -> Answer:
     managed = realm_under_right(call, Privilege.TASK_MANAGE)
     realm, queue = managed.read_realm(), TaskQueue(managed.store)
     managed.rows.check_write()  # what is not ACTIVE is not served
-    submitted = queue.submit_task(COLLECT, realm=realm.id, realm_key=realm.key)
+    submitted = queue.submit_task(call.body.kind, realm=realm.id, realm_key=realm.key)
     queue.run_now(submitted.id)
     return Answer(201 if submitted.created else 200, task_resource(queue.read_task(submitted.id)))
 
@@ -142,6 +188,16 @@ def answer_task_cancelling(call: Call[None, None]) -> Answer:
     return Answer(body=task_resource(queue.read_task(task.id)))
 
 
+def answer_task_retry(call: Call[None, None]) -> Answer:
+    """Let a failed or cancelled task wait again; raises ConflictError where another one is active in its place."""
+    return _steered(call, TaskQueue.retry_task)
+
+
+def answer_task_run(call: Call[None, None]) -> Answer:
+    """Let a waiting task be due now."""
+    return _steered(call, TaskQueue.run_now)
+
+
 def answer_runs(call: Call[RunsQuery, None]) -> Answer:
     """List the runs of a realm's tasks."""
     managed = realm_under_right(call, Privilege.TASK_READ)
@@ -152,11 +208,37 @@ def answer_runs(call: Call[RunsQuery, None]) -> Answer:
 
 def answer_run(call: Call[None, None]) -> Answer:
     """Read a run."""
-    managed, wanted = realm_under_right(call, Privilege.TASK_READ), call.path["run"]
-    run = next((run for run in _runs(managed) if _run_id(run) == wanted), None)
-    if run is None:
-        raise NotFoundError(f"realm {managed.id!r} has no run {wanted[:200]!r}: only the last ones of a store are kept")
-    return Answer(body=run_resource(run))
+    return Answer(body=run_resource(_read_run(realm_under_right(call, Privilege.TASK_READ), call.path["run"])))
+
+
+def answer_run_report(call: Call[None, None]) -> Answer:
+    """Read a run as a page; of an import with what became of each table, where that is kept."""
+    managed = realm_under_right(call, Privilege.TASK_READ)
+    run, now = _read_run(managed, call.path["run"]), managed.store.clock.now()
+    page = _import_page(managed, run, now) if run.kind == IMPORT else None
+    told = msgspec.structs.replace(run, error=_shown(run.error), notes=tuple(_shown(list(run.notes))))
+    text = page or report_page([told], store=f"realm {managed.id}", now=now)
+    return Answer(body=text.encode(), headers=_SANDBOXED, media_type=_HTML)
+
+
+def _import_page(managed: ManagedRealm, run: Run, now: Micros) -> str | None:
+    """The page of an import; None where its rows are not kept any more, are more than a page should have, or name tables that the caller
+    may know nothing of.
+    """
+    catalog = run.subject.partition("/")[0]
+    definition = managed.catalogs.find_catalog(catalog)
+    if run.task is None or definition is None or not managed.is_allowed(Privilege.CATALOG_MANAGE_METADATA, definition):
+        return None
+    gatherer = ImportGatherer()
+    try:
+        for number, row in enumerate(read_report(managed.store, run.task, run.attempt)):
+            if number == _ROWS_LIMIT:
+                return None
+            gatherer.add(msgspec.structs.replace(row, message=_shown(row.message)))
+    except NotFoundError:
+        return None
+    about = [f"realm {managed.id}", f"import of {as_text(run.started)}"]
+    return gatherer.render_page(catalog, about, now=now)
 
 
 def task_resource(seen: Versioned[Task]) -> TaskResource:
@@ -212,6 +294,20 @@ def _read_task(managed: ManagedRealm, text: str) -> Versioned[Task]:
     if not _is_task_of(realm, task.value):
         raise missing
     return task
+
+
+def _steered(call: Call[None, None], step: Callable[[TaskQueue, ObjectId], Task]) -> Answer:
+    managed = realm_under_right(call, Privilege.TASK_MANAGE)
+    queue, task = TaskQueue(managed.store), _read_task(managed, call.path["task"])
+    step(queue, task.id)
+    return Answer(body=task_resource(queue.read_task(task.id)))
+
+
+def _read_run(managed: ManagedRealm, wanted: str) -> Run:
+    run = next((run for run in _runs(managed) if _run_id(run) == wanted), None)
+    if run is None:
+        raise NotFoundError(f"realm {managed.id!r} has no run {wanted[:200]!r}: only the last ones of a store are kept")
+    return run
 
 
 def _is_task_of(realm: Realm, task: Task) -> bool:

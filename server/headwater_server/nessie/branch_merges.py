@@ -127,7 +127,7 @@ def _merged(call: Call[Any, MergeRequest], target: BranchTarget) -> MergeResult:
     source = call.body.to_source()
     seen = target.session.see_reference(source)
     meta = authored(with_headers(call.body.to_meta(), call.headers), call)
-    lake, text = target.open_lake(), _source_text(seen)
+    lake, text = target.open_lake(), merge_source_text(seen)
     resolved = lake.commits.prepare_merge(call.body.to_options(), text, filter_readable=seen.filter_readable)
     fence = lake.session.hold_claims(resolved.claims, f"merge {source} into {target.name}")
 
@@ -139,7 +139,7 @@ def _merged(call: Call[Any, MergeRequest], target: BranchTarget) -> MergeResult:
             meta=meta,
             options=resolved.options,
             fence=fence,
-            guard=_guard(target, seen),
+            guard=merge_guard_of(target, seen),
         )
 
     return _told(merge, lake, call.body)
@@ -154,7 +154,7 @@ def _transplanted(call: Call[Any, TransplantRequest], target: BranchTarget) -> M
     commits = [_commit_of(target, source) for source in sources]
     override = call.body.to_override()
     meta = None if override is None else authored(override, call)
-    lake, text = target.open_lake(), _source_text(seen)
+    lake, text = target.open_lake(), merge_source_text(seen)
     resolved = lake.commits.prepare_merge(call.body.to_options(), text, filter_readable=seen.filter_readable)
     fence = lake.session.hold_claims(resolved.claims, f"transplant onto {target.name}")
 
@@ -167,7 +167,7 @@ def _transplanted(call: Call[Any, TransplantRequest], target: BranchTarget) -> M
             meta=meta,
             options=resolved.options,
             fence=fence,
-            guard=_guard(target, seen),
+            guard=merge_guard_of(target, seen),
         )
 
     return _told(transplant, lake, call.body)
@@ -179,12 +179,13 @@ def _commit_of(target: BranchTarget, source: ReferencePath) -> ObjectId:
     return head.id
 
 
-def _guard(target: BranchTarget, seen: SeenReference) -> MergeGuard | None:
+def merge_guard_of(target: BranchTarget, seen: SeenReference) -> MergeGuard | None:
+    """What a merge of a source is asked about, for the caller; None: nobody has to prove who calls."""
     references = target.session.references
     return None if references is None else references.merge_guard(seen.rights, target.name)
 
 
-def _source_text(seen: SeenReference) -> str:
+def merge_source_text(seen: SeenReference) -> str:
     """The commit that is merged, with its branch or tag for the message."""
     if seen.commit_text is None:
         raise RefusedError(f"{seen.name!r} has no commit yet: there is nothing to take from it")

@@ -16,6 +16,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
+from uuid import UUID
 
 from headwater.access import AccessDecisions, AccessRules, ForbiddenError, Privilege, SecurableKind, reference_of
 from headwater.catalogs import Catalog, CatalogDefinition, Content, ContentKey, Namespace, RefKind, RefTarget, content_type_of
@@ -95,7 +96,7 @@ class SeenReference:
         """A content as the caller may read it; None where it may not."""
         kind = securable_kind(content_type_of(content))
         try:
-            self._check(SHOW_PRIVILEGES[kind], key, content)
+            self.check_content(SHOW_PRIVILEGES[kind], key, content.id)
         except _MISSING:
             return None
         except ForbiddenError:
@@ -106,12 +107,13 @@ class SeenReference:
             return None
         return content
 
-    def _check(self, privilege: Privilege, key: ContentKey, content: Content) -> None:
-        """Check, and note it for the audit log."""
-        assert self.access is not None, "nobody is asked where everything is allowed"
+    def check_content(self, privilege: Privilege, key: ContentKey, content_id: UUID | None) -> None:
+        """Check a privilege on what stands at a key, and note it for the audit log; raises as ``LakeAccess.check_content`` does."""
+        if self.access is None:
+            return
         trail, on = current_trail(), f"{self.label} {key}"
         try:
-            self.access.check_content(self.state, privilege, key, content_id=content.id)
+            self.access.check_content(self.state, privilege, key, content_id=content_id)
         except HeadwaterError:
             trail.note_check(privilege, on, is_held=False)
             raise

@@ -25,11 +25,13 @@ class RefFacts:
     entry         its last commit; None: it has none
     relation      to the default branch; None: the caller may not read the history of that
     total         the commits of its history
+    is_hidden     the last commit changed something that the caller may not list
     """
 
     entry: LogEntry | None
     relation: RefRelation | None
     total: int
+    is_hidden: bool = False
 
     @property
     def judged(self) -> RefRelation:
@@ -54,11 +56,12 @@ def read_facts(session: NessieSession, refs: Sequence[NamedRef], *, with_relatio
 
 
 def _facts(session: NessieSession, ref: NamedRef, head: Head | None, base: Head | None, *, is_related: bool) -> RefFacts:
-    entry = None if head is None else log_entry(head)
+    whole = entry = None if head is None else log_entry(head)
     if entry is not None and session.references is not None:
         entry = session.references.filter_entry(entry, ref.name)
+    is_hidden = whole is not None and entry is not None and len(entry.operations) < len(whole.operations)
     relation = relate_heads(head, base) if is_related else None
-    return RefFacts(entry, relation, 0 if head is None else head.commit.seq)
+    return RefFacts(entry, relation, 0 if head is None else head.commit.seq, is_hidden)
 
 
 def metadata_body(session: NessieSession, ref: NamedRef, facts: RefFacts, version: ApiVersion) -> ReferenceMetadata:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 from headwater.catalogs.content import ContentKey, ContentType, ContentValue
 from headwater.catalogs.content_operations import CONTENT, IDS
@@ -345,28 +345,40 @@ def _operation_on(commit: Commit, key: bytes) -> Operation | None:
 
 
 def _key_change(head: Head, operation: Operation) -> KeyChange:
+    return KeyChange(log_entry(head), *key_step(head, operation))
+
+
+class KeyStep(NamedTuple):
+    """What one commit did to a content, as in a ``KeyChange``, without the commit."""
+
+    action: KeyAction
+    key: ContentKey
+    renamed_from: ContentKey | None = None
+    value: ContentValue | None = None
+
+
+def key_step(head: Head, operation: Operation) -> KeyStep:
     """Describe what a commit did to the content that it put under a key, or removed from there."""
-    entry, key = log_entry(head), ContentKey.from_index(operation.key)
-    parent = parent_of(head)
+    key, parent = ContentKey.from_index(operation.key), parent_of(head)
     if operation.value is None:
-        return _departure(head, parent, entry, key)
+        return _departure(head, parent, key)
     value = ContentValue.from_value(operation.value)
     if not head.commit.tail:
-        return KeyChange(entry, KeyAction.CREATED, key, value=value)
+        return KeyStep(KeyAction.CREATED, key, value=value)
     try:
         before = None if parent is None else _key_at(parent, value)
     except ExpiredError:
         parent = before = None
     if parent is None:
-        return KeyChange(entry, KeyAction.PUT, key, value=value)
+        return KeyStep(KeyAction.PUT, key, value=value)
     if before is None:
-        return KeyChange(entry, KeyAction.CREATED, key, value=value)
+        return KeyStep(KeyAction.CREATED, key, value=value)
     if before == key:
-        return KeyChange(entry, KeyAction.CHANGED, key, value=value)
-    return KeyChange(entry, KeyAction.RENAMED, key, before, value)
+        return KeyStep(KeyAction.CHANGED, key, value=value)
+    return KeyStep(KeyAction.RENAMED, key, before, value)
 
 
-def _departure(head: Head, parent: Head | None, entry: LogEntry, key: ContentKey) -> KeyChange:
+def _departure(head: Head, parent: Head | None, key: ContentKey) -> KeyStep:
     """Describe the removal of a key: the content was renamed or deleted. Right above a cut of the history that is unknown."""
     try:
         gone = None if parent is None else value_at(parent, CONTENT, key.to_index())
@@ -375,8 +387,8 @@ def _departure(head: Head, parent: Head | None, entry: LogEntry, key: ContentKey
     except ExpiredError:
         moved_to = value = None
     if moved_to is None:
-        return KeyChange(entry, KeyAction.DELETED, key)
-    return KeyChange(entry, KeyAction.RENAMED, moved_to, key, None if value is None else ContentValue.from_value(value))
+        return KeyStep(KeyAction.DELETED, key)
+    return KeyStep(KeyAction.RENAMED, moved_to, key, None if value is None else ContentValue.from_value(value))
 
 
 def _key_at(head: Head, value: ContentValue) -> ContentKey | None:

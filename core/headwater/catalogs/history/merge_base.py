@@ -15,14 +15,15 @@ before, so a short walk reads next to nothing that it does not need, and a long 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import NamedTuple
 
 from headwater.catalogs.history.commit_meta import merged_heads
 from headwater.clock import Micros
-from headwater.commits import Commit, Head
+from headwater.commits import Commit, CommitLog, Head, LogEnd, LogRange, read_log
 from headwater.errors import ExpiredError, NotFoundError
 from headwater.store import ObjectId, RealmReader, RealmStore, id_text
 
@@ -75,6 +76,36 @@ class MergeBaseFinder:
         base = search.find_nearest(head_id, self._source.id)
         self._known = _KnownBase(head_id, head.seq, base, search)
         return base
+
+
+def commits_since(head: Head, base: ObjectId | None, *, within: int) -> CommitLog:
+    """The commits of one history that are not in that of a base, newest first, without those that merges brought.
+
+    base          None: all of the history
+    within        at most so many; then ``end`` of the log is ``BOUND``, and ``CUT`` where the history was cut
+    """
+    log = read_log(head.rows, head.id, stretch=LogRange(within=within))
+    if base is None:
+        return log
+    search = _AncestorSearch(head.rows)
+    with suppress(NotFoundError, ExpiredError):  # nothing in common: then all of it is told apart
+        search.find_nearest(head.id, base)
+    return _LogSince(log, search)
+
+
+class _LogSince(CommitLog):
+    """A log down to the first commit that a search found elsewhere, too."""
+
+    def __init__(self, log: CommitLog, search: _AncestorSearch) -> None:
+        super().__init__(self._taken(log, search), None)
+
+    def _taken(self, log: CommitLog, search: _AncestorSearch) -> Iterator[Head]:
+        for commit in log:
+            if not search.is_of_target_alone(commit.id):
+                self.end = LogEnd.UNTIL
+                return
+            yield commit
+        self.end = log.end
 
 
 class _KnownBase(NamedTuple):
@@ -150,6 +181,9 @@ class _AncestorSearch:
 
     def is_of_source(self, commit_id: ObjectId) -> bool:
         return bool(self._colors.get(commit_id, 0) & _FROM)
+
+    def is_of_target_alone(self, commit_id: ObjectId) -> bool:
+        return self._colors.get(commit_id, 0) == _INTO
 
     def _step(self) -> None:
         """Walk the newest of the waiting commits."""

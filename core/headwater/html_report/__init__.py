@@ -3,6 +3,6 @@
 It takes runs and rows as arguments, and must not import the store or the command line.
 """
 
-from headwater.cli.html_report.report_pages import ImportGatherer, report_page
+from headwater.html_report.report_pages import ImportGatherer, report_page
 
 __all__ = ["ImportGatherer", "report_page"]

@@ -14,7 +14,8 @@ from typing import Any
 import jinja2
 
 from headwater.catalogs import ReportRow
-from headwater.cli.html_report.svg_charts import (
+from headwater.clock import Micros, as_text
+from headwater.html_report.svg_charts import (
     Chart,
     Series,
     bar_chart,
@@ -23,7 +24,6 @@ from headwater.cli.html_report.svg_charts import (
     column_chart,
     seconds_text,
 )
-from headwater.clock import Micros, as_text
 from headwater.jobs import COLLECT
 from headwater.jobs.task_runs import Run
 

@@ -1,0 +1,190 @@
+"""``headwater diff`` and ``headwater delete``: manifests against what is stored, and the deletion of what they describe."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from headwater.cli.apply_command import APPLIED, carry_out, credentials_option, loaded_manifests, manifests_option
+from headwater.cli.cli_session import CliSession
+from headwater.console import ResultView, ViewField, list_of, prints
+from headwater.errors import RefusedError
+from headwater.exits import DIFFERENCES
+from headwater.reconcile import (
+    FieldDifference,
+    FileCredentials,
+    ManagerIdentity,
+    Manifest,
+    ReconcileOutcome,
+    UnwrittenCredentials,
+    as_deletion,
+    compare_manifest,
+    in_turn,
+    reconcile,
+)
+from headwater.store import Store
+
+_NOTHING = "nothing is left to delete"
+_FIELD_STEPS = (
+    "Recorded",
+    "RealmUpdated",
+    "RealmMoved",
+    "RealmBootstrapped",
+    "TaskRequested",
+    "TaskRescheduled",
+    "TaskCancelled",
+)
+"""Steps that follow from differing fields, or from none: tasks are what is done, not what is declared."""
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestDifference:
+    """What is stored, compared with one manifest.
+
+    is_missing    there is no such realm or catalog
+    fields        those of its definition that differ
+    steps         what else would be done: who may do what, policies, creation and deletion
+    refused       why nothing, or not all of it, would be done
+    """
+
+    subject: str
+    is_missing: bool
+    fields: tuple[FieldDifference, ...]
+    steps: tuple[str, ...]
+    refused: tuple[str, ...]
+
+    @property
+    def is_different(self) -> bool:
+        return self.is_missing or bool(self.fields or self.steps)
+
+
+def _field(difference: FieldDifference) -> dict[str, Any]:
+    return {"field": difference.field, "stored": difference.stored, "declared": difference.declared}
+
+
+MANIFEST_DIFFERENCE: ResultView[ManifestDifference] = ResultView(
+    "difference of a manifest",
+    "differences",
+    (
+        ViewField("subject", "kind and name of the manifest"),
+        ViewField("different", "whether anything differs", "is_different"),
+        ViewField("missing", "there is no such realm or catalog", "is_missing"),
+        ViewField(
+            "fields",
+            "fields that differ, in the words of the manifest",
+            form=list_of(_field),
+            inside={
+                "[].field": "such as retention.content.age",
+                "[].stored": "its value as JSON; null: it has none",
+                "[].declared": "what the manifest says, as JSON; null: nothing",
+            },
+        ),
+        ViewField("steps", "what else would be done: access, policies, creation and deletion, a sentence each"),
+        ViewField("refused", "why something of it would not be done"),
+    ),
+)
+
+
+@click.command(name="diff")
+@manifests_option
+@prints(MANIFEST_DIFFERENCE, many=True)
+def diff_manifests_command(session: CliSession, paths: tuple[Path, ...]) -> int:
+    """Compare manifests with what is stored, and write nothing.
+
+    Exit code 0 if there is no difference, 9 if there is one.
+
+    \b
+    Examples:
+      headwater diff -f lake.yaml
+      headwater diff -f manifests/ -o json
+    """
+    with session.open_dry_store() as store:
+        manifests = in_turn(loaded_manifests(session, store, paths))
+        differences = _differences(store, manifests)
+    data = list(map(MANIFEST_DIFFERENCE.data, differences))
+    session.print_result(data, lambda: list(_difference_lines(differences)) or ["no differences"])
+    return DIFFERENCES if any(difference.is_different for difference in differences) else 0
+
+
+def _differences(store: Store, manifests: Sequence[Manifest]) -> list[ManifestDifference]:
+    """Compare fields first; then carry the manifests out on a store that forgets it, for what stands in no field."""
+    me = ManagerIdentity()
+    fields = [() if manifest.metadata.is_deletion else compare_manifest(store, manifest, manager=me) for manifest in manifests]
+    outcomes = reconcile(store, manifests, credentials=UnwrittenCredentials("credentials"), manager=me)
+    return [
+        ManifestDifference(
+            subject=outcome.subject,
+            is_missing=differing is None,
+            fields=differing or (),
+            steps=_steps(outcome),
+            refused=(*(each.message for each in outcome.refused), *(() if outcome.error is None else (str(outcome.error),))),
+        )
+        for differing, outcome in zip(fields, outcomes, strict=True)
+    ]
+
+
+def _steps(outcome: ReconcileOutcome) -> tuple[str, ...]:
+    """The steps beyond those of fields. A catalog's policies are no fields, though they are updated like them."""
+    return tuple(
+        step.future
+        for step in outcome.steps
+        if step.future
+        and step.reason not in _FIELD_STEPS
+        and (step.reason != "CatalogUpdated" or ": policies." in step.message)
+    )
+
+
+def _difference_lines(differences: Sequence[ManifestDifference]) -> Iterator[str]:
+    for difference in differences:
+        if not difference.is_different and not difference.refused:
+            continue
+        yield f"{difference.subject}:" + (" is not there" if difference.is_missing else "")
+        for each in difference.fields:
+            yield f"  {each.field}: {_text(each.stored)} → {_text(each.declared)}"
+        yield from (f"  would {step}" for step in difference.steps)
+        yield from (f"  refused: {reason}" for reason in difference.refused)
+
+
+def _text(value: str | None) -> str:
+    return "(nothing)" if value is None else value
+
+
+@click.command(name="delete")
+@manifests_option
+@credentials_option
+@click.option("--yes", "is_agreed", is_flag=True, help="Do not ask.")
+@click.option("--dry-run", is_flag=True, help="Show what would be done, and write nothing.")
+@prints(APPLIED, many=True)
+def delete_manifests_command(session: CliSession, paths: tuple[Path, ...], folder: Path, is_agreed: bool, dry_run: bool) -> int:
+    """Delete the realms and catalogs that manifests describe, as their deletionPolicy says.
+
+    Retain leaves everything as it is, without a manager. Purge deletes what is in it, and needs the annotation
+    headwater.dev/confirm-purge with the name of the realm or catalog. It is shown what would be done, and asked for at a terminal.
+
+    \b
+    Examples:
+      headwater delete -f lake.yaml
+      headwater delete -f manifests/ --yes
+    """
+    with session.open_store() as store:
+        manifests = [as_deletion(manifest) for manifest in loaded_manifests(session, store, paths)]
+    if dry_run or not is_agreed:
+        with session.open_dry_store() as dry:
+            code = carry_out(session, dry, manifests, UnwrittenCredentials(folder), is_dry_run=True, settled=_NOTHING)
+        if dry_run or code:
+            return code
+        _ask(session)
+    with session.open_store() as store:
+        return carry_out(session, store, manifests, FileCredentials(folder), settled=_NOTHING)
+
+
+def _ask(session: CliSession) -> None:
+    """Go on if a person agrees; raises RefusedError otherwise, and where there is nobody to ask."""
+    if not session.can_ask:
+        raise RefusedError("nothing was deleted: give --yes to go ahead, or answer at a terminal")
+    if not click.confirm("Go ahead?", err=True):
+        raise RefusedError("nothing was deleted")

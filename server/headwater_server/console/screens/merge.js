@@ -1,0 +1,154 @@
+// Merge one reference into a branch: tried first, with what both sides did to each key in conflict; then done, after a question.
+
+import { html, useEffect, useRef, useState } from "../ui.js";
+import { catalogPath, post } from "../api.js";
+import { useAction } from "../resource.js";
+import { go, hereWith, link } from "../router.js";
+import { useCatalogRights } from "../rights.js";
+import { Empty, Failure, Icon, Id, plural, Spinner, State, Time } from "../parts/base.js";
+import { Ask } from "../parts/dialog.js";
+import { Heading } from "../parts/layout.js";
+import { notify } from "../parts/notices.js";
+import { RefPicker, useReferences } from "../parts/refpicker.js";
+import { Table } from "../parts/rows.js";
+import { Side } from "./compare.js";
+
+const isPlain = (ref) => !/[@~*^]/.test(ref);
+
+export function Merge({ realm, catalog, query }) {
+  const all = useReferences(realm, catalog);
+  const [into, source] = [query.into ?? all.default, query.source ?? ""];
+  const where = catalogPath(realm, catalog, "references", into || "-", "merge");
+  const { may } = useCatalogRights(realm, catalog, into);
+  const [modes, setModes] = useState({});
+  const [isAsked, ask] = useState(false);
+  const [tried, setTried] = useState(null);
+  const wanted = useRef("");
+  const wish = (isDry, chosen) => ({ source, dryRun: isDry, keys: Object.fromEntries(Object.entries(chosen).filter(([, mode]) => mode !== "NORMAL")) });
+
+  const trial = useAction(async (chosen) => {
+    const question = (wanted.current = JSON.stringify([into, source, chosen]));
+    const answer = await post(where, wish(true, chosen));
+    if (wanted.current === question) setTried({ ...answer, modes: chosen });
+  });
+  useEffect(() => {
+    setTried(null);
+    setModes({});
+    if (into && source) trial.run({});
+  }, [into, source]);
+
+  const isStale = tried && JSON.stringify(tried.modes) !== JSON.stringify(modes);
+  const decide = (more) => setModes({ ...modes, ...more });
+  const merge = async (message) => {
+    const done = await post(where, { ...wish(false, modes), expected: tried.onto, message });
+    setTried({ ...done, modes });
+    if (done.status === "CONFLICTS") throw Object.assign(new Error("The branch changed since the merge was tried: look at the conflicts again. Nothing was written."), { status: 409 });
+    notify(done.status === "UP_TO_DATE" ? `${into} has all of ${source} already` : `${source} was merged into ${into}`);
+  };
+  return html`<${Heading} title="Merge" icon="branch" />
+    <div class="tools">
+      <${RefPicker} label="Merge" value=${source} references=${all.references} onChosen=${(name) => go(hereWith({ source: name, into }))} />
+      <span class="arrow" aria-hidden="true">→</span>
+      <${RefPicker} label="into the branch" value=${into} references=${all.references.filter((each) => each.kind === "branch")} onChosen=${(name) => go(hereWith({ into: name }))} />
+    </div>
+    ${!source && html`<${Empty} title="Choose what to merge">It is tried first: nothing is written before you confirm.<//>`}
+    ${trial.error && html`<${Failure} error=${trial.error} retry=${() => trial.run(modes)} />`}
+    ${trial.isRunning && html`<p class="hint"><${Spinner} label="Trying the merge" /> Trying the merge; nothing is written…</p>`}
+    ${tried && html`<${Outcome} tried=${tried} into=${into} source=${source} base=${["realms", realm, "catalogs", catalog]} />
+      ${tried.conflicts.length > 0 && html`<${Conflicts} of=${tried.conflicts} ...${{ into, source, modes, decide }} />`}
+      ${tried.conflicts.length === 0 && Object.keys(modes).length > 0 && tried.status === "WOULD_MERGE" && html`<${Decided} ...${{ modes, decide, into, source }} />`}
+      ${["WOULD_MERGE", "CONFLICTS"].includes(tried.status) && html`<div class="buttons sticky-buttons">
+        ${(isStale || tried.status === "CONFLICTS") && html`<button type="button" class="button" disabled=${trial.isRunning} onClick=${() => trial.run(modes)}>Try with these choices</button>`}
+        ${may.writeTables && isPlain(into) && html`<button type="button" class="button primary" disabled=${isStale || trial.isRunning || tried.status !== "WOULD_MERGE"} onClick=${() => ask(true)}>Merge…</button>`}
+        ${!may.writeTables && html`<p class="hint">You may look at this merge. To make it takes the right to write the tables on ${into}.</p>`}
+      </div>`}
+      <${Keys} of=${tried.keys} />`}
+    ${isAsked && html`<${Confirm} ...${{ into, source, tried, modes, merge }} onClose=${() => ask(false)} />`}`;
+}
+
+function Outcome({ tried, into, source, base }) {
+  const text = {
+    WOULD_MERGE: `${source} can be merged into ${into}: ${plural(tried.keys.length, "key")} would change.`,
+    MERGED: `${source} was merged into ${into}.`,
+    UP_TO_DATE: `${into} has all of ${source} already: there is nothing to merge.`,
+    CONFLICTS: `${plural(tried.conflicts.length, "conflict")}: both sides changed the same. Nothing was written.`,
+  }[tried.status];
+  return html`<div class=${`outcome ${tried.status.toLowerCase()}`} role="status">
+    <${State} of=${tried.status} /><p>${text}</p>
+    ${tried.status === "MERGED" && tried.head && html`<a href=${link(...base, "commit", into, tried.head)}>Show the commit</a>`}
+    ${tried.base && html`<span class="quiet small">Changes are counted from <${Id} value=${tried.base} length=${10} href=${link(...base, "commit", "@", tried.base)} /></span>`}
+  </div>`;
+}
+
+const MODES = (into, source) => [["NORMAL", "Decide later"], ["FORCE", `Take ${source}`], ["DROP", `Keep ${into}`]];
+
+function Choice({ name, mode, decide, into, source }) {
+  return html`<div class="choices" role="group" aria-label=${`What to do with ${name}`}>
+    ${MODES(into, source).map(([id, title]) => html`<button type="button" aria-pressed=${mode === id} title=${id} onClick=${() => decide({ [name]: id })}>${title}</button>`)}
+  </div>`;
+}
+
+function Conflicts({ of: conflicts, into, source, modes, decide }) {
+  const decidable = conflicts.filter((each) => each.name);
+  const decideAll = (mode) => decide(Object.fromEntries(decidable.map((each) => [each.name, mode])));
+  return html`<section aria-label="Conflicts">
+    ${decidable.length > 1 && html`<div class="tools"><span class="quiet">All of them:</span>
+      <button type="button" class="button small" onClick=${() => decideAll("FORCE")}>Take ${source}</button>
+      <button type="button" class="button small" onClick=${() => decideAll("DROP")}>Keep ${into}</button></div>`}
+    ${conflicts.map((each) => html`<article key=${each.name ?? each.message} class="conflict card">
+      <header><h2><bdi>${each.name ?? "The whole merge"}</bdi></h2>${each.name && html`<${Choice} name=${each.name} mode=${modes[each.name] ?? "NORMAL"} ...${{ decide, into, source }} />`}</header>
+      <p class="note" title=${each.message}>${REASONS[each.kind] ?? each.message}</p>
+      <div class="sides">
+        <${ConflictSide} title=${`On ${into}`} side=${each.ours} isLost=${modes[each.name] === "FORCE"} />
+        <${ConflictSide} title=${`On ${source}`} side=${each.theirs} isLost=${modes[each.name] === "DROP"} />
+      </div>
+    </article>`)}
+  </section>`;
+}
+
+const SUMMARY = [
+  ["added-records", "row", "added"],
+  ["deleted-records", "row", "deleted"],
+  ["added-data-files", "file", "added"],
+  ["deleted-data-files", "file", "deleted"],
+  ["total-records", "row", "in all"],
+];
+const REASONS = { VALUE_DIFFERS: "Both sides changed it since their common ancestor." };
+
+function ConflictSide({ title, side, isLost }) {
+  return html`<div class=${`conflict-side ${isLost ? "lost" : ""}`}>
+    <h3><bdi>${title}</bdi>${isLost && html` <span class="tag bad">dropped</span>`}</h3>
+    ${!side && html`<p class="quiet">Not shown: there are more conflicts than are looked into, or you may not see this side.</p>`}
+    ${side && html`<p><${Side} of=${side.entry} /></p>
+      ${side.commit && html`<p class="one-line"><bdi>${side.commit.message || "(no message)"}</bdi></p><p class="small quiet"><bdi>${side.commit.authors.join(", ")}</bdi> · <${Time} at=${side.commit.time} /></p>`}
+      <p class="small">${SUMMARY.filter(([name]) => side.summary?.[name]).map(([name, what, how]) => `${plural(Number(side.summary[name]), what)} ${how}`).join(" · ")}</p>`}
+  </div>`;
+}
+
+function Decided({ modes, decide, into, source }) {
+  return html`<section aria-label="Your choices"><h2>Your choices</h2>
+    ${Object.entries(modes).map(([name, mode]) => html`<div class="decided" key=${name}><bdi class="strong">${name}</bdi><${Choice} ...${{ name, mode, decide, into, source }} /></div>`)}
+  </section>`;
+}
+
+function Keys({ of: keys }) {
+  if (!keys.length) return null;
+  return html`<h2>What becomes of each key</h2><${Table} label="Keys" rows=${keys} keyOf=${(each) => each.name} columns=${[
+    { title: "Key", isWide: true, of: (each) => html`<bdi>${each.name}</bdi>` },
+    { title: "Choice", of: (each) => html`<code>${each.mode}</code>` },
+    { title: "Outcome", of: (each) => html`<${State} of=${each.outcome} tone=${{ CONFLICT: "bad", DROPPED: "warn", PUT: "good" }[each.outcome]} />` },
+  ]} />`;
+}
+
+function Confirm({ into, source, tried, modes, merge, onClose }) {
+  const [message, setMessage] = useState("");
+  const chosen = (mode) => Object.entries(modes).filter(([, each]) => each === mode).map(([name]) => name);
+  const list = (names) => html`<ul>${names.map((name) => html`<li><bdi>${name}</bdi></li>`)}</ul>`;
+  const [forced, dropped] = [chosen("FORCE"), chosen("DROP")];
+  return html`<${Ask} title=${`Merge ${source} into ${into}`} verb="Merge" isDangerous=${forced.length + dropped.length > 0} onClose=${onClose} act=${() => merge(message)}>
+    <p>${plural(tried.keys.length, "key")} of <b dir="auto">${into}</b> will change, in one commit.</p>
+    ${forced.length > 0 && html`<div class="hint warn"><p><${Icon} name="warning" /> What <b dir="auto">${into}</b> has here is dropped, for what ${source} has:</p>${list(forced)}</div>`}
+    ${dropped.length > 0 && html`<div class="hint warn"><p><${Icon} name="warning" /> What <b dir="auto">${source}</b> has here is dropped; ${into} stays as it is:</p>${list(dropped)}</div>`}
+    <label>Message<input value=${message} placeholder="Left empty: the server's own" onInput=${(event) => setMessage(event.target.value)} /></label>
+  <//>`;
+}

@@ -1,0 +1,54 @@
+"""The console over a million tables: what it answers at once, and what it keeps in the page."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable
+
+import pytest
+from console_browser import Console
+from console_server import ConsoleServer
+from shown_lake import BIG, REALM
+
+pytestmark = pytest.mark.long
+TABLES = 1_000_000
+IN_BIG = ("realms", REALM, "catalogs", BIG)
+MOST_NODES = 2500
+MOST_HEAP_BYTES = 60 * 1024 * 1024
+
+
+@pytest.fixture(scope="module")
+def big(server: ConsoleServer) -> ConsoleServer:
+    gc.disable()  # of what is made here nothing is garbage
+    try:
+        started = time.monotonic()
+        server.lake.fill_big(TABLES)
+        print(f"a million tables took {time.monotonic() - started:.1f} s")  # noqa: T201 - shown with a failure
+    finally:
+        gc.enable()
+    return server
+
+
+def test_million_tables_can_be_searched_and_opened(big: ConsoleServer, visit: Callable[..., Console]) -> None:
+    console = visit()
+    page = console.page
+    console.go(*IN_BIG, "tree", "-", q="space_777.table_777123", match="prefix")
+    page.wait_for_selector("[role=option]")
+    assert page.locator("[role=option]").all_inner_texts() == ["space_777.table_777123"]
+
+    console.go(*IN_BIG, "tree", "-", q="TABLE_0123")
+    page.wait_for_selector("[role=option]:has-text('space_012.table_012300')")
+
+    console.go(*IN_BIG)
+    page.locator("[role=tree]").focus()
+    page.keyboard.press("ArrowRight")
+    page.wait_for_selector("text=table_000000")
+    for _ in range(40):
+        page.locator("[role=tree]").evaluate("(tree) => { tree.scrollTop = tree.scrollHeight; }")
+        page.wait_for_timeout(30)
+    page.wait_for_selector("text=space_00")
+
+    assert page.evaluate("document.querySelectorAll('*').length") < MOST_NODES
+    page.evaluate("window.gc()")
+    assert page.evaluate("performance.memory.usedJSHeapSize") < MOST_HEAP_BYTES
