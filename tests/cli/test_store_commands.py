@@ -16,7 +16,7 @@ from commandline import CommandLine
 from headwater.cli import main
 
 MAKES_A_STORE = {"apply", "realm create", "realm import", "store create", "up", "worker"}
-NEEDS_NO_STORE = {"access privileges", "client-config", "completion", "files codes", "spark-archive", "version"}
+NEEDS_NO_STORE = {"access privileges", "client-config", "completion", "diff", "files codes", "init", "spark-archive", "version"}
 MORE = {"gc explain": ["0123456789abcdef"], "table adopt": ["--all"]}
 """What a command needs although none of its parameters is required alone."""
 VALUES = {
@@ -24,6 +24,7 @@ VALUES = {
     "CONTENT_ID": "3fa85f64-5717-4562-b3fc-2c963f66afa6",
     "PRIVILEGE": "TABLE_LIST",
     "TASK": "0123456789abcdef",
+    "TASK|KIND": "0123456789abcdef",
     "COMMIT": "0123456789abcdef",
     "COMMIT|TIME": "1h",
     "URL": "s3://lake/",
