@@ -10,8 +10,10 @@ from typing import Any
 from headwater.terminal import paint_state, shortened
 
 _GAP = "   "
-_LEAST = 8
-"""A column is not made narrower than this, or than its head."""
+_WHOLE = 20
+"""Columns that are not wider than this are never cut: ids, states and times are of no use in part."""
+_LEAST = 12
+"""A wider column is not made narrower than this, or than its head."""
 _LINE_BREAK = re.compile(r"\s*[\r\n]\s*")
 _STATES = frozenset({"STATE", "WEIGHT", "OUTCOME"})
 """The heads of columns whose values are states."""
@@ -35,16 +37,25 @@ PLAIN = TextLayout()
 
 
 def text_table(heads: Sequence[str], rows: Sequence[Sequence[Any]], indent: str = "", layout: TextLayout = PLAIN) -> list[str]:
-    """Format rows as lines of columns, each as wide as its widest cell; on a terminal the widest are shortened until all fit."""
+    """Format rows as lines of columns, each as wide as its widest cell.
+
+    Where they have to fit a width, the widest texts are cut; if that is not enough, the last columns are left out, for which a head
+    ``…`` stands.
+    """
     texts = [list(heads)] if layout.has_heads else []
     texts += [[cell(value) for value in row] for row in rows]
     if not texts:
         return []
     widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
+    shown = len(widths)
     if layout.width is not None:
-        widths = _fitting(widths, heads, layout.width - len(indent) - len(_GAP) * (len(widths) - 1))
-    states = [head in _STATES and layout.has_colors for head in heads]
-    return [indent + _line(row, widths, states) for row in texts]
+        room = layout.width - len(indent)
+        widths, shown = _fitting(widths, heads, room)
+    states = [head in _STATES and layout.has_colors for head in heads[:shown]]
+    lines = [_line(row[:shown], widths, states) for row in texts]
+    if shown < len(heads) and layout.has_heads:
+        lines[0] = f"{lines[0].ljust(_total(widths, is_cut=False))}{_GAP}…"
+    return [indent + line for line in lines]
 
 
 def _line(row: Sequence[str], widths: Sequence[int], states: Sequence[bool]) -> str:
@@ -55,17 +66,26 @@ def _line(row: Sequence[str], widths: Sequence[int], states: Sequence[bool]) -> 
     return _GAP.join(cells).rstrip()
 
 
-def _fitting(widths: Sequence[int], heads: Sequence[str], room: int) -> list[int]:
-    """Widths that fit the room: all above one limit are cut to it, so that the widest columns lose first."""
-    least = [min(width, max(_LEAST, len(head))) for width, head in zip(widths, heads, strict=True)]
-    limit = max(widths)
-    while limit > _LEAST and sum(_cut(widths, least, limit)) > room:
+def _fitting(widths: Sequence[int], heads: Sequence[str], room: int) -> tuple[list[int], int]:
+    """The widths of the columns that fit the room, and how many of them are shown."""
+    least = [width if width <= _WHOLE else max(_LEAST, len(head)) for width, head in zip(widths, heads, strict=True)]
+    shown = len(widths)
+    while shown > 1 and _total(least[:shown], is_cut=shown < len(widths)) > room:
+        shown -= 1
+    limit = max(widths[:shown])
+    # All that are wider than one limit are cut to it, so that the widest lose first.
+    while limit > _LEAST and _total(_cut(widths[:shown], least, limit), is_cut=shown < len(widths)) > room:
         limit -= 1
-    return _cut(widths, least, limit)
+    return _cut(widths[:shown], least, limit), shown
+
+
+def _total(widths: Sequence[int], *, is_cut: bool) -> int:
+    """The width of a line of columns; with ``is_cut``, of one that ends with the head for those left out."""
+    return sum(widths) + len(_GAP) * (len(widths) - 1) + (len(_GAP) + 1 if is_cut else 0)
 
 
 def _cut(widths: Sequence[int], least: Sequence[int], limit: int) -> list[int]:
-    return [max(min(width, limit), low) for width, low in zip(widths, least, strict=True)]
+    return [max(min(width, limit), low) for width, low in zip(widths, least[: len(widths)], strict=True)]
 
 
 def result_lines(data: Mapping[str, Any], layout: TextLayout = PLAIN) -> list[str]:
