@@ -110,4 +110,7 @@ def list_privileges_command(session: CliSession) -> None:
     rows = [PRIVILEGE_RULE.data(privilege) for privilege in Privilege]
     others = len(Privilege) - 1
     told = [{**row, "includes": _ALL if len(row["includes"]) == others else row["includes"]} for row in rows]
-    session.print_result(rows, lambda: PRIVILEGE_RULE.columns(told))
+    if session.is_text:
+        session.print_result(rows, lambda: PRIVILEGE_RULE.columns(told, session.layout))
+    else:
+        session.show_all(PRIVILEGE_RULE, list(Privilege))

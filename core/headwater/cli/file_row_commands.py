@@ -15,7 +15,7 @@ from headwater.api.locations import folder_location
 from headwater.cli.cli_session import CliSession, opened_file_table
 from headwater.cli.command_address import Address, file_table_argument
 from headwater.cli.command_options import NEW_FILE
-from headwater.console import ResultView, ViewField, count_text, output_option, prints, text_table
+from headwater.console import ResultView, ViewField, count_text, prints, result_options
 from headwater.durability import replacing
 from headwater.exits import FINDINGS
 from headwater.files import FileTable, RowKeyRange, TrackedFile
@@ -23,6 +23,7 @@ from headwater.files.compaction import CompactionReport, CompactionRules, Compac
 from headwater.files.ingestion import ingest_rows
 from headwater.files.leaf_splits import SplitPlan, plan_splits, split_large_leaves
 from headwater.files.row_query import query_rows
+from headwater.text_tables import text_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -63,7 +64,9 @@ def ingest_command(session: CliSession, address: Address, files: tuple[str, ...]
         return
     with opened_file_table(session, address) as (_, table):
         ingested = ingest_rows(table, read_parquet_rows(locations), request=request)
-    session.show_all(INGESTED_FILE, ingested)
+    rows = sum(file.rows for file in ingested)
+    told = f"{count_text(rows, 'row')} are in file table {address.without_ref}, in {count_text(len(ingested), 'new file')}"
+    session.show_changes(INGESTED_FILE, ingested, *([told] if ingested else []))
     if request and not ingested:
         session.warn(f"the ingest {request!r} was done before: nothing was added")
 
@@ -78,7 +81,7 @@ def ingest_command(session: CliSession, address: Address, files: tuple[str, ...]
     "--limit", metavar="COUNT", type=click.IntRange(min=1), default=100, show_default=True, help="At most so many rows."
 )
 @click.option("--into", "file", metavar="FILE", type=NEW_FILE, help="Write all rows to a Parquet file instead.")
-@output_option
+@result_options
 @click.pass_obj
 def query_command(
     session: CliSession,
@@ -99,8 +102,8 @@ def query_command(
         return
     shown = [{name: _plain(value) for name, value in row.items()} for row in rows.slice(0, limit).to_pylist()]
     heads = list(rows.column_names)
-    lines = text_table(heads, [[row[head] for head in heads] for row in shown]) if shown else ["no rows"]
-    session.print_result(shown, lambda: lines)
+    cells = [[row[head] for head in heads] for row in shown]
+    session.print_result(shown, lambda: text_table(heads, cells, layout=session.layout) if shown else [])
     if rows.num_rows > limit:
         session.warn(f"{rows.num_rows - limit} more rows: raise --limit, or write all of them to a file with --into")
 
@@ -167,6 +170,7 @@ SPLIT: ResultView[Mapping[str, Any]] = ResultView(
         ViewField("leaves", "leaves of the tree now"),
         ViewField("treeNumber", "number of the newest change of the tree"),
     ),
+    named_by="",
 )
 
 
@@ -189,7 +193,11 @@ def split_command(session: CliSession, address: Address, leaf_rows: int | None, 
         else:
             plan, tree = split_large_leaves(table, leaf_rows=leaf_rows)
         figures = {"leaves": len(tree.leaf_ids()), "treeNumber": tree.number}
-        session.show(SPLIT, {"dryRun": dry_run, "plan": plan, "table": table, **figures})
+        result = {"dryRun": dry_run, "plan": plan, "table": table, **figures}
+        if dry_run:
+            session.show(SPLIT, result)
+        else:
+            session.show_done(SPLIT, result, f"file table {address.without_ref} has {figures['leaves']} leaves")
 
 
 def _reasons(pairs: Sequence[tuple[str, str]]) -> list[dict[str, str]]:
@@ -215,6 +223,7 @@ COMPACTION: ResultView[CompactionReport] = ResultView(
             inside={"[].job": "its id", "[].reason": "why"},
         ),
     ),
+    named_by="",
 )
 
 
@@ -243,5 +252,9 @@ def compact_command(session: CliSession, address: Address, strategy: str, batch:
             report = compact_table(table, rules, lease_seconds=settings.files_compaction_lease_seconds)
     if on_spark:
         report = load_file_work(settings).compact_table(address.realm, address.name, rules)
-    session.show(COMPACTION, report)
+    told = (
+        f"{count_text(len(report.applied), 'job')} of file table {address.without_ref} applied, {len(report.refused)} refused"
+    )
+    failed = [f"{len(report.failed)} failed: {report.failed[0][1]}"] if report.failed else []
+    session.show_done(COMPACTION, report, told, *failed)
     return FINDINGS if report.failed else 0

@@ -35,7 +35,8 @@ from headwater.files import (
 from headwater.files.data_folder import DataFolder
 from headwater.files.file_adoption import adopt_table
 from headwater.files.file_collection import FileExplanation, explain_file
-from headwater.jobs import plan_file_collection, run_file_collection, submit_file_collection
+from headwater.jobs import COLLECT_FILES, plan_file_collection, run_file_collection, submit_file_collection
+from headwater.outcome_text import has_findings, outcome_lines
 from headwater.purge import FileTablePurge
 from headwater.realms import RealmRegistry
 from headwater.tasks import TaskQueue
@@ -70,7 +71,7 @@ _DEFINITION: tuple[ViewField[Any], ...] = (
     ViewField("created", "when it was created", "definition.created", "CREATED", time_field),
 )
 
-FILE_TABLE: ResultView[FileTableRow] = ResultView("file table", "file tables", _DEFINITION)
+FILE_TABLE: ResultView[FileTableRow] = ResultView("file table", "file tables", _DEFINITION, "realm/name")
 
 
 def _of_jobs(report: FileTableReport) -> list[dict[str, Any]]:
@@ -118,6 +119,7 @@ FILE_TABLE_REPORT: ResultView[FileTableReport] = ResultView(
         ViewField("nextCollection", "when the next one is due; null: none is scheduled", form=time_after),
         ViewField("conflicts", "errors of the database by their SQLSTATE, as this process counted them"),
     ),
+    named_by="realm/name",
 )
 
 FILE_COLLECTION: ResultView[Mapping[str, Any]] = ResultView(
@@ -141,6 +143,7 @@ FILE_COLLECTION: ResultView[Mapping[str, Any]] = ResultView(
         ViewField("jobs", "jobs that have had references for long, without an outcome"),
         ViewField("notes", "what a person should know"),
     ),
+    named_by="",
 )
 
 
@@ -195,6 +198,7 @@ FILE_TABLE_DELETION: ResultView[Mapping[str, Any]] = ResultView(
             "failures", "files that could not be deleted", inside={"[].file": "the file", "[].reason": "what the storage said"}
         ),
     ),
+    named_by="",
 )
 
 ADOPTION: ResultView[Mapping[str, Any]] = ResultView(
@@ -260,7 +264,9 @@ def create_file_table_command(
     with session.open_store() as store:
         rows = RealmRegistry(store).open_realm(address.realm)
         definition = make_file_table(store, rows, address.name, location=location, columns=columns, **fields)
-        session.show(FILE_TABLE, FileTableRow(address.realm, definition))
+        session.show_done(
+            FILE_TABLE, FileTableRow(address.realm, definition), f"file table {address.without_ref} is {definition.state}"
+        )
 
 
 @file_table.command(name="show")
@@ -296,7 +302,8 @@ def collect_files_command(session: CliSession, address: Address, dry_run: bool, 
     outcome: Mapping[str, Any] | None
     with opened_file_table(session, address) as (store, table):
         if dry_run:
-            outcome = plan_file_collection(store, table).as_plain()
+            with session.progress(f"dry run of the collection of {address.without_ref}") as progress:
+                outcome = plan_file_collection(store, table, progress=progress).as_plain()
         else:
             table.check_writable()
             submitted = submit_file_collection(store, RealmRegistry(store).read_realm(address.realm), address.name)
@@ -306,8 +313,11 @@ def collect_files_command(session: CliSession, address: Address, dry_run: bool, 
             outcome = run_or_detach(session, store, submitted.id, body, detach=detach)
     if outcome is None:
         return 0
-    session.show(FILE_COLLECTION, outcome)
-    return FINDINGS if outcome["failed"] else 0
+    if dry_run:
+        session.show(FILE_COLLECTION, outcome)
+    else:
+        session.show_done(FILE_COLLECTION, outcome, *outcome_lines("file-gc", outcome))
+    return FINDINGS if has_findings(COLLECT_FILES, outcome) else 0
 
 
 @file_table.command(name="explain")
@@ -348,7 +358,9 @@ def adopt_file_table_command(session: CliSession, address: Address, location: st
     """
     with session.open_store() as store:
         rows = RealmRegistry(store).open_realm(address.realm)
-        session.show(ADOPTION, adopt_table(store, rows, address.name, location=folder_location(location)).as_plain())
+        with session.progress(f"adoption of file table {address.without_ref}") as progress:
+            adopted = adopt_table(store, rows, address.name, location=folder_location(location), progress=progress).as_plain()
+        session.show_done(ADOPTION, adopted, f"file table {address.without_ref} is adopted, in {adopted['location']}")
 
 
 @file_table.command(name="delete")
@@ -361,9 +373,14 @@ def delete_file_table_command(session: CliSession, address: Address, confirm: st
     After an interruption the same command goes on, and so does a worker.
     """
     with session.open_store() as store:
-        purge = FileTablePurge(store, RealmRegistry(store).open_realm(address.realm))
-        wanted = address.without_ref
+        rows, wanted = RealmRegistry(store).open_realm(address.realm), address.without_ref
         if confirm != wanted:
-            session.show(FILE_TABLE_DELETION, purge.plan_table(address.name).as_plain())
+            session.show(FILE_TABLE_DELETION, FileTablePurge(store, rows).plan_table(address.name).as_plain())
             raise RefusedError(f"nothing was deleted: repeat realm and table with --confirm {wanted} to go ahead")
-        session.show(FILE_TABLE_DELETION, purge.delete_table(address.name).as_plain())
+        with session.progress(f"deletion of file table {wanted}") as progress:
+            deleted = FileTablePurge(store, rows, progress=progress).delete_table(address.name).as_plain()
+        session.show_done(
+            FILE_TABLE_DELETION,
+            deleted,
+            f"file table {wanted} is deleted, with {count_text(deleted['files'], 'data file')}",
+        )

@@ -37,6 +37,7 @@ GRANT: ResultView[GrantRow] = ResultView(
         ),
         ViewField("key", "of a grant by content id: where that is on the default branch; null: not there", header="KEY"),
     ),
+    named_by="privilege",
 )
 
 grant = click.Group("grant", help="Add, remove and list what roles may do.")
@@ -88,7 +89,7 @@ def add_grant_command(
         read_role_row(roles, role)
         rows = roles.make_rows(role, privileges, on, branches or "")
         roles.put_grants(role, privileges, on, branches or "")
-        session.show_all(GRANT, rows)
+        session.show_changes(GRANT, rows, f"role {role} of {address.without_ref} is granted {_told(rows)}")
         if doubt is not None:
             session.warn(doubt)
 
@@ -117,7 +118,8 @@ def remove_grant_command(
             has = "; ".join(row.told for row in held) or "nothing"
             raise NotFoundError(f"role {role} of {address.without_ref} is not granted {_told(rows)}; it has {has}")
         roles.remove_grants(role, privileges, on, branches or "")
-        session.show_all(GRANT, [row for row in rows if row in held])
+        removed = [row for row in rows if row in held]
+        session.show_changes(GRANT, removed, f"role {role} of {address.without_ref} is no longer granted {_told(removed)}")
         if absent:
             session.warn(f"role {role} of {address.without_ref} was not granted {_told(absent)}")
         _warn_of_rest(session, role, privileges, read_role_row(roles, role).grants, rows)

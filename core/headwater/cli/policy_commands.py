@@ -182,8 +182,12 @@ def set_policy_command(
         content_id = None if key is None else find_policy_table(catalog, key, ref=address.ref)
         before = find_policy(rows, catalog.definition.id, kind, content_id)
         stored = put_policy(rows, catalog, kind, content_id, given, session.author(author))
-        session.show(POLICY, PolicyRow(stored, key))
+        session.show_done(POLICY, PolicyRow(stored, key), f"policy {kind} of {_whose(address, key)} is set")
     _warn_of_declared(session, before)
+
+
+def _whose(address: Address, key: ContentKey | None) -> str:
+    return f"catalog {address.without_ref}" if key is None else f"table {key} of catalog {address.without_ref}"
 
 
 @policy.command(name="unset")
@@ -213,7 +217,9 @@ def unset_policy_command(
             unset_policy(rows, catalog.definition, kind, content_id)
         else:
             left = unset_snapshot_rule(rows, catalog.definition, branch, content_id=content_id, by=session.author(author))
-        session.show_all(POLICY, [] if left is None else [PolicyRow(left, key)])
+        what = f"policy {kind}" if branch is None else f"the rule for branches {branch} of policy {kind}"
+        rest = [] if left is None else [PolicyRow(left, key)]
+        session.show_changes(POLICY, rest, f"{what} of {_whose(address, key)} is removed")
     _warn_of_declared(session, before)
 
 
