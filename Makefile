@@ -66,6 +66,7 @@ bench: setup ## measure, on this machine: SUITE=name for one suite, QUICK=1 for 
 docs: setup ## write the generated pages and tables of docs/ anew from the code
 	$(RUN)/python docs/generate.py
 	$(RUN)/python charts/generate.py
+	$(RUN)/python deploy/generate.py
 	$(RUN)/python -m benchmarks.pages
 
 format: setup ## let ruff format the code and mend what it can

@@ -125,7 +125,7 @@ def serve_apart(command: list[str], folder: Path, *, settings: dict[str, str] | 
 
 def _ready_server(process: subprocess.Popen[str], log: Path, started: float) -> LoadedServer:
     assert process.stdout is not None
-    match = _URL.match(line := process.stdout.readline())
+    match = _URL.search(line := process.stdout.readline())
     if match is None:
         raise RuntimeError(f"the server did not start, it said {line!r}: {log.read_text(encoding='utf-8')[-1500:]}")
     server = LoadedServer(int(match[1]), psutil.Process(process.pid), 0.0)

@@ -58,6 +58,7 @@ def alerts_table() -> str:
     rows = (
         f"| `{one['alert']}` | {one['severity']} | {_plain(one['summary'])} {_plain(one['description'])} | {one['action']} |\n"
         for one in alerts()
+        if one["about"] != "worker"
     )
     return "| alert | severity | what it means | what to do |\n| --- | --- | --- | --- |\n" + "".join(rows)
 

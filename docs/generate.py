@@ -18,9 +18,10 @@ from headwater.access import PRIVILEGES, Privilege, SecurableKind
 from headwater.cli import main as headwater_command
 from headwater.cli.engine_configs import COMMENTS, ENGINE_CONFIGS, EngineAddress
 from headwater.cli.named_contexts import CallSettings
+from headwater.monitoring import MetricDescription
 from headwater.settings import Settings, duration_text, variable_of
 from headwater.store import BackendKind
-from headwater_operator.metrics.operator_metrics import CATALOGUE, MetricDescription
+from headwater_operator.metrics.operator_metrics import CATALOGUE
 from headwater_operator.resource.reasons import conditions_table, events_table, reasons_table
 from headwater_operator.runtime.operator_settings import OperatorSettings
 from headwater_operator.runtime.operator_settings import operator_variable as operator_variable_of

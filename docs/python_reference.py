@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import headwater
-from headwater import api
 
 HEAD = """\
 # Python API
@@ -43,10 +42,10 @@ def reference_page() -> str:
     """The page."""
     parts = [HEAD, "## headwater.connect\n", *_described("connect", headwater.connect, "headwater.connect")]
     for name in _ORDER:
-        parts += _object(getattr(api, name))
+        parts += _object(getattr(headwater, name))
     parts += ["## Values\n"]
-    for name in sorted(name for name in api.__all__ if dataclasses.is_dataclass(getattr(api, name))):
-        parts += _value(getattr(api, name))
+    for name in sorted(name for name in headwater.__all__ if dataclasses.is_dataclass(getattr(headwater, name))):
+        parts += _value(getattr(headwater, name))
     parts += ["## Errors\n", "| error | kind of | meaning |\n|---|---|---|"]
     errors = [getattr(headwater, name) for name in headwater.__all__ if name.endswith("Error")]
     parts += [_error_row(error) for error in errors]

@@ -13,41 +13,38 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from headwater.api import (
-        BranchClient,
-        CatalogClient,
-        CatalogInfo,
-        CommitInfo,
-        Connection,
-        ContentInfo,
-        DifferenceInfo,
-        EntryInfo,
-        FileTableClient,
+    from headwater.api.access_client import RoleClient
+    from headwater.api.api_values import (
         FindingInfo,
-        KeyHistoryInfo,
         ManifestInfo,
-        MergeConflictInfo,
-        MergedKeyInfo,
-        MergeInfo,
-        MergeRefusedError,
-        OperationInfo,
         PrincipalInfo,
-        RealmClient,
         RealmInfo,
-        RefClient,
-        RefInfo,
-        RoleClient,
         RoleInfo,
         RunInfo,
         StopInfo,
-        TableHomeInfo,
-        TagClient,
-        TaskClient,
         TaskInfo,
         TaskProgressInfo,
-        UnreferencedFileInfo,
-        connect,
     )
+    from headwater.api.catalog_client import BranchClient, CatalogClient, MergeRefusedError, RefClient, TagClient
+    from headwater.api.catalog_values import (
+        CatalogInfo,
+        CommitInfo,
+        ContentInfo,
+        DifferenceInfo,
+        EntryInfo,
+        KeyHistoryInfo,
+        MergeConflictInfo,
+        MergedKeyInfo,
+        MergeInfo,
+        OperationInfo,
+        RefInfo,
+        TableHomeInfo,
+        UnreferencedFileInfo,
+    )
+    from headwater.api.connection import Connection, connect
+    from headwater.api.file_table_client import FileTableClient
+    from headwater.api.realm_client import RealmClient
+    from headwater.api.task_client import TaskClient
     from headwater.errors import (
         CollisionError,
         CommitTimeoutError,
@@ -69,41 +66,47 @@ if TYPE_CHECKING:
     from headwater.store import Store, open_store
 
 _HOMES = {
-    "headwater.api": (
-        "BranchClient",
-        "CatalogClient",
-        "CatalogInfo",
-        "CommitInfo",
-        "Connection",
-        "ContentInfo",
-        "DifferenceInfo",
-        "EntryInfo",
-        "FileTableClient",
+    "headwater.api.access_client": ("RoleClient",),
+    "headwater.api.api_values": (
         "FindingInfo",
-        "KeyHistoryInfo",
         "ManifestInfo",
-        "MergeConflictInfo",
-        "MergeInfo",
-        "MergeRefusedError",
-        "MergedKeyInfo",
-        "OperationInfo",
         "PrincipalInfo",
-        "RealmClient",
         "RealmInfo",
-        "RefClient",
-        "RefInfo",
-        "RoleClient",
         "RoleInfo",
         "RunInfo",
         "StopInfo",
-        "TableHomeInfo",
-        "TagClient",
-        "TaskClient",
         "TaskInfo",
         "TaskProgressInfo",
+    ),
+    "headwater.api.catalog_client": (
+        "BranchClient",
+        "CatalogClient",
+        "MergeRefusedError",
+        "RefClient",
+        "TagClient",
+    ),
+    "headwater.api.catalog_values": (
+        "CatalogInfo",
+        "CommitInfo",
+        "ContentInfo",
+        "DifferenceInfo",
+        "EntryInfo",
+        "KeyHistoryInfo",
+        "MergeConflictInfo",
+        "MergedKeyInfo",
+        "MergeInfo",
+        "OperationInfo",
+        "RefInfo",
+        "TableHomeInfo",
         "UnreferencedFileInfo",
+    ),
+    "headwater.api.connection": (
+        "Connection",
         "connect",
     ),
+    "headwater.api.file_table_client": ("FileTableClient",),
+    "headwater.api.realm_client": ("RealmClient",),
+    "headwater.api.task_client": ("TaskClient",),
     "headwater.errors": (
         "CollisionError",
         "CommitTimeoutError",
@@ -122,7 +125,10 @@ _HOMES = {
         "UnknownOutcomeError",
     ),
     "headwater.settings": ("Settings",),
-    "headwater.store": ("Store", "open_store"),
+    "headwater.store": (
+        "Store",
+        "open_store",
+    ),
 }
 """Where each name is. It is imported when it is asked for: help of the command line, and Ctrl-C in its first second, wait for none."""
 

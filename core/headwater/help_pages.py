@@ -105,7 +105,7 @@ def _described(command: click.Command, context: click.Context, path: str) -> dic
     inner: dict[str, click.Command] = {}
     if isinstance(command, click.Group):
         found = ((name, command.get_command(context, name)) for name in command.list_commands(context))
-        inner = {name: each for name, each in found if each is not None and not each.hidden}
+        inner = {name: each for name, each in found if each is not None}
     parameters = [*command.params, _help_option(context)]
     page = {
         "usage": " ".join(command.collect_usage_pieces(context)),
@@ -115,7 +115,7 @@ def _described(command: click.Command, context: click.Context, path: str) -> dic
             for each in parameters
             if isinstance(each, click.Option) and (record := each.get_help_record(context)) is not None
         ],
-        "commands": [(name, each.get_short_help_str(1000)) for name, each in inner.items()],
+        "commands": [(name, each.get_short_help_str(1000)) for name, each in inner.items() if not each.hidden],
         "end": inspect.cleandoc(command.epilog or ""),
     }
     if not path:

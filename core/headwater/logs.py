@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import sys
+import threading
+import traceback
+from contextlib import suppress
+from types import TracebackType
+from typing import Any, TextIO
 
 import structlog
 
 from headwater.settings import Settings
 
 __all__ = ["LEVELS", "log_to_stderr"]
+
+log = structlog.get_logger(__name__)
 
 LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING}
 
@@ -29,12 +37,44 @@ def log_to_stderr(settings: Settings, *, package: str, level: int = logging.INFO
         wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=structlog.stdlib.LoggerFactory(),
     )
-    handler = logging.StreamHandler(sys.stderr)
+    handler = _LineHandler(sys.stderr) if settings.log_format == "json" else logging.StreamHandler(sys.stderr)
     handler.setFormatter(_formatter(settings, shared))
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
     for ours in ("headwater", package):
         logging.getLogger(ours).setLevel(level)
     logging.captureWarnings(True)
+    if settings.log_format == "json":
+        _log_what_nobody_caught()
+
+
+class _LineHandler(logging.StreamHandler[TextIO]):
+    """Tells a record that cannot be formatted in one line, where `logging` would print a traceback on many."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - the base class names it so
+        event = f"a line of {record.name} could not be logged"
+        line = {"event": event, "level": "error", "exception": traceback.format_exc()}
+        with suppress(Exception):  # where the stream is gone nothing can be told
+            self.stream.write(json.dumps(line) + self.terminator)
+
+
+def _log_what_nobody_caught() -> None:
+    """Log errors that Python would print itself, on many lines that a collector takes for many entries."""
+
+    def log_error(kind: type[BaseException], error: BaseException | None, trace: TracebackType | None, event: str) -> None:
+        log.error(event, exc_info=(kind, error, trace))
+
+    def log_unraisable(unraisable: Any) -> None:
+        event = f"{unraisable.err_msg or 'an error was ignored'}: {unraisable.object!r}"
+        log_error(unraisable.exc_type, unraisable.exc_value, unraisable.exc_traceback, event)
+
+    def log_thread(args: threading.ExceptHookArgs) -> None:
+        if not issubclass(args.exc_type, SystemExit):
+            name = args.thread.name if args.thread is not None else "unknown"
+            log_error(args.exc_type, args.exc_value, args.exc_traceback, f"the thread {name} ended by an error")
+
+    sys.excepthook = lambda kind, error, trace: log_error(kind, error, trace, f"{kind.__name__}: {error}")
+    sys.unraisablehook = log_unraisable
+    threading.excepthook = log_thread
 
 
 def _formatter(settings: Settings, shared: list[structlog.typing.Processor]) -> logging.Formatter:

@@ -236,6 +236,23 @@ class Settings:
     )
     files_leaf_rows: int = _count(50_000_000, "rows from which on a leaf of a file table is split", "rows")
     dispatch_seconds: float = _seconds(1.0, "time between two looks of the dispatcher at the due tasks")
+    worker_probes: str = _text(
+        "",
+        "address and port, as `127.0.0.1:8183` or `*:8183`, where a worker, or `headwater up`, answers `/healthz`, `/readyz` and"
+        " `/metrics`; empty for none",
+    )
+    worker_remote_control: bool = dataclasses.field(
+        default=False,
+        metadata={
+            "purpose": "let workers answer Celery's remote control and send its events, so that Flower shows workers and tasks; needs a"
+            " Redis as broker. Whoever reaches it can stop workers",
+            "unit": "",
+        },
+    )
+    worker_figures_seconds: float = _seconds(15.0, "time between two readings of the store for the metrics of a worker or `up`")
+    worker_metrics_realms: int = _count(
+        200, "realms with metrics of their own in a worker or `headwater up`; the others share the label `_others_`"
+    )
     spark_master: str = _text("local[*]", "Spark master of the pipeline; `off` runs it in process")
     spark_from_tables: int = _count(
         50_000,

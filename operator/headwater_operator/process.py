@@ -14,13 +14,13 @@ import structlog
 
 from headwater.clock import Clock, SystemClock
 from headwater.errors import HeadwaterError
+from headwater.monitoring import METRICS_CONTENT_TYPE, FiguresReader, Health, ProbeServer, StoreFigures
 from headwater.settings import Settings
 from headwater.store import Store, open_store
 from headwater_operator.kube import KubeApi, KubeConnection, KubeTimeouts, connect_cluster
-from headwater_operator.metrics.operator_metrics import CONTENT_TYPE, OperatorMetrics
-from headwater_operator.metrics.store_metrics import FiguresReader, StoreFigures
+from headwater_operator.metrics.operator_metrics import OperatorMetrics
 from headwater_operator.resource.reconciler import Reconciler
-from headwater_operator.runtime.health import Health, LookTimes, ProbeServer, ProcessHealth
+from headwater_operator.runtime.health import LookTimes, ProcessHealth
 from headwater_operator.runtime.informer_cache import ResourceCache, ResourceKey
 from headwater_operator.runtime.leader_election import Leadership, LeadHolder, LeaseTiming, UncontestedLead
 from headwater_operator.runtime.operator_logs import hush_watches
@@ -92,7 +92,7 @@ class _Process:
             operator.port,
             health=Health(self.vitals.alive, self.vitals.ready),
             render=self.metrics.render,
-            content_type=CONTENT_TYPE,
+            content_type=METRICS_CONTENT_TYPE,
         )
         self.metrics.sources.is_leading = lambda: self.lead.is_held
 

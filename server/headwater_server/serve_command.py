@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from functools import partial
 from importlib.metadata import version
 from typing import Protocol
 
@@ -81,7 +83,9 @@ def serve_command(session: ServingSession, listen: ListenAddress | None, realms:
                 " HEADWATER_SERVER_PRIVATE_KEY, unless a proxy in front of the server speaks TLS"
             )
         listener = address.listen(asks_who_calls=asks_who_calls)
-        return serve_application(application, listener, settings=settings, tell=_tell_url)
+        return serve_application(
+            application, listener, settings=settings, tell=partial(_tell_url, is_json=settings.log_format == "json")
+        )
 
 
 def _set_address(variable: str, text: str) -> ListenAddress:
@@ -92,5 +96,7 @@ def _set_address(variable: str, text: str) -> ListenAddress:
         raise click.UsageError(str(wrong)) from wrong
 
 
-def _tell_url(url: str) -> None:
-    click.echo(f"serving {url}/iceberg")
+def _tell_url(url: str, *, is_json: bool) -> None:
+    """Print the address that clients use; as a line of JSON where logs are JSON, because a collector reads standard output, too."""
+    sentence = f"serving {url}/iceberg"
+    click.echo(json.dumps({"event": sentence, "level": "info", "url": f"{url}/iceberg"}) if is_json else sentence)

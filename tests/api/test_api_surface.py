@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 import headwater
-from headwater import api
 from headwater.clients.pyiceberg import HeadwaterCatalog
 
 ROOT = Path(__file__).parents[2]
@@ -23,7 +22,11 @@ GUIDE = ROOT / "docs" / "how-to" / "python.md"
 
 
 def public_classes() -> list[type]:
-    return [value for name in api.__all__ if inspect.isclass(value := getattr(api, name))]
+    return [
+        value
+        for name in headwater.__all__
+        if inspect.isclass(value := getattr(headwater, name)) and value.__module__.startswith("headwater.api.")
+    ]
 
 
 def methods_of(kind: type) -> Iterator[tuple[str, Any]]:

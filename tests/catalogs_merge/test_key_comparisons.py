@@ -132,7 +132,7 @@ def test_bounded_look_says_that_there_may_be_more(parted: Branching) -> None:
     assert compared(parted).source.is_complete
 
 
-def test_what_was_merged_before_is_no_change_since(parted: Branching) -> None:
+def test_merged_commits_are_no_change_since(parted: Branching) -> None:
     parted.merge(mode=MergeMode.FORCE)
     parted.put("main", "other")
     put(parted, "dev", "t", document(FIRST, snapshot(3, 1, 7), snapshot(4, 3, 8), snapshot(9, 4, 1)))

@@ -31,7 +31,7 @@ def restoration(lake: Catalog) -> Command:
     done = lake.commit(None, [Put(ORDERS, IcebergTable(metadata_location="s3://lake/orders/metadata/1.json"))])
     lake.commit(None, [Delete(ORDERS)])
     assert done.commit_id is not None
-    return ("realm", "restore", "acme", "lake/main", "--to", id_text(done.commit_id), "--confirm", "acme")
+    return ("realm", "restore", "acme/lake@main", "--to", id_text(done.commit_id), "--confirm", "acme")
 
 
 @pytest.fixture(params=["merge", "restoration"])

@@ -119,7 +119,7 @@ def test_difference_of_roles_is_told(headwater: CommandLine, applied: Path) -> N
     assert "writers" in result.stdout
 
 
-def test_what_is_not_there_is_a_difference(headwater: CommandLine, files: Path) -> None:
+def test_missing_realm_is_a_difference(headwater: CommandLine, files: Path) -> None:
     result = headwater("diff", "-f", files)
 
     assert result.exit_code == 9

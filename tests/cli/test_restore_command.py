@@ -34,7 +34,7 @@ def is_there(headwater: CommandLine) -> bool:
 
 
 def test_restoration_is_shown_before_it_is_confirmed(headwater: CommandLine, dropped: str) -> None:
-    result = headwater("realm", "restore", "acme", "lake/main", "--to", dropped)
+    result = headwater("realm", "restore", "acme/lake@main", "--to", dropped)
 
     assert result.exit_code == 5
     assert "lake/main   restore" in result.stdout
@@ -43,34 +43,34 @@ def test_restoration_is_shown_before_it_is_confirmed(headwater: CommandLine, dro
 
 
 def test_confirmed_restoration_is_done(headwater: CommandLine, dropped: str) -> None:
-    [step] = headwater.data("realm", "restore", "acme", "lake/main", "--to", dropped, "--confirm", "acme")
+    [step] = headwater.data("realm", "restore", "acme/lake@main", "--to", dropped, "--confirm", "acme")
 
     assert (step["reference"], step["act"], step["target"], step["put"]) == ("lake/main", "restore", dropped, 1)
     assert is_there(headwater)
 
 
 def test_dry_run_of_a_restoration_writes_nothing(headwater: CommandLine, dropped: str) -> None:
-    arguments = ("realm", "restore", "acme", "lake/main", "--to", dropped, "--confirm", "acme", "--dry-run")
+    arguments = ("realm", "restore", "acme/lake@main", "--to", dropped, "--confirm", "acme", "--dry-run")
 
     assert headwater.data(*arguments)[0]["changes"] == {"ICEBERG_TABLE": {"put": 1, "changed": 0, "removed": 0}}
     assert not is_there(headwater)
 
 
 def test_dry_run_needs_no_confirmation(headwater: CommandLine, dropped: str) -> None:
-    result = headwater("realm", "restore", "acme", "lake/main", "--to", dropped, "--confirm", "other", "--dry-run")
+    result = headwater("realm", "restore", "acme/lake@main", "--to", dropped, "--confirm", "other", "--dry-run")
 
     assert (result.exit_code, result.stderr) == (0, "")
 
 
 def test_restoration_can_be_left_to_a_worker(headwater: CommandLine, dropped: str) -> None:
-    task = headwater.data("realm", "restore", "acme", "lake/main", "--to", dropped, "--confirm", "acme", "--detach")
+    task = headwater.data("realm", "restore", "acme/lake@main", "--to", dropped, "--confirm", "acme", "--detach")
 
     assert (task["kind"], task["subject"], task["state"]) == ("restore", "lake/main", "WAITING")
     assert not is_there(headwater)
 
 
 def test_restoration_is_refused_while_the_same_is_under_way(headwater: CommandLine, dropped: str) -> None:
-    common = ("realm", "restore", "acme", "lake/main", "--confirm", "acme")
+    common = ("realm", "restore", "acme/lake@main", "--confirm", "acme")
     headwater.ok(*common, "--to", dropped, "--detach")
 
     result = headwater(*common, "--to", dropped, "--prune")
@@ -84,7 +84,7 @@ def test_restoration_with_nothing_to_do_says_so(headwater: CommandLine, catalog:
 
 def test_table_that_stays_away_is_a_finding(headwater: CommandLine, store: Store, dropped: str) -> None:
     TableClaims(RealmRegistry(store).open_realm("acme")).take_claims([TableClaim("0" * 16, uuid4(), "s3://lake/orders")])
-    result = headwater("realm", "restore", "acme", "lake/main", "--to", dropped, "--confirm", "acme")
+    result = headwater("realm", "restore", "acme/lake@main", "--to", dropped, "--confirm", "acme")
 
     assert result.exit_code == 8
     assert "orders stays away" in result.stderr

@@ -14,8 +14,8 @@ from handmade_warehouse import make_by_hand
 from headwater.catalogs import ContentKey
 from headwater.settings import Settings
 from headwater.store import Store, open_store
-from journeys import FOLDER, Journey, check_limit, collection, commit, import_task, make_catalog, merge, realm_resource
 from kubetest import Namespace
+from opened_files import FOLDER, Journey, check_limit, collection, commit, import_task, make_catalog, merge, realm_resource
 
 
 @pytest.fixture

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from headwater.catalogs import Catalog, Catalogs, ContentKey, DeltaLakeTable, IcebergTable, IcebergView, Namespace, Put
 from headwater.catalogs.content import Content
 from headwater.iceberg.metadata_json import split_metadata
 from headwater.store import ObjectId, id_text
-from metadata_fixtures import LOCATION, table, view
+from metadata_fixtures import LOCATION, snapshot, table, view
 
 SALES, ORDERS, TOP = ContentKey.of("sales"), ContentKey.of("sales", "orders"), ContentKey.of("sales", "top")
 PLACE = "file:///nowhere/sales/orders"
@@ -35,7 +36,7 @@ def stock_lake(catalogs: Catalogs, name: str) -> StockedLake:
     """
     catalog = catalogs.open_catalog(name)
     first = put(catalog, "main", {SALES: Namespace(), VAULT: Namespace()}, "make namespaces")
-    document = {**table(2), "location": PLACE, "snapshots": [_moved(each) for each in table(2)["snapshots"]]}
+    document = orders_document()
     orders = Put(ORDERS, IcebergTable(metadata_location=f"{PLACE}/metadata/v2.json", snapshot_id=22), metadata=_parts(document))
     top = Put(TOP, IcebergView(metadata_location="s3://lake/sales/top/v1.json", version_id=1), metadata=_parts(view()))
     second = catalog.commit("main", [orders, top], message="add orders", authors=["ada"]).commit_id
@@ -53,6 +54,32 @@ def put(catalog: Catalog, branch: str, contents: dict[ContentKey, Content], mess
     done = catalog.commit(branch, [Put(key, content) for key, content in contents.items()], message=message, authors=["ada"])
     assert done.commit_id is not None
     return id_text(ObjectId(done.commit_id))
+
+
+def put_orders(catalog: Catalog, branch: str, message: str, **fields: Any) -> str:
+    """Commit a version of ``sales.orders`` of which some fields of the document are others; returns the hash."""
+    stored = catalog.get_content(branch, ORDERS)
+    assert isinstance(stored, IcebergTable)
+    document = {**orders_document(), **{name.replace("_", "-"): value for name, value in fields.items()}}
+    content = replace(stored, metadata_location=f"{PLACE}/metadata/{message}.json", snapshot_id=document["current-snapshot-id"])
+    done = catalog.commit(branch, [Put(ORDERS, content, stored, metadata=_parts(document))], message=message, authors=["ada"])
+    assert done.commit_id is not None
+    return id_text(done.commit_id)
+
+
+def appended(*rows: int) -> dict[str, Any]:
+    """The fields of a version with further snapshots, of so many rows each."""
+    snapshots, last = orders_document()["snapshots"], 22
+    for sequence, count in enumerate(rows, start=3):
+        summary = {"operation": "append", "added-records": str(count), "added-data-files": "1"}
+        snapshots.append(_moved(snapshot(11 * sequence, sequence, summary=summary, **{"parent-snapshot-id": last})))
+        last = 11 * sequence
+    refs = {"main": {"type": "branch", "snapshot-id": last}}
+    return {"snapshots": snapshots, "current_snapshot_id": last, "last_sequence_number": 2 + len(rows), "refs": refs}
+
+
+def orders_document() -> dict[str, Any]:
+    return {**table(2), "location": PLACE, "snapshots": [_moved(each) for each in table(2)["snapshots"]]}
 
 
 def delta() -> DeltaLakeTable:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from lake_caller import LakeCaller
 from managed_office import ManagedOffice
-from stocked_lake import ORDERS, delta, put
+from stocked_lake import ORDERS, appended, delta, put, put_orders
 
 from headwater.catalogs import ContentKey, Delete, DeltaLakeTable, Put
 
@@ -293,6 +293,22 @@ def test_conflict_tells_both_sides(lake: LakeCaller) -> None:
     assert (conflict["ours"]["commit"]["hash"], conflict["theirs"]["commit"]["hash"]) == (ours, lake.office.lake.dev)
     assert conflict["ours"]["entry"]["contentId"] != conflict["theirs"]["entry"]["contentId"]
     assert lake.get(MAIN)["head"] == ours
+
+
+def test_conflict_tells_what_each_side_did(lake: LakeCaller) -> None:
+    catalog = open_lake(lake)
+    renamed = put_orders(catalog, "main", "hand over", properties={"owner": "bob"})
+    first, second = (
+        put_orders(catalog, "dev", word, **appended(*rows)) for word, rows in (("load", [7]), ("load again", [7, 9]))
+    )
+    [conflict] = lake.post(f"{MAIN}/merge", {"source": "dev", "dryRun": True})["conflicts"]
+    ours, theirs = conflict["ours"], conflict["theirs"]
+
+    assert [each["commit"]["hash"] for each in ours["changes"]] == [renamed] == [ours["commit"]["hash"]]
+    assert [(each["before"], each["after"]) for each in ours["differences"]] == [("owner=ada", "owner=bob")]
+    assert [each["commit"]["hash"] for each in theirs["changes"]] == [second, first]
+    assert (theirs["changeCount"], theirs["isComplete"], theirs["summary"]["added-records"]) == (2, True, "9")
+    assert [[each["addedRows"] for each in change["snapshots"]] for change in theirs["changes"]] == [[9], [7]]
 
 
 def test_conflict_is_decided_by_a_mode(lake: LakeCaller) -> None:

@@ -15,9 +15,14 @@ from typing import Any
 import pytest
 from lake_caller import LakeCaller
 from managed_office import ManagedOffice
-from stocked_lake import delta, put
+from stocked_lake import appended, delta, put, put_orders
 
-from headwater.catalogs import CatalogGrant, ContentKey, ContentType
+from headwater.access import Privilege
+from headwater.catalogs import CatalogGrant, ContentKey, ContentType, ReportRow
+from headwater.clock import Micros
+from headwater.jobs import IMPORT, Run, record_run
+from headwater.jobs.task_runs import ReportWriter
+from headwater.store import id_text
 from naive_access import GRANTED, NaiveAccess
 
 MAIN = "/references/main"
@@ -162,11 +167,42 @@ def test_merge_needs_rights_on_both_sides(office: ManagedOffice) -> None:
     assert callers["both"].post(path, wish)["status"] == "MERGED"
 
 
-def test_report_of_an_import_needs_a_right_on_its_catalog(office: ManagedOffice) -> None:
-    """Whoever may see runs alone sees the page of any run, without the names of tables."""
-    answer = office.call("GET", f"/realms/acme/runs/{office.tasks['acme']:016x}-1/report", token=office.token("ann"))
+def test_conflict_tells_no_history_to_whoever_may_not_read_it(office: ManagedOffice) -> None:
+    office.stock()
+    catalog = office.catalogs().open_catalog("lake")
+    put_orders(catalog, "main", "hand over", properties={"owner": "bob"})
+    put_orders(catalog, "dev", "load", **appended(7))
+    grants = (CatalogGrant(privilege="TABLE_WRITE_DATA", references="*"), CatalogGrant(privilege="TABLE_CREATE"))
+    history = CatalogGrant(privilege="REFERENCE_READ_HISTORY", on="reference", references="main")
+    writer, knower = (
+        LakeCaller(office, office.make_holder(name, lake=held))
+        for name, held in (("writer", grants), ("knower", (*grants, history)))
+    )
+    [[blind], [told]] = (
+        caller.post(f"{MAIN}/merge", {"source": "dev", "dryRun": True})["conflicts"] for caller in (writer, knower)
+    )
 
-    assert answer.status == 200 and b"Maintenance" in answer.content
+    assert [len(side["changes"]) for side in (blind["ours"], blind["theirs"])] == [0, 0]
+    assert [len(side["changes"]) for side in (told["ours"], told["theirs"])] == [1, 0]
+    assert blind["ours"]["commit"] is None and blind["ours"]["isComplete"] is False
+    assert blind["theirs"]["summary"]["added-records"] == "7"
+
+
+def test_page_of_an_import_names_tables_to_who_may_manage_them(office: ManagedOffice) -> None:
+    task, now = office.tasks["acme"], office.clock.now()
+    run = Run(kind=IMPORT, realm="acme", subject="lake/by hand", started=now, finished=Micros(now + 1), task=task, attempt=2)
+    record_run(office.store, run)
+    report = ReportWriter(office.store, task, 2)
+    report.add_row(
+        ReportRow(key=("hush", "table"), directory="s3://x", outcome="quarantined", code="CORRUPT", message="broken")
+    )
+    report.finish_report()
+    path = f"/realms/acme/runs/{id_text(task)}-2/report"
+    manager = office.make_holder("manager", Privilege.TASK_READ, lake=(CatalogGrant(privilege="CATALOG_MANAGE_METADATA"),))
+    whole, general = (office.call("GET", path, token=token) for token in (manager, office.token("ann")))
+
+    assert (whole.status, general.status) == (200, 200)
+    assert b"hush.table" in whole.content and b"hush" not in general.content
 
 
 @pytest.fixture(scope="module")

@@ -8,9 +8,10 @@ import pytest
 from bodies import NOW, catalog_seen, ended, import_seen, later
 from prometheus_client.parser import text_string_to_metric_families
 
+from headwater.monitoring import OTHERS
 from headwater.reconcile import CatalogDescription
 from headwater.tasks import TaskState
-from headwater_operator.metrics.operator_metrics import OTHERS, OperatorMetrics
+from headwater_operator.metrics.operator_metrics import OperatorMetrics
 from headwater_operator.runtime.informer_cache import ResourceKey
 
 LAKE = ResourceKey("Catalog", "default", "lake")

@@ -11,12 +11,12 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from fake_clock import FakeClock
 from headwater.clock import Micros
+from headwater.monitoring import OTHERS, FiguresReader, StoreFigures
 from headwater.realms import RealmRegistry, RealmState
 from headwater.reconcile import RealmDescription, TaskDescription
 from headwater.store import Store
 from headwater.tasks import TaskQueue, TaskState
-from headwater_operator.metrics.operator_metrics import CATALOGUE, OTHERS, OperatorMetrics
-from headwater_operator.metrics.store_metrics import FiguresReader, StoreFigures
+from headwater_operator.metrics.operator_metrics import CATALOGUE, OperatorMetrics
 from headwater_operator.runtime.informer_cache import ResourceKey
 
 SECOND = 1_000_000

@@ -12,7 +12,8 @@ import pytest
 
 from fake_clock import FakeClock
 from headwater.errors import UnavailableError
-from headwater_operator.runtime.health import Health, LookTimes, ProbeServer, ProcessHealth
+from headwater.monitoring import Health, ProbeServer
+from headwater_operator.runtime.health import LookTimes, ProcessHealth
 from headwater_operator.runtime.informer_cache import ResourceKey
 from headwater_operator.runtime.leader_election import UncontestedLead
 from headwater_operator.runtime.operator_settings import OperatorSettings

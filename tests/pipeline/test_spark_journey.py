@@ -11,7 +11,7 @@ import pytest
 from handmade_warehouse import make_by_hand
 from headwater.settings import Settings
 from headwater_workers.pipeline import find_engine
-from journeys import Journey, check_limit, import_on_spark
+from opened_files import Journey, check_limit, import_on_spark
 
 pytestmark = [
     pytest.mark.long,

@@ -66,6 +66,11 @@ def broker_of(settings: Settings, folder: Path | None = None) -> Broker:
                 f"broker {_shown(settings.broker)}: write `embedded`, or the URL of a Redis such as redis://localhost:6379/0"
             )
         return Broker(settings.broker, queue)
+    if settings.worker_remote_control:
+        raise RefusedError(
+            "HEADWATER_WORKER_REMOTE_CONTROL needs a Redis, because the embedded broker carries no events: set HEADWATER_BROKER to the URL"
+            " of one, such as redis://localhost:6379/0"
+        )
     if folder is None and not has_folder(settings):
         raise RefusedError(
             "the embedded broker needs a folder that all workers share: give --broker-folder, or the URL of a Redis as broker"
@@ -127,8 +132,9 @@ def _configuration(settings: Settings, broker: Broker) -> dict[str, Any]:
         "worker_prefetch_multiplier": 1,
         "worker_max_tasks_per_child": 100,
         "worker_proc_alive_timeout": 60.0,
-        "worker_enable_remote_control": False,
-        "worker_send_task_events": False,
+        "worker_enable_remote_control": settings.worker_remote_control,
+        "worker_send_task_events": settings.worker_remote_control,
+        "task_send_sent_event": settings.worker_remote_control,
         "worker_hijack_root_logger": False,
         "worker_redirect_stdouts": False,
         "enable_utc": True,

@@ -30,6 +30,11 @@ class Interruption:
         self._is_pausing = False
         self._before: list[tuple[signal.Signals, Any]] = []
 
+    @property
+    def is_asked(self) -> bool:
+        """Whether a signal has asked the program to end."""
+        return self._asked is not None
+
     def check(self) -> None:
         """Pass unless the program has to end.
 

@@ -23,7 +23,7 @@ from headwater.reconcile import (
     load_manifests,
     reconcile,
 )
-from headwater.settings import Settings
+from headwater.settings import Settings, duration_text
 from headwater.store import Store, Versioned
 from headwater.tasks import Task, TaskQueue
 from headwater_workers.interruption import Interruption
@@ -82,6 +82,8 @@ class ManifestFolder:
 
 
 BUSY_SECONDS, IDLE_SECONDS = 0.3, 1.0
+HANGING_SECONDS = 600.0
+"""A pass over all manifests that takes longer than this hangs."""
 TRIES = 10
 """The number of passes in a row that may fail for a temporary reason before `up --once` gives up."""
 
@@ -110,6 +112,9 @@ class Convergence:
         self._interruption = interruption or Interruption()
         self._told: set[str] = set()
         self._failed = 0
+        self._turned = store.clock.monotonic()
+        self.trouble = ""
+        """What keeps the passes from reaching the store, or nothing."""
         self.realms_before = [realm.id for realm in RealmRegistry(store).list_realms()]
         self.watcher = TaskWatcher(TaskQueue(store), tell)
         self.outcomes: Sequence[ReconcileOutcome] = ()
@@ -119,7 +124,6 @@ class Convergence:
 
         The fault is printed once, and so is its end: an outage of hours is two lines.
         """
-        trouble = ""
         while True:
             self._worker.keep_alive()
             try:
@@ -127,14 +131,14 @@ class Convergence:
                 active, _ = self._pass()
                 is_busy = self._is_busy(active, wait_seconds=0)
             except (UnavailableError, UnknownOutcomeError) as fault:
-                if str(fault) != trouble:
+                if str(fault) != self.trouble:
                     self._tell(f"{fault}: trying again")
-                trouble = str(fault)
+                self.trouble = str(fault)
                 is_busy = False
             else:
-                if trouble:
+                if self.trouble:
                     self._tell("the store answers again")
-                trouble = ""
+                self.trouble = ""
             self._pause(BUSY_SECONDS if is_busy else IDLE_SECONDS)
 
     def run_once(self, *, wait_seconds: float) -> list[Versioned[Task]]:
@@ -146,7 +150,13 @@ class Convergence:
                 return after
             self._pause(BUSY_SECONDS)
 
+    def loop_findings(self) -> dict[str, str]:
+        """Whether the loop turns: a pass that takes far too long hangs, and only a restart helps."""
+        seconds = self._store.clock.monotonic() - self._turned
+        return {"loop": "" if seconds <= HANGING_SECONDS else f"it has not turned for {duration_text(round(seconds))}"}
+
     def _pause(self, seconds: float) -> None:
+        self._turned = self._store.clock.monotonic()
         self._interruption.pause(self._store.clock.sleep, seconds)
 
     def _pass(self) -> tuple[list[Versioned[Task]], list[Versioned[Task]]]:

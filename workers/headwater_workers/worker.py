@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from functools import cached_property, partial
 from pathlib import Path
 from types import FrameType
@@ -22,6 +23,7 @@ from celery import Celery, signals
 
 from headwater.errors import HeadwaterError
 from headwater.logs import LEVELS
+from headwater.monitoring import Health
 from headwater.settings import Settings
 from headwater.store import Store, id_of, open_store
 from headwater.tasks import LeaseExpiry
@@ -30,6 +32,7 @@ from headwater_workers.dispatcher import Dispatcher, DispatcherThread
 from headwater_workers.file_queue import CommitterGuard, guard_of
 from headwater_workers.liveness import DISPATCHER, Pulse, beat_in_the_main_loop
 from headwater_workers.task_executor import TASK_BODIES, execute_task
+from headwater_workers.worker_metrics import WorkerMetrics, WorkerProbes
 
 JOIN_SECONDS = 5.0
 MIND_SECONDS, LINGER_SECONDS = 0.5, 3.0
@@ -58,13 +61,24 @@ def serve_worker(
     app = make_app(settings, broker)
     children = _Children(settings)
     app.task(name=LOOK)(children.look)
-    with Pulse(alive_file) as pulse, open_store(settings.store, settings=settings) as store:
+    with ExitStack() as closing:
+        pulse = closing.enter_context(Pulse(alive_file))
+        store = closing.enter_context(open_store(settings.store, settings=settings))
+        is_ready = threading.Event()
+        signals.worker_ready.connect(lambda **_: is_ready.set(), weak=False)
+        metrics = WorkerMetrics(
+            store, concurrency=concurrency, is_stopping=children.is_stopping, realms=settings.worker_metrics_realms
+        )
+        health = Health(
+            lambda: _loop_findings(pulse), lambda: {"process": _process_finding(is_ready.is_set(), children.is_stopping())}
+        )
+        closing.enter_context(WorkerProbes(settings, metrics, store, health))
         beat_in_the_main_loop(app, pulse)
         dispatcher = Dispatcher(store, partial(send_look, app), kinds=TASK_BODIES)
         thread = DispatcherThread(dispatcher, wait_seconds=settings.dispatch_seconds, also=_before_a_step(pulse, parent))
         guard = guard_of(settings, broker, log_level=log_level)
         _connect(thread, children, pulse, guard)
-        worker = _celery_worker(app, concurrency)
+        worker = _celery_worker(app, concurrency, is_controlled=settings.worker_remote_control)
         log.info("worker started", concurrency=concurrency, store=store.url, pid=os.getpid())
         worker.start()
         thread.stop()
@@ -142,6 +156,17 @@ class _Children:
         self._is_told = True
 
 
+def _loop_findings(pulse: Pulse) -> dict[str, str]:
+    stuck = pulse.stuck()
+    return {"loops": f"hanging: {', '.join(stuck)}" if stuck else ""}
+
+
+def _process_finding(is_ready: bool, is_stopping: bool) -> str:
+    if is_stopping:
+        return "it is stopping"
+    return "" if is_ready else "the process is starting, or waits for its broker"
+
+
 def _silence_standard_output() -> None:
     """Silence standard output: a worker logs to standard error, and Celery prints its own words past all streams."""
     sys.stdout.flush()
@@ -169,7 +194,7 @@ def _connect(thread: DispatcherThread, children: _Children, pulse: Pulse, guard:
     signals.setup_logging.connect(lambda **_: None, weak=False)  # a receiver keeps Celery from setting up its own
 
 
-def _celery_worker(app: Celery, concurrency: int) -> Any:
+def _celery_worker(app: Celery, concurrency: int, *, is_controlled: bool) -> Any:
     return app.Worker(
         pool="prefork",
         concurrency=concurrency,
@@ -177,7 +202,7 @@ def _celery_worker(app: Celery, concurrency: int) -> Any:
         quiet=True,
         without_mingle=True,
         without_gossip=True,
-        without_heartbeat=True,
+        without_heartbeat=not is_controlled,  # Flower counts a worker as online by its heartbeats
     )
 
 

@@ -16,6 +16,7 @@ from headwater.console import DURATION, prints
 from headwater.errors import RefusedError
 from headwater.exits import FINDINGS
 from headwater.logs import LEVELS
+from headwater.monitoring import Health
 from headwater.outcome_text import has_findings
 from headwater.reconcile import FileCredentials, ReconcileOutcome, known_realms, load_manifests
 from headwater.settings import Settings
@@ -27,6 +28,7 @@ from headwater_workers.pipeline import pack_environment
 from headwater_workers.up_loop import Convergence, ManifestFolder, remarks
 from headwater_workers.up_summary import SUMMARY, summary, summary_text
 from headwater_workers.worker import serve_worker
+from headwater_workers.worker_metrics import WorkerMetrics, WorkerProbes
 from headwater_workers.worker_process import WorkerProcess
 
 TERMINATED = 128 + 15
@@ -139,13 +141,37 @@ def _up(
             settings.store, concurrency=concurrency, log_level="warning", broker_folder=broker_folder
         ) as process:
             convergence = Convergence(store, manifests, FileCredentials(credentials), process, tell, interruption)
-            if wait_seconds is None:
-                convergence.stay()
-            waiting = convergence.run_once(wait_seconds=wait_seconds)
+            with _up_probes(settings, store, convergence, process, concurrency, interruption):
+                if wait_seconds is None:
+                    convergence.stay()
+                waiting = convergence.run_once(wait_seconds=wait_seconds)
         tasks = {seen.id: seen for seen in (*convergence.watcher.seen, *waiting)}
         data = summary(store, list(tasks.values()), convergence.outcomes, realms_before=convergence.realms_before)
     session.print_result(data, lambda: [summary_text(data)])
     return exit_code_of_up(convergence.outcomes, [seen.value for seen in tasks.values()])
+
+
+def _up_probes(
+    settings: Settings,
+    store: Store,
+    convergence: Convergence,
+    process: WorkerProcess,
+    concurrency: int,
+    interruption: Interruption,
+) -> WorkerProbes:
+    """Health of `up` and of its worker, and metrics of the store."""
+    metrics = WorkerMetrics(
+        store, concurrency=concurrency, is_stopping=lambda: interruption.is_asked, realms=settings.worker_metrics_realms
+    )
+
+    def ready() -> dict[str, str]:
+        return {
+            "process": "it is stopping" if interruption.is_asked else "",
+            "worker": "" if process.is_running else "it has ended, and is started again",
+            "manifests": convergence.trouble,
+        }
+
+    return WorkerProbes(settings, metrics, store, Health(convergence.loop_findings, ready))
 
 
 @click.command(name="spark-archive")

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import TracebackType
 
 from headwater.errors import UnavailableError
+from headwater.settings import unknown_variables
 
 RESTARTS = 3
 STABLE_SECONDS = 60.0
@@ -36,7 +37,9 @@ class WorkerProcess:
     ) -> None:
         self._stop_seconds = stop_seconds
         self._restarts = 0
-        self._environment = {**os.environ, "HEADWATER_STORE": store_url}
+        # Probes are answered by this process, at the one address that there is; of variables that nothing reads it has warned already.
+        known = {name: value for name, value in os.environ.items() if not unknown_variables({name: value})}
+        self._environment = {**known, "HEADWATER_STORE": store_url, "HEADWATER_WORKER_PROBES": ""}
         self._command = [sys.executable, "-m", "headwater", "worker", "--concurrency", str(concurrency)]
         self._command += ["--log-level", log_level, "--parent", str(os.getpid())]
         self._command += [] if broker_folder is None else ["--broker-folder", str(broker_folder)]
@@ -45,6 +48,10 @@ class WorkerProcess:
     @property
     def pid(self) -> int:
         return self._process.pid
+
+    @property
+    def is_running(self) -> bool:
+        return self._process.poll() is None
 
     def keep_alive(self) -> None:
         """Restart the worker if it has ended.

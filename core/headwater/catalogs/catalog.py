@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import cast
+from typing import Unpack, cast
 from uuid import UUID
 
 import msgspec
@@ -61,14 +61,7 @@ from headwater.catalogs.history.content_diff import (
     changed_keys,
     compare_commits,
 )
-from headwater.catalogs.history.key_comparison import (
-    MOST_LOOKED_AT,
-    SHOWN_COMMITS,
-    ComparedSides,
-    KeyComparison,
-    compare_keys,
-    find_sides,
-)
+from headwater.catalogs.history.key_comparison import ComparedSides, ComparisonLimits, KeyComparison, compare_keys, find_sides
 from headwater.catalogs.history.recent_pointers import RecentPointers, check_pointers
 from headwater.catalogs.history.ref_relation import RefRelation, relate_heads
 from headwater.catalogs.history.revspec import DEFAULT_REF, RefResolver, RefTarget
@@ -470,32 +463,19 @@ class Catalog:
         return tuple(change for change in changes if where is None or where.chooses(change))
 
     def compare_keys(
-        self,
-        before: str | None,
-        after: str | None,
-        keys: Sequence[ContentKey],
-        *,
-        commits: int = SHOWN_COMMITS,
-        within: int = MOST_LOOKED_AT,
+        self, before: str | None, after: str | None, keys: Sequence[ContentKey], **limits: Unpack[ComparisonLimits]
     ) -> list[KeyComparison]:
-        """What two refs did to keys since their nearest common ancestor; see ``headwater.catalogs.history.key_comparison``.
-
-        keys          in the order in which they are wanted
-        commits       describe so many commits of each side of a key at most
-        within        look at so many commits of each side at most
-        """
+        """What two refs did to keys since their nearest common ancestor; see ``headwater.catalogs.history.key_comparison``."""
         sides = find_sides(self._rows, self._resolver.resolve(before), self._resolver.resolve(after))
-        return compare_keys(self._rows, sides, keys, commits=commits, within=within)
+        return compare_keys(self._rows, sides, keys, **limits)
 
     def compare_merge(
-        self, result: MergeResult, keys: Sequence[ContentKey], *, commits: int = SHOWN_COMMITS, within: int = MOST_LOOKED_AT
+        self, result: MergeResult, keys: Sequence[ContentKey], **limits: Unpack[ComparisonLimits]
     ) -> list[KeyComparison]:
-        """What the two sides of a merge or transplant, done or not, had done to keys before it; arguments as in ``compare_keys``."""
+        """What the two sides of a merge or transplant, done or not, had done to keys before it."""
         named = (result.base, result.onto, result.steps[-1].source)
-        base, into, source = (None if commit_id is None else self._resolver.read_commit(commit_id) for commit_id in named)
-        return compare_keys(
-            self._rows, ComparedSides(base=base, into=into, source=source), keys, commits=commits, within=within
-        )
+        heads = [None if commit_id is None else self._resolver.read_commit(commit_id) for commit_id in named]
+        return compare_keys(self._rows, ComparedSides(*heads), keys, **limits)
 
     def count(self, ref: str | None = None, *, content_type: ContentType | None = None) -> int:
         """Count the keys of all types, which reads no entries, or of one type, which reads all."""

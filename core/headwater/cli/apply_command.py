@@ -109,11 +109,6 @@ def apply_command(session: CliSession, paths: tuple[Path, ...], folder: Path, dr
     """Apply manifests, as far as possible now; long work is left to workers, as tasks.
 
     If anything in the files is wrong, nothing is changed. The exit code of a dry run is that which applying would have now.
-
-    \b
-    Examples:
-      headwater apply -f lake.yaml
-      headwater apply -f manifests/ --dry-run
     """
     if dry_run:
         with session.open_dry_store() as store:

@@ -11,6 +11,7 @@ import click
 from headwater.api.realm_tasks import check_same, submit_restoration
 from headwater.backup import check_exportable, check_loadable, is_sweeping, read_archive_manifest, readable_from
 from headwater.cli.cli_session import CliSession
+from headwater.cli.command_address import RESTORED_SCOPE, Address, address_argument
 from headwater.cli.command_options import (
     AIM,
     NEW_FILE,
@@ -199,7 +200,7 @@ def _await_sweep(session: CliSession, store: Store, realm: Realm, time: Micros |
 
 
 @click.command(name="restore")
-@realm_argument
+@address_argument(RESTORED_SCOPE)
 @click.argument("reference", metavar="[REFERENCE]", required=False, default="")
 @click.option(
     "--to",
@@ -218,7 +219,7 @@ def _await_sweep(session: CliSession, store: Store, realm: Realm, time: Micros |
 def restore_command(
     session: CliSession,
     /,
-    realm_id: str,
+    address: Address,
     reference: str,
     aim: str,
     prune: bool,
@@ -227,14 +228,16 @@ def restore_command(
     detach: bool,
     author: str | None,
 ) -> int:
-    """Restore a realm to an earlier state. REFERENCE is a branch or tag such as lake/main, a catalog, or a reference such as grants;
-    without it, the whole realm is restored.
+    """Restore a realm, a catalog of it, or a branch or tag such as acme/lake@main to an earlier state.
+
+    REFERENCE is one of the realm's own references, such as grants; without it, all that the address names is restored.
 
     History is kept: the restore adds a new commit to each reference. Exit code 8 if a table stays away because others have its
     files by now.
     """
     if dry_run and detach:
         raise click.UsageError("--dry-run is done here: omit --detach")
+    realm_id, reference = address.realm, _reference(address, reference)
     with session.open_store() as store:
         realms = RealmRegistry(store)
         realm = realms.read_realm(realm_id)
@@ -258,6 +261,16 @@ def restore_command(
     for sentence in (*outcome["stayedAway"], *outcome["notes"]):
         session.warn(sentence)
     return FINDINGS if has_findings(RESTORE, outcome) else 0
+
+
+def _reference(address: Address, reference: str) -> str:
+    """What is restored, as a restoration names it: ``lake/main``, a catalog, a reference of the realm; empty for the whole realm."""
+    if "/" in reference and not address.name:
+        catalog, _, ref = reference.partition("/")
+        raise click.UsageError(f"a branch or tag is part of the address: write {address.realm}/{catalog}@{ref}")
+    if reference and address.name:
+        raise click.UsageError(f"the address names what is restored: omit {reference}, or the catalog")
+    return reference or address.name + ("" if address.ref is None else f"/{address.ref}")
 
 
 def _show(session: CliSession, steps: Sequence[Mapping[str, Any]]) -> None:

@@ -147,6 +147,7 @@ SCOPE = AddressForm("REALM[/CATALOG]", needs_name=False)
 STORE_SCOPE = AddressForm("[REALM[/CATALOG]]", needs_name=False)
 SCOPE_REF = AddressForm("REALM[/CATALOG[@REF]]", needs_name=False, takes_ref=True)
 CONTEXT_SCOPE = AddressForm("[REALM[/CATALOG[@REF]]]", needs_name=False, takes_ref=True)
+RESTORED_SCOPE = AddressForm("REALM[/CATALOG[@REF]]", needs_name=False, takes_ref=True, is_written=True)
 GRANT_SCOPE = AddressForm("REALM[/CATALOG[@REF]]", needs_name=False, takes_ref=True, has_ref_of_context=False)
 
 

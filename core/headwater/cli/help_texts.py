@@ -34,7 +34,9 @@ HELP_TEXTS = {
     ),
     "access privileges": _of("List the privileges", "access privileges"),
     "apply": _of(
-        "Apply manifests, as far as possible now", "apply -f lake.yaml", "apply -f manifests/ --credentials ./credentials"
+        "Apply manifests, as far as possible now",
+        "apply -f lake.yaml",
+        "apply -f manifests/ --dry-run",
     ),
     "catalog": _of("List, create, read, branch and merge catalogs"),
     "catalog branch": _of("List, create, move and delete branches"),
@@ -67,6 +69,7 @@ HELP_TEXTS = {
         "Show what differs between two branches, tags or commits",
         "catalog diff acme/lake main dev",
         "catalog diff acme/lake main~5 main --prefix sales",
+        "catalog diff acme/lake main dev --brief",
     ),
     "catalog find": _of(
         "Show the keys of contents by their ids", "catalog find acme/lake 6ba7b810-9dad-11d1-80b4-00c04fd430c8"
@@ -130,6 +133,8 @@ HELP_TEXTS = {
     "context show": _of("Show a context, or what counts now", "context show", "context show work"),
     "context unset": _of("Remove a context, or a part of it", "context unset work", "context unset work ref author"),
     "context use": _of("Use a context from now on, or none", "context use work", "context use --none"),
+    "delete": _of("Delete what manifests describe", "delete -f lake.yaml", "delete -f manifests/ --yes"),
+    "diff": _of("Compare manifests with what is stored", "diff -f lake.yaml", "diff -f manifests/ -o json"),
     "file-committer": _of("Apply queued requests on file references", "file-committer"),
     "file-queue": _of("Show and mend requests on file references that wait"),
     "file-queue aside": _of("List the requests that were set aside", "file-queue aside"),
@@ -202,6 +207,7 @@ HELP_TEXTS = {
         "import-report acme/lake report.html",
         "import-report acme/lake tables.parquet",
     ),
+    "init": _of("Write a first manifest, with comments", "init", "init lake --realm sales --catalog orders"),
     "maintenance": _of("Stop and resume scheduled work on the lake"),
     "maintenance resume": _of("End a stop", "maintenance resume acme/lake"),
     "maintenance status": _of("List what is stopped", "maintenance status"),
@@ -244,7 +250,7 @@ HELP_TEXTS = {
     ),
     "realm restore": _of(
         "Restore a realm to an earlier state",
-        "realm restore acme lake/main --to 90m --dry-run",
+        "realm restore acme/lake@main --to 90m --dry-run",
         "realm restore acme --to 2026-05-28T20:26:40Z --confirm acme",
     ),
     "realm rotate-credentials": _of(
@@ -260,6 +266,16 @@ HELP_TEXTS = {
     "role list": _of("List roles, with who has them", "role list acme", "role list acme/lake"),
     "role show": _of("Show one role", "role show acme/lake reader"),
     "role unassign": _of("Take a role from somebody", "role unassign acme analysts --from alice"),
+    "runs": _of("List, show and draw what maintenance did"),
+    "runs list": _of("List the last runs of maintenance", "runs list", "runs list --realm acme --kind gc --since 7d"),
+    "runs report": _of(
+        "Write the last runs as one page of HTML", "runs report runs.html", "runs report acme.html --realm acme --since 30d"
+    ),
+    "runs show": _of(
+        "Show all that one run counted",
+        "runs show 0123456789abcdef",
+        "runs show 0123456789abcdef --attempt 1 -o json",
+    ),
     "serve": _of("Serve the catalogs to engines over HTTP", "serve", "serve --listen 127.0.0.1:9000 --realm acme"),
     "snapshots": _of("List the snapshots of tables, and expire them"),
     "snapshots expire": _of(
@@ -283,6 +299,12 @@ HELP_TEXTS = {
     "task figures": _of("Count tasks by kind, and how long they take", "task figures"),
     "task list": _of("List tasks", "task list --realm acme", "task list --state RUNNING"),
     "task retry": _of("Retry a failed or cancelled task", "task retry 0123456789abcdef"),
+    "task run": _of(
+        "Run one task here and now",
+        "task run gc acme",
+        "task run expire-snapshots acme/lake",
+        "task run 0123456789abcdef",
+    ),
     "task run-now": _of("Make a waiting task due now", "task run-now 0123456789abcdef"),
     "task show": _of("Show the story of one task", "task show 0123456789abcdef"),
     "up": _of("Apply a folder of manifests, and do the work", "up ./manifests --once", "up ./manifests"),

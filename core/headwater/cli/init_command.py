@@ -81,13 +81,7 @@ INITIAL: ResultView[dict[str, str]] = ResultView(
 )
 @prints(INITIAL)
 def init_command(session: CliSession, folder: Path, realm: str, catalog: str) -> None:
-    """Write a first manifest into DIR, by default manifests: a realm and a catalog, with comments. Nothing is overwritten.
-
-    \b
-    Examples:
-      headwater init
-      headwater init lake --realm sales --catalog orders
-    """
+    """Write a first manifest into DIR, by default manifests: a realm and a catalog, with comments. Nothing is overwritten."""
     file = folder / FILE
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -96,11 +96,6 @@ def diff_manifests_command(session: CliSession, paths: tuple[Path, ...]) -> int:
     """Compare manifests with what is stored, and write nothing.
 
     Exit code 0 if there is no difference, 9 if there is one.
-
-    \b
-    Examples:
-      headwater diff -f lake.yaml
-      headwater diff -f manifests/ -o json
     """
     with session.open_dry_store() as store:
         manifests = in_turn(loaded_manifests(session, store, paths))
@@ -164,11 +159,6 @@ def delete_manifests_command(session: CliSession, paths: tuple[Path, ...], folde
 
     Retain leaves everything as it is, without a manager. Purge deletes what is in it, and needs the annotation
     headwater.dev/confirm-purge with the name of the realm or catalog. It is shown what would be done, and asked for at a terminal.
-
-    \b
-    Examples:
-      headwater delete -f lake.yaml
-      headwater delete -f manifests/ --yes
     """
     with session.open_store() as store:
         manifests = [as_deletion(manifest) for manifest in loaded_manifests(session, store, paths)]

@@ -125,13 +125,7 @@ _filter_options = option_group(
 @click.option("--types", is_flag=True, help="A line for each type of object that a run counted, instead of one for each run.")
 @prints(RUN, many=True)
 def list_runs_command(session: CliSession, /, limit: int, types: bool, **filters: Any) -> None:
-    """List the last runs of maintenance, newest first, with what each did.
-
-    \b
-    Examples:
-      headwater runs list
-      headwater runs list --realm acme --kind gc --since 7d
-    """
+    """List the last runs of maintenance, newest first, with what each did."""
     with session.open_store() as store:
         found = _runs(store, **filters)
     if types:
@@ -150,11 +144,6 @@ def report_runs_command(session: CliSession, /, file: Path, **filters: Any) -> N
 
     It shows for each realm what was kept and why, garbage and deletions, types and durations, and every run in a table. A file of
     that name is replaced.
-
-    \b
-    Examples:
-      headwater runs report runs.html
-      headwater runs report acme.html --realm acme --since 30d
     """
     with session.open_store() as store:
         found, now = _runs(store, **filters), store.clock.now()
@@ -172,13 +161,7 @@ def report_runs_command(session: CliSession, /, file: Path, **filters: Any) -> N
 )
 @prints(RUN)
 def show_run_command(session: CliSession, task_id: ObjectId, attempt: int | None) -> None:
-    """Show all that the run of a task counted, by the task's id.
-
-    \b
-    Examples:
-      headwater runs show 0123456789abcdef
-      headwater runs show 0123456789abcdef --attempt 1 -o json
-    """
+    """Show all that the run of a task counted, by the task's id."""
     with session.open_store() as store:
         found = list_runs(store)
         run = next((run for run in found if run.task == task_id and attempt in (None, run.attempt)), None)

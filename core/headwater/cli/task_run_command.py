@@ -65,12 +65,6 @@ def run_task_command(session: CliSession, what: str, scope: str | None) -> int:
     file-gc of a file table. One that is asked for already is taken; one that a worker runs is waited for.
 
     Exit code 8 if tables were quarantined or files could not be deleted.
-
-    \b
-    Examples:
-      headwater task run gc acme
-      headwater task run expire-snapshots acme/lake
-      headwater task run 0123456789abcdef
     """
     submit = _asked_task(what, scope) if scope is not None or what in TASK_WORK else None
     task_id = None if submit is not None else _id(what)

@@ -28,21 +28,25 @@ from headwater.reconcile.manifests import (
     as_deletion,
 )
 from headwater.reconcile.observed_state import (
+    READABLE,
     CatalogDescription,
     ContentCounts,
     ImportDescription,
     LakeWorkDescription,
     RealmDescription,
     TaskDescription,
+    UncountedContents,
     describe_catalog,
     describe_realm,
     known_realms,
+    quarantined_tables,
 )
 from headwater.reconcile.plan_preview import PlanPreview, preview_catalog, preview_realm
 from headwater.reconcile.realm_plan import plan_realm
 from headwater.reconcile.schedule import next_time, weekly_schedule
 
 __all__ = [
+    "READABLE",
     "REASONS",
     "CatalogDescription",
     "CatalogManifest",
@@ -66,6 +70,7 @@ __all__ = [
     "RefuseManifest",
     "ReportDrift",
     "TaskDescription",
+    "UncountedContents",
     "UnwrittenCredentials",
     "WaitUntil",
     "as_deletion",
@@ -80,6 +85,7 @@ __all__ = [
     "plan_realm",
     "preview_catalog",
     "preview_realm",
+    "quarantined_tables",
     "read_manifest",
     "reconcile",
     "reconcile_catalog",

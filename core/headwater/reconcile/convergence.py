@@ -269,7 +269,7 @@ def _take_steps(
         except SwapConflictError:
             return True  # another process was faster: observe again, then decide
         if sentence is not None:
-            future = future_sentences(effect, convergence.name)
+            future = future_sentences(effect, convergence.manifest.described)
             steps.append(planned_step(effect, sentence, "; ".join(future)))
             if tell is not None:
                 tell(convergence.manifest.subject, sentence)
@@ -306,11 +306,6 @@ class _RealmConvergence:
         self._realms = RealmRegistry(observer.store)
         self._id = manifest.spec.realm_id
         self._definition: Realm | None = None
-
-    @property
-    def name(self) -> str:
-        """What it converges, in sentences."""
-        return f"realm {self._id}"
 
     def make_plan(self) -> list[Action]:
         """The plan for the state as it is now."""
@@ -472,11 +467,6 @@ class _CatalogConvergence:
         self._found_realm: Realm | None = None
         self._definition: CatalogDefinition | None = None
         self._opened: Catalogs | None = None
-
-    @property
-    def name(self) -> str:
-        """What it converges, in sentences."""
-        return f"catalog {self.manifest.spec.realm_id}/{self._name}"
 
     def make_plan(self) -> list[Action]:
         """The plan for the state as it is now."""

@@ -179,6 +179,11 @@ class RealmManifest:
         """The name of the manifest's subject, for people."""
         return f"Realm {self.metadata.name}"
 
+    @property
+    def described(self) -> str:
+        """What it describes, in sentences."""
+        return f"realm {self.spec.realm_id}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogSpec:
@@ -235,6 +240,11 @@ class CatalogManifest:
     def subject(self) -> str:
         """The name of the manifest's subject, for people."""
         return f"Catalog {self.metadata.name}"
+
+    @property
+    def described(self) -> str:
+        """What it describes, in sentences."""
+        return f"catalog {self.spec.realm_id}/{self.spec.name}"
 
 
 Manifest = RealmManifest | CatalogManifest

@@ -308,6 +308,13 @@ class CatalogDescription:
     lake_work: tuple[LakeWorkDescription, ...] = ()
 
 
+def quarantined_tables(entry: ImportDescription) -> int:
+    """The number of tables that the last successful run left alone."""
+    tables = entry.succeeded.outcome.get("quarantined") if entry.succeeded is not None else None
+    total = tables.get("total") if isinstance(tables, Mapping) else None
+    return total if isinstance(total, int) else 0
+
+
 @dataclass(slots=True)
 class ContentCounts:
     """Caches the number of contents by type in a catalog: an unchanged catalog is not counted again."""
@@ -334,6 +341,13 @@ class ContentCounts:
             while len(self._known) > self.most:
                 self._known.popitem(last=False)
         return counts
+
+
+class UncountedContents(ContentCounts):
+    """Counts nothing, for who asks for tasks alone: in a catalog of a million tables, counting takes a while."""
+
+    def count_contents(self, catalog: Catalog, key: RealmKey) -> TypeCounts:
+        return {}
 
 
 def describe_realm(store: Store, realm_id: str, *, counts: ContentCounts | None = None) -> RealmDescription | None:

@@ -59,7 +59,7 @@ class PlanPreview:
 def preview_realm(store: Store, manifest: RealmManifest, *, manager: ManagerIdentity) -> PlanPreview:
     """The plan that the manifest would lead to now. Writes nothing."""
     observed = StoreObserver(store).observe_realm(manifest, manager)
-    return _preview(plan_realm(manifest, observed, store.clock.now()), f"realm {manifest.spec.realm_id}")
+    return _preview(plan_realm(manifest, observed, store.clock.now()), manifest.described)
 
 
 def preview_catalog(
@@ -76,7 +76,7 @@ def preview_catalog(
         manifest, manager, realm_uid=realm_uid, may_be_unmanaged=may_be_unmanaged, server_url=server_url
     )
     plan = plan_catalog(manifest, observed, store.clock.now())
-    return _preview(plan, f"catalog {manifest.spec.realm_id}/{manifest.spec.name}")
+    return _preview(plan, manifest.described)
 
 
 def _preview(plan: Sequence[Action], subject: str) -> PlanPreview:

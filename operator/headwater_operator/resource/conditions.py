@@ -26,12 +26,12 @@ from headwater.jobs import COLLECT, IMPORT
 from headwater.realms import RealmState
 from headwater.reconcile import (
     CatalogDescription,
-    ImportDescription,
     ManifestError,
     RealmDescription,
     ReconcileOutcome,
     TaskDescription,
     WaitUntil,
+    quarantined_tables,
 )
 from headwater.store import RealmId
 from headwater.tasks import TaskState
@@ -502,7 +502,7 @@ def _imports(
     troubles += _troubles([entry.active for entry in catalog.imports if entry.active is not None], now)
     if troubles:
         return _unhealthy("ImportsHealthy", troubles)
-    broken = [f"{entry.name}: {count}" for entry in catalog.imports if (count := quarantined(entry))]
+    broken = [f"{entry.name}: {count}" for entry in catalog.imports if (count := quarantined_tables(entry))]
     if broken:
         return Condition("ImportsHealthy", "True", "TablesQuarantined", f"tables left alone by import {', '.join(broken)}")
     return Condition("ImportsHealthy", "True", "AsScheduled")
@@ -521,13 +521,6 @@ def _lake_work(
     if troubles:
         return _unhealthy("MaintenanceHealthy", troubles)
     return Condition("MaintenanceHealthy", "True", "AsScheduled") if works else None
-
-
-def quarantined(entry: ImportDescription) -> int:
-    """The number of tables that the last successful run left alone."""
-    tables = entry.succeeded.outcome.get("quarantined") if entry.succeeded is not None else None
-    total = tables.get("total") if isinstance(tables, Mapping) else None
-    return total if isinstance(total, int) else 0
 
 
 def _unhealthy(type_: str, troubles: list[StallCause]) -> Condition:

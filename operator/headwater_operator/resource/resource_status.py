@@ -30,6 +30,7 @@ from headwater.reconcile import (
     ReportDrift,
     TaskDescription,
     WaitUntil,
+    quarantined_tables,
 )
 from headwater.reconcile.manifests import PLAN
 from headwater.tasks import TaskState
@@ -45,7 +46,6 @@ from headwater_operator.resource.conditions import (
     cut_message,
     is_overdue,
     merge_conditions,
-    quarantined,
     realm_conditions,
     realm_id_of,
 )
@@ -318,7 +318,7 @@ def _import_counts(entry: ImportDescription, run: TaskDescription) -> dict[str, 
     """The result of the last successful run; a later failure leaves it unchanged."""
     counts = {name: _count(run, name) for name in ("surveyed", "imported", "updated", "unchanged")}
     counts |= {name: count for name in ("gone", "dropped") if (count := _count(run, name))}
-    shown: dict[str, Any] = {"run": run.id, **counts, "quarantined": quarantined(entry)}
+    shown: dict[str, Any] = {"run": run.id, **counts, "quarantined": quarantined_tables(entry)}
     if codes := _quarantine_codes(run):
         shown["quarantineCodes"] = codes
     commits = run.outcome.get("commits")
@@ -330,8 +330,8 @@ def _import_counts(entry: ImportDescription, run: TaskDescription) -> dict[str, 
 
 def _quarantine_codes(run: TaskDescription) -> list[dict[str, Any]]:
     """The number of tables that were left alone by reason, the most frequent first; the rest are counted together."""
-    quarantined_tables = run.outcome.get("quarantined")
-    codes = quarantined_tables.get("codes") if isinstance(quarantined_tables, Mapping) else None
+    quarantine = run.outcome.get("quarantined")
+    codes = quarantine.get("codes") if isinstance(quarantine, Mapping) else None
     if not isinstance(codes, Mapping):
         return []
     counted = sorted(codes.items(), key=lambda pair: (-pair[1], pair[0]))

@@ -22,7 +22,7 @@ export function drawReport(room, text) {
   const parsed = new DOMParser().parseFromString(bare, "text/html");
   const shadow = room.shadowRoot ?? room.attachShadow({ mode: "open" });
   const sheet = new CSSStyleSheet();
-  sheet.replaceSync(styles.map(scoped).join("\n"));
+  sheet.replaceSync([...styles.map(scoped), ".report-body { padding: 20px; }"].join("\n"));
   shadow.adoptedStyleSheets = [sheet];
   const body = document.createElement("div");
   body.className = `report-body ${parsed.body.className}`.trim();

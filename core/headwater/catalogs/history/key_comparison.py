@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict, Unpack
 from uuid import UUID
 
 from headwater.catalogs.content import ContentKey, ContentValue, IcebergTable, IcebergView, Namespace, Udf
@@ -40,10 +40,8 @@ from headwater.iceberg.metadata_changes import (
 from headwater.iceberg.metadata_json import MetadataParts
 from headwater.store import ObjectId, RealmStore, StoredObject
 
-SHOWN_COMMITS = 10
-"""Commits of one side that a comparison describes, unless it is told otherwise."""
-MOST_LOOKED_AT = 10_000
-"""Commits of one side that are looked at, unless it is told otherwise."""
+_SHOWN_COMMITS = 10
+_MOST_LOOKED_AT = 10_000
 _AT_ONCE = 100
 
 
@@ -105,7 +103,7 @@ class KeyComparison:
     source: KeySide
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class ComparedSides:
     """Two sides. None for a commit: the side has none.
 
@@ -127,23 +125,30 @@ def find_sides(rows: RealmStore, into: Head | None, source: Head | None) -> Comp
     return ComparedSides(base=base, into=into, source=source)
 
 
+class ComparisonLimits(TypedDict, total=False):
+    """How much is looked at.
+
+    commits       describe so many commits of each side of a key at most; default: 10
+    within        look at so many commits of each side at most; default: 10,000
+    """
+
+    commits: int
+    within: int
+
+
 def compare_keys(
-    rows: RealmStore,
-    sides: ComparedSides,
-    keys: Sequence[ContentKey],
-    *,
-    commits: int = SHOWN_COMMITS,
-    within: int = MOST_LOOKED_AT,
+    rows: RealmStore, sides: ComparedSides, keys: Sequence[ContentKey], **limits: Unpack[ComparisonLimits]
 ) -> list[KeyComparison]:
     """Compare keys, in the order given.
 
-    commits       describe so many commits of each side of a key at most
-    within        look at so many commits of each side at most
     raises        ExpiredError when a commit was collected meanwhile; CorruptionError for damaged metadata
     """
+    commits, within = limits.get("commits", _SHOWN_COMMITS), limits.get("within", _MOST_LOOKED_AT)
     base = None if sides.base is None else sides.base.id
     stories = {
-        head.id: _SideStory(head, base, keys, within, commits).read() for head in (sides.into, sides.source) if head is not None
+        head.id: _SideStory(head, base, keys, within, commits).pass_commits()
+        for head in (sides.into, sides.source)
+        if head is not None
     }
     comparisons: list[KeyComparison] = []
     for start in range(0, len(keys), _AT_ONCE):
@@ -170,7 +175,7 @@ class _SideStory:
         self._head, self._base, self._within, self._most = head, base, within, most
         self._tracked = {key.to_index(): [self.by_key[key]] for key in self.by_key}
 
-    def read(self) -> _SideStory:
+    def pass_commits(self) -> _SideStory:
         log = commits_since(self._head, self._base, within=self._within)
         for head in log:
             for operation in [each for each in head.commit.operations if each.index == CONTENT and each.key in self._tracked]:

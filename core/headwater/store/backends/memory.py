@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Generic, TypeVar
 
+from headwater.clock import Micros
 from headwater.errors import RefusedError, SwapConflictError
 from headwater.store.backend import (
     Capabilities,
@@ -55,6 +56,17 @@ class MemoryBackend:
             self._require_open()
             yield self._objects
 
+    # Three hooks, called outside the lock: what they bring is added by the methods below, which take it.
+
+    def bring_references(self, realm: RealmKey, names: Iterable[str]) -> None:
+        """Called before the rows of these names are looked at or changed, for a store whose rows come from elsewhere."""
+
+    def bring_objects(self, positions: Iterable[ObjectPosition]) -> None:
+        """Called before these objects are looked at or changed."""
+
+    def bring_realm(self, realm: RealmKey | None) -> None:
+        """Called before the rows of a realm, or of all realms, are scanned or deleted."""
+
     def _require_open(self) -> None:
         if self._is_closed:
             raise RefusedError("memory://: this store is closed, and its rows are gone: open another one")
@@ -64,19 +76,25 @@ class MemoryBackend:
             raise SwapConflictError(f"reference {row.name!r} of realm key {row.realm} is there already")
 
     def create_references(self, rows: Sequence[ReferenceRow]) -> list[bool]:
+        for row in rows:
+            self.bring_references(row.realm, [row.name])
         with self._references_alone() as references:
             return [references.add((row.realm, row.name), row) for row in rows]
 
     def read_references(self, realm: RealmKey, names: Sequence[str]) -> list[ReferenceRow | None]:
+        self.bring_references(realm, names)
         with self._references_alone() as references:
             return [references.rows.get((realm, name)) for name in names]
 
     def swap_reference(self, seen: ReferenceRow, new: ReferenceRow) -> None:
+        self.bring_references(seen.realm, [seen.name])
         with self._references_alone() as references:
             _require(references.rows.get((seen.realm, seen.name)), seen)
             references.put((seen.realm, seen.name), new)
 
     def write_and_swap(self, rows: Sequence[ObjectRow], seen: ReferenceRow, new: ReferenceRow) -> None:
+        self.bring_references(seen.realm, [seen.name])
+        self.bring_objects((row.realm, row.id, row.part) for row in rows)
         name = (seen.realm, seen.name)
         with self._lock:
             self._require_open()
@@ -90,15 +108,18 @@ class MemoryBackend:
             references[name] = new
 
     def remove_reference(self, seen: ReferenceRow) -> None:
+        self.bring_references(seen.realm, [seen.name])
         with self._references_alone() as references:
             _require(references.rows.get((seen.realm, seen.name)), seen)
             references.delete((seen.realm, seen.name))
 
     def read_objects(self, realm: RealmKey, keys: Sequence[tuple[ObjectId, int]]) -> list[ObjectRow | None]:
+        self.bring_objects((realm, object_id, part) for object_id, part in keys)
         with self._objects_alone() as objects:
             return [objects.rows.get((realm, object_id, part)) for object_id, part in keys]
 
     def write_objects(self, rows: Sequence[ObjectRow], *, are_new: bool = False) -> None:
+        self.bring_objects((row.realm, row.id, row.part) for row in rows)
         with self._lock:
             self._require_open()
             if are_new:
@@ -125,11 +146,13 @@ class MemoryBackend:
                     objects.delete((row.realm, row.id, part))
 
     def insert_object(self, row: ObjectRow) -> None:
+        self.bring_objects([(row.realm, row.id, row.part)])
         with self._objects_alone() as objects:
             if not objects.add((row.realm, row.id, row.part), row):
                 raise SwapConflictError(f"object {row.id:016x} of realm key {row.realm} is there already")
 
     def update_object(self, row: ObjectRow, seen_token: str) -> None:
+        self.bring_objects([(row.realm, row.id, row.part)])
         with self._objects_alone() as objects:
             stored = objects.rows.get((row.realm, row.id, row.part))
             # The token alone decides: a row that was replaced since it was read has another one.
@@ -138,6 +161,7 @@ class MemoryBackend:
             objects.put((row.realm, row.id, row.part), row)
 
     def delete_objects(self, keys: Sequence[ObjectKey]) -> int:
+        self.bring_objects(key.position for key in keys)
         deleted = 0
         with self._objects_alone() as objects:
             for key in keys:
@@ -151,29 +175,34 @@ class MemoryBackend:
     def scan_references(
         self, split: ScanSplit[ReferencePosition], after: ReferencePosition | None, limit: int
     ) -> list[ReferenceKey]:
+        self.bring_realm(split.realm)
         with self._references_alone() as references:
             rows = references.page(split, after, limit)
         return [ReferenceKey(r.realm, r.name, r.pointer, r.version, r.created, r.deleted) for r in rows]
 
     def scan_objects(self, split: ScanSplit[ObjectPosition], after: ObjectPosition | None, limit: int) -> list[ObjectKey]:
+        self.bring_realm(split.realm)
         with self._objects_alone() as objects:
             rows = objects.page(split, after, limit)
         return [ObjectKey(r.realm, r.id, r.part, r.type, r.created, r.token, r.parts, len(r.value)) for r in rows]
 
     def split_references(self, realm: RealmKey | None, count: int) -> list[ScanSplit[ReferencePosition]]:
+        self.bring_realm(realm)
         with self._references_alone() as references:
             return references.cut(realm, count)
 
     def split_objects(self, realm: RealmKey | None, count: int) -> list[ScanSplit[ObjectPosition]]:
+        self.bring_realm(realm)
         with self._objects_alone() as objects:
             return objects.cut(realm, count)
 
     def delete_realm(self, realm: RealmKey, limit: int) -> int:
+        self.bring_realm(realm)
         with self._references_alone() as references:
             deleted = references.delete_first(realm, limit)
             return deleted + self._objects.delete_first(realm, limit - deleted)
 
-    def server_time(self) -> None:
+    def server_time(self) -> Micros | None:
         return None
 
     def before_fork(self) -> None:

@@ -25,7 +25,7 @@ const TABS = [
   ["refs", "Branches and tags"],
   ["commits", "Commits", "readHistory"],
   ["compare", "Compare", "readHistory"],
-  ["merge", "Merge", "readHistory"],
+  ["merge", "Merge", "writeTables"],
   ["policies", "Policies", "manageMetadata"],
   ["files", "Unused files", "manageContent"],
   ["roles", "Roles and grants", "manageAccess"],

@@ -25,7 +25,7 @@ export function CatalogScreen({ realm, catalog, parts: [screen = "tree", ref = "
       if (screen === "refs") return html`<${References} ...${given} may=${may} />`;
       if (screen === "commits") return html`<${Commits} ...${given} reference=${ref} />`;
       if (screen === "commit" && rest) return html`<${CommitScreen} ...${given} reference=${ref} hash=${rest} />`;
-      if (screen === "compare") return html`<${Compare} ...${given} />`;
+      if (screen === "compare") return html`<${Compare} ...${given} may=${may} />`;
       if (screen === "merge") return html`<${Merge} ...${given} />`;
       if (screen === "policies") return html`<${Policies} ...${given} may=${may} />`;
       if (screen === "files") return html`<${UnusedFiles} ...${given} />`;

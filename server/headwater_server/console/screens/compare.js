@@ -9,7 +9,7 @@ import { Heading } from "../parts/layout.js";
 import { RefPicker, useReferences } from "../parts/refpicker.js";
 import { PagedTable } from "../parts/rows.js";
 
-export function Compare({ realm, catalog, query }) {
+export function Compare({ realm, catalog, query, may }) {
   const all = useReferences(realm, catalog);
   const before = query.before ?? all.default;
   const after = query.after ?? "";
@@ -21,7 +21,7 @@ export function Compare({ realm, catalog, query }) {
     (answer) => answer.differences,
   );
   return html`<${Heading} title="Compare">
-      ${isAsked && html`<a class="button primary" href=${link(...base, "merge", { source: after, into: before })}>Merge ${after} into ${before}</a>`}
+      ${isAsked && may.writeTables && html`<a class="button primary" href=${link(...base, "merge", { source: after, into: before })}>Merge ${after} into ${before}</a>`}
     <//>
     <div class="tools">
       <${RefPicker} label="Before" value=${before} references=${all.references} onChosen=${(name) => go(hereWith({ before: name }))} />

@@ -37,7 +37,7 @@ export function References({ realm, catalog, may }) {
     { title: "To the default", of: (ref) => (ref.ahead == null ? html`<span class="quiet">–</span>`
       : html`<a href=${link(...base, "compare", { before: pages.items.find((each) => each.isDefault)?.name, after: ref.name })} title="Compare">${ref.ahead} ahead, ${ref.behind} behind</a>`) },
     { title: "", of: (ref) => html`<span class="row-buttons">
-      ${!isGone && !ref.isDefault && ref.kind === "branch" && may.readHistory && html`<a class="button small" href=${link(...base, "merge", { source: ref.name })}>Merge</a>`}
+      ${!isGone && !ref.isDefault && ref.kind === "branch" && may.writeTables && html`<a class="button small" href=${link(...base, "merge", { source: ref.name })}>Merge</a>`}
       ${isGone && html`<button type="button" class="button small" onClick=${() => ask({ act: "undelete", ref })}>Undelete</button>`}
       ${!isGone && may.assignReference && html`<button type="button" class="button small" onClick=${() => ask({ act: "assign", ref })}>Move</button>`}
       ${!isGone && may.dropReference && !ref.isDefault && html`<button type="button" class="button small" onClick=${() => ask({ act: "drop", ref })}>Delete</button>`}

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from itertools import islice
 from typing import Any, Final
 
-from headwater.access import ForbiddenError
 from headwater.catalogs import (
     CommitMeta,
     Conflict,
@@ -21,11 +19,8 @@ from headwater.catalogs import (
     MergeResult,
 )
 from headwater.catalogs.history.transplant import check_commit_count
-from headwater.errors import HeadwaterError, NotFoundError
-from headwater.iceberg_catalog.lake_privileges import SHOW_PRIVILEGES
 from headwater.store import ObjectId, id_text
 from headwater_server.call import Answer, Call
-from headwater_server.management.contents.content_shapes import CatalogEntryShown, ShownCommit
 from headwater_server.management.contents.contents_reader import (
     ContentsReader,
     bare_name,
@@ -41,9 +36,7 @@ from headwater_server.management.contents.merge_shapes import (
     OutcomeOfKey,
     TransplantWish,
 )
-from headwater_server.management.contents.shown_commits import commit_body, filter_commits, hides
-from headwater_server.management.contents.shown_entries import find_entry_body
-from headwater_server.management.contents.table_reader import find_table
+from headwater_server.management.contents.merge_sides import SIDES_TOLD, read_sides
 from headwater_server.management.route_parts import CHANGE_ERRORS, REFERENCE_PATH
 from headwater_server.nessie.branch_merges import merge_guard_of, merge_source_text
 from headwater_server.nessie.branch_targets import BranchTarget, authored, open_branch
@@ -55,10 +48,6 @@ _NEEDS: Final = (
     "for each key that it brings, the right to read it at the source, and to create, change or drop it at the target;"
     " REFERENCE_READ_HISTORY for a source that is not the head of a branch or tag"
 )
-_SIDES_TOLD: Final = 20
-"""Conflicts whose two sides are told."""
-_LOOKED_AT: Final = 500
-"""Commits of a side that are looked at for the last one that changed a key."""
 _CHANGING: Final = frozenset({MergeOutcome.PUT, MergeOutcome.REMOVED, MergeOutcome.RESOLVED})
 
 
@@ -166,7 +155,7 @@ def _body(target: BranchTarget, seen: SeenReference, result: MergeResult, *, is_
             OutcomeOfKey(list(merged.key.elements), str(merged.key), merged.mode.value, merged.outcome.value)
             for merged in result.merged_keys
         ],
-        conflicts=_conflicts(result.conflicts, ours, theirs),
+        conflicts=_conflicts(result, ours, theirs),
     )
 
 
@@ -179,9 +168,10 @@ def _status(result: MergeResult, *, is_dry: bool) -> MergeStatus:
     return "WOULD_MERGE" if is_dry and changes else "UP_TO_DATE"
 
 
-def _conflicts(conflicts: Sequence[Conflict], ours: ContentsReader, theirs: ContentsReader) -> list[ConflictOfKey]:
-    told = [_conflict(each, _side(ours, each.key), _side(theirs, each.key)) for each in islice(conflicts, _SIDES_TOLD)]
-    return [*told, *(_conflict(each, None, None) for each in conflicts[_SIDES_TOLD:])]
+def _conflicts(result: MergeResult, ours: ContentsReader, theirs: ContentsReader) -> list[ConflictOfKey]:
+    conflicts, told = result.conflicts, result.conflicts[:SIDES_TOLD]
+    sides = read_sides(result, list(dict.fromkeys(each.key for each in told if each.key is not None)), ours, theirs)
+    return [_conflict(each, *sides.get(each.key, (None, None))) for each in conflicts]
 
 
 def _conflict(conflict: Conflict, ours: ConflictSide | None, theirs: ConflictSide | None) -> ConflictOfKey:
@@ -194,44 +184,6 @@ def _conflict(conflict: Conflict, ours: ConflictSide | None, theirs: ConflictSid
         ours=ours,
         theirs=theirs,
     )
-
-
-def _side(reader: ContentsReader, key: ContentKey | None) -> ConflictSide | None:
-    """What stands at a key on one side, as far as the caller may see it."""
-    if key is None:
-        return None
-    entry = find_entry_body(reader, key)
-    return ConflictSide(entry, _last_change(reader, key), {} if entry is None else _summary(reader, entry))
-
-
-def _summary(reader: ContentsReader, entry: CatalogEntryShown) -> dict[str, str]:
-    """What the current snapshot of a table says of itself; empty where the caller may not load the table, or it cannot be read."""
-    if entry.snapshot_id is None:
-        return {}
-    try:
-        read = find_table(reader, entry.name, SHOW_PRIVILEGES)
-        snapshots = read.objects("snapshots")
-    except HeadwaterError:
-        return {}
-    current = next((each for each in snapshots if str(each.get("snapshot-id")) == entry.snapshot_id), {})
-    summary = current.get("summary")
-    return {name: str(value) for name, value in summary.items()} if isinstance(summary, dict) else {}
-
-
-def _last_change(reader: ContentsReader, key: ContentKey) -> ShownCommit | None:
-    """The commit that changed a key last, where the caller may read the history and what it did."""
-    try:
-        reader.session.check_history(reader.seen.rights)
-    except (NotFoundError, ForbiddenError):
-        return None
-    commit = reader.commit
-    found = None if commit is None else next(reader.session.catalog.history(key, commit, within=_LOOKED_AT), None)
-    if found is None:
-        return None
-    [shown] = filter_commits(reader.session, [found.entry], reader.seen.rights)
-    if not any(operation.key == found.key for operation in shown.operations):
-        return None
-    return commit_body(shown, is_hidden=hides(found.entry, shown), brief=0)
 
 
 def _hash(commit_id: ObjectId | None) -> str | None:

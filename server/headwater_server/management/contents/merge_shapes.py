@@ -7,6 +7,8 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from headwater_server.management.contents.content_shapes import CatalogEntryShown, Hash, KeyText, RefText, ShownCommit
+from headwater_server.management.contents.table_shapes import LongText
+from headwater_server.management.resource_shapes import Time
 
 Mode = Annotated[
     Literal["NORMAL", "FORCE", "DROP"],
@@ -49,17 +51,52 @@ class OutcomeOfKey(Struct, frozen=True, rename="camel"):
     outcome: Annotated[str, Meta(description="PUT, REMOVED, RESOLVED, SAME, KEPT, DROPPED or CONFLICT")]
 
 
+class SideSnapshot(Struct, frozen=True, rename="camel"):
+    """A snapshot that a commit brought; numbers are null where its writer said nothing of them."""
+
+    snapshot_id: LongText
+    time: Time | None
+    operation: str | None
+    added_rows: int | None
+    removed_rows: int | None
+    added_files: int | None
+    removed_files: int | None
+    added_delete_files: int | None
+
+
+class SideChange(Struct, frozen=True, rename="camel"):
+    """A commit of a side that changed the key since the common ancestor, without its operations, and the snapshots that it brought."""
+
+    commit: ShownCommit
+    snapshots: list[SideSnapshot]
+
+
+class SideDifference(Struct, frozen=True, rename="camel"):
+    """One thing in which the content differs from that at the common ancestor, such as a column or a property."""
+
+    kind: str
+    before: str | None
+    after: str | None
+
+
 class ConflictSide(Struct, frozen=True, rename="camel"):
-    """What stands at a key on one side of a conflict.
+    """What stands at a key on one side of a conflict, and how it came to be. What the caller may not read is null or empty.
 
     entry         null: nothing stands there
-    commit        that changed it last, without its operations; null where it may not be read, or lies far back
-    summary       of the table's current snapshot, such as added-records; empty where the table may not be read
+    commit        that changed it last, without its operations
+    summary       of the table's current snapshot, such as added-records
+    changes       commits since the common ancestor, newest first, the last five
+    change_count  how many there are; isComplete: none that was not looked at
+    differences   from the common ancestor
     """
 
     entry: CatalogEntryShown | None
     commit: ShownCommit | None
     summary: dict[str, str]
+    changes: list[SideChange] = []
+    change_count: int = 0
+    is_complete: bool = False
+    differences: list[SideDifference] = []
 
 
 class ConflictOfKey(Struct, frozen=True, rename="camel"):

@@ -5,7 +5,9 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from typing import Any
 
 import structlog
 
@@ -45,6 +47,7 @@ class FiguresReader:
     Several operators would export the same counts of one store, and a sum over them would count each realm twice.
 
     tell          called with each reading
+    guard         held while the store is read, and its reading is told
     """
 
     store: Store
@@ -52,6 +55,7 @@ class FiguresReader:
     every_seconds: float
     is_leading: Callable[[], bool]
     tell: Callable[[StoreFigures], None]
+    guard: AbstractContextManager[Any] = field(default_factory=nullcontext)
     _stopped: threading.Event = field(default_factory=threading.Event)
     _woken: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
@@ -89,14 +93,18 @@ class FiguresReader:
         while not self._stopped.is_set():
             self._woken.clear()
             began = self.clock.monotonic()
-            try:
-                figures = self.read_figures()
-            except Exception as fault:
-                log.exception("the store's figures cannot be read")
-                figures = StoreFigures(is_up=False, error=type(fault).__name__)
-            if figures.is_up is not was_up:
-                log.warning("store answers again" if figures.is_up else "store does not answer", error=figures.error)
-            was_up = figures.is_up
-            self.tell(figures)
+            with self.guard:
+                was_up = self._read_and_tell(was_up)
             took = self.clock.monotonic() - began
             self._woken.wait(max(self.every_seconds, took * SHARE))
+
+    def _read_and_tell(self, was_up: bool) -> bool:
+        try:
+            figures = self.read_figures()
+        except Exception as fault:
+            log.exception("the store's figures cannot be read")
+            figures = StoreFigures(is_up=False, error=type(fault).__name__)
+        if figures.is_up is not was_up:
+            log.warning("store answers again" if figures.is_up else "store does not answer", error=figures.error)
+        self.tell(figures)
+        return figures.is_up
