@@ -55,6 +55,12 @@ if TYPE_CHECKING:
         TableHomeInfo,
         UnreferencedFileInfo,
     )
+    from headwater.api.conflict_sides import (
+        AddedSnapshotInfo,
+        ConflictSideInfo,
+        ConflictSidesInfo,
+        SideCommitInfo,
+    )
     from headwater.api.connection import (
         Connection,
         connect,
@@ -63,12 +69,6 @@ if TYPE_CHECKING:
         FileTableClient,
         FileTableInfo,
         TableFileInfo,
-    )
-    from headwater.api.merge_sides import (
-        AddedSnapshotInfo,
-        ConflictSideInfo,
-        ConflictSidesInfo,
-        SideCommitInfo,
     )
     from headwater.api.realm_client import (
         RealmClient,
@@ -151,7 +151,7 @@ _HOMES = {
         "FileTableInfo",
         "TableFileInfo",
     ),
-    "headwater.api.merge_sides": (
+    "headwater.api.conflict_sides": (
         "AddedSnapshotInfo",
         "ConflictSideInfo",
         "ConflictSidesInfo",

@@ -77,7 +77,7 @@ class ConsoleFiles:
         contents[_PAGE] = self._page(contents[_PAGE].decode("utf-8"), scripts).encode("utf-8")
         self._files = {name: _console_file(name, content) for name, content in contents.items()}
 
-    def find(self, segments: Sequence[str], *, seen: str | None = None) -> ConsoleAnswer | None:
+    def find_file(self, segments: Sequence[str], *, seen: str | None = None) -> ConsoleAnswer | None:
         """The answer to a path; None where the console has no such file.
 
         segments      of the path, each decoded once

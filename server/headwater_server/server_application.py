@@ -196,7 +196,7 @@ class ServerApplication:
         if self._proof is None:
             self._origins.check_host(headers.get("host"))
         self._origins.check_page(record.method, headers)
-        if record.method in ("GET", "HEAD") and (file := self._console.find(segments, seen=headers.get("if-none-match"))):
+        if record.method in ("GET", "HEAD") and (file := self._console.find_file(segments, seen=headers.get("if-none-match"))):
             record.route = "console"
             return EncodedAnswer(file.status, file.content, file.headers, file.media_type)
         try:

@@ -91,7 +91,7 @@ def test_realms_beyond_the_limit_share_a_label_for_imports(metrics: OperatorMetr
 def test_catalog_that_is_gone_or_imports_no_more_is_forgotten(metrics: OperatorMetrics) -> None:
     metrics.set_catalog(LAKE, "acme", imported())
     metrics.set_catalog(SALES, "other", imported())
-    metrics.delete_catalog(LAKE)
+    metrics.forget_catalog(LAKE)
     metrics.set_catalog(SALES, "other", catalog_seen())
 
     assert shown(metrics, "quarantined_tables") == {}

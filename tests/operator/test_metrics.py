@@ -196,10 +196,10 @@ def test_rows_of_purges_that_share_a_label_add_up(metrics: OperatorMetrics) -> N
 def test_realm_that_is_gone_makes_room_while_counters_grow(metrics: OperatorMetrics) -> None:
     for name in ["a", "b", "c"]:
         metrics.set_realm(collected(name))
-    metrics.delete_realm("a")
+    metrics.forget_realm("a")
     metrics.set_realm(collected("c"))
     metrics.set_realm(collected("d"))
-    metrics.delete_realm("c")
+    metrics.forget_realm("c")
 
     assert of_realms(metrics, "maintenance_objects_deleted_total") == {"b": 10, "d": 10, OTHERS: 10}
 

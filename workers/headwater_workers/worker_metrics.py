@@ -101,7 +101,7 @@ class WorkerMetrics:
         realms = {realm.id: realm for realm in RealmRegistry(self._store).list_realms()}
         for gone in self._catalogs.keys() - realms.keys():
             self._forget_catalogs(gone, set())
-            self._figures.delete_realm(gone)
+            self._figures.forget_realm(gone)
             del self._catalogs[gone]
         for realm in realms.values():
             description = describe_realm(self._store, realm.id, counts=self._counts)
@@ -124,7 +124,7 @@ class WorkerMetrics:
 
     def _forget_catalogs(self, realm_id: str, kept: set[tuple[str, str]]) -> None:
         for catalog in self._catalogs.get(realm_id, set()) - kept:
-            self._figures.delete_catalog(catalog)
+            self._figures.forget_catalog(catalog)
 
 
 class WorkerProbes:

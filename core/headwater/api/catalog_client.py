@@ -28,8 +28,8 @@ from headwater.api.catalog_values import (
     UnreferencedFileInfo,
     content_key,
 )
+from headwater.api.conflict_sides import sides_of
 from headwater.api.locations import folder_location
-from headwater.api.merge_sides import sides_of
 from headwater.api.plain_counts import plain_counts
 from headwater.api.role_owners import RoleScope
 from headwater.api.store_session import StoreSession

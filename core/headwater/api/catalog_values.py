@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from headwater.api.api_values import told_id, told_time
-from headwater.api.merge_sides import ConflictSidesInfo
+from headwater.api.conflict_sides import ConflictSidesInfo
 from headwater.catalogs import (
     CatalogDefinition,
     Conflict,

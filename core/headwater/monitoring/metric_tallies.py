@@ -72,7 +72,7 @@ class RealmTallies:
                 bytes_reclaimed=former.bytes_reclaimed + reclaimed,
             )
 
-    def delete_realm(self, realm_id: str) -> None:
+    def forget_realm(self, realm_id: str) -> None:
         """Forget a realm that was deleted or is no longer managed."""
         with self._lock:
             self._named.discard(realm_id)
@@ -172,7 +172,7 @@ class ImportTallies:
 
     def set_catalog(self, catalog: CatalogKey, realm_id: str, description: CatalogDescription) -> None:
         if not description.imports or self._homes.get(catalog, realm_id) != realm_id:
-            self.delete_catalog(catalog)
+            self.forget_catalog(catalog)
         if not description.imports:
             return
         with self._lock:
@@ -187,7 +187,7 @@ class ImportTallies:
             catalogs[catalog] = description.imports
             self._homes[catalog] = realm_id
 
-    def delete_catalog(self, catalog: CatalogKey) -> None:
+    def forget_catalog(self, catalog: CatalogKey) -> None:
         """Forget a Catalog that was deleted or has no imports any more."""
         with self._lock:
             realm_id = self._homes.pop(catalog, None)

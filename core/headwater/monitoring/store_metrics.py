@@ -151,15 +151,15 @@ class StoreMetrics:
         """Update the metrics of a realm from its description."""
         self._tallies.set_realm(realm)
 
-    def delete_realm(self, realm_id: str) -> None:
-        self._tallies.delete_realm(realm_id)
+    def forget_realm(self, realm_id: str) -> None:
+        self._tallies.forget_realm(realm_id)
 
     def set_catalog(self, catalog: CatalogKey, realm_id: str, description: CatalogDescription) -> None:
         """Update the metrics of a catalog from its description."""
         self._imports.set_catalog(catalog, realm_id, description)
 
-    def delete_catalog(self, catalog: CatalogKey) -> None:
-        self._imports.delete_catalog(catalog)
+    def forget_catalog(self, catalog: CatalogKey) -> None:
+        self._imports.forget_catalog(catalog)
 
     def is_up(self) -> Metric:
         """Whether the store answered at the last try."""

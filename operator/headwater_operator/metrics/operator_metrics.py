@@ -120,15 +120,15 @@ class OperatorMetrics:
         """Update the metrics of a realm from its description."""
         self._store.set_realm(realm)
 
-    def delete_realm(self, realm_id: str) -> None:
-        self._store.delete_realm(realm_id)
+    def forget_realm(self, realm_id: str) -> None:
+        self._store.forget_realm(realm_id)
 
     def set_catalog(self, catalog: ResourceKey, realm_id: str, description: CatalogDescription) -> None:
         """Update the metrics of a catalog from its description."""
         self._store.set_catalog(catalog, realm_id, description)
 
-    def delete_catalog(self, catalog: ResourceKey) -> None:
-        self._store.delete_catalog(catalog)
+    def forget_catalog(self, catalog: ResourceKey) -> None:
+        self._store.forget_catalog(catalog)
 
     def set_store_figures(self, figures: StoreFigures) -> None:
         self._store.set_figures(figures)
