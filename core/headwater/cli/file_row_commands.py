@@ -2,54 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
-from importlib.metadata import entry_points
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from headwater.api.file_table_rows import load_file_work, read_parquet_rows
 from headwater.api.locations import folder_location
 from headwater.cli.cli_session import CliSession, opened_file_table
 from headwater.cli.command_address import Address, file_table_argument
 from headwater.cli.command_options import NEW_FILE
 from headwater.console import ResultView, ViewField, count_text, prints, result_options
 from headwater.durability import replacing
-from headwater.errors import ExpiredError, NotFoundError, RefusedError
 from headwater.exits import FINDINGS
 from headwater.files import FileTable, RowKeyRange, TrackedFile
 from headwater.files.compaction import CompactionReport, CompactionRules, CompactionStrategy, compact_table
-from headwater.files.data_storage import open_data_file
 from headwater.files.ingestion import ingest_rows
 from headwater.files.leaf_splits import SplitPlan, plan_splits, split_large_leaves
 from headwater.files.row_query import query_rows
-from headwater.settings import Settings
 from headwater.text_tables import text_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-_BATCH_ROWS = 65_536
-
-ENTRY_POINTS = "headwater.file_work"
-
-
-class FileWork(Protocol):
-    """What an entry point of that group makes of settings: ingests and compactions of file tables by an engine of its own."""
-
-    def ingest_files(self, realm: str, name: str, locations: Sequence[str], *, request: str = "") -> None: ...
-
-    def compact_table(self, realm: str, name: str, rules: CompactionRules) -> CompactionReport: ...
-
-
-def _work_on_spark(settings: Settings) -> FileWork:
-    for point in entry_points(group=ENTRY_POINTS, name="spark"):
-        return cast(FileWork, point.load()(settings))
-    raise RefusedError("--spark needs headwater's pipeline, which this installation lacks: pip install 'headwater[spark]'")
-
 
 _spark_option = click.option("--spark", "on_spark", is_flag=True, help="Do it on Spark, with the master of the settings.")
 
@@ -82,40 +59,16 @@ def ingest_command(session: CliSession, address: Address, files: tuple[str, ...]
     """
     locations = [folder_location(file) for file in files]
     if on_spark:
-        _work_on_spark(session.settings).ingest_files(address.realm, address.name, locations, request=request)
+        load_file_work(session.settings).ingest_files(address.realm, address.name, locations, request=request)
         session.say(f"the rows of {count_text(len(files), 'file')} are in file table {address.name!r}")
         return
     with opened_file_table(session, address) as (_, table):
-        ingested = ingest_rows(table, _read_parquet(locations), request=request)
+        ingested = ingest_rows(table, read_parquet_rows(locations), request=request)
     rows = sum(file.rows for file in ingested)
     told = f"{count_text(rows, 'row')} are in file table {address.without_ref}, in {count_text(len(ingested), 'new file')}"
     session.show_changes(INGESTED_FILE, ingested, *([told] if ingested else []))
     if request and not ingested:
         session.warn(f"the ingest {request!r} was done before: nothing was added")
-
-
-def _read_parquet(locations: Iterable[str]) -> Iterator[pa.RecordBatch]:
-    import pyarrow as pa
-    from pyarrow.parquet import ParquetFile
-
-    for location in locations:
-        with _open_input(location) as source:
-            try:
-                file = ParquetFile(source)
-            except pa.ArrowInvalid as fault:
-                raise RefusedError(f"{location} is no Parquet file: {fault}") from fault
-            with file:
-                yield from file.iter_batches(batch_size=_BATCH_ROWS)
-
-
-@contextmanager
-def _open_input(location: str) -> Iterator[Any]:
-    with ExitStack() as opened:
-        try:
-            source = opened.enter_context(open_data_file(location))
-        except ExpiredError as missing:  # it says so of a file of a table
-            raise NotFoundError(f"there is no file {location}") from missing
-        yield source
 
 
 @click.command(name="query")
@@ -298,7 +251,7 @@ def compact_command(session: CliSession, address: Address, strategy: str, batch:
         if not on_spark:
             report = compact_table(table, rules, lease_seconds=settings.files_compaction_lease_seconds)
     if on_spark:
-        report = _work_on_spark(settings).compact_table(address.realm, address.name, rules)
+        report = load_file_work(settings).compact_table(address.realm, address.name, rules)
     told = (
         f"{count_text(len(report.applied), 'job')} of file table {address.without_ref} applied, {len(report.refused)} refused"
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -10,6 +10,9 @@ from typing import Any
 
 import click
 
+from headwater.api.file_table_creation import make_file_table
+from headwater.api.file_table_export import export_file_table
+from headwater.api.file_table_report import FileTableReport, report_file_table
 from headwater.api.locations import folder_location
 from headwater.cli.cli_session import CliSession, opened_file_table
 from headwater.cli.command_address import Address, file_table_argument, realm_address_argument
@@ -20,35 +23,23 @@ from headwater.cli.command_options import (
     read_pairs,
 )
 from headwater.cli.file_row_commands import compact_command, ingest_command, query_command, split_command
-from headwater.cli.file_table_export import export_file_table
-from headwater.cli.file_table_report import FileTableReport, report_file_table
 from headwater.cli.local_run import run_or_detach
 from headwater.console import ResultView, ViewField, count_text, prints, time_after, time_field
 from headwater.errors import RefusedError
 from headwater.exits import FINDINGS
 from headwater.files import (
     FileReference,
-    FileScope,
-    FileTableColumn,
     FileTableDefinition,
-    FileTables,
-    RowKeyType,
-    balanced_splits,
     list_file_tables,
 )
 from headwater.files.data_folder import DataFolder
 from headwater.files.file_adoption import adopt_table
 from headwater.files.file_collection import FileExplanation, explain_file
-from headwater.files.open_references import open_file_references
-from headwater.files.row_schema import RowSchema
 from headwater.jobs import COLLECT_FILES, plan_file_collection, run_file_collection, submit_file_collection
 from headwater.outcome_text import has_findings, outcome_lines
 from headwater.purge import FileTablePurge
 from headwater.realms import RealmRegistry
-from headwater.store import RealmStore, Store
 from headwater.tasks import TaskQueue
-
-_KEY_TYPES = {"bigint": "long", "integer": "int"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,13 +220,6 @@ for _command in (compact_command, ingest_command, query_command, split_command):
     file_table.add_command(_command)
 
 
-def _file_tables(store: Store, rows: RealmStore) -> FileTables:
-    def make_scope(scope: FileScope) -> None:
-        open_file_references(store, scope, create=True).close()
-
-    return FileTables(rows, make_scope)
-
-
 @file_table.command(name="list")
 @realm_address_argument
 @prints(FILE_TABLE, many=True)
@@ -247,10 +231,6 @@ def list_file_tables_command(session: CliSession, realm_id: str) -> None:
         session.warn_of(listed)
 
 
-def _read_columns(ctx: click.Context, parameter: click.Parameter, texts: tuple[str, ...]) -> tuple[FileTableColumn, ...]:
-    return tuple(FileTableColumn(name=name, type=kind) for name, kind in read_pairs(ctx, parameter, texts))
-
-
 @file_table.command(name="create")
 @file_table_argument
 @click.option("--location", metavar="URL", required=True, help="A folder; the table gets one of its own in there.")
@@ -260,18 +240,14 @@ def _read_columns(ctx: click.Context, parameter: click.Parameter, texts: tuple[s
     metavar="NAME=TYPE",
     multiple=True,
     required=True,
-    callback=_read_columns,
+    callback=read_pairs,
     help="A column and its type by Spark's name, such as amount=double; may be repeated.",
 )
-@click.option(
-    "--key", "key_column", metavar="NAME", required=True, help="The key: a column of type int, long, string or binary."
-)
-@click.option(
-    "--sort", "sort_columns", metavar="NAME", multiple=True, help="Rows of equal key are sorted by this; may be repeated."
-)
+@click.option("--key", metavar="NAME", required=True, help="The key: a column of type int, long, string or binary.")
+@click.option("--sort", metavar="NAME", multiple=True, help="Rows of equal key are sorted by this; may be repeated.")
 @click.option(
     "--split-point",
-    "points",
+    "split_points",
     metavar="KEY",
     multiple=True,
     help="Begin with a partition for each range between these keys (binary ones in hex); may be repeated.",
@@ -281,48 +257,16 @@ def create_file_table_command(
     session: CliSession,
     address: Address,
     location: str,
-    columns: tuple[FileTableColumn, ...],
-    points: tuple[str, ...],
+    columns: Sequence[tuple[str, str]],
     **fields: Any,
 ) -> None:
     """Create a file table. After an interruption, run the same command to complete it."""
-    key_type = _key_type(columns, fields["key_column"])
-    _check_types(columns, key_type, fields["key_column"], fields["sort_columns"])
-    splits = balanced_splits(sorted(key_type.encode_key(key_type.parse_key(point)) for point in points)) if points else None
-    columns = tuple(_required(column) if column.name == fields["key_column"] else column for column in columns)
     with session.open_store() as store:
-        tables = _file_tables(store, RealmRegistry(store).open_realm(address.realm))
-        definition = tables.create_table(
-            address.name, location=folder_location(location), splits=splits, columns=columns, key_type=key_type, **fields
-        )
+        rows = RealmRegistry(store).open_realm(address.realm)
+        definition = make_file_table(store, rows, address.name, location=location, columns=columns, **fields)
         session.show_done(
             FILE_TABLE, FileTableRow(address.realm, definition), f"file table {address.without_ref} is {definition.state}"
         )
-
-
-def _key_type(columns: tuple[FileTableColumn, ...], key_column: str) -> RowKeyType:
-    kinds = {column.name: column.type.lower() for column in columns}
-    if key_column not in kinds:
-        raise RefusedError(f"there is no column {key_column!r} for the key; columns are {', '.join(kinds)}")
-    kind = _KEY_TYPES.get(kinds[key_column], kinds[key_column])
-    if kind not in list(RowKeyType):
-        raise RefusedError(
-            f"column {key_column!r} of type {kind} cannot be the key: its type must be int, long, string or binary"
-        )
-    return RowKeyType(kind)
-
-
-def _check_types(
-    columns: tuple[FileTableColumn, ...], key_type: RowKeyType, key_column: str, sort_columns: tuple[str, ...]
-) -> None:
-    """Refuse what no data file can hold or sort; later, the table would be there and no row could be added."""
-    kinds = tuple((column.name, column.type) for column in columns)
-    sort = tuple(name for name in sort_columns if name in dict(kinds))  # the others are refused with the table
-    RowSchema(table="", columns=kinds, key=key_column, key_type=key_type, sort=sort).check_types()
-
-
-def _required(column: FileTableColumn) -> FileTableColumn:
-    return FileTableColumn(name=column.name, type=column.type, nullable=False)
 
 
 @file_table.command(name="show")

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 
 import click
 
+from headwater.api.repairs import keeper_of
 from headwater.cli.cli_session import CliSession
 from headwater.cli.command_options import confirm_option, live_names
 from headwater.console import ResultView, ViewField, prints
-from headwater.durability import make_folder, write_new
 from headwater.errors import RefusedError
 from headwater.exits import FINDINGS
 from headwater.fsck import FsckFinding, RepairStep, check_store, is_bad, plan_repairs, repair_realm
@@ -120,25 +119,12 @@ def _confirmed(session: CliSession, store: Store, realm: str | None, confirm: st
 
 def _mend(session: CliSession, store: Store, realm: str, aside: Path | None, *, later: bool) -> int:
     steps = plan_repairs(_check(session, store, realm), later=later)
-    done = list(repair_realm(store, realm, steps, keep=None if aside is None else partial(_keep, aside)))
+    done = list(repair_realm(store, realm, steps, keep=keeper_of(aside)))
     _show(session, done)
     left = _check(session, store, realm)
     for finding in left:
         session.warn(f"left: {finding.code} {finding.subject}: {finding.message}")
     return FINDINGS if is_bad(left) else 0
-
-
-def _keep(folder: Path, name: str, content: bytes) -> str:
-    """Save content in a file and sync its folder, before the entries that it holds are removed from a list.
-
-    raises        RefusedError when it cannot be written, and when a file of that name holds something else
-    """
-    try:
-        make_folder(folder)
-    except OSError as fault:
-        raise RefusedError(f"{folder} cannot be made: {fault.strerror or fault}") from fault
-    write_new(folder / name, content)
-    return str(folder / name)
 
 
 def _show_findings(session: CliSession, findings: Sequence[FsckFinding]) -> None:
