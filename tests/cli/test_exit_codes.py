@@ -139,7 +139,7 @@ DONE = (
     "fsck",
     "fsck --realm acme --repair",
     "fsck --plan",
-    "realm restore acme lake/main --to 1ms",
+    "realm restore acme/lake@main --to 1ms",
     "catalog merge acme/lake main",
     "maintenance resume acme",
     "import acme/lake empty",
