@@ -113,6 +113,10 @@ def _limit(purpose: str, unit: str) -> Any:
     return dataclasses.field(default=0, metadata={"purpose": purpose, "unit": unit, "shown": "0 (no limit)"})
 
 
+def _switch(purpose: str) -> Any:
+    return dataclasses.field(default=False, metadata={"purpose": purpose, "unit": ""})
+
+
 def _share(default: float, purpose: str) -> Any:
     return dataclasses.field(default=default, metadata={"purpose": purpose, "unit": ""})
 
@@ -160,13 +164,7 @@ class Settings:
     )
     writer_grace_seconds: float = _seconds(3 * HOUR, "no row younger than this is collected")
     reader_grace_seconds: float = _seconds(3 * HOUR, "what was HEAD stays readable this long")
-    unsafe_short_graces: bool = dataclasses.field(
-        default=False,
-        metadata={
-            "purpose": "UNSAFE: lets the graces and the purge hold go below their floors, for tests and the demo",
-            "unit": "",
-        },
-    )
+    unsafe_short_graces: bool = _switch("UNSAFE: lets graces and the purge hold go below their floors, for tests and the demo")
     purge_hold_seconds: float = _seconds(24 * HOUR, "wait between INACTIVE and PURGING, where a realm says nothing else")
     catalog_hold_seconds: float = _seconds(24 * HOUR, "how long a deleted catalog can be undeleted; after it, it is purged")
     purged_keys_kept_seconds: float = _seconds(90 * DAY, "how long late rows under a purged key are looked for")
@@ -238,21 +236,14 @@ class Settings:
     dispatch_seconds: float = _seconds(1.0, "time between two looks of the dispatcher at the due tasks")
     worker_probes: str = _text(
         "",
-        "address and port, as `127.0.0.1:8183` or `*:8183`, where a worker, or `headwater up`, answers `/healthz`, `/readyz` and"
-        " `/metrics`; empty for none",
+        "address and port, as `*:8183`, where a worker or `up` answers `/healthz`, `/readyz` and `/metrics`; empty: none",
     )
-    worker_remote_control: bool = dataclasses.field(
-        default=False,
-        metadata={
-            "purpose": "let workers answer Celery's remote control and send its events, so that Flower shows workers and tasks; needs a"
-            " Redis as broker. Whoever reaches it can stop workers",
-            "unit": "",
-        },
+    worker_remote_control: bool = _switch(
+        "let workers answer Celery's remote control and send its events, so that Flower shows workers and tasks; needs a Redis as broker."
+        " Whoever reaches it can stop workers"
     )
     worker_figures_seconds: float = _seconds(15.0, "time between two readings of the store for the metrics of a worker or `up`")
-    worker_metrics_realms: int = _count(
-        200, "realms with metrics of their own in a worker or `headwater up`; the others share the label `_others_`"
-    )
+    worker_metrics_realms: int = _count(200, "realms with metrics of their own in a worker; others share `_others_`")
     spark_master: str = _text("local[*]", "Spark master of the pipeline; `off` runs it in process")
     spark_from_tables: int = _count(
         50_000,
