@@ -42,7 +42,7 @@ from headwater.cli.run_commands import RUN, RUN_TYPE
 from headwater.cli.store_commands import STORE, VERSION
 from headwater.cli.table_commands import TABLE_HOME
 from headwater.cli.task_commands import TASK, TASK_FIGURES
-from headwater.console import PrintedForm, ResultView
+from headwater.console import RESULT_OPTIONS, PrintedForm, ResultView
 
 _INTRODUCTION = """\
 # Command line
@@ -53,7 +53,15 @@ Names, flags, exit codes and JSON field names on this page are a contract.
 Results go to standard output, everything else to standard error.
 A failure is a line on standard error that begins with `headwater:`, or a line of JSON with `HEADWATER_LOG_FORMAT=json`.
 There is a line for each where several things were refused; `--debug` adds the traceback.
+What does one thing says so in a sentence; `-v` prints all fields instead, as `show` commands do.
 `-o json` and `-o yaml` print the fields under [Results](#results): one object for a single result, a list for many.
+A page of a longer list (`catalog tables`, `catalog diff`) is an object: `items` is the list, `nextPageToken` continues it by `--after`,
+and is null on the last page.
+`-o wide` adds columns for all plain fields, `-o csv` prints all fields (objects as JSON in their cell), `-o name` and `-q` names or ids.
+With `-q` nothing else goes to standard output.
+Without results, standard output is empty (CSV keeps its line of heads, unless `--no-headers` is given).
+On a terminal, columns are shortened to its width, states are colored, and long work shows how far it is on standard error.
+Pipes and files get none of that; `NO_COLOR` and `TERM=dumb` are respected.
 There `a.b` is a field of the object `a`, and `a[].b` one of each object in the list `a`.
 Ids are 16 hex digits, times RFC 3339 in UTC, durations written as in manifests (`90s`, `24h`, `1d12h`).
 What deletes or replaces much at once asks for `--confirm` with the name of what it is about.
@@ -119,7 +127,9 @@ Where two codes could be meant:
   a store's URL that is wrong, a confirmation that is missing or repeats something else, a database that refuses the login.
 - 6, not 5: it would have been right before somebody made, moved or took it.
 
-A filter that fits nothing, such as `task list --realm`, is an empty list and 0.
+A filter that fits nothing, such as `task list --state FAILED`, is an empty list and 0.
+A filter by what there is not ends with 2 for an unknown `--kind` and with 3 for an unknown `--realm`.
+What leaves findings, such as tables in quarantine, ends with 8 where the command does it and under `up --once`.
 """
 
 
@@ -244,7 +254,7 @@ def _printed(command: click.Command) -> str:
     if printed is None:
         return ""
     link = f"[{printed.view.name}](#{printed.view.name.replace(' ', '-')})"
-    return f"Prints: {link}{', a list' if printed.many else ''}."
+    return f"Prints: {link}{', a page' if printed.is_page else ', a list' if printed.many else ''}."
 
 
 def _options(command: click.Command, ctx: click.Context) -> str:
@@ -258,9 +268,9 @@ def _options(command: click.Command, ctx: click.Context) -> str:
 
 
 def _told(command: click.Command, ctx: click.Context) -> list[click.Option]:
-    """The documented options: without hidden ones, and without ``-o`` where it repeats the global one."""
+    """The documented options: without hidden ones, and without ``-o`` and its like where they repeat the global ones."""
     options = [parameter for parameter in command.params if isinstance(parameter, click.Option)]
-    return [option for option in options if not option.hidden and (ctx.parent is None or option.name != "output")]
+    return [option for option in options if not option.hidden and (ctx.parent is None or option.name not in RESULT_OPTIONS)]
 
 
 def _default(option: click.Option) -> str:

@@ -44,12 +44,16 @@ def reference_page() -> str:
     for name in _ORDER:
         parts += _object(getattr(headwater, name))
     parts += ["## Values\n"]
-    for name in sorted(name for name in headwater.__all__ if dataclasses.is_dataclass(getattr(headwater, name))):
+    for name in sorted(name for name in headwater.__all__ if _is_value(getattr(headwater, name))):
         parts += _value(getattr(headwater, name))
     parts += ["## Errors\n", "| error | kind of | meaning |\n|---|---|---|"]
     errors = [getattr(headwater, name) for name in headwater.__all__ if name.endswith("Error")]
     parts += [_error_row(error) for error in errors]
     return "\n".join(parts) + "\n"
+
+
+def _is_value(kind: Any) -> bool:
+    return dataclasses.is_dataclass(kind) and kind.__module__.startswith("headwater.api.")
 
 
 def _object(kind: type) -> Iterator[str]:

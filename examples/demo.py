@@ -20,8 +20,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from subprocess import PIPE
 
-from headwater.store import parse_url
-
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / ".demo"
 QUICKSTART = Path("examples/quickstart")
@@ -50,8 +48,8 @@ def main() -> int:
         "The demo shortens graces and holds by the setting named UNSAFE, so that nobody has to wait hours; never do that in earnest:"
     )
     for name, value in SETTINGS.items():
-        shown = parse_url(value).shown if name == "HEADWATER_STORE" else value
-        print(f"    export {name}={shown}")
+        has_secret = name == "HEADWATER_STORE" and "HEADWATER_DEMO_STORE" in os.environ
+        print(f"    export {name}={'$HEADWATER_DEMO_STORE' if has_secret else value}")
 
     say("1. A lake that exists already: Iceberg tables in a folder")
     python("examples/warehouse.py", WAREHOUSE)

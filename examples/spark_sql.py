@@ -11,8 +11,7 @@ import sys
 
 from pyspark.sql import SparkSession
 
-from headwater.settings import Settings
-from headwater_workers.pipeline.source import TABLES, register_data_source
+import headwater
 
 LAST_CHANGES = """
 SELECT time, ref, key, action, authors, message
@@ -23,24 +22,17 @@ LIMIT 20
 """
 
 
-def make_views(spark: SparkSession, url: str, realm: str | None) -> None:
-    """A view of each table, of one realm or of all. The views stand still: make them again to see what others committed since."""
-    register_data_source(spark)
-    scope = {"url": url} | ({} if realm is None else {"realm": realm})
-    for table in TABLES:
-        spark.read.format("headwater").options(**scope).load(table).createOrReplaceTempView(table)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description="Ask a store in SQL.")
-    parser.add_argument("--store", default=Settings.from_environment().store, help="its URL; default: HEADWATER_STORE")
+    parser.add_argument("--store", help="its URL; default: HEADWATER_STORE")
     parser.add_argument("--realm", help="one realm only")
     parser.add_argument("query", nargs="?", default=LAST_CHANGES, help="what to ask")
     asked = parser.parse_args()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # the python3 of the PATH may be one without Headwater
     spark = SparkSession.builder.appName("headwater in SQL").config("spark.ui.enabled", "false").getOrCreate()
     try:
-        make_views(spark, asked.store, asked.realm)
+        with headwater.connect(asked.store) as store:
+            store.make_spark_views(spark, realm=asked.realm)
         spark.sql(asked.query).show(100, truncate=False)
     finally:
         spark.stop()

@@ -13,7 +13,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from headwater.api.access_client import RoleClient
+    from headwater.api.access_client import (
+        AccessInfo,
+        PrivilegeInfo,
+        RoleClient,
+    )
     from headwater.api.api_values import (
         FindingInfo,
         ManifestInfo,
@@ -25,7 +29,17 @@ if TYPE_CHECKING:
         TaskInfo,
         TaskProgressInfo,
     )
-    from headwater.api.catalog_client import BranchClient, CatalogClient, MergeRefusedError, RefClient, TagClient
+    from headwater.api.catalog_client import (
+        BranchClient,
+        CatalogClient,
+        MergeRefusedError,
+        RefClient,
+        TagClient,
+    )
+    from headwater.api.catalog_policies import (
+        PolicyInfo,
+        SnapshotRuleInfo,
+    )
     from headwater.api.catalog_values import (
         CatalogInfo,
         CommitInfo,
@@ -41,10 +55,30 @@ if TYPE_CHECKING:
         TableHomeInfo,
         UnreferencedFileInfo,
     )
-    from headwater.api.connection import Connection, connect
-    from headwater.api.file_table_client import FileTableClient
-    from headwater.api.realm_client import RealmClient
-    from headwater.api.task_client import TaskClient
+    from headwater.api.connection import (
+        Connection,
+        connect,
+    )
+    from headwater.api.file_table_client import (
+        FileTableClient,
+        FileTableInfo,
+        TableFileInfo,
+    )
+    from headwater.api.merge_sides import (
+        AddedSnapshotInfo,
+        ConflictSideInfo,
+        ConflictSidesInfo,
+        SideCommitInfo,
+    )
+    from headwater.api.realm_client import (
+        RealmClient,
+    )
+    from headwater.api.repairs import (
+        RepairStepInfo,
+    )
+    from headwater.api.task_client import (
+        TaskClient,
+    )
     from headwater.errors import (
         CollisionError,
         CommitTimeoutError,
@@ -66,7 +100,11 @@ if TYPE_CHECKING:
     from headwater.store import Store, open_store
 
 _HOMES = {
-    "headwater.api.access_client": ("RoleClient",),
+    "headwater.api.access_client": (
+        "AccessInfo",
+        "PrivilegeInfo",
+        "RoleClient",
+    ),
     "headwater.api.api_values": (
         "FindingInfo",
         "ManifestInfo",
@@ -84,6 +122,10 @@ _HOMES = {
         "MergeRefusedError",
         "RefClient",
         "TagClient",
+    ),
+    "headwater.api.catalog_policies": (
+        "PolicyInfo",
+        "SnapshotRuleInfo",
     ),
     "headwater.api.catalog_values": (
         "CatalogInfo",
@@ -104,8 +146,19 @@ _HOMES = {
         "Connection",
         "connect",
     ),
-    "headwater.api.file_table_client": ("FileTableClient",),
+    "headwater.api.file_table_client": (
+        "FileTableClient",
+        "FileTableInfo",
+        "TableFileInfo",
+    ),
+    "headwater.api.merge_sides": (
+        "AddedSnapshotInfo",
+        "ConflictSideInfo",
+        "ConflictSidesInfo",
+        "SideCommitInfo",
+    ),
     "headwater.api.realm_client": ("RealmClient",),
+    "headwater.api.repairs": ("RepairStepInfo",),
     "headwater.api.task_client": ("TaskClient",),
     "headwater.errors": (
         "CollisionError",
@@ -134,6 +187,8 @@ _HOMES = {
 
 __version__: str
 __all__ = [
+    "AccessInfo",
+    "AddedSnapshotInfo",
     "BranchClient",
     "CatalogClient",
     "CatalogInfo",
@@ -141,6 +196,8 @@ __all__ = [
     "CommitInfo",
     "CommitTimeoutError",
     "ConflictError",
+    "ConflictSideInfo",
+    "ConflictSidesInfo",
     "Connection",
     "ContentInfo",
     "CorruptionError",
@@ -149,6 +206,7 @@ __all__ = [
     "ExpiredError",
     "FencedError",
     "FileTableClient",
+    "FileTableInfo",
     "FindingInfo",
     "HeadwaterError",
     "KeyHistoryInfo",
@@ -160,20 +218,26 @@ __all__ = [
     "MergedKeyInfo",
     "NotFoundError",
     "OperationInfo",
+    "PolicyInfo",
     "PrincipalInfo",
+    "PrivilegeInfo",
     "RealmClient",
     "RealmInfo",
     "RefClient",
     "RefInfo",
     "RefusedError",
+    "RepairStepInfo",
     "RoleClient",
     "RoleInfo",
     "RunInfo",
     "Settings",
+    "SideCommitInfo",
+    "SnapshotRuleInfo",
     "StopInfo",
     "Store",
     "StoreFullError",
     "SwapConflictError",
+    "TableFileInfo",
     "TableHomeInfo",
     "TagClient",
     "TaskClient",

@@ -5,6 +5,8 @@ Knows errors and exit codes, but no store. Times are printed as RFC 3339 in UTC,
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import logging
 import os
@@ -23,17 +25,17 @@ from headwater.errors import HeadwaterError, RefusedError
 from headwater.exits import exit_code
 from headwater.extras import missing_extra
 from headwater.settings import duration_text, parse_duration
+from headwater.terminal import columns_of, erase_line, has_colors, is_terminal
+from headwater.text_tables import PLAIN, TextLayout, result_lines, text_table
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
-Output = Literal["table", "json", "yaml"]
+Output = Literal["table", "wide", "name", "csv", "json", "yaml"]
 _INTERRUPTED = 130
 _BUG = 1
 _CAPITAL = re.compile(r"[A-Z]")
-_GAP = "   "
 _SIZES = ("KiB", "MiB", "GiB", "TiB", "PiB")
 _GIVEN = "headwater.console.{}"
-_LINE_BREAK = re.compile(r"\s*[\r\n]\s*")
 
 
 class Program(click.Group):
@@ -57,6 +59,7 @@ class Program(click.Group):
 
     def tell(self, lines: Sequence[str], *, level: int, is_debug: bool) -> None:
         """Report the current exception on standard error in one line; with ``is_debug`` also its traceback."""
+        erase_line()
         if is_debug:
             sys.excepthook(*cast(Any, sys.exc_info()))
         click.echo(f"{self.program}: {' '.join(' '.join(lines).split())}", err=True)
@@ -117,11 +120,29 @@ class ConsoleSession:
     """One call of a command line. Its fields are set by options that may stand before and after a command's name.
 
     output        how results are printed on standard output
+    quiet         print only the names of results there
+    verbose       print all fields of what a command did, instead of one sentence
+    no_headers    print tables without the heads of their columns
     debug         whether a failure shows its traceback
     """
 
     output: Output = "table"
+    quiet: bool = False
+    verbose: bool = False
+    no_headers: bool = False
     debug: bool = False
+
+    @property
+    def is_text(self) -> bool:
+        """Whether results are printed as text for people."""
+        return self.output in ("table", "wide") and not self.quiet
+
+    @property
+    def layout(self) -> TextLayout:
+        """How text for people is laid out on standard output: as it is in a pipe, and to fit a terminal."""
+        is_seen = is_terminal(sys.stdout)
+        width = columns_of(sys.stdout) if is_seen and self.output == "table" else None
+        return TextLayout(width, has_heads=not self.no_headers, has_colors=has_colors(sys.stdout))
 
     def settle_option(self, field: str) -> None:
         """Set a field that no option set. Called for each once the command's options are read."""
@@ -137,27 +158,72 @@ class ConsoleSession:
     def show(self, view: ResultView[T], item: T) -> None:
         """Print one result: a line per field, or an object."""
         data = view.data(item)
-        self.print_result(data, lambda: result_lines(data))
+        if self.quiet or self.output == "name":
+            _echo_lines(view.names(data))
+        elif self.output == "csv":
+            click.echo(csv_text([data], list(data), has_heads=not self.no_headers), nl=False)
+        else:
+            self.print_result(data, lambda: result_lines(data, self.layout))
+
+    def show_done(self, view: ResultView[T], item: T, *sentences: str) -> None:
+        """Print what a command did: people get the sentences, and all fields with ``--verbose``; programs get the object."""
+        if self.is_text and not self.verbose:
+            _echo_lines(sentences)
+        else:
+            self.show(view, item)
 
     def show_all(self, view: ResultView[T], items: Sequence[T]) -> None:
-        """Print results: aligned columns, or a list of objects."""
+        """Print results: aligned columns, or a list of objects. Without any, nothing; a person is told so on standard error."""
         rows = list(map(view.data, items))
-        self.print_result(rows, lambda: view.columns(rows))
+        if self.quiet or self.output == "name":
+            _echo_lines([name for row in rows for name in view.names(row)])
+        elif self.output == "csv":
+            heads = [field.name for field in view.fields]
+            click.echo(csv_text(rows, heads, has_heads=not self.no_headers), nl=False)
+        else:
+            self.print_result(rows, lambda: view.columns(rows, self.layout, is_wide=self.output == "wide"))
+        if not rows and self.is_text and is_terminal(sys.stderr):
+            click.echo(f"no {view.plural}", err=True)
+
+    def show_page(self, view: ResultView[T], items: Sequence[T], next_token: str | None) -> None:
+        """Print one page of a longer list. In JSON and YAML it is an object: ``items``, and ``nextPageToken``, null on the last."""
+        if self.output in ("json", "yaml") and not self.quiet:
+            self.print_data({"items": list(map(view.data, items)), "nextPageToken": next_token})
+        else:
+            self.show_all(view, items)
+
+    def show_changes(self, view: ResultView[T], items: Sequence[T], *sentences: str) -> None:
+        """Print several results of one change: people get the sentences, and the table with ``--verbose``; programs get the list."""
+        if self.is_text and not self.verbose:
+            _echo_lines(sentences)
+        else:
+            self.show_all(view, items)
 
     def print_result(self, data: Any, lines: Callable[[], Sequence[str]]) -> None:
         """Print a result in the format that was asked for: plain data, or lines for people."""
-        if self.output == "table":
-            click.echo("\n".join(lines()))
-        else:
+        if self.output in ("json", "yaml"):
             self.print_data(data)
+        elif self.output == "csv" and isinstance(data, list):
+            click.echo(csv_text(data, list(data[0]) if data else [], has_heads=not self.no_headers), nl=False)
+        else:
+            _echo_lines(lines())
 
     def print_data(self, data: Any) -> None:
         """Print plain data as JSON or YAML, whatever was asked for; a table has no use for it."""
+        erase_line()
         click.echo(yaml_text(data) if self.output == "yaml" else json_text(data), nl=False)
 
     def say(self, sentence: str) -> None:
-        """Say what was done: on standard output if tables are printed there, on standard error if a program reads the output."""
-        click.echo(sentence, err=self.output != "table")
+        """Say what was done: on standard output if text is printed there, on standard error if a program reads the output."""
+        if not self.quiet:
+            erase_line()
+            click.echo(sentence, err=not self.is_text)
+
+
+def _echo_lines(lines: Iterable[str]) -> None:
+    erase_line()
+    if text := "\n".join(lines):
+        click.echo(text)
 
 
 def session_option(*names: str, field: str, **options: Any) -> Callable[[F], F]:
@@ -192,23 +258,46 @@ output_option = session_option(
     type=click.Choice(["table", "json", "yaml"]),
     help="How to print results: table (default), json or yaml.",
 )
+result_options = option_group(
+    session_option(
+        "-o",
+        "--output",
+        field="output",
+        type=click.Choice(["table", "wide", "name", "csv", "json", "yaml"]),
+        help="How to print results: table (default), wide (all columns), name, csv, json or yaml.",
+    ),
+    session_option("-q", "--quiet", field="quiet", is_flag=True, help="Print only names or ids of results."),
+    session_option(
+        "-v",
+        "--verbose",
+        field="verbose",
+        is_flag=True,
+        help="Print all fields of what was done, instead of a sentence.",
+    ),
+    session_option("--no-headers", field="no_headers", is_flag=True, help="Print tables without column heads."),
+)
+RESULT_OPTIONS = frozenset({"output", "quiet", "verbose", "no_headers"})
+"""The names of these options: every command that prints results has them."""
 debug_option = session_option("--debug", field="debug", is_flag=True, help="Show the traceback of a failure.")
 
 
 @dataclass(frozen=True, slots=True)
 class PrintedForm:
-    """What a command prints on standard output: one result of the view, or many."""
+    """What a command prints on standard output: one result of the view, or many, perhaps in pages."""
 
     view: ResultView[Any]
     many: bool
+    is_page: bool = False
 
 
-def prints(view: ResultView[Any], *, many: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Hand the session to a command that prints results, add ``-o``, and record for the documentation what it prints."""
+def prints(
+    view: ResultView[Any], *, many: bool = False, is_page: bool = False
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Hand the session to a command that prints results, add ``-o`` and its like, and record for the documentation what it prints."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        function.__dict__["printed"] = PrintedForm(view, many)
-        return output_option(click.pass_obj(function))
+        function.__dict__["printed"] = PrintedForm(view, many or is_page, is_page)
+        return result_options(click.pass_obj(function))
 
     return decorate
 
@@ -287,6 +376,11 @@ class ViewField(Generic[T]):
     form: Callable[[Any], Any] = _plain
     inside: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def head(self) -> str:
+        """The head of its column where all fields are shown: ``heldUntil`` is HELD UNTIL."""
+        return self.header or _CAPITAL.sub(r" \g<0>", self.name).upper()
+
     def read(self, item: T) -> Any:
         """The field's value of an item, as plain data."""
         return self.form(_follow(item, self.source or self.name) if isinstance(self.source, str) else self.source(item))
@@ -299,6 +393,8 @@ class ResultView(Generic[T]):
     name: str
     plural: str
     fields: tuple[ViewField[T], ...]
+    named_by: str | None = None
+    """What ``-o name`` prints: names of fields, joined by a slash. None: the first field. Empty: nothing, for it has no name."""
 
     def with_columns(self, **headers: str) -> ResultView[T]:
         """Returns a view with other table columns: ``headers`` maps field names to column heads."""
@@ -308,70 +404,25 @@ class ResultView(Generic[T]):
         """The result as plain data: every field, in the order of the documentation."""
         return {field.name: field.read(item) for field in self.fields}
 
-    def columns(self, rows: Sequence[Mapping[str, Any]]) -> list[str]:
-        """Format results, as `data` gives them, as aligned columns; without any, one sentence."""
+    def names(self, row: Mapping[str, Any]) -> list[str]:
+        """What a result, as `data` gives it, is called: one name, or several where the field is a list."""
+        if self.named_by == "":
+            return []
+        values = [row[name] for name in (self.named_by or self.fields[0].name).split("/")]
+        if len(values) == 1 and isinstance(values[0], list):
+            return list(map(str, values[0]))
+        return ["/".join(str(value) for value in values if value is not None)]
+
+    def columns(self, rows: Sequence[Mapping[str, Any]], layout: TextLayout = PLAIN, *, is_wide: bool = False) -> list[str]:
+        """Format results, as `data` gives them, as aligned columns; without any, no line at all.
+
+        is_wide       with a column for every field that is no object and no list of objects
+        """
         if not rows:
-            return [f"no {self.plural}"]
-        shown = [field for field in self.fields if field.header]
-        return text_table([field.header for field in shown], [[row[field.name] for field in shown] for row in rows])
-
-
-def result_lines(data: Mapping[str, Any]) -> list[str]:
-    """Format one result: each field that is not empty on its own line, lists of objects and long objects below their name."""
-    return _lines({name: value for name, value in data.items() if value not in (None, "", [], {})})
-
-
-def _lines(data: dict[str, Any], indent: str = "") -> list[str]:
-    width = max((len(name) for name in data), default=0) + 2
-    lines = []
-    for name, value in data.items():
-        if isinstance(value, dict) and value and all(map(_are_counts, value.values())):
-            rows = [{_kind_of(name): key, **item} for key, item in value.items()]
-            lines += [f"{indent}{name}:", *_table(rows, indent + "  ")]
-        elif isinstance(value, dict) and value:
-            lines += [f"{indent}{name}:", *_lines(value, indent + "  ")]
-        elif isinstance(value, list) and any(isinstance(item, dict) for item in value):
-            lines += [f"{indent}{name}:", *_table(value, indent + "  ")]
-        elif isinstance(value, list) and len(value) > 1 and any(" " in str(item) for item in value):
-            lines += [f"{indent}{name}:", *(f"{indent}  {cell(item)}" for item in value)]
-        else:
-            lines.append(f"{indent}{(name + ':').ljust(width)}{cell(value)}")
-    return lines
-
-
-def _are_counts(value: Any) -> bool:
-    """Whether the value is an object of named numbers."""
-    return isinstance(value, dict) and bool(value) and all(isinstance(item, int | float) for item in value.values())
-
-
-def _kind_of(name: str) -> str:
-    """Returns the head for the keys of an object: the keys of ``types`` and of ``garbageTypes`` are types."""
-    return re.split(r"(?=[A-Z])", name)[-1].rstrip("s")
-
-
-def _table(items: list[dict[str, Any]], indent: str) -> list[str]:
-    names = list(dict.fromkeys(name for item in items for name in item))
-    return text_table([name.upper() for name in names], [[item.get(name) for name in names] for item in items], indent)
-
-
-def text_table(heads: Sequence[str], rows: Sequence[Sequence[Any]], indent: str = "") -> list[str]:
-    """Format rows as lines of columns, each as wide as its widest cell."""
-    texts = [list(heads), *([cell(value) for value in row] for row in rows)]
-    widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
-    return [indent + _GAP.join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in texts]
-
-
-def cell(value: Any) -> str:
-    """Format a plain value as one cell of a line. An empty value is a dash, so that awk still sees a column."""
-    if value is None or value in ("", [], {}):
-        return "-"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, dict):
-        return ",".join(f"{name}={cell(item)}" for name, item in value.items())
-    if isinstance(value, list | tuple):
-        return ",".join(map(cell, value))
-    return _LINE_BREAK.sub(" ", str(value))
+            return []
+        shown = [field for field in self.fields if field.header or (is_wide and not field.inside)]
+        heads = [field.head for field in shown]
+        return text_table(heads, [[row[field.name] for field in shown] for row in rows], layout=layout)
 
 
 def count_text(count: int, noun: str) -> str:
@@ -387,6 +438,21 @@ def bytes_text(count: float) -> str:
             break
         size, unit = size / 1024, larger
     return f"{size:.1f} {unit}" if unit != "B" else f"{count:.0f} B"
+
+
+def csv_text(rows: Sequence[Mapping[str, Any]], heads: Sequence[str], *, has_heads: bool = True) -> str:
+    """Rows as CSV: the names of all fields, then a line a row. What is nested is JSON in its cell, null an empty cell."""
+    text = io.StringIO()
+    lines = csv.writer(text, lineterminator="\n")
+    lines.writerows([heads] if has_heads and heads else [])
+    lines.writerows([_csv_cell(row.get(head)) for head in heads] for row in rows)
+    return text.getvalue()
+
+
+def _csv_cell(value: Any) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def json_text(data: Any) -> str:

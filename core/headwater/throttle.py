@@ -15,7 +15,16 @@ from headwater.settings import Settings
 Fence = Callable[[], None]
 """Called before every durable step; raises FencedError when the task was taken over."""
 ProgressCallback = Callable[[int, int, str], None]
-"""Called with (done, total, unit)."""
+"""Called with (done, total, unit), from any thread: how far one phase of the work is.
+
+total         0: not known
+unit          what is counted, in words that name the phase, such as ``rows deleted``: with another unit another phase begins
+"""
+
+
+def no_progress(done: int, total: int, unit: str) -> None:
+    """For those who do not want to know how far it is."""
+
 
 _LOOK_SECONDS = 1.0
 _LONGEST_SLEEP_SECONDS = 1.0

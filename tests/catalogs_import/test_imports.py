@@ -333,7 +333,7 @@ def test_progress_counts_tables_batch_by_batch(catalog: Catalog, claims: TableCl
 
     import_tables(catalog, claims, tables, options=ImportOptions(batch=3), progress=lambda *numbers: seen.append(numbers))
 
-    assert seen == [(3, 8, "tables"), (6, 8, "tables"), (8, 8, "tables")]
+    assert seen == [(3, 8, "tables imported"), (6, 8, "tables imported"), (8, 8, "tables imported")]
 
 
 def test_import_that_slept_between_claims_and_commit_claims_anew(

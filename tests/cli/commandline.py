@@ -36,6 +36,10 @@ class CommandLine:
         assert result.exit_code == 0, result.output
         return result.stdout
 
+    def items(self, *arguments: str | Path) -> Any:
+        """The items of a page, as JSON."""
+        return self.data(*arguments)["items"]
+
     def data(self, *arguments: str | Path) -> Any:
         """The same as JSON."""
         return json.loads(self.ok("-o", "json", *arguments))

@@ -36,7 +36,7 @@ def on_dev(headwater: CommandLine, lake: Catalog) -> CommandLine:
 
 
 def keys(headwater: CommandLine, *words: str) -> list[str]:
-    return [row["key"] for row in headwater.data("catalog", "tables", *words)]
+    return [row["key"] for row in headwater.items("catalog", "tables", *words)]
 
 
 @pytest.mark.parametrize(("words", "found"), [((), 1), (("@",), 1), (("@dev",), 1), (("@main",), 0), (("/lake",), 0)])
@@ -144,7 +144,7 @@ def test_option_stands_before_the_environment(on_dev: CommandLine, monkeypatch: 
     monkeypatch.setenv("HEADWATER_OUTPUT", "yaml")
 
     assert keys(on_dev, "--context", "spare") == []
-    assert on_dev.ok("catalog", "tables").startswith("- key: orders")
+    assert on_dev.ok("catalog", "tables").startswith("items:\n- key: orders")
     assert on_dev.ok("catalog", "tables", "-o", "table").startswith("KEY")
 
 

@@ -35,6 +35,10 @@ MALFORMED = (
     "task show zz",
     "task list --since soon",
     "task list --state ASLEEP",
+    "task list --kind nonsense",
+    "gc log --kind nonsense",
+    "gc report new.html --kind nonsense",
+    "realm list -o xml",
     "gc log --since soon",
     "gc explain acme zz",
     "fsck --confirm acme",
@@ -81,6 +85,9 @@ MISSING = (
     f"gc explain acme {NOBODY}",
     "gc explain acme/lake@nobody",
     "fsck --realm nobody",
+    "task list --realm nobody",
+    "gc log --realm nobody",
+    "gc report new.html --realm nobody",
     "principal show acme nobody",
     "principal drop acme nobody",
     "principal rotate acme nobody --credentials new.json",
@@ -121,6 +128,27 @@ REFUSED = (
     "--store nonsense realm list",
     "--store sqlite:///new.db?nonsense=1 realm list",
 )
+DONE = (
+    "--version",
+    "realm list -q",
+    "task list --realm acme",
+    "task list --state FAILED",
+    "gc log --kind purge",
+    "gc run acme",
+    "gc run acme --dry-run",
+    "fsck",
+    "fsck --realm acme --repair",
+    "fsck --plan",
+    "realm restore acme lake/main --to 1ms",
+    "catalog merge acme/lake main",
+    "maintenance resume acme",
+    "import acme/lake empty",
+)
+FOUND = (
+    "import acme/lake broken",
+    "import acme/lake broken --dry-run",
+    "import acme/lake broken --report new.html",
+)
 THERE = (
     "realm create acme --credentials new.json",
     "catalog create acme/lake --base-location file:///elsewhere",
@@ -133,18 +161,22 @@ THERE = (
 def furnished(
     headwater: CommandLine, store: Store, catalog: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> CommandLine:
-    """A store with realm acme and catalog lake, which has a commit; and a folder with a file that is no archive and no manifest."""
+    """A store with realm acme and catalog lake, which has a commit; and a folder with a file that is no archive and no manifest,
+    a lake that is empty, and one with a damaged table."""
     table = IcebergTable(id=None, metadata_location="s3://lake/orders/1.json")
     Catalogs(RealmRegistry(store).open_realm("acme")).open_catalog("lake").commit(None, [Put(ContentKey.of("orders"), table)])
     monkeypatch.chdir(tmp_path)
     (tmp_path / "text.txt").write_text("just: [text", encoding="utf-8")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "broken" / "orders" / "metadata").mkdir(parents=True)
+    (tmp_path / "broken" / "orders" / "metadata" / "v1.metadata.json").write_text("{", encoding="utf-8")
     return headwater
 
 
 @pytest.mark.parametrize(
     ("code", "lines"),
-    [(2, MALFORMED), (3, MISSING), (5, REFUSED), (6, THERE)],
-    ids=["malformed", "missing", "refused", "there"],
+    [(0, DONE), (2, MALFORMED), (3, MISSING), (5, REFUSED), (6, THERE), (8, FOUND)],
+    ids=["done", "malformed", "missing", "refused", "there", "found"],
 )
 def test_situation_has_one_code(furnished: CommandLine, code: int, lines: tuple[str, ...]) -> None:
     ends = [(line, furnished(*shlex.split(line))) for line in lines]

@@ -68,7 +68,7 @@ def test_tables_of_a_folder_are_imported(headwater: CommandLine, lake: str, ware
     shown = headwater.data("import", lake, warehouse)
 
     assert (shown["imported"], shown["quarantined"]["total"]) == (2, 0)
-    keys = [entry["key"] for entry in headwater.data("catalog", "tables", lake)]
+    keys = [entry["key"] for entry in headwater.items("catalog", "tables", lake)]
     assert keys == ["sales", "sales.items", "sales.orders"]
 
 
@@ -84,7 +84,7 @@ def test_dry_run_writes_nothing(headwater: CommandLine, store: Store, lake: str,
     shown = headwater.data("import", lake, warehouse, "--dry-run")
 
     assert (shown["dryRun"], shown["imported"]) == (True, 2)
-    assert headwater.ok("catalog", "tables", lake) == "no contents\n"
+    assert headwater.ok("catalog", "tables", lake) == ""
     assert TaskQueue(store).list_tasks() == []
 
 
@@ -190,7 +190,7 @@ def test_dry_run_can_leave_a_report(headwater: CommandLine, lake: str, warehouse
     headwater.ok("import", lake, warehouse, "--dry-run", "--report", tmp_path / "report.html")
 
     assert "<p>realm acme · by hand · dry run: nothing was written · page made 2" in (tmp_path / "report.html").read_text()
-    assert headwater.data("catalog", "tables", lake) == []
+    assert headwater.items("catalog", "tables", lake) == []
 
 
 def test_report_says_whose_import_it_was(headwater: CommandLine, lake: str, warehouse: Path, tmp_path: Path) -> None:
@@ -207,7 +207,7 @@ def test_report_of_no_import_is_missing(headwater: CommandLine, lake: str, tmp_p
 def test_folders_are_mapped_to_keys(headwater: CommandLine, lake: str, warehouse: Path) -> None:
     headwater.ok("import", lake, warehouse, "--path", "{schema}/{table}", "--namespace", "raw.eu")
 
-    keys = [entry["key"] for entry in headwater.data("catalog", "tables", lake)]
+    keys = [entry["key"] for entry in headwater.items("catalog", "tables", lake)]
     assert keys == ["raw", "raw.eu", "raw.eu.sales", "raw.eu.sales.items", "raw.eu.sales.orders"]
 
 

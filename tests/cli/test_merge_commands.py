@@ -146,13 +146,13 @@ def test_difference_tells_who_changed_a_key(headwater: CommandLine, lake: Catalo
 
 
 def test_brief_difference_tells_keys_alone(headwater: CommandLine, lake: Catalog) -> None:
-    assert [row["sides"] for row in headwater.data("catalog", "diff", "acme/lake", "main", "dev", "--brief")] == [None]
+    assert [row["sides"] for row in headwater.items("catalog", "diff", "acme/lake", "main", "dev", "--brief")] == [None]
 
 
 def test_branch_without_commits_is_not_taken_for_the_default(headwater: CommandLine, store: Store, catalog: str) -> None:
     opened = Catalogs(RealmRegistry(store).open_realm("acme")).open_catalog("lake")
     opened.create_branch("empty")
     put(opened, "main", A, 1)
-    row = headwater.data("catalog", "diff", catalog, "empty", "main")[0]
+    row = headwater.items("catalog", "diff", catalog, "empty", "main")[0]
 
     assert (row["action"], row["sides"]["after"]["commitCount"]) == ("ADDED", 1)

@@ -30,7 +30,7 @@ def dropped(lake: Catalog) -> str:
 
 
 def is_there(headwater: CommandLine) -> bool:
-    return any(entry["key"] == "orders" for entry in headwater.data("catalog", "tables", "acme/lake"))
+    return any(entry["key"] == "orders" for entry in headwater.items("catalog", "tables", "acme/lake"))
 
 
 def test_restoration_is_shown_before_it_is_confirmed(headwater: CommandLine, dropped: str) -> None:

@@ -3,26 +3,37 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import sqlite3
+from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 from commandline import CommandLine
 
 from headwater.cli import main
 
-READING = [
-    ("realm", "list"),
-    ("realm", "show", "acme"),
-    ("catalog", "list", "acme"),
-    ("task", "list"),
-    ("task", "figures"),
-    ("gc", "log"),
-    ("gc", "run", "acme"),
-    ("fsck",),
-    ("realm", "delete", "acme"),
-]
+MAKES_A_STORE = {"apply", "realm create", "realm import", "store create", "up", "worker"}
+NEEDS_NO_STORE = {"access privileges", "client-config", "completion", "diff", "files codes", "init", "spark-archive", "version"}
+MORE = {"gc explain": ["0123456789abcdef"], "table adopt": ["--all"]}
+"""What a command needs although none of its parameters is required alone."""
+VALUES = {
+    "AIM": "1h",
+    "CONTENT_ID": "3fa85f64-5717-4562-b3fc-2c963f66afa6",
+    "PRIVILEGE": "TABLE_LIST",
+    "TASK": "0123456789abcdef",
+    "TASK|KIND": "0123456789abcdef",
+    "COMMIT": "0123456789abcdef",
+    "COMMIT|TIME": "1h",
+    "URL": "s3://lake/",
+    "NAME=TYPE": "id=long",
+    "KIND": "snapshots",
+    "NAME": "id",
+    "FILE": "new.parquet",
+    "LOCATION": "s3://lake/raw",
+}
 FAILING = [
     (("apply", "-f", "nothere.yaml"), 3),
     (("apply", "-f", "manifests"), 5),
@@ -36,13 +47,37 @@ FAILING = [
 ]
 
 
-@pytest.mark.parametrize("words", READING, ids=" ".join)
-def test_command_that_creates_nothing_misses_the_store(headwater: CommandLine, tmp_path: Path, words: tuple[str, ...]) -> None:
-    before = sorted(tmp_path.iterdir())
-    result = headwater(*words)
+def lines(group: click.Group, path: tuple[str, ...] = ()) -> Iterator[list[str]]:
+    """A line for every command of the tree that needs a store, with values for all that it requires."""
+    ctx = click.Context(group)
+    for name in group.list_commands(ctx):
+        command = group.get_command(ctx, name)
+        assert command is not None, f"{name} is listed"
+        words = (*path, name)
+        if isinstance(command, click.Group):
+            yield from lines(command, words)
+        elif words[0] != "context" and " ".join(words) not in MAKES_A_STORE | NEEDS_NO_STORE:
+            required = [word for parameter in command.params if parameter.required for word in filled(parameter)]
+            yield [*words, *required, *MORE.get(" ".join(words), [])]
 
-    assert (result.exit_code, "there is no store in" in result.stderr) == (3, True), result.output
-    assert sorted(tmp_path.iterdir()) == before
+
+def filled(parameter: click.Parameter) -> list[str]:
+    metavar = re.sub(r"\.\.\.$|\[.*", "", parameter.make_metavar(click.Context(click.Command("any"))))
+    value = VALUES.get(metavar, metavar.lower().replace("realm", "acme"))
+    return [value] if isinstance(parameter, click.Argument) else [parameter.opts[0], value]
+
+
+def test_no_command_makes_a_store_where_it_needs_one(
+    headwater: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    ends = {" ".join(line): headwater(*line) for line in lines(main)}
+    wrong = {line: (end.exit_code, end.stderr) for line, end in ends.items() if end.exit_code != 3}
+
+    assert len(ends) > 80
+    assert wrong == {}
+    assert [line for line, end in ends.items() if "there is no store in" not in end.stderr] == []
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(("words", "code"), FAILING, ids=lambda words: " ".join(words) if isinstance(words, tuple) else None)

@@ -20,7 +20,7 @@ def run_task(headwater: CommandLine, realm: str) -> str:
 
 
 def test_task_of_a_kind_is_run_and_shown(headwater: CommandLine, realm: str) -> None:
-    told = headwater.ok("task", "run", "gc", realm)
+    told = headwater.ok("task", "run", "gc", realm, "-v")
 
     assert "SUCCEEDED" in told
     assert "garbage" in told

@@ -44,10 +44,13 @@ def test_million_tables_can_be_searched_and_opened(big: ConsoleServer, visit: Ca
     page.locator("[role=tree]").focus()
     page.keyboard.press("ArrowRight")
     page.wait_for_selector("text=table_000000")
-    for _ in range(40):
+    page.wait_for_selector("text=table_000010")
+    for _ in range(200):
         page.locator("[role=tree]").evaluate("(tree) => { tree.scrollTop = tree.scrollHeight; }")
+        if page.get_by_text("space_999", exact=True).count():
+            break
         page.wait_for_timeout(30)
-    page.wait_for_selector("text=space_00")
+    page.get_by_text("space_999", exact=True).wait_for()
 
     assert page.evaluate("document.querySelectorAll('*').length") < MOST_NODES
     page.evaluate("window.gc()")

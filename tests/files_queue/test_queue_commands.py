@@ -12,6 +12,7 @@ from click.testing import CliRunner, Result
 from headwater.cli import main
 from headwater.clock import Micros
 from headwater.settings import Settings
+from headwater.store import open_store
 from headwater_workers.celery_app import broker_of
 from headwater_workers.file_queue import QueuedRequest, RequestQueue, SetAsideRequest, Settlement, open_request_queue
 
@@ -23,6 +24,7 @@ Run = Callable[..., Result]
 @pytest.fixture
 def queue(tmp_path: Path) -> RequestQueue:
     """A queue where one of three requests waits and two were set aside."""
+    open_store(f"sqlite:///{tmp_path}/store.db").close()
     opened = open_request_queue(broker_of(Settings(store=f"sqlite:///{tmp_path}/store.db")))
     opened.push(TABLE, [QueuedRequest(key, b"") for key in KEYS])
     batch = opened.take(2)

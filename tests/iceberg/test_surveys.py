@@ -224,14 +224,14 @@ def test_progress_counts_tables(tmp_path: Path, make_table: MakeTable) -> None:
         SurveyScope(locations=[str(tmp_path)], allowed=[]).checked(), progress=lambda *numbers: seen.append(numbers)
     )
 
-    assert seen[-1] == (1, 1, "tables")
+    assert seen[-1] == (1, 1, "tables looked at")
 
 
 def test_file_that_goes_away_while_it_is_read_is_quarantined(tmp_path: Path, make_table: MakeTable) -> None:
     newest = make_table("a/t", {"v1.metadata.json": {}}) / "metadata" / "v1.metadata.json"
 
     def vanish(done: int, total: int, unit: str) -> None:
-        if unit == "tables":
+        if unit == "tables looked at":
             newest.unlink(missing_ok=True)
 
     (outcome,) = survey_in_process(SurveyScope(locations=[str(tmp_path)], allowed=[str(tmp_path)]).checked(), progress=vanish)

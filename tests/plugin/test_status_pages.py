@@ -18,7 +18,8 @@ from plugin_bodies import (
     with_identity,
 )
 
-from headwater.console import bytes_text, text_table
+from headwater.console import bytes_text
+from headwater.text_tables import text_table
 from headwater_operator.plugin.status_command import findings, next_things, page_lines, realm_page, realm_row, row_lines, span
 
 Body = dict[str, Any]

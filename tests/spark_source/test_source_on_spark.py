@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import runpy
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,6 +13,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql.types import StructType
 from source_queries import make_realm, request, rows_of
 
+import headwater
 from backend_fixtures import STORES
 from headwater import Settings, open_store
 from headwater.catalogs import Catalog, Catalogs, ContentKey, Delete, IcebergTable, Namespace, Put
@@ -170,11 +170,12 @@ def test_table_of_sparks_own_is_refused_for_a_view(spark: Any, url: str) -> None
 
 
 def test_every_query_of_the_page_fits_the_tables(spark: Any, url: str) -> None:
-    make_views = runpy.run_path(str(FOLDER / "examples" / "spark_sql.py"))["make_views"]
-    make_views(spark, url, "acme")
+    with headwater.connect(url) as opened:
+        made = opened.make_spark_views(spark, realm="acme")
     page = (FOLDER / "docs" / "how-to" / "spark.md").read_text(encoding="utf-8")
     queries = [text for text in re.findall(r"^```sql\n(.*?)^```", page, re.MULTILINE | re.DOTALL) if text.startswith("SELECT")]
 
+    assert made == tuple(TABLES)
     frames = [spark.sql(query) for query in queries]  # which looks every name and type up
     assert len(frames) == 8
     assert len(frames[0].collect()) == 3

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
+
 from headwater.catalogs import Catalogs
 from headwater.realms import RealmRegistry, bootstrap, hash_credentials, new_credentials
 from headwater.reconcile import ReconcileOutcome, WaitUntil
 from headwater.store import ObjectId, Store
-from headwater.tasks import TaskQueue
+from headwater.tasks import Task, TaskQueue, TaskState
 from headwater_workers.up_summary import SUMMARY, summary, summary_text
+from headwater_workers.worker_commands import exit_code_of_up
 
 
 def test_realms_are_shown_with_their_states_and_tables(store: Store) -> None:
@@ -90,3 +95,25 @@ def test_every_field_is_documented(store: Store, waiting: ObjectId, tasks: TaskQ
     inside = {field.name: {way.split(".")[1].removesuffix("[]") for way in field.inside} for field in SUMMARY.fields}
     assert {name: {key for row in rows for key in row} for name, rows in data.items()} == inside
     assert set(data["realms"][0]["catalogs"][0]) == {"name", "tables"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "outcome", "is_found"),
+    [
+        ("import", {"quarantined": {"total": 1}}, True),
+        ("import", {"quarantined": {"total": 0}}, False),
+        ("restore", {"conflicts": 2}, True),
+        ("restore", {"conflicts": 0}, False),
+        ("file-gc", {"failed": 1}, True),
+        ("gc", {"failed": 1}, False),
+        ("purge", {}, False),
+    ],
+)
+def test_findings_of_tasks_are_the_end_of_up(kind: str, outcome: dict[str, Any], is_found: bool) -> None:
+    task = Task(kind=kind, realm="acme", state=TaskState.SUCCEEDED, outcome=outcome)
+
+    assert exit_code_of_up([], [task]) == (8 if is_found else 0)
+
+
+def test_task_that_was_given_up_is_the_end_of_up() -> None:
+    assert exit_code_of_up([], [Task(kind="gc", realm="acme", state=TaskState.FAILED)]) == 8

@@ -13,6 +13,7 @@ from headwater.errors import NotFoundError
 from headwater.files import open_file_references
 from headwater.logs import LEVELS
 from headwater.settings import Settings
+from headwater.store import Store
 from headwater_workers.celery_app import broker_of, configure_worker_logs
 from headwater_workers.file_queue import (
     QueueFigures,
@@ -34,6 +35,7 @@ keys_argument = click.argument("keys", metavar="KEY...", nargs=-1, required=True
 class QueueSession(Protocol):
     @property
     def settings(self) -> Settings: ...
+    def open_store(self) -> Store: ...
     def say(self, sentence: str) -> None: ...
     def show(self, view: ResultView[T], item: T) -> None: ...
     def show_all(self, view: ResultView[T], items: Sequence[T]) -> None: ...
@@ -116,6 +118,7 @@ def file_committer_command(
     """Apply queued requests on file references until SIGTERM. `headwater worker` starts this itself once there are any."""
     settings = session.settings
     broker = broker_of(settings, broker_folder)
+    _require_store(session)
     configure_worker_logs(settings, level=LEVELS[log_level])
     return serve_committers(settings, broker, open_file_references, parent=parent, alive_file=alive_file)
 
@@ -161,7 +164,13 @@ def discard_command(session: QueueSession, keys: tuple[str, ...], broker_folder:
     session.say(f"{count_text(queue.discard_set_aside(_known(queue, keys)), 'request')} discarded")
 
 
+def _require_store(session: QueueSession) -> None:
+    """Refuse a store that is not there, before a folder for its queue is made."""
+    session.open_store().close()
+
+
 def _open(session: QueueSession, broker_folder: Path | None) -> RequestQueue:
+    _require_store(session)
     return open_request_queue(broker_of(session.settings, broker_folder))
 
 

@@ -10,10 +10,12 @@ from typing import Any
 from headwater.catalogs import Catalogs, ContentType
 from headwater.clock import Micros, as_text
 from headwater.console import ResultView, ViewField, count_text
+from headwater.outcome_text import outcome_lines
 from headwater.realms import RealmRegistry, RealmState
 from headwater.reconcile import Notice, ReconcileOutcome, WaitUntil
 from headwater.store import ObjectId, Store, Versioned, id_text
-from headwater.tasks import AttemptEnd, Task, TaskProgress, TaskQueue, TaskState
+from headwater.tasks import AttemptEnd, Task, TaskQueue, TaskState
+from headwater.terminal import progress_words
 
 RECENT = 1000
 """The number of tasks that are read: all active ones, and the most recently finished ones."""
@@ -60,7 +62,7 @@ def task_changes(task_id: ObjectId, before: Task | None, now: Task) -> list[str]
     if now.state is TaskState.RUNNING and begun:
         lines.append(f"{name}: started" + (f", attempt {now.attempt}" if now.attempt > 1 else ""))
     if now.state is TaskState.RUNNING and now.progress is not None and (before is None or now.progress != before.progress):
-        lines.append(f"{name}: {_progress(now.progress)}")
+        lines.append(f"{name}: {progress_words(now.progress.done, now.progress.total, now.progress.unit)}")
     if now.state is not TaskState.RUNNING and (begun or (before is not None and now.state is not before.state)):
         lines += _left(name, now)
     return lines
@@ -96,11 +98,6 @@ def _left(name: str, now: Task) -> list[str]:
     told = {TaskState.SUCCEEDED: "finished", TaskState.CANCELLED: "cancelled", TaskState.FAILED: "given up"}[now.state]
     why = f": {now.error}" if now.state is TaskState.FAILED else ""
     return [f"{name}: {told} after {count_text(now.attempt, 'attempt')}, {duration_words(spent_seconds(now))}{why}"]
-
-
-def _progress(progress: TaskProgress) -> str:
-    of = f" of {progress.total}" if progress.total is not None else ""
-    return f"{progress.done}{of} {progress.unit}".rstrip()
 
 
 def is_due(task: Task, *, until: Micros) -> bool:
@@ -259,47 +256,6 @@ def _task_lines(task: Mapping[str, Any]) -> list[str]:
     if task["error"] and task["state"] != TaskState.SUCCEEDED:
         lines.append(f"    {task['error']}")
     return lines + [f"    {line}" for line in outcome_lines(task["kind"], task["outcome"] or {})]
-
-
-def outcome_lines(kind: str, outcome: Mapping[str, Any]) -> list[str]:
-    """The outcome of a task in lines, by its kind."""
-    if not outcome:
-        return []
-    lines = {"gc": _collection_lines, "import": _import_lines, "purge": _purge_lines}.get(kind, lambda _: [])(outcome)
-    return lines + list(outcome.get("notes", []))
-
-
-def _import_lines(outcome: Mapping[str, Any]) -> list[str]:
-    found = f"surveyed {count_text(outcome['surveyed'], 'table')}" + (f" by {outcome['engine']}" if "engine" in outcome else "")
-    did = ", ".join(
-        f"{outcome[name]} {name}" for name in ("imported", "updated", "unchanged", "gone", "dropped") if outcome.get(name)
-    )
-    quarantined = outcome["quarantined"]
-    lines = [f"{found}: {did or 'nothing to import'}"]
-    if quarantined["total"]:
-        codes = ", ".join(f"{number} {code}" for code, number in quarantined["codes"].items())
-        lines.append(f"quarantined {count_text(quarantined['total'], 'table')}: {codes}")
-        lines += [f"  {row['table']}: {row['code']}: {row['message']}" for row in quarantined["shown"]]
-    return lines
-
-
-def _purge_lines(outcome: Mapping[str, Any]) -> list[str]:
-    return [f"deleted {count_text(outcome['rowsDeleted'], 'row')}; a scan found none left, so the realm was PURGED"]
-
-
-def _collection_lines(outcome: Mapping[str, Any]) -> list[str]:
-    kept, deleted = outcome.get("kept", {}), outcome.get("deleted", 0)
-    why = ", ".join(f"{count} {reason}" for reason, count in sorted(kept.items(), key=lambda item: -item[1]))
-    lines = [f"scanned {outcome.get('scanned', 0)} rows, kept {sum(kept.values())}" + (f": {why}" if why else "")]
-    gone = [f"{kinds['garbage']} {name}" for name, kinds in sorted(outcome.get("types", {}).items()) if kinds.get("garbage")]
-    lines.append(
-        f"deleted {count_text(deleted, 'row')} ({outcome.get('deletedBytes', 0)} bytes), reached from nothing that is kept"
-        + (f": {', '.join(gone)}" if gone else "")
-    )
-    if left := outcome.get("leftoverParts"):
-        lines.append(f"of the garbage, {count_text(left, 'part')} an interrupted rewriting had left")
-    others = {"tombstonesRemoved": "tombstone", "claimsReleased": "claim", "lateRowsDeleted": "late row of a purged realm"}
-    return lines + [f"removed {count_text(outcome[name], what)}" for name, what in others.items() if outcome.get(name)]
 
 
 def _waiting_line(item: Mapping[str, Any]) -> str:

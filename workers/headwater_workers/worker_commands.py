@@ -17,10 +17,11 @@ from headwater.errors import RefusedError
 from headwater.exits import FINDINGS
 from headwater.logs import LEVELS
 from headwater.monitoring import Health
+from headwater.outcome_text import has_findings
 from headwater.reconcile import FileCredentials, ReconcileOutcome, known_realms, load_manifests
 from headwater.settings import Settings
 from headwater.store import Store
-from headwater.tasks import TaskState
+from headwater.tasks import Task, TaskState
 from headwater_workers.celery_app import EMBEDDED, broker_of, configure_worker_logs, has_folder
 from headwater_workers.interruption import Interruption, TerminatedError
 from headwater_workers.pipeline import pack_environment
@@ -102,7 +103,8 @@ def up_command(
 ) -> int:
     """Apply the manifests in DIR, run a worker, and keep watching the files.
 
-    With --once a summary is printed at the end; exit code 8 if a task was given up. Without, what is done is printed as it happens.
+    With --once a summary is printed at the end; exit code 8 if a task was given up or tables were quarantined. Without, what is done
+    is printed as it happens.
 
     Ctrl-C and SIGTERM stop the worker, then `up`. Exit code: 130 after Ctrl-C, 0 after SIGTERM, 143 if SIGTERM came before --once
     was done.
@@ -146,7 +148,7 @@ def _up(
         tasks = {seen.id: seen for seen in (*convergence.watcher.seen, *waiting)}
         data = summary(store, list(tasks.values()), convergence.outcomes, realms_before=convergence.realms_before)
     session.print_result(data, lambda: [summary_text(data)])
-    return _exit_code(convergence.outcomes, [seen.value.state for seen in tasks.values()])
+    return exit_code_of_up(convergence.outcomes, [seen.value for seen in tasks.values()])
 
 
 def _up_probes(
@@ -201,8 +203,8 @@ def _broker_folder(settings: Settings) -> Iterator[Path | None]:
         yield Path(folder)
 
 
-def _exit_code(outcomes: Sequence[ReconcileOutcome], states: Sequence[TaskState]) -> int:
-    """The exit code: 0, or 8 for a task that was given up.
+def exit_code_of_up(outcomes: Sequence[ReconcileOutcome], tasks: Sequence[Task]) -> int:
+    """The exit code: 0, or 8 for a task that was given up, or that left findings such as tables in quarantine.
 
     raises        what kept a manifest from being carried out; RefusedError for one that will not be
     """
@@ -213,7 +215,8 @@ def _exit_code(outcomes: Sequence[ReconcileOutcome], states: Sequence[TaskState]
     if refused:
         raise RefusedError("\n".join(refused))
     reports = [report.reason for outcome in outcomes for report in outcome.reports]
-    return FINDINGS if TaskState.FAILED in states or "TaskDeadLettered" in reports else 0
+    is_left = any(task.state is TaskState.FAILED or has_findings(task.kind, task.outcome or {}) for task in tasks)
+    return FINDINGS if is_left or "TaskDeadLettered" in reports else 0
 
 
 def _teller(session: CommandSession) -> Callable[[str], None]:

@@ -3,12 +3,60 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
-from headwater.access import Securable, checked_pattern, parse_privilege, parse_securable
+from headwater.access import PRIVILEGES, Privilege, Securable, SecurableKind, checked_pattern, parse_privilege, parse_securable
+from headwater.api.access_reasons import explain_rights
 from headwater.api.api_values import RoleInfo
 from headwater.api.role_owners import RoleOwner, RoleRow, RoleScope, open_roles, read_role_row
 from headwater.api.store_session import StoreSession
 from headwater.errors import NotFoundError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrivilegeInfo:
+    """What can be granted to a role.
+
+    granted_on    on what kinds of things
+    includes      what whoever has it may do, too
+    """
+
+    name: str
+    summary: str
+    granted_on: tuple[str, ...]
+    includes: tuple[str, ...]
+
+    @classmethod
+    def of(cls, privilege: Privilege) -> PrivilegeInfo:
+        """The values of a privilege."""
+        rule = PRIVILEGES[privilege]
+        return cls(
+            name=privilege.value,
+            summary=rule.summary,
+            granted_on=tuple(kind.value for kind in SecurableKind if kind in rule.kinds),
+            includes=tuple(each.value for each in rule.includes),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccessInfo:
+    """Whether a principal may do something through a server, and why.
+
+    on            on what, seen through which branch
+    why           the reasons, in sentences
+    rule          the grant that allows it, with the roles through which it comes; None: none does
+    near          where it is not allowed: grants that allow something else there, or this elsewhere
+    roles         the principal roles that count
+    """
+
+    allowed: bool
+    principal: str
+    privilege: str
+    on: str
+    why: tuple[str, ...]
+    rule: str | None
+    near: tuple[str, ...]
+    roles: tuple[str, ...]
 
 
 class RoleClient:
@@ -84,6 +132,32 @@ class RoleClient:
     def _target(self, on: str | None, branches: str | None) -> tuple[Securable, str]:
         securable = parse_securable(on, catalog=self._scope.name or None)
         return securable, "" if branches is None else checked_pattern(branches)
+
+
+def tell_access(
+    session: StoreSession,
+    scope: RoleScope,
+    principal: str,
+    privilege: str,
+    *,
+    on: str | None,
+    ref: str | None = None,
+    roles: Iterable[str] = (),
+) -> AccessInfo:
+    """Whether a principal may do something in a realm or a catalog, and why."""
+    securable = parse_securable(on, catalog=scope.name or None)
+    wanted = parse_privilege(privilege)
+    told = explain_rights(session.store, scope, principal, wanted, securable, ref=ref, roles=tuple(roles))
+    return AccessInfo(
+        allowed=told.is_allowed,
+        principal=told.principal,
+        privilege=told.privilege.value,
+        on=told.on,
+        why=tuple(told.why),
+        rule=None if told.explanation.rule is None else str(told.explanation.rule),
+        near=tuple(map(str, told.explanation.near)),
+        roles=tuple(told.roles),
+    )
 
 
 def list_role_infos(session: StoreSession, scope: RoleScope) -> list[RoleInfo]:

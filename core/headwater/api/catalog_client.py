@@ -10,9 +10,10 @@ from uuid import UUID
 
 import msgspec
 
-from headwater.api.access_client import RoleClient, create_role, list_role_infos
+from headwater.api.access_client import AccessInfo, RoleClient, create_role, list_role_infos, tell_access
 from headwater.api.api_values import RoleInfo, StopInfo, read_time, told_id
 from headwater.api.catalog_imports import BY_HAND, SurveyInProcess, load_spark_survey, submit_import
+from headwater.api.catalog_policies import CatalogPolicies
 from headwater.api.catalog_values import (
     CatalogInfo,
     CommitInfo,
@@ -28,6 +29,7 @@ from headwater.api.catalog_values import (
     content_key,
 )
 from headwater.api.locations import folder_location
+from headwater.api.merge_sides import sides_of
 from headwater.api.plain_counts import plain_counts
 from headwater.api.role_owners import RoleScope
 from headwater.api.store_session import StoreSession
@@ -58,6 +60,7 @@ if TYPE_CHECKING:
     from headwater.clients.pyiceberg import HeadwaterCatalog
 
 _PAGE = 1000
+_SHOWN_CONFLICTS = 100
 
 
 class MergeRefusedError(ConflictError):
@@ -140,18 +143,24 @@ class RefClient:
         self,
         *,
         key: Key | None = None,
+        under: Key | None = None,
+        action: Literal["PUT", "DELETE"] | None = None,
         author: str | None = None,
         since: datetime | None = None,
         until: datetime | None = None,
         message: str | None = None,
         where: str | None = None,
+        oldest: str | None = None,
+        oldest_first: bool = False,
         limit: int | None = None,
     ) -> Iterator[CommitInfo]:
         """Its commits, newest first, down to where history begins or was collected.
 
-        key           only commits that changed it
+        key, under    only commits that changed it, or something below this namespace
+        action        what they did to a key
         message       a regular expression that matches it somewhere
         where         a condition in CEL, see docs/reference/filters.md
+        oldest        the last commit to look at
         """
         chosen = LogFilter(
             author=author,
@@ -159,9 +168,13 @@ class RefClient:
             until=None if until is None else read_time(until),
             message=message,
             key=None if key is None else content_key(key),
+            prefix=None if under is None else content_key(under),
+            action=action,
             expression=None if where is None else LogExpression.parse(where),
         )
-        return map(CommitInfo.of, self._opened().log(self.name, where=chosen, limit=limit))
+        last = None if oldest is None else id_of(oldest)
+        log = self._opened().log(self.name, where=chosen, limit=limit, oldest=last, oldest_first=oldest_first)
+        return map(CommitInfo.of, log)
 
     def history(self, key: Key) -> Iterator[KeyHistoryInfo]:
         """What happened to one table, view, namespace or function, newest first, through its renames back to its creation."""
@@ -264,6 +277,9 @@ class BranchClient(_NamedClient):
         source: str,
         *,
         message: str = "",
+        author: str | None = None,
+        signed_off_by: Sequence[str] = (),
+        properties: Mapping[str, str] | None = None,
         mode: str = "NORMAL",
         keys: Mapping[str, str] | None = None,
         base: str | None = None,
@@ -272,6 +288,7 @@ class BranchClient(_NamedClient):
     ) -> MergeInfo:
         """Merge the changes of a branch, a tag or a commit into this branch, as one commit.
 
+        author        None: the connection's
         mode          NORMAL: a key that changed on both sides is a conflict. FORCE: take the source's. DROP: leave the branch's
         keys          other modes for some keys
         base          count the source's changes from this commit; None: the nearest common ancestor
@@ -279,9 +296,15 @@ class BranchClient(_NamedClient):
         raises        MergeRefusedError with all conflicts: then nothing was written
         """
         options = _merge_options(mode, keys, dry_run=dry_run, base=base)
-        meta = CommitMeta(message=message, authors=(self._session.author,))
+        meta = CommitMeta(
+            message=message,
+            authors=(author or self._session.author,),
+            signed_off_by=tuple(signed_off_by),
+            properties={name: (value,) for name, value in (properties or {}).items()},
+        )
         seen = None if expected is None else id_of(expected)
-        return _told_merge(lambda: self._opened().merge(source, self.name, expected=seen, meta=meta, options=options))
+        catalog = self._opened()
+        return _told_merge(catalog, lambda: catalog.merge(source, self.name, expected=seen, meta=meta, options=options))
 
     def transplant(
         self,
@@ -299,7 +322,8 @@ class BranchClient(_NamedClient):
         """
         options, seen = _merge_options(mode, keys, dry_run=dry_run), None if expected is None else id_of(expected)
         ids = [id_of(commit) for commit in commits]
-        return _told_merge(lambda: self._opened().transplant(source, ids, self.name, expected=seen, options=options))
+        catalog = self._opened()
+        return _told_merge(catalog, lambda: catalog.transplant(source, ids, self.name, expected=seen, options=options))
 
     def adopt(self, *keys: Key) -> list[TableHomeInfo]:
         """Make guests at home in their catalog: its policies hold for them from then on. Adopt what nobody else writes any more.
@@ -316,7 +340,7 @@ class BranchClient(_NamedClient):
         return [TableHomeInfo.of(each) for each in guests if each.key in adopted]
 
 
-class CatalogClient:
+class CatalogClient(CatalogPolicies):
     """A catalog of a realm. Nothing is read before a method is called."""
 
     def __init__(self, session: StoreSession, realm: str, name: str) -> None:
@@ -349,15 +373,32 @@ class CatalogClient:
         """Its tags, by name."""
         return list(map(RefInfo.of, self._opened().tags()))
 
-    def create_branch(self, name: str, *, source: str | None = None) -> BranchClient:
-        """Create a branch where a branch, a tag or a commit is; None: at the default branch. Raises SwapConflictError if it is there."""
-        self._opened().refs.create_ref(RefKind.BRANCH, name, source=source)
+    def deleted_branches(self) -> list[RefInfo]:
+        """Deleted branches that can still be undeleted, by name."""
+        return [RefInfo.of(named) for named, _ in self._opened().refs.list_deleted(RefKind.BRANCH)]
+
+    def deleted_tags(self) -> list[RefInfo]:
+        """Deleted tags that can still be undeleted, by name."""
+        return [RefInfo.of(named) for named, _ in self._opened().refs.list_deleted(RefKind.TAG)]
+
+    def create_branch(self, name: str, *, source: str | None = None, at: str | None = None) -> BranchClient:
+        """Create a branch where a branch, a tag or a commit is; None: at the default branch.
+
+        at            a commit of the source's history; None: its head
+        raises        ConflictError where the name is taken
+        """
+        self._opened().refs.create_ref(RefKind.BRANCH, name, source=source, at=None if at is None else id_of(at))
         return self.branch(name)
 
-    def create_tag(self, name: str, *, source: str | None = None) -> TagClient:
-        """Create a tag where a branch, a tag or a commit is; None: at the default branch. Raises SwapConflictError if it is there."""
-        self._opened().refs.create_ref(RefKind.TAG, name, source=source)
+    def create_tag(self, name: str, *, source: str | None = None, at: str | None = None) -> TagClient:
+        """Create a tag, as ``create_branch`` does a branch."""
+        self._opened().refs.create_ref(RefKind.TAG, name, source=source, at=None if at is None else id_of(at))
         return self.tag(name)
+
+    def release(self) -> CatalogInfo:
+        """Clear the owner of the catalog, so that any resource of its realm may adopt it."""
+        catalogs = self._session.catalogs(self.realm)
+        return CatalogInfo.of(self.realm, catalogs.update_catalog(catalogs.read_catalog(self.name), manager=None, former=None))
 
     def delete(self, *, confirm: str) -> CatalogInfo:
         """Delete it with all its branches and tags; until its hold is over it can be undeleted. No file of a table is touched.
@@ -382,8 +423,12 @@ class CatalogClient:
         include: Sequence[str] = (),
         exclude: Sequence[str] = (),
         mode: Literal["once", "sync"] = "once",
+        path: str | None = None,
         namespace: Key | None = None,
+        inventory: str | None = None,
         verify: Literal["metadata", "manifests", "files"] = "metadata",
+        tolerate: Sequence[str] = (),
+        gone: Literal["report", "drop"] = "report",
         dry_run: bool = False,
         on_spark: bool = False,
         detach: bool = False,
@@ -392,6 +437,14 @@ class CatalogClient:
         """Find the Iceberg tables and views below each location, and put the sound ones on the default branch.
 
         locations     URLs or folders
+        include, exclude  patterns of keys
+        mode          ``sync`` also follows tables that were imported before
+        path          how a path below a location gives a key, such as ``{namespace}.db/{table}``; None: every folder is a name
+        namespace     put in front of every key
+        inventory     URL of a list of files, which is read instead of listing the locations
+        verify        how deep a table is checked
+        tolerate      codes of faults with which a table is imported all the same
+        gone          of ``sync``: whether tables whose metadata is gone are reported, or dropped
         detach        leave it to a worker: the result has the task's id alone, as ``task``
         returns       counts as `headwater import -o json` prints them: surveyed, imported, quarantined and so on
         """
@@ -402,7 +455,11 @@ class CatalogClient:
             exclude=tuple(exclude),
             mode=mode,
             namespace=() if namespace is None else content_key(namespace).elements,
+            path=path,
+            inventory=inventory,
             verify=verify,
+            tolerate=tuple(tolerate),
+            gone=gone,
         )
         session = self._session
         if dry_run:
@@ -475,6 +532,17 @@ class CatalogClient:
         """Create a role of the catalog, and assign it to principal roles; one that is there stays."""
         return create_role(self._session, self._scope, name, holders)
 
+    def explain_access(
+        self, principal: str, privilege: str, *, on: str | None = None, ref: str | None = None, roles: Sequence[str] = ()
+    ) -> AccessInfo:
+        """Whether a principal may do something in the catalog through a server, by which grant, or what comes near it.
+
+        on            as for ``RoleClient.grant``; None: the catalog
+        ref           through which branch, tag or commit; None: the default branch
+        roles         as if it had these principal roles, too
+        """
+        return tell_access(self._session, self._scope, principal, privilege, on=on, ref=ref, roles=roles)
+
     def stop_maintenance(self, *, why: str = "") -> StopInfo:
         """Stop expiry of snapshots and reports of files in this catalog."""
         store = self._session.store
@@ -514,8 +582,15 @@ def _mode(text: str) -> MergeMode:
         raise RefusedError(f"{text!r} is no mode of a merge: it is one of {', '.join(MergeMode)}") from None
 
 
-def _told_merge(act: Callable[[], MergeResult]) -> MergeInfo:
+def _told_merge(catalog: Catalog, act: Callable[[], MergeResult]) -> MergeInfo:
     try:
-        return MergeInfo.of(act())
+        result = act()
     except MergeConflictError as refused:
-        raise MergeRefusedError(str(refused), MergeInfo.of(refused.result), refused.details) from refused
+        merge = _with_sides(catalog, refused.result)
+        raise MergeRefusedError(str(refused), merge, refused.details) from refused
+    return _with_sides(catalog, result) if result.conflicts else MergeInfo.of(result)
+
+
+def _with_sides(catalog: Catalog, result: MergeResult) -> MergeInfo:
+    keys = list(dict.fromkeys(conflict.key for conflict in result.conflicts if conflict.key is not None))
+    return MergeInfo.of(result, sides_of(catalog.compare_merge(result, keys[:_SHOWN_CONFLICTS])))

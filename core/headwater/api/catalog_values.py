@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
 
 from headwater.api.api_values import told_id, told_time
+from headwater.api.merge_sides import ConflictSidesInfo
 from headwater.catalogs import (
     CatalogDefinition,
     Conflict,
@@ -253,17 +255,19 @@ class MergeConflictInfo:
     """What stands against a merge at one key.
 
     kind          such as VALUE_DIFFERS
+    sides         what both sides did to the key; None: there is no key, or the conflict is none of the first hundred
     """
 
     kind: str
     key: str | None
     message: str
+    sides: ConflictSidesInfo | None = None
 
     @classmethod
-    def of(cls, conflict: Conflict) -> MergeConflictInfo:
+    def of(cls, conflict: Conflict, sides: Mapping[ContentKey, ConflictSidesInfo]) -> MergeConflictInfo:
         """The values of a conflict."""
-        key = None if conflict.key is None else str(conflict.key)
-        return cls(kind=conflict.kind.value, key=key, message=conflict.message)
+        key, both = (None, None) if conflict.key is None else (str(conflict.key), sides.get(conflict.key))
+        return cls(kind=conflict.kind.value, key=key, message=conflict.message, sides=both)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -298,7 +302,7 @@ class MergeInfo:
     conflicts: tuple[MergeConflictInfo, ...] = ()
 
     @classmethod
-    def of(cls, result: MergeResult) -> MergeInfo:
+    def of(cls, result: MergeResult, sides: Mapping[ContentKey, ConflictSidesInfo] = MappingProxyType({})) -> MergeInfo:
         """The values of a result."""
         return cls(
             applied=result.is_applied,
@@ -309,7 +313,7 @@ class MergeInfo:
                 MergedKeyInfo(key=str(each.key), mode=each.mode.value, outcome=each.outcome.value)
                 for each in result.merged_keys
             ),
-            conflicts=tuple(map(MergeConflictInfo.of, result.conflicts)),
+            conflicts=tuple(MergeConflictInfo.of(conflict, sides) for conflict in result.conflicts),
         )
 
 

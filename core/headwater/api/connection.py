@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from headwater.access import Privilege
+from headwater.api.access_client import PrivilegeInfo
 from headwater.api.api_values import FindingInfo, ManifestInfo, RealmInfo, RunInfo, StopInfo, TaskInfo
 from headwater.api.locations import folder_location
 from headwater.api.realm_client import RealmClient
 from headwater.api.realm_tasks import check_same, make_realm
+from headwater.api.repairs import RepairStepInfo, keeper_of
+from headwater.api.spark_access import VIEWS, load_spark
 from headwater.api.store_session import StoreSession
 from headwater.api.task_client import Observe, TaskClient, run_here
 from headwater.backup import check_loadable, read_archive_manifest
-from headwater.fsck import check_store
+from headwater.durability import replacing
+from headwater.errors import RefusedError
+from headwater.fsck import check_store, plan_repairs, repair_realm
+from headwater.html_report import report_page
 from headwater.jobs import LOAD, file_arguments, list_runs, run_load
 from headwater.jobs.local_tasks import person
 from headwater.lake_files import explain_lake_file
@@ -44,9 +52,12 @@ def connect(
 
     Whoever opens a store is its administrator. Use it in a ``with``, or close it; it may be used by several threads.
     """
-    chosen = Settings.from_environment(store=url) if settings is None else settings
-    store = open_store(url or chosen.store, settings=chosen, create=create)
-    return Connection(StoreSession(store, author or person(), _warn))
+    if settings is None:
+        settings = Settings.from_environment(store=url)
+    elif url is not None:
+        settings = replace(settings, store=url)  # what is done on Spark opens the same store
+    store = open_store(settings.store, settings=settings, create=create)
+    return Connection(StoreSession(store, author or person(), _warn, settings.store))
 
 
 class Connection:
@@ -116,7 +127,12 @@ class Connection:
         return run_here(self._session, submitted.id, run_load, progress=progress)
 
     def tasks(self, *, kind: str | None = None, realm: str | None = None, state: str | None = None) -> Iterator[TaskInfo]:
-        """The tasks of the store: the active ones as they are due, then those that ended."""
+        """The tasks of the store: the active ones as they are due, then those that ended.
+
+        state         WAITING, RUNNING, SUCCEEDED, FAILED or CANCELLED
+        """
+        if state is not None and state not in list(TaskState):
+            raise RefusedError(f"{state!r} is no state of a task: it is one of {', '.join(TaskState)}")
         chosen = None if state is None else TaskState(state)
         return map(TaskInfo.of, TaskQueue(self._session.store).list_tasks(kind=kind, realm=realm, state=chosen))
 
@@ -127,6 +143,20 @@ class Connection:
     def runs(self, *, kind: str | None = None, realm: str | None = None, limit: int | None = None) -> list[RunInfo]:
         """What tasks did, newest first."""
         return list(map(RunInfo.of, list_runs(self._session.store, kind=kind, realm=realm, limit=limit)))
+
+    def report_runs(
+        self, file: str | Path, *, kind: str | None = None, realm: str | None = None, limit: int | None = None
+    ) -> int:
+        """Write what tasks did to a file, as one page of HTML with charts, and return how many runs it has.
+
+        file          one of that name is replaced
+        """
+        store = self._session.store
+        found = list_runs(store, kind=kind, realm=realm, limit=limit)
+        page = report_page(found, store=self.url, now=store.clock.now())
+        with replacing(Path(file)) as part:
+            part.write_text(page, encoding="utf-8")
+        return len(found)
 
     def apply(self, *paths: str | Path, credentials: str | Path = "credentials") -> list[ManifestInfo]:
         """Apply manifests, as far as possible now; long work is left to workers, as tasks. A wrong file changes nothing.
@@ -163,6 +193,43 @@ class Connection:
     def check(self, realm: str | None = None) -> list[FindingInfo]:
         """Check everything that is stored, as `headwater fsck` does; changes nothing. Empty: all is well."""
         return list(map(FindingInfo.of, check_store(self._session.store, realm=realm)))
+
+    def plan_repairs(self, realm: str | None = None, *, later: bool = False) -> list[RepairStepInfo]:
+        """The steps of a repair of what ``check`` finds, in their order, with what each does and loses; changes nothing.
+
+        later         set aside also what a later release has written
+        """
+        return list(map(RepairStepInfo.of, plan_repairs(check_store(self._session.store, realm=realm), later=later)))
+
+    def repair(self, realm: str, *, confirm: str, aside: str | Path | None = None, later: bool = False) -> list[RepairStepInfo]:
+        """Do the safe steps of one realm's plan; returns all steps with what came of them. Call ``check`` afterwards.
+
+        confirm       the realm's id, repeated; raises RefusedError for anything else
+        aside         a folder in which is kept what is taken off a list because it cannot be read
+        """
+        if confirm != realm:
+            raise RefusedError(f"nothing was changed: confirm={confirm[:200]!r} does not repeat the id of realm {realm!r}")
+        store = self._session.store
+        steps = plan_repairs(check_store(store, realm=realm), later=later)
+        keep = keeper_of(None if aside is None else Path(aside))
+        return list(map(RepairStepInfo.of, repair_realm(store, realm, steps, keep=keep)))
+
+    def privileges(self) -> list[PrivilegeInfo]:
+        """What can be granted to roles."""
+        return list(map(PrivilegeInfo.of, Privilege))
+
+    def make_spark_views(self, spark: Any, *, realm: str | None = None) -> tuple[str, ...]:
+        """Make a temporary view of each table of the store in a Spark session, of one realm or of all; returns their names.
+
+        spark         a SparkSession; needs ``pip install 'headwater[spark]'``, also in the executors' Python
+
+        What the views hold stands still: make them again to see what was committed since.
+        """
+        url = self._session.url or self._session.store.url
+        if url.startswith("memory:"):
+            raise RefusedError("a store in memory lives in one process, and Spark reads from others: use another store")
+        names: tuple[str, ...] = load_spark(VIEWS)(spark, url, realm)
+        return names
 
     def explain_file(self, url: str) -> Mapping[str, Any]:
         """Who refers to a file of a lake, or since when nobody does: code, sentence, realm, catalog, table and referrers."""

@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
+from headwater.api.api_values import TaskProgressInfo, told_time
+from headwater.api.file_table_export import export_file_table
+from headwater.api.file_table_report import FileTableReport, report_file_table
+from headwater.api.file_table_rows import load_file_work, read_parquet_rows
 from headwater.api.locations import folder_location
 from headwater.api.plain_counts import plain_counts
+from headwater.api.spark_access import FILE_TABLE, load_spark
 from headwater.api.store_session import StoreSession
 from headwater.api.task_client import Observe, run_here
 from headwater.errors import RefusedError
 from headwater.files import FileTable, RowKeyRange, open_file_table
 from headwater.files.compaction import CompactionRules, CompactionStrategy, compact_table
+from headwater.files.data_folder import DataFolder
 from headwater.files.file_adoption import adopt_table
+from headwater.files.file_collection import explain_file
 from headwater.files.ingestion import ingest_rows
+from headwater.files.leaf_splits import plan_splits, split_large_leaves
 from headwater.files.open_references import open_file_references
 from headwater.files.row_query import query_rows
 from headwater.jobs import plan_file_collection, run_file_collection, submit_file_collection
@@ -23,6 +34,78 @@ from headwater.purge.file_table_purge import FileTablePurge
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+_ALL = 1 << 31
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileTableInfo:
+    """A file table as it was when it was read.
+
+    columns       names with types by Spark's names
+    rows          by its references; an estimate while leaves that were split wait for a compaction
+    files         with references; ``references`` are those of partitions to files
+    leaves        partitions that take new rows
+    partitions    files of each partition, by the partition's path from the root ``r``
+    jobs          ids of compaction jobs that files are assigned to
+    unreferenced_files  files that a collection deletes in time
+    """
+
+    realm: str
+    name: str
+    id: str
+    location: str
+    columns: Mapping[str, str]
+    key: str
+    sort: tuple[str, ...]
+    rows: int
+    files: int
+    references: int
+    leaves: int
+    partitions: Mapping[str, int]
+    jobs: tuple[str, ...]
+    unreferenced_files: int
+    last_collection: datetime | None
+    next_collection: datetime | None
+
+    @classmethod
+    def of(cls, report: FileTableReport) -> FileTableInfo:
+        """The values of a report."""
+        definition = report.definition
+        return cls(
+            realm=report.realm,
+            name=definition.name,
+            id=definition.id,
+            location=definition.location,
+            columns={column.name: column.type for column in definition.columns},
+            key=definition.key_column,
+            sort=definition.sort_columns,
+            rows=report.rows,
+            files=report.files,
+            references=report.references,
+            leaves=report.leaves,
+            partitions={each["partition"]: each["files"] for each in report.partitions},
+            jobs=tuple(job for job, _, _ in report.jobs),
+            unreferenced_files=report.unreferenced_files,
+            last_collection=told_time(report.last_collection),
+            next_collection=told_time(report.next_collection),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableFileInfo:
+    """Why a file of a file table is there, and when it may go.
+
+    state         referenced, unreferenced, marked, stray, young, unknown name, or missing
+    goes          the first time at which a collection may delete it; None: not known
+    """
+
+    file: str
+    state: str
+    why: str
+    partitions: tuple[str, ...]
+    since: datetime | None
+    goes: datetime | None
 
 
 class FileTableClient:
@@ -58,14 +141,101 @@ class FileTableClient:
                 chosen = RowKeyRange(None if low is None else encode(low), None if high is None else encode(high))
             return query_rows(table, chosen, columns=tuple(columns))
 
-    def compact(self, *, strategy: str = CompactionStrategy.SIZE_RATIO.value) -> Mapping[str, int]:
-        """Merge files of each leaf into one; returns how many jobs were applied, refused and failed."""
+    def info(self) -> FileTableInfo:
+        """Read everything about it, as of one moment; raises NotFoundError."""
+        with self._opened() as table:
+            return FileTableInfo.of(report_file_table(self._session.store, table, limit=_ALL))
+
+    def ingest_files(self, *files: str, request: str = "", on_spark: bool = False) -> None:
+        """Add the rows of Parquet files, all or none.
+
+        files         URLs or paths
+        request       a name for this ingest: the same one, asked for again, does nothing
+        on_spark      with the master of the settings; needs ``pip install 'headwater[spark]'``
+        """
+        locations = [folder_location(file) for file in files]
+        if on_spark:
+            work = load_file_work(self._session.store.settings)
+            work.ingest_files(self.realm, self.name, locations, request=request)
+            return
+        with self._opened() as table:
+            ingest_rows(table, read_parquet_rows(locations), request=request)
+
+    def split(self, *, leaf_rows: int | None = None, dry_run: bool = False) -> Mapping[str, int]:
+        """Split leaves with more rows than this at keys that divide them evenly; no file is rewritten.
+
+        leaf_rows     None: as the settings say
+        returns       by the path of each large leaf from the root ``r``: its rows, about
+        """
+        rows = self._session.store.settings.files_leaf_rows if leaf_rows is None else leaf_rows
+        if rows < 1:
+            raise RefusedError(f"leaf_rows={rows}: a leaf has one row at least")
+        with self._opened() as table:
+            plan = plan_splits(table, leaf_rows=rows) if dry_run else split_large_leaves(table, leaf_rows=rows)[0]
+            return {str(leaf): count for leaf, count in plan.rows.items()}
+
+    def compact(
+        self,
+        *,
+        strategy: Literal["size-ratio", "batch", "all"] = "size-ratio",
+        batch: int | None = None,
+        on_spark: bool = False,
+        progress: Observe | None = None,
+    ) -> Mapping[str, int]:
+        """Merge files of each leaf into one. Files that were merged are deleted by a later collection.
+
+        strategy      which files of a leaf: those of similar size, the smallest in full batches, or all
+        batch         files of one job, at most; None: as the settings say
+        on_spark      with the master of the settings; needs ``pip install 'headwater[spark]'``
+        returns       how many jobs were applied, refused and failed, and how many rows they wrote
+        """
         settings = self._session.store.settings
-        rules = CompactionRules(strategy=CompactionStrategy(strategy), batch=settings.files_compaction_batch)
+        if strategy not in list(CompactionStrategy):
+            raise RefusedError(f"{strategy!r} is no strategy of compaction: it is one of {', '.join(CompactionStrategy)}")
+        rules = CompactionRules(strategy=CompactionStrategy(strategy), batch=batch or settings.files_compaction_batch)
         with self._opened() as table:
             table.check_writable()
-            report = compact_table(table, rules, lease_seconds=settings.files_compaction_lease_seconds)
-        return {"applied": len(report.applied), "refused": len(report.refused), "failed": len(report.failed)}
+            if not on_spark:
+                seconds = settings.files_compaction_lease_seconds
+                report = compact_table(table, rules, lease_seconds=seconds, observe=self._watcher(progress))
+        if on_spark:
+            report = load_file_work(settings).compact_table(self.realm, self.name, rules)
+        counts = {"applied": len(report.applied), "refused": len(report.refused), "failed": len(report.failed)}
+        return {**counts, "rows": report.rows}
+
+    def explain(self, file: str) -> TableFileInfo:
+        """Who refers to a file, or since when nobody does, and when it may go; raises NotFoundError.
+
+        file          its location, or its name alone
+        """
+        with self._opened() as table:
+            told = explain_file(self._session.store, table.references, DataFolder(table.definition.data_folder), file)
+        return TableFileInfo(
+            file=told.filename,
+            state=told.state,
+            why=told.sentence,
+            partitions=tuple(reference.partition for reference in told.references),
+            since=told_time(told.since),
+            goes=told_time(told.goes),
+        )
+
+    def export(self, file: str | Path) -> int:
+        """Write all references of one moment, and the partition tree, to a file, and return how many references it has.
+
+        file          ends in .jsonl or .parquet; a file of that name is replaced. The rows of the table are not exported
+        """
+        target = Path(file)
+        if target.suffix not in (".jsonl", ".parquet"):
+            raise RefusedError(f"{str(file)[:200]!r} ends neither in .jsonl nor in .parquet")
+        with self._opened() as table:
+            return export_file_table(table, target)
+
+    def on_spark(self, spark: Any) -> Any:
+        """The table for a Spark session: ``ingest(rows, request=...)``, ``select_rows(first=..., below=...)``, ``compact()``.
+
+        spark         a SparkSession; needs ``pip install 'headwater[spark]'``, also in the executors' Python
+        """
+        return load_spark(FILE_TABLE)(spark, realm=self.realm, name=self.name, url=self._session.url)
 
     def collect(self, *, dry_run: bool = False, progress: Observe | None = None) -> Mapping[str, Any]:
         """Mark files that nobody refers to, and delete those that were marked longer ago than the delay.
@@ -94,6 +264,16 @@ class FileTableClient:
         if confirm != wanted:
             raise RefusedError(f"nothing was deleted: confirm={confirm[:200]!r} does not repeat {wanted!r}")
         return plain_counts(FileTablePurge(self._session.store, self._session.open_rows(self.realm)).delete_table(self.name))
+
+    def _watcher(self, progress: Observe | None) -> Callable[[int, int], None]:
+        def observe(done: int, total: int) -> None:
+            if progress is not None:
+                shown = TaskProgressInfo(
+                    kind="compact-files", realm=self.realm, subject=self.name, done=done, total=total, unit="jobs"
+                )
+                progress(shown)
+
+        return observe
 
     @contextmanager
     def _opened(self) -> Iterator[FileTable]:

@@ -7,12 +7,13 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from headwater.api.access_client import RoleClient, create_role, list_role_infos
+from headwater.api.access_client import AccessInfo, RoleClient, create_role, list_role_infos, tell_access
 from headwater.api.api_values import PrincipalInfo, RealmInfo, RoleInfo, StopInfo, TaskInfo, read_time, seconds_of
 from headwater.api.catalog_client import CatalogClient
 from headwater.api.catalog_values import CatalogInfo
 from headwater.api.credentials_files import create_into_file, ready_realm, reset_into_file, rotate_into_file
 from headwater.api.file_table_client import FileTableClient
+from headwater.api.file_table_creation import make_file_table
 from headwater.api.plain_counts import plain_counts
 from headwater.api.realm_tasks import check_same, submit_purge, submit_restoration, switch_realm
 from headwater.api.role_owners import RoleScope
@@ -44,7 +45,7 @@ from headwater.realms import (
 )
 from headwater.reconcile import release_realm
 from headwater.restore import RestoreRequest, RestoreTarget, plan_restoration
-from headwater.store import id_of
+from headwater.store import confirm_clock, id_of
 from headwater.tasks import TaskQueue
 
 
@@ -144,11 +145,18 @@ class RealmClient:
         task = submit_restoration(self._session.store, realm, request)
         return run_here(self._session, task, run_restore, progress=progress)
 
-    def collect(self, *, dry_run: bool = False, progress: Observe | None = None) -> Mapping[str, Any]:
-        """Collect the garbage of the realm; returns counts as `headwater gc run -o json` prints them."""
+    def collect(
+        self, *, dry_run: bool = False, clock_is_right: bool = False, progress: Observe | None = None
+    ) -> Mapping[str, Any]:
+        """Collect the garbage of the realm; returns counts as `headwater gc run -o json` prints them.
+
+        clock_is_right  confirms that this machine's clock is right, where nobody wrote to the store for weeks
+        """
         store = self._session.store
         if dry_run:
             return plain_counts(collect_realm(store, self.id, dry_run=True))
+        if clock_is_right:
+            confirm_clock(store)
         submitted = TaskQueue(store).submit_task(COLLECT, realm=self.id, realm_key=check_collectable(store, self.id))
         return run_here(self._session, submitted.id, run_collection, progress=progress)
 
@@ -202,6 +210,30 @@ class RealmClient:
     def file_tables(self) -> list[str]:
         """The names of its file tables."""
         return [definition.name for definition in list_file_tables(self._session.open_rows(self.id)).complete()]
+
+    def create_file_table(
+        self,
+        name: str,
+        *,
+        location: str,
+        columns: Mapping[str, str],
+        key: str,
+        sort: Sequence[str] = (),
+        split_points: Sequence[str] = (),
+    ) -> FileTableClient:
+        """Create a file table. After an interruption, the same call completes it.
+
+        location      a URL or folder; the table gets a folder of its own in there
+        columns       names with types by Spark's names, such as ``{"id": "long", "amount": "double"}``
+        key           the column by which rows are found: of type int, long, string or binary
+        sort          columns by which rows of equal key are sorted
+        split_points  keys as text, binary ones in hex: begin with a partition for each range between them
+        """
+        rows, pairs = self._session.open_rows(self.id), tuple(columns.items())
+        make_file_table(
+            self._session.store, rows, name, location=location, columns=pairs, key=key, sort=sort, split_points=split_points
+        )
+        return self.file_table(name)
 
     def file_table(self, name: str) -> FileTableClient:
         """A file table of the realm by its name."""
@@ -273,6 +305,14 @@ class RealmClient:
     def create_role(self, name: str, *holders: str) -> RoleClient:
         """Create a principal role, and assign it to principals; one that is there stays."""
         return create_role(self._session, RoleScope(self.id), name, holders)
+
+    def explain_access(self, principal: str, privilege: str, *, on: str | None = None, roles: Sequence[str] = ()) -> AccessInfo:
+        """Whether a principal may do something to the realm through a server, by which grant, or what comes near it.
+
+        on            as for ``RoleClient.grant``; None: the realm
+        roles         as if it had these principal roles, too
+        """
+        return tell_access(self._session, RoleScope(self.id), principal, privilege, on=on, roles=roles)
 
     def tasks(self) -> list[TaskInfo]:
         """The tasks of the realm: the active ones as they are due, then those that ended."""

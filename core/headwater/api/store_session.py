@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from headwater.catalogs import Catalog, Catalogs
 from headwater.realms import RealmRegistry
@@ -16,11 +16,13 @@ class StoreSession:
 
     author        noted in commits that a person asks for
     warn          takes a sentence that the user should know
+    url           by which other processes open the store: it may hold a password; empty: as ``store.url``
     """
 
     store: Store
     author: str
     warn: Callable[[str], None]
+    url: str = field(default="", repr=False)
 
     @property
     def realms(self) -> RealmRegistry:

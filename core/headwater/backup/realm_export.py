@@ -53,7 +53,7 @@ from headwater.gc.retention import KeepReason
 from headwater.realms import Realm, RealmRegistry, RealmState
 from headwater.store import ObjectId, RealmStore, Store, id_text
 from headwater.store.realm_objects import load_object
-from headwater.throttle import Fence, FenceWatch, ProgressCallback
+from headwater.throttle import Fence, FenceWatch, ProgressCallback, no_progress
 
 _log = structlog.get_logger()
 
@@ -105,7 +105,7 @@ def export_realm(
     order: ExportOrder,
     *,
     fence: Fence = lambda: None,
-    progress: ProgressCallback = lambda done, total, unit: None,
+    progress: ProgressCallback = no_progress,
 ) -> ExportResult:
     """Write the archive. After an interruption it starts over and removes what the earlier attempt had written.
 
@@ -175,7 +175,7 @@ def _write(
             if blocks.add_record(BlockKind.OBJECTS, record):
                 fence()
             still_mine()
-            progress(contents.objects, 0, "objects")
+            progress(contents.objects, 0, "objects written")
         for table in tables:
             _write_table(store, rows, table, blocks, contents)
             fence()

@@ -51,7 +51,7 @@ from headwater.store import (
     id_time,
     object_type,
 )
-from headwater.throttle import Fence, FenceWatch, ProgressCallback
+from headwater.throttle import Fence, FenceWatch, ProgressCallback, no_progress
 
 _REFERENCES = 200
 _TRIES = 20
@@ -97,7 +97,7 @@ def load_realm(
     *,
     is_active: bool = True,
     fence: Fence = lambda: None,
-    progress: ProgressCallback = lambda done, total, unit: None,
+    progress: ProgressCallback = no_progress,
 ) -> LoadResult:
     """Load an archive into a new realm. After an interruption the same call continues where the earlier one stopped.
 
@@ -247,7 +247,7 @@ class _RealmLoad:
                     rows.check_write()
                     rows.store.backend.write_objects([row for sealed in objects for row in _rows_of(rows, sealed)])
                     state = rows.update_object(state, msgspec.structs.replace(state.value, block=block.number))
-                self.progress(done, total, "objects")
+                self.progress(done, total, "objects loaded")
 
     def _write_references(self, rows: RealmStore) -> None:
         """Create the references. Those that an earlier attempt created are taken over by raising their versions.

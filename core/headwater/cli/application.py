@@ -6,6 +6,7 @@ import logging
 import sys
 from collections.abc import Sequence
 from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import version as installed_version
 from pkgutil import resolve_name
 from typing import Any, cast
 
@@ -14,11 +15,12 @@ import structlog
 
 from headwater.cli.cli_session import CliSession, is_log_json, lines_of, print_note
 from headwater.cli.help_texts import HELP_TEXTS, examples_text
-from headwater.console import Program, debug_option, option_group, output_option, session_option
+from headwater.console import Program, debug_option, option_group, result_options, session_option
 from headwater.errors import HeadwaterError, RefusedError
 from headwater.interrupts import raise_at_interrupts
 from headwater.logs import log_to_stderr
 from headwater.settings import Settings
+from headwater.terminal import end_line, erase_line
 
 ENTRY_POINTS = "headwater.commands"
 COMMANDS = {
@@ -80,6 +82,7 @@ class Application(Program):
 
     def tell(self, lines: Sequence[str], *, level: int, is_debug: bool) -> None:
         """Print each line to standard error; in a JSON log, the first line carries the traceback."""
+        end_line()
         if is_debug and not is_log_json():
             sys.excepthook(*cast(Any, sys.exc_info()))
         for number, line in enumerate(lines):
@@ -104,7 +107,7 @@ global_options = (
     session_option(
         "--context", field="context_name", metavar="NAME", help="The context; default is HEADWATER_CONTEXT, or the one in use."
     ),
-    output_option,
+    result_options,
     debug_option,
 )
 """Options that may stand anywhere: before the name of a command, between group and command, and after it."""
@@ -112,6 +115,7 @@ global_options = (
 
 @click.group(name="headwater", cls=Application, context_settings={"help_option_names": ["-h", "--help"]})
 @option_group(*global_options)
+@click.version_option(installed_version("headwater"), message="%(prog)s %(version)s", help="Print the version and exit.")
 def main() -> None:
     """Store and maintain the catalogs of a data lakehouse in a database."""
 
@@ -127,8 +131,18 @@ def _log_to_stderr() -> None:
             structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING),
-        logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),
+        logger_factory=lambda *_: _TerminalLogger(sys.stderr),
     )
+
+
+class _TerminalLogger(structlog.PrintLogger):
+    """Prints below a progress line, not into it."""
+
+    def msg(self, message: str) -> None:
+        erase_line()
+        super().msg(message)
+
+    log = debug = info = warn = warning = error = critical = exception = msg
 
 
 def _complete(command: click.Command, path: str) -> None:

@@ -137,15 +137,15 @@ def carry_out(
 
     settled       what is said of a manifest with nothing to do
     """
-    is_table = session.output == "table"
+    is_text = session.is_text
     outcomes = reconcile(
         store,
         manifests,
         credentials=credentials,
         manager=ManagerIdentity(),
-        tell=(lambda subject, sentence: click.echo(f"{subject}: {sentence}")) if is_table and not is_dry_run else None,
+        tell=(lambda subject, sentence: click.echo(f"{subject}: {sentence}")) if is_text and not is_dry_run else None,
     )
-    if is_table:
+    if is_text:
         for outcome in outcomes if is_dry_run else ():
             for sentence in planned_sentences(outcome):
                 click.echo(f"{outcome.subject}: would {sentence}")
@@ -165,8 +165,6 @@ def planned_sentences(outcome: ReconcileOutcome) -> list[str]:
 
 def _print_rest(outcomes: list[ReconcileOutcome], settled: str) -> None:
     """Print what is left to do, after what was done; a manifest with nothing to report gets a line of its own."""
-    if not outcomes:
-        click.echo(f"no {APPLIED.plural}")
     for outcome in outcomes:
         for wait in outcome.waits:
             until = f" (until {time_after(wait.until)})" if wait.until is not None else ""

@@ -23,11 +23,12 @@ from headwater.cli.command_options import (
 )
 from headwater.cli.local_run import run_or_detach
 from headwater.clock import Micros, as_text
-from headwater.console import DURATION, ResultView, ViewField, prints
+from headwater.console import DURATION, ResultView, ViewField, count_text, prints
 from headwater.errors import RefusedError
 from headwater.exits import FINDINGS
-from headwater.jobs import EXPORT, LOAD, run_export, run_load, run_restore
+from headwater.jobs import EXPORT, LOAD, RESTORE, run_export, run_load, run_restore
 from headwater.jobs.task_runs import file_arguments
+from headwater.outcome_text import has_findings, outcome_lines
 from headwater.realms import Realm, RealmRegistry
 from headwater.restore import RestoreAction, RestoreRequest, RestoreTarget, plan_restoration
 from headwater.store import Store, checked_realm_id
@@ -140,7 +141,7 @@ def export_realm_command(
         check_same(store, submitted, arguments)
         outcome = run_or_detach(session, store, submitted.id, run_export, detach=detach)
     if outcome is not None:
-        session.show(ARCHIVE, outcome)
+        session.show_done(ARCHIVE, outcome, *outcome_lines("export", outcome))
 
 
 @click.command(name="import")
@@ -165,7 +166,7 @@ def import_realm_command(session: CliSession, file: Path, realm_id: str, inactiv
         check_same(store, submitted, arguments)
         outcome = run_or_detach(session, store, submitted.id, run_load, detach=detach)
     if outcome is not None:
-        session.show(LOADED, outcome)
+        session.show_done(LOADED, outcome, *outcome_lines("load", outcome))
 
 
 def _ready(session: CliSession, store: Store, time: Micros | None, *, wait: bool, detach: bool) -> Micros | None:
@@ -256,10 +257,10 @@ def restore_command(
         outcome = run_or_detach(session, store, submit_restoration(store, realm, request), run_restore, detach=detach)
     if outcome is None:
         return 0
-    _show(session, outcome["steps"])
+    session.show_changes(RESTORATION, _needed(outcome["steps"]), *_restored_lines(realm_id, outcome["steps"]))
     for sentence in (*outcome["stayedAway"], *outcome["notes"]):
         session.warn(sentence)
-    return FINDINGS if outcome["conflicts"] else 0
+    return FINDINGS if has_findings(RESTORE, outcome) else 0
 
 
 def _reference(address: Address, reference: str) -> str:
@@ -273,4 +274,14 @@ def _reference(address: Address, reference: str) -> str:
 
 
 def _show(session: CliSession, steps: Sequence[Mapping[str, Any]]) -> None:
-    session.show_all(RESTORATION, [step for step in steps if step["act"] != RestoreAction.NOTHING])
+    session.show_all(RESTORATION, _needed(steps))
+
+
+def _needed(steps: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    return [step for step in steps if step["act"] != RestoreAction.NOTHING]
+
+
+def _restored_lines(realm_id: str, steps: Sequence[Mapping[str, Any]]) -> list[str]:
+    needed = _needed(steps)
+    told = [f"{step['reference']}: {step['act']}" + (f", {step['note']}" if step["note"] else "") for step in needed]
+    return [f"{count_text(len(needed), 'reference')} of realm {realm_id} restored", *(f"  {line}" for line in told)]

@@ -118,6 +118,7 @@ CATALOG: ResultView[CatalogRow] = ResultView(
         ),
         manager_field("definition.manager"),
     ),
+    named_by="realm/name",
 )
 
 DELETED_CATALOG = CATALOG.with_columns(
@@ -149,6 +150,7 @@ DELETION_PLAN: ResultView[DeletionPlan] = ResultView(
         ViewField("tags", "all these go"),
         ViewField("keys", "keys on the default branch"),
     ),
+    named_by="realm/name",
 )
 
 catalog = click.Group("catalog", help="List, create and delete catalogs, and manage their branches and tags.")
@@ -234,7 +236,9 @@ def create_catalog_command(
         if places:
             fields["files"] = CatalogFiles(places=places)
         definition = catalogs.create_catalog(address.name, **fields)
-        session.show(CATALOG, CatalogRow(address.realm, definition))
+        session.show_done(
+            CATALOG, CatalogRow(address.realm, definition), f"catalog {address.without_ref} is {definition.state}"
+        )
 
 
 @catalog.command(name="release")
@@ -247,7 +251,9 @@ def release_catalog_command(session: CliSession, address: Address) -> None:
     """
     with opened_catalogs(session, address.realm) as catalogs:
         released = catalogs.update_catalog(catalogs.read_catalog(address.name), manager=None, former=None)
-        session.show(CATALOG, CatalogRow(address.realm, released))
+        session.show_done(
+            CATALOG, CatalogRow(address.realm, released), f"catalog {address.without_ref} is released: no resource manages it"
+        )
 
 
 @catalog.command(name="delete")
@@ -278,7 +284,8 @@ def delete_catalog_command(session: CliSession, address: Address, confirm: str |
 def undelete_catalog_command(session: CliSession, address: Address, new_name: str | None) -> None:
     """Undelete a catalog: the one of that name that was deleted last, or the one with that id."""
     with opened_catalogs(session, address.realm) as catalogs:
-        session.show(CATALOG, CatalogRow(address.realm, catalogs.undelete_catalog(address.name, new_name=new_name)))
+        undeleted = CatalogRow(address.realm, catalogs.undelete_catalog(address.name, new_name=new_name))
+        session.show_done(CATALOG, undeleted, f"catalog {address.realm}/{undeleted.definition.name} is back")
 
 
 @catalog.command(name="purge")
@@ -292,8 +299,11 @@ def purge_catalog_command(session: CliSession, address: Address, confirm: str | 
         if confirm != wanted:
             session.show(CATALOG, CatalogRow(address.realm, catalogs.read_deleted(address.name)))
             raise RefusedError(f"nothing was purged: repeat realm and catalog with --confirm {wanted} to go ahead")
-        session.show(CATALOG, CatalogRow(address.realm, catalogs.purge_catalog(address.name)))
-        session.say(f"catalog {wanted} is purged: it cannot come back, and collections remove what it held")
+        session.show_done(
+            CATALOG,
+            CatalogRow(address.realm, catalogs.purge_catalog(address.name)),
+            f"catalog {wanted} is purged: it cannot come back, and collections remove what it held",
+        )
 
 
 def _deletion_plan(realm_id: str, opened: Catalog) -> DeletionPlan:

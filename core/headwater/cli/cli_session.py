@@ -23,8 +23,10 @@ from headwater.files import FileTable, open_file_table
 from headwater.files.open_references import open_file_references
 from headwater.realms import RealmRegistry
 from headwater.settings import Settings, unknown_variables, variable_of
-from headwater.store import ObjectId, ReadableRows, Store, id_text, open_store, parse_url
+from headwater.store import SYSTEM_REALM, ObjectId, ReadableRows, Store, id_text, open_store, parse_url
 from headwater.store.overlay import open_dry_store
+from headwater.terminal import end_line, erase_line, is_terminal, show_line
+from headwater.throttle import ProgressCallback, no_progress
 
 log = structlog.get_logger(__name__)
 
@@ -137,7 +139,7 @@ class CliSession(ConsoleSession):
         return open_dry_store(self.settings.store, settings=self.settings)
 
     def say(self, sentence: str) -> None:
-        if self.output != "table" and is_log_json():
+        if not self.is_text and not self.quiet and is_log_json():
             log.info(sentence)
         else:
             super().say(sentence)
@@ -156,10 +158,17 @@ class CliSession(ConsoleSession):
         """Whether a person can answer a question."""
         return sys.stdin.isatty() and sys.stderr.isatty()
 
-    @property
-    def is_interactive(self) -> bool:
-        """Whether progress on standard error is seen by a person."""
-        return sys.stderr.isatty()
+    @contextmanager
+    def progress(self, title: str) -> Iterator[ProgressCallback]:
+        """Show how far work is, in one line on a terminal, which is gone in the end; elsewhere nothing."""
+        if not is_terminal(sys.stderr) or is_log_json() or self.quiet:
+            yield no_progress
+            return
+        line = show_line(title)
+        try:
+            yield line.update
+        finally:
+            end_line()
 
 
 @contextmanager
@@ -185,6 +194,15 @@ def opened_file_table(session: CliSession, address: Address) -> Iterator[tuple[S
             yield store, table
 
 
+def check_realm_known(store: Store, realm_id: str) -> None:
+    """Refuse a filter by a realm that there is not: a mistyped id would look like one where nothing happened.
+
+    For realms of which nothing is on record: what a deleted realm left there can still be listed.
+    """
+    if realm_id != SYSTEM_REALM:
+        RealmRegistry(store).read_realm(realm_id)
+
+
 def lines_of(error: HeadwaterError) -> list[str]:
     """Returns the lines to print for an error: its message, and the details of a conflict that the message omits."""
     told = str(error)
@@ -202,6 +220,7 @@ def print_note(sentence: str, *, level: int = logging.WARNING, with_traceback: b
 
     with_traceback  adds the traceback of the exception that is being handled, in a JSON log
     """
+    erase_line()
     if is_log_json():
         log.log(level, sentence, exc_info=with_traceback)
     else:

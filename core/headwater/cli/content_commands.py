@@ -182,6 +182,7 @@ KEY_CHANGE: ResultView[KeyChange] = ResultView(
         ViewField("authors", "who made the commit", "entry.meta.authors", "AUTHORS"),
         ViewField("message", "why", "entry.message", "MESSAGE"),
     ),
+    named_by="key",
 )
 
 
@@ -253,7 +254,7 @@ within_option = click.option(
 @range_options
 @click.option("--reverse", is_flag=True, help="Begin with the last key.")
 @filter_option(EntryExpression, "keys for which this is true, such as \"entry.contentType == 'ICEBERG_VIEW'\"")
-@prints(ENTRY, many=True)
+@prints(ENTRY, is_page=True)
 def tables_command(
     session: CliSession,
     /,
@@ -266,7 +267,7 @@ def tables_command(
     """List the tables, views, namespaces and functions of a catalog, by key."""
     with opened_catalog(session, address) as opened:
         page = opened.entries(address.ref, where=expression, limit=limit, page_token=token, **keys)
-        session.show_all(ENTRY, page.entries)
+        session.show_page(ENTRY, page.entries, page.next_token)
         _tell_more(session, page.next_token)
         if (
             not page.entries
@@ -385,7 +386,7 @@ def content_history_command(session: CliSession, address: Address, key: ContentK
 @range_options
 @filter_option(DiffExpression, "keys for which this is true, such as \"key.namespace == 'sales.eu'\"")
 @click.option("--brief", is_flag=True, help="Only which keys differ: fast, also where a million do.")
-@prints(CHANGE, many=True)
+@prints(CHANGE, is_page=True)
 def diff_command(
     session: CliSession,
     /,
@@ -406,15 +407,17 @@ def diff_command(
     with opened_catalog(session, address) as opened:
         page = opened.diff(before, after, where=expression, limit=limit, page_token=token, **keys)
         if brief:
-            session.show_all(CHANGE, [ComparedChange(change) for change in page.changes])
+            session.show_page(CHANGE, [ComparedChange(change) for change in page.changes], page.next_token)
         else:
             first, second = (  # the compared commits, whatever the branches hold by now
                 named if commit is None else id_text(commit) for named, commit in ((before, page.before), (after, page.after))
             )
             compared = opened.compare_keys(first, second, [change.key for change in page.changes])
             rows = [ComparedChange(*pair) for pair in zip(page.changes, compared, strict=True)]
-            data = list(map(CHANGE.data, rows))
-            session.print_result(data, lambda: _change_lines(rows, (before, after)) or CHANGE.columns(()))
+            if session.output == "table" and not session.quiet and rows:
+                session.print_result(None, lambda: _change_lines(rows, (before, after)))
+            else:
+                session.show_page(CHANGE, rows, page.next_token)
         _tell_more(session, page.next_token)
 
 
@@ -432,7 +435,7 @@ def _change_lines(rows: Sequence[ComparedChange], names: tuple[str, str]) -> lis
 
 def _show_contents(session: CliSession, contents: Sequence[ContentRow]) -> None:
     """Print contents: as a list in JSON and YAML, even of one; as lines in a table."""
-    if session.output == "table" and len(contents) == 1:
+    if session.is_text and len(contents) == 1:
         session.show(CONTENT, contents[0])
     else:
         session.show_all(CONTENT, contents)
@@ -458,7 +461,7 @@ def _why_empty(opened: Catalog, ref: str | None, prefix: ContentKey) -> str:
 
 
 def _tell_more(session: CliSession, token: str | None) -> None:
-    if token is not None:
+    if token is not None and session.output not in ("json", "yaml"):  # there it is in the result
         session.warn(f"there are more rows: continue with --after {token}")
 
 

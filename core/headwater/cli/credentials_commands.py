@@ -54,6 +54,7 @@ PRINCIPAL: ResultView[PrincipalRow] = ResultView(
             "renewed", "when the credentials last changed; null: they are the first", "principal.renewed", form=time_field
         ),
     ),
+    named_by="name",
 )
 
 credentials_option: Callable[[F], F] = click.option(
@@ -109,16 +110,22 @@ def show_rotated(session: CliSession, realm_id: str, name: str, file: Path, *, o
     with session.open_store() as store:
         realms = RealmRegistry(store)
         held = rotate_into_file(realms, realm_id, name, file, overlap_seconds=overlap_seconds, warn=session.warn)
-        session.show(PRINCIPAL, principal_row(realms, realm_id, held))
+        _show_renewed(session, realms, realm_id, held, file)
 
 
 def show_reset(session: CliSession, realm_id: str, name: str, file: Path) -> None:
     """Reset the credentials of a principal, and show it."""
     with session.open_store() as store:
         realms = RealmRegistry(store)
-        session.show(
-            PRINCIPAL, principal_row(realms, realm_id, reset_into_file(realms, realm_id, name, file, warn=session.warn))
-        )
+        _show_renewed(session, realms, realm_id, reset_into_file(realms, realm_id, name, file, warn=session.warn), file)
+
+
+def _show_renewed(session: CliSession, realms: RealmRegistry, realm_id: str, held: Principal, file: Path) -> None:
+    session.show_done(
+        PRINCIPAL,
+        principal_row(realms, realm_id, held),
+        f"the credentials of principal {held.name} of realm {realm_id} are those in {file}, of client {held.credentials.client_id}",
+    )
 
 
 def principal_row(realms: RealmRegistry, realm_id: str, principal: Principal) -> PrincipalRow:

@@ -2,53 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
-from importlib.metadata import entry_points
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from headwater.api.file_table_rows import load_file_work, read_parquet_rows
 from headwater.api.locations import folder_location
 from headwater.cli.cli_session import CliSession, opened_file_table
 from headwater.cli.command_address import Address, file_table_argument
 from headwater.cli.command_options import NEW_FILE
-from headwater.console import ResultView, ViewField, count_text, output_option, prints, text_table
+from headwater.console import ResultView, ViewField, count_text, prints, result_options
 from headwater.durability import replacing
-from headwater.errors import ExpiredError, NotFoundError, RefusedError
 from headwater.exits import FINDINGS
 from headwater.files import FileTable, RowKeyRange, TrackedFile
 from headwater.files.compaction import CompactionReport, CompactionRules, CompactionStrategy, compact_table
-from headwater.files.data_storage import open_data_file
 from headwater.files.ingestion import ingest_rows
 from headwater.files.leaf_splits import SplitPlan, plan_splits, split_large_leaves
 from headwater.files.row_query import query_rows
-from headwater.settings import Settings
+from headwater.text_tables import text_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-_BATCH_ROWS = 65_536
-
-ENTRY_POINTS = "headwater.file_work"
-
-
-class FileWork(Protocol):
-    """What an entry point of that group makes of settings: ingests and compactions of file tables by an engine of its own."""
-
-    def ingest_files(self, realm: str, name: str, locations: Sequence[str], *, request: str = "") -> None: ...
-
-    def compact_table(self, realm: str, name: str, rules: CompactionRules) -> CompactionReport: ...
-
-
-def _work_on_spark(settings: Settings) -> FileWork:
-    for point in entry_points(group=ENTRY_POINTS, name="spark"):
-        return cast(FileWork, point.load()(settings))
-    raise RefusedError("--spark needs headwater's pipeline, which this installation lacks: pip install 'headwater[spark]'")
-
 
 _spark_option = click.option("--spark", "on_spark", is_flag=True, help="Do it on Spark, with the master of the settings.")
 
@@ -81,38 +59,16 @@ def ingest_command(session: CliSession, address: Address, files: tuple[str, ...]
     """
     locations = [folder_location(file) for file in files]
     if on_spark:
-        _work_on_spark(session.settings).ingest_files(address.realm, address.name, locations, request=request)
+        load_file_work(session.settings).ingest_files(address.realm, address.name, locations, request=request)
         session.say(f"the rows of {count_text(len(files), 'file')} are in file table {address.name!r}")
         return
     with opened_file_table(session, address) as (_, table):
-        ingested = ingest_rows(table, _read_parquet(locations), request=request)
-    session.show_all(INGESTED_FILE, ingested)
+        ingested = ingest_rows(table, read_parquet_rows(locations), request=request)
+    rows = sum(file.rows for file in ingested)
+    told = f"{count_text(rows, 'row')} are in file table {address.without_ref}, in {count_text(len(ingested), 'new file')}"
+    session.show_changes(INGESTED_FILE, ingested, *([told] if ingested else []))
     if request and not ingested:
         session.warn(f"the ingest {request!r} was done before: nothing was added")
-
-
-def _read_parquet(locations: Iterable[str]) -> Iterator[pa.RecordBatch]:
-    import pyarrow as pa
-    from pyarrow.parquet import ParquetFile
-
-    for location in locations:
-        with _open_input(location) as source:
-            try:
-                file = ParquetFile(source)
-            except pa.ArrowInvalid as fault:
-                raise RefusedError(f"{location} is no Parquet file: {fault}") from fault
-            with file:
-                yield from file.iter_batches(batch_size=_BATCH_ROWS)
-
-
-@contextmanager
-def _open_input(location: str) -> Iterator[Any]:
-    with ExitStack() as opened:
-        try:
-            source = opened.enter_context(open_data_file(location))
-        except ExpiredError as missing:  # it says so of a file of a table
-            raise NotFoundError(f"there is no file {location}") from missing
-        yield source
 
 
 @click.command(name="query")
@@ -125,7 +81,7 @@ def _open_input(location: str) -> Iterator[Any]:
     "--limit", metavar="COUNT", type=click.IntRange(min=1), default=100, show_default=True, help="At most so many rows."
 )
 @click.option("--into", "file", metavar="FILE", type=NEW_FILE, help="Write all rows to a Parquet file instead.")
-@output_option
+@result_options
 @click.pass_obj
 def query_command(
     session: CliSession,
@@ -146,8 +102,8 @@ def query_command(
         return
     shown = [{name: _plain(value) for name, value in row.items()} for row in rows.slice(0, limit).to_pylist()]
     heads = list(rows.column_names)
-    lines = text_table(heads, [[row[head] for head in heads] for row in shown]) if shown else ["no rows"]
-    session.print_result(shown, lambda: lines)
+    cells = [[row[head] for head in heads] for row in shown]
+    session.print_result(shown, lambda: text_table(heads, cells, layout=session.layout) if shown else [])
     if rows.num_rows > limit:
         session.warn(f"{rows.num_rows - limit} more rows: raise --limit, or write all of them to a file with --into")
 
@@ -214,6 +170,7 @@ SPLIT: ResultView[Mapping[str, Any]] = ResultView(
         ViewField("leaves", "leaves of the tree now"),
         ViewField("treeNumber", "number of the newest change of the tree"),
     ),
+    named_by="",
 )
 
 
@@ -236,7 +193,11 @@ def split_command(session: CliSession, address: Address, leaf_rows: int | None, 
         else:
             plan, tree = split_large_leaves(table, leaf_rows=leaf_rows)
         figures = {"leaves": len(tree.leaf_ids()), "treeNumber": tree.number}
-        session.show(SPLIT, {"dryRun": dry_run, "plan": plan, "table": table, **figures})
+        result = {"dryRun": dry_run, "plan": plan, "table": table, **figures}
+        if dry_run:
+            session.show(SPLIT, result)
+        else:
+            session.show_done(SPLIT, result, f"file table {address.without_ref} has {figures['leaves']} leaves")
 
 
 def _reasons(pairs: Sequence[tuple[str, str]]) -> list[dict[str, str]]:
@@ -262,6 +223,7 @@ COMPACTION: ResultView[CompactionReport] = ResultView(
             inside={"[].job": "its id", "[].reason": "why"},
         ),
     ),
+    named_by="",
 )
 
 
@@ -289,6 +251,10 @@ def compact_command(session: CliSession, address: Address, strategy: str, batch:
         if not on_spark:
             report = compact_table(table, rules, lease_seconds=settings.files_compaction_lease_seconds)
     if on_spark:
-        report = _work_on_spark(settings).compact_table(address.realm, address.name, rules)
-    session.show(COMPACTION, report)
+        report = load_file_work(settings).compact_table(address.realm, address.name, rules)
+    told = (
+        f"{count_text(len(report.applied), 'job')} of file table {address.without_ref} applied, {len(report.refused)} refused"
+    )
+    failed = [f"{len(report.failed)} failed: {report.failed[0][1]}"] if report.failed else []
+    session.show_done(COMPACTION, report, told, *failed)
     return FINDINGS if report.failed else 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -10,6 +10,9 @@ from typing import Any
 
 import click
 
+from headwater.api.file_table_creation import make_file_table
+from headwater.api.file_table_export import export_file_table
+from headwater.api.file_table_report import FileTableReport, report_file_table
 from headwater.api.locations import folder_location
 from headwater.cli.cli_session import CliSession, opened_file_table
 from headwater.cli.command_address import Address, file_table_argument, realm_address_argument
@@ -20,34 +23,23 @@ from headwater.cli.command_options import (
     read_pairs,
 )
 from headwater.cli.file_row_commands import compact_command, ingest_command, query_command, split_command
-from headwater.cli.file_table_export import export_file_table
-from headwater.cli.file_table_report import FileTableReport, report_file_table
 from headwater.cli.local_run import run_or_detach
 from headwater.console import ResultView, ViewField, count_text, prints, time_after, time_field
 from headwater.errors import RefusedError
 from headwater.exits import FINDINGS
 from headwater.files import (
     FileReference,
-    FileScope,
-    FileTableColumn,
     FileTableDefinition,
-    FileTables,
-    RowKeyType,
-    balanced_splits,
     list_file_tables,
 )
 from headwater.files.data_folder import DataFolder
 from headwater.files.file_adoption import adopt_table
 from headwater.files.file_collection import FileExplanation, explain_file
-from headwater.files.open_references import open_file_references
-from headwater.files.row_schema import RowSchema
-from headwater.jobs import plan_file_collection, run_file_collection, submit_file_collection
+from headwater.jobs import COLLECT_FILES, plan_file_collection, run_file_collection, submit_file_collection
+from headwater.outcome_text import has_findings, outcome_lines
 from headwater.purge import FileTablePurge
 from headwater.realms import RealmRegistry
-from headwater.store import RealmStore, Store
 from headwater.tasks import TaskQueue
-
-_KEY_TYPES = {"bigint": "long", "integer": "int"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +71,7 @@ _DEFINITION: tuple[ViewField[Any], ...] = (
     ViewField("created", "when it was created", "definition.created", "CREATED", time_field),
 )
 
-FILE_TABLE: ResultView[FileTableRow] = ResultView("file table", "file tables", _DEFINITION)
+FILE_TABLE: ResultView[FileTableRow] = ResultView("file table", "file tables", _DEFINITION, "realm/name")
 
 
 def _of_jobs(report: FileTableReport) -> list[dict[str, Any]]:
@@ -127,6 +119,7 @@ FILE_TABLE_REPORT: ResultView[FileTableReport] = ResultView(
         ViewField("nextCollection", "when the next one is due; null: none is scheduled", form=time_after),
         ViewField("conflicts", "errors of the database by their SQLSTATE, as this process counted them"),
     ),
+    named_by="realm/name",
 )
 
 FILE_COLLECTION: ResultView[Mapping[str, Any]] = ResultView(
@@ -150,6 +143,7 @@ FILE_COLLECTION: ResultView[Mapping[str, Any]] = ResultView(
         ViewField("jobs", "jobs that have had references for long, without an outcome"),
         ViewField("notes", "what a person should know"),
     ),
+    named_by="",
 )
 
 
@@ -204,6 +198,7 @@ FILE_TABLE_DELETION: ResultView[Mapping[str, Any]] = ResultView(
             "failures", "files that could not be deleted", inside={"[].file": "the file", "[].reason": "what the storage said"}
         ),
     ),
+    named_by="",
 )
 
 ADOPTION: ResultView[Mapping[str, Any]] = ResultView(
@@ -225,13 +220,6 @@ for _command in (compact_command, ingest_command, query_command, split_command):
     file_table.add_command(_command)
 
 
-def _file_tables(store: Store, rows: RealmStore) -> FileTables:
-    def make_scope(scope: FileScope) -> None:
-        open_file_references(store, scope, create=True).close()
-
-    return FileTables(rows, make_scope)
-
-
 @file_table.command(name="list")
 @realm_address_argument
 @prints(FILE_TABLE, many=True)
@@ -243,10 +231,6 @@ def list_file_tables_command(session: CliSession, realm_id: str) -> None:
         session.warn_of(listed)
 
 
-def _read_columns(ctx: click.Context, parameter: click.Parameter, texts: tuple[str, ...]) -> tuple[FileTableColumn, ...]:
-    return tuple(FileTableColumn(name=name, type=kind) for name, kind in read_pairs(ctx, parameter, texts))
-
-
 @file_table.command(name="create")
 @file_table_argument
 @click.option("--location", metavar="URL", required=True, help="A folder; the table gets one of its own in there.")
@@ -256,18 +240,14 @@ def _read_columns(ctx: click.Context, parameter: click.Parameter, texts: tuple[s
     metavar="NAME=TYPE",
     multiple=True,
     required=True,
-    callback=_read_columns,
+    callback=read_pairs,
     help="A column and its type by Spark's name, such as amount=double; may be repeated.",
 )
-@click.option(
-    "--key", "key_column", metavar="NAME", required=True, help="The key: a column of type int, long, string or binary."
-)
-@click.option(
-    "--sort", "sort_columns", metavar="NAME", multiple=True, help="Rows of equal key are sorted by this; may be repeated."
-)
+@click.option("--key", metavar="NAME", required=True, help="The key: a column of type int, long, string or binary.")
+@click.option("--sort", metavar="NAME", multiple=True, help="Rows of equal key are sorted by this; may be repeated.")
 @click.option(
     "--split-point",
-    "points",
+    "split_points",
     metavar="KEY",
     multiple=True,
     help="Begin with a partition for each range between these keys (binary ones in hex); may be repeated.",
@@ -277,46 +257,16 @@ def create_file_table_command(
     session: CliSession,
     address: Address,
     location: str,
-    columns: tuple[FileTableColumn, ...],
-    points: tuple[str, ...],
+    columns: Sequence[tuple[str, str]],
     **fields: Any,
 ) -> None:
     """Create a file table. After an interruption, run the same command to complete it."""
-    key_type = _key_type(columns, fields["key_column"])
-    _check_types(columns, key_type, fields["key_column"], fields["sort_columns"])
-    splits = balanced_splits(sorted(key_type.encode_key(key_type.parse_key(point)) for point in points)) if points else None
-    columns = tuple(_required(column) if column.name == fields["key_column"] else column for column in columns)
     with session.open_store() as store:
-        tables = _file_tables(store, RealmRegistry(store).open_realm(address.realm))
-        definition = tables.create_table(
-            address.name, location=folder_location(location), splits=splits, columns=columns, key_type=key_type, **fields
+        rows = RealmRegistry(store).open_realm(address.realm)
+        definition = make_file_table(store, rows, address.name, location=location, columns=columns, **fields)
+        session.show_done(
+            FILE_TABLE, FileTableRow(address.realm, definition), f"file table {address.without_ref} is {definition.state}"
         )
-        session.show(FILE_TABLE, FileTableRow(address.realm, definition))
-
-
-def _key_type(columns: tuple[FileTableColumn, ...], key_column: str) -> RowKeyType:
-    kinds = {column.name: column.type.lower() for column in columns}
-    if key_column not in kinds:
-        raise RefusedError(f"there is no column {key_column!r} for the key; columns are {', '.join(kinds)}")
-    kind = _KEY_TYPES.get(kinds[key_column], kinds[key_column])
-    if kind not in list(RowKeyType):
-        raise RefusedError(
-            f"column {key_column!r} of type {kind} cannot be the key: its type must be int, long, string or binary"
-        )
-    return RowKeyType(kind)
-
-
-def _check_types(
-    columns: tuple[FileTableColumn, ...], key_type: RowKeyType, key_column: str, sort_columns: tuple[str, ...]
-) -> None:
-    """Refuse what no data file can hold or sort; later, the table would be there and no row could be added."""
-    kinds = tuple((column.name, column.type) for column in columns)
-    sort = tuple(name for name in sort_columns if name in dict(kinds))  # the others are refused with the table
-    RowSchema(table="", columns=kinds, key=key_column, key_type=key_type, sort=sort).check_types()
-
-
-def _required(column: FileTableColumn) -> FileTableColumn:
-    return FileTableColumn(name=column.name, type=column.type, nullable=False)
 
 
 @file_table.command(name="show")
@@ -352,7 +302,8 @@ def collect_files_command(session: CliSession, address: Address, dry_run: bool, 
     outcome: Mapping[str, Any] | None
     with opened_file_table(session, address) as (store, table):
         if dry_run:
-            outcome = plan_file_collection(store, table).as_plain()
+            with session.progress(f"dry run of the collection of {address.without_ref}") as progress:
+                outcome = plan_file_collection(store, table, progress=progress).as_plain()
         else:
             table.check_writable()
             submitted = submit_file_collection(store, RealmRegistry(store).read_realm(address.realm), address.name)
@@ -362,8 +313,11 @@ def collect_files_command(session: CliSession, address: Address, dry_run: bool, 
             outcome = run_or_detach(session, store, submitted.id, body, detach=detach)
     if outcome is None:
         return 0
-    session.show(FILE_COLLECTION, outcome)
-    return FINDINGS if outcome["failed"] else 0
+    if dry_run:
+        session.show(FILE_COLLECTION, outcome)
+    else:
+        session.show_done(FILE_COLLECTION, outcome, *outcome_lines("file-gc", outcome))
+    return FINDINGS if has_findings(COLLECT_FILES, outcome) else 0
 
 
 @file_table.command(name="explain")
@@ -404,7 +358,9 @@ def adopt_file_table_command(session: CliSession, address: Address, location: st
     """
     with session.open_store() as store:
         rows = RealmRegistry(store).open_realm(address.realm)
-        session.show(ADOPTION, adopt_table(store, rows, address.name, location=folder_location(location)).as_plain())
+        with session.progress(f"adoption of file table {address.without_ref}") as progress:
+            adopted = adopt_table(store, rows, address.name, location=folder_location(location), progress=progress).as_plain()
+        session.show_done(ADOPTION, adopted, f"file table {address.without_ref} is adopted, in {adopted['location']}")
 
 
 @file_table.command(name="delete")
@@ -417,9 +373,14 @@ def delete_file_table_command(session: CliSession, address: Address, confirm: st
     After an interruption the same command goes on, and so does a worker.
     """
     with session.open_store() as store:
-        purge = FileTablePurge(store, RealmRegistry(store).open_realm(address.realm))
-        wanted = address.without_ref
+        rows, wanted = RealmRegistry(store).open_realm(address.realm), address.without_ref
         if confirm != wanted:
-            session.show(FILE_TABLE_DELETION, purge.plan_table(address.name).as_plain())
+            session.show(FILE_TABLE_DELETION, FileTablePurge(store, rows).plan_table(address.name).as_plain())
             raise RefusedError(f"nothing was deleted: repeat realm and table with --confirm {wanted} to go ahead")
-        session.show(FILE_TABLE_DELETION, purge.delete_table(address.name).as_plain())
+        with session.progress(f"deletion of file table {wanted}") as progress:
+            deleted = FileTablePurge(store, rows, progress=progress).delete_table(address.name).as_plain()
+        session.show_done(
+            FILE_TABLE_DELETION,
+            deleted,
+            f"file table {wanted} is deleted, with {count_text(deleted['files'], 'data file')}",
+        )

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 
 import click
 
+from headwater.api.repairs import keeper_of
 from headwater.cli.cli_session import CliSession
 from headwater.cli.command_options import confirm_option, live_names
 from headwater.console import ResultView, ViewField, prints
-from headwater.durability import make_folder, write_new
 from headwater.errors import RefusedError
 from headwater.exits import FINDINGS
 from headwater.fsck import FsckFinding, RepairStep, check_store, is_bad, plan_repairs, repair_realm
@@ -29,6 +28,7 @@ FINDING: ResultView[FsckFinding] = ResultView(
         ViewField("message", "what is wrong"),
         ViewField("repair", "what would mend it"),
     ),
+    named_by="subject",
 )
 
 STEP: ResultView[RepairStep] = ResultView(
@@ -45,6 +45,7 @@ STEP: ResultView[RepairStep] = ResultView(
         ViewField("target", "the commit that it goes back to", lambda s: s.target or None),
         ViewField("result", "what came of it; null: not done", lambda s: s.result or None),
     ),
+    named_by="subject",
 )
 
 
@@ -84,12 +85,17 @@ def fsck_command(
             chosen = _confirmed(session, store, realm, confirm, later=later)
             if chosen is not None:
                 return _mend(session, store, chosen, aside, later=later)
-        findings = check_store(store, realm=realm)
+        findings = _check(session, store, realm)
     if plan:
         _show(session, plan_repairs(findings, later=later))
     else:
         _show_findings(session, findings)
     return FINDINGS if is_bad(findings) else 0
+
+
+def _check(session: CliSession, store: Store, realm: str | None) -> list[FsckFinding]:
+    with session.progress("fsck" if realm is None else f"fsck of realm {realm!r}") as progress:
+        return check_store(store, realm=realm, progress=progress)
 
 
 def _confirmed(session: CliSession, store: Store, realm: str | None, confirm: str | None, *, later: bool) -> str | None:
@@ -101,7 +107,7 @@ def _confirmed(session: CliSession, store: Store, realm: str | None, confirm: st
         return confirm
     if confirm is not None:
         raise RefusedError(f"nothing was changed: --confirm {confirm} does not repeat the id of realm {realm!r}")
-    steps = plan_repairs(check_store(store, realm=realm), later=later)
+    steps = plan_repairs(_check(session, store, realm), later=later)
     if not any(step.is_safe for step in steps):
         session.warn("there is no safe step to do")
         return None
@@ -112,31 +118,18 @@ def _confirmed(session: CliSession, store: Store, realm: str | None, confirm: st
 
 
 def _mend(session: CliSession, store: Store, realm: str, aside: Path | None, *, later: bool) -> int:
-    steps = plan_repairs(check_store(store, realm=realm), later=later)
-    done = list(repair_realm(store, realm, steps, keep=None if aside is None else partial(_keep, aside)))
+    steps = plan_repairs(_check(session, store, realm), later=later)
+    done = list(repair_realm(store, realm, steps, keep=keeper_of(aside)))
     _show(session, done)
-    left = check_store(store, realm=realm)
+    left = _check(session, store, realm)
     for finding in left:
         session.warn(f"left: {finding.code} {finding.subject}: {finding.message}")
     return FINDINGS if is_bad(left) else 0
 
 
-def _keep(folder: Path, name: str, content: bytes) -> str:
-    """Save content in a file and sync its folder, before the entries that it holds are removed from a list.
-
-    raises        RefusedError when it cannot be written, and when a file of that name holds something else
-    """
-    try:
-        make_folder(folder)
-    except OSError as fault:
-        raise RefusedError(f"{folder} cannot be made: {fault.strerror or fault}") from fault
-    write_new(folder / name, content)
-    return str(folder / name)
-
-
 def _show_findings(session: CliSession, findings: Sequence[FsckFinding]) -> None:
     """Print findings, as a list for people."""
-    if session.output != "table" or not findings:
+    if not session.is_text or not findings:
         session.show_all(FINDING, findings)
         return
     for finding in findings:
@@ -146,7 +139,7 @@ def _show_findings(session: CliSession, findings: Sequence[FsckFinding]) -> None
 
 def _show(session: CliSession, steps: Sequence[RepairStep]) -> None:
     """Print steps; people get a numbered list, because the sentences are too long for columns."""
-    if session.output != "table" or not steps:
+    if not session.is_text or not steps:
         session.show_all(STEP, steps)
         return
     for number, step in enumerate(steps, 1):

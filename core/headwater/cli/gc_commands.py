@@ -18,6 +18,7 @@ from headwater.errors import NotFoundError
 from headwater.fsck.explanation import Explanation, explain
 from headwater.gc import check_collectable, collect_realm
 from headwater.jobs import COLLECT, run_collection
+from headwater.outcome_text import outcome_lines
 from headwater.realms import RealmRegistry
 from headwater.store import ObjectId, Store, confirm_clock, id_text
 from headwater.tasks import TaskQueue
@@ -71,6 +72,7 @@ EXPLANATION: ResultView[Explanation] = ResultView(
         ViewField("chain", "type and id, from the commit that keeps it down to the object", form=list),
         ViewField("path", "the same in words, from the reference on: commits, indexes, keys", form=list),
     ),
+    named_by="id",
 )
 
 gc = click.Group("gc", help="Collect garbage, and show what is kept and why.")
@@ -95,7 +97,9 @@ def run_gc_command(session: CliSession, realm_id: str, dry_run: bool, detach: bo
         raise click.UsageError("--dry-run is done here: omit --detach")
     with session.open_store() as store:
         if dry_run:
-            session.show(COLLECTION, collect_realm(store, realm_id, dry_run=True).as_plain())
+            with session.progress(f"dry run of gc of realm {realm_id!r}") as progress:
+                planned = collect_realm(store, realm_id, dry_run=True, progress=progress).as_plain()
+            session.show(COLLECTION, planned)
             return
         realm_key = check_collectable(store, realm_id)
         if clock_is_right:
@@ -105,7 +109,7 @@ def run_gc_command(session: CliSession, realm_id: str, dry_run: bool, detach: bo
             TaskQueue(store).run_now(submitted.id)
         outcome = run_or_detach(session, store, submitted.id, run_collection, detach=detach)
     if outcome is not None:
-        session.show(COLLECTION, outcome)
+        session.show_done(COLLECTION, outcome, *outcome_lines("gc", outcome))
 
 
 for name, command in (("log", list_runs_command), ("report", report_runs_command)):

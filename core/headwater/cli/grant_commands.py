@@ -8,8 +8,9 @@ from typing import Any, TypeVar
 import click
 
 from headwater.access import INCLUDED, Privilege, Securable, SecurableKind
+from headwater.api.access_reasons import securable_kind_of
 from headwater.api.role_owners import GrantRow, read_role_row
-from headwater.catalogs import Content, ContentKey, ContentType, content_type_of
+from headwater.catalogs import ContentKey
 from headwater.cli.cli_session import CliSession, opened_catalog
 from headwater.cli.command_address import Address, grant_scope_argument, scope_argument
 from headwater.cli.role_arguments import PATTERN, PRIVILEGE, named_securable, opened_roles
@@ -17,11 +18,6 @@ from headwater.console import ResultView, ViewField, option_group, prints
 from headwater.errors import NotFoundError
 
 F = TypeVar("F", bound=Callable[..., Any])
-_KINDS = {
-    ContentType.NAMESPACE: SecurableKind.NAMESPACE,
-    ContentType.ICEBERG_TABLE: SecurableKind.TABLE,
-    ContentType.ICEBERG_VIEW: SecurableKind.VIEW,
-}
 
 GRANT: ResultView[GrantRow] = ResultView(
     "grant",
@@ -41,6 +37,7 @@ GRANT: ResultView[GrantRow] = ResultView(
         ),
         ViewField("key", "of a grant by content id: where that is on the default branch; null: not there", header="KEY"),
     ),
+    named_by="privilege",
 )
 
 grant = click.Group("grant", help="Add, remove and list what roles may do.")
@@ -92,7 +89,7 @@ def add_grant_command(
         read_role_row(roles, role)
         rows = roles.make_rows(role, privileges, on, branches or "")
         roles.put_grants(role, privileges, on, branches or "")
-        session.show_all(GRANT, rows)
+        session.show_changes(GRANT, rows, f"role {role} of {address.without_ref} is granted {_told(rows)}")
         if doubt is not None:
             session.warn(doubt)
 
@@ -121,7 +118,8 @@ def remove_grant_command(
             has = "; ".join(row.told for row in held) or "nothing"
             raise NotFoundError(f"role {role} of {address.without_ref} is not granted {_told(rows)}; it has {has}")
         roles.remove_grants(role, privileges, on, branches or "")
-        session.show_all(GRANT, [row for row in rows if row in held])
+        removed = [row for row in rows if row in held]
+        session.show_changes(GRANT, removed, f"role {role} of {address.without_ref} is no longer granted {_told(removed)}")
         if absent:
             session.warn(f"role {role} of {address.without_ref} was not granted {_told(absent)}")
         _warn_of_rest(session, role, privileges, read_role_row(roles, role).grants, rows)
@@ -171,12 +169,6 @@ def _securable(session: CliSession, address: Address, on: Securable, *, by_id: b
     if kind is not on.kind:
         return on, f"at {where} is a {kind or 'content of another type'}, and no {on.kind}: the grant does not reach it"
     return on, None
-
-
-def securable_kind_of(content: Content) -> SecurableKind | None:
-    """The kind of securable that a content is; None: rights on one of its type come from what lies above it."""
-    kind = content_type_of(content)
-    return _KINDS.get(kind) if isinstance(kind, ContentType) else None
 
 
 def _told(rows: Sequence[GrantRow]) -> str:

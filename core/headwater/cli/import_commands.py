@@ -33,7 +33,9 @@ from headwater.iceberg.survey_outcomes import TOLERABLE
 from headwater.jobs import IMPORT as IMPORT_TASK
 from headwater.jobs import dry_import, run_import
 from headwater.jobs.task_runs import Run, list_runs, read_report
+from headwater.outcome_text import has_findings, outcome_lines
 from headwater.store import ObjectId, Store, id_text
+from headwater.throttle import ProgressCallback
 
 IMPORT: ResultView[Mapping[str, Any]] = ResultView(
     "import",
@@ -66,6 +68,7 @@ IMPORT: ResultView[Mapping[str, Any]] = ResultView(
             },
         ),
     ),
+    named_by="",
 )
 
 
@@ -161,7 +164,8 @@ def import_tables_command(
     outcome: dict[str, Any] | None
     with session.open_store() as store:
         if dry_run:
-            outcome = _dry(store, address, spec, file)
+            with session.progress(f"dry run of the import into {address.without_ref}") as progress:
+                outcome = _dry(store, address, spec, file, progress)
         else:
             task = submit_import(store, address.realm, address.name, spec, author=session.author(author), on_spark=on_spark)
             outcome = run_or_detach(session, store, task, partial(run_import, survey=survey), detach=detach)
@@ -169,7 +173,7 @@ def import_tables_command(
                 return 0
             if file is not None:
                 _write(store, _run_of(store, address, task), file)
-    session.show(IMPORT, outcome)
+    session.show_done(IMPORT, outcome, *outcome_lines("import", outcome))
     if not outcome["surveyed"]:
         session.warn(
             f"no Iceberg table was found below {', '.join(spec.locations)}"
@@ -179,7 +183,7 @@ def import_tables_command(
                 else ""
             )
         )
-    return FINDINGS if outcome["quarantined"]["total"] else 0
+    return FINDINGS if has_findings(IMPORT_TASK, outcome) else 0
 
 
 @click.command(name="import-report")
@@ -213,12 +217,12 @@ def _beginning(spec: ImportSpec) -> str:
     return f", such as {ContentKey((*spec.namespace, 'table'))}" if spec.namespace else ""
 
 
-def _dry(store: Store, address: Address, spec: ImportSpec, file: Path | None) -> dict[str, Any]:
+def _dry(store: Store, address: Address, spec: ImportSpec, file: Path | None, progress: ProgressCallback) -> dict[str, Any]:
     if file is None:
-        return dry_import(store, address.realm, address.name, spec).outcome()
+        return dry_import(store, address.realm, address.name, spec, progress=progress).outcome()
     about = [f"realm {address.realm}", BY_HAND, "dry run: nothing was written"]
     with _writing(file, address.name, about, store) as write:
-        return dry_import(store, address.realm, address.name, spec, write=write).outcome()
+        return dry_import(store, address.realm, address.name, spec, write=write, progress=progress).outcome()
 
 
 def _run_of(store: Store, address: Address, task: ObjectId | None) -> Run:

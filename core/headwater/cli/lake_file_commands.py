@@ -52,6 +52,7 @@ REPORT: ResultView[Mapping[str, Any]] = ResultView(
         ),
         ViewField("plan", "what is due, in Parquet files that never change; void after a week"),
     ),
+    named_by="realm/catalog",
 )
 
 
@@ -139,7 +140,9 @@ def report_files_command(session: CliSession, address: Address, is_run: bool, dr
         raise click.UsageError("--detach needs --run")
     with session.open_store() as store:
         if dry_run:
-            session.show(REPORT, summarize_report(dry_file_report(store, address.realm, address.name), limit=limit))
+            with session.progress(f"dry run of the report of {address.without_ref}") as progress:
+                counted = dry_file_report(store, address.realm, address.name, progress=progress)
+            session.show(REPORT, summarize_report(counted, limit=limit))
             return
         if is_run:
             task = submit_catalog_task(store, REPORT_FILES, address.realm, address.name)

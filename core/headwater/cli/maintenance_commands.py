@@ -51,9 +51,8 @@ def stop_maintenance_command(session: CliSession, address: Address | None, reaso
         wanted = _read(store, address)
         before = {str(stop.scope) for stop in find_stops_around(store, wanted)}
         stopped = stop_maintenance(store, wanted, by=session.author(author), why=reason)
-        if str(wanted) in before:
-            session.say(f"maintenance of {wanted} is stopped already")
-        session.show(STOP, stopped)
+        already = " already" if str(wanted) in before else ""
+        session.show_done(STOP, stopped, f"maintenance of {wanted} is stopped{already}")
 
 
 @maintenance.command(name="resume")

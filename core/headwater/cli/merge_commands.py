@@ -27,9 +27,10 @@ from headwater.cli.cli_session import CliSession, identifier, opened_catalog
 from headwater.cli.command_address import Address, catalog_branch_argument
 from headwater.cli.command_options import ID, KEY, REF, live_names, read_pairs
 from headwater.cli.comparison_text import SIDE_FIELDS, WIDTH, comparison_lines, side_data, side_lines, sums_text
-from headwater.console import ResultView, ViewField, count_text, list_of, option_group, prints, result_lines, text_field
+from headwater.console import ResultView, ViewField, count_text, list_of, option_group, prints, text_field
 from headwater.errors import ConflictError
 from headwater.store import ObjectId
+from headwater.text_tables import result_lines
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -139,6 +140,7 @@ MERGE: ResultView[MergeReport] = ResultView(
         ),
         ViewField("sidesOmitted", "further such keys, whose sides are not told", "omitted"),
     ),
+    named_by="commits",
 )
 
 
@@ -280,18 +282,33 @@ def _show(
         result = act()
     except MergeConflictError as refused:
         report = _report(opened, refused.result, is_dry_run=is_dry_run)
-        session.print_result(MERGE.data(report), lambda: list(_conflict_lines(report, names)))
+        if session.is_text:
+            session.print_result(None, lambda: list(_conflict_lines(report, names)))
+        else:
+            session.show(MERGE, report)
         raise ConflictError(
             f"nothing was written: {count_text(len(refused.details), 'conflict')};"
             " --key KEY=FORCE takes the source's, --key KEY=DROP leaves the branch's",
             details=refused.details,
         ) from None
     report = _report(opened, result, is_dry_run=is_dry_run)
-    data = MERGE.data(report)
-    told = {name: value for name, value in data.items() if name not in ("sides", "sidesOmitted")}
-    session.print_result(data, lambda: [*result_lines(told), *_dropped_lines(report, names)])
-    if not any(step.keys for step in result.steps):
-        session.say("already up to date: the branch has all of it")
+    if not session.is_text:
+        session.show(MERGE, report)
+        return
+    told = {name: value for name, value in MERGE.data(report).items() if name not in ("sides", "sidesOmitted")}
+    is_whole = is_dry_run or session.verbose  # what would become of each key is what a dry run was asked for
+    lines = result_lines(told, session.layout) if is_whole else [_sentence(result)]
+    session.print_result(None, lambda: [*lines, *_dropped_lines(report, names)])
+    if is_whole and not any(step.keys for step in result.steps):
+        session.say(_sentence(result))
+
+
+def _sentence(result: MergeResult) -> str:
+    keys = sum(len(step.keys) for step in result.steps)
+    if not keys:
+        return "already up to date: the branch has all of it"
+    made = count_text(len(result.commits), "commit")
+    return f"{count_text(keys, 'key')} merged by {made}; the branch is at {identifier(result.head)}"
 
 
 def _report(opened: Catalog, result: MergeResult, *, is_dry_run: bool) -> MergeReport:

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
-from uuid import UUID
 
 import click
 
+from headwater.api.catalog_policies import put_policy, unknown_words
 from headwater.catalogs import Catalog, ContentKey
 from headwater.cli.cli_session import CliSession
 from headwater.cli.command_address import Address, catalog_branch_argument, catalog_ref_argument
@@ -17,11 +17,7 @@ from headwater.cli.command_options import KEY, author_option
 from headwater.console import DURATION, ResultView, ViewField, prints, text_field, time_field
 from headwater.errors import NotFoundError
 from headwater.policies import (
-    FileMode,
-    FileRule,
-    MetadataFileRule,
     PolicyKind,
-    SnapshotRule,
     StoredPolicy,
     TablePolicies,
     find_policy,
@@ -30,8 +26,6 @@ from headwater.policies import (
     policy_form,
     policy_text,
     read_table_policies,
-    set_policy,
-    set_snapshot_rule,
     unset_policy,
     unset_snapshot_rule,
 )
@@ -187,9 +181,13 @@ def set_policy_command(
     with _opened(session, address) as (rows, catalog):
         content_id = None if key is None else find_policy_table(catalog, key, ref=address.ref)
         before = find_policy(rows, catalog.definition.id, kind, content_id)
-        stored = _set(rows, catalog, kind, content_id, given, session.author(author))
-        session.show(POLICY, PolicyRow(stored, key))
+        stored = put_policy(rows, catalog, kind, content_id, given, session.author(author))
+        session.show_done(POLICY, PolicyRow(stored, key), f"policy {kind} of {_whose(address, key)} is set")
     _warn_of_declared(session, before)
+
+
+def _whose(address: Address, key: ContentKey | None) -> str:
+    return f"catalog {address.without_ref}" if key is None else f"table {key} of catalog {address.without_ref}"
 
 
 @policy.command(name="unset")
@@ -219,7 +217,9 @@ def unset_policy_command(
             unset_policy(rows, catalog.definition, kind, content_id)
         else:
             left = unset_snapshot_rule(rows, catalog.definition, branch, content_id=content_id, by=session.author(author))
-        session.show_all(POLICY, [] if left is None else [PolicyRow(left, key)])
+        what = f"policy {kind}" if branch is None else f"the rule for branches {branch} of policy {kind}"
+        rest = [] if left is None else [PolicyRow(left, key)]
+        session.show_changes(POLICY, rest, f"{what} of {_whose(address, key)} is removed")
     _warn_of_declared(session, before)
 
 
@@ -261,52 +261,11 @@ def effective_policies_command(session: CliSession, address: Address, key: Conte
         session.show(EFFECTIVE, read_table_policies(rows, catalog, key, branch=address.ref))
 
 
-_OPTIONS: Mapping[PolicyKind, frozenset[str]] = {
-    PolicyKind.SNAPSHOTS: frozenset({"branch", "max_age", "min_to_keep", "max_ref_age"}),
-    PolicyKind.METADATA_FILES: frozenset({"keep", "max_age"}),
-    PolicyKind.FILE_COLLECTION: frozenset({"grace", "delay", "hold", "mode"}),
-}
-
-
 def _check_options(kind: PolicyKind, given: Mapping[str, Any]) -> None:
-    for field in given:
-        if field not in _OPTIONS[kind]:
-            known = ", ".join(f"--{name.replace('_', '-')}" for name in sorted(_OPTIONS[kind]))
-            raise click.UsageError(f"a policy {kind} has no --{field.replace('_', '-')}: it has {known}")
-
-
-def _set(
-    rows: RealmStore, catalog: Catalog, kind: PolicyKind, content_id: UUID | None, given: Mapping[str, Any], by: str
-) -> StoredPolicy:
-    definition = catalog.definition
-    if kind is PolicyKind.SNAPSHOTS:
-        rule = SnapshotRule(
-            branches=given.get("branch", "*"),
-            max_age_seconds=given.get("max_age"),
-            min_to_keep=given.get("min_to_keep"),
-            max_ref_age_seconds=given.get("max_ref_age"),
-        )
-        return set_snapshot_rule(rows, definition, rule, content_id=content_id, by=by)
-    policy = StoredPolicy(
-        kind=kind,
-        catalog_id=definition.id,
-        content_id=content_id,
-        metadata_files=_metadata_files(given) if kind is PolicyKind.METADATA_FILES else None,
-        files=_files(given) if kind is PolicyKind.FILE_COLLECTION else None,
-        by=by,
-    )
-    return set_policy(rows, definition, policy)
-
-
-def _metadata_files(given: Mapping[str, Any]) -> MetadataFileRule:
-    return MetadataFileRule(keep=given.get("keep"), max_age_seconds=given.get("max_age"))
-
-
-def _files(given: Mapping[str, Any]) -> FileRule:
-    mode: FileMode | None = given.get("mode")
-    return FileRule(
-        grace_seconds=given.get("grace"), delay_seconds=given.get("delay"), hold_seconds=given.get("hold"), mode=mode
-    )
+    wrong, words = unknown_words(kind, given)
+    if wrong:
+        known = ", ".join(f"--{name.replace('_', '-')}" for name in words)
+        raise click.UsageError(f"a policy {kind} has no --{wrong[0].replace('_', '-')}: it has {known}")
 
 
 def _rows(catalog: Catalog, policies: Sequence[StoredPolicy], ref: str | None) -> list[PolicyRow]:

@@ -80,7 +80,11 @@ def create_principal_command(session: CliSession, realm_id: str, name: str, file
         made = create_into_file(realms, realm, name, file, warn=session.warn)
         for role in roles:
             assign_principal_role(realms, realm_id, role, name)
-        session.show(PRINCIPAL, principal_row(realms, realm_id, made))
+        session.show_done(
+            PRINCIPAL,
+            principal_row(realms, realm_id, made),
+            f"principal {name} of realm {realm_id} is there; its credentials are in {file}",
+        )
 
 
 @principal.command(name="rotate")
@@ -137,11 +141,14 @@ def drop_principal_command(session: CliSession, realm_id: str, name: str) -> Non
         realms = RealmRegistry(store)
         dropped = principal_row(realms, realm_id, read_principal(realms, realm_id, name))
         drop_principal(realms, realm_id, name)
-        session.show(PRINCIPAL, dropped)
-        session.say(f"principal {name} of realm {realm_id} is dropped")
+        session.show_done(PRINCIPAL, dropped, f"principal {name} of realm {realm_id} is dropped")
 
 
 def _switched(session: CliSession, realm_id: str, name: str, switch: Callable[[RealmRegistry, str, str], Principal]) -> None:
     with session.open_store() as store:
         realms = RealmRegistry(store)
-        session.show(PRINCIPAL, principal_row(realms, realm_id, switch(realms, realm_id, name)))
+        switched = switch(realms, realm_id, name)
+        told = "enabled" if switched.disabled is None else "disabled"
+        session.show_done(
+            PRINCIPAL, principal_row(realms, realm_id, switched), f"principal {name} of realm {realm_id} is {told}"
+        )

@@ -21,6 +21,7 @@ from headwater.console import DURATION, ResultView, ViewField, duration_field, p
 from headwater.errors import RefusedError
 from headwater.files import list_file_tables
 from headwater.jobs import run_purge
+from headwater.outcome_text import outcome_lines
 from headwater.realms import (
     HistoryRetention,
     MaintenanceSchedule,
@@ -206,7 +207,7 @@ def create_realm_command(
     with session.create_store(lambda: check_place(file)) as store:
         realms = RealmRegistry(store)
         active = make_realm(realms, realm_id, file, properties=properties, purge_hold_seconds=purge_hold)
-        session.show(REALM, _row(store, active))
+        session.show_done(REALM, _row(store, active), f"realm {realm_id} is {active.state}; its root credentials are in {file}")
 
 
 @realm.command(name="activate")
@@ -231,7 +232,8 @@ def deactivate_realm_command(session: CliSession, realm_id: str) -> None:
 def release_realm_command(session: CliSession, realm_id: str) -> None:
     """Clear the owner of a realm, so that any resource may adopt it. Nothing in the realm changes."""
     with session.open_store() as store:
-        session.show(REALM, _row(store, release_realm(store, realm_id)))
+        released = release_realm(store, realm_id)
+        session.show_done(REALM, _row(store, released), f"realm {realm_id} is released: any resource may adopt it")
 
 
 @realm.command(name="purge")
@@ -254,8 +256,10 @@ def purge_realm_command(session: CliSession, realm_id: str, confirm: str | None,
             )
         if not is_confirmed:
             raise RefusedError(f"nothing was purged: repeat the realm's id with --confirm {realm_id} to go ahead")
-        if run_or_detach(session, store, submit_purge(store, target), run_purge, detach=detach) is not None:
-            session.show(REALM, _row(store, realms.read_realm(realm_id)))
+        outcome = run_or_detach(session, store, submit_purge(store, target), run_purge, detach=detach)
+        if outcome is not None:
+            gone = realms.read_realm(realm_id)
+            session.show_done(REALM, _row(store, gone), f"realm {realm_id} is {gone.state}", *outcome_lines("purge", outcome))
 
 
 @realm.command(name="delete")
@@ -300,7 +304,8 @@ def _file_table_names(store: Store, target: Realm) -> list[str]:
 
 def _switch(session: CliSession, realm_id: str, source: RealmState, *, to: RealmState) -> None:
     with session.open_store() as store:
-        session.show(REALM, _row(store, switch_realm(RealmRegistry(store), realm_id, source, to=to)))
+        moved = switch_realm(RealmRegistry(store), realm_id, source, to=to)
+        session.show_done(REALM, _row(store, moved), f"realm {realm_id} is {moved.state}")
 
 
 def _row(store: Store, target: Realm) -> RealmRow:

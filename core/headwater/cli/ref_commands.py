@@ -26,6 +26,7 @@ NAMED_REFERENCE: ResultView[NamedRef] = ResultView(
         ViewField("hash", "the commit that it points to; null: none yet", header="COMMIT"),
         ViewField("created", "when it was created", header="CREATED", form=time_field),
     ),
+    named_by="name",
 )
 
 
@@ -54,6 +55,7 @@ DELETED_REFERENCE: ResultView[DeletedReference] = ResultView(
             form=time_field,
         ),
     ),
+    named_by="name",
 )
 
 
@@ -122,7 +124,7 @@ def _create(
 ) -> None:
     """Create a {kind} at a commit."""
     with opened_catalog(session, address) as opened:
-        session.show(NAMED_REFERENCE, opened.refs.create_ref(kind, ref_name, source=source, at=at))
+        _show_at(session, address, opened.refs.create_ref(kind, ref_name, source=source, at=at), "is created")
 
 
 @_for_both(
@@ -143,7 +145,7 @@ def _assign(
         head = opened.resolve(target, exact=True)
         if head is None:
             raise RefusedError(f"{target!r} of catalog {opened.definition.name!r} has no commit yet")
-        session.show(NAMED_REFERENCE, opened.refs.assign_ref(kind, ref_name, head.id, expected=seen))
+        _show_at(session, address, opened.refs.assign_ref(kind, ref_name, head.id, expected=seen), "is moved")
 
 
 @_for_both("delete", _name_argument, _expected_option)
@@ -152,12 +154,17 @@ def _delete(kind: RefKind, session: CliSession, address: Address, ref_name: str,
     with opened_catalog(session, address) as opened:
         seen = opened.refs.read_ref(kind, ref_name).head if expected is None else expected
         deleted = opened.refs.delete_ref(kind, ref_name, expected=seen)
-    session.show(NAMED_REFERENCE, deleted)
-    session.say(f"{kind} {deleted.name} of {address} is deleted" + (f"; it was at {deleted.hash}" if deleted.hash else ""))
+    was = f"; it was at {deleted.hash}" if deleted.hash else ""
+    session.show_done(NAMED_REFERENCE, deleted, f"{kind} {deleted.name} of {address} is deleted{was}")
 
 
 @_for_both("undelete", _name_argument)
 def _undelete(kind: RefKind, session: CliSession, address: Address, ref_name: str) -> None:
     """Undelete a {kind} at the commit where it was. It works for the grace after its deletion, and until it is collected."""
     with opened_catalog(session, address) as opened:
-        session.show(NAMED_REFERENCE, opened.refs.undelete_ref(kind, ref_name))
+        _show_at(session, address, opened.refs.undelete_ref(kind, ref_name), "is back")
+
+
+def _show_at(session: CliSession, address: Address, named: NamedRef, done: str) -> None:
+    at = f", at {named.hash}" if named.hash else ", without a commit yet"
+    session.show_done(NAMED_REFERENCE, named, f"{named.kind} {named.name} of {address} {done}{at}")

@@ -40,6 +40,7 @@ ROLE: ResultView[RoleRow] = ResultView(
             },
         ),
     ),
+    named_by="name",
 )
 
 role = click.Group(
@@ -90,7 +91,8 @@ def create_role_command(session: CliSession, address: Address, name: str, holder
         roles.create_role(name)
         for holder in holders:
             roles.assign_role(name, holder)
-        session.show(ROLE, read_role_row(roles, name))
+        row = read_role_row(roles, name)
+        session.show_done(ROLE, row, f"role {name} of {address.without_ref} is there, {_holders(row)}")
 
 
 @role.command(name="drop")
@@ -102,8 +104,7 @@ def drop_role_command(session: CliSession, address: Address, name: str) -> None:
     with opened_roles(session, address) as roles:
         dropped = read_role_row(roles, name)
         roles.drop_role(name)
-        session.show(ROLE, dropped)
-        session.say(f"role {name} of {address.without_ref} is dropped")
+        session.show_done(ROLE, dropped, f"role {name} of {address.without_ref} is dropped")
 
 
 @role.command(name="assign")
@@ -126,7 +127,8 @@ def assign_role_command(session: CliSession, address: Address, name: str, holder
             roles.check_holder(holder)
         for holder in holders:
             roles.assign_role(name, holder)
-        session.show(ROLE, read_role_row(roles, name))
+        row = read_role_row(roles, name)
+        session.show_done(ROLE, row, f"role {name} of {address.without_ref} is {_holders(row)}")
 
 
 @role.command(name="unassign")
@@ -143,4 +145,9 @@ def unassign_role_command(session: CliSession, address: Address, name: str, hold
             names = ", ".join(row.assigned_to) or "nobody"
             raise NotFoundError(f"{holder} does not have role {name} of {address.without_ref}; it is assigned to {names}")
         roles.unassign_role(name, holder)
-        session.show(ROLE, read_role_row(roles, name))
+        row = read_role_row(roles, name)
+        session.show_done(ROLE, row, f"role {name} of {address.without_ref} is {_holders(row)}")
+
+
+def _holders(row: RoleRow) -> str:
+    return f"assigned to {', '.join(row.assigned_to)}" if row.assigned_to else "assigned to nobody"

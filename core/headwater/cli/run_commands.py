@@ -10,14 +10,14 @@ from typing import Any
 
 import click
 
-from headwater.cli.cli_session import CliSession, identifier
+from headwater.cli.cli_session import CliSession, check_realm_known, identifier
 from headwater.cli.command_options import ID, NEW_FILE, TIME, limit_option
 from headwater.clock import Micros
 from headwater.console import ResultView, ViewField, count_text, option_group, prints, time_field
 from headwater.durability import replacing
 from headwater.errors import NotFoundError
 from headwater.html_report import report_page
-from headwater.jobs.task_runs import Run, list_runs
+from headwater.jobs.task_runs import TASK_KINDS, Run, list_runs
 from headwater.store import ObjectId, ReadableRows, Store, id_text
 
 
@@ -38,7 +38,7 @@ def _result(run: Run) -> str:
     return ", ".join(f"{name} {value}" for name, value in counts.items()) or "nothing to do"
 
 
-_KINDS = "gc, file-gc, purge, purge-table, import, export, load, restore, expire-snapshots, report-files or fsck"
+_KINDS = f"{', '.join(TASK_KINDS[:-1])} or {TASK_KINDS[-1]}"
 
 RUN: ResultView[Run] = ResultView(
     "run",
@@ -57,6 +57,7 @@ RUN: ResultView[Run] = ResultView(
         ViewField("task", "the task's id", form=identifier),
         ViewField("attempt", "of the task"),
     ),
+    named_by="task",
 )
 
 
@@ -104,6 +105,7 @@ RUN_TYPE: ResultView[RunType] = ResultView(
         ViewField("deleted", "rows of which it is certain that they went", header="DELETED"),
         ViewField("deletedBytes", "at least so many bytes", header="BYTES"),
     ),
+    named_by="type",
 )
 
 runs = click.Group("runs", help="List, show and draw what maintenance did: a record of each run of a task.")
@@ -111,11 +113,7 @@ runs = click.Group("runs", help="List, show and draw what maintenance did: a rec
 
 _filter_options = option_group(
     click.option("--realm", metavar="REALM", help="Only runs on this realm."),
-    click.option(
-        "--kind",
-        metavar="KIND",
-        help=f"Only runs of this kind: {_KINDS}.",
-    ),
+    click.option("--kind", type=click.Choice(TASK_KINDS), help="Only runs of this kind."),
     click.option("--since", type=TIME, metavar="TIME", help="Only runs that began then or later; 7d is as long ago."),
     click.option("--failed", is_flag=True, help="Only runs that failed."),
 )
@@ -185,4 +183,6 @@ def alias_of(command: click.Command) -> click.Command:
 
 def _runs(store: Store, *, realm: str | None, kind: str | None, since: Micros | None, failed: bool) -> ReadableRows[Run]:
     runs = list_runs(store, kind=kind, realm=realm)
+    if realm is not None and not runs:
+        check_realm_known(store, realm)
     return ReadableRows((run for run in runs if run.started >= (since or 0) and (run.error or not failed)), runs.unreadable)

@@ -18,6 +18,7 @@ from headwater.console import ResultView, ViewField, prints, time_field
 from headwater.errors import NotFoundError, RefusedError
 from headwater.expiry import dry_expiry, read_expiry_request, run_expiry, submit_expiry
 from headwater.iceberg.metadata_json import objects_in
+from headwater.outcome_text import outcome_lines
 
 EXPIRY: ResultView[Mapping[str, Any]] = ResultView(
     "expiry",
@@ -44,6 +45,7 @@ EXPIRY: ResultView[Mapping[str, Any]] = ResultView(
         ViewField("left", "of these tables, those that are left to the next run"),
         ViewField("notes", "what a person should know"),
     ),
+    named_by="realm/catalog",
 )
 
 
@@ -104,12 +106,14 @@ def expire_snapshots_command(
             store, address.realm, address.name, branches=branch, keys=keys, older_than=older_than, keep=retain_last
         )
         if dry_run:
-            session.show(EXPIRY, dry_expiry(store, address.realm, request).as_plain())
+            with session.progress(f"dry run of the expiry of {address.without_ref}") as progress:
+                planned = dry_expiry(store, address.realm, request, progress=progress).as_plain()
+            session.show(EXPIRY, planned)
             return
         task_id = submit_expiry(store, address.realm, request).id
         outcome = run_or_detach(session, store, task_id, run_expiry, detach=detach)
     if outcome is not None:
-        session.show(EXPIRY, outcome)
+        session.show_done(EXPIRY, outcome, *outcome_lines("expire-snapshots", outcome))
 
 
 @snapshots.command(name="list")

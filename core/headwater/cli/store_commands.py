@@ -42,7 +42,8 @@ def create_store_command(session: CliSession) -> None:
     """
     missing = []  # no backend tells whether it made what it opened: of two commands at once, both may say that they created it
     with session.create_store(lambda: missing.append(True)) as opened:
-        session.show(STORE, {"url": opened.url, "created": bool(missing)})
+        told = "is set up" if missing else "was there already"
+        session.show_done(STORE, {"url": opened.url, "created": bool(missing)}, f"store {opened.url} {told}")
 
 
 @click.command(name="version")

@@ -10,7 +10,7 @@ from headwater.catalogs import ContentKey
 from headwater.cli.cli_session import CliSession
 from headwater.cli.command_address import Address, catalog_ref_argument
 from headwater.cli.command_options import KEY, confirm_option
-from headwater.console import ResultView, ViewField, prints
+from headwater.console import ResultView, ViewField, count_text, prints
 from headwater.errors import RefusedError
 from headwater.iceberg_catalog import IcebergCatalog, TableHome, adopt_guests, list_table_homes
 
@@ -85,7 +85,8 @@ def adopt_tables_command(
 def _adopt(session: CliSession, lake: IcebergCatalog, guests: Sequence[TableHome], wanted: str) -> None:
     adoption = adopt_guests(lake, guests)
     adopted = set(adoption.adopted)
-    session.show_all(TABLE_HOME, [TableHome(guest.entry, True) for guest in guests if guest.key in adopted])
+    at_home = [TableHome(guest.entry, True) for guest in guests if guest.key in adopted]
+    session.show_changes(TABLE_HOME, at_home, f"{count_text(len(at_home), 'table')} of catalog {wanted} adopted")
     for key, why in adoption.refused.items():
         session.warn(f"{key} stays a guest: {why}")
     if adoption.refused:

@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 import click
 from click.core import ParameterSource
 
-from headwater.cli.cli_session import CliSession, identifier
+from headwater.cli.cli_session import CliSession, check_realm_known, identifier
 from headwater.cli.command_options import ID, TIME, limit_option, live_names
 from headwater.clock import Clock, Micros
 from headwater.console import (
@@ -22,6 +22,7 @@ from headwater.console import (
     ResultView,
     ViewField,
     count_text,
+    csv_text,
     duration_field,
     list_of,
     prints,
@@ -29,7 +30,7 @@ from headwater.console import (
     yaml_text,
 )
 from headwater.errors import UnavailableError
-from headwater.jobs import retry_reachable_only
+from headwater.jobs import TASK_KINDS, retry_reachable_only
 from headwater.store import ObjectId, ReadableRows, Versioned, id_text
 from headwater.tasks import (
     AttemptEnd,
@@ -42,6 +43,7 @@ from headwater.tasks import (
     TaskQueue,
     TaskState,
 )
+from headwater.terminal import is_terminal, progress_words
 
 T = TypeVar("T")
 UNTOUCHED_SECONDS = 60
@@ -237,8 +239,7 @@ def _short(seconds: float) -> str | None:
 def _progress_text(progress: TaskProgress | None) -> str | None:
     if progress is None:
         return None
-    of = "" if progress.total is None else f" of {progress.total}"
-    return f"{progress.done}{of} {progress.unit}".rstrip()
+    return progress_words(progress.done, progress.total, progress.unit)
 
 
 _COLUMNS = ("waited", "took", "who", "progress", "why")
@@ -358,19 +359,26 @@ class _Screen(Generic[T]):
         if named == self._shown:
             return
         before, self._shown = self._shown or {}, named
-        if self._session.output == "table" and sys.stdout.isatty():
+        if self._session.is_text and is_terminal(sys.stdout):
             click.clear()
-            click.echo("\n".join(self._view.columns(rows)))
+            click.echo("\n".join(self._view.columns(rows, self._session.layout)))
             return
         self._print([row for name, row in named.items() if before.get(name) != row], is_first=not before)
 
     def _print(self, changed: Sequence[dict[str, Any]], *, is_first: bool) -> None:
-        for row in changed if self._session.output != "table" else ():
-            is_json = self._session.output == "json"
-            click.echo(json.dumps(row, ensure_ascii=False) if is_json else "---\n" + yaml_text(row).rstrip())
-        if self._session.output == "table" and (changed or is_first):
-            lines = self._view.columns(changed)
-            click.echo("\n".join(lines if is_first else lines[1:]))
+        session = self._session
+        if session.quiet or session.output == "name":
+            click.echo("\n".join(name for row in changed for name in self._view.names(row)))
+        elif session.output == "csv":
+            heads = [field.name for field in self._view.fields]
+            click.echo(csv_text(changed, heads, has_heads=is_first and not session.no_headers), nl=False)
+        elif session.output in ("json", "yaml"):
+            for row in changed:
+                is_json = session.output == "json"
+                click.echo(json.dumps(row, ensure_ascii=False) if is_json else "---\n" + yaml_text(row).rstrip())
+        elif changed:
+            layout = session.layout if is_first else replace(session.layout, has_heads=False)
+            click.echo("\n".join(self._view.columns(changed, layout, is_wide=session.output == "wide")))
 
 
 task = click.Group("task", help="List, retry, cancel and run the tasks of a store.")
@@ -379,7 +387,7 @@ _task_argument = click.argument("task_id", metavar="TASK", type=ID, shell_comple
 
 @task.command(name="list")
 @click.option("--state", type=click.Choice([state.value for state in TaskState]), help="Only tasks in this state.")
-@click.option("--kind", help="Only tasks of this kind.")
+@click.option("--kind", type=click.Choice(TASK_KINDS), help="Only tasks of this kind.")
 @click.option("--realm", help="Only tasks of this realm.", shell_complete=live_names("complete_realms"))
 @click.option("--subject", help="Only tasks about this, within their realm.")
 @click.option("--since", type=TIME, metavar="TIME", help="Only tasks submitted then or later; 2h is as long ago.")
@@ -417,7 +425,11 @@ def list_tasks_command(
         def look() -> ReadableRows[Versioned[Task]]:
             return tasks.list_tasks(limit=limit, **_asked(filters, store.clock.now()))
 
-        view = TASK_LINES if session.output == "table" else TASK
+        realm = filters["realm"]
+        if realm is not None and not tasks.list_tasks(limit=1, realm=realm):
+            check_realm_known(store, realm)
+
+        view = TASK_LINES if session.is_text else TASK
         if is_watching:
             watch(session, view, look, clock=store.clock, every_seconds=every, for_seconds=lasts)
         else:
@@ -464,7 +476,7 @@ def show_task_command(session: CliSession, task_id: ObjectId) -> None:
     """Show everything about one task: what it is, the story of its attempts, and what comes next."""
     with session.open_store() as store:
         page = TaskPage(TaskQueue(store).read_task(task_id), store.clock.now())
-    if session.output == "table":
+    if session.is_text:
         session.show(TASK_PAGE, page)
     else:
         session.show(TASK, page.task)
@@ -500,8 +512,13 @@ def run_task_now_command(session: CliSession, task_id: ObjectId) -> None:
     _steer(session, task_id, TaskQueue.run_now)
 
 
+def _now(row: Versioned[Task], now: Micros) -> str:
+    return f"task {id_text(row.id)} ({row.value}) is {row.value.state}: {next_step(row, now)}"
+
+
 def _steer(session: CliSession, task_id: ObjectId, step: Callable[[TaskQueue, ObjectId], Task]) -> None:
     with session.open_store() as store:
         tasks = TaskQueue(store)
         step(tasks, task_id)
-        session.show(TASK, tasks.read_task(task_id))
+        steered = tasks.read_task(task_id)
+        session.show_done(TASK, steered, _now(steered, store.clock.now()))

@@ -21,8 +21,9 @@ from headwater.files.open_references import open_file_references
 from headwater.gc import check_collectable
 from headwater.jobs import COLLECT, COLLECT_FILES, EXPIRE_SNAPSHOTS, IMPORT, REPORT_FILES, SPARK, submit_file_collection
 from headwater.jobs.catalog_tasks import submit_catalog_task
+from headwater.outcome_text import has_findings, outcome_lines
 from headwater.realms import RealmRegistry
-from headwater.store import ObjectId, Store, id_of
+from headwater.store import ObjectId, Store, id_of, id_text
 from headwater.tasks import Task, TaskLease, TaskQueue
 
 TASK_WORK: Mapping[str, str] = {
@@ -75,11 +76,12 @@ def run_task_command(session: CliSession, what: str, scope: str | None) -> int:
             raise RefusedError(f"a task of kind {kind!r} is none that this release can do: run a newer one")
         run_or_detach(session, store, chosen, _work(session, kind), detach=False)
         ended = TaskQueue(store).read_task(chosen)
-        if session.output == "table":
+        if session.is_text and session.verbose:
             session.show(TASK_PAGE, TaskPage(ended, store.clock.now()))
         else:
-            session.show(TASK, ended)
-    return FINDINGS if _has_findings(ended.value) else 0
+            lines = outcome_lines(kind, ended.value.outcome or {})
+            session.show_done(TASK, ended, f"task {id_text(chosen)} ({ended.value}) is {ended.value.state}", *lines)
+    return FINDINGS if has_findings(kind, ended.value.outcome or {}) else 0
 
 
 def _id(text: str) -> ObjectId:
@@ -146,11 +148,3 @@ def _survey(session: CliSession, task: Task) -> Any:
     if task.arguments.get("engine") == SPARK:
         return resolve_name("headwater.api.catalog_imports:load_spark_survey")(session.settings)
     return resolve_name("headwater.api.catalog_imports:SurveyInProcess")()
-
-
-def _has_findings(task: Task) -> bool:
-    outcome = task.outcome or {}
-    quarantined = outcome.get("quarantined")
-    return bool(isinstance(quarantined, Mapping) and quarantined.get("total")) or bool(
-        task.kind == COLLECT_FILES and outcome.get("failed")
-    )

@@ -26,7 +26,7 @@ from headwater.iceberg_catalog.branch_session import BranchSession
 from headwater.iceberg_catalog.lake_files import DocumentStorage, LakeFiles
 from headwater.policies import SnapshotRule
 from headwater.store import RealmStore, id_text
-from headwater.throttle import Fence, FenceWatch, ProgressCallback, RowRate
+from headwater.throttle import Fence, FenceWatch, ProgressCallback, RowRate, no_progress
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +68,7 @@ class CatalogExpiry:
         *,
         fence: Fence = lambda: None,
         check: Callable[[], None] = lambda: None,
-        progress: ProgressCallback = lambda done, total, unit: None,
+        progress: ProgressCallback = no_progress,
     ) -> None:
         self._rows = rows
         self._definition = definition
@@ -101,7 +101,7 @@ class CatalogExpiry:
         def passed(contents: int) -> None:
             nonlocal done
             done += contents
-            self._progress(done, max(total, done), "contents")
+            self._progress(done, max(total, done), "contents looked at")
 
         for name in names:
             self._expire_branch(name, order, passed)

@@ -20,7 +20,7 @@ from headwater.policies import PolicyReader, check_not_stopped
 from headwater.realms import RealmRegistry
 from headwater.store import RealmStore, Store, id_text
 from headwater.tasks import SubmittedTask, Task, TaskLease, TaskNotReadyError, TaskQueue
-from headwater.throttle import Fence, ProgressCallback
+from headwater.throttle import Fence, ProgressCallback, no_progress
 
 BY_HAND = "by hand"
 
@@ -89,12 +89,12 @@ def run_expiry(store: Store, claim: TaskLease) -> dict[str, Any]:
     return run_recorded(store, claim, work, so_far=expiry.counts.as_plain)
 
 
-def dry_expiry(store: Store, realm: str, request: ExpiryRequest) -> ExpiryCounts:
+def dry_expiry(store: Store, realm: str, request: ExpiryRequest, *, progress: ProgressCallback = no_progress) -> ExpiryCounts:
     """Count what a run would expire now; nothing is written."""
     rows = RealmRegistry(store).open_realm(realm)
     rows.check_write()
     definition = Catalogs(rows).read_catalog(request.catalog)
-    return _expiry(store, rows, definition, request, is_dry=True).expire()
+    return _expiry(store, rows, definition, request, is_dry=True, progress=progress).expire()
 
 
 def read_expiry_request(store: Store, realm: str, catalog: str, **asked: Any) -> ExpiryRequest:
@@ -131,7 +131,7 @@ def _expiry(
     *,
     is_dry: bool = False,
     fence: Fence = lambda: None,
-    progress: ProgressCallback = lambda done, total, unit: None,
+    progress: ProgressCallback = no_progress,
 ) -> CatalogExpiry:
     storage = TableStorage(StorageFile(store.settings.storage_file), realm=rows.realm, catalog=definition.name)
     now = rows.clock.now()

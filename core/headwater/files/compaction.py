@@ -214,18 +214,26 @@ def commit_or_discard(commit: CommitJob, apply: Commit) -> str:
 
 
 def compact_table(
-    table: FileTable, rules: CompactionRules = CompactionRules(), *, lease_seconds: float = 3600.0, limit: int = 100_000
+    table: FileTable,
+    rules: CompactionRules = CompactionRules(),
+    *,
+    lease_seconds: float = 3600.0,
+    limit: int = 100_000,
+    observe: Callable[[int, int], None] = lambda done, total: None,
 ) -> CompactionReport:
     """Compact a table in this process, one job after the other; raises as ``prepare_jobs`` does.
 
     lease_seconds after so long, a job that somebody else was assigned is executed here
+    observe       is told before each job, and at the end, how many were executed, and of how many
     """
     schema = RowSchema.of(table.definition)
     applied: list[str] = []
     refused: list[tuple[str, str]] = []
     failed: list[tuple[str, str]] = []
     rows = 0
-    for job in prepare_jobs(table, rules, lease_seconds=lease_seconds, limit=limit):
+    jobs = prepare_jobs(table, rules, lease_seconds=lease_seconds, limit=limit)
+    for number, job in enumerate(jobs):
+        observe(number, len(jobs))
         try:
             commit = execute_job(schema, job, location=table.definition.location, file_id=table.rows.new_id())
             reason = commit_or_discard(commit, lambda commit: table.references.commit_jobs([commit]))
@@ -237,4 +245,5 @@ def compact_table(
         else:
             applied.append(job.id)
             rows += commit.output.rows
+    observe(len(jobs), len(jobs))
     return CompactionReport(tuple(applied), tuple(refused), tuple(failed), rows)

@@ -33,7 +33,7 @@ from headwater.files.open_references import open_file_references
 from headwater.files.reference_store import FileReferenceStore, FileScope
 from headwater.files.stored_tree import initialize_tree
 from headwater.store import RealmStore, Store, id_text
-from headwater.throttle import Fence, ProgressCallback
+from headwater.throttle import Fence, ProgressCallback, no_progress
 
 _BATCH = 64
 _COPIED_AT_ONCE = 8
@@ -67,7 +67,7 @@ def adopt_table(
     *,
     location: str,
     fence: Fence = lambda: None,
-    progress: ProgressCallback = lambda done, total, unit: None,
+    progress: ProgressCallback = no_progress,
 ) -> AdoptedTable:
     """Copy the files of a read-only table into a folder at ``location``, and make the table writable. A repeated call goes on, or changes
     nothing.
@@ -137,7 +137,7 @@ class _Adoption:
             done += len(batch)
             result.copied += len(copies)
             result.size_bytes += sum(size for _, size in copies)
-            self.progress(done, len(files), "files")
+            self.progress(done, len(files), "files copied")
         return result
 
     def _copy_file(self, filename: str, successor: FileTableDefinition) -> tuple[str, int]:

@@ -29,7 +29,7 @@ from headwater.files.file_references import FileReference, TrackedFile, data_fil
 from headwater.files.reference_store import FileReferenceStore
 from headwater.settings import Settings, duration_text
 from headwater.store import Store
-from headwater.throttle import Fence, FenceWatch, ProgressCallback, RowRate
+from headwater.throttle import Fence, FenceWatch, ProgressCallback, RowRate, no_progress
 
 BATCH = 10_000
 """Files that are marked, or no longer tracked, in one transaction; and names that are looked up at once."""
@@ -105,7 +105,7 @@ class FileCollector:
         *,
         neighbors: Iterable[str] = (),
         fence: Fence = lambda: None,
-        progress: ProgressCallback = lambda done, total, unit: None,
+        progress: ProgressCallback = no_progress,
     ) -> None:
         self._store = store
         self._settings: Settings = store.settings
@@ -180,7 +180,7 @@ class FileCollector:
         try:
             for batch in _batches(self._folder.list_files(), BATCH):
                 self._watch.check_now_and_then()
-                self._progress(counts.listed, 0, "listed files")
+                self._progress(counts.listed, 0, "files listed")
                 counts.listed += len(batch)
                 times = {filename: data_file_time(filename) for filename in batch}
                 ours = [filename for filename, time in times.items() if time is not None]
@@ -244,7 +244,7 @@ class FileCollector:
             if len(gone) >= BATCH:
                 self._forget_files(gone)
                 gone = []
-            self._progress(self.result.deleted + self.result.missing, 0, "deleted files")
+            self._progress(self.result.deleted + self.result.missing, 0, "files deleted")
         self._forget_files(gone)
 
     def _delete_files(self, filenames: Sequence[str]) -> list[str]:

@@ -13,6 +13,7 @@ from headwater.errors import CorruptionError, HeadwaterError
 from headwater.fsck.object_walk import ObjectUse
 from headwater.gc.retention import CollectionScope, ScopeEntry, describe_reference
 from headwater.store import ObjectId, RealmReader, RealmStore, Reference, Store
+from headwater.throttle import ProgressCallback, no_progress
 
 
 class FindingWeight(StrEnum):
@@ -151,6 +152,7 @@ class FsckContext:
     listed        the names in the realm's lists; without the lists (``list_fault`` says why), the names that have rows
     references    the rows of those names, tombstones included
     unlisted      rows whose names stand in no list
+    progress      is told how far the checks of this realm are
     lost          ids of objects that were found unreadable, so that each is reported once
     apart         those of them that the check of the heads need not report
     """
@@ -162,6 +164,7 @@ class FsckContext:
     references: dict[str, Reference]
     unlisted: list[Reference]
     list_fault: str = ""
+    progress: ProgressCallback = no_progress
     lost: set[ObjectId] = field(default_factory=set)
     apart: set[ObjectId] = field(default_factory=set)
 
@@ -197,7 +200,7 @@ class FsckContext:
             return repr(reference)
 
 
-def open_context(store: Store, scope: CollectionScope) -> FsckContext:
+def open_context(store: Store, scope: CollectionScope, progress: ProgressCallback = no_progress) -> FsckContext:
     """Read a realm's references. A name is listed before its row is created, so the lists are read again for rows that they lack."""
     now = scope.rows.clock.now()
     fault = ""
@@ -211,7 +214,7 @@ def open_context(store: Store, scope: CollectionScope) -> FsckContext:
     if strange and not fault:
         names = {entry.name for entry in scope.list_references()}
         strange = [name for name in strange if name not in names]
-    return FsckContext(store, scope, now, listed, references, list(_read(scope.rows, strange).values()), fault)
+    return FsckContext(store, scope, now, listed, references, list(_read(scope.rows, strange).values()), fault, progress)
 
 
 def use_text(use: ObjectUse) -> str:

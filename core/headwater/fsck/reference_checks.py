@@ -101,7 +101,9 @@ def check_heads(context: FsckContext) -> Iterator[FsckFinding]:
     A reference that moves during the check is checked again: what its former head held may be collected by then.
     """
     walker, checker = FaultWalker(context.rows), IndexChecker(context.rows)
-    for row in context.living:
+    living = context.living
+    for number, row in enumerate(living):
+        context.progress(number, len(living), f"references of realm {context.rows.realm!r} checked")
         yield from _settled_faults(context, row, walker, checker)
 
 

@@ -41,7 +41,10 @@ def check_stored_rows(context: FsckContext) -> Iterator[FsckFinding]:
     """Check the rows by a scan, then read each object once; in constant memory."""
     left_overs, is_ahead, damaged = LeftoverParts(context.rows), False, Counter[str]()
     cutoff = context.now - round(context.rows.settings.writer_grace_seconds * 1_000_000)
+    rows = 0
     for batch in context.rows.scan_objects():
+        rows += len(batch)
+        context.progress(rows, 0, f"rows of realm {context.rows.realm!r} checked")
         for finding in () if is_ahead else _ahead(context, batch):
             yield finding  # the first finding stands for all
             is_ahead = True

@@ -24,11 +24,18 @@ from headwater.jobs.task_runs import COLLECT, LOAD, PURGE
 from headwater.realms import REALMS, Realm, RealmRegistry, RealmState
 from headwater.store import SYSTEM_KEY, SYSTEM_REALM, ObjectId, ReadableRows, RealmKey, Store, Versioned, id_of, id_text
 from headwater.tasks import EntryFault, TaskQueue, entry_faults
+from headwater.throttle import ProgressCallback, no_progress
 
 _SERVED = (RealmState.ACTIVE, RealmState.INACTIVE)
 
 
-def check_store(store: Store, *, realm: str | None = None, fence: Callable[[], None] = lambda: None) -> list[FsckFinding]:
+def check_store(
+    store: Store,
+    *,
+    realm: str | None = None,
+    fence: Callable[[], None] = lambda: None,
+    progress: ProgressCallback = no_progress,
+) -> list[FsckFinding]:
     """All findings of a store or of one realm. An empty list means that every head and everything it reaches is readable.
 
     The store may be written to meanwhile: what moves during its check is checked again.
@@ -37,24 +44,25 @@ def check_store(store: Store, *, realm: str | None = None, fence: Callable[[], N
     raises        NotFoundError when there is no such realm
     """
     if realm == SYSTEM_REALM:
-        return list(_check_rows(store, SYSTEM_REALM, fence))
+        return list(_check_rows(store, SYSTEM_REALM, fence, progress))
     if realm is not None:
-        return _check_realm(store, RealmRegistry(store).read_realm(realm), fence)
-    findings = list(_check_rows(store, SYSTEM_REALM, fence))
+        return _check_realm(store, RealmRegistry(store).read_realm(realm), fence, progress)
+    findings = list(_check_rows(store, SYSTEM_REALM, fence, progress))
     realms, fault = listed_realms(store)
     findings += fault
-    for listed in realms:
-        findings += _check_realm(store, listed, fence)
+    for number, listed in enumerate(realms):
+        progress(number, len(realms), "realms checked")
+        findings += _check_realm(store, listed, fence, progress)
     return findings + list(check_realm_keys(store))
 
 
-def _check_realm(store: Store, realm: Realm, fence: Callable[[], None]) -> list[FsckFinding]:
+def _check_realm(store: Store, realm: Realm, fence: Callable[[], None], progress: ProgressCallback) -> list[FsckFinding]:
     """Check a realm against its state. If its state changes during the check, the new state decides what is reported."""
     findings: list[FsckFinding] = []
     if realm.state in _SERVED:
         fault: HeadwaterError | None = None
         try:
-            findings = list(_check_rows(store, realm.id, fence))
+            findings = list(_check_rows(store, realm.id, fence, progress))
         except (NotFoundError, RefusedError) as raised:
             fault = raised
         if fault is not None or is_bad(findings):
@@ -68,8 +76,8 @@ def _check_realm(store: Store, realm: Realm, fence: Callable[[], None]) -> list[
     return [*check_realm_state(store, realm), *findings]
 
 
-def _check_rows(store: Store, realm_id: str, fence: Callable[[], None]) -> Iterator[FsckFinding]:
-    context = open_context(store, open_scope(store, realm_id))
+def _check_rows(store: Store, realm_id: str, fence: Callable[[], None], progress: ProgressCallback) -> Iterator[FsckFinding]:
+    context = open_context(store, open_scope(store, realm_id), progress)
     checks: list[Callable[[FsckContext], Iterator[FsckFinding]]] = [
         check_names,
         check_heads,

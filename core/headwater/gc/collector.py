@@ -55,7 +55,7 @@ from headwater.policies import release_policies
 from headwater.settings import duration_text
 from headwater.store import ObjectId, ObjectKey, RealmKey, RealmStore, Reference, Store, Versioned, check_clock
 from headwater.tasks import TaskStoppedError
-from headwater.throttle import Fence, FenceWatch, ProgressCallback, Throttle
+from headwater.throttle import Fence, FenceWatch, ProgressCallback, Throttle, no_progress
 
 _TRIES = 100
 _created = attrgetter("created")
@@ -66,7 +66,7 @@ def collect_realm(
     realm_id: str,
     *,
     fence: Fence = lambda: None,
-    progress: ProgressCallback = lambda done, total, unit: None,
+    progress: ProgressCallback = no_progress,
     owner: str = "",
     dry_run: bool = False,
 ) -> CollectionResult:
@@ -79,6 +79,9 @@ def collect_realm(
                   task was taken over
     """
     return Collector(store, open_scope(store, realm_id), fence=fence, progress=progress, owner=owner).collect(dry_run=dry_run)
+
+
+_TELL_SECONDS = 0.2
 
 
 def open_marker(scope: CollectionScope, *, trace: bool = False) -> LiveMarker:
@@ -113,7 +116,8 @@ class Collector:
         # Read before the marker fixes its cut-offs: a record that another run writes from here on makes our next swap fail.
         self._published = PublishedSweep(self._rows, read_collection(self._rows), self._watch)
         self._marker = open_marker(scope)
-        self._marker.look = self._watch.check_now_and_then
+        self._marker.look = self._look
+        self._told_at = store.clock.monotonic()
         self._landmarks = ScanLandmarks()
         # Invariant: made after the marking, and used by the planning scan alone; the sweep makes one for each split.
         self._classifier: RowClassifier | None = None
@@ -125,6 +129,15 @@ class Collector:
                 reader_cutoff=self._marker.reader_cutoff,
             )
         )
+
+    def _look(self) -> None:
+        """Between two steps of the marking, of which there are many a millisecond."""
+        self._watch.check_now_and_then()
+        # Not each time: the filter estimates how many it holds by counting its bits.
+        now = self._store.clock.monotonic()
+        if now - self._told_at >= _TELL_SECONDS:
+            self._told_at = now
+            self._progress(len(self._marks), 0, "objects marked")
 
     def _start(self, result: CollectionResult) -> None:
         self.result = result
@@ -247,7 +260,7 @@ class Collector:
         self.result.count_scanned(batch, reasons)
         self.result.leftover_parts += left_over
         self._landmarks.pass_by(batch)
-        self._progress(0, self.result.garbage, "rows")
+        self._progress(self.result.scanned, 0, "rows scanned")
 
     @property
     def _marks(self) -> LiveSet:

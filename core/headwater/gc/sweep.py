@@ -151,7 +151,7 @@ class RealmSweep:
         with self._lock:
             self._result.count_deleted(deleted, gone)
             done = self._result.deleted
-        self._progress(done, max(self._result.garbage, done), "rows")
+        self._progress(done, max(self._result.garbage, done), "rows deleted")
 
     def _gone(self, garbage: Sequence[ObjectKey], deleted: int) -> Sequence[ObjectKey]:
         """Returns the rows that this call deleted, as far as that is certain: none if others deleted some as well."""

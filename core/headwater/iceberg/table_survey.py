@@ -158,14 +158,14 @@ def survey_in_process(
     if tables is None:
         tables = sorted(((table.directory, _packed(table)) for table in _all_tables(scope, report)), reverse=True)
     total = len(tables)
-    report(0, total, "tables")
+    report(0, total, "tables looked at")
     outcomes = OutcomeSpill()
     identities = []
     for done, outcome in enumerate(_each(_unpacked_from(tables), scope), start=1):
         outcomes.append_outcome(outcome)
         if isinstance(outcome, AcceptedTable):
             identities.append(identity_of(outcome))
-        report(done, total, "tables")
+        report(done, total, "tables looked at")
     return SurveyResult(outcomes, find_conflicts(identities))
 
 
@@ -279,7 +279,7 @@ def _all_tables(scope: SurveyScope, report: SurveyProgress) -> Iterator[TableFil
         return
     folders = [(location, folder) for location in scope.locations for folder in divide_location(location)]
     for done, (location, folder) in enumerate(folders):
-        report(done, len(folders), "folders")
+        report(done, len(folders), "folders listed")
         yield from find_tables(scope, location, folder)
 
 
@@ -287,7 +287,7 @@ def _listed_tables(scope: SurveyScope, inventory: str, report: SurveyProgress) -
     folders: dict[tuple[str, str], list[FileInfo]] = {}
     parts = inventory_parts(inventory)
     for done, part in enumerate(parts):
-        report(done, len(parts), "files")
+        report(done, len(parts), "inventory files read")
         for file in read_inventory_part(part):
             if (folder := survey_folder_of(scope, file)) is not None and belongs_to_table(folder[0], file):
                 folders.setdefault(folder, []).append(file)

@@ -31,6 +31,7 @@ from headwater.purge import FileTablePurge
 from headwater.realms import Realm, RealmRegistry, RealmState
 from headwater.store import DoubtfulClockError, Store
 from headwater.tasks import SubmittedTask, TaskLease, TaskNotReadyError, TaskQueue
+from headwater.throttle import ProgressCallback, no_progress
 
 _log = structlog.get_logger()
 _CLOCK_LOOK_SECONDS = 3600.0
@@ -81,10 +82,10 @@ def run_file_collection(store: Store, claim: TaskLease, *, is_idle_recorded: boo
         return run_recorded(store, claim, work, so_far=collector.result.as_plain)
 
 
-def plan_file_collection(store: Store, table: FileTable) -> CollectedFiles:
+def plan_file_collection(store: Store, table: FileTable, *, progress: ProgressCallback = no_progress) -> CollectedFiles:
     """What a collection would do now; nothing is changed."""
     folder, neighbors = DataFolder(table.definition.data_folder), list(neighbors_of(store, table.scope))
-    return FileCollector(store, table.references, folder, neighbors=neighbors).plan()
+    return FileCollector(store, table.references, folder, neighbors=neighbors, progress=progress).plan()
 
 
 def _left_alone(name: str, definition: FileTableDefinition | None) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from headwater.jobs.task_runs import ReportWriter, open_active_realm, run_record
 from headwater.realms import RealmRegistry
 from headwater.store import RealmStore, Store, id_text
 from headwater.tasks import Task, TaskLease
-from headwater.throttle import ProgressCallback
+from headwater.throttle import ProgressCallback, no_progress
 
 SHOWN_BYTES = 32 * 1024
 """The number of bytes for quarantined tables in an outcome. Their count is always exact."""
@@ -95,7 +95,13 @@ def run_import(store: Store, claim: TaskLease, *, survey: TableSurvey) -> dict[s
 
 
 def dry_import(
-    store: Store, realm: str, catalog: str, spec: ImportSpec, *, write: Callable[[ReportRow], None] | None = None
+    store: Store,
+    realm: str,
+    catalog: str,
+    spec: ImportSpec,
+    *,
+    write: Callable[[ReportRow], None] | None = None,
+    progress: ProgressCallback = no_progress,
 ) -> ImportReport:
     """Survey without writing: returns what an import would do.
 
@@ -104,7 +110,7 @@ def dry_import(
     rows = RealmRegistry(store).open_realm(realm)
     opened = Catalog.open(rows, catalog)
     scope = survey_scope(opened.definition, spec, now=store.clock.now())
-    outcomes = iceberg.survey_in_process(scope)
+    outcomes = iceberg.survey_in_process(scope, progress=progress)
     options = ImportOptions(
         mode=spec.mode,
         batch=store.settings.import_batch,

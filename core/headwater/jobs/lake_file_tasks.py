@@ -12,6 +12,7 @@ from headwater.lake_files import FileEngine, ReadReport, report_files
 from headwater.realms import RealmRegistry
 from headwater.store import Store
 from headwater.tasks import TaskLease, TaskNotReadyError
+from headwater.throttle import ProgressCallback, no_progress
 
 
 def run_file_report(store: Store, claim: TaskLease, *, engine: FileEngine | None = None) -> dict[str, Any]:
@@ -43,7 +44,7 @@ def run_file_report(store: Store, claim: TaskLease, *, engine: FileEngine | None
     return run_recorded(store, claim, work)
 
 
-def dry_file_report(store: Store, realm: str, catalog: str) -> ReadReport:
+def dry_file_report(store: Store, realm: str, catalog: str, *, progress: ProgressCallback = no_progress) -> ReadReport:
     """Count what a report would find now; nothing is written."""
     rows = RealmRegistry(store).open_realm(realm)
-    return report_files(store, rows, Catalogs(rows).read_catalog(catalog), is_dry=True)
+    return report_files(store, rows, Catalogs(rows).read_catalog(catalog), is_dry=True, progress=progress)

@@ -16,6 +16,7 @@ from headwater.catalogs import HEADWATER
 from headwater.errors import FencedError, HeadwaterError, NotFoundError, RefusedError, UnavailableError
 from headwater.store import ObjectId, Store, Versioned, id_text
 from headwater.tasks import LeaseVerdict, LeaseWatch, Task, TaskLease, TaskNotReadyError, TaskQueue, TaskState, TaskStoppedError
+from headwater.throttle import ProgressCallback, no_progress
 
 LOOK_SECONDS = 0.5
 
@@ -35,11 +36,13 @@ class TaskAudience:
     asked_by      the kind of program, such as ``command line``
     warn          takes a sentence that its user should know
     observe       takes the task at each heartbeat
+    progress      takes how far the work is, each time that it tells
     """
 
     asked_by: str
     warn: Callable[[str], None]
     observe: Callable[[Task], None] = lambda task: None
+    progress: ProgressCallback = no_progress
 
 
 def run_task_here(
@@ -58,6 +61,7 @@ def run_task_here(
     claim = _claim(audience, store, tasks, task_id)
     if claim is None:
         return _ended(tasks.read_task(task_id))
+    claim.listen(audience.progress)
     with _heartbeats(audience, store, claim), _ends_when_told(audience, claim):
         try:
             outcome = work(claim)
@@ -122,6 +126,9 @@ def _claim(audience: TaskAudience, store: Store, tasks: TaskQueue, task_id: Obje
         if not is_told:
             is_told = True
             audience.warn(f"task {id_text(task_id)} is being done by {task.owner or 'a worker'}; waiting for its end")
+        audience.observe(task)
+        if task.progress is not None:
+            audience.progress(task.progress.done, task.progress.total or 0, task.progress.unit)
         store.clock.sleep(LOOK_SECONDS)
 
 

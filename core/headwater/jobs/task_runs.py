@@ -55,6 +55,7 @@ PURGE_TABLE, COLLECT_FILES = "purge-table", "file-gc"
 EXPIRE_SNAPSHOTS, REPORT_FILES = "expire-snapshots", "report-files"
 """Of a catalog: the subject of such a task is the catalog's name, its argument ``catalog_id`` the id."""
 FSCK = "fsck"
+TASK_KINDS = (COLLECT, COLLECT_FILES, PURGE, PURGE_TABLE, IMPORT, EXPORT, LOAD, RESTORE, EXPIRE_SNAPSHOTS, REPORT_FILES, FSCK)
 _log = structlog.get_logger()
 _CLOCK_LOOK_SECONDS = 3600.0
 """The longest time that a task waits for a person to confirm the clock."""

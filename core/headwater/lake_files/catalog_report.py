@@ -26,7 +26,7 @@ from headwater.lake_files.table_names import LakeTableNames
 from headwater.lake_files.work_folder import WorkFolder
 from headwater.realms import RealmRegistry
 from headwater.store import RealmStore, Store
-from headwater.throttle import Fence, ProgressCallback
+from headwater.throttle import Fence, ProgressCallback, no_progress
 
 _SHOWN = 20
 PAGE = 1000
@@ -77,7 +77,7 @@ def report_files(
     engine: FileEngine | None = None,
     listing: ListFiles | None = None,
     fence: Fence = lambda: None,
-    progress: ProgressCallback = lambda done, total, unit: None,
+    progress: ProgressCallback = no_progress,
 ) -> ReadReport:
     """Report the files of a catalog: mark what is dead, and plan what is due. Deletes and changes no file of the lake.
 

@@ -52,7 +52,7 @@ from headwater.realms import RealmRegistry
 from headwater.store import ObjectId, RealmStore, ScanSplit, Store, id_text
 from headwater.store.ids import SYSTEM_KEY
 from headwater.store.store_identity import read_identity
-from headwater.throttle import Fence, ProgressCallback
+from headwater.throttle import Fence, ProgressCallback, no_progress
 
 _log = structlog.get_logger()
 OWN_REFERENCES = frozenset({FILE_PLACES, FILE_MARKS})
@@ -116,7 +116,7 @@ class FileSearch:
     is_dry: bool = False
     engine: FileEngine = field(default_factory=ProcessEngine)
     fence: Fence = lambda: None
-    progress: ProgressCallback = lambda done, total, unit: None
+    progress: ProgressCallback = no_progress
 
 
 @dataclass(slots=True, kw_only=True)

@@ -46,7 +46,7 @@ from headwater.realms import RealmRegistry
 from headwater.store import ObjectId, ObjectKey, RealmKey, RealmStore, ScanSplit, Store, StoredObject, id_text
 from headwater.store.ids import SYSTEM_KEY
 from headwater.store.stored_objects import registered_type
-from headwater.throttle import Fence, ProgressCallback, Throttle
+from headwater.throttle import Fence, ProgressCallback, Throttle, no_progress
 
 _SCAN_ROWS = 600
 _READ_AT_ONCE = 300
@@ -94,7 +94,7 @@ class VersionScan:
     store: Store
     on_content: Callable[[StoredContent], None] = lambda content: None
     fence: Fence = lambda: None
-    progress: ProgressCallback = lambda done, total, unit: None
+    progress: ProgressCallback = no_progress
     blocked: list[BlockedPlace] = field(default_factory=list)
     rows: int = 0
     _realms: dict[RealmKey, _RealmVersions | None] = field(default_factory=dict)
@@ -124,7 +124,7 @@ class VersionScan:
             if lock is not None:
                 lock.heartbeat()
             pacing.before_scanning_on(len(page))
-            self.progress(self.rows, 0, "rows")
+            self.progress(self.rows, 0, "rows read")
 
     def _known(self) -> dict[RealmKey, _RealmVersions]:
         return {key: versions for key, versions in self._realms.items() if versions is not None}

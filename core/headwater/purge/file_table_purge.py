@@ -32,7 +32,7 @@ from headwater.files.data_folder import DataFolder, DeletionResult
 from headwater.files.file_references import data_file_time
 from headwater.files.open_references import keeps_file_references, list_file_scopes, open_file_references
 from headwater.store import RealmStore, Store
-from headwater.throttle import Fence, FenceWatch, ProgressCallback, RowRate
+from headwater.throttle import Fence, FenceWatch, ProgressCallback, RowRate, no_progress
 
 _BATCH = 500
 _SHOWN = 20
@@ -74,7 +74,7 @@ class FileTablePurge:
         rows: RealmStore,
         *,
         fence: Fence = lambda: None,
-        progress: ProgressCallback = lambda done, total, unit: None,
+        progress: ProgressCallback = no_progress,
     ) -> None:
         self._store = store
         self._rows = rows
@@ -190,7 +190,7 @@ class FileTablePurge:
                 if outcome is DeletionResult.FAILED:
                     failed += 1
                     self.result.failures += [] if failed > _SHOWN else [{"file": filename, "reason": reason}]
-            self._progress(self.result.files + self.result.missing, 0, "files")
+            self._progress(self.result.files + self.result.missing, 0, "data files deleted")
         if failed:
             first = self.result.failures[0]
             raise UnavailableError(

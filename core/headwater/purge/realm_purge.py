@@ -12,7 +12,7 @@ from headwater.gc import PhaseTimer
 from headwater.purge.file_table_purge import FileTablePurge, PurgedFileTables
 from headwater.realms import Realm, RealmRegistry, RealmState
 from headwater.store import RealmStore, Store
-from headwater.throttle import Fence, ProgressCallback, Throttle
+from headwater.throttle import Fence, ProgressCallback, Throttle, no_progress
 
 _ROUNDS = 20
 _BATCHES = 10
@@ -49,7 +49,7 @@ def purge_realm(
     *,
     key: int | None = None,
     fence: Fence = lambda: None,
-    progress: ProgressCallback = lambda done, total, unit: None,
+    progress: ProgressCallback = no_progress,
 ) -> PurgedRealm:
     """Delete every row of a PURGING realm, verify, and move it to PURGED. Idempotent: on a PURGED realm it deletes what late writers left,
     and for a realm whose entry was deleted it does nothing.
@@ -93,7 +93,7 @@ def _delete(rows: RealmStore, total: int, pacing: Throttle, progress: ProgressCa
         if not deleted:
             return
         result.rows_deleted += deleted
-        progress(result.rows_deleted, max(total, result.rows_deleted), "rows")
+        progress(result.rows_deleted, max(total, result.rows_deleted), "rows deleted")
 
 
 def _count(rows: RealmStore, pacing: Throttle) -> int:

@@ -56,7 +56,7 @@ from headwater.restore.restore_plan import RequestMoment, RestoreAction, Restore
 from headwater.restore.restored_copies import RestoredCopies
 from headwater.restore.state_diff import StateDifference, indexes_of, state_differences
 from headwater.store import ObjectId, RealmReader, RealmStore, id_text
-from headwater.throttle import Fence, ProgressCallback
+from headwater.throttle import Fence, ProgressCallback, no_progress
 
 _SHOWN, _SHOWN_BYTES = 100, 32 * 1024
 
@@ -103,7 +103,7 @@ def restore_state(
     *,
     asked: RequestMoment | None = None,
     fence: Fence = lambda: None,
-    progress: ProgressCallback = lambda done, total, unit: None,
+    progress: ProgressCallback = no_progress,
 ) -> RestoreResult:
     """Restore a realm, a catalog or one reference to an earlier state, by new commits.
 
@@ -121,9 +121,9 @@ def restore_state(
     fence()
     _pin(rows, owner, plan.steps, fence)
     for done, step in enumerate(plan.steps):
-        progress(done, len(plan.steps), "references")
+        progress(done, len(plan.steps), "references restored")
         carrier.do_step(step)
-    progress(len(plan.steps), len(plan.steps), "references")
+    progress(len(plan.steps), len(plan.steps), "references restored")
     unpin_commits(rows, owner, fence=fence)
     return result
 

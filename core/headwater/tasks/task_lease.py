@@ -12,6 +12,8 @@ from enum import StrEnum
 from functools import partial
 from typing import Any, Protocol
 
+from msgspec.structs import replace
+
 from headwater.clock import Clock, Micros
 from headwater.errors import FencedError, HeadwaterError, NotFoundError, SwapConflictError
 from headwater.settings import check_count, check_seconds
@@ -132,6 +134,7 @@ class TaskLease:
         self._chance = chance
         self._lock = threading.RLock()
         self._progress: TaskProgress | None = None
+        self._listener: Callable[[int, int, str], None] = lambda done, total, unit: None
         self._stop_reason = ""
         self._is_overdue = False
         self._beaten_at = rows.clock.monotonic()
@@ -167,6 +170,11 @@ class TaskLease:
     def report_progress(self, done: int, total: int | None = None, unit: str = "") -> None:
         """Note the progress for the next heartbeat; a total of 0 means unknown. Writes nothing."""
         self._progress = TaskProgress(done=done, total=total or None, unit=unit)
+        self._listener(done, total or 0, unit)
+
+    def listen(self, listener: Callable[[int, int, str], None]) -> None:
+        """Call the listener with (done, total, unit) at every report of progress from now on; a total of 0 means unknown."""
+        self._listener = listener
 
     def check_stop(self) -> None:
         """Ask the database whether this attempt still holds the task. Sends a heartbeat if none got through for too long.
@@ -207,6 +215,9 @@ class TaskLease:
             require_plain_data(
                 follow_up.arguments, f"follow-up of task {id_text(self.id)} ({self.task})", limit_bytes=OUTCOME_BYTES
             )
+        # Only success makes it whole: after a failure the last report says where the attempt ended.
+        if self._progress is not None:
+            self._progress = _completed(self._progress)
         self._end(lambda task: end_as_succeeded(task, now=self._now(), outcome=outcome, follow_up=follow_up))
 
     def fail_task(self, error: str, retry: bool = True) -> None:
@@ -287,6 +298,12 @@ class TaskLease:
 
     def _now(self) -> Micros:
         return self._rows.clock.now()
+
+
+def _completed(progress: TaskProgress) -> TaskProgress:
+    """The last progress of work that succeeded: nothing is left, whatever of the total turned out not to be needed."""
+    done = max(progress.done, progress.total or 0)
+    return replace(progress, done=done, total=done)
 
 
 def _has_beaten(new: Task, task: Task) -> bool:

@@ -7,8 +7,9 @@ from typing import Any
 
 import click
 
-from headwater.console import cell, count_text
+from headwater.console import count_text
 from headwater.errors import RefusedError, UnavailableError
+from headwater.text_tables import cell
 from headwater_operator.plugin.cluster_session import (
     CONFIRM_PURGE,
     REALM,

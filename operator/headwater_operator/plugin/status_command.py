@@ -8,8 +8,9 @@ from typing import Any
 
 import click
 
-from headwater.console import bytes_text, cell, count_text, output_option, text_table
+from headwater.console import bytes_text, count_text, output_option
 from headwater.exits import FINDINGS
+from headwater.text_tables import cell, text_table
 from headwater_operator.kube import resource_path
 from headwater_operator.plugin.cluster_session import (
     REALM,

@@ -67,7 +67,7 @@ def test_purge_says_how_much_there_is_to_delete(store: Store, purging: Realm) ->
     expected, told = rows_left(store, purging.key), []
     purge_realm(store, "acme", progress=lambda done, total, unit: told.append((done, total, unit)))
 
-    assert told[-1] == (expected, expected, "rows")
+    assert told[-1] == (expected, expected, "rows deleted")
 
 
 def test_purge_deletes_in_batches(store: Store, purging: Realm, clock: FakeClock) -> None:

@@ -33,7 +33,7 @@ from headwater.lake_files.manifest_memory import KnownManifest
 from headwater.lake_files.manifest_reader import ReadManifests, read_known_manifest
 from headwater.lake_files.place_index import PlaceIndex
 from headwater.settings import Settings
-from headwater.throttle import ProgressCallback
+from headwater.throttle import ProgressCallback, no_progress
 from headwater_workers.pipeline.spark_session import Jobs, SparkOptions, find_engine, session
 
 _TASKS_PER_SLOT = 4
@@ -51,7 +51,7 @@ class SparkFileEngine:
     It is worth it from as many files on as the setting ``spark_from_files`` says, by what the last run met.
     """
 
-    def __init__(self, settings: Settings, *, progress: ProgressCallback = lambda done, total, unit: None) -> None:
+    def __init__(self, settings: Settings, *, progress: ProgressCallback = no_progress) -> None:
         self._settings = settings
         self._engine = find_engine(settings)
         self._progress = progress

@@ -139,13 +139,13 @@ def import_tables(
             tally.count(row, verdict)
             write(row)
         if progress:
-            progress(tally.surveyed, max(total, tally.surveyed), "tables")
+            progress(tally.surveyed, max(total, tally.surveyed), "tables imported")
     for rows in importer.gone(tally):
         for row in rows:
             tally.count(row, None)
             write(row)
         if progress:
-            progress(tally.surveyed, max(total, tally.surveyed), "tables")
+            progress(tally.surveyed, max(total, tally.surveyed), "tables imported")
     return tally.report()
 
 
