@@ -33,7 +33,7 @@ def main(path: str) -> None:
         door.listen(16)
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # keepers are not waited for
         print("ready", flush=True)  # noqa: T201
-        while True:
+        while door in select.select([door, sys.stdin], [], [])[0]:  # its standard input ends with whoever started it
             client, _ = door.accept()
             with client:
                 if os.fork() == 0:

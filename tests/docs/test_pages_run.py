@@ -61,7 +61,10 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, 
         program.write_text(f"#!{sys.executable} -IS\n{client}", encoding="utf-8")
         program.chmod(program.stat().st_mode | stat.S_IXUSR)
     zygote = subprocess.Popen(
-        [sys.executable, str(HERE / "command_zygote.py"), str(folder / "zygote")], stdout=subprocess.PIPE, text=True
+        [sys.executable, str(HERE / "command_zygote.py"), str(folder / "zygote")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     )
     assert zygote.stdout is not None and zygote.stdout.readline() == "ready\n"
     yield {
@@ -71,9 +74,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, 
         "LANG": "C.UTF-8",
         "PAGE_ZYGOTE": str(folder / "zygote"),
     }
-    zygote.terminate()
-    zygote.wait(timeout=20)
-    zygote.stdout.close()
+    zygote.communicate(timeout=20)  # which closes its standard input, and so ends it
 
 
 @dataclasses.dataclass(frozen=True)
