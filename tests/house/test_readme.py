@@ -10,11 +10,9 @@ import click
 import pytest
 
 from headwater.cli import CliSession, main
-from headwater.reconcile import load_manifests
 
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 COMMANDS = [line.partition("#")[0].strip() for line in re.findall(r"^headwater .+$", README, re.MULTILINE)]
-MAKE_WORDS = re.findall(r"^make ([\w-]+)", README, re.MULTILINE)
 
 
 def parse(line: str) -> None:
@@ -37,15 +35,3 @@ def test_command_in_the_readme_is_understood(line: str, tmp_path: Path, monkeypa
     monkeypatch.chdir(tmp_path)
 
     parse(line)
-
-
-def test_manifests_in_the_readme_are_valid(tmp_path: Path) -> None:
-    (tmp_path / "readme.yaml").write_text(re.findall(r"```yaml\n(.*?)```", README, re.DOTALL)[0], encoding="utf-8")
-
-    assert [manifest.subject for manifest in load_manifests(tmp_path)] == ["Realm acme", "Catalog lake"]
-
-
-def test_make_words_in_the_readme_are_there() -> None:
-    targets = re.findall(r"^([\w-]+):", (Path(__file__).parents[2] / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
-
-    assert MAKE_WORDS and set(MAKE_WORDS) <= set(targets)
