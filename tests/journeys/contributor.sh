@@ -1,14 +1,19 @@
-# The first ten minutes of a contributor: a clone, what there is, one test, and what the house asks for.
+# The first ten minutes of a contributor: a clone, what there is, where to change what, and one test.
 # The environment of this checkout stands in for `make setup`, which takes a minute.
 git clone --quiet "$CHECKOUT" headwater
 cd headwater
 ln -s "$CHECKOUT/.venv" .venv
 
-# The words of the project, and how to begin.
+# The words of the project, and where to change what.
 make
-cat CONTRIBUTING.md | head -40
+grep -n "^#" CONTRIBUTING.md
 
-# One test, the style, the types of one file.
-.venv/bin/python -m pytest -q -p no:cacheprovider tests/realms/test_realm_registry.py 2>/dev/null || .venv/bin/python -m pytest -q tests/index -k stripe
+# A setting is a field with a default and a sentence; the page of settings is written from it.
+grep -n "commit_timeout_seconds" core/headwater/settings.py
+.venv/bin/python docs/generate.py
+git diff --exit-code --stat docs
+
+# The tests of one folder, and the style.
+.venv/bin/python -m pytest -q tests/index -k "stripe"
 .venv/bin/ruff check core/headwater/api
 .venv/bin/ruff format --check core/headwater/api

@@ -6,8 +6,7 @@ headwater realm create acme --credentials acme.json
 headwater catalog create acme/lake --base-location "file://$PWD/lake" --allowed-location "file://$PWD/warehouse"
 
 # From here on, what is left out is acme/lake.
-headwater context set here --store sqlite:///headwater.db --realm acme --catalog lake
-headwater context use here
+headwater context set here acme/lake --store sqlite:///headwater.db
 unset HEADWATER_STORE
 
 # What would be imported, and then the import. No file of the tables is touched.
