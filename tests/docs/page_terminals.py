@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.docs.page_blocks import Block, matches
+from page_blocks import Block, matches
 
 __all__ = ["PageTerminals", "page_terminals"]
 

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.docs.page_blocks import blocks_of, matches
-from tests.docs.page_terminals import page_terminals
+from page_blocks import blocks_of, matches
+from page_terminals import page_terminals
 
 FOLDER = Path(__file__).parents[2]
 HERE = Path(__file__).parent

@@ -13,6 +13,7 @@ from headwater.jobs import (
     COLLECT_FILES,
     EXPIRE_SNAPSHOTS,
     EXPORT,
+    FSCK,
     IMPORT,
     LOAD,
     PURGE,
@@ -47,7 +48,7 @@ def work(store: Store, kind: str, realm: str, **arguments: object) -> Task:
 
 
 def test_workers_know_every_kind() -> None:
-    kinds = {COLLECT, COLLECT_FILES, EXPIRE_SNAPSHOTS, EXPORT, IMPORT, LOAD, PURGE, PURGE_TABLE, REPORT_FILES, RESTORE}
+    kinds = {COLLECT, COLLECT_FILES, EXPIRE_SNAPSHOTS, EXPORT, IMPORT, LOAD, PURGE, PURGE_TABLE, REPORT_FILES, RESTORE, FSCK}
 
     assert set(TASK_BODIES) == kinds
 
