@@ -60,7 +60,7 @@ def main() -> int:
     headwater("catalog", "branch", "create", "sandbox/scratch", "trial")
 
     say("3. The manifests: acme is made and its catalog filled by Spark; sandbox is purged")
-    headwater("up", QUICKSTART, "--once", "--wait", "30s", "--credentials", ".demo/credentials")
+    headwater("up", QUICKSTART, "--once", "--wait", "30s", "--credentials", ".demo/credentials", expected=8)
 
     say("4. Life goes on: a branch comes and goes, tables get new snapshots, the catalog follows them")
     headwater("catalog", "branch", "create", "acme/lake", "experiment")

@@ -121,7 +121,8 @@ def test_long_command_ends_in_one_line_without_a_store(name: str, command: tuple
 
 @pytest.mark.parametrize("name", long_but_for({"postgresql"}, SERVERS))
 @pytest.mark.parametrize(("query", "code"), [("timeout=1s", 4), ("frobnicate=Geheim", 5)])
-def test_operator_ends_with_one_line_without_a_store(name: str, query: str, code: int) -> None:
+def test_operator_ends_with_one_line_without_a_store(name: str, query: str, code: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HEADWATER_CONTEXT_FILE")  # it knows no contexts, and warns of their variables
     url = f"{name}://me:{quote(PASSWORD, safe='')}@{CLOSED}/lake?{query}"
     program = "from headwater_operator.main import main; main(['run'])"
     done = ended(sys.executable, "-c", program, store=url)

@@ -1,4 +1,4 @@
-"""A browser for all tests of a process, and a server of a furnished realm for those of a module."""
+"""A browser and a server of a furnished realm for the tests of a module: where a browser is open, no event loop of a test can run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from console_browser import Console, chromium, open_console
 from console_server import ConsoleServer
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     with chromium() as opened:
         yield opened

@@ -82,7 +82,7 @@ def test_lake_is_imported_though_its_worker_is_killed(
     worker()
 
     ended = of_import(namespace.wait_until("Catalog", "lake", lambda body: of_import(body).get("lastResult"), seconds=60))
-    listed = headwater(installation, "catalog", "tables", "acme/lake")
+    listed = headwater(installation, "catalog", "tables", "acme/lake")["items"]
     tables = [entry for entry in listed if entry["type"] == "ICEBERG_TABLE"]
     assert [attempt.outcome for attempt in TaskQueue(store).read_task(task).value.attempts] == [
         AttemptEnd.LOST,

@@ -75,6 +75,9 @@ PURE = {
         "decode_token",
         "encode_token",
         "is_bad",
+        "TaskLease.listen",
+        "in_turn",
+        "quarantined_tables",
     ),
     *(
         "no_state_error",
@@ -114,6 +117,7 @@ PARTS = {
         "preview_realm",
         "describe_catalog",
     ),
+    *("Catalog.compare_keys", "Catalog.compare_merge", "as_deletion", "compare_manifest", "delete_moving_reference"),
     *("describe_realm", "write_once", "commit_as_of", "pointer_as_of", "state_as_of", "stored_places", "reconcile"),
 }
 """Steps of what is tried here, or reads that are made of such."""
@@ -125,6 +129,7 @@ ELSEWHERE = {
     "run_collection": "tests/gc/test_interrupted_collections.py",
     "purge_table": "tests/purge/test_interrupted_purges.py",
     "run_export": "tests/backup/test_interrupted_archives.py",
+    "run_fsck": "tests/fsck/test_fsck_task.py",
     "run_load": "tests/backup/test_interrupted_archives.py",
     "run_purge": "tests/purge/realms/test_realm_purges.py",
     "run_purge_table": "tests/purge/test_interrupted_purges.py",

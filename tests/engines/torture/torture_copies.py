@@ -9,7 +9,7 @@ from torture_actors import Actor, Note, Stage
 from torture_users import FORGETFUL, LAKE, SIDE_BRANCHES, STEADY
 
 from engines.model import KeyNote, Step, Told, archive_has_the_keys_of_its_moment
-from headwater.backup import check_archive
+from headwater.backup import check_archive, newest_readable
 from headwater.catalogs import Catalog
 from headwater.jobs import EXPORT, LOAD, RESTORE
 from headwater.realms import RealmRegistry
@@ -30,7 +30,10 @@ def ask_for_copies(actor: Actor) -> None:
             number += 1
             realm = RealmRegistry(actor.store).read_realm(actor.chance.choice((STEADY, STEADY, FORGETFUL)))
             file = str(actor.stage.folder / f"{realm.id}-{actor.name}-{number}.archive")
-            tasks.submit_task(EXPORT, realm=realm.id, realm_key=realm.key, subject=file, arguments={"file": file})
+            # a moment by the times of commits: how the present was, the writers' clocks, which differ, cannot tell
+            moment = newest_readable(actor.clock.now(), actor.store.settings)
+            arguments = {"file": file, "asOf": moment}
+            tasks.submit_task(EXPORT, realm=realm.id, realm_key=realm.key, subject=file, arguments=arguments)
             request = RestoreRequest(
                 reference=f"{LAKE}/{actor.chance.choice(SIDE_BRANCHES)}", aim=RestoreTarget.from_text("10m", actor.clock.now())
             )
