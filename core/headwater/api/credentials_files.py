@@ -32,7 +32,6 @@ from headwater.realms import (
     told_credential,
     verify_secret,
 )
-from headwater.reconcile import write_once
 from headwater.store import ObjectId, id_text
 
 Renew = Callable[[CredentialsHash, str], Principal]
@@ -66,6 +65,8 @@ def ensure_credentials(
     replaces      client id of the credentials that new ones replace
     raises        RefusedError for a file that is not this very realm's and principal's, or that cannot be written
     """
+    from headwater.reconcile import write_once  # with all that manifests lead to, which no other use of such a file needs
+
     try:
         write_once(path, _content(realm, principal, CredentialsFile(new_credentials(), replaces)))
         return _read(path, realm, principal)

@@ -20,8 +20,8 @@ from headwater.cli.content_commands import (
     find_content_command,
     tables_command,
 )
+from headwater.cli.manager_fields import manager_field
 from headwater.cli.merge_commands import merge_command, transplant_command
-from headwater.cli.realm_commands import manager_field
 from headwater.cli.ref_commands import branch, tag
 from headwater.console import DURATION, ResultView, ViewField, duration_field, prints, time_after, time_field
 from headwater.errors import RefusedError

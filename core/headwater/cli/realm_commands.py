@@ -10,12 +10,13 @@ import click
 
 from headwater.api.credentials_files import check_place
 from headwater.api.realm_tasks import make_realm, submit_purge, switch_realm
-from headwater.catalogs import CatalogManager, Catalogs
+from headwater.catalogs import Catalogs
 from headwater.cli.backup_commands import export_realm_command, import_realm_command, restore_command
 from headwater.cli.cli_session import CliSession, identifier
 from headwater.cli.command_options import NEW_FILE, confirm_option, detach_option, properties_option, realm_argument
 from headwater.cli.credentials_commands import reset_credentials_command, rotate_credentials_command
 from headwater.cli.local_run import run_or_detach
+from headwater.cli.manager_fields import manager_field
 from headwater.clock import Micros
 from headwater.console import DURATION, ResultView, ViewField, duration_field, prints, time_after, time_field
 from headwater.errors import RefusedError
@@ -26,7 +27,6 @@ from headwater.realms import (
     HistoryRetention,
     MaintenanceSchedule,
     Realm,
-    RealmManager,
     RealmRegistry,
     RealmState,
     hold_until,
@@ -56,23 +56,6 @@ def _retention(retention: HistoryRetention) -> dict[str, Any]:
 
 def _maintenance(maintenance: MaintenanceSchedule) -> dict[str, Any]:
     return {"schedule": maintenance.schedule or None, "timeZone": maintenance.time_zone, "suspend": maintenance.suspend}
-
-
-def _manager(manager: RealmManager | CatalogManager | None) -> dict[str, str] | None:
-    if manager is None:
-        return None
-    return {"cluster": manager.cluster, "namespace": manager.namespace, "name": manager.name, "uid": manager.uid}
-
-
-def manager_field(source: str) -> ViewField[Any]:
-    """The field of a realm and of a catalog that names its resource."""
-    inside = {
-        ".cluster": "empty: manifests in files",
-        ".namespace": "of the resource",
-        ".name": "of the resource",
-        ".uid": "of the resource; empty: manifests in files",
-    }
-    return ViewField("manager", "the resource that manages it; null: none does", source, form=_manager, inside=inside)
 
 
 REALM: ResultView[RealmRow] = ResultView(
