@@ -148,7 +148,7 @@ def progress_of(task: Task) -> TaskProgressInfo | None:
 class RunInfo:
     """What one attempt of a task did.
 
-    counts        plain numbers by name, as `headwater gc log -o json` prints them
+    counts        plain numbers by name, as `headwater runs list -o json` prints them
     error         empty: it did what it was for
     """
 

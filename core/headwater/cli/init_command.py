@@ -18,7 +18,7 @@ FILE = "headwater.yaml"
 
 _MANIFEST = """\
 # A tenant with one catalog. Change it, and apply it again: `headwater apply -f {file}`.
-# All fields: docs/manifests.md.
+# All fields: docs/reference/resources.md.
 apiVersion: headwater.dev/v1alpha1
 kind: Realm
 metadata:
