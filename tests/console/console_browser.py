@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
@@ -20,6 +20,15 @@ _VIOLATIONS = """
 window.violations = [];
 document.addEventListener("securitypolicyviolation", (event) => window.violations.push(`${event.violatedDirective} ${event.blockedURI}`));
 """
+# A new address is told of in a task; what it changes is drawn before the next frame, and the questions of its screen are asked after that
+_DRAWN = """
+async () => {
+  for (let round = 0; round < 3; round += 1) {
+    await new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
+  }
+}
+"""
+_SHOWS = "(texts) => texts.every((text) => document.querySelector('main').innerText.includes(text))"
 
 
 @contextmanager
@@ -64,7 +73,8 @@ class Console:
         self.settle()
 
     def settle(self) -> None:
-        """Wait until there is a heading and nothing spins."""
+        """Wait until what was asked for is drawn, there is a heading and nothing spins."""
+        self.page.evaluate(_DRAWN)
         self.page.wait_for_selector("h1")
         self.page.wait_for_selector(".waiting, main.beginning", state="detached")
 
@@ -79,6 +89,14 @@ class Console:
     def text(self) -> str:
         shown: str = self.page.inner_text("main")
         return shown
+
+    def lacks(self, texts: Collection[str]) -> list[str]:
+        """Which of some texts a screen does not show, however long it is given."""
+        missing = [text for text in texts if text not in self.text()]
+        if missing:
+            with suppress(Exception):
+                self.page.wait_for_function(_SHOWS, arg=missing)
+        return [text for text in missing if text not in self.text()]
 
     def heading(self) -> str:
         shown: str = self.page.inner_text("h1")

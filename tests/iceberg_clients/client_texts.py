@@ -36,8 +36,13 @@ def run_program(*words: str, **environment: str) -> str:
     done = subprocess.run(
         words, env=kept | login | silence | environment, check=False, capture_output=True, text=True, timeout=SECONDS
     )
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0 or _died_when_all_was_done(done.stderr), done.stderr
     return done.stdout
+
+
+def _died_when_all_was_done(complaint: str) -> bool:
+    """Whether Python fell over while it ended: a thread of Daft's sometimes outlives the interpreter. What was printed counts."""
+    return "Fatal Python error: PyGILState_Release" in complaint and "Python runtime state: finalizing" in complaint
 
 
 def python_with(engine: str) -> str:

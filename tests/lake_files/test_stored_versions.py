@@ -68,8 +68,11 @@ def test_realm_that_serves_nobody_is_met(lake: SearchedLake, state: RealmState) 
 def damage(lake: SearchedLake, type_name: str, *, as_type: str | None = None) -> None:
     """Alter a row of a type, or give it another one."""
     backend, rows = lake.store.backend, lake.rows
-    key = next(key for batch in rows.scan_objects() for key in batch if key.type == type_name)
-    [row] = backend.read_objects(rows.key, [(key.id, 0)])
+    head = lake.catalog.resolve()
+    assert head is not None
+    ids = (key.id for batch in rows.scan_objects() for key in batch if key.type == type_name)
+    damaged = head.id if type_name == "commit" else next(ids)  # other commits tell which buckets the realm has
+    [row] = backend.read_objects(rows.key, [(damaged, 0)])
     assert row is not None
     backend.write_objects([msgspec.structs.replace(row, value=row.value[:-1] + b"?", type=as_type or row.type)])
     lake.store.cache.clear()

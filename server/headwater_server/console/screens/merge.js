@@ -1,8 +1,8 @@
 // Merge one reference into a branch: tried first, with what both sides did to each key in conflict; then done, after a question.
 
-import { html, useEffect, useRef, useState } from "../ui.js";
-import { catalogPath, post } from "../api.js";
-import { useAction } from "../resource.js";
+import { html, useState } from "../ui.js";
+import { catalogPath, post, request } from "../api.js";
+import { useResource } from "../resource.js";
 import { go, hereWith, link } from "../router.js";
 import { useCatalogRights } from "../rights.js";
 import { Empty, Failure, Icon, Id, plural, Spinner, State, Time } from "../parts/base.js";
@@ -18,33 +18,6 @@ const isPlain = (ref) => !/[@~*^]/.test(ref);
 export function Merge({ realm, catalog, query }) {
   const all = useReferences(realm, catalog);
   const [into, source] = [query.into ?? all.default, query.source ?? ""];
-  const where = catalogPath(realm, catalog, "references", into || "-", "merge");
-  const { may } = useCatalogRights(realm, catalog, into);
-  const [modes, setModes] = useState({});
-  const [isAsked, ask] = useState(false);
-  const [tried, setTried] = useState(null);
-  const wanted = useRef("");
-  const wish = (isDry, chosen) => ({ source, dryRun: isDry, keys: Object.fromEntries(Object.entries(chosen).filter(([, mode]) => mode !== "NORMAL")) });
-
-  const trial = useAction(async (chosen) => {
-    const question = (wanted.current = JSON.stringify([into, source, chosen]));
-    const answer = await post(where, wish(true, chosen));
-    if (wanted.current === question) setTried({ ...answer, modes: chosen });
-  });
-  useEffect(() => {
-    setTried(null);
-    setModes({});
-    if (into && source) trial.run({});
-  }, [into, source]);
-
-  const isStale = tried && JSON.stringify(tried.modes) !== JSON.stringify(modes);
-  const decide = (more) => setModes({ ...modes, ...more });
-  const merge = async (message) => {
-    const done = await post(where, { ...wish(false, modes), expected: tried.onto, message });
-    setTried({ ...done, modes });
-    if (done.status === "CONFLICTS") throw Object.assign(new Error("The branch changed since the merge was tried: look at the conflicts again. Nothing was written."), { status: 409 });
-    notify(done.status === "UP_TO_DATE" ? `${into} has all of ${source} already` : `${source} was merged into ${into}`);
-  };
   return html`<${Heading} title="Merge" icon="branch" />
     <div class="tools">
       <${RefPicker} label="Merge" value=${source} references=${all.references} onChosen=${(name) => go(hereWith({ source: name, into }))} />
@@ -52,14 +25,46 @@ export function Merge({ realm, catalog, query }) {
       <${RefPicker} label="into the branch" value=${into} references=${all.references.filter((each) => each.kind === "branch")} onChosen=${(name) => go(hereWith({ into: name }))} />
     </div>
     ${!source && html`<${Empty} title="Choose what to merge">It is tried first: nothing is written before you confirm.<//>`}
-    ${trial.error && html`<${Failure} error=${trial.error} retry=${() => trial.run(modes)} />`}
-    ${trial.isRunning && html`<p class="hint"><${Spinner} label="Trying the merge" /> Trying the merge; nothing is written…</p>`}
+    ${into && source && html`<${Trial} key=${JSON.stringify([into, source])} ...${{ realm, catalog, into, source }} />`}`;
+}
+
+/** One source and one branch: what a merge would do with the choices so far, and the merge itself. */
+function Trial({ realm, catalog, into, source }) {
+  const where = catalogPath(realm, catalog, "references", into, "merge");
+  const { may } = useCatalogRights(realm, catalog, into);
+  const [modes, setModes] = useState({});
+  const [tryModes, setTryModes] = useState({});
+  const [isAsked, ask] = useState(false);
+  const [done, setDone] = useState(null);
+  const wish = (isDry, chosen) => ({ source, dryRun: isDry, keys: Object.fromEntries(Object.entries(chosen).filter(([, mode]) => mode !== "NORMAL")) });
+  const trial = useResource(
+    JSON.stringify(tryModes),
+    async (signal) => ({ ...(await request("POST", where, { body: wish(true, tryModes), signal })), modes: tryModes }),
+    { keeps: true },
+  );
+  const tried = done ?? trial.data;
+
+  const isStale = tried && JSON.stringify(tried.modes) !== JSON.stringify(modes);
+  const decide = (more) => setModes({ ...modes, ...more });
+  const tryAgain = () => {
+    setDone(null);
+    if (JSON.stringify(tryModes) === JSON.stringify(modes)) trial.reload();
+    else setTryModes(modes);
+  };
+  const merge = async (message) => {
+    const answer = await post(where, { ...wish(false, modes), expected: tried.onto, message });
+    setDone({ ...answer, modes });
+    if (answer.status === "CONFLICTS") throw Object.assign(new Error("The branch changed since the merge was tried: look at the conflicts again. Nothing was written."), { status: 409 });
+    notify(answer.status === "UP_TO_DATE" ? `${into} has all of ${source} already` : `${source} was merged into ${into}`);
+  };
+  return html`${trial.error && html`<${Failure} error=${trial.error} retry=${trial.reload} />`}
+    ${trial.isLoading && html`<p class=${tried ? "hint" : "hint waiting"}><${Spinner} label="Trying the merge" /> Trying the merge; nothing is written…</p>`}
     ${tried && html`<${Outcome} tried=${tried} into=${into} source=${source} base=${["realms", realm, "catalogs", catalog]} />
       ${tried.conflicts.length > 0 && html`<${Conflicts} of=${tried.conflicts} ...${{ into, source, modes, decide }} />`}
       ${tried.conflicts.length === 0 && Object.keys(modes).length > 0 && tried.status === "WOULD_MERGE" && html`<${Decided} ...${{ modes, decide, into, source }} />`}
       ${["WOULD_MERGE", "CONFLICTS"].includes(tried.status) && html`<div class="buttons sticky-buttons">
-        ${(isStale || tried.status === "CONFLICTS") && html`<button type="button" class="button" disabled=${trial.isRunning} onClick=${() => trial.run(modes)}>Try with these choices</button>`}
-        ${may.writeTables && isPlain(into) && html`<button type="button" class="button primary" disabled=${isStale || trial.isRunning || tried.status !== "WOULD_MERGE"} onClick=${() => ask(true)}>Merge…</button>`}
+        ${(isStale || tried.status === "CONFLICTS") && html`<button type="button" class="button" disabled=${trial.isLoading} onClick=${tryAgain}>Try with these choices</button>`}
+        ${may.writeTables && isPlain(into) && html`<button type="button" class="button primary" disabled=${isStale || trial.isLoading || tried.status !== "WOULD_MERGE"} onClick=${() => ask(true)}>Merge…</button>`}
         ${!may.writeTables && html`<p class="hint">You may look at this merge. To make it takes the right to write the tables on ${into}.</p>`}
       </div>`}
       <${Keys} of=${tried.keys} />`}

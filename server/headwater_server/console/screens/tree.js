@@ -18,8 +18,7 @@ const ICONS = { ICEBERG_TABLE: "table", ICEBERG_VIEW: "view", DELTA_LAKE_TABLE: 
 export function Tree({ realm, catalog, reference, query }) {
   const all = useReferences(realm, catalog);
   const shown = reference === "-" ? all.default : reference;
-  const [text, setText] = useState(query.q ?? "");
-  const [match, setMatch] = useState(query.match ?? "substring");
+  const [text, match] = [query.q ?? "", query.match ?? "substring"]; // the address alone has them: a copy of them would lag behind who types fast
   const field = useRef(null);
   useEffect(() => {
     if (query.focus === "search") {
@@ -27,15 +26,7 @@ export function Tree({ realm, catalog, reference, query }) {
       replace(hereWith({ focus: "" }));
     }
   }, [query.focus]);
-  useEffect(() => {
-    setText(query.q ?? "");
-    setMatch(query.match ?? "substring");
-  }, [query.q, query.match]);
-  const write = (q, kind) => {
-    setText(q);
-    setMatch(kind);
-    replace(hereWith({ q, match: kind === "substring" ? "" : kind }));
-  };
+  const write = (q, kind) => replace(hereWith({ q, match: kind === "substring" ? "" : kind }));
   return html`<${Heading} title=${catalog} icon="catalog" copied=${`${realm}/${catalog}`} />
     <div class="tools">
       <${RefPicker} isInline label="Reference" value=${shown} references=${all.references} onChosen=${(name) => go(link("realms", realm, "catalogs", catalog, "tree", name, { q: text }))} />
