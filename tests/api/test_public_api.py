@@ -253,7 +253,7 @@ spec: {{realm: beta, name: pond, storage: {{baseLocation: "{lake}"}}}}
 def test_manifests_are_previewed_and_applied(store: headwater.Connection, tmp_path: Path) -> None:
     (tmp_path / "m.yaml").write_text(MANIFEST.format(lake=(tmp_path / "pond").as_uri()))
 
-    assert store.preview(tmp_path / "m.yaml")[0].steps[:1] == ("create realm beta",)
+    assert store.apply(tmp_path / "m.yaml", dry_run=True)[0].steps[:1] == ("create realm beta",)
     assert [each.id for each in store.realms()] == []
     done = store.apply(tmp_path / "m.yaml", credentials=tmp_path / "credentials")
     assert [each.error for each in done] == ["", ""]

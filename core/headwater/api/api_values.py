@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from headwater.api.work_progress import TaskProgressInfo
 from headwater.clock import Micros, as_datetime
 from headwater.errors import RefusedError
 from headwater.fsck import FsckFinding
 from headwater.jobs import Run
 from headwater.policies import MaintenanceStop
 from headwater.realms import Principal, Realm
-from headwater.reconcile import ReconcileOutcome
 from headwater.store import ObjectId, Versioned, id_text
 from headwater.tasks import Task
 
@@ -69,22 +69,6 @@ class RealmInfo:
             deletion_protection=realm.deletion_protection,
             held_until=told_time(held_until),
         )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskProgressInfo:
-    """How far a task has come.
-
-    total         None: not known yet
-    unit          what is counted
-    """
-
-    kind: str
-    realm: str
-    subject: str
-    done: int
-    total: int | None
-    unit: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,38 +190,6 @@ class FindingInfo:
             subject=finding.subject,
             message=finding.message,
             repair=finding.repair,
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ManifestInfo:
-    """What came of a manifest, or would.
-
-    subject       kind and name
-    steps         a sentence for each step
-    waits         what cannot be done yet
-    refused       what will not be done as asked
-    reports       what a person should know
-    error         why it could not be finished; empty: it could
-    """
-
-    subject: str
-    steps: tuple[str, ...]
-    waits: tuple[str, ...] = ()
-    refused: tuple[str, ...] = ()
-    reports: tuple[str, ...] = ()
-    error: str = ""
-
-    @classmethod
-    def of(cls, outcome: ReconcileOutcome) -> ManifestInfo:
-        """The values of an outcome."""
-        return cls(
-            subject=outcome.subject,
-            steps=tuple(str(step) for step in outcome.done),
-            waits=tuple(wait.message for wait in outcome.waits),
-            refused=tuple(refusal.message for refusal in outcome.refused),
-            reports=tuple(report.message for report in outcome.reports),
-            error="" if outcome.error is None else str(outcome.error),
         )
 
 

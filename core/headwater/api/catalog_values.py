@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Any
 
@@ -24,9 +24,10 @@ from headwater.catalogs import (
     LogEntry,
     MergeResult,
     NamedRef,
+    ReportRow,
     content_type_of,
 )
-from headwater.clock import as_datetime
+from headwater.clock import Micros, as_datetime
 from headwater.iceberg_catalog import TableHome
 from headwater.lake_files import MarkedFile
 from headwater.store import id_text
@@ -88,18 +89,30 @@ class RefInfo:
     """A branch or tag.
 
     kind          ``branch`` or ``tag``
-    hash          the commit that it points to; None: none yet
+    hash          the commit that it points to, or pointed to; None: none yet
+    deleted       when it was deleted; None: it is there
+    held_until    of a deleted one: it can be undeleted until then, and until a collection after that
     """
 
     kind: str
     name: str
     hash: str | None
     created: datetime
+    deleted: datetime | None = None
+    held_until: datetime | None = None
 
     @classmethod
-    def of(cls, named: NamedRef) -> RefInfo:
-        """The values of a named reference."""
-        return cls(kind=named.kind.value, name=named.name, hash=named.hash, created=as_datetime(named.created))
+    def of(cls, named: NamedRef, *, deleted: Micros | None = None, grace: timedelta = timedelta()) -> RefInfo:
+        """The values of a named reference; of a deleted one, with when it was deleted and how long it is held."""
+        gone = told_time(deleted)
+        return cls(
+            kind=named.kind.value,
+            name=named.name,
+            hash=named.hash,
+            created=as_datetime(named.created),
+            deleted=gone,
+            held_until=None if gone is None else gone + grace,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -228,6 +241,7 @@ class DifferenceInfo:
 
     action        ADDED, REMOVED or CHANGED
     type          of what it holds afterwards, or held before
+    sides         what both sides did to it since their common ancestor, ``into`` being the one before; None: nobody asked
     """
 
     action: str
@@ -235,9 +249,10 @@ class DifferenceInfo:
     type: str
     renamed_from: str | None
     renamed_to: str | None
+    sides: ConflictSidesInfo | None = None
 
     @classmethod
-    def of(cls, change: ContentChange) -> DifferenceInfo:
+    def of(cls, change: ContentChange, sides: ConflictSidesInfo | None = None) -> DifferenceInfo:
         """The values of a difference."""
         value = change.after or change.before
         assert value is not None  # a key that holds nothing on either side does not differ
@@ -247,6 +262,7 @@ class DifferenceInfo:
             type=_type_name(value.type),
             renamed_from=None if change.renamed_from is None else str(change.renamed_from),
             renamed_to=None if change.renamed_to is None else str(change.renamed_to),
+            sides=sides,
         )
 
 
@@ -357,4 +373,38 @@ class UnreferencedFileInfo:
             since=told_time(mark.first_listed or None),
             due=told_time(mark.due or None),
             place=mark.place,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportedTableInfo:
+    """What became of one table folder in an import.
+
+    outcome       imported, updated, unchanged, quarantined, gone or dropped
+    code, message why it is quarantined; of others the message may say why they were left as they are
+    rule          by which its latest metadata was chosen
+    commit        the commit that imported, moved or dropped it; None: nothing was written
+    """
+
+    key: str
+    folder: str
+    outcome: str
+    code: str
+    message: str
+    rule: str
+    metadata_location: str
+    commit: str | None
+
+    @classmethod
+    def of(cls, row: ReportRow) -> ImportedTableInfo:
+        """The values of a row of a report."""
+        return cls(
+            key=str(ContentKey(row.key)),
+            folder=row.directory,
+            outcome=row.outcome,
+            code=row.code,
+            message=row.message,
+            rule=row.rule,
+            metadata_location=row.metadata_location,
+            commit=row.commit or None,
         )

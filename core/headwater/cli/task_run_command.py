@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
-from pkgutil import resolve_name
-from typing import Any
 
 import click
 
+from headwater.api.task_work import TASK_WORK, load_task_body
 from headwater.cli.cli_session import CliSession
 from headwater.cli.command_address import SCOPE, Address, AddressForm
 from headwater.cli.local_run import run_or_detach
@@ -19,29 +18,16 @@ from headwater.exits import FINDINGS
 from headwater.files import open_file_table
 from headwater.files.open_references import open_file_references
 from headwater.gc import check_collectable
-from headwater.jobs import COLLECT, COLLECT_FILES, EXPIRE_SNAPSHOTS, IMPORT, REPORT_FILES, SPARK, submit_file_collection
+from headwater.jobs import COLLECT, COLLECT_FILES, EXPIRE_SNAPSHOTS, REPORT_FILES, submit_file_collection
 from headwater.jobs.catalog_tasks import submit_catalog_task
 from headwater.outcome_text import has_findings, outcome_lines
 from headwater.realms import RealmRegistry
 from headwater.store import ObjectId, Store, id_of, id_text
-from headwater.tasks import Task, TaskLease, TaskQueue
-
-TASK_WORK: Mapping[str, str] = {
-    "gc": "headwater.jobs:run_collection",
-    "file-gc": "headwater.jobs:run_file_collection",
-    "expire-snapshots": "headwater.expiry:run_expiry",
-    "export": "headwater.jobs:run_export",
-    "import": "headwater.jobs:run_import",
-    "load": "headwater.jobs:run_load",
-    "purge": "headwater.jobs:run_purge",
-    "purge-table": "headwater.jobs:run_purge_table",
-    "report-files": "headwater.jobs:run_file_report",
-    "restore": "headwater.jobs:run_restore",
-}
-"""What does the tasks of each kind. Imported when it is called: it needs more than all other commands on tasks."""
+from headwater.tasks import TaskQueue
 
 ASKED_BY = {
     "export": "headwater realm export",
+    "fsck": "the console, or the management API,",
     "import": "headwater import",
     "load": "headwater realm import",
     "purge": "headwater realm purge",
@@ -72,9 +58,7 @@ def run_task_command(session: CliSession, what: str, scope: str | None) -> int:
         chosen = submit(store) if submit is not None else task_id
         assert chosen is not None, "one of them is given"
         kind = TaskQueue(store).read_task(chosen).value.kind
-        if kind not in TASK_WORK:
-            raise RefusedError(f"a task of kind {kind!r} is none that this release can do: run a newer one")
-        run_or_detach(session, store, chosen, _work(session, kind), detach=False)
+        run_or_detach(session, store, chosen, load_task_body(kind, session.settings), detach=False)
         ended = TaskQueue(store).read_task(chosen)
         if session.is_text and session.verbose:
             session.show(TASK_PAGE, TaskPage(ended, store.clock.now()))
@@ -132,19 +116,3 @@ def _ask_file_collection(address: Address, store: Store) -> ObjectId:
 
 def _ask_lake_work(kind: str, address: Address, store: Store) -> ObjectId:
     return submit_catalog_task(store, kind, address.realm, address.name).id
-
-
-def _work(session: CliSession, kind: str) -> Callable[[Store, TaskLease], dict[str, Any]]:
-    work: Callable[..., dict[str, Any]] = resolve_name(TASK_WORK[kind])
-    if kind == COLLECT_FILES:
-        return partial(work, is_idle_recorded=True)
-    if kind == IMPORT:
-        return lambda store, claim: work(store, claim, survey=_survey(session, claim.task))
-    return work
-
-
-def _survey(session: CliSession, task: Task) -> Any:
-    """How the tables of an import are found: in this process, unless somebody asked for Spark."""
-    if task.arguments.get("engine") == SPARK:
-        return resolve_name("headwater.api.catalog_imports:load_spark_survey")(session.settings)
-    return resolve_name("headwater.api.catalog_imports:SurveyInProcess")()
