@@ -172,6 +172,8 @@ def spark_session() -> Iterator[Any]:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # the python3 of the PATH may be one without Headwater
     options = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.sql.shuffle.partitions": "4"}
     options |= {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+    # The work is done by Python functions: compiling what hands rows around to them takes longer than it saves
+    options |= {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1", "spark.sql.codegen.wholeStage": "false"}
     spark = SparkSession.builder.master("local[2]").appName("visits").config(map=options).getOrCreate()
     try:
         yield spark

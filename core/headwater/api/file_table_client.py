@@ -50,7 +50,7 @@ class FileTableInfo:
     leaves        partitions that take new rows
     partitions    files of each partition, by the partition's path from the root ``r``
     jobs          ids of compaction jobs that files are assigned to
-    unreferenced_files  files that a collection deletes in time
+    unreferenced_files  files that a collection deletes in time; ``unreferenced`` names them
     """
 
     realm: str
@@ -67,6 +67,7 @@ class FileTableInfo:
     partitions: Mapping[str, int]
     jobs: tuple[str, ...]
     unreferenced_files: int
+    unreferenced: tuple[str, ...]
     last_collection: datetime | None
     next_collection: datetime | None
 
@@ -89,6 +90,7 @@ class FileTableInfo:
             partitions={each["partition"]: each["files"] for each in report.partitions},
             jobs=tuple(job for job, _, _ in report.jobs),
             unreferenced_files=report.unreferenced_files,
+            unreferenced=tuple(file.filename for file in report.unreferenced),
             last_collection=told_time(report.last_collection),
             next_collection=told_time(report.next_collection),
         )
