@@ -123,6 +123,7 @@ if TYPE_CHECKING:
         UnknownCommitError,
         UnknownOutcomeError,
     )
+    from headwater.reconcile.manifests import ManifestError
     from headwater.settings import (
         Settings,
     )

@@ -77,7 +77,9 @@ COMMANDS: Mapping[str, Covered] = {
     "catalog transplant": by("BranchClient.transplant", key="keys", property="properties"),
     "catalog undelete": by("CatalogClient.undelete", **{"as": "new_name"}),
     "client-config": by("CatalogClient.client_config", "Connection.engines"),
-    "delete": by("Connection.delete", file="paths", without={"yes": "dry_run=True tells what a person would be asked about"}),
+    "delete": by(
+        "Connection.delete_described", file="paths", without={"yes": "dry_run=True tells what a person would be asked about"}
+    ),
     "diff": by("Connection.compare", file="paths"),
     "file-table adopt": by("FileTableClient.adopt"),
     "file-table collect": by("FileTableClient.collect"),

@@ -55,12 +55,12 @@ def test_manifests_of_a_store_in_memory_are_compared(manifest: Path, tmp_path: P
         assert [each.id for each in opened.realms()] == ["beta"]
 
 
-def test_what_manifests_describe_is_deleted(store: headwater.Connection, manifest: Path, tmp_path: Path) -> None:
+def test_deletion_takes_what_manifests_describe(store: headwater.Connection, manifest: Path, tmp_path: Path) -> None:
     store.apply(manifest, credentials=tmp_path / "credentials")
-    planned = store.delete(manifest, dry_run=True)
+    planned = store.delete_described(manifest, dry_run=True)
     assert store.compare(manifest)[0].different is False
 
-    done = store.delete(manifest)
+    done = store.delete_described(manifest)
     assert [each.subject for each in planned] == [each.subject for each in done]
     assert any(each.steps for each in done) and {each.error for each in done} == {""}
     assert [each.id for each in store.realms()] == ["beta"], "Retain leaves it"

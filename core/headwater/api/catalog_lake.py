@@ -14,7 +14,7 @@ from headwater.api.catalog_values import ImportedTableInfo, Key, UnreferencedFil
 from headwater.api.import_reports import check_report_file, dry_import_into, find_import_run, report_rows, write_report
 from headwater.api.plain_counts import plain_counts
 from headwater.api.store_session import StoreSession
-from headwater.api.task_client import run_or_detach
+from headwater.api.task_client import run_or_leave
 from headwater.api.work_progress import Observe, WorkProgress
 from headwater.errors import RefusedError
 from headwater.expiry import dry_expiry, read_expiry_request, run_expiry, submit_expiry
@@ -99,7 +99,7 @@ class CatalogLake:
             return dry_import_into(store, self.realm, self.name, spec, file, progress=told.callback)
         survey = load_spark_survey(store.settings) if on_spark and not detach else SurveyInProcess()
         task = submit_import(store, self.realm, self.name, spec, author=session.author, on_spark=on_spark)
-        outcome = run_or_detach(session, task, partial(run_import, survey=survey), detach=detach, progress=progress)
+        outcome = run_or_leave(session, task, partial(run_import, survey=survey), detach=detach, progress=progress)
         if file is not None:
             write_report(store, find_import_run(store, self.realm, self.name, task), file)
         return outcome
@@ -158,7 +158,7 @@ class CatalogLake:
             told = self._told(progress, EXPIRE_SNAPSHOTS)
             return plain_counts(dry_expiry(store, self.realm, request, progress=told.callback))
         task = submit_expiry(store, self.realm, request).id
-        return run_or_detach(self._session, task, run_expiry, detach=detach, progress=progress)
+        return run_or_leave(self._session, task, run_expiry, detach=detach, progress=progress)
 
     def report_files(
         self, *, dry_run: bool = False, detach: bool = False, progress: Observe | None = None
@@ -174,7 +174,7 @@ class CatalogLake:
             told = self._told(progress, REPORT_FILES)
             return dry_file_report(store, self.realm, self.name, progress=told.callback).task_outcome()
         task = submit_catalog_task(store, REPORT_FILES, self.realm, self.name)
-        return run_or_detach(self._session, task.id, run_file_report, detach=detach, progress=progress)
+        return run_or_leave(self._session, task.id, run_file_report, detach=detach, progress=progress)
 
     def last_file_report(self) -> Mapping[str, Any]:
         """What the last report found; raises NotFoundError where there was none yet."""

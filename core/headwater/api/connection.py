@@ -29,7 +29,7 @@ from headwater.api.realm_tasks import make_realm
 from headwater.api.repairs import RepairStepInfo, keeper_of
 from headwater.api.spark_access import VIEWS, load_spark
 from headwater.api.store_session import StoreSession
-from headwater.api.task_client import TaskClient, run_or_detach
+from headwater.api.task_client import TaskClient, run_or_leave
 from headwater.api.task_figures import TaskFiguresInfo, figures_by_kind
 from headwater.api.work_progress import Observe, WorkProgress
 from headwater.backup import read_archive_manifest
@@ -132,7 +132,7 @@ class Connection:
         if not detach:
             read_archive_manifest(Path(file))
         task = submit_realm_load(self._session.store, Path(file), realm_id, is_active=active, detach=detach)
-        return run_or_detach(self._session, task, run_load, detach=detach, progress=progress)
+        return run_or_leave(self._session, task, run_load, detach=detach, progress=progress)
 
     def tasks(
         self,
@@ -229,7 +229,9 @@ class Connection:
         with open_dry_copy(store) as dry:
             return list(map(ManifestDifferenceInfo.of, compare_manifests(dry, manifests)))
 
-    def delete(self, *paths: str | Path, credentials: str | Path = "credentials", dry_run: bool = False) -> list[ManifestInfo]:
+    def delete_described(
+        self, *paths: str | Path, credentials: str | Path = "credentials", dry_run: bool = False
+    ) -> list[ManifestInfo]:
         """Delete the realms and catalogs that manifests describe, as their deletionPolicy says: see what a dry run tells first.
 
         Retain leaves everything as it is, without a manager. Purge deletes what is in it, and needs the annotation

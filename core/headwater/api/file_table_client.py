@@ -18,7 +18,7 @@ from headwater.api.locations import folder_location
 from headwater.api.plain_counts import plain_counts
 from headwater.api.spark_access import FILE_TABLE, load_spark
 from headwater.api.store_session import StoreSession
-from headwater.api.task_client import run_or_detach
+from headwater.api.task_client import run_or_leave
 from headwater.api.work_progress import Observe, WorkProgress
 from headwater.errors import RefusedError
 from headwater.files import FileTable, RowKeyRange, open_file_table
@@ -261,7 +261,7 @@ class FileTableClient:
             if detach:
                 TaskQueue(session.store).run_now(submitted.id)
             body = partial(run_file_collection, is_idle_recorded=True)
-            return run_or_detach(session, submitted.id, body, detach=detach, progress=progress)
+            return run_or_leave(session, submitted.id, body, detach=detach, progress=progress)
 
     def adopt(self, location: str, *, progress: Observe | None = None) -> Mapping[str, Any]:
         """Copy the files of an imported, read-only table into a folder of its own below a location, and make it writable.

@@ -20,7 +20,7 @@ from headwater.api.realm_archives import submit_realm_export
 from headwater.api.realm_tasks import submit_purge, submit_restoration, switch_realm
 from headwater.api.role_owners import RoleScope
 from headwater.api.store_session import StoreSession
-from headwater.api.task_client import run_or_detach
+from headwater.api.task_client import run_or_leave
 from headwater.api.work_progress import Observe, WorkProgress
 from headwater.catalogs import CatalogFields, CatalogFiles
 from headwater.errors import RefusedError
@@ -85,7 +85,7 @@ class RealmClient:
         if target.state is RealmState.ACTIVE:
             raise RefusedError(f"nothing was purged: realm {self.id!r} is ACTIVE and serves users: deactivate it first")
         task = submit_purge(self._session.store, target)
-        run_or_detach(self._session, task, run_purge, detach=detach, progress=progress)
+        run_or_leave(self._session, task, run_purge, detach=detach, progress=progress)
         return self.info()
 
     def delete(self, *, confirm: str) -> None:
@@ -124,7 +124,7 @@ class RealmClient:
             hold_seconds=seconds_of(hold),
             detach=detach,
         )
-        return run_or_detach(self._session, task, run_export, detach=detach, progress=progress)
+        return run_or_leave(self._session, task, run_export, detach=detach, progress=progress)
 
     def plan_restore(self, to: str | datetime, *, reference: str = "", prune: bool = False) -> Sequence[Mapping[str, Any]]:
         """The steps of a restoration, as `headwater realm restore --dry-run -o json` prints them. Writes nothing.
@@ -158,7 +158,7 @@ class RealmClient:
         if not plan_restoration(self._session.open_rows(self.id), request).is_needed:
             return {"steps": [], "conflicts": 0, "notes": ["nothing is to be restored"], "stayedAway": []}
         task = submit_restoration(self._session.store, realm, request)
-        return run_or_detach(self._session, task, run_restore, detach=detach, progress=progress)
+        return run_or_leave(self._session, task, run_restore, detach=detach, progress=progress)
 
     def collect(
         self,
@@ -185,7 +185,7 @@ class RealmClient:
         submitted = TaskQueue(store).submit_task(COLLECT, realm=self.id, realm_key=key)
         if detach:
             TaskQueue(store).run_now(submitted.id)
-        return run_or_detach(self._session, submitted.id, run_collection, detach=detach, progress=progress)
+        return run_or_leave(self._session, submitted.id, run_collection, detach=detach, progress=progress)
 
     def explain(self, object_id: str) -> KeptObjectInfo:
         """Why an object of the realm is kept, or when it goes; of a commit, ``RefClient.explain`` tells it. Raises NotFoundError."""

@@ -76,7 +76,7 @@ def run_here(session: StoreSession, task_id: ObjectId, body: TaskBody, *, progre
     return ended.value.outcome or {}
 
 
-def run_or_detach(
+def run_or_leave(
     session: StoreSession, task_id: ObjectId, body: TaskBody, *, detach: bool, progress: Observe | None
 ) -> dict[str, Any]:
     """Run a submitted task in this process, and return its outcome; or leave it to a worker, and return its id, as ``task``."""

@@ -106,7 +106,7 @@ def read_login(file: Path) -> EngineLogin:
 
 
 def read_login_of(file: Path, warehouse: str | None) -> EngineLogin:
-    """As ``read_login``; also raises RefusedError where the credentials are of another realm than the warehouse."""
+    """Read the credentials for a warehouse; raises RefusedError where they are of another realm than it."""
     login = read_login(file)
     realm = warehouse and warehouse.partition("/")[0]
     if realm and realm != login.realm:
