@@ -25,13 +25,16 @@ if TYPE_CHECKING:
         RoleInfo,
         RunInfo,
         StopInfo,
+        TaskAttemptInfo,
         TaskInfo,
     )
     from headwater.api.catalog_client import (
         CatalogClient,
     )
     from headwater.api.catalog_policies import (
+        EffectivePoliciesInfo,
         PolicyInfo,
+        PolicyValueInfo,
         SnapshotRuleInfo,
     )
     from headwater.api.catalog_values import (
@@ -59,6 +62,13 @@ if TYPE_CHECKING:
     from headwater.api.connection import (
         Connection,
         connect,
+    )
+    from headwater.api.declared_values import (
+        ImportInfo,
+        ManagerInfo,
+        ReferenceRetentionInfo,
+        RetentionInfo,
+        ScheduleInfo,
     )
     from headwater.api.engine_infos import (
         ConfigFormInfo,
@@ -123,7 +133,9 @@ if TYPE_CHECKING:
         UnknownCommitError,
         UnknownOutcomeError,
     )
-    from headwater.reconcile.manifests import ManifestError
+    from headwater.reconcile.manifests import (
+        ManifestError,
+    )
     from headwater.settings import (
         Settings,
     )
@@ -145,11 +157,14 @@ _HOMES = {
         "RoleInfo",
         "RunInfo",
         "StopInfo",
+        "TaskAttemptInfo",
         "TaskInfo",
     ),
     "headwater.api.catalog_client": ("CatalogClient",),
     "headwater.api.catalog_policies": (
+        "EffectivePoliciesInfo",
         "PolicyInfo",
+        "PolicyValueInfo",
         "SnapshotRuleInfo",
     ),
     "headwater.api.catalog_values": (
@@ -177,6 +192,13 @@ _HOMES = {
     "headwater.api.connection": (
         "Connection",
         "connect",
+    ),
+    "headwater.api.declared_values": (
+        "ImportInfo",
+        "ManagerInfo",
+        "ReferenceRetentionInfo",
+        "RetentionInfo",
+        "ScheduleInfo",
     ),
     "headwater.api.engine_infos": (
         "ConfigFormInfo",
@@ -250,6 +272,7 @@ __all__ = [
     "ContentInfo",
     "CorruptionError",
     "DifferenceInfo",
+    "EffectivePoliciesInfo",
     "EngineInfo",
     "EntryInfo",
     "ExpiredError",
@@ -259,11 +282,13 @@ __all__ = [
     "FileTableInfo",
     "FindingInfo",
     "HeadwaterError",
+    "ImportInfo",
     "ImportedTableInfo",
     "KeptObjectInfo",
     "KeyHistoryInfo",
     "LogIterator",
     "MaintenanceStoppedError",
+    "ManagerInfo",
     "ManifestDifferenceInfo",
     "ManifestError",
     "ManifestInfo",
@@ -274,17 +299,21 @@ __all__ = [
     "NotFoundError",
     "OperationInfo",
     "PolicyInfo",
+    "PolicyValueInfo",
     "PrincipalInfo",
     "PrivilegeInfo",
     "RealmClient",
     "RealmInfo",
     "RefClient",
     "RefInfo",
+    "ReferenceRetentionInfo",
     "RefusedError",
     "RepairStepInfo",
+    "RetentionInfo",
     "RoleClient",
     "RoleInfo",
     "RunInfo",
+    "ScheduleInfo",
     "Settings",
     "SideCommitInfo",
     "SnapshotRuleInfo",
@@ -295,6 +324,7 @@ __all__ = [
     "TableFileInfo",
     "TableHomeInfo",
     "TagClient",
+    "TaskAttemptInfo",
     "TaskClient",
     "TaskFiguresInfo",
     "TaskInfo",

@@ -230,7 +230,7 @@ def test_lake_is_looked_after(store: headwater.Connection, lake: headwater.Catal
     assert [each.path for each in lake.unreferenced_files()] == []
     file = lake.branch().content(orders).fields["metadata_location"]
     assert store.explain_file(file)["exists"]
-    assert {each["kind"] for each in lake.branch().effective_policies(orders)} >= {"snapshots"}
+    assert {each.kind for each in lake.branch().effective_policies(orders).values} >= {"snapshots"}
     assert lake.branch().guests() == []
     assert lake.stop_maintenance(why="a look").by == "ada"
     assert [each.why for each in store.maintenance_stops()] == ["a look"]

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import headwater
+from headwater.api.work_progress import WorkProgress
 
 COLUMNS = pa.schema([("id", pa.int64())])
 KEYS = ("sales.a", "sales.b", "sales.c")
@@ -126,12 +127,25 @@ def test_stops_hold_from_the_store_down(store: headwater.Connection, lake: headw
 def test_long_work_is_told_by_its_phases(realm: headwater.RealmClient, lake: headwater.CatalogClient) -> None:
     seen: list[headwater.TaskProgressInfo] = []
     realm.collect(progress=seen.append)
-    phases = list(dict.fromkeys(each.unit for each in seen))
 
-    assert len(phases) >= 2 and all(phases)
-    assert {(each.kind, each.realm) for each in seen} == {("gc", "acme")}
+    assert {(each.kind, each.realm, each.unit) for each in seen} >= {("gc", "acme", "rows scanned")}
     assert seen[-1].done == seen[-1].total
     assert len(seen) == len(set(seen)), "nothing is told twice"
+
+
+def test_phases_are_told_when_they_begin_and_when_they_are_complete() -> None:
+    seen: list[headwater.TaskProgressInfo] = []
+    told = WorkProgress(seen.append, kind="gc", realm="acme")
+    for done in range(1001):
+        told.callback(done, 1000, "rows scanned")
+    for done in range(1001):
+        told.callback(done, 0, "rows deleted")
+
+    units = [each.unit for each in seen]
+    assert (seen[0].done, units[0]) == (0, "rows scanned")
+    complete = next(each for each in seen if each.done == each.total)
+    assert seen.index(complete) + 1 == units.index("rows deleted")
+    assert (seen[-1].total, len(seen) < 100) == (None, True)
 
 
 def test_work_that_needs_no_task_is_told_too(store: headwater.Connection, lake: headwater.CatalogClient) -> None:

@@ -12,6 +12,15 @@ import msgspec
 
 from headwater.api.api_values import told_id, told_time
 from headwater.api.conflict_sides import ConflictSidesInfo
+from headwater.api.declared_values import (
+    ImportInfo,
+    ManagerInfo,
+    ScheduleInfo,
+    declared_imports,
+    declared_schedules,
+    told_duration,
+    told_manager,
+)
 from headwater.catalogs import (
     CatalogDefinition,
     Conflict,
@@ -51,7 +60,13 @@ class CatalogInfo:
 
     id            16 hex digits, never used again
     state         ACTIVE or DELETED
+    file_places   locations whose files are all its tables', besides its home tables'
+    imports       tables that lie somewhere already, as its resource declares them
+    maintenance   scheduled work on its lake, by its name: ``expire_snapshots`` and ``report_files``, each where it is said
+    deletion_policy  Retain or Purge, when its resource is deleted
+    hold          how long it can be undeleted once it is deleted; None: as the settings say
     held_until    of a deleted catalog: it can be undeleted until then
+    manager       the resource that manages it; None: none does
     """
 
     realm: str
@@ -61,10 +76,17 @@ class CatalogInfo:
     base_location: str
     allowed_locations: tuple[str, ...]
     default_branch: str
+    file_places: tuple[str, ...]
+    imports: tuple[ImportInfo, ...]
+    maintenance: Mapping[str, ScheduleInfo]
     properties: Mapping[str, str]
     created: datetime
     updated: datetime
+    deletion_policy: str
+    deletion_protection: bool
+    hold: timedelta | None
     held_until: datetime | None
+    manager: ManagerInfo | None
 
     @classmethod
     def of(cls, realm: str, definition: CatalogDefinition) -> CatalogInfo:
@@ -77,10 +99,17 @@ class CatalogInfo:
             base_location=definition.base_location,
             allowed_locations=definition.allowed_locations,
             default_branch=definition.default_branch,
+            file_places=definition.files.places,
+            imports=declared_imports(definition),
+            maintenance=declared_schedules(definition),
             properties=dict(definition.properties),
             created=as_datetime(definition.created),
             updated=as_datetime(definition.updated),
+            deletion_policy=definition.deletion_policy,
+            deletion_protection=definition.deletion_protection,
+            hold=told_duration(definition.hold_seconds),
             held_until=told_time(definition.held_until),
+            manager=told_manager(definition.manager),
         )
 
 
@@ -134,6 +163,8 @@ class CommitInfo:
     """A commit of a catalog.
 
     seq           1 for the first of its line, then one more each
+    committer     the principal whose request made it; empty: not known
+    author_time   when its author made it, where that was earlier; None: then
     parent        the commit before; None: it is the first
     merged        heads that were merged in
     """
@@ -144,6 +175,8 @@ class CommitInfo:
     message: str
     authors: tuple[str, ...]
     committer: str
+    signed_off_by: tuple[str, ...]
+    author_time: datetime | None
     properties: Mapping[str, tuple[str, ...]]
     parent: str | None
     merged: tuple[str, ...]
@@ -159,6 +192,8 @@ class CommitInfo:
             message=entry.message,
             authors=entry.meta.authors,
             committer=entry.meta.committer,
+            signed_off_by=entry.meta.signed_off_by,
+            author_time=told_time(entry.meta.author_time),
             properties=dict(entry.meta.properties),
             parent=told_id(entry.parent),
             merged=tuple(id_text(head) for head in entry.meta.merged),
@@ -178,18 +213,25 @@ class CommitInfo:
 class EntryInfo:
     """A table, view, namespace or function of a reference.
 
+    key           names joined by dots; ``elements`` are the names
     type          ICEBERG_TABLE, DELTA_LAKE_TABLE, ICEBERG_VIEW, NAMESPACE or UDF
     content_id    survives renames
     """
 
     key: str
+    elements: tuple[str, ...]
     type: str
     content_id: str
 
     @classmethod
     def of(cls, entry: ContentEntry) -> EntryInfo:
         """The values of an entry of a listing."""
-        return cls(key=str(entry.key), type=_type_name(entry.type), content_id=str(entry.content_id))
+        return cls(
+            key=str(entry.key),
+            elements=tuple(entry.key.elements),
+            type=_type_name(entry.type),
+            content_id=str(entry.content_id),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -352,6 +394,7 @@ class UnreferencedFileInfo:
     """A file of the lake that nobody refers to, by a report.
 
     code          the rule that holds for it
+    modified      its own time; None: the storage does not say
     since         when our listings first had it so
     due           the first time at which it may go; None: it is only reported
     """
@@ -359,6 +402,7 @@ class UnreferencedFileInfo:
     path: str
     code: str
     size_bytes: int
+    modified: datetime | None
     since: datetime | None
     due: datetime | None
     place: str
@@ -370,6 +414,7 @@ class UnreferencedFileInfo:
             path=mark.path,
             code=str(mark.code),
             size_bytes=mark.size_bytes,
+            modified=told_time(mark.modified or None),
             since=told_time(mark.first_listed or None),
             due=told_time(mark.due or None),
             place=mark.place,

@@ -12,7 +12,7 @@ from typing import Any
 
 from headwater.access import Privilege
 from headwater.api.access_client import PrivilegeInfo
-from headwater.api.api_values import FindingInfo, RealmInfo, RunInfo, StopInfo, TaskInfo, read_time
+from headwater.api.api_values import FindingInfo, RealmInfo, RunInfo, StopInfo, TaskInfo, read_time, told_time
 from headwater.api.engine_infos import EngineInfo, list_engines
 from headwater.api.locations import folder_location
 from headwater.api.manifest_work import (
@@ -291,7 +291,11 @@ class Connection:
         return names
 
     def explain_file(self, url: str) -> Mapping[str, Any]:
-        """Who refers to a file of a lake, or since when nobody does: code, sentence, realm, catalog, table and referrers."""
+        """Who refers to a file of a lake, or since when nobody does, by which rule, and when it may go.
+
+        returns       url, exists, code, why, realm, catalog, place, table, referrers, since, due and report, as
+                      `headwater files explain -o json` prints them; times are ``datetime``
+        """
         told = explain_lake_file(self._session.store, folder_location(url))
         return {
             "url": told.url,
@@ -300,8 +304,22 @@ class Connection:
             "why": told.sentence,
             "realm": told.realm,
             "catalog": told.catalog,
+            "place": told.place,
             "table": told.table,
-            "referrers": [{"realm": each.realm, "catalog": each.catalog, "table": each.key} for each in told.referrers],
+            "referrers": [
+                {
+                    "realm": each.realm,
+                    "catalog": each.catalog,
+                    "table": each.key,
+                    "where": each.where,
+                    "snapshots": each.snapshots,
+                    "metadata": each.metadata,
+                }
+                for each in told.referrers
+            ],
+            "since": told_time(told.since),
+            "due": told_time(told.due),
+            "report": told.report,
         }
 
     def file_codes(self) -> Mapping[str, str]:

@@ -20,6 +20,7 @@ from headwater.api.spark_access import FILE_TABLE, load_spark
 from headwater.api.store_session import StoreSession
 from headwater.api.task_client import run_or_leave
 from headwater.api.work_progress import Observe, WorkProgress
+from headwater.clock import as_datetime
 from headwater.errors import RefusedError
 from headwater.files import FileTable, RowKeyRange, open_file_table
 from headwater.files.compaction import CompactionRules, CompactionStrategy, compact_table
@@ -44,10 +45,14 @@ _ALL = 1 << 31
 class FileTableInfo:
     """A file table as it was when it was read.
 
+    state         CREATING, ACTIVE, READ_ONLY or DELETING
     columns       names with types by Spark's names
     rows          by its references; an estimate while leaves that were split wait for a compaction
-    files         with references; ``references`` are those of partitions to files
-    leaves        partitions that take new rows
+    files         with references; ``references`` are those of partitions to files, of which ``estimated`` have rows that are estimates, and
+                  ``above`` belong to partitions that were split: several leaves read their files
+    leaves        partitions that take new rows; ``depth`` is the number of splits between the root and the deepest one,
+                  ``tree_number`` that of the newest change of the tree
+    oldest_file, newest_file  when those of its files with references were written, by their names
     partitions    files of each partition, by the partition's path from the root ``r``
     jobs          ids of compaction jobs that files are assigned to
     unreferenced_files  files that a collection deletes in time; ``unreferenced`` names them
@@ -56,6 +61,8 @@ class FileTableInfo:
     realm: str
     name: str
     id: str
+    state: str
+    created: datetime
     location: str
     columns: Mapping[str, str]
     key: str
@@ -63,7 +70,13 @@ class FileTableInfo:
     rows: int
     files: int
     references: int
+    estimated: int
+    above: int
     leaves: int
+    depth: int
+    tree_number: int
+    oldest_file: datetime | None
+    newest_file: datetime | None
     partitions: Mapping[str, int]
     jobs: tuple[str, ...]
     unreferenced_files: int
@@ -79,6 +92,8 @@ class FileTableInfo:
             realm=report.realm,
             name=definition.name,
             id=definition.id,
+            state=definition.state.value,
+            created=as_datetime(definition.created),
             location=definition.location,
             columns={column.name: column.type for column in definition.columns},
             key=definition.key_column,
@@ -86,7 +101,13 @@ class FileTableInfo:
             rows=report.rows,
             files=report.files,
             references=report.references,
+            estimated=report.estimated,
+            above=report.above,
             leaves=report.leaves,
+            depth=report.depth,
+            tree_number=report.tree_number,
+            oldest_file=told_time(report.oldest_file),
+            newest_file=told_time(report.newest_file),
             partitions={each["partition"]: each["files"] for each in report.partitions},
             jobs=tuple(job for job, _, _ in report.jobs),
             unreferenced_files=report.unreferenced_files,

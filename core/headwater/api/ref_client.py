@@ -10,6 +10,7 @@ from uuid import UUID
 import msgspec
 
 from headwater.api.api_values import read_time, told_id
+from headwater.api.catalog_policies import EffectivePoliciesInfo
 from headwater.api.catalog_values import (
     CommitInfo,
     ContentInfo,
@@ -232,14 +233,13 @@ class RefClient:
         homes = list_table_homes(self._lake(), under=None if under is None else content_key(under))
         return [TableHomeInfo.of(each) for each in homes if with_homes or not each.is_home]
 
-    def effective_policies(self, key: Key | None = None) -> list[Mapping[str, str | None]]:
-        """What holds for a table, or for one that says nothing itself, and where each value comes from."""
-        rows = self._session.open_rows(self.realm)
-        held = read_table_policies(rows, self._opened(), None if key is None else content_key(key), branch=self.name)
-        return [
-            {"kind": str(each.kind), "ref": each.ref, "name": each.name, "value": each.value, "source": each.source}
-            for each in held.values
-        ]
+    def effective_policies(self, key: Key | None = None) -> EffectivePoliciesInfo:
+        """What holds for a table, also for its own branches and tags, and where each value comes from.
+
+        key           None: what holds for a table that says nothing itself
+        """
+        rows, wanted = self._session.open_rows(self.realm), None if key is None else content_key(key)
+        return EffectivePoliciesInfo.of(read_table_policies(rows, self._opened(), wanted, branch=self.name))
 
     def pyiceberg(self, **properties: str) -> HeadwaterCatalog:
         """The catalog for pyiceberg, on this connection. Needs ``pip install 'headwater[pyiceberg]'``.
