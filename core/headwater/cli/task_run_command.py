@@ -18,7 +18,7 @@ from headwater.exits import FINDINGS
 from headwater.files import open_file_table
 from headwater.files.open_references import open_file_references
 from headwater.gc import check_collectable
-from headwater.jobs import COLLECT, COLLECT_FILES, EXPIRE_SNAPSHOTS, REPORT_FILES, submit_file_collection
+from headwater.jobs import COLLECT, COLLECT_FILES, EXPIRE_SNAPSHOTS, FSCK, REPORT_FILES, submit_file_collection
 from headwater.jobs.catalog_tasks import submit_catalog_task
 from headwater.outcome_text import has_findings, outcome_lines
 from headwater.realms import RealmRegistry
@@ -27,7 +27,6 @@ from headwater.tasks import TaskQueue
 
 ASKED_BY = {
     "export": "headwater realm export",
-    "fsck": "the console, or the management API,",
     "import": "headwater import",
     "load": "headwater realm import",
     "purge": "headwater realm purge",
@@ -47,10 +46,10 @@ CATALOG = AddressForm("REALM/CATALOG", "catalog")
 def run_task_command(session: CliSession, what: str, scope: str | None) -> int:
     """Run one task here and now, with the lease that a worker would have, and show how it ended.
 
-    TASK is the id of a task that waits. KIND asks for a new one: gc of a realm, expire-snapshots or report-files of a catalog,
+    TASK is the id of a task that waits. KIND asks for a new one: gc or fsck of a realm, expire-snapshots or report-files of a catalog,
     file-gc of a file table. One that is asked for already is taken; one that a worker runs is waited for.
 
-    Exit code 8 if tables were quarantined or files could not be deleted.
+    Exit code 8 if tables were quarantined, files could not be deleted, or a check found damage or trouble.
     """
     submit = _asked_task(what, scope) if scope is not None or what in TASK_WORK else None
     task_id = None if submit is not None else _id(what)
@@ -86,6 +85,7 @@ def _asked_task(kind: str, scope: str | None) -> Callable[[Store], ObjectId]:
         COLLECT: (SCOPE, _ask_collection),
         COLLECT_FILES: (FILE_TABLE, _ask_file_collection),
         EXPIRE_SNAPSHOTS: (CATALOG, partial(_ask_lake_work, EXPIRE_SNAPSHOTS)),
+        FSCK: (SCOPE, _ask_check),
         REPORT_FILES: (CATALOG, partial(_ask_lake_work, REPORT_FILES)),
     }
     if kind not in makers:
@@ -97,14 +97,19 @@ def _asked_task(kind: str, scope: str | None) -> Callable[[Store], ObjectId]:
         address = form.parse_address(scope)
     except RefusedError as wrong:
         raise click.UsageError(str(wrong)) from wrong
-    if kind == COLLECT and address.name:
-        raise click.UsageError(f"gc is of a whole realm: headwater task run gc {address.realm}")
+    if form is SCOPE and address.name:
+        raise click.UsageError(f"{kind} is of a whole realm: headwater task run {kind} {address.realm}")
     return partial(ask, address)
 
 
 def _ask_collection(address: Address, store: Store) -> ObjectId:
     key = check_collectable(store, address.realm)
     return TaskQueue(store).submit_task(COLLECT, realm=address.realm, realm_key=key).id
+
+
+def _ask_check(address: Address, store: Store) -> ObjectId:
+    realm = RealmRegistry(store).read_realm(address.realm)
+    return TaskQueue(store).submit_task(FSCK, realm=realm.id, realm_key=realm.key).id
 
 
 def _ask_file_collection(address: Address, store: Store) -> ObjectId:
