@@ -11,7 +11,7 @@ from pathlib import Path
 
 from headwater.errors import RefusedError
 
-__all__ = ["make_folder", "publish", "replacing", "sync_folder", "temporary_file", "write_new"]
+__all__ = ["make_folder", "publish", "replacing", "sync_folder", "temporary_file", "write_new", "write_once"]
 
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS)
 """Errors of file systems that give a file only one name."""
@@ -94,6 +94,17 @@ def write_new(file: Path, content: bytes) -> None:
                 sync_folder(file.absolute().parent)  # the command that wrote it may have ended before it did so
     except OSError as fault:
         raise RefusedError(f"{file} cannot be written: {fault.strerror or fault}") from fault
+
+
+def write_once(file: Path, content: bytes) -> None:
+    """Create a file that only its owner can read, if there is none: of two processes the first one wins. It is on the disk then.
+
+    raises        OSError when it cannot be written
+    """
+    if not file.exists():
+        with temporary_file(file, content) as part, suppress(FileExistsError):
+            publish(part, file)
+    sync_folder(file.absolute().parent)  # also after another process, which may have ended before it did so
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headwater.clock import as_text
+from headwater.durability import write_once
 from headwater.errors import CorruptionError, RefusedError, SwapConflictError
 from headwater.realms import (
     ROOT_PRINCIPAL,
@@ -65,10 +66,9 @@ def ensure_credentials(
     replaces      client id of the credentials that new ones replace
     raises        RefusedError for a file that is not this very realm's and principal's, or that cannot be written
     """
-    from headwater.reconcile import write_once  # with all that manifests lead to, which no other use of such a file needs
-
     try:
-        write_once(path, _content(realm, principal, CredentialsFile(new_credentials(), replaces)))
+        content = _content(realm, principal, CredentialsFile(new_credentials(), replaces))
+        write_once(path, (json.dumps(content, indent=2) + "\n").encode())
         return _read(path, realm, principal)
     except OSError as fault:
         raise RefusedError(f"credentials file {path}: {fault.strerror or fault}") from fault

@@ -15,7 +15,7 @@ from headwater.reconcile.convergence import (
     reconcile_realm,
     release_realm,
 )
-from headwater.reconcile.credentials_sink import CredentialsSink, FileCredentials, UnwrittenCredentials, write_once
+from headwater.reconcile.credentials_sink import CredentialsSink, FileCredentials, UnwrittenCredentials
 from headwater.reconcile.manifest_diff import FieldDifference, compare_manifest
 from headwater.reconcile.manifest_files import load_manifests, read_manifest
 from headwater.reconcile.manifests import (
@@ -92,5 +92,4 @@ __all__ = [
     "reconcile_realm",
     "release_realm",
     "weekly_schedule",
-    "write_once",
 ]

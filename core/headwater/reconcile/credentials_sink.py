@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
-from headwater.durability import sync_folder, temporary_file
+from headwater.durability import sync_folder, temporary_file, write_once
 from headwater.errors import CorruptionError, UnavailableError
 from headwater.realms import ROOT_PRINCIPAL, Credentials, CredentialsForm
 from headwater.store import RealmId
@@ -68,7 +66,7 @@ class FileCredentials:
 
         raises        UnavailableError when the folder cannot be written to; CorruptionError when a file is there that holds no credentials
         """
-        stored = self._write(realm_id, write_once, self._form.content(realm_id, credentials))
+        stored = self._write(realm_id, _create, self._form.content(realm_id, credentials))
         if self._form.is_followed:
             kept = _load(self._file(realm_id))
             wanted = self._form.content(realm_id, stored)
@@ -164,17 +162,8 @@ def _load(file: Path) -> dict[str, Any]:
     return content if isinstance(content, dict) else {}
 
 
-def write_once(file: Path, content: dict[str, str]) -> None:
-    """Create a JSON file that only its owner can read, if there is none: of two processes the first one wins.
-
-    The file is written under another name, synced, and linked into place: no half file is ever visible, and it survives a power cut.
-
-    raises        OSError when it cannot be written
-    """
-    if not file.exists():
-        with temporary_file(file, _json(content)) as part, contextlib.suppress(FileExistsError):
-            os.link(part, file)  # unlike a rename, a link never replaces a file that another process created meanwhile
-    sync_folder(file.absolute().parent)
+def _create(file: Path, content: dict[str, str]) -> None:
+    write_once(file, _json(content))
 
 
 def _replace(file: Path, content: dict[str, str]) -> None:
