@@ -494,6 +494,7 @@ class CatalogClient(CatalogPolicies):
             keys=tuple(content_key(key).elements for key in tables),
             older_than=None if older_than is None else read_time(older_than),
             keep=retain_last,
+            author=self._session.author,
         )
         if dry_run:
             return plain_counts(dry_expiry(self._session.store, self.realm, request))
