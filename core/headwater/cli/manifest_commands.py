@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 
 from headwater.cli.apply_command import APPLIED, carry_out, credentials_option, loaded_manifests, manifests_option
 from headwater.cli.cli_session import CliSession
@@ -19,6 +20,7 @@ from headwater.reconcile import (
     FileCredentials,
     ManagerIdentity,
     Manifest,
+    ManifestComparison,
     ReconcileOutcome,
     UnwrittenCredentials,
     as_deletion,
@@ -46,8 +48,8 @@ class ManifestDifference:
     """What is stored, compared with one manifest.
 
     is_missing    there is no such realm or catalog
-    fields        those of its definition that differ
-    steps         what else would be done: who may do what, policies, creation and deletion
+    fields        those that differ
+    steps         what else would be done: creation, deletion, credentials
     refused       why nothing, or not all of it, would be done
     """
 
@@ -78,12 +80,12 @@ MANIFEST_DIFFERENCE: ResultView[ManifestDifference] = ResultView(
             "fields that differ, in the words of the manifest",
             form=list_of(_field),
             inside={
-                "[].field": "such as retention.content.age",
+                "[].field": "such as retention.content.age, roles.analysts.privileges or policies.snapshots[etl/*].maxAge",
                 "[].stored": "its value as JSON; null: it has none",
                 "[].declared": "what the manifest says, as JSON; null: nothing",
             },
         ),
-        ViewField("steps", "what else would be done: access, policies, creation and deletion, a sentence each"),
+        ViewField("steps", "what else would be done: creation, deletion, credentials, a sentence each"),
         ViewField("refused", "why something of it would not be done"),
     ),
 )
@@ -108,26 +110,30 @@ def diff_manifests_command(session: CliSession, paths: tuple[Path, ...]) -> int:
 def _differences(store: Store, manifests: Sequence[Manifest]) -> list[ManifestDifference]:
     """Compare fields first; then carry the manifests out on a store that forgets it, for what stands in no field."""
     me = ManagerIdentity()
-    fields = [() if manifest.metadata.is_deletion else compare_manifest(store, manifest, manager=me) for manifest in manifests]
+    nothing = ManifestComparison(())
+    compared = [
+        nothing if manifest.metadata.is_deletion else compare_manifest(store, manifest, manager=me) for manifest in manifests
+    ]
     outcomes = reconcile(store, manifests, credentials=UnwrittenCredentials("credentials"), manager=me)
     return [
         ManifestDifference(
             subject=outcome.subject,
-            is_missing=differing is None,
-            fields=differing or (),
-            steps=_steps(outcome),
+            is_missing=comparison is None,
+            fields=(comparison or nothing).fields,
+            steps=_steps(outcome, told=(comparison or nothing).told),
             refused=(*(each.message for each in outcome.refused), *(() if outcome.error is None else (str(outcome.error),))),
         )
-        for differing, outcome in zip(fields, outcomes, strict=True)
+        for comparison, outcome in zip(compared, outcomes, strict=True)
     ]
 
 
-def _steps(outcome: ReconcileOutcome) -> tuple[str, ...]:
-    """The steps beyond those of fields. A catalog's policies are no fields, though they are updated like them."""
+def _steps(outcome: ReconcileOutcome, *, told: frozenset[str]) -> tuple[str, ...]:
+    """The steps beyond those that fields tell of."""
     return tuple(
         step.future
         for step in outcome.steps
         if step.future
+        and step.future not in told
         and step.reason not in _FIELD_STEPS
         and (step.reason != "CatalogUpdated" or ": policies." in step.message)
     )
@@ -139,9 +145,20 @@ def _difference_lines(differences: Sequence[ManifestDifference]) -> Iterator[str
             continue
         yield f"{difference.subject}:" + (" is not there" if difference.is_missing else "")
         for each in difference.fields:
-            yield f"  {each.field}: {_text(each.stored)} → {_text(each.declared)}"
+            yield from _field_lines(each)
         yield from (f"  would {step}" for step in difference.steps)
         yield from (f"  refused: {reason}" for reason in difference.refused)
+
+
+def _field_lines(difference: FieldDifference) -> Iterator[str]:
+    """The values before and after; of what has no order, what goes and what comes."""
+    if not (difference.is_set and difference.stored and difference.declared):
+        yield f"  {difference.field}: {_text(difference.stored)} → {_text(difference.declared)}"
+        return
+    stored, declared = (msgspec.json.decode(text, type=list[str]) for text in (difference.stored, difference.declared))
+    yield f"  {difference.field}:"
+    yield from (f"    - {text}" for text in stored if text not in declared)
+    yield from (f"    + {text}" for text in declared if text not in stored)
 
 
 def _text(value: str | None) -> str:

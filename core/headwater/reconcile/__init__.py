@@ -16,7 +16,7 @@ from headwater.reconcile.convergence import (
     release_realm,
 )
 from headwater.reconcile.credentials_sink import CredentialsSink, FileCredentials, UnwrittenCredentials, write_once
-from headwater.reconcile.manifest_diff import FieldDifference, compare_manifest
+from headwater.reconcile.manifest_diff import FieldDifference, ManifestComparison, compare_manifest
 from headwater.reconcile.manifest_files import load_manifests, read_manifest
 from headwater.reconcile.manifests import (
     CatalogManifest,
@@ -60,6 +60,7 @@ __all__ = [
     "LakeWorkDescription",
     "ManagerIdentity",
     "Manifest",
+    "ManifestComparison",
     "ManifestError",
     "Notice",
     "PlanPreview",
