@@ -15,6 +15,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from pathlib import Path
 from typing import Any, Generic, Literal, NoReturn, TypeVar, cast
 
 import click
@@ -314,6 +315,18 @@ class ParsedType(click.ParamType[T]):
             return self._parse(value)
         except RefusedError as wrong:
             self.fail(str(wrong), param, ctx)
+
+
+class NamedPath(click.Path):
+    """The type of files and folders that have a name. ``-`` is none: elsewhere it means standard output or input."""
+
+    def __init__(self, *, file_okay: bool = True, dir_okay: bool = True) -> None:
+        super().__init__(file_okay=file_okay, dir_okay=dir_okay, path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value == "-":
+            self.fail("'-' would be standard output or input, which cannot be used here: write ./- for that name", param, ctx)
+        return super().convert(value, param, ctx)
 
 
 DURATION = ParsedType("duration", parse_duration)

@@ -12,7 +12,7 @@ import click
 import structlog
 from structlog.typing import FilteringBoundLogger
 
-from headwater.console import DURATION, prints
+from headwater.console import DURATION, NamedPath, prints
 from headwater.errors import RefusedError
 from headwater.exits import FINDINGS
 from headwater.logs import LEVELS
@@ -50,7 +50,7 @@ class CommandSession(Protocol):
 concurrency_option = click.option(
     "--concurrency", type=click.IntRange(min=1), default=2, show_default=True, help="Tasks done at the same time."
 )
-FOLDER = click.Path(file_okay=False, path_type=Path)
+FOLDER = NamedPath(file_okay=False)
 
 
 @click.command(name="worker")
@@ -59,7 +59,7 @@ FOLDER = click.Path(file_okay=False, path_type=Path)
 @click.option("--log-level", type=click.Choice(list(LEVELS)), default="info", show_default=True, help="What is logged.")
 @click.option(
     "--alive-file",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=NamedPath(dir_okay=False),
     help="File that is touched every few seconds while the worker is well, for a probe that looks at its age.",
 )
 @click.option("--parent", type=int, hidden=True, help="Stop when this process, which started the worker, is gone.")
@@ -175,7 +175,7 @@ def _up_probes(
 
 
 @click.command(name="spark-archive")
-@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("file", type=NamedPath(dir_okay=False))
 @click.option("--without", multiple=True, metavar="NAME", help="A distribution that executors have or can do without.")
 @click.pass_obj
 def spark_archive_command(session: CommandSession, file: Path, without: tuple[str, ...]) -> int:

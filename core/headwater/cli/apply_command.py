@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any, TypeVar
 import click
 
 from headwater.cli.cli_session import CliSession, lines_of
+from headwater.cli.command_options import FOLDER
 from headwater.console import ResultView, ViewField, list_of, prints, text_field, time_after
 from headwater.errors import RefusedError
 from headwater.exits import exit_code
@@ -18,6 +20,7 @@ from headwater.reconcile import (
     FileCredentials,
     ManagerIdentity,
     Manifest,
+    ManifestText,
     ReconcileOutcome,
     RefuseManifest,
     ReportDrift,
@@ -79,6 +82,18 @@ APPLIED: ResultView[AppliedManifest] = ResultView(
     ),
 )
 
+
+class _ManifestPath(click.Path):
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value != "-":
+            return super().convert(value, param, ctx)
+        try:
+            return ManifestText("standard input", sys.stdin.buffer.read().decode())
+        except UnicodeDecodeError as fault:
+            self.fail(f"standard input cannot be read: {fault}", param, ctx)
+
+
+ManifestPath = Path | ManifestText
 manifests_option: Callable[[F], F] = click.option(
     "-f",
     "--file",
@@ -86,8 +101,8 @@ manifests_option: Callable[[F], F] = click.option(
     metavar="PATH",
     required=True,
     multiple=True,
-    type=click.Path(path_type=Path),
-    help="A file of manifests, or a folder of such files; may be repeated.",
+    type=_ManifestPath(path_type=Path),
+    help="A file of manifests, a folder of such files, or - for standard input; may be repeated.",
 )
 credentials_option: Callable[[F], F] = click.option(
     "--credentials",
@@ -95,7 +110,7 @@ credentials_option: Callable[[F], F] = click.option(
     metavar="FOLDER",
     default="credentials",
     show_default=True,
-    type=click.Path(file_okay=False, path_type=Path),
+    type=FOLDER,
     help="Where the credentials of new realms and principals are written, a file each, readable by you only.",
 )
 
@@ -105,7 +120,7 @@ credentials_option: Callable[[F], F] = click.option(
 @credentials_option
 @click.option("--dry-run", is_flag=True, help="Show what each manifest would do now, and write nothing.")
 @prints(APPLIED, many=True)
-def apply_command(session: CliSession, paths: tuple[Path, ...], folder: Path, dry_run: bool) -> int:
+def apply_command(session: CliSession, paths: tuple[ManifestPath, ...], folder: Path, dry_run: bool) -> int:
     """Apply manifests, as far as possible now; long work is left to workers, as tasks.
 
     If anything in the files is wrong, nothing is changed. The exit code of a dry run is that which applying would have now.
@@ -119,7 +134,7 @@ def apply_command(session: CliSession, paths: tuple[Path, ...], folder: Path, dr
         return carry_out(session, store, manifests, FileCredentials(folder))
 
 
-def loaded_manifests(session: CliSession, store: Store, paths: Sequence[Path]) -> tuple[Manifest, ...]:
+def loaded_manifests(session: CliSession, store: Store, paths: Sequence[ManifestPath]) -> tuple[Manifest, ...]:
     """The manifests of files, checked with the realms that a store has; raises ManifestError with every fault."""
     return load_manifests(paths, settings=session.settings, known_realms=known_realms(store))
 

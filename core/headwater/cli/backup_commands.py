@@ -14,7 +14,7 @@ from headwater.cli.cli_session import CliSession
 from headwater.cli.command_address import RESTORED_SCOPE, Address, address_argument
 from headwater.cli.command_options import (
     AIM,
-    NEW_FILE,
+    FILE,
     TIME,
     author_option,
     confirm_option,
@@ -98,7 +98,7 @@ RESTORATION: ResultView[Mapping[str, Any]] = ResultView(
 
 @click.command(name="export")
 @realm_argument
-@click.argument("file", metavar="FILE", type=NEW_FILE)
+@click.argument("file", metavar="FILE", type=FILE)
 @click.option(
     "--as-of",
     metavar="TIME",
@@ -145,7 +145,7 @@ def export_realm_command(
 
 
 @click.command(name="import")
-@click.argument("file", metavar="FILE", type=NEW_FILE)
+@click.argument("file", metavar="FILE", type=FILE)
 @realm_argument
 @click.option("--inactive", is_flag=True, help="Leave the new realm INACTIVE; `headwater realm activate` lets it serve users.")
 @detach_option("Leave the work to a worker, which reads FILE on its own machine.")

@@ -149,6 +149,11 @@ class CliSession(ConsoleSession):
         for row in listing.unreadable:
             self.warn(str(row))
 
+    def note(self, sentence: str) -> None:
+        """Say what was done on standard error, because standard output has something else alone."""
+        if not self.quiet:
+            print_note(sentence, level=logging.INFO)
+
     def warn(self, sentence: str) -> None:
         """Print a warning on standard error."""
         print_note(sentence)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime
-from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import click
@@ -12,7 +11,7 @@ from click.shell_completion import CompletionItem
 
 from headwater.catalogs import ContentKey, FilterExpression, parse_revspec
 from headwater.clock import Micros, SystemClock
-from headwater.console import ParsedType
+from headwater.console import NamedPath, ParsedType
 from headwater.errors import RefusedError
 from headwater.restore import RestoreTarget
 from headwater.settings import is_duration, parse_duration
@@ -72,7 +71,8 @@ KEY = ParsedType("key", ContentKey.parse)
 REF = ParsedType("ref", _revspec)
 TIME = ParsedType("time", _time)
 END_TIME = ParsedType("time", _end_time)
-NEW_FILE = click.Path(dir_okay=False, path_type=Path)
+FILE = NamedPath(dir_okay=False)
+FOLDER = NamedPath(file_okay=False)
 
 
 def live_names(function: str) -> Callable[[click.Context, click.Parameter, str], list[CompletionItem]]:

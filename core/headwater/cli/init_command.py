@@ -9,6 +9,7 @@ import click
 
 from headwater.catalogs import checked_catalog_name
 from headwater.cli.cli_session import CliSession
+from headwater.cli.command_options import FOLDER
 from headwater.console import ParsedType, ResultView, ViewField, prints
 from headwater.durability import sync_folder
 from headwater.errors import RefusedError, UnavailableError
@@ -72,7 +73,7 @@ INITIAL: ResultView[dict[str, str]] = ResultView(
 
 
 @click.command(name="init")
-@click.argument("folder", metavar="[DIR]", default="manifests", type=click.Path(file_okay=False, path_type=Path))
+@click.argument("folder", metavar="[DIR]", default="manifests", type=FOLDER)
 @click.option(
     "--realm", metavar="NAME", default="acme", show_default=True, type=ParsedType("name", _resource_name), help="Its realm."
 )

@@ -17,7 +17,7 @@ from headwater.reconcile.convergence import (
 )
 from headwater.reconcile.credentials_sink import CredentialsSink, FileCredentials, UnwrittenCredentials, write_once
 from headwater.reconcile.manifest_diff import FieldDifference, ManifestComparison, compare_manifest
-from headwater.reconcile.manifest_files import load_manifests, read_manifest
+from headwater.reconcile.manifest_files import ManifestText, load_manifests, read_manifest
 from headwater.reconcile.manifests import (
     CatalogManifest,
     KnownRealms,
@@ -62,6 +62,7 @@ __all__ = [
     "Manifest",
     "ManifestComparison",
     "ManifestError",
+    "ManifestText",
     "Notice",
     "PlanPreview",
     "PlannedStep",
