@@ -87,6 +87,17 @@ def test_dry_run_ends_with_the_code_of_applying(headwater: CommandLine, realm: s
     assert codes == [5, 5]
 
 
+def test_manifests_come_from_standard_input(headwater: CommandLine, files: Path, tmp_path: Path) -> None:
+    text = (files / "acme.yaml").read_text()
+    applied = headwater.typed(text, "apply", "-f", "-", "--credentials", tmp_path / "keys")
+    compared = headwater.typed(text.replace("owner: ann", "owner: bob"), "diff", "-f", "-")
+    wrong = headwater.typed(text.replace("{age:", "{agee:"), "apply", "-f", "-", "--dry-run")
+
+    assert "created catalog lake" in applied.stdout
+    assert compared.stdout == 'Catalog lake:\n  properties.owner: "ann" → "bob"\n'
+    assert "standard input:8: spec.retention.content.agee" in wrong.stderr
+
+
 def test_no_difference_ends_with_0(headwater: CommandLine, applied: Path) -> None:
     assert headwater.ok("diff", "-f", applied) == "no differences\n"
 

@@ -42,6 +42,7 @@ class CommandSession(Protocol):
 
     @property
     def settings(self) -> Settings: ...
+    def open_store(self) -> Store: ...
     def create_store(self, check: Callable[[], object]) -> Store: ...
     def say(self, sentence: str) -> None: ...
     def print_result(self, data: Any, lines: Callable[[], Sequence[str]]) -> None: ...
@@ -72,10 +73,13 @@ def worker_command(
     alive_file: Path | None,
     parent: int | None,
 ) -> int:
-    """Do the tasks of the store until SIGTERM, which hands running ones back."""
+    """Do the tasks of the store until SIGTERM, which hands running ones back. Exit code 3 where there is no store."""
     settings = session.settings
     broker = broker_of(settings, broker_folder)
-    return serve_worker(settings, broker, concurrency=concurrency, log_level=log_level, parent=parent, alive_file=alive_file)
+    with session.open_store() as store:
+        return serve_worker(
+            settings, broker, store, concurrency=concurrency, log_level=log_level, parent=parent, alive_file=alive_file
+        )
 
 
 @click.command(name="up")

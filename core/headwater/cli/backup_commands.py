@@ -30,7 +30,7 @@ from headwater.jobs import EXPORT, LOAD, RESTORE, run_export, run_load, run_rest
 from headwater.jobs.task_runs import file_arguments
 from headwater.outcome_text import has_findings, outcome_lines
 from headwater.realms import Realm, RealmRegistry
-from headwater.restore import RestoreAction, RestoreRequest, RestoreTarget, plan_restoration
+from headwater.restore import RestoreAction, RestoreRequest, plan_restoration, read_restore_target
 from headwater.store import Store, checked_realm_id
 from headwater.tasks import TaskQueue
 
@@ -208,7 +208,8 @@ def _await_sweep(session: CliSession, store: Store, realm: Realm, time: Micros |
     metavar="COMMIT|TIME",
     type=AIM,
     required=True,
-    help="A commit (of one reference), a time such as 2026-05-28T20:26:40Z, or 90m for as long ago.",
+    help="A time such as 2026-05-28T20:26:40Z, or 90m for as long ago; for a branch or tag also a commit, or ~1 for the one before"
+    " its head now.",
 )
 @click.option("--prune", is_flag=True, help="Delete branches, tags and catalogs that were made later.")
 @click.option("--dry-run", is_flag=True, help="Show the plan, and write nothing.")
@@ -241,10 +242,10 @@ def restore_command(
     with session.open_store() as store:
         realms = RealmRegistry(store)
         realm = realms.read_realm(realm_id)
-        request = RestoreRequest(
-            reference=reference, aim=RestoreTarget.from_text(aim, store.clock.now()), prune=prune, author=session.author(author)
-        )
-        plan = plan_restoration(realms.open_realm(realm_id), request)
+        rows = realms.open_realm(realm_id)
+        target = read_restore_target(rows, reference, aim)
+        request = RestoreRequest(reference=reference, aim=target, prune=prune, author=session.author(author))
+        plan = plan_restoration(rows, request)
         if dry_run or not plan.is_needed or confirm != realm_id:
             _show(session, [step.as_plain() for step in plan.steps])
             if not dry_run and confirm not in (None, realm_id):

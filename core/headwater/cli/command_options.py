@@ -27,8 +27,9 @@ def _revspec(text: str) -> str:
 
 
 def _aim(text: str) -> str:
-    """The target of a restore: a commit, or a time in the past."""
-    RestoreTarget.from_text(text, SystemClock().now())
+    """The target of a restore: a commit, a time in the past, or a revision such as main~1."""
+    if RestoreTarget.find_in(text, SystemClock().now()) is None:
+        parse_revspec(text)
     return text
 
 

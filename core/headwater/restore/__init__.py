@@ -12,6 +12,7 @@ from headwater.restore.restore_plan import (
     RestoreStep,
     RestoreTarget,
     plan_restoration,
+    read_restore_target,
 )
 
 __all__ = [
@@ -23,5 +24,6 @@ __all__ = [
     "RestoreStep",
     "RestoreTarget",
     "plan_restoration",
+    "read_restore_target",
     "restore_state",
 ]

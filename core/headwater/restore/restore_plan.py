@@ -15,7 +15,18 @@ from enum import StrEnum
 from functools import partial
 from typing import Any, NamedTuple
 
-from headwater.catalogs import CATALOGS, CLAIMS, CatalogDefinition, Catalogs, CatalogState, RefKind, reference_text
+from headwater.catalogs import (
+    CATALOGS,
+    CLAIMS,
+    Catalog,
+    CatalogDefinition,
+    Catalogs,
+    CatalogState,
+    RefKind,
+    StepSign,
+    parse_revspec,
+    reference_text,
+)
 from headwater.catalogs.file_marks import FILE_MARKS, FILE_PLACES
 from headwater.catalogs.registry import (
     BY_ID,
@@ -52,6 +63,7 @@ from headwater.store import ObjectId, RealmStore, Reference, id_of, id_text, is_
 
 _COMMIT = re.compile(r"[0-9a-f]{16}")
 _SECOND = 999_999
+_EXAMPLES = "write for example 2025-11-22T12:00:00Z, or 90m for as long ago"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +81,19 @@ class RestoreTarget:
 
         raises        RefusedError for anything else, and for a time in the future
         """
+        found = cls.find_in(text, now)
+        if found is None:
+            raise RefusedError(f"{text!r} is neither a commit (16 hex digits) nor a time: {_EXAMPLES}")
+        return found
+
+    @classmethod
+    def find_in(cls, text: str, now: Micros) -> RestoreTarget | None:
+        """Parse a text as ``from_text`` does; None for one that is neither a commit's hash nor a time."""
         if _COMMIT.fullmatch(text):
             return cls(commit=id_of(text))
         time = _ago(text, now) or _time(text)
         if time is None:
-            raise RefusedError(
-                f"{text!r} is neither a commit (16 hex digits) nor a time: write for example 2025-11-22T12:00:00Z, or 90m for as long ago"
-            )
+            return None
         if time < 0:
             raise RefusedError(f"{text} is before all times that a store knows: the oldest is {as_text(0)}")
         if time - _SECOND > now:
@@ -136,6 +154,28 @@ class RequestMoment(NamedTuple):
 
     time: Micros
     is_resumed: bool = False
+
+
+def read_restore_target(rows: RealmStore, reference: str, text: str) -> RestoreTarget:
+    """The target that a text means now: what ``RestoreTarget.from_text`` takes, and for a branch or tag also a revision of its catalog.
+
+    reference     as a restoration names it; ``lake/main`` takes ``main~1``, and ``~1`` for the same
+    raises        RefusedError for a text that is none of these, or counts from a branch where none is restored; NotFoundError for a
+                  revision that is not there
+    """
+    now = rows.clock.now()
+    found, (catalog_name, _, name) = RestoreTarget.find_in(text, now), reference.partition("/")
+    if found is not None or not name:
+        return found or RestoreTarget.from_text(text, now)
+    spec = parse_revspec(name + text if text[:1] in tuple(StepSign) else text)
+    catalog = Catalog.open(rows, catalog_name)
+    try:
+        head = catalog.resolve(spec.text)
+    except NotFoundError as missing:
+        raise NotFoundError(f"{missing}; and {text!r} is no time: {_EXAMPLES}") from missing
+    if head is None:
+        raise NotFoundError(f"{text!r} has no commit: nothing was committed to it yet")
+    return RestoreTarget(commit=head.id)
 
 
 def _ago(text: str, now: Micros) -> Micros | None:
