@@ -317,7 +317,7 @@ class ParsedType(click.ParamType[T]):
             self.fail(str(wrong), param, ctx)
 
 
-class NamedPath(click.Path):
+class UndashedPath(click.Path):
     """The type of files and folders that have a name. ``-`` is none: elsewhere it means standard output or input."""
 
     def __init__(self, *, file_okay: bool = True, dir_okay: bool = True) -> None:

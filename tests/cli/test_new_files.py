@@ -12,7 +12,7 @@ import pytest
 from commandline import CommandLine
 
 from headwater.cli import main
-from headwater.console import NamedPath
+from headwater.console import UndashedPath
 from headwater.durability import make_folder, write_new
 from headwater.errors import RefusedError
 
@@ -79,7 +79,7 @@ def path_types(group: click.Group) -> Iterator[tuple[str, click.Path]]:
 
 
 def test_every_path_knows_what_a_dash_is(headwater: CommandLine) -> None:
-    others = {name for name, kind in path_types(main) if not isinstance(kind, NamedPath)}
+    others = {name for name, kind in path_types(main) if not isinstance(kind, UndashedPath)}
     result = headwater("realm", "export", "acme", "-")
 
     assert others == {"apply", "diff", "delete"}  # where it is standard input

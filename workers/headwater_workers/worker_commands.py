@@ -12,7 +12,7 @@ import click
 import structlog
 from structlog.typing import FilteringBoundLogger
 
-from headwater.console import DURATION, NamedPath, prints
+from headwater.console import DURATION, UndashedPath, prints
 from headwater.errors import RefusedError
 from headwater.exits import FINDINGS
 from headwater.logs import LEVELS
@@ -51,7 +51,7 @@ class CommandSession(Protocol):
 concurrency_option = click.option(
     "--concurrency", type=click.IntRange(min=1), default=2, show_default=True, help="Tasks done at the same time."
 )
-FOLDER = NamedPath(file_okay=False)
+FOLDER = UndashedPath(file_okay=False)
 
 
 @click.command(name="worker")
@@ -60,7 +60,7 @@ FOLDER = NamedPath(file_okay=False)
 @click.option("--log-level", type=click.Choice(list(LEVELS)), default="info", show_default=True, help="What is logged.")
 @click.option(
     "--alive-file",
-    type=NamedPath(dir_okay=False),
+    type=UndashedPath(dir_okay=False),
     help="File that is touched every few seconds while the worker is well, for a probe that looks at its age.",
 )
 @click.option("--parent", type=int, hidden=True, help="Stop when this process, which started the worker, is gone.")
@@ -179,7 +179,7 @@ def _up_probes(
 
 
 @click.command(name="spark-archive")
-@click.argument("file", type=NamedPath(dir_okay=False))
+@click.argument("file", type=UndashedPath(dir_okay=False))
 @click.option("--without", multiple=True, metavar="NAME", help="A distribution that executors have or can do without.")
 @click.pass_obj
 def spark_archive_command(session: CommandSession, file: Path, without: tuple[str, ...]) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -83,17 +82,7 @@ APPLIED: ResultView[AppliedManifest] = ResultView(
 )
 
 
-class _ManifestPath(click.Path):
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if value != "-":
-            return super().convert(value, param, ctx)
-        try:
-            return ManifestText("standard input", sys.stdin.buffer.read().decode())
-        except UnicodeDecodeError as fault:
-            self.fail(f"standard input cannot be read: {fault}", param, ctx)
-
-
-ManifestPath = Path | ManifestText
+_DASH = Path("-")
 manifests_option: Callable[[F], F] = click.option(
     "-f",
     "--file",
@@ -101,7 +90,7 @@ manifests_option: Callable[[F], F] = click.option(
     metavar="PATH",
     required=True,
     multiple=True,
-    type=_ManifestPath(path_type=Path),
+    type=click.Path(path_type=Path),
     help="A file of manifests, a folder of such files, or - for standard input; may be repeated.",
 )
 credentials_option: Callable[[F], F] = click.option(
@@ -120,7 +109,7 @@ credentials_option: Callable[[F], F] = click.option(
 @credentials_option
 @click.option("--dry-run", is_flag=True, help="Show what each manifest would do now, and write nothing.")
 @prints(APPLIED, many=True)
-def apply_command(session: CliSession, paths: tuple[ManifestPath, ...], folder: Path, dry_run: bool) -> int:
+def apply_command(session: CliSession, paths: tuple[Path, ...], folder: Path, dry_run: bool) -> int:
     """Apply manifests, as far as possible now; long work is left to workers, as tasks.
 
     If anything in the files is wrong, nothing is changed. The exit code of a dry run is that which applying would have now.
@@ -129,14 +118,19 @@ def apply_command(session: CliSession, paths: tuple[ManifestPath, ...], folder: 
         with session.open_dry_store() as store:
             manifests = loaded_manifests(session, store, paths)
             return carry_out(session, store, manifests, UnwrittenCredentials(folder), is_dry_run=True)
-    with session.create_store(lambda: load_manifests(paths, settings=session.settings)) as store:
+    with session.create_store(lambda: load_manifests(_sources(session, paths), settings=session.settings)) as store:
         manifests = loaded_manifests(session, store, paths)
         return carry_out(session, store, manifests, FileCredentials(folder))
 
 
-def loaded_manifests(session: CliSession, store: Store, paths: Sequence[ManifestPath]) -> tuple[Manifest, ...]:
+def loaded_manifests(session: CliSession, store: Store, paths: Sequence[Path]) -> tuple[Manifest, ...]:
     """The manifests of files, checked with the realms that a store has; raises ManifestError with every fault."""
-    return load_manifests(paths, settings=session.settings, known_realms=known_realms(store))
+    return load_manifests(_sources(session, paths), settings=session.settings, known_realms=known_realms(store))
+
+
+def _sources(session: CliSession, paths: Sequence[Path]) -> list[Path | ManifestText]:
+    """The manifests that paths name, where ``-`` is standard input."""
+    return [ManifestText("standard input", session.standard_input) if path == _DASH else path for path in paths]
 
 
 def carry_out(

@@ -108,6 +108,14 @@ class CliSession(ConsoleSession):
             self.warn(sentence)
         return settings
 
+    @cached_property
+    def standard_input(self) -> str:
+        """All of standard input; RefusedError where it is no UTF-8."""
+        try:
+            return sys.stdin.buffer.read().decode()
+        except UnicodeDecodeError as fault:
+            raise RefusedError(f"standard input cannot be read: {fault}") from fault
+
     def open_store(self) -> Store:
         """The store, to be used in a ``with``. Opening leases nothing.
 

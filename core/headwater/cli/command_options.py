@@ -11,7 +11,7 @@ from click.shell_completion import CompletionItem
 
 from headwater.catalogs import ContentKey, FilterExpression, parse_revspec
 from headwater.clock import Micros, SystemClock
-from headwater.console import NamedPath, ParsedType
+from headwater.console import ParsedType, UndashedPath
 from headwater.errors import RefusedError
 from headwater.restore import RestoreTarget
 from headwater.settings import is_duration, parse_duration
@@ -72,8 +72,8 @@ KEY = ParsedType("key", ContentKey.parse)
 REF = ParsedType("ref", _revspec)
 TIME = ParsedType("time", _time)
 END_TIME = ParsedType("time", _end_time)
-FILE = NamedPath(dir_okay=False)
-FOLDER = NamedPath(file_okay=False)
+FILE = UndashedPath(dir_okay=False)
+FOLDER = UndashedPath(file_okay=False)
 
 
 def live_names(function: str) -> Callable[[click.Context, click.Parameter, str], list[CompletionItem]]:

@@ -12,7 +12,7 @@ import click
 from headwater.api.credentials_files import Place, PrintedCredentials, reset_into_file, rotate_into_file
 from headwater.cli.cli_session import CliSession
 from headwater.cli.command_options import realm_argument
-from headwater.console import DURATION, NamedPath, ResultView, ViewField, prints, time_after, time_field
+from headwater.console import DURATION, ResultView, UndashedPath, ViewField, prints, time_after, time_field
 from headwater.errors import RefusedError
 from headwater.realms import ROOT_PRINCIPAL, Principal, RealmRegistry, read_realm_grants
 
@@ -60,7 +60,7 @@ PRINCIPAL: ResultView[PrincipalRow] = ResultView(
 )
 
 
-class _CredentialsPlace(NamedPath):
+class _CredentialsPlace(UndashedPath):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         return PrintedCredentials(_print_whole) if value == "-" else super().convert(value, param, ctx)
 

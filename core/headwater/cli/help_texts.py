@@ -37,7 +37,7 @@ HELP_TEXTS = {
         "Apply manifests, as far as possible now",
         "apply -f lake.yaml",
         "apply -f manifests/ --dry-run",
-        "apply -f - < lake.yaml",
+        "apply -f -",
     ),
     "catalog": _of("List, create, read, branch and merge catalogs"),
     "catalog branch": _of("List, create, move and delete branches"),
@@ -241,7 +241,7 @@ HELP_TEXTS = {
     "realm create": _of(
         "Create a realm and bootstrap it",
         "realm create acme --credentials acme.json",
-        "realm create acme --credentials - > acme.json",
+        "realm create acme --credentials -",
     ),
     "realm deactivate": _of("Let a realm serve no users", "realm deactivate acme"),
     "realm delete": _of("Delete the entry of a PURGED realm", "realm delete acme --confirm acme"),

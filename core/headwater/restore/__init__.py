@@ -8,12 +8,10 @@ from headwater.restore.restore_plan import (
     RequestMoment,
     RestoreAction,
     RestorePlan,
-    RestoreRequest,
     RestoreStep,
-    RestoreTarget,
     plan_restoration,
-    read_restore_target,
 )
+from headwater.restore.restore_target import RestoreRequest, RestoreTarget, read_restore_target
 
 __all__ = [
     "RequestMoment",
