@@ -21,8 +21,9 @@ from headwater.console import ConsoleSession, Output
 from headwater.errors import ConflictError, HeadwaterError, NotFoundError, RefusedError
 from headwater.files import FileTable, open_file_table
 from headwater.files.open_references import open_file_references
+from headwater.logs import is_log_json
 from headwater.realms import RealmRegistry
-from headwater.settings import Settings, unknown_variables, variable_of
+from headwater.settings import Settings, unknown_variables
 from headwater.store import SYSTEM_REALM, ObjectId, ReadableRows, Store, id_text, open_store, parse_url
 from headwater.store.overlay import open_dry_store
 from headwater.terminal import end_line, erase_line, is_terminal, show_line
@@ -221,11 +222,6 @@ def lines_of(error: HeadwaterError) -> list[str]:
     told = str(error)
     details = map(str, error.details) if isinstance(error, ConflictError) else ()
     return [*told.splitlines(), *(f"- {detail}" for detail in details if (detail.partition(": ")[2] or detail) not in told)]
-
-
-def is_log_json() -> bool:
-    """Whether standard error is a log in JSON. Reads the environment itself, because wrong settings are logged, too."""
-    return os.environ.get(variable_of("log_format")) == "json"
 
 
 def print_note(sentence: str, *, level: int = logging.WARNING, with_traceback: bool = False) -> None:
