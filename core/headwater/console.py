@@ -26,7 +26,7 @@ from headwater.errors import HeadwaterError, RefusedError
 from headwater.exits import exit_code
 from headwater.extras import missing_extra
 from headwater.settings import duration_text, parse_duration
-from headwater.terminal import columns_of, erase_line, has_colors, is_terminal
+from headwater.terminal import columns_of, erase_line, has_colors, is_terminal, printable
 from headwater.text_tables import PLAIN, TextLayout, result_lines, text_table
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -63,7 +63,7 @@ class Program(click.Group):
         erase_line()
         if is_debug:
             sys.excepthook(*cast(Any, sys.exc_info()))
-        click.echo(f"{self.program}: {' '.join(' '.join(lines).split())}", err=True)
+        click.echo(f"{self.program}: {printable(' '.join(' '.join(lines).split()))}", err=True)
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -76,8 +76,10 @@ class Program(click.Group):
     def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **options: Any) -> NoReturn:  # type: ignore[override]
         """Run one command line and exit with its code."""
         session = self.make_session()
+        args = list(sys.argv[1:] if args is None else args)
         options |= {"standalone_mode": False, "obj": session}
         try:
+            _check_arguments(args)
             result = super().main(args, prog_name or self.program, **options)
             code = result if isinstance(result, int) else 0
         except click.exceptions.NoArgsIsHelpError as missing:
@@ -111,6 +113,13 @@ class Program(click.Group):
     ) -> int:
         self.tell(lines, level=level, is_debug=is_debug or bool(getattr(session, "debug", False)))
         return code
+
+
+def _check_arguments(args: Sequence[str]) -> None:
+    """raises UsageError for an argument of bytes that are no text"""
+    for text in args:
+        if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
+            raise click.UsageError(f"the argument {text!r} is not UTF-8")
 
 
 def _origin_lines(session: Any) -> Sequence[str]:
@@ -455,11 +464,14 @@ def bytes_text(count: float) -> str:
 
 def csv_text(rows: Sequence[Mapping[str, Any]], heads: Sequence[str], *, has_heads: bool = True) -> str:
     """Rows as CSV: the names of all fields, then a line a row. What is nested is JSON in its cell, null an empty cell."""
-    text = io.StringIO()
-    lines = csv.writer(text, lineterminator="\n")
-    lines.writerows([heads] if has_heads and heads else [])
-    lines.writerows([_csv_cell(row.get(head)) for head in heads] for row in rows)
-    return text.getvalue()
+    lines = [heads] if has_heads and heads else []
+    return "".join(map(_csv_line, [*lines, *([_csv_cell(row.get(head)) for head in heads] for row in rows)]))
+
+
+def _csv_line(cells: Sequence[str]) -> str:
+    line = io.StringIO()
+    csv.writer(line).writerow(cells)  # which quotes a cell with either character of its own end of a line, \r\n
+    return line.getvalue().removesuffix("\r\n") + "\n"
 
 
 def _csv_cell(value: Any) -> str:

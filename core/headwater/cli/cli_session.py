@@ -26,7 +26,7 @@ from headwater.realms import RealmRegistry
 from headwater.settings import Settings, unknown_variables
 from headwater.store import SYSTEM_REALM, ObjectId, ReadableRows, Store, id_text, open_store, parse_url
 from headwater.store.overlay import open_dry_store
-from headwater.terminal import end_line, erase_line, is_terminal, show_line
+from headwater.terminal import end_line, erase_line, is_terminal, printable, show_line
 from headwater.throttle import ProgressCallback, no_progress
 
 log = structlog.get_logger(__name__)
@@ -233,7 +233,8 @@ def print_note(sentence: str, *, level: int = logging.WARNING, with_traceback: b
     if is_log_json():
         log.log(level, sentence, exc_info=with_traceback)
     else:
-        click.echo(f"headwater: {sentence}", err=True)
+        told = "\n".join(map(printable, sentence.split("\n")))
+        click.echo(f"headwater: {told}", err=True)
 
 
 def identifier(number: ObjectId | int | None) -> str | None:
