@@ -87,7 +87,7 @@ class CliSession(ConsoleSession):
             and self.store_url is None
             and self.defaults.origins.get("store", "").startswith("context")
         ):
-            store = f"the store is {parse_url(self.settings.store).shown}, by {self.defaults.told('store')}"
+            store = f"the store is {shown_store(self.settings.store)}, by {self.defaults.told('store')}"
         else:
             store = ""
         return list(filter(None, [store, self._doubt]))
@@ -183,6 +183,14 @@ class CliSession(ConsoleSession):
             yield line.update
         finally:
             end_line()
+
+
+def shown_store(url: str) -> str:
+    """The URL of a store as it may be shown, also one that is wrong, of which nothing may be."""
+    try:
+        return parse_url(url).shown
+    except RefusedError:
+        return "(no URL)"
 
 
 @contextmanager
