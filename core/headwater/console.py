@@ -6,6 +6,7 @@ Knows errors and exit codes, but no store. Times are printed as RFC 3339 in UTC,
 from __future__ import annotations
 
 import csv
+import errno
 import io
 import json
 import logging
@@ -13,6 +14,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
@@ -22,7 +24,7 @@ import click
 from click.core import ParameterSource
 
 from headwater.clock import Micros, as_text
-from headwater.errors import HeadwaterError, RefusedError
+from headwater.errors import HeadwaterError, RefusedError, UnavailableError
 from headwater.exits import exit_code
 from headwater.extras import missing_extra
 from headwater.settings import duration_text, parse_duration
@@ -34,6 +36,7 @@ T = TypeVar("T")
 Output = Literal["table", "wide", "name", "csv", "json", "yaml"]
 _INTERRUPTED = 130
 _BUG = 1
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 _CAPITAL = re.compile(r"[A-Z]")
 _SIZES = ("KiB", "MiB", "GiB", "TiB", "PiB")
 _GIVEN = "headwater.console.{}"
@@ -94,6 +97,10 @@ class Program(click.Group):
         except ModuleNotFoundError as absent:
             refused = missing_extra(absent)
             code = self._end([str(refused)], exit_code(refused), session) if refused else self._end_bug(absent, session)
+        except OSError as fault:
+            is_full = fault.errno in _FULL and fault.filename is None  # as of a stream; other files are told by name
+            full = [f"what was printed could not be written: {fault.strerror}"]
+            code = self._end(full, exit_code(UnavailableError()), session) if is_full else self._end_bug(fault, session)
         except Exception as bug:  # noqa: BLE001 - the door: whatever comes out here is a bug, and is told as one
             code = self._end_bug(bug, session)
         sys.exit(code)
@@ -111,7 +118,8 @@ class Program(click.Group):
     def _end(
         self, lines: Sequence[str], code: int, session: Any = None, *, level: int = logging.ERROR, is_debug: bool = False
     ) -> int:
-        self.tell(lines, level=level, is_debug=is_debug or bool(getattr(session, "debug", False)))
+        with suppress(OSError):  # nobody can be told, but by the code
+            self.tell(lines, level=level, is_debug=is_debug or bool(getattr(session, "debug", False)))
         return code
 
 

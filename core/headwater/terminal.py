@@ -33,10 +33,10 @@ _OBEYED = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069
 """Controls, line separators, marks of direction, and halves of characters, which cannot be written."""
 
 
-def is_terminal(stream: TextIO) -> bool:
-    """Whether a person looks at this stream."""
+def is_terminal(stream: TextIO | None) -> bool:
+    """Whether a person looks at this stream; None stands for one that was closed before the process began."""
     try:
-        return stream.isatty()
+        return stream is not None and stream.isatty()
     except ValueError:  # it is closed
         return False
 
@@ -46,7 +46,7 @@ def is_dumb() -> bool:
     return os.environ.get("TERM", "") == "dumb"
 
 
-def has_colors(stream: TextIO) -> bool:
+def has_colors(stream: TextIO | None) -> bool:
     return is_terminal(stream) and not is_dumb() and not os.environ.get("NO_COLOR")
 
 

@@ -170,7 +170,7 @@ class CliSession(ConsoleSession):
     @property
     def can_ask(self) -> bool:
         """Whether a person can answer a question."""
-        return sys.stdin.isatty() and sys.stderr.isatty()
+        return is_terminal(sys.stdin) and is_terminal(sys.stderr)
 
     @contextmanager
     def progress(self, title: str) -> Iterator[ProgressCallback]:

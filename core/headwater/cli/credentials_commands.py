@@ -66,6 +66,8 @@ class _CredentialsPlace(UndashedPath):
 
 
 def _print_whole(text: str) -> None:
+    if sys.stdout is None:  # it was closed before the process began
+        raise RefusedError("the credentials could not be printed, and are not valid: standard output is closed")
     try:
         click.echo(text, nl=False)
         sys.stdout.flush()  # they are out of the process before the realm knows them
