@@ -208,8 +208,8 @@ def _await_sweep(session: CliSession, store: Store, realm: Realm, time: Micros |
     metavar="COMMIT|TIME",
     type=AIM,
     required=True,
-    help="A time such as 2026-05-28T20:26:40Z, or 90m for as long ago; for a branch or tag also a commit, or ~1 for the one before"
-    " its head now.",
+    help="A time such as 2026-05-28T20:26:40Z, or 90m for as long ago; for a branch or tag also a commit, or"
+    " main~1 for the one before main's head now.",
 )
 @click.option("--prune", is_flag=True, help="Delete branches, tags and catalogs that were made later.")
 @click.option("--dry-run", is_flag=True, help="Show the plan, and write nothing.")

@@ -256,7 +256,7 @@ HELP_TEXTS = {
     "realm restore": _of(
         "Restore a realm to an earlier state",
         "realm restore acme/lake@main --to 90m --dry-run",
-        "realm restore acme/lake@main --to ~1 --dry-run",
+        "realm restore acme/lake@main --to main~1 --dry-run",
         "realm restore acme --to 2026-05-28T20:26:40Z --confirm acme",
     ),
     "realm rotate-credentials": _of(
