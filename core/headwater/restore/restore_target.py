@@ -11,7 +11,7 @@ from typing import Any
 from headwater.catalogs import Catalog, StepSign, parse_revspec
 from headwater.clock import Micros, as_text
 from headwater.errors import NotFoundError, RefusedError
-from headwater.settings import parse_duration
+from headwater.settings import is_duration, parse_duration
 from headwater.store import ObjectId, RealmStore, id_of, id_text
 
 _COMMIT = re.compile(r"[0-9a-f]{16}")
@@ -122,10 +122,7 @@ def read_restore_target(rows: RealmStore, reference: str, text: str) -> RestoreT
 
 
 def _ago(text: str, now: Micros) -> Micros | None:
-    try:
-        return Micros(now - round(parse_duration(text) * 1_000_000))
-    except RefusedError:
-        return None
+    return Micros(now - round(parse_duration(text) * 1_000_000)) if is_duration(text) else None
 
 
 def _time(text: str) -> Micros | None:
