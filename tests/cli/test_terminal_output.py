@@ -286,7 +286,7 @@ def test_shortened_text_fits(text: str, width: int) -> None:
 
 
 @pytest.mark.parametrize("obeyed", ["\x1b[2J", "\x07", "\t", "\x7f", "\x9b2J", "\u202e", "\u2066", "\u2028", "\udcff"])
-def test_what_a_terminal_would_obey_is_shown_instead(obeyed: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_characters_that_a_terminal_obeys_are_shown(obeyed: str, capsys: pytest.CaptureFixture[str]) -> None:
     data = {"name": f"a{obeyed}b", "properties": {f"c{obeyed}": "d"}}
     texts = [*result_lines(data), *text_table(["NAME"], [[data["name"]], [data["properties"]]]), fitted(data["name"])]
     print_note(f"what{obeyed}ever")
