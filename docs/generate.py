@@ -16,8 +16,8 @@ import yaml
 from headwater import help_pages
 from headwater.access import PRIVILEGES, Privilege, SecurableKind
 from headwater.cli import main as headwater_command
-from headwater.cli.engine_configs import COMMENTS, ENGINE_CONFIGS, EngineAddress
 from headwater.cli.named_contexts import CallSettings
+from headwater.engines.engine_configs import COMMENTS, ENGINE_CONFIGS, EngineAddress
 from headwater.monitoring import MetricDescription
 from headwater.settings import Settings, duration_text, variable_of
 from headwater.store import BackendKind

@@ -34,13 +34,27 @@ _ORDER = (
     "RoleClient",
     "TaskClient",
     "FileTableClient",
+    "LogIterator",
 )
+_ANNOTATION = re.compile(r"""(: |-> )(["'])(.*?)\2""")
+"""An annotation in a signature, which is quoted there; defaults that are texts keep their quotes."""
+_TYPES = """\
+## Types of arguments
+
+- `Key`: a table, view or namespace. A text, names joined by dots (a dot inside a name has a backslash before it), or a tuple of names.
+- `Observe`: a function that takes a [TaskProgressInfo](#taskprogressinfo). It is told of each phase of the work when it begins and when its
+  count is complete, and ten times a second at most between them; by any thread, one at a time. An error that it raises ends the work.
+- `PolicyName`: `snapshots`, `metadata-files` or `file-collection`.
+"""
 _LINE = re.compile(r"^(\w[\w, ]*?)\s{2,}(\S.*)$")
 
 
 def reference_page() -> str:
     """The page."""
-    parts = [HEAD, "## headwater.connect\n", *_described("connect", headwater.connect, "headwater.connect")]
+    parts = [HEAD, "## Functions\n"]
+    for function in (headwater.connect, headwater.write_first_manifest):
+        parts += _described(function.__name__, function, f"headwater.{function.__name__}")
+    parts.append(_TYPES)
     for name in _ORDER:
         parts += _object(getattr(headwater, name))
     parts += ["## Values\n"]
@@ -81,7 +95,7 @@ def _methods(kind: type) -> Iterator[tuple[str, Any]]:
 
 
 def _described(name: str, function: Any, heading: str) -> Iterator[str]:
-    signature = str(inspect.signature(function)).replace("'", "").replace("self, ", "").replace("(self)", "()")
+    signature = _ANNOTATION.sub(r"\1\3", str(inspect.signature(function))).replace("self, ", "").replace("(self)", "()")
     yield f"### {heading}\n"
     yield f"```text\n{name}{signature}\n```\n"
     yield _prose(function) + "\n"

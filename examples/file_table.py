@@ -10,7 +10,9 @@ A worker of the compaction is this program, too: ``python examples/file_table.py
 from __future__ import annotations
 
 import argparse
+import json
 import logging
+import os
 import signal
 import subprocess
 import sys
@@ -21,36 +23,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from headwater import Settings, open_store
-from headwater.files import (
-    CompactionRules,
-    CompactionStrategy,
-    FileTable,
-    FileTableColumn,
-    FileTables,
-    RowKeyRange,
-    RowKeyType,
-    RowSchema,
-    commit_or_discard,
-    execute_job,
-    open_file_references,
-    open_file_table,
-    prepare_jobs,
-    query_rows,
-    split_large_leaves,
-)
-from headwater.files.data_folder import DataFolder
-from headwater.files.file_collection import FileCollector
-from headwater.logs import log_to_stderr
-from headwater.realms import RealmRegistry, bootstrap, hash_credentials, new_credentials
-from headwater.store import Store
+import headwater
 
 REALM, TABLE = "acme", "visits"
 JOBS = 3
 LEASE_SECONDS = 3.0
 SHORT_SECONDS = 1.0
 """How long files wait before the last collections delete them, once no writer is at work: hours in earnest."""
-ALL = CompactionRules(CompactionStrategy.ALL)
+COLUMNS = {"visitor": "long", "number": "long", "page": "string"}
 
 
 def main() -> int:
@@ -59,7 +39,7 @@ def main() -> int:
     parser.add_argument("--folder", type=Path, help="an empty folder to work in; default: a temporary one, removed at the end")
     parser.add_argument("--worker", metavar="STORE", help="compact the table of this store until nothing is left to do")
     asked = parser.parse_args()
-    log_to_stderr(Settings.from_environment(), package="headwater", level=logging.WARNING)
+    logging.basicConfig(level=logging.WARNING)
     if asked.worker:
         return work(asked.worker)
     with working_folder(asked.folder) as folder:
@@ -69,45 +49,24 @@ def main() -> int:
 def show_all(folder: Path, rows: int) -> int:
     started = time.monotonic()
     url = f"sqlite:///{folder}/store.db"
-    with open_store(url, settings=Settings.from_environment()) as store:
-        create_table(store, folder)
+    with headwater.connect(url, create=True) as store:
+        realm = store.create_realm(REALM, credentials=folder / "root.json")
+        table = realm.create_file_table(TABLE, location=str(folder / "lake"), columns=COLUMNS, key="visitor", sort=["number"])
         with spark_session() as spark:
-            from headwater_workers.pipeline.files import SparkFileTable
-
-            visits = SparkFileTable(spark, url=url, realm=REALM, name=TABLE)
+            visits = table.on_spark(spark)
             for job in range(JOBS):
                 visits.ingest(job_rows(spark, rows, job), request=f"job {job}")
             visits.ingest(job_rows(spark, rows, 0), request="job 0")  # a repetition changes nothing
-            with opened_table(store) as table:
-                ingested = sum(reference.rows for reference in table.references.references())
-                say(started, f"{JOBS} jobs ingested {ingested:,} rows")
-                _, tree = split_large_leaves(table, leaf_rows=max(10, rows // 6))
-                say(started, f"split by the keys that there are: {len(tree.leaf_ids())} leaves")
-            compact_with_two_workers(store, url, started)
+            say(started, f"{JOBS} jobs ingested {table.info().rows:,} rows")
+            table.split(leaf_rows=max(10, rows // 6))
+            say(started, f"split by the keys that there are: {table.info().leaves} leaves")
+            compact_with_two_workers(table, url, started)
             is_right = check_rows(spark, visits, rows)
             say(started, f"queried by key through Spark: {'as it should be' if is_right else 'WRONG'}")
-        is_right &= check_query(store, rows)
+        is_right &= check_query(table, rows)
     is_right &= collect(url, folder, started)
     say(started, "all is right" if is_right else "SOMETHING IS WRONG")
     return 0 if is_right else 1
-
-
-def create_table(store: Store, folder: Path) -> None:
-    realms = RealmRegistry(store)
-    realms.create_realm(REALM)
-    bootstrap(realms, REALM, hash_credentials(new_credentials()))
-    tables = FileTables(realms.open_realm(REALM), lambda scope: open_file_references(store, scope, create=True))
-    tables.create_table(
-        TABLE,
-        location=(folder / "lake").as_uri(),
-        key_column="visitor",
-        key_type=RowKeyType.LONG,
-        sort_columns=("number",),
-        columns=tuple(FileTableColumn(name=name, type=kind) for name, kind in COLUMNS),
-    )
-
-
-COLUMNS = (("visitor", "long"), ("number", "long"), ("page", "string"))
 
 
 def job_rows(spark: Any, rows: int, job: int) -> Any:
@@ -125,7 +84,7 @@ def row_of(number: int, rows: int) -> tuple[int, int, str]:
     return number * 7919 % max(1, rows // (50 if number % 2 == 0 else 5)), number, f"/page/{number % 97}"
 
 
-def compact_with_two_workers(store: Store, url: str, started: float) -> None:
+def compact_with_two_workers(table: headwater.FileTableClient, url: str, started: float) -> None:
     """Start two workers, and kill the first one while it executes a job that it was assigned."""
     victim = start_worker(url)
     assert victim.stdout is not None
@@ -136,11 +95,10 @@ def compact_with_two_workers(store: Store, url: str, started: float) -> None:
     victim.send_signal(signal.SIGKILL)
     victim.communicate()
     output, _ = survivor.communicate(timeout=120)
-    with opened_table(store) as table:
-        files = table.references.files_by_partition()
-        left = [reference.job for reference in table.references.references() if reference.job is not None]
-    say(started, f"one worker was killed ({victim.returncode}); the other one committed {output.count('committed')} jobs")
-    if survivor.returncode or left or any(len(each) > 1 for each in files.values()):
+    committed = sum(int(line.split()[1]) for line in output.splitlines() if line.startswith("committed"))
+    say(started, f"one worker was killed ({victim.returncode}); the other one committed {committed} jobs")
+    info = table.info()
+    if survivor.returncode or info.jobs or any(files > 1 for files in info.partitions.values()):
         raise SystemExit(f"the survivor left work: {output}")
 
 
@@ -150,17 +108,19 @@ def start_worker(url: str) -> subprocess.Popen[str]:
 
 def work(url: str) -> int:
     """Compact until every leaf has one file. Jobs of a worker that died are taken up when their lease has run out."""
-    with open_store(url, settings=Settings.from_environment(), create=False) as store, opened_table(store) as table:
-        while True:
-            for job in prepare_jobs(table, ALL, lease_seconds=LEASE_SECONDS, limit=2):
-                print(f"executing {job.id}: {len(job.inputs)} files of leaf {job.partition}", flush=True)
-                schema = RowSchema.of(table.definition)
-                commit = execute_job(schema, job, location=table.definition.location, file_id=store.new_id())
-                reason = commit_or_discard(commit, lambda commit: table.references.commit_jobs([commit]))
-                print(f"refused {job.id}: {reason}" if reason else f"committed {job.id}", flush=True)
-            if not any(len(files) > 1 for files in table.references.files_by_partition().values()):
-                return 0
+    settings = headwater.Settings.from_environment(files_compaction_lease_seconds=LEASE_SECONDS)
+    with headwater.connect(url, settings=settings) as store:
+        table = store.realm(REALM).file_table(TABLE)
+        while any(files > 1 for files in table.info().partitions.values()):
+            done = table.compact(strategy="all", progress=tell_job)
+            print(f"committed {done['applied']} jobs, {done['refused']} refused, {done['failed']} failed", flush=True)
             time.sleep(0.2)  # somebody else was assigned what is left
+        return 0
+
+
+def tell_job(progress: headwater.TaskProgressInfo) -> None:
+    if progress.done != progress.total:
+        print(f"executing job {progress.done + 1} of {progress.total}", flush=True)
 
 
 def check_rows(spark: Any, visits: Any, rows: int) -> bool:
@@ -177,11 +137,9 @@ def check_rows(spark: Any, visits: Any, rows: int) -> bool:
     return is_same and own == oracle and by_condition == len(oracle)
 
 
-def check_query(store: Store, rows: int) -> bool:
+def check_query(table: headwater.FileTableClient, rows: int) -> bool:
     """One visitor, read in this process, without Spark."""
-    with opened_table(store) as table:
-        key = RowKeyType.LONG.encode_key(7)
-        visits = query_rows(table, RowKeyRange(key, key + b"\0")).to_pylist()
+    visits = table.query(key=7).to_pylist()
     return [tuple(row.values()) for row in visits] == sorted(
         row for number in range(rows) if (row := row_of(number, rows))[0] == 7
     )
@@ -189,29 +147,38 @@ def check_query(store: Store, rows: int) -> bool:
 
 def collect(url: str, folder: Path, started: float) -> bool:
     """Two collections: one marks what nobody refers to, one deletes it. What is left are the files of the table."""
-    short = Settings.from_environment(files_delete_delay_seconds=SHORT_SECONDS, files_writer_grace_seconds=SHORT_SECONDS)
-    with open_store(url, settings=short) as store, opened_table(store) as table:
+    short = headwater.Settings.from_environment(
+        files_delete_delay_seconds=SHORT_SECONDS, files_writer_grace_seconds=SHORT_SECONDS
+    )
+    with headwater.connect(url, settings=short) as store:
+        table = store.realm(REALM).file_table(TABLE)
         for _ in range(2):
             time.sleep(SHORT_SECONDS + 0.2)
-            done = FileCollector(store, table.references, DataFolder(table.definition.data_folder)).collect()
-            say(started, f"collection: {done.strays} strays tracked, {done.marked} files marked, {done.deleted} deleted")
-        referenced = {reference.filename.rpartition("/")[2] for reference in table.references.references()}
+            done = table.collect()
+            say(
+                started,
+                f"collection: {done['strays']} strays tracked, {done['marked']} files marked, {done['deleted']} deleted",
+            )
+        table.export(folder / "references.jsonl")
+    _, *references = (json.loads(line) for line in (folder / "references.jsonl").read_text(encoding="utf-8").splitlines())
+    referenced = {reference["file"].rpartition("/")[2] for reference in references}
     return {path.name for path in folder.rglob("*.parquet")} == referenced
 
 
 @contextmanager
-def opened_table(store: Store) -> Iterator[FileTable]:
-    rows = RealmRegistry(store).open_realm(REALM)
-    with open_file_table(rows, TABLE, lambda scope: open_file_references(store, scope)) as table:
-        yield table
-
-
-@contextmanager
 def spark_session() -> Iterator[Any]:
-    from headwater_workers.pipeline.spark_session import SparkOptions, session
+    from pyspark.sql import SparkSession
 
-    with session("visits", SparkOptions("local[2]", {"spark.sql.shuffle.partitions": "4"})) as spark:
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # the python3 of the PATH may be one without Headwater
+    options = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.sql.shuffle.partitions": "4"}
+    options |= {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+    # The work is done by Python functions: compiling what hands rows around to them takes longer than it saves
+    options |= {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1", "spark.sql.codegen.wholeStage": "false"}
+    spark = SparkSession.builder.master("local[2]").appName("visits").config(map=options).getOrCreate()
+    try:
         yield spark
+    finally:
+        spark.stop()
 
 
 @contextmanager

@@ -20,24 +20,21 @@ if TYPE_CHECKING:
     )
     from headwater.api.api_values import (
         FindingInfo,
-        ManifestInfo,
         PrincipalInfo,
         RealmInfo,
         RoleInfo,
         RunInfo,
         StopInfo,
+        TaskAttemptInfo,
         TaskInfo,
-        TaskProgressInfo,
     )
     from headwater.api.catalog_client import (
-        BranchClient,
         CatalogClient,
-        MergeRefusedError,
-        RefClient,
-        TagClient,
     )
     from headwater.api.catalog_policies import (
+        EffectivePoliciesInfo,
         PolicyInfo,
+        PolicyValueInfo,
         SnapshotRuleInfo,
     )
     from headwater.api.catalog_values import (
@@ -46,6 +43,7 @@ if TYPE_CHECKING:
         ContentInfo,
         DifferenceInfo,
         EntryInfo,
+        ImportedTableInfo,
         KeyHistoryInfo,
         MergeConflictInfo,
         MergedKeyInfo,
@@ -65,19 +63,58 @@ if TYPE_CHECKING:
         Connection,
         connect,
     )
+    from headwater.api.declared_values import (
+        ImportInfo,
+        ManagerInfo,
+        ReferenceRetentionInfo,
+        RetentionInfo,
+        ScheduleInfo,
+    )
+    from headwater.api.engine_infos import (
+        ConfigFormInfo,
+        EngineInfo,
+    )
     from headwater.api.file_table_client import (
         FileTableClient,
         FileTableInfo,
         TableFileInfo,
     )
+    from headwater.api.first_manifest import (
+        write_first_manifest,
+    )
+    from headwater.api.kept_objects import (
+        KeptObjectInfo,
+    )
+    from headwater.api.log_iterator import (
+        LogIterator,
+    )
+    from headwater.api.manifest_work import (
+        FieldDifferenceInfo,
+        ManifestDifferenceInfo,
+        ManifestInfo,
+    )
+    from headwater.api.merges import (
+        MergeRefusedError,
+    )
     from headwater.api.realm_client import (
         RealmClient,
+    )
+    from headwater.api.ref_client import (
+        BranchClient,
+        RefClient,
+        TagClient,
     )
     from headwater.api.repairs import (
         RepairStepInfo,
     )
     from headwater.api.task_client import (
         TaskClient,
+    )
+    from headwater.api.task_figures import (
+        TaskFiguresInfo,
+    )
+    from headwater.api.work_progress import (
+        TaskProgressInfo,
     )
     from headwater.errors import (
         CollisionError,
@@ -96,8 +133,16 @@ if TYPE_CHECKING:
         UnknownCommitError,
         UnknownOutcomeError,
     )
-    from headwater.settings import Settings
-    from headwater.store import Store, open_store
+    from headwater.reconcile.manifests import (
+        ManifestError,
+    )
+    from headwater.settings import (
+        Settings,
+    )
+    from headwater.store import (
+        Store,
+        open_store,
+    )
 
 _HOMES = {
     "headwater.api.access_client": (
@@ -107,24 +152,19 @@ _HOMES = {
     ),
     "headwater.api.api_values": (
         "FindingInfo",
-        "ManifestInfo",
         "PrincipalInfo",
         "RealmInfo",
         "RoleInfo",
         "RunInfo",
         "StopInfo",
+        "TaskAttemptInfo",
         "TaskInfo",
-        "TaskProgressInfo",
     ),
-    "headwater.api.catalog_client": (
-        "BranchClient",
-        "CatalogClient",
-        "MergeRefusedError",
-        "RefClient",
-        "TagClient",
-    ),
+    "headwater.api.catalog_client": ("CatalogClient",),
     "headwater.api.catalog_policies": (
+        "EffectivePoliciesInfo",
         "PolicyInfo",
+        "PolicyValueInfo",
         "SnapshotRuleInfo",
     ),
     "headwater.api.catalog_values": (
@@ -133,23 +173,15 @@ _HOMES = {
         "ContentInfo",
         "DifferenceInfo",
         "EntryInfo",
+        "ImportedTableInfo",
         "KeyHistoryInfo",
         "MergeConflictInfo",
-        "MergedKeyInfo",
         "MergeInfo",
+        "MergedKeyInfo",
         "OperationInfo",
         "RefInfo",
         "TableHomeInfo",
         "UnreferencedFileInfo",
-    ),
-    "headwater.api.connection": (
-        "Connection",
-        "connect",
-    ),
-    "headwater.api.file_table_client": (
-        "FileTableClient",
-        "FileTableInfo",
-        "TableFileInfo",
     ),
     "headwater.api.conflict_sides": (
         "AddedSnapshotInfo",
@@ -157,9 +189,45 @@ _HOMES = {
         "ConflictSidesInfo",
         "SideCommitInfo",
     ),
+    "headwater.api.connection": (
+        "Connection",
+        "connect",
+    ),
+    "headwater.api.declared_values": (
+        "ImportInfo",
+        "ManagerInfo",
+        "ReferenceRetentionInfo",
+        "RetentionInfo",
+        "ScheduleInfo",
+    ),
+    "headwater.api.engine_infos": (
+        "ConfigFormInfo",
+        "EngineInfo",
+    ),
+    "headwater.api.file_table_client": (
+        "FileTableClient",
+        "FileTableInfo",
+        "TableFileInfo",
+    ),
+    "headwater.api.first_manifest": ("write_first_manifest",),
+    "headwater.api.kept_objects": ("KeptObjectInfo",),
+    "headwater.api.log_iterator": ("LogIterator",),
+    "headwater.api.manifest_work": (
+        "FieldDifferenceInfo",
+        "ManifestDifferenceInfo",
+        "ManifestInfo",
+    ),
+    "headwater.api.merges": ("MergeRefusedError",),
     "headwater.api.realm_client": ("RealmClient",),
+    "headwater.api.ref_client": (
+        "BranchClient",
+        "RefClient",
+        "TagClient",
+    ),
     "headwater.api.repairs": ("RepairStepInfo",),
     "headwater.api.task_client": ("TaskClient",),
+    "headwater.api.task_figures": ("TaskFiguresInfo",),
+    "headwater.api.work_progress": ("TaskProgressInfo",),
     "headwater.errors": (
         "CollisionError",
         "CommitTimeoutError",
@@ -177,6 +245,7 @@ _HOMES = {
         "UnknownCommitError",
         "UnknownOutcomeError",
     ),
+    "headwater.reconcile.manifests": ("ManifestError",),
     "headwater.settings": ("Settings",),
     "headwater.store": (
         "Store",
@@ -195,6 +264,7 @@ __all__ = [
     "CollisionError",
     "CommitInfo",
     "CommitTimeoutError",
+    "ConfigFormInfo",
     "ConflictError",
     "ConflictSideInfo",
     "ConflictSidesInfo",
@@ -202,15 +272,25 @@ __all__ = [
     "ContentInfo",
     "CorruptionError",
     "DifferenceInfo",
+    "EffectivePoliciesInfo",
+    "EngineInfo",
     "EntryInfo",
     "ExpiredError",
     "FencedError",
+    "FieldDifferenceInfo",
     "FileTableClient",
     "FileTableInfo",
     "FindingInfo",
     "HeadwaterError",
+    "ImportInfo",
+    "ImportedTableInfo",
+    "KeptObjectInfo",
     "KeyHistoryInfo",
+    "LogIterator",
     "MaintenanceStoppedError",
+    "ManagerInfo",
+    "ManifestDifferenceInfo",
+    "ManifestError",
     "ManifestInfo",
     "MergeConflictInfo",
     "MergeInfo",
@@ -219,17 +299,21 @@ __all__ = [
     "NotFoundError",
     "OperationInfo",
     "PolicyInfo",
+    "PolicyValueInfo",
     "PrincipalInfo",
     "PrivilegeInfo",
     "RealmClient",
     "RealmInfo",
     "RefClient",
     "RefInfo",
+    "ReferenceRetentionInfo",
     "RefusedError",
     "RepairStepInfo",
+    "RetentionInfo",
     "RoleClient",
     "RoleInfo",
     "RunInfo",
+    "ScheduleInfo",
     "Settings",
     "SideCommitInfo",
     "SnapshotRuleInfo",
@@ -240,7 +324,9 @@ __all__ = [
     "TableFileInfo",
     "TableHomeInfo",
     "TagClient",
+    "TaskAttemptInfo",
     "TaskClient",
+    "TaskFiguresInfo",
     "TaskInfo",
     "TaskProgressInfo",
     "UnavailableError",
@@ -250,6 +336,7 @@ __all__ = [
     "__version__",
     "connect",
     "open_store",
+    "write_first_manifest",
 ]
 
 

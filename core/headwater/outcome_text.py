@@ -12,6 +12,8 @@ def has_findings(kind: str, outcome: Mapping[str, Any]) -> bool:
     """Whether a task that succeeded left something for a person: the command that ran it ends with ``FINDINGS``, and so does `up`."""
     if kind == "import":
         return bool(outcome.get("quarantined", {}).get("total"))
+    if kind == "fsck":
+        return bool(outcome.get("damage") or outcome.get("trouble"))
     return bool(outcome.get({"restore": "conflicts", "file-gc": "failed"}.get(kind, "")))
 
 
@@ -88,6 +90,14 @@ def _file_lines(outcome: Mapping[str, Any]) -> list[str]:
     return lines
 
 
+def _check_lines(outcome: Mapping[str, Any]) -> list[str]:
+    if not outcome["findings"]:
+        return ["nothing was found: all is well"]
+    codes = ", ".join(f"{number} {code}" for code, number in outcome["codes"].items())
+    first = [f"  {each['weight']} {each['code']}: {each['subject']}: {each['message']}" for each in outcome["first"]]
+    return [f"{count_text(outcome['findings'], 'finding')}: {codes}", *first]
+
+
 def _no_lines(outcome: Mapping[str, Any]) -> list[str]:
     return []
 
@@ -100,4 +110,5 @@ _LINES: dict[str, Callable[[Mapping[str, Any]], list[str]]] = {
     "load": _load_lines,
     "expire-snapshots": _expiry_lines,
     "file-gc": _file_lines,
+    "fsck": _check_lines,
 }

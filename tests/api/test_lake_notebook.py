@@ -13,6 +13,11 @@ from headwater_workers.pipeline import find_engine
 
 NOTEBOOK = Path(__file__).parents[2] / "examples" / "lake.ipynb"
 SECONDS_PER_CELL = 120
+SMALL_JOBS = """
+spark.driver.extraJavaOptions -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
+spark.sql.codegen.wholeStage false
+"""
+"""What a user's own configuration of Spark may say: compiling a job well takes longer than these jobs do."""
 
 
 def test_notebook_is_kept_without_outputs() -> None:
@@ -26,6 +31,8 @@ def test_notebook_is_kept_without_outputs() -> None:
 def test_notebook_runs_in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
     monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path / "runtime"))
+    (tmp_path / "spark-defaults.conf").write_text(SMALL_JOBS, encoding="utf-8")
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
     (folder := tmp_path / "lake").mkdir()
     notebook = nbformat.read(NOTEBOOK, as_version=4)
 

@@ -164,7 +164,8 @@ def test_long_work_is_done_here_and_recorded(
     with pytest.raises(headwater.RefusedError):
         store.task(runs[0].task).cancel()
     assert store.check() == []
-    assert "head" in realm.explain(str(lake.branch().hash())).lower()
+    assert realm.explain(str(lake.branch().hash())) == lake.branch().explain()
+    assert lake.branch().explain().why == "head"
 
 
 def test_earlier_state_is_restored(realm: headwater.RealmClient, lake: headwater.CatalogClient, orders: str) -> None:
@@ -229,7 +230,7 @@ def test_lake_is_looked_after(store: headwater.Connection, lake: headwater.Catal
     assert [each.path for each in lake.unreferenced_files()] == []
     file = lake.branch().content(orders).fields["metadata_location"]
     assert store.explain_file(file)["exists"]
-    assert {each["kind"] for each in lake.branch().effective_policies(orders)} >= {"snapshots"}
+    assert {each.kind for each in lake.branch().effective_policies(orders).values} >= {"snapshots"}
     assert lake.branch().guests() == []
     assert lake.stop_maintenance(why="a look").by == "ada"
     assert [each.why for each in store.maintenance_stops()] == ["a look"]
@@ -253,7 +254,7 @@ spec: {{realm: beta, name: pond, storage: {{baseLocation: "{lake}"}}}}
 def test_manifests_are_previewed_and_applied(store: headwater.Connection, tmp_path: Path) -> None:
     (tmp_path / "m.yaml").write_text(MANIFEST.format(lake=(tmp_path / "pond").as_uri()))
 
-    assert store.preview(tmp_path / "m.yaml")[0].steps[:1] == ("create realm beta",)
+    assert store.apply(tmp_path / "m.yaml", dry_run=True)[0].steps[:1] == ("create realm beta",)
     assert [each.id for each in store.realms()] == []
     done = store.apply(tmp_path / "m.yaml", credentials=tmp_path / "credentials")
     assert [each.error for each in done] == ["", ""]

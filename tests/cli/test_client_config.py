@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from commandline import CommandLine
 
-from headwater.cli.engine_configs import ENGINE_CONFIGS, EngineAddress, parse_engine
+from headwater.engines.engine_configs import ENGINE_CONFIGS, EngineAddress, parse_engine
 from headwater.realms import Credentials, CredentialsForm, told_credential
 from headwater.reconcile.credentials_sink import FileCredentials
 

@@ -9,6 +9,9 @@ import pytest
 from commandline import CommandLine
 
 from headwater import Store
+from headwater.fsck.fsck_findings import FindingCode, FindingWeight, FsckFinding
+from headwater.fsck.fsck_task import findings_outcome
+from headwater.outcome_text import has_findings, outcome_lines
 from headwater.store import ObjectId, id_of, id_text
 from headwater.tasks import LeaseWatch, TaskQueue
 
@@ -32,6 +35,22 @@ def test_task_of_a_catalog_is_run(headwater: CommandLine, realm: str, tmp_path: 
     shown = headwater.data("task", "run", kind, f"{realm}/lake")
 
     assert (shown["kind"], shown["state"], shown["subject"]) == (kind, "SUCCEEDED", "lake")
+
+
+def test_check_of_a_realm_is_run_and_kept(headwater: CommandLine, realm: str) -> None:
+    told = headwater.ok("task", "run", "fsck", realm)
+
+    assert "nothing was found: all is well" in told
+    assert [run["kind"] for run in headwater.data("runs", "list", "--kind", "fsck")] == ["fsck"]
+
+
+@pytest.mark.parametrize(("weight", "is_for_a_person"), [(FindingWeight.DAMAGE, True), (FindingWeight.LEFTOVER, False)])
+def test_findings_of_a_check_are_told(weight: FindingWeight, is_for_a_person: bool) -> None:
+    code = next(code for code in FindingCode if code.weight is weight)
+    outcome = findings_outcome([FsckFinding(code, "acme", "lake/main", "it cannot be read", "restore it")])
+
+    assert outcome_lines("fsck", outcome) == [f"1 finding: 1 {code}", f"  {weight} {code}: lake/main: it cannot be read"]
+    assert has_findings("fsck", outcome) is is_for_a_person
 
 
 def test_waiting_task_is_run_by_its_id(headwater: CommandLine, realm: str) -> None:
@@ -73,6 +92,7 @@ def test_task_run_has_a_lease_of_its_own(headwater: CommandLine, store: Store, r
     [
         (["gc"], "say of what: headwater task run gc REALM"),
         (["gc", "acme/lake"], "gc is of a whole realm: headwater task run gc acme"),
+        (["fsck", "acme/lake"], "fsck is of a whole realm: headwater task run fsck acme"),
         (["expire-snapshots", "acme"], "REALM/CATALOG"),
         (["export", "acme"], "headwater realm export asks for it"),
         (["nothing", "acme"], "'nothing' is no kind of task"),

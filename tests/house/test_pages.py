@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import re
 import runpy
 import subprocess
@@ -16,6 +17,7 @@ from headwater import Settings
 
 FOLDER = Path(__file__).parents[2]
 PAGES = [*sorted(FOLDER.glob("*.md")), *sorted((FOLDER / "docs").rglob("*.md"))]
+NOTEBOOKS = sorted((FOLDER / "examples").glob("*.ipynb"))
 LINK = re.compile(r"\]\(([^)#\s]*)(?:#([^)\s]+))?\)")
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
@@ -26,7 +28,10 @@ def shown(path: Path) -> str:
 
 
 def prose(path: Path) -> str:
-    return FENCED.sub("", path.read_text(encoding="utf-8"))
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".ipynb":
+        text = "\n".join("".join(cell["source"]) for cell in json.loads(text)["cells"] if cell["cell_type"] == "markdown")
+    return FENCED.sub("", text)
 
 
 def anchors(path: Path) -> set[str]:
@@ -118,13 +123,25 @@ def test_variable_of_each_setting_on_the_page_sets_it(generator: dict[str, Any])
 
 
 def test_every_link_leads_to_a_file() -> None:
-    assert [(shown(page), str(target)) for page in PAGES for target, _ in links(page) if not target.exists()] == []
+    pages = [*PAGES, *NOTEBOOKS]
+
+    assert [(shown(page), str(target)) for page in pages for target, _ in links(page) if not target.exists()] == []
 
 
 def test_every_link_to_a_heading_finds_it() -> None:
-    anchored = [(page, target, anchor) for page in PAGES for target, anchor in links(page) if anchor]
+    anchored = [(page, target, anchor) for page in [*PAGES, *NOTEBOOKS] for target, anchor in links(page) if anchor]
 
     assert [(shown(page), anchor) for page, target, anchor in anchored if anchor not in anchors(target)] == []
+
+
+def test_every_notebook_and_a_page_lead_to_each_other() -> None:
+    pages = {page: [target for target, _ in links(page)] for page in PAGES}
+
+    assert [
+        shown(notebook)
+        for notebook in NOTEBOOKS
+        if not any(notebook in pages[target] for target, _ in links(notebook) if target in pages)
+    ] == []
 
 
 def test_every_page_under_docs_is_reached_from_the_readme() -> None:

@@ -14,7 +14,7 @@ from client_lakes import ClientLake
 from client_texts import PYTHON_ENGINES, printed_config, python_with, rows_of_sql, run_program
 from installed_engines import daft_python, import_engine
 
-from headwater.cli.engine_configs import parse_engine
+from headwater.engines.engine_configs import parse_engine
 from pynessie_env import pynessie_program
 
 pytestmark = pytest.mark.long

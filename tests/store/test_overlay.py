@@ -11,7 +11,7 @@ from headwater.errors import SwapConflictError
 from headwater.settings import Settings
 from headwater.store import ObjectId, ObjectRow, RealmKey, ReferenceRow, ScanSplit
 from headwater.store.backends.memory import MemoryBackend
-from headwater.store.overlay import OverlayBackend, open_dry_store
+from headwater.store.overlay import OverlayBackend, open_dry_copy, open_dry_store
 
 KEY = RealmKey(7)
 
@@ -95,3 +95,13 @@ def test_dry_store_leases_no_node_below(tmp_path: Path) -> None:
         store.new_id()
 
     assert (tmp_path / "s.db").read_bytes() == before
+
+
+def test_dry_copy_leaves_its_store_open_and_as_it_was() -> None:
+    with open_store("memory://") as store:
+        store.backend.create_references([reference("a")])
+        with open_dry_copy(store) as copy:
+            copy.backend.swap_reference(reference("a"), reference("a", version=2))
+            assert copy.backend.read_references(KEY, ["a"]) == [reference("a", version=2)]
+
+        assert store.backend.read_references(KEY, ["a"]) == [reference("a")]

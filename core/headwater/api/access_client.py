@@ -10,6 +10,7 @@ from headwater.api.access_reasons import explain_rights
 from headwater.api.api_values import RoleInfo
 from headwater.api.role_owners import RoleOwner, RoleRow, RoleScope, open_roles, read_role_row
 from headwater.api.store_session import StoreSession
+from headwater.clock import as_datetime
 from headwater.errors import NotFoundError
 
 
@@ -182,7 +183,9 @@ def role_info(row: RoleRow) -> RoleInfo:
         realm=row.scope.realm,
         catalog=row.scope.name or None,
         name=row.name,
+        created=as_datetime(row.created),
         assigned_to=tuple(row.assigned_to),
+        catalog_roles=tuple(row.catalog_roles),
         grants=_told(row),
     )
 

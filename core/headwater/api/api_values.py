@@ -10,15 +10,16 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from headwater.api.declared_values import ManagerInfo, RetentionInfo, ScheduleInfo, told_duration, told_manager
+from headwater.api.work_progress import TaskProgressInfo
 from headwater.clock import Micros, as_datetime
 from headwater.errors import RefusedError
 from headwater.fsck import FsckFinding
 from headwater.jobs import Run
 from headwater.policies import MaintenanceStop
 from headwater.realms import Principal, Realm
-from headwater.reconcile import ReconcileOutcome
 from headwater.store import ObjectId, Versioned, id_text
-from headwater.tasks import Task
+from headwater.tasks import Task, TaskAttempt
 
 
 def read_time(time: datetime) -> Micros:
@@ -46,16 +47,30 @@ class RealmInfo:
     """A realm as it was when it was read.
 
     state         CREATED, INITIALIZING, LOADING, ACTIVE, INACTIVE, PURGING or PURGED
+    key           the number that its rows carry, in 16 hex digits: a later realm of the same id has another one
+    entered       when each state was last entered
     held_until    an INACTIVE realm cannot be purged before; None in every other state
+    purge_hold    between INACTIVE and PURGING; None: as the settings say
+    deletion_policy  Retain or Purge, when its resource is deleted
+    drift_policy  Correct or Report
+    manager       the resource that manages it; None: none does
     """
 
     id: str
     state: str
+    key: str
     created: datetime
     updated: datetime
+    entered: Mapping[str, datetime]
     properties: Mapping[str, str]
     deletion_protection: bool
+    deletion_policy: str
+    drift_policy: str
+    purge_hold: timedelta | None
     held_until: datetime | None
+    retention: RetentionInfo
+    maintenance: ScheduleInfo
+    manager: ManagerInfo | None
 
     @classmethod
     def of(cls, realm: Realm, held_until: Micros | None) -> RealmInfo:
@@ -63,28 +78,50 @@ class RealmInfo:
         return cls(
             id=realm.id,
             state=realm.state.value,
+            key=id_text(ObjectId(realm.key)),
             created=as_datetime(realm.created),
             updated=as_datetime(realm.updated),
+            entered={state: as_datetime(time) for state, time in realm.entered.items()},
             properties=dict(realm.properties),
             deletion_protection=realm.deletion_protection,
+            deletion_policy=realm.deletion_policy,
+            drift_policy=realm.drift_policy,
+            purge_hold=told_duration(realm.purge_hold_seconds),
             held_until=told_time(held_until),
+            retention=RetentionInfo.of(realm.retention),
+            maintenance=ScheduleInfo.of_realm(realm.maintenance),
+            manager=told_manager(realm.manager),
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskProgressInfo:
-    """How far a task has come.
+class TaskAttemptInfo:
+    """One attempt at a task.
 
-    total         None: not known yet
-    unit          what is counted
+    owner         who made it
+    ended         None: it goes on
+    outcome       RUNNING, SUCCEEDED, FAILED, LOST, HANDED_BACK, PUT_OFF or CANCELLED
+    error         why it ended, unless it succeeded; empty: it did
     """
 
-    kind: str
-    realm: str
-    subject: str
-    done: int
-    total: int | None
-    unit: str
+    number: int
+    owner: str
+    started: datetime
+    ended: datetime | None
+    outcome: str
+    error: str
+
+    @classmethod
+    def of(cls, attempt: TaskAttempt) -> TaskAttemptInfo:
+        """The values of a stored attempt."""
+        return cls(
+            number=attempt.number,
+            owner=attempt.owner,
+            started=as_datetime(attempt.started),
+            ended=told_time(attempt.ended),
+            outcome=attempt.outcome.value,
+            error=attempt.error,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +129,12 @@ class TaskInfo:
     """A task as it was when it was read.
 
     state         WAITING, RUNNING, SUCCEEDED, FAILED or CANCELLED
+    arguments     names and ids
+    attempt       number of the last one, 0 being none yet; ``attempts`` are the last of them, oldest first
+    failures      attempts that failed or were lost; when they are ``max_attempts``, it is FAILED
+    owner         who does it now; empty: nobody
+    after         the task that it follows up; None: none
+    retried       when a person let it wait again, after it had ended
     outcome       what it counted, as `headwater task show -o json` prints it; None: it has not succeeded
     error         of its last attempt; empty: none
     """
@@ -104,7 +147,15 @@ class TaskInfo:
     created: datetime
     due: datetime
     finished: datetime | None
+    arguments: Mapping[str, Any]
     attempt: int
+    attempts: tuple[TaskAttemptInfo, ...]
+    failures: int
+    max_attempts: int
+    owner: str
+    stop_requested: bool
+    after: str | None
+    retried: datetime | None
     error: str
     progress: TaskProgressInfo | None
     outcome: Mapping[str, Any] | None
@@ -127,7 +178,15 @@ class TaskInfo:
             created=as_datetime(task.created),
             due=as_datetime(task.due),
             finished=told_time(task.finished),
+            arguments=dict(task.arguments),
             attempt=task.attempt,
+            attempts=tuple(map(TaskAttemptInfo.of, task.attempts)),
+            failures=task.failures,
+            max_attempts=task.max_attempts,
+            owner=task.owner,
+            stop_requested=task.stop_requested,
+            after=told_id(task.after),
+            retried=told_time(task.retried),
             error=task.error,
             progress=progress_of(task),
             outcome=task.outcome,
@@ -186,6 +245,7 @@ class FindingInfo:
 
     code          what kind it is; a contract
     weight        DAMAGE, TROUBLE or LEFTOVER; the last alone is no reason to act
+    keys          of what cannot be read: the keys under which the reference holds it, the first few
     repair        what would mend it
     """
 
@@ -195,6 +255,7 @@ class FindingInfo:
     subject: str
     message: str
     repair: str
+    keys: tuple[str, ...]
 
     @classmethod
     def of(cls, finding: FsckFinding) -> FindingInfo:
@@ -206,38 +267,7 @@ class FindingInfo:
             subject=finding.subject,
             message=finding.message,
             repair=finding.repair,
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ManifestInfo:
-    """What came of a manifest, or would.
-
-    subject       kind and name
-    steps         a sentence for each step
-    waits         what cannot be done yet
-    refused       what will not be done as asked
-    reports       what a person should know
-    error         why it could not be finished; empty: it could
-    """
-
-    subject: str
-    steps: tuple[str, ...]
-    waits: tuple[str, ...] = ()
-    refused: tuple[str, ...] = ()
-    reports: tuple[str, ...] = ()
-    error: str = ""
-
-    @classmethod
-    def of(cls, outcome: ReconcileOutcome) -> ManifestInfo:
-        """The values of an outcome."""
-        return cls(
-            subject=outcome.subject,
-            steps=tuple(str(step) for step in outcome.done),
-            waits=tuple(wait.message for wait in outcome.waits),
-            refused=tuple(refusal.message for refusal in outcome.refused),
-            reports=tuple(report.message for report in outcome.reports),
-            error="" if outcome.error is None else str(outcome.error),
+            keys=finding.keys,
         )
 
 
@@ -246,6 +276,8 @@ class PrincipalInfo:
     """Who can log in to a realm.
 
     client_id     as clients are told it
+    former_client_id, former_until  of former credentials that still hold, and until when; None: there are none, or until the next rotation
+    renewed       when the credentials last changed; None: they are the first
     disabled      since when it cannot log in; None: it can
     roles         its principal roles
     """
@@ -253,7 +285,10 @@ class PrincipalInfo:
     realm: str
     name: str
     client_id: str
+    former_client_id: str | None
+    former_until: datetime | None
     created: datetime
+    renewed: datetime | None
     disabled: datetime | None
     roles: tuple[str, ...] = field(default=())
 
@@ -264,7 +299,10 @@ class PrincipalInfo:
             realm=realm,
             name=principal.name,
             client_id=principal.credentials.client_id,
+            former_client_id=None if principal.former is None else principal.former.client_id,
+            former_until=told_time(principal.former_until),
             created=as_datetime(principal.created),
+            renewed=told_time(principal.renewed),
             disabled=told_time(principal.disabled),
             roles=roles,
         )
@@ -276,13 +314,16 @@ class RoleInfo:
 
     catalog       the catalog whose role it is; None: a principal role of the realm
     assigned_to   principals; of a catalog's role, principal roles
+    catalog_roles of a principal role: what it has in catalogs, as CATALOG/ROLE
     grants        each in one line, such as ``TABLE_READ_DATA on namespace:sales``
     """
 
     realm: str
     catalog: str | None
     name: str
+    created: datetime
     assigned_to: tuple[str, ...]
+    catalog_roles: tuple[str, ...]
     grants: tuple[str, ...]
 
 
@@ -291,9 +332,12 @@ class StopInfo:
     """A stop of maintenance.
 
     scope         the store, a realm or a catalog, in words
+    realm, catalog  the same; None: the store, or all of the realm
     """
 
     scope: str
+    realm: str | None
+    catalog: str | None
     by: str
     at: datetime
     why: str
@@ -301,4 +345,12 @@ class StopInfo:
     @classmethod
     def of(cls, stop: MaintenanceStop) -> StopInfo:
         """The values of a stop."""
-        return cls(scope=str(stop.scope), by=stop.by, at=as_datetime(stop.at), why=stop.why)
+        scope = stop.scope
+        return cls(
+            scope=str(scope),
+            realm=scope.realm or None,
+            catalog=scope.catalog or None,
+            by=stop.by,
+            at=as_datetime(stop.at),
+            why=stop.why,
+        )

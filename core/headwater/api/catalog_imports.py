@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib.metadata import entry_points
 from typing import Any, cast
 
 import msgspec
 
+from headwater.api.locations import folder_location
 from headwater.catalogs import Catalogs, ImportSpec
 from headwater.errors import RefusedError
 from headwater.iceberg import SurveyProgress, SurveyResult, SurveyScope, survey_in_process
@@ -18,6 +19,7 @@ from headwater.store import ObjectId, Store, Versioned, id_text
 from headwater.tasks import Task, TaskQueue
 
 BY_HAND = "by hand"
+"""What an import is called that stands in no resource."""
 ENTRY_POINTS = "headwater.surveys"
 
 
@@ -30,6 +32,18 @@ class SurveyInProcess:
     @property
     def name(self) -> str:
         return "process (by hand)"
+
+
+def import_spec(locations: Iterable[str], *, inventory: str | None, **fields: Any) -> ImportSpec:
+    """What is asked for by hand; raises RefusedError for what contradicts itself."""
+    if fields["gone"] == "drop" and fields["mode"] != "sync":
+        raise RefusedError("tables that are gone are dropped by a sync: an import once only brings tables in")
+    return ImportSpec(
+        name=BY_HAND,
+        locations=tuple(map(folder_location, locations)),
+        inventory=None if inventory is None else folder_location(inventory),
+        **fields,
+    )
 
 
 def load_spark_survey(settings: Settings) -> TableSurvey:

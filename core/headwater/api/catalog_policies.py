@@ -10,8 +10,9 @@ from uuid import UUID
 
 from headwater.api.api_values import seconds_of
 from headwater.api.catalog_values import Key, content_key
+from headwater.api.declared_values import told_duration
 from headwater.api.store_session import StoreSession
-from headwater.catalogs import Catalog
+from headwater.catalogs import Catalog, ContentKey
 from headwater.clock import as_datetime
 from headwater.errors import NotFoundError, RefusedError
 from headwater.policies import (
@@ -21,6 +22,7 @@ from headwater.policies import (
     PolicyKind,
     SnapshotRule,
     StoredPolicy,
+    TablePolicies,
     find_policy,
     find_policy_table,
     list_policies,
@@ -62,6 +64,7 @@ class PolicyInfo:
     """A policy of a catalog, or of one of its tables. None: it does not say.
 
     kind          ``snapshots``, ``metadata-files`` or ``file-collection``
+    table         its key where it was looked up; None: the policy is the catalog's, or the table is not there
     content_id    of the table; None: the policy is the catalog's
     text          what it says, in one line
     snapshots     of such a policy: its rules, of which the first counts that covers a branch
@@ -71,6 +74,7 @@ class PolicyInfo:
     """
 
     kind: str
+    table: str | None
     content_id: str | None
     text: str
     snapshots: tuple[SnapshotRuleInfo, ...]
@@ -85,31 +89,78 @@ class PolicyInfo:
     updated: datetime
 
     @classmethod
-    def of(cls, policy: StoredPolicy) -> PolicyInfo:
-        """The values of a stored policy."""
+    def of(cls, policy: StoredPolicy, table: ContentKey | None) -> PolicyInfo:
+        """The values of a stored policy, and the key of its table."""
         metadata, files = policy.metadata_files or MetadataFileRule(), policy.files or FileRule()
         return cls(
             kind=policy.kind.value,
+            table=None if table is None else str(table),
             content_id=None if policy.content_id is None else str(policy.content_id),
             text=policy_text(policy),
             snapshots=tuple(
                 SnapshotRuleInfo(
                     branches=rule.branches,
-                    max_age=_duration(rule.max_age_seconds),
+                    max_age=told_duration(rule.max_age_seconds),
                     min_to_keep=rule.min_to_keep,
-                    max_ref_age=_duration(rule.max_ref_age_seconds),
+                    max_ref_age=told_duration(rule.max_ref_age_seconds),
                 )
                 for rule in policy.snapshots
             ),
             keep=metadata.keep,
-            max_age=_duration(metadata.max_age_seconds),
-            grace=_duration(files.grace_seconds),
-            delay=_duration(files.delay_seconds),
-            hold=_duration(files.hold_seconds),
+            max_age=told_duration(metadata.max_age_seconds),
+            grace=told_duration(files.grace_seconds),
+            delay=told_duration(files.delay_seconds),
+            hold=told_duration(files.hold_seconds),
             mode=files.mode,
             declared=policy.declared,
             by=policy.by,
             updated=as_datetime(policy.updated),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyValueInfo:
+    """One value that holds for a table.
+
+    kind          of the policy that says it, or would
+    ref           the table's own branch or tag; None: the table
+    value         None: nothing goes by it
+    source        a policy, a property of the table, the limit of the branch or tag itself, or a default
+    """
+
+    kind: str
+    ref: str | None
+    name: str
+    value: str | None
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EffectivePoliciesInfo:
+    """What holds for a table on a branch of its catalog, and where each value comes from.
+
+    key           None: what holds where a table says nothing itself; ``content_id`` is None then, too
+    notes         why something else happens all the same
+    """
+
+    branch: str
+    key: str | None
+    content_id: str | None
+    notes: tuple[str, ...]
+    values: tuple[PolicyValueInfo, ...]
+
+    @classmethod
+    def of(cls, held: TablePolicies) -> EffectivePoliciesInfo:
+        """What was read of a table."""
+        return cls(
+            branch=held.branch,
+            key=None if held.key is None else str(held.key),
+            content_id=None if held.content_id is None else str(held.content_id),
+            notes=tuple(held.notes),
+            values=tuple(
+                PolicyValueInfo(kind=str(each.kind), ref=each.ref, name=each.name, value=each.value, source=str(each.source))
+                for each in held.values
+            ),
         )
 
 
@@ -120,10 +171,16 @@ class CatalogPolicies:
     realm: str
     name: str
 
-    def policies(self) -> list[PolicyInfo]:
-        """The policies of the catalog and of its tables."""
+    def policies(self, *, ref: str | None = None) -> list[PolicyInfo]:
+        """The policies of the catalog and of its tables.
+
+        ref           where tables are looked up; None: the default branch
+        """
         rows, catalog = self._policies_of()
-        return [PolicyInfo.of(each) for each in list_policies(rows, catalog.definition.id)]
+        listed = list_policies(rows, catalog.definition.id)
+        entries = catalog.find_by_id(ref, dict.fromkeys(each.content_id for each in listed if each.content_id is not None))
+        keys = {content_id: entry.key for content_id, entry in entries.items()}
+        return [PolicyInfo.of(each, None if each.content_id is None else keys.get(each.content_id)) for each in listed]
 
     def policy(self, kind: PolicyName, *, table: Key | None = None, ref: str | None = None) -> PolicyInfo:
         """One policy; raises NotFoundError where the catalog or table has none of that kind.
@@ -136,7 +193,7 @@ class CatalogPolicies:
         if found is None:
             whose = catalog.label if table is None else f"table {content_key(table)} of {catalog.label}"
             raise NotFoundError(f"{whose} has no policy {kind}")
-        return PolicyInfo.of(found)
+        return PolicyInfo.of(found, _table_key(table))
 
     def set_policy(
         self,
@@ -178,7 +235,7 @@ class CatalogPolicies:
         _check_said(chosen, given)
         rows, catalog = self._policies_of()
         made = put_policy(rows, catalog, chosen, _table_id(catalog, table, ref), given, self._session.author)
-        return PolicyInfo.of(made)
+        return PolicyInfo.of(made, _table_key(table))
 
     def unset_policy(
         self, kind: PolicyName, *, table: Key | None = None, ref: str | None = None, branch: str | None = None
@@ -192,7 +249,7 @@ class CatalogPolicies:
             unset_policy(rows, catalog.definition, chosen, content_id)
             return None
         left = unset_snapshot_rule(rows, catalog.definition, branch, content_id=content_id, by=self._session.author)
-        return None if left is None else PolicyInfo.of(left)
+        return None if left is None else PolicyInfo.of(left, _table_key(table))
 
     def _policies_of(self) -> tuple[RealmStore, Catalog]:
         rows = self._session.open_rows(self.realm)
@@ -256,5 +313,5 @@ def _table_id(catalog: Catalog, table: Key | None, ref: str | None) -> UUID | No
     return None if table is None else find_policy_table(catalog, content_key(table), ref=ref)
 
 
-def _duration(seconds: float | None) -> timedelta | None:
-    return None if seconds is None else timedelta(seconds=seconds)
+def _table_key(table: Key | None) -> ContentKey | None:
+    return None if table is None else content_key(table)

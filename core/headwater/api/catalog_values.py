@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Any
 
@@ -12,6 +12,15 @@ import msgspec
 
 from headwater.api.api_values import told_id, told_time
 from headwater.api.conflict_sides import ConflictSidesInfo
+from headwater.api.declared_values import (
+    ImportInfo,
+    ManagerInfo,
+    ScheduleInfo,
+    declared_imports,
+    declared_schedules,
+    told_duration,
+    told_manager,
+)
 from headwater.catalogs import (
     CatalogDefinition,
     Conflict,
@@ -24,9 +33,10 @@ from headwater.catalogs import (
     LogEntry,
     MergeResult,
     NamedRef,
+    ReportRow,
     content_type_of,
 )
-from headwater.clock import as_datetime
+from headwater.clock import Micros, as_datetime
 from headwater.iceberg_catalog import TableHome
 from headwater.lake_files import MarkedFile
 from headwater.store import id_text
@@ -50,7 +60,13 @@ class CatalogInfo:
 
     id            16 hex digits, never used again
     state         ACTIVE or DELETED
+    file_places   locations whose files are all its tables', besides its home tables'
+    imports       tables that lie somewhere already, as its resource declares them
+    maintenance   scheduled work on its lake, by its name: ``expire_snapshots`` and ``report_files``, each where it is said
+    deletion_policy  Retain or Purge, when its resource is deleted
+    hold          how long it can be undeleted once it is deleted; None: as the settings say
     held_until    of a deleted catalog: it can be undeleted until then
+    manager       the resource that manages it; None: none does
     """
 
     realm: str
@@ -60,10 +76,17 @@ class CatalogInfo:
     base_location: str
     allowed_locations: tuple[str, ...]
     default_branch: str
+    file_places: tuple[str, ...]
+    imports: tuple[ImportInfo, ...]
+    maintenance: Mapping[str, ScheduleInfo]
     properties: Mapping[str, str]
     created: datetime
     updated: datetime
+    deletion_policy: str
+    deletion_protection: bool
+    hold: timedelta | None
     held_until: datetime | None
+    manager: ManagerInfo | None
 
     @classmethod
     def of(cls, realm: str, definition: CatalogDefinition) -> CatalogInfo:
@@ -76,10 +99,17 @@ class CatalogInfo:
             base_location=definition.base_location,
             allowed_locations=definition.allowed_locations,
             default_branch=definition.default_branch,
+            file_places=definition.files.places,
+            imports=declared_imports(definition),
+            maintenance=declared_schedules(definition),
             properties=dict(definition.properties),
             created=as_datetime(definition.created),
             updated=as_datetime(definition.updated),
+            deletion_policy=definition.deletion_policy,
+            deletion_protection=definition.deletion_protection,
+            hold=told_duration(definition.hold_seconds),
             held_until=told_time(definition.held_until),
+            manager=told_manager(definition.manager),
         )
 
 
@@ -88,18 +118,30 @@ class RefInfo:
     """A branch or tag.
 
     kind          ``branch`` or ``tag``
-    hash          the commit that it points to; None: none yet
+    hash          the commit that it points to, or pointed to; None: none yet
+    deleted       when it was deleted; None: it is there
+    held_until    of a deleted one: it can be undeleted until then, and until a collection after that
     """
 
     kind: str
     name: str
     hash: str | None
     created: datetime
+    deleted: datetime | None = None
+    held_until: datetime | None = None
 
     @classmethod
-    def of(cls, named: NamedRef) -> RefInfo:
-        """The values of a named reference."""
-        return cls(kind=named.kind.value, name=named.name, hash=named.hash, created=as_datetime(named.created))
+    def of(cls, named: NamedRef, *, deleted: Micros | None = None, grace: timedelta = timedelta()) -> RefInfo:
+        """The values of a named reference; of a deleted one, with when it was deleted and how long it is held."""
+        gone = told_time(deleted)
+        return cls(
+            kind=named.kind.value,
+            name=named.name,
+            hash=named.hash,
+            created=as_datetime(named.created),
+            deleted=gone,
+            held_until=None if gone is None else gone + grace,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +163,8 @@ class CommitInfo:
     """A commit of a catalog.
 
     seq           1 for the first of its line, then one more each
+    committer     the principal whose request made it; empty: not known
+    author_time   when its author made it, where that was earlier; None: then
     parent        the commit before; None: it is the first
     merged        heads that were merged in
     """
@@ -131,6 +175,8 @@ class CommitInfo:
     message: str
     authors: tuple[str, ...]
     committer: str
+    signed_off_by: tuple[str, ...]
+    author_time: datetime | None
     properties: Mapping[str, tuple[str, ...]]
     parent: str | None
     merged: tuple[str, ...]
@@ -146,6 +192,8 @@ class CommitInfo:
             message=entry.message,
             authors=entry.meta.authors,
             committer=entry.meta.committer,
+            signed_off_by=entry.meta.signed_off_by,
+            author_time=told_time(entry.meta.author_time),
             properties=dict(entry.meta.properties),
             parent=told_id(entry.parent),
             merged=tuple(id_text(head) for head in entry.meta.merged),
@@ -165,18 +213,25 @@ class CommitInfo:
 class EntryInfo:
     """A table, view, namespace or function of a reference.
 
+    key           names joined by dots; ``elements`` are the names
     type          ICEBERG_TABLE, DELTA_LAKE_TABLE, ICEBERG_VIEW, NAMESPACE or UDF
     content_id    survives renames
     """
 
     key: str
+    elements: tuple[str, ...]
     type: str
     content_id: str
 
     @classmethod
     def of(cls, entry: ContentEntry) -> EntryInfo:
         """The values of an entry of a listing."""
-        return cls(key=str(entry.key), type=_type_name(entry.type), content_id=str(entry.content_id))
+        return cls(
+            key=str(entry.key),
+            elements=tuple(entry.key.elements),
+            type=_type_name(entry.type),
+            content_id=str(entry.content_id),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -228,6 +283,7 @@ class DifferenceInfo:
 
     action        ADDED, REMOVED or CHANGED
     type          of what it holds afterwards, or held before
+    sides         what both sides did to it since their common ancestor, ``into`` being the one before; None: nobody asked
     """
 
     action: str
@@ -235,9 +291,10 @@ class DifferenceInfo:
     type: str
     renamed_from: str | None
     renamed_to: str | None
+    sides: ConflictSidesInfo | None = None
 
     @classmethod
-    def of(cls, change: ContentChange) -> DifferenceInfo:
+    def of(cls, change: ContentChange, sides: ConflictSidesInfo | None = None) -> DifferenceInfo:
         """The values of a difference."""
         value = change.after or change.before
         assert value is not None  # a key that holds nothing on either side does not differ
@@ -247,6 +304,7 @@ class DifferenceInfo:
             type=_type_name(value.type),
             renamed_from=None if change.renamed_from is None else str(change.renamed_from),
             renamed_to=None if change.renamed_to is None else str(change.renamed_to),
+            sides=sides,
         )
 
 
@@ -336,6 +394,7 @@ class UnreferencedFileInfo:
     """A file of the lake that nobody refers to, by a report.
 
     code          the rule that holds for it
+    modified      its own time; None: the storage does not say
     since         when our listings first had it so
     due           the first time at which it may go; None: it is only reported
     """
@@ -343,6 +402,7 @@ class UnreferencedFileInfo:
     path: str
     code: str
     size_bytes: int
+    modified: datetime | None
     since: datetime | None
     due: datetime | None
     place: str
@@ -354,7 +414,42 @@ class UnreferencedFileInfo:
             path=mark.path,
             code=str(mark.code),
             size_bytes=mark.size_bytes,
+            modified=told_time(mark.modified or None),
             since=told_time(mark.first_listed or None),
             due=told_time(mark.due or None),
             place=mark.place,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportedTableInfo:
+    """What became of one table folder in an import.
+
+    outcome       imported, updated, unchanged, quarantined, gone or dropped
+    code, message why it is quarantined; of others the message may say why they were left as they are
+    rule          by which its latest metadata was chosen
+    commit        the commit that imported, moved or dropped it; None: nothing was written
+    """
+
+    key: str
+    folder: str
+    outcome: str
+    code: str
+    message: str
+    rule: str
+    metadata_location: str
+    commit: str | None
+
+    @classmethod
+    def of(cls, row: ReportRow) -> ImportedTableInfo:
+        """The values of a row of a report."""
+        return cls(
+            key=str(ContentKey(row.key)),
+            folder=row.directory,
+            outcome=row.outcome,
+            code=row.code,
+            message=row.message,
+            rule=row.rule,
+            metadata_location=row.metadata_location,
+            commit=row.commit or None,
         )

@@ -5,38 +5,49 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from headwater.access import Privilege
 from headwater.api.access_client import PrivilegeInfo
-from headwater.api.api_values import FindingInfo, ManifestInfo, RealmInfo, RunInfo, StopInfo, TaskInfo
+from headwater.api.api_values import FindingInfo, RealmInfo, RunInfo, StopInfo, TaskInfo, read_time, told_time
+from headwater.api.engine_infos import EngineInfo, list_engines
 from headwater.api.locations import folder_location
+from headwater.api.manifest_work import (
+    ManifestDifferenceInfo,
+    ManifestInfo,
+    apply_manifests,
+    compare_manifests,
+    delete_described,
+    read_manifests,
+)
+from headwater.api.realm_archives import submit_realm_load
 from headwater.api.realm_client import RealmClient
-from headwater.api.realm_tasks import check_same, make_realm
+from headwater.api.realm_tasks import make_realm
 from headwater.api.repairs import RepairStepInfo, keeper_of
 from headwater.api.spark_access import VIEWS, load_spark
 from headwater.api.store_session import StoreSession
-from headwater.api.task_client import Observe, TaskClient, run_here
-from headwater.backup import check_loadable, read_archive_manifest
+from headwater.api.task_client import TaskClient, run_or_leave
+from headwater.api.task_figures import TaskFiguresInfo, figures_by_kind
+from headwater.api.work_progress import Observe, WorkProgress
+from headwater.backup import read_archive_manifest
+from headwater.clock import as_datetime
 from headwater.durability import replacing
 from headwater.errors import RefusedError
-from headwater.fsck import check_store, plan_repairs, repair_realm
+from headwater.fsck import FsckFinding, check_store, plan_repairs, repair_realm
 from headwater.html_report import report_page
-from headwater.jobs import LOAD, file_arguments, list_runs, run_load
+from headwater.jobs import Run, list_runs, run_load
 from headwater.jobs.local_tasks import person
-from headwater.lake_files import explain_lake_file
-from headwater.policies import list_stops
+from headwater.lake_files import CODE_SENTENCES, explain_lake_file
+from headwater.policies import StopScope, list_stops, resume_maintenance, stop_maintenance
 from headwater.realms import RealmRegistry, hold_until
-from headwater.reconcile import FileCredentials, ManagerIdentity, known_realms, load_manifests, reconcile
-from headwater.reconcile.manifests import RealmManifest
-from headwater.reconcile.plan_preview import preview_catalog, preview_realm
-from headwater.settings import Settings
+from headwater.settings import Settings, check_count
 from headwater.store import checked_realm_id, open_store
+from headwater.store.overlay import open_dry_copy
 from headwater.store.urls import parse_url
-from headwater.tasks import TaskQueue, TaskState
+from headwater.tasks import TaskQuery, TaskQueue, TaskState
 
 
 def connect(
@@ -109,99 +120,148 @@ class Connection:
         return self.realm(realm_id)
 
     def import_realm(
-        self, file: str | Path, realm_id: str, *, active: bool = True, progress: Observe | None = None
+        self, file: str | Path, realm_id: str, *, active: bool = True, detach: bool = False, progress: Observe | None = None
     ) -> Mapping[str, Any]:
         """Make a realm from an archive. After an interruption, the same call goes on.
 
         active        whether it serves users once it is loaded
+        detach        leave it to a worker, which reads the file on its own machine: the result has the task's id alone, as ``task``
         returns       what it has, as `headwater realm import -o json` prints it
         """
         checked_realm_id(realm_id)
-        read_archive_manifest(Path(file))
-        store, arguments = self._session.store, file_arguments(Path(file), is_here=True) | {"inactive": not active}
-        tasks = TaskQueue(store)
-        if not any(task.value.is_active for task in tasks.list_tasks(kind=LOAD, realm=realm_id)):
-            check_loadable(RealmRegistry(store).find_realm(realm_id))  # an import under way may be further than that
-        submitted = tasks.submit_task(LOAD, realm=realm_id, arguments=arguments)
-        check_same(store, submitted, arguments)
-        return run_here(self._session, submitted.id, run_load, progress=progress)
+        if not detach:
+            read_archive_manifest(Path(file))
+        task = submit_realm_load(self._session.store, Path(file), realm_id, is_active=active, detach=detach)
+        return run_or_leave(self._session, task, run_load, detach=detach, progress=progress)
 
-    def tasks(self, *, kind: str | None = None, realm: str | None = None, state: str | None = None) -> Iterator[TaskInfo]:
+    def tasks(
+        self,
+        *,
+        kind: str | None = None,
+        realm: str | None = None,
+        state: str | None = None,
+        subject: str | None = None,
+        since: datetime | None = None,
+        older_than: timedelta | None = None,
+        limit: int | None = None,
+    ) -> Iterator[TaskInfo]:
         """The tasks of the store: the active ones as they are due, then those that ended.
 
         state         WAITING, RUNNING, SUCCEEDED, FAILED or CANCELLED
+        subject       what they are about within their realm, such as a catalog
+        since, older_than  submitted then or later; submitted longer ago than that
         """
         if state is not None and state not in list(TaskState):
             raise RefusedError(f"{state!r} is no state of a task: it is one of {', '.join(TaskState)}")
-        chosen = None if state is None else TaskState(state)
-        return map(TaskInfo.of, TaskQueue(self._session.store).list_tasks(kind=kind, realm=realm, state=chosen))
+        store = self._session.store
+        query = TaskQuery(
+            kind=kind,
+            realm=realm,
+            state=None if state is None else TaskState(state),
+            subject=subject,
+            since=None if since is None else read_time(since),
+            before=None if older_than is None else read_time(as_datetime(store.clock.now()) - older_than),
+        )
+        return map(TaskInfo.of, self._session.told(TaskQueue(store).list_tasks(limit=limit, **query)))
+
+    def task_figures(self) -> list[TaskFiguresInfo]:
+        """For each kind, how many tasks wait, run, are late and were given up, and how long they take."""
+        return figures_by_kind(TaskQueue(self._session.store).read_figures())
 
     def task(self, task_id: str) -> TaskClient:
         """A task by its id of 16 hex digits."""
         return TaskClient(self._session, task_id)
 
-    def runs(self, *, kind: str | None = None, realm: str | None = None, limit: int | None = None) -> list[RunInfo]:
-        """What tasks did, newest first."""
-        return list(map(RunInfo.of, list_runs(self._session.store, kind=kind, realm=realm, limit=limit)))
+    def runs(
+        self,
+        *,
+        kind: str | None = None,
+        realm: str | None = None,
+        since: datetime | None = None,
+        failed: bool = False,
+        limit: int | None = None,
+    ) -> list[RunInfo]:
+        """What tasks did, newest first.
+
+        since         only runs that began then or later
+        failed        only runs that failed
+        """
+        return list(map(RunInfo.of, self._runs(kind, realm, since, failed=failed, limit=limit)))
 
     def report_runs(
-        self, file: str | Path, *, kind: str | None = None, realm: str | None = None, limit: int | None = None
+        self,
+        file: str | Path,
+        *,
+        kind: str | None = None,
+        realm: str | None = None,
+        since: datetime | None = None,
+        failed: bool = False,
+        limit: int | None = None,
     ) -> int:
         """Write what tasks did to a file, as one page of HTML with charts, and return how many runs it has.
 
         file          one of that name is replaced
         """
-        store = self._session.store
-        found = list_runs(store, kind=kind, realm=realm, limit=limit)
-        page = report_page(found, store=self.url, now=store.clock.now())
+        found = self._runs(kind, realm, since, failed=failed, limit=limit)
+        page = report_page(found, store=self.url, now=self._session.store.clock.now())
         with replacing(Path(file)) as part:
             part.write_text(page, encoding="utf-8")
         return len(found)
 
-    def apply(self, *paths: str | Path, credentials: str | Path = "credentials") -> list[ManifestInfo]:
+    def apply(self, *paths: str | Path, credentials: str | Path = "credentials", dry_run: bool = False) -> list[ManifestInfo]:
         """Apply manifests, as far as possible now; long work is left to workers, as tasks. A wrong file changes nothing.
 
         paths         files of manifests, or folders of such files
         credentials   the folder where credentials of new realms and principals are written
+        dry_run       tell what would be done now, and write nothing
         raises        ManifestError for manifests that are wrong
         """
-        store, files = self._session.store, tuple(map(Path, paths))
-        manifests = load_manifests(files, settings=store.settings, known_realms=known_realms(store))
-        made = reconcile(store, manifests, credentials=FileCredentials(Path(credentials)), manager=ManagerIdentity())
-        return list(map(ManifestInfo.of, made))
+        store = self._session.store
+        return apply_manifests(store, read_manifests(store, paths), Path(credentials), is_dry_run=dry_run)
 
-    def preview(self, *paths: str | Path) -> list[ManifestInfo]:
-        """What ``apply`` would do now; what follows its steps is planned when they are done. Writes nothing."""
-        store, files = self._session.store, tuple(map(Path, paths))
-        previews = []
-        for manifest in load_manifests(files, settings=store.settings, known_realms=known_realms(store)):
-            if isinstance(manifest, RealmManifest):
-                told = preview_realm(store, manifest, manager=ManagerIdentity())
-            else:
-                told = preview_catalog(store, manifest, manager=ManagerIdentity())
-            previews.append(
-                ManifestInfo(
-                    subject=str(manifest.subject),
-                    steps=told.steps,
-                    waits=tuple(wait.message for wait in told.waits),
-                    refused=tuple(refusal.message for refusal in told.refused),
-                    reports=tuple(report.message for report in told.reports),
-                )
-            )
-        return previews
+    def compare(self, *paths: str | Path) -> list[ManifestDifferenceInfo]:
+        """Compare manifests with what is stored, and write nothing: what `headwater diff` shows.
 
-    def check(self, realm: str | None = None) -> list[FindingInfo]:
+        paths         files of manifests, or folders of such files
+        """
+        store = self._session.store
+        manifests = read_manifests(store, paths)
+        with open_dry_copy(store) as dry:
+            return list(map(ManifestDifferenceInfo.of, compare_manifests(dry, manifests)))
+
+    def delete_described(
+        self, *paths: str | Path, credentials: str | Path = "credentials", dry_run: bool = False
+    ) -> list[ManifestInfo]:
+        """Delete the realms and catalogs that manifests describe, as their deletionPolicy says: see what a dry run tells first.
+
+        Retain leaves everything as it is, without a manager. Purge deletes what is in it, and needs the annotation
+        headwater.dev/confirm-purge with the name of the realm or catalog.
+        """
+        store = self._session.store
+        return delete_described(store, read_manifests(store, paths), Path(credentials), is_dry_run=dry_run)
+
+    def check(self, realm: str | None = None, *, progress: Observe | None = None) -> list[FindingInfo]:
         """Check everything that is stored, as `headwater fsck` does; changes nothing. Empty: all is well."""
-        return list(map(FindingInfo.of, check_store(self._session.store, realm=realm)))
+        return list(map(FindingInfo.of, self._checked(realm, progress)))
 
-    def plan_repairs(self, realm: str | None = None, *, later: bool = False) -> list[RepairStepInfo]:
+    def plan_repairs(
+        self, realm: str | None = None, *, later: bool = False, progress: Observe | None = None
+    ) -> list[RepairStepInfo]:
         """The steps of a repair of what ``check`` finds, in their order, with what each does and loses; changes nothing.
 
         later         set aside also what a later release has written
         """
-        return list(map(RepairStepInfo.of, plan_repairs(check_store(self._session.store, realm=realm), later=later)))
+        return list(map(RepairStepInfo.of, plan_repairs(self._checked(realm, progress), later=later)))
 
-    def repair(self, realm: str, *, confirm: str, aside: str | Path | None = None, later: bool = False) -> list[RepairStepInfo]:
+    def repair(
+        self,
+        realm: str,
+        *,
+        confirm: str,
+        aside: str | Path | None = None,
+        later: bool = False,
+        progress: Observe | None = None,
+    ) -> list[RepairStepInfo]:
         """Do the safe steps of one realm's plan; returns all steps with what came of them. Call ``check`` afterwards.
 
         confirm       the realm's id, repeated; raises RefusedError for anything else
@@ -209,10 +269,9 @@ class Connection:
         """
         if confirm != realm:
             raise RefusedError(f"nothing was changed: confirm={confirm[:200]!r} does not repeat the id of realm {realm!r}")
-        store = self._session.store
-        steps = plan_repairs(check_store(store, realm=realm), later=later)
+        steps = plan_repairs(self._checked(realm, progress), later=later)
         keep = keeper_of(None if aside is None else Path(aside))
-        return list(map(RepairStepInfo.of, repair_realm(store, realm, steps, keep=keep)))
+        return list(map(RepairStepInfo.of, repair_realm(self._session.store, realm, steps, keep=keep)))
 
     def privileges(self) -> list[PrivilegeInfo]:
         """What can be granted to roles."""
@@ -232,7 +291,11 @@ class Connection:
         return names
 
     def explain_file(self, url: str) -> Mapping[str, Any]:
-        """Who refers to a file of a lake, or since when nobody does: code, sentence, realm, catalog, table and referrers."""
+        """Who refers to a file of a lake, or since when nobody does, by which rule, and when it may go.
+
+        returns       url, exists, code, why, realm, catalog, place, table, referrers, since, due and report, as
+                      `headwater files explain -o json` prints them; times are ``datetime``
+        """
         told = explain_lake_file(self._session.store, folder_location(url))
         return {
             "url": told.url,
@@ -241,9 +304,42 @@ class Connection:
             "why": told.sentence,
             "realm": told.realm,
             "catalog": told.catalog,
+            "place": told.place,
             "table": told.table,
-            "referrers": [{"realm": each.realm, "catalog": each.catalog, "table": each.key} for each in told.referrers],
+            "referrers": [
+                {
+                    "realm": each.realm,
+                    "catalog": each.catalog,
+                    "table": each.key,
+                    "where": each.where,
+                    "snapshots": each.snapshots,
+                    "metadata": each.metadata,
+                }
+                for each in told.referrers
+            ],
+            "since": told_time(told.since),
+            "due": told_time(told.due),
+            "report": told.report,
         }
+
+    def file_codes(self) -> Mapping[str, str]:
+        """Every code of a file of a lake, and of a place where files lie, with what it means."""
+        return dict(CODE_SENTENCES)
+
+    def engines(self, *, url: str | None = None) -> list[EngineInfo]:
+        """The engines that can use a catalog that a server serves; ``CatalogClient.client_config`` tells how one of them does.
+
+        url           where engines reach the server; None: the address of the setting HEADWATER_SERVER_LISTEN
+        """
+        return list_engines(self._session.store.settings, url)
+
+    def stop_maintenance(self, *, why: str = "") -> StopInfo:
+        """Stop expiry of snapshots and reports of files in all of the store."""
+        return StopInfo.of(stop_maintenance(self._session.store, StopScope(), by=self._session.author, why=why))
+
+    def resume_maintenance(self) -> bool:
+        """End the stop of the store; whether there was one. Stops of realms and catalogs stay."""
+        return resume_maintenance(self._session.store, StopScope()) is not None
 
     def maintenance_stops(self) -> list[StopInfo]:
         """Where expiry of snapshots and reports of files are stopped."""
@@ -252,6 +348,18 @@ class Connection:
     def close(self) -> None:
         """Give back what the store has leased. Afterwards nothing of this connection can be used."""
         self._session.store.close()
+
+    def _runs(
+        self, kind: str | None, realm: str | None, since: datetime | None, *, failed: bool, limit: int | None
+    ) -> list[Run]:
+        check_count(limit, "runs of a list")
+        listed = self._session.told(list_runs(self._session.store, kind=kind, realm=realm))
+        earliest = 0 if since is None else read_time(since)
+        return [run for run in listed if run.started >= earliest and (run.error or not failed)][:limit]
+
+    def _checked(self, realm: str | None, progress: Observe | None) -> list[FsckFinding]:
+        told = WorkProgress(progress, kind="fsck", realm=realm or "")
+        return check_store(self._session.store, realm=realm, progress=told.callback)
 
     def __enter__(self) -> Connection:
         return self

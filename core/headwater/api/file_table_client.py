@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from headwater.api.api_values import TaskProgressInfo, told_time
+from headwater.api.api_values import told_time
 from headwater.api.file_table_export import export_file_table
 from headwater.api.file_table_report import FileTableReport, report_file_table
 from headwater.api.file_table_rows import load_file_work, read_parquet_rows
@@ -18,7 +18,9 @@ from headwater.api.locations import folder_location
 from headwater.api.plain_counts import plain_counts
 from headwater.api.spark_access import FILE_TABLE, load_spark
 from headwater.api.store_session import StoreSession
-from headwater.api.task_client import Observe, run_here
+from headwater.api.task_client import run_or_leave
+from headwater.api.work_progress import Observe, WorkProgress
+from headwater.clock import as_datetime
 from headwater.errors import RefusedError
 from headwater.files import FileTable, RowKeyRange, open_file_table
 from headwater.files.compaction import CompactionRules, CompactionStrategy, compact_table
@@ -29,8 +31,9 @@ from headwater.files.ingestion import ingest_rows
 from headwater.files.leaf_splits import plan_splits, split_large_leaves
 from headwater.files.open_references import open_file_references
 from headwater.files.row_query import query_rows
-from headwater.jobs import plan_file_collection, run_file_collection, submit_file_collection
+from headwater.jobs import COLLECT_FILES, plan_file_collection, run_file_collection, submit_file_collection
 from headwater.purge.file_table_purge import FileTablePurge
+from headwater.tasks import TaskQueue
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -42,18 +45,24 @@ _ALL = 1 << 31
 class FileTableInfo:
     """A file table as it was when it was read.
 
+    state         CREATING, ACTIVE, READ_ONLY or DELETING
     columns       names with types by Spark's names
     rows          by its references; an estimate while leaves that were split wait for a compaction
-    files         with references; ``references`` are those of partitions to files
-    leaves        partitions that take new rows
+    files         with references; ``references`` are those of partitions to files, of which ``estimated`` have rows that are estimates, and
+                  ``above`` belong to partitions that were split: several leaves read their files
+    leaves        partitions that take new rows; ``depth`` is the number of splits between the root and the deepest one,
+                  ``tree_number`` that of the newest change of the tree
+    oldest_file, newest_file  when those of its files with references were written, by their names
     partitions    files of each partition, by the partition's path from the root ``r``
     jobs          ids of compaction jobs that files are assigned to
-    unreferenced_files  files that a collection deletes in time
+    unreferenced_files  files that a collection deletes in time; ``unreferenced`` names them
     """
 
     realm: str
     name: str
     id: str
+    state: str
+    created: datetime
     location: str
     columns: Mapping[str, str]
     key: str
@@ -61,10 +70,17 @@ class FileTableInfo:
     rows: int
     files: int
     references: int
+    estimated: int
+    above: int
     leaves: int
+    depth: int
+    tree_number: int
+    oldest_file: datetime | None
+    newest_file: datetime | None
     partitions: Mapping[str, int]
     jobs: tuple[str, ...]
     unreferenced_files: int
+    unreferenced: tuple[str, ...]
     last_collection: datetime | None
     next_collection: datetime | None
 
@@ -76,6 +92,8 @@ class FileTableInfo:
             realm=report.realm,
             name=definition.name,
             id=definition.id,
+            state=definition.state.value,
+            created=as_datetime(definition.created),
             location=definition.location,
             columns={column.name: column.type for column in definition.columns},
             key=definition.key_column,
@@ -83,10 +101,17 @@ class FileTableInfo:
             rows=report.rows,
             files=report.files,
             references=report.references,
+            estimated=report.estimated,
+            above=report.above,
             leaves=report.leaves,
+            depth=report.depth,
+            tree_number=report.tree_number,
+            oldest_file=told_time(report.oldest_file),
+            newest_file=told_time(report.newest_file),
             partitions={each["partition"]: each["files"] for each in report.partitions},
             jobs=tuple(job for job, _, _ in report.jobs),
             unreferenced_files=report.unreferenced_files,
+            unreferenced=tuple(file.filename for file in report.unreferenced),
             last_collection=told_time(report.last_collection),
             next_collection=told_time(report.next_collection),
         )
@@ -193,11 +218,13 @@ class FileTableClient:
         if strategy not in list(CompactionStrategy):
             raise RefusedError(f"{strategy!r} is no strategy of compaction: it is one of {', '.join(CompactionStrategy)}")
         rules = CompactionRules(strategy=CompactionStrategy(strategy), batch=batch or settings.files_compaction_batch)
+        told = self._told(progress, "compact-files")
         with self._opened() as table:
             table.check_writable()
             if not on_spark:
                 seconds = settings.files_compaction_lease_seconds
-                report = compact_table(table, rules, lease_seconds=seconds, observe=self._watcher(progress))
+                observe = partial(_tell_jobs, told)
+                report = compact_table(table, rules, lease_seconds=seconds, observe=observe)
         if on_spark:
             report = load_file_work(settings).compact_table(self.realm, self.name, rules)
         counts = {"applied": len(report.applied), "refused": len(report.refused), "failed": len(report.failed)}
@@ -237,25 +264,36 @@ class FileTableClient:
         """
         return load_spark(FILE_TABLE)(spark, realm=self.realm, name=self.name, url=self._session.url)
 
-    def collect(self, *, dry_run: bool = False, progress: Observe | None = None) -> Mapping[str, Any]:
+    def collect(self, *, dry_run: bool = False, detach: bool = False, progress: Observe | None = None) -> Mapping[str, Any]:
         """Mark files that nobody refers to, and delete those that were marked longer ago than the delay.
 
+        detach        leave it to a worker: the result has the task's id alone, as ``task``
         returns       counts as `headwater file-table collect -o json` prints them
         """
         session = self._session
+        if dry_run and detach:
+            raise RefusedError("a dry run is done here: leave detach out")
         with self._opened() as table:
             if dry_run:
-                return plain_counts(plan_file_collection(session.store, table))
+                told = self._told(progress, COLLECT_FILES)
+                return plain_counts(plan_file_collection(session.store, table, progress=told.callback))
             table.check_writable()
             submitted = submit_file_collection(session.store, session.realms.read_realm(self.realm), self.name)
-            return run_here(session, submitted.id, partial(run_file_collection, is_idle_recorded=True), progress=progress)
+            if detach:
+                TaskQueue(session.store).run_now(submitted.id)
+            body = partial(run_file_collection, is_idle_recorded=True)
+            return run_or_leave(session, submitted.id, body, detach=detach, progress=progress)
 
-    def adopt(self, location: str) -> Mapping[str, Any]:
-        """Copy the files of an imported, read-only table into a folder of its own below a location, and make it writable."""
-        rows = self._session.open_rows(self.realm)
-        return plain_counts(adopt_table(self._session.store, rows, self.name, location=folder_location(location)))
+    def adopt(self, location: str, *, progress: Observe | None = None) -> Mapping[str, Any]:
+        """Copy the files of an imported, read-only table into a folder of its own below a location, and make it writable.
 
-    def delete(self, *, confirm: str) -> Mapping[str, Any]:
+        After an interruption, the same call goes on.
+        """
+        rows, told = self._session.open_rows(self.realm), self._told(progress, "adopt-files")
+        store, place = self._session.store, folder_location(location)
+        return plain_counts(adopt_table(store, rows, self.name, location=place, progress=told.callback))
+
+    def delete(self, *, confirm: str, progress: Observe | None = None) -> Mapping[str, Any]:
         """Delete the table with all its files. There is no way back.
 
         confirm       REALM/TABLE, repeated; raises RefusedError for anything else
@@ -263,17 +301,12 @@ class FileTableClient:
         wanted = f"{self.realm}/{self.name}"
         if confirm != wanted:
             raise RefusedError(f"nothing was deleted: confirm={confirm[:200]!r} does not repeat {wanted!r}")
-        return plain_counts(FileTablePurge(self._session.store, self._session.open_rows(self.realm)).delete_table(self.name))
+        told = self._told(progress, "delete-files")
+        purge = FileTablePurge(self._session.store, self._session.open_rows(self.realm), progress=told.callback)
+        return plain_counts(purge.delete_table(self.name))
 
-    def _watcher(self, progress: Observe | None) -> Callable[[int, int], None]:
-        def observe(done: int, total: int) -> None:
-            if progress is not None:
-                shown = TaskProgressInfo(
-                    kind="compact-files", realm=self.realm, subject=self.name, done=done, total=total, unit="jobs"
-                )
-                progress(shown)
-
-        return observe
+    def _told(self, progress: Observe | None, kind: str) -> WorkProgress:
+        return WorkProgress(progress, kind=kind, realm=self.realm, subject=self.name)
 
     @contextmanager
     def _opened(self) -> Iterator[FileTable]:
@@ -283,3 +316,7 @@ class FileTableClient:
 
     def __repr__(self) -> str:
         return f"FileTableClient({self.realm}/{self.name})"
+
+
+def _tell_jobs(told: WorkProgress, done: int, total: int) -> None:
+    told.callback(done, total, "jobs")

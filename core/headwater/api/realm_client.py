@@ -14,19 +14,21 @@ from headwater.api.catalog_values import CatalogInfo
 from headwater.api.credentials_files import create_into_file, ready_realm, reset_into_file, rotate_into_file
 from headwater.api.file_table_client import FileTableClient
 from headwater.api.file_table_creation import make_file_table
+from headwater.api.kept_objects import KeptObjectInfo
 from headwater.api.plain_counts import plain_counts
-from headwater.api.realm_tasks import check_same, submit_purge, submit_restoration, switch_realm
+from headwater.api.realm_archives import submit_realm_export
+from headwater.api.realm_tasks import submit_purge, submit_restoration, switch_realm
 from headwater.api.role_owners import RoleScope
 from headwater.api.store_session import StoreSession
-from headwater.api.task_client import Observe, run_here
-from headwater.backup import check_exportable
+from headwater.api.task_client import run_or_leave
+from headwater.api.work_progress import Observe, WorkProgress
 from headwater.catalogs import CatalogFields, CatalogFiles
 from headwater.errors import RefusedError
 from headwater.files import list_file_tables
 from headwater.fsck.explanation import explain
 from headwater.gc import check_collectable, collect_realm
-from headwater.jobs import COLLECT, EXPORT, file_arguments, run_collection, run_export, run_purge, run_restore
-from headwater.policies import read_scope, resume_maintenance, stop_maintenance
+from headwater.jobs import COLLECT, run_collection, run_export, run_purge, run_restore
+from headwater.policies import find_stops_around, read_scope, resume_maintenance, stop_maintenance
 from headwater.realms import (
     ROOT_PRINCIPAL,
     Principal,
@@ -72,16 +74,18 @@ class RealmClient:
         """Clear the owner of the realm, so that any resource may adopt it."""
         return self._told(release_realm(self._session.store, self.id))
 
-    def purge(self, *, confirm: str, progress: Observe | None = None) -> RealmInfo:
+    def purge(self, *, confirm: str, detach: bool = False, progress: Observe | None = None) -> RealmInfo:
         """Delete everything in a realm that was INACTIVE for its hold. There is no way back.
 
         confirm       the realm's id, repeated; raises RefusedError for anything else, and before its hold is over
+        detach        leave it to a worker: the realm is PURGING from now on
         """
         target = self._session.realms.read_realm(self.id)
         self._check_confirmed(confirm, "purged")
         if target.state is RealmState.ACTIVE:
             raise RefusedError(f"nothing was purged: realm {self.id!r} is ACTIVE and serves users: deactivate it first")
-        run_here(self._session, submit_purge(self._session.store, target), run_purge, progress=progress)
+        task = submit_purge(self._session.store, target)
+        run_or_leave(self._session, task, run_purge, detach=detach, progress=progress)
         return self.info()
 
     def delete(self, *, confirm: str) -> None:
@@ -93,27 +97,34 @@ class RealmClient:
         self._session.realms.remove_realm(target)
 
     def export(
-        self, file: str | Path, *, as_of: datetime | None = None, hold: timedelta | None = None, progress: Observe | None = None
+        self,
+        file: str | Path,
+        *,
+        as_of: datetime | None = None,
+        wait: bool = False,
+        hold: timedelta | None = None,
+        detach: bool = False,
+        progress: Observe | None = None,
     ) -> Mapping[str, Any]:
         """Write the realm as it is now, or was at a moment, to a new file. Its writers are not stopped.
 
+        wait          until the moment can be read; without ``as_of``, the moment is now
         hold          keep what the archive names, in the store and in the lake, for so long
+        detach        leave it to a worker, which writes the file on its own machine: the result has the task's id alone, as ``task``
         returns       what was written, as `headwater realm export -o json` prints it
         raises        RefusedError where there is such a file, or the moment cannot be read yet
         """
-        store, time = self._session.store, None if as_of is None else read_time(as_of)
-        realm = self._session.realms.read_realm(self.id)
-        check_exportable(store, self.id, time)
-        if Path(file).exists():
-            raise RefusedError(f"there is a file {str(file)!r} already: nothing is overwritten, name another one")
-        arguments = file_arguments(Path(file), is_here=True) | ({} if time is None else {"asOf": time})
-        if hold is not None:
-            arguments["holdSeconds"] = hold.total_seconds()
-        submitted = TaskQueue(store).submit_task(
-            EXPORT, realm=realm.id, realm_key=realm.key, subject=arguments["file"], arguments=arguments
+        task = submit_realm_export(
+            self._session.store,
+            self.id,
+            Path(file),
+            warn=self._session.warn,
+            as_of=None if as_of is None else read_time(as_of),
+            wait=wait,
+            hold_seconds=seconds_of(hold),
+            detach=detach,
         )
-        check_same(store, submitted, arguments)
-        return run_here(self._session, submitted.id, run_export, progress=progress)
+        return run_or_leave(self._session, task, run_export, detach=detach, progress=progress)
 
     def plan_restore(self, to: str | datetime, *, reference: str = "", prune: bool = False) -> Sequence[Mapping[str, Any]]:
         """The steps of a restoration, as `headwater realm restore --dry-run -o json` prints them. Writes nothing.
@@ -132,10 +143,14 @@ class RealmClient:
         confirm: str,
         reference: str = "",
         prune: bool = False,
+        detach: bool = False,
         progress: Observe | None = None,
     ) -> Mapping[str, Any]:
         """Restore the realm, or a part of it, to an earlier state, by a new commit on each reference. History is kept.
 
+        to, reference, prune  as for ``plan_restore``
+        confirm       the realm's id, repeated; raises RefusedError for anything else
+        detach        leave it to a worker: the result has the task's id alone, as ``task``
         returns       steps, notes and conflicts, as the task's outcome has them
         """
         self._check_confirmed(confirm, "restored")
@@ -143,26 +158,38 @@ class RealmClient:
         if not plan_restoration(self._session.open_rows(self.id), request).is_needed:
             return {"steps": [], "conflicts": 0, "notes": ["nothing is to be restored"], "stayedAway": []}
         task = submit_restoration(self._session.store, realm, request)
-        return run_here(self._session, task, run_restore, progress=progress)
+        return run_or_leave(self._session, task, run_restore, detach=detach, progress=progress)
 
     def collect(
-        self, *, dry_run: bool = False, clock_is_right: bool = False, progress: Observe | None = None
+        self,
+        *,
+        dry_run: bool = False,
+        clock_is_right: bool = False,
+        detach: bool = False,
+        progress: Observe | None = None,
     ) -> Mapping[str, Any]:
         """Collect the garbage of the realm; returns counts as `headwater gc run -o json` prints them.
 
         clock_is_right  confirms that this machine's clock is right, where nobody wrote to the store for weeks
+        detach        leave it to a worker: the result has the task's id alone, as ``task``
         """
         store = self._session.store
+        if dry_run and (detach or clock_is_right):
+            raise RefusedError("a dry run is done here and deletes nothing: leave detach and clock_is_right out")
         if dry_run:
-            return plain_counts(collect_realm(store, self.id, dry_run=True))
+            told = WorkProgress(progress, kind=COLLECT, realm=self.id)
+            return plain_counts(collect_realm(store, self.id, dry_run=True, progress=told.callback))
+        key = check_collectable(store, self.id)
         if clock_is_right:
             confirm_clock(store)
-        submitted = TaskQueue(store).submit_task(COLLECT, realm=self.id, realm_key=check_collectable(store, self.id))
-        return run_here(self._session, submitted.id, run_collection, progress=progress)
+        submitted = TaskQueue(store).submit_task(COLLECT, realm=self.id, realm_key=key)
+        if detach:
+            TaskQueue(store).run_now(submitted.id)
+        return run_or_leave(self._session, submitted.id, run_collection, detach=detach, progress=progress)
 
-    def explain(self, object_id: str) -> str:
-        """Why an object of the realm is kept, or when it goes, in one sentence; raises NotFoundError."""
-        return explain(self._session.store, self.id, id_of(object_id)).sentence
+    def explain(self, object_id: str) -> KeptObjectInfo:
+        """Why an object of the realm is kept, or when it goes; of a commit, ``RefClient.explain`` tells it. Raises NotFoundError."""
+        return KeptObjectInfo.of(explain(self._session.store, self.id, id_of(object_id)))
 
     def catalogs(self) -> list[CatalogInfo]:
         """Its catalogs, by name; raises CorruptionError where one cannot be read."""
@@ -316,7 +343,7 @@ class RealmClient:
 
     def tasks(self) -> list[TaskInfo]:
         """The tasks of the realm: the active ones as they are due, then those that ended."""
-        return list(map(TaskInfo.of, TaskQueue(self._session.store).of_realm(self.id)))
+        return list(map(TaskInfo.of, self._session.told(TaskQueue(self._session.store).of_realm(self.id))))
 
     def stop_maintenance(self, *, why: str = "") -> StopInfo:
         """Stop expiry of snapshots and reports of files in the realm."""
@@ -327,6 +354,11 @@ class RealmClient:
         """End the stop of the realm; whether there was one."""
         store = self._session.store
         return resume_maintenance(store, read_scope(store, self.id, "")) is not None
+
+    def maintenance_stops(self) -> list[StopInfo]:
+        """The stops that hold for all of this realm: its own, and that of the store."""
+        store = self._session.store
+        return list(map(StopInfo.of, find_stops_around(store, read_scope(store, self.id, ""))))
 
     def _restoration(self, to: str | datetime, reference: str, *, prune: bool) -> RestoreRequest:
         rows = self._session.open_rows(self.id)

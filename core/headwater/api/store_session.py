@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from headwater.catalogs import Catalog, Catalogs
 from headwater.realms import RealmRegistry
-from headwater.store import RealmStore, Store
+from headwater.store import ReadableRows, RealmStore, Store
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,3 +41,9 @@ class StoreSession:
     def catalog(self, realm_id: str, name: str) -> Catalog:
         """A catalog of a realm; raises NotFoundError where one of both is not there."""
         return Catalog.open(self.open_rows(realm_id), name)
+
+    def told(self, listed: ReadableRows[T]) -> ReadableRows[T]:
+        """The readable entries of a list; warns of each that could not be read."""
+        for row in listed.unreadable:
+            self.warn(str(row))
+        return listed

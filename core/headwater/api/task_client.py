@@ -2,46 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from typing import Any
 
-from headwater.api.api_values import TaskInfo, TaskProgressInfo, progress_of
+from headwater.api.api_values import RunInfo, TaskInfo, told_id
 from headwater.api.store_session import StoreSession
-from headwater.errors import RefusedError
-from headwater.expiry import run_expiry
-from headwater.jobs import (
-    COLLECT,
-    EXPIRE_SNAPSHOTS,
-    EXPORT,
-    LOAD,
-    PURGE,
-    REPORT_FILES,
-    RESTORE,
-    run_collection,
-    run_export,
-    run_file_report,
-    run_load,
-    run_purge,
-    run_restore,
-)
+from headwater.api.task_work import TaskBody, load_task_body
+from headwater.api.work_progress import Observe, WorkProgress
+from headwater.jobs import list_runs, retry_reachable_only
 from headwater.jobs.local_tasks import TaskAudience, run_task_here
-from headwater.store import ObjectId, Store, id_of
-from headwater.tasks import Task, TaskLease, TaskQueue
-
-Observe = Callable[[TaskProgressInfo], None]
-"""Called now and then with how far a task has come."""
-TaskBody = Callable[[Store, TaskLease], dict[str, Any]]
-
-BODIES: Mapping[str, TaskBody] = {
-    COLLECT: run_collection,
-    EXPIRE_SNAPSHOTS: run_expiry,
-    EXPORT: run_export,
-    LOAD: run_load,
-    PURGE: run_purge,
-    REPORT_FILES: run_file_report,
-    RESTORE: run_restore,
-}
-"""The kinds of tasks that ``TaskClient.run`` runs; workers run all kinds."""
+from headwater.store import ObjectId, id_of
+from headwater.tasks import TaskQueue
 
 
 class TaskClient:
@@ -56,9 +26,21 @@ class TaskClient:
         """Read the task; raises NotFoundError where there is none, or it was forgotten."""
         return TaskInfo.of(TaskQueue(self._session.store).read_task(self._id))
 
-    def retry(self) -> TaskInfo:
-        """Have a failed or cancelled task done again; raises RefusedError for any other."""
-        TaskQueue(self._session.store).retry_task(self._id)
+    def runs(self) -> list[RunInfo]:
+        """The runs of its attempts that are on record, newest first: what each counted."""
+        return [RunInfo.of(run) for run in self._session.told(list_runs(self._session.store)) if run.task == self._id]
+
+    def retry(self, *, reachable_only: bool = False) -> TaskInfo:
+        """Have a failed or cancelled task done again; raises RefusedError for any other.
+
+        reachable_only  of a purge of a table: purge only what can be reached. Files that only missing or unreadable manifests name are
+                        then never deleted
+        """
+        tasks = TaskQueue(self._session.store)
+        if reachable_only:
+            retry_reachable_only(tasks, self._id)
+        else:
+            tasks.retry_task(self._id)
         return self.info()
 
     def cancel(self) -> TaskInfo:
@@ -74,24 +56,28 @@ class TaskClient:
     def run(self, *, progress: Observe | None = None) -> TaskInfo:
         """Do the task in this process, as a worker would, or wait for the worker that has it; returns it when it has ended.
 
-        raises        what its work raises; RefusedError for a kind that only workers do, and for one that failed elsewhere
+        raises        what its work raises; RefusedError for a kind of a later release, and for one that failed elsewhere
         """
-        kind = self.info().kind
-        if kind not in BODIES:
-            raise RefusedError(f"a task of kind {kind!r} is done by workers only: start `headwater worker`, or `headwater up`")
-        run_here(self._session, self._id, BODIES[kind], progress=progress)
+        body = load_task_body(self.info().kind, self._session.store.settings)
+        run_here(self._session, self._id, body, progress=progress)
         return self.info()
+
+    def __repr__(self) -> str:
+        return f"TaskClient({self.id})"
 
 
 def run_here(session: StoreSession, task_id: ObjectId, body: TaskBody, *, progress: Observe | None) -> dict[str, Any]:
     """Run a submitted task in this process, and return its outcome; raises what its work raises."""
-
-    def observe(task: Task) -> None:
-        made = progress_of(task)
-        if progress is not None and made is not None:
-            progress(made)
-
-    audience = TaskAudience("Python program", session.warn, observe)
+    task = TaskQueue(session.store).read_task(task_id).value
+    told = WorkProgress(progress, kind=task.kind, realm=task.realm, subject=task.subject)
+    audience = TaskAudience("Python program", session.warn, progress=told.callback)
     ended = run_task_here(audience, session.store, task_id, lambda claim: body(session.store, claim))
-    observe(ended.value)
+    told.end(ended.value.progress)
     return ended.value.outcome or {}
+
+
+def run_or_leave(
+    session: StoreSession, task_id: ObjectId, body: TaskBody, *, detach: bool, progress: Observe | None
+) -> dict[str, Any]:
+    """Run a submitted task in this process, and return its outcome; or leave it to a worker, and return its id, as ``task``."""
+    return {"task": told_id(task_id)} if detach else run_here(session, task_id, body, progress=progress)

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
+from headwater.api.manifest_work import planned_sentences, read_manifests
 from headwater.cli.cli_session import CliSession, lines_of
 from headwater.cli.command_options import FOLDER
 from headwater.console import ResultView, ViewField, list_of, prints, text_field, time_after
@@ -25,7 +26,6 @@ from headwater.reconcile import (
     ReportDrift,
     UnwrittenCredentials,
     WaitUntil,
-    known_realms,
     load_manifests,
     reconcile,
 )
@@ -116,19 +116,14 @@ def apply_command(session: CliSession, paths: tuple[Path, ...], folder: Path, dr
     """
     if dry_run:
         with session.open_dry_store() as store:
-            manifests = loaded_manifests(session, store, paths)
+            manifests = read_manifests(store, given_manifests(session, paths))
             return carry_out(session, store, manifests, UnwrittenCredentials(folder), is_dry_run=True)
-    with session.create_store(lambda: load_manifests(_sources(session, paths), settings=session.settings)) as store:
-        manifests = loaded_manifests(session, store, paths)
+    with session.create_store(lambda: load_manifests(given_manifests(session, paths), settings=session.settings)) as store:
+        manifests = read_manifests(store, given_manifests(session, paths))
         return carry_out(session, store, manifests, FileCredentials(folder))
 
 
-def loaded_manifests(session: CliSession, store: Store, paths: Sequence[Path]) -> tuple[Manifest, ...]:
-    """The manifests of files, checked with the realms that a store has; raises ManifestError with every fault."""
-    return load_manifests(_sources(session, paths), settings=session.settings, known_realms=known_realms(store))
-
-
-def _sources(session: CliSession, paths: Sequence[Path]) -> list[Path | ManifestText]:
+def given_manifests(session: CliSession, paths: Sequence[Path]) -> list[Path | ManifestText]:
     """The manifests that paths name, where ``-`` is standard input."""
     return [ManifestText("standard input", session.standard_input) if path == _DASH else path for path in paths]
 
@@ -165,11 +160,6 @@ def carry_out(
         for line in _complaints(outcome):
             session.warn(f"{outcome.subject}: {line}")
     return max(map(_code, outcomes), default=0)
-
-
-def planned_sentences(outcome: ReconcileOutcome) -> list[str]:
-    """What would be done, where it was done on a store that forgets it; without bookkeeping."""
-    return [step.future for step in outcome.steps if step.future]
 
 
 def _print_rest(outcomes: list[ReconcileOutcome], settled: str) -> None:

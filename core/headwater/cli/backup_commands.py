@@ -8,8 +8,9 @@ from typing import Any
 
 import click
 
-from headwater.api.realm_tasks import check_same, submit_restoration
-from headwater.backup import check_exportable, check_loadable, is_sweeping, read_archive_manifest, readable_from
+from headwater.api.realm_archives import submit_realm_export, submit_realm_load
+from headwater.api.realm_tasks import submit_restoration
+from headwater.backup import read_archive_manifest
 from headwater.cli.cli_session import CliSession
 from headwater.cli.command_address import RESTORED_SCOPE, Address, address_argument
 from headwater.cli.command_options import (
@@ -22,19 +23,15 @@ from headwater.cli.command_options import (
     realm_argument,
 )
 from headwater.cli.local_run import run_or_detach
-from headwater.clock import Micros, as_text
+from headwater.clock import Micros
 from headwater.console import DURATION, ResultView, ViewField, count_text, prints
 from headwater.errors import RefusedError
 from headwater.exits import FINDINGS
-from headwater.jobs import EXPORT, LOAD, RESTORE, run_export, run_load, run_restore
-from headwater.jobs.task_runs import file_arguments
+from headwater.jobs import RESTORE, run_export, run_load, run_restore
 from headwater.outcome_text import has_findings, outcome_lines
-from headwater.realms import Realm, RealmRegistry
+from headwater.realms import RealmRegistry
 from headwater.restore import RestoreAction, RestoreRequest, plan_restoration, read_restore_target
-from headwater.store import Store, checked_realm_id
-from headwater.tasks import TaskQueue
-
-_SWEEP_SECONDS = 600
+from headwater.store import checked_realm_id
 
 _HELD: tuple[ViewField[dict[str, Any]], ...] = (
     ViewField("references", "references that it has"),
@@ -123,23 +120,10 @@ def export_realm_command(
     The file holds the realm's content without its history, and hashes of its credentials: only its owner can read it.
     """
     with session.open_store() as store:
-        realm = RealmRegistry(store).read_realm(realm_id)
-        time = store.clock.now() if wait and as_of is None else as_of
-        due = _ready(session, store, time, wait=wait, detach=detach)
-        if due is None:
-            check_exportable(store, realm_id, time)
-        if file.exists() and not detach:
-            raise RefusedError(f"there is a file {str(file)!r} already: nothing is overwritten, name another one")
-        if not detach:
-            _await_sweep(session, store, realm, time)
-        arguments = file_arguments(file, is_here=not detach) | ({} if time is None else {"asOf": time})
-        if hold is not None:
-            arguments["holdSeconds"] = hold
-        submitted = TaskQueue(store).submit_task(
-            EXPORT, realm=realm.id, realm_key=realm.key, subject=arguments["file"], arguments=arguments, due=due
+        task = submit_realm_export(
+            store, realm_id, file, warn=session.warn, as_of=as_of, wait=wait, hold_seconds=hold, detach=detach
         )
-        check_same(store, submitted, arguments)
-        outcome = run_or_detach(session, store, submitted.id, run_export, detach=detach)
+        outcome = run_or_detach(session, store, task, run_export, detach=detach)
     if outcome is not None:
         session.show_done(ARCHIVE, outcome, *outcome_lines("export", outcome))
 
@@ -159,44 +143,10 @@ def import_realm_command(session: CliSession, file: Path, realm_id: str, inactiv
     if not detach:
         read_archive_manifest(file)
     with session.create_store() as store:
-        arguments = file_arguments(file, is_here=not detach) | {"inactive": inactive}
-        if not any(task.value.is_active for task in TaskQueue(store).list_tasks(kind=LOAD, realm=realm_id)):
-            check_loadable(RealmRegistry(store).find_realm(realm_id))  # an import under way may be further than that
-        submitted = TaskQueue(store).submit_task(LOAD, realm=realm_id, arguments=arguments)
-        check_same(store, submitted, arguments)
-        outcome = run_or_detach(session, store, submitted.id, run_load, detach=detach)
+        task = submit_realm_load(store, file, realm_id, is_active=not inactive, detach=detach)
+        outcome = run_or_detach(session, store, task, run_load, detach=detach)
     if outcome is not None:
         session.show_done(LOADED, outcome, *outcome_lines("load", outcome))
-
-
-def _ready(session: CliSession, store: Store, time: Micros | None, *, wait: bool, detach: bool) -> Micros | None:
-    """Wait until a moment can be read; with --detach, return the time at which the worker may start."""
-    if time is None or not wait:
-        return None
-    ready = readable_from(time, store.settings)
-    if detach:
-        return ready
-    if store.clock.now() < ready:
-        session.warn(f"waiting until {as_text(ready + 999_999)}, when {as_text(time)} can be read")
-    while (left := ready - store.clock.now()) >= 0:
-        store.clock.sleep(left / 1_000_000 + 0.001)
-    return None
-
-
-def _await_sweep(session: CliSession, store: Store, realm: Realm, time: Micros | None) -> None:
-    """Wait while a collection sweeps, because nothing can be pinned: 10 minutes at most, and only while the moment stays readable."""
-    rows = store.rows(realm.id, realm.key)
-    if not is_sweeping(rows):
-        return
-    session.warn(
-        f"realm {realm.id!r} is being swept, and nothing can be pinned: waiting for its end, 10 minutes at most"
-        f" (if it was interrupted, `headwater gc run {realm.id}` ends it)"
-    )
-    until = store.clock.now() + _SWEEP_SECONDS * 1_000_000
-    if time is not None:
-        until = min(until, time + round((store.settings.reader_grace_seconds - 1) * 1_000_000))
-    while store.clock.now() < until and is_sweeping(rows):
-        store.clock.sleep(1)
 
 
 @click.command(name="restore")

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
-from headwater.api.catalog_imports import BY_HAND, SurveyInProcess, load_spark_survey, submit_import
-from headwater.api.locations import folder_location
-from headwater.catalogs import ContentKey, ImportSpec, ParquetReport, ReportRow
+from headwater.api.catalog_imports import SurveyInProcess, import_spec, load_spark_survey, submit_import
+from headwater.api.import_reports import check_report_file, dry_import_into, find_import_run, write_report
+from headwater.catalogs import ContentKey, ImportSpec
 from headwater.cli.cli_session import CliSession
 from headwater.cli.command_address import Address, catalog_argument
 from headwater.cli.command_options import (
@@ -23,19 +22,14 @@ from headwater.cli.command_options import (
     detach_option,
 )
 from headwater.cli.local_run import run_or_detach
-from headwater.clock import as_text
 from headwater.console import ResultView, ViewField, count_text, prints
-from headwater.durability import replacing
-from headwater.errors import NotFoundError
+from headwater.errors import RefusedError
 from headwater.exits import FINDINGS
-from headwater.html_report import ImportGatherer
 from headwater.iceberg.survey_outcomes import TOLERABLE
 from headwater.jobs import IMPORT as IMPORT_TASK
-from headwater.jobs import dry_import, run_import
-from headwater.jobs.task_runs import Run, list_runs, read_report
+from headwater.jobs import run_import
 from headwater.outcome_text import has_findings, outcome_lines
-from headwater.store import ObjectId, Store, id_text
-from headwater.throttle import ProgressCallback
+from headwater.store import ObjectId
 
 IMPORT: ResultView[Mapping[str, Any]] = ResultView(
     "import",
@@ -149,9 +143,10 @@ def import_tables_command(
 
     Exit code 8 if a table was quarantined: the others are imported all the same.
     """
-    spec = _spec(locations, **fields)
-    if spec.gone == "drop" and spec.mode != "sync":
+    if fields["gone"] == "drop" and fields["mode"] != "sync":
         raise click.UsageError("--gone drop needs --mode sync: an import once only brings tables in")
+    key: ContentKey | None = fields.pop("namespace")
+    spec = import_spec(locations, namespace=() if key is None else key.elements, **fields)
     if file is not None:
         _check_kind(file)
         if detach:
@@ -165,14 +160,14 @@ def import_tables_command(
     with session.open_store() as store:
         if dry_run:
             with session.progress(f"dry run of the import into {address.without_ref}") as progress:
-                outcome = _dry(store, address, spec, file, progress)
+                outcome = dry_import_into(store, address.realm, address.name, spec, file, progress=progress)
         else:
             task = submit_import(store, address.realm, address.name, spec, author=session.author(author), on_spark=on_spark)
             outcome = run_or_detach(session, store, task, partial(run_import, survey=survey), detach=detach)
             if outcome is None:
                 return 0
             if file is not None:
-                _write(store, _run_of(store, address, task), file)
+                write_report(store, find_import_run(store, address.realm, address.name, task), file)
     session.show_done(IMPORT, outcome, *outcome_lines("import", outcome))
     if not outcome["surveyed"]:
         session.warn(
@@ -199,71 +194,16 @@ def import_report_command(session: CliSession, address: Address, file: Path, tas
     """
     _check_kind(file)
     with session.open_store() as store:
-        rows = _write(store, _run_of(store, address, task), file)
+        rows = write_report(store, find_import_run(store, address.realm, address.name, task), file)
     session.say(f"report of {count_text(rows, 'table')} written to {file}")
-
-
-def _spec(locations: Sequence[str], *, namespace: ContentKey | None, inventory: str | None, **fields: Any) -> ImportSpec:
-    return ImportSpec(
-        name=BY_HAND,
-        locations=tuple(map(folder_location, locations)),
-        namespace=() if namespace is None else namespace.elements,
-        inventory=None if inventory is None else folder_location(inventory),
-        **fields,
-    )
 
 
 def _beginning(spec: ImportSpec) -> str:
     return f", such as {ContentKey((*spec.namespace, 'table'))}" if spec.namespace else ""
 
 
-def _dry(store: Store, address: Address, spec: ImportSpec, file: Path | None, progress: ProgressCallback) -> dict[str, Any]:
-    if file is None:
-        return dry_import(store, address.realm, address.name, spec, progress=progress).outcome()
-    about = [f"realm {address.realm}", BY_HAND, "dry run: nothing was written"]
-    with _writing(file, address.name, about, store) as write:
-        return dry_import(store, address.realm, address.name, spec, write=write, progress=progress).outcome()
-
-
-def _run_of(store: Store, address: Address, task: ObjectId | None) -> Run:
-    """The record of the last import into a catalog, or of the one that a task did.
-
-    raises        NotFoundError
-    """
-    for run in list_runs(store, kind=IMPORT_TASK, realm=address.realm):
-        if run.subject.partition("/")[0] == address.name and task in (None, run.task):
-            return run
-    which = "" if task is None else f" by task {id_text(task)}"
-    raise NotFoundError(f"no import into catalog {address.name!r} of realm {address.realm!r}{which} is on record")
-
-
-def _write(store: Store, run: Run, file: Path) -> int:
-    """How many rows there were."""
-    rows = 0
-    if run.task is None:
-        raise NotFoundError("the run has no task, and so no report")
-    catalog, _, name = run.subject.partition("/")
-    whose = BY_HAND if name.startswith(f"{BY_HAND}/") else f"import {name}"
-    with _writing(file, catalog, [f"realm {run.realm}", whose, f"run of {as_text(run.started)}"], store) as write:
-        for row in read_report(store, run.task, run.attempt):
-            write(row)
-            rows += 1
-    return rows
-
-
-@contextmanager
-def _writing(file: Path, catalog: str, about: Sequence[str], store: Store) -> Iterator[Callable[[ReportRow], None]]:
-    """Takes rows, and has them in the file at the end."""
-    with replacing(file) as part:
-        if file.suffix == ".parquet":
-            with ParquetReport(part) as parquet:
-                yield parquet.add_row
-            return
-        gatherer = ImportGatherer()
-        yield gatherer.add
-        part.write_text(gatherer.render_page(catalog, about, now=store.clock.now()), encoding="utf-8")
-
-
 def _check_kind(file: Path) -> None:
-    if file.suffix not in (".parquet", ".html"):
-        raise click.UsageError(f"{file} ends neither in .parquet nor in .html")
+    try:
+        check_report_file(file)
+    except RefusedError as wrong:
+        raise click.UsageError(str(wrong)) from wrong

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 import click
@@ -16,12 +17,11 @@ from headwater.console import ResultView, ViewField, prints, time_field
 from headwater.jobs import REPORT_FILES, dry_file_report, run_file_report
 from headwater.jobs.catalog_tasks import submit_catalog_task
 from headwater.lake_files import (
-    FILE_SENTENCES,
-    PLACE_SENTENCES,
-    UNREPORTED_SENTENCES,
+    CODE_SENTENCES,
     FileReason,
     LakeFileExplanation,
     MarkedFile,
+    choose_marks,
     explain_lake_file,
     read_last_report,
     summarize_report,
@@ -168,7 +168,7 @@ def list_files_command(session: CliSession, address: Address, codes: Sequence[st
     """List the files that nobody refers to, by the last report: in the order of places and paths."""
     with session.open_store() as store:
         read = read_last_report(store, address.realm, address.name)
-        session.show_all(MARKED_FILE, list(_chosen(read.marks(), codes, place, limit)))
+        session.show_all(MARKED_FILE, list(islice(choose_marks(read.marks(), codes=codes, place=place), limit)))
 
 
 @files.command(name="explain")
@@ -184,15 +184,5 @@ def explain_lake_file_command(session: CliSession, url: str) -> None:
 @click.pass_obj
 def file_codes_command(session: CliSession) -> None:
     """Show every code of a file and of a place, and what it means."""
-    for code, sentence in (*FILE_SENTENCES.items(), *UNREPORTED_SENTENCES.items(), *PLACE_SENTENCES.items()):
+    for code, sentence in CODE_SENTENCES.items():
         session.say(f"{code:20}{sentence}")
-
-
-def _chosen(marks: Iterable[MarkedFile], codes: Sequence[str], place: str | None, limit: int) -> Iterable[MarkedFile]:
-    shown = 0
-    for mark in marks:
-        if (not codes or mark.code in codes) and (place is None or mark.place == place.rstrip("/")):
-            yield mark
-            shown += 1
-            if shown == limit:
-                return

@@ -3,65 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
 import msgspec
 
-from headwater.cli.apply_command import APPLIED, carry_out, credentials_option, loaded_manifests, manifests_option
+from headwater.api.manifest_work import ManifestDifference, compare_manifests, read_manifests
+from headwater.cli.apply_command import APPLIED, carry_out, credentials_option, given_manifests, manifests_option
 from headwater.cli.cli_session import CliSession
 from headwater.console import ResultView, ViewField, list_of, prints
 from headwater.errors import RefusedError
 from headwater.exits import DIFFERENCES
-from headwater.reconcile import (
-    FieldDifference,
-    FileCredentials,
-    ManagerIdentity,
-    Manifest,
-    ManifestComparison,
-    ReconcileOutcome,
-    UnwrittenCredentials,
-    as_deletion,
-    compare_manifest,
-    in_turn,
-    reconcile,
-)
-from headwater.store import Store
+from headwater.reconcile import FieldDifference, FileCredentials, UnwrittenCredentials, as_deletion
 
 _NOTHING = "nothing is left to delete"
-_FIELD_STEPS = (
-    "Recorded",
-    "RealmUpdated",
-    "RealmMoved",
-    "RealmBootstrapped",
-    "TaskRequested",
-    "TaskRescheduled",
-    "TaskCancelled",
-)
-"""Steps that follow from differing fields, or from none: tasks are what is done, not what is declared."""
-
-
-@dataclass(frozen=True, slots=True)
-class ManifestDifference:
-    """What is stored, compared with one manifest.
-
-    is_missing    there is no such realm or catalog
-    fields        those that differ
-    steps         what else would be done: creation, deletion, credentials
-    refused       why nothing, or not all of it, would be done
-    """
-
-    subject: str
-    is_missing: bool
-    fields: tuple[FieldDifference, ...]
-    steps: tuple[str, ...]
-    refused: tuple[str, ...]
-
-    @property
-    def is_different(self) -> bool:
-        return self.is_missing or bool(self.fields or self.steps)
 
 
 def _field(difference: FieldDifference) -> dict[str, Any]:
@@ -100,43 +56,10 @@ def diff_manifests_command(session: CliSession, paths: tuple[Path, ...]) -> int:
     Exit code 0 if there is no difference, 9 if there is one.
     """
     with session.open_dry_store() as store:
-        manifests = in_turn(loaded_manifests(session, store, paths))
-        differences = _differences(store, manifests)
+        differences = compare_manifests(store, read_manifests(store, given_manifests(session, paths)))
     data = list(map(MANIFEST_DIFFERENCE.data, differences))
     session.print_result(data, lambda: list(_difference_lines(differences)) or ["no differences"])
     return DIFFERENCES if any(difference.is_different for difference in differences) else 0
-
-
-def _differences(store: Store, manifests: Sequence[Manifest]) -> list[ManifestDifference]:
-    """Compare fields first; then carry the manifests out on a store that forgets it, for what stands in no field."""
-    me = ManagerIdentity()
-    nothing = ManifestComparison(())
-    compared = [
-        nothing if manifest.metadata.is_deletion else compare_manifest(store, manifest, manager=me) for manifest in manifests
-    ]
-    outcomes = reconcile(store, manifests, credentials=UnwrittenCredentials("credentials"), manager=me)
-    return [
-        ManifestDifference(
-            subject=outcome.subject,
-            is_missing=comparison is None,
-            fields=(comparison or nothing).fields,
-            steps=_steps(outcome, told=(comparison or nothing).told),
-            refused=(*(each.message for each in outcome.refused), *(() if outcome.error is None else (str(outcome.error),))),
-        )
-        for comparison, outcome in zip(compared, outcomes, strict=True)
-    ]
-
-
-def _steps(outcome: ReconcileOutcome, *, told: frozenset[str]) -> tuple[str, ...]:
-    """The steps beyond those that fields tell of."""
-    return tuple(
-        step.future
-        for step in outcome.steps
-        if step.future
-        and step.future not in told
-        and step.reason not in _FIELD_STEPS
-        and (step.reason != "CatalogUpdated" or ": policies." in step.message)
-    )
 
 
 def _difference_lines(differences: Sequence[ManifestDifference]) -> Iterator[str]:
@@ -178,7 +101,7 @@ def delete_manifests_command(session: CliSession, paths: tuple[Path, ...], folde
     headwater.dev/confirm-purge with the name of the realm or catalog. It is shown what would be done, and asked for at a terminal.
     """
     with session.open_store() as store:
-        manifests = [as_deletion(manifest) for manifest in loaded_manifests(session, store, paths)]
+        manifests = [as_deletion(manifest) for manifest in read_manifests(store, given_manifests(session, paths))]
     if dry_run or not is_agreed:
         with session.open_dry_store() as dry:
             code = carry_out(session, dry, manifests, UnwrittenCredentials(folder), is_dry_run=True, settled=_NOTHING)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -17,7 +17,7 @@ from headwater.clock import Micros
 from headwater.console import ResultView, ViewField, prints, time_field
 from headwater.errors import NotFoundError, RefusedError
 from headwater.expiry import dry_expiry, read_expiry_request, run_expiry, submit_expiry
-from headwater.iceberg.metadata_json import objects_in
+from headwater.iceberg.metadata_json import snapshots_with_refs
 from headwater.outcome_text import outcome_lines
 
 EXPIRY: ResultView[Mapping[str, Any]] = ResultView(
@@ -138,11 +138,4 @@ def list_snapshots_command(session: CliSession, address: Address, key: ContentKe
         if content is None:
             raise NotFoundError(f"there is no {key} in catalog {address.name!r}")
         raise RefusedError(f"the metadata of {key} is not stored in catalog {address.name!r}, only in its file")
-    session.show_all(SNAPSHOT, list(_snapshots_in(msgspec.json.decode(text))))
-
-
-def _snapshots_in(document: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    refs = document.get("refs") or {}
-    for snapshot in objects_in(document, "snapshots"):
-        names = [name for name, ref in refs.items() if ref.get("snapshot-id") == snapshot["snapshot-id"]]
-        yield {**snapshot, "refs": sorted(names)}
+    session.show_all(SNAPSHOT, list(snapshots_with_refs(msgspec.json.decode(text))))

@@ -14,6 +14,7 @@ from typing import Any, Generic, TypeVar
 import click
 from click.core import ParameterSource
 
+from headwater.api.task_figures import TaskFiguresInfo, figures_by_kind
 from headwater.cli.cli_session import CliSession, check_realm_known, identifier
 from headwater.cli.command_options import ID, TIME, limit_option, live_names
 from headwater.clock import Clock, Micros
@@ -37,7 +38,6 @@ from headwater.tasks import (
     FollowUpTask,
     Task,
     TaskAttempt,
-    TaskFigures,
     TaskProgress,
     TaskQuery,
     TaskQueue,
@@ -277,7 +277,7 @@ TASK_PAGE: ResultView[TaskPage] = ResultView(
 )
 """The view of one task for people: its history replaces the fields that it includes."""
 
-TASK_FIGURES: ResultView[dict[str, Any]] = ResultView(
+TASK_FIGURES: ResultView[TaskFiguresInfo] = ResultView(
     "task figures",
     "task figures",
     (
@@ -286,41 +286,23 @@ TASK_FIGURES: ResultView[dict[str, Any]] = ResultView(
         ViewField("running", "being done", header="RUNNING"),
         ViewField("due", "waiting though they are due", header="DUE"),
         ViewField(
-            "oldestDueSeconds", "how long the one has waited that is due longest; null: none is due", header="OLDEST DUE"
+            "oldestDueSeconds",
+            "how long the one has waited that is due longest; null: none is due",
+            "oldest_due_seconds",
+            "OLDEST DUE",
         ),
         ViewField("unreadable", "tasks that are listed and cannot be read", header="UNREADABLE"),
         ViewField("retries", "failed or lost attempts of active tasks", header="RETRIES"),
-        ViewField("deadLetters", "given up, and nothing has followed them", header="DEAD LETTERS"),
+        ViewField("deadLetters", "given up, and nothing has followed them", "dead_letters", "DEAD LETTERS"),
         ViewField(
-            "meanSeconds", "mean duration of the last that succeeded, one a subject; null: none did", header="MEAN SECONDS"
+            "meanSeconds",
+            "mean duration of the last that succeeded, one a subject; null: none did",
+            "mean_seconds",
+            "MEAN SECONDS",
         ),
-        ViewField("longestSeconds", "the longest of these durations", header="LONGEST"),
+        ViewField("longestSeconds", "the longest of these durations", "longest_seconds", "LONGEST"),
     ),
 )
-
-
-def figure_rows(figures: TaskFigures) -> list[dict[str, Any]]:
-    """One row a kind, by name."""
-    kinds = {kind for kind, _ in figures.active} | set(figures.dead_letters) | set(figures.seconds) | set(figures.unreadable)
-    return [
-        {
-            "kind": kind,
-            "waiting": figures.active.get((kind, TaskState.WAITING), 0),
-            "running": figures.active.get((kind, TaskState.RUNNING), 0),
-            "due": figures.due.get(kind, 0),
-            "oldestDueSeconds": _rounded(figures.oldest_due_seconds.get(kind)),
-            "unreadable": figures.unreadable.get(kind, 0),
-            "retries": figures.retries.get(kind, 0),
-            "deadLetters": figures.dead_letters.get(kind, 0),
-            "meanSeconds": _rounded(figures.seconds.get(kind)),
-            "longestSeconds": _rounded(figures.longest_seconds.get(kind)),
-        }
-        for kind in sorted(kinds)
-    ]
-
-
-def _rounded(seconds: float | None) -> float | None:
-    return None if seconds is None else round(seconds, 3)
 
 
 def watch(
@@ -465,7 +447,7 @@ def _asked(filters: dict[str, Any], now: Micros) -> TaskQuery:
 def task_figures_command(session: CliSession) -> None:
     """Show for each kind how many tasks wait, run, are late and were given up, and how long they take."""
     with session.open_store() as store:
-        rows = figure_rows(TaskQueue(store).read_figures())
+        rows = figures_by_kind(TaskQueue(store).read_figures())
     session.show_all(TASK_FIGURES, rows)
 
 

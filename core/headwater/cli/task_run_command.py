@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
-from pkgutil import resolve_name
-from typing import Any
 
 import click
 
+from headwater.api.task_work import TASK_WORK, load_task_body
 from headwater.cli.cli_session import CliSession
 from headwater.cli.command_address import SCOPE, Address, AddressForm
 from headwater.cli.local_run import run_or_detach
@@ -19,26 +18,12 @@ from headwater.exits import FINDINGS
 from headwater.files import open_file_table
 from headwater.files.open_references import open_file_references
 from headwater.gc import check_collectable
-from headwater.jobs import COLLECT, COLLECT_FILES, EXPIRE_SNAPSHOTS, IMPORT, REPORT_FILES, SPARK, submit_file_collection
+from headwater.jobs import COLLECT, COLLECT_FILES, EXPIRE_SNAPSHOTS, FSCK, REPORT_FILES, submit_file_collection
 from headwater.jobs.catalog_tasks import submit_catalog_task
 from headwater.outcome_text import has_findings, outcome_lines
 from headwater.realms import RealmRegistry
 from headwater.store import ObjectId, Store, id_of, id_text
-from headwater.tasks import Task, TaskLease, TaskQueue
-
-TASK_WORK: Mapping[str, str] = {
-    "gc": "headwater.jobs:run_collection",
-    "file-gc": "headwater.jobs:run_file_collection",
-    "expire-snapshots": "headwater.expiry:run_expiry",
-    "export": "headwater.jobs:run_export",
-    "import": "headwater.jobs:run_import",
-    "load": "headwater.jobs:run_load",
-    "purge": "headwater.jobs:run_purge",
-    "purge-table": "headwater.jobs:run_purge_table",
-    "report-files": "headwater.jobs:run_file_report",
-    "restore": "headwater.jobs:run_restore",
-}
-"""What does the tasks of each kind. Imported when it is called: it needs more than all other commands on tasks."""
+from headwater.tasks import TaskQueue
 
 ASKED_BY = {
     "export": "headwater realm export",
@@ -61,10 +46,10 @@ CATALOG = AddressForm("REALM/CATALOG", "catalog")
 def run_task_command(session: CliSession, what: str, scope: str | None) -> int:
     """Run one task here and now, with the lease that a worker would have, and show how it ended.
 
-    TASK is the id of a task that waits. KIND asks for a new one: gc of a realm, expire-snapshots or report-files of a catalog,
+    TASK is the id of a task that waits. KIND asks for a new one: gc or fsck of a realm, expire-snapshots or report-files of a catalog,
     file-gc of a file table. One that is asked for already is taken; one that a worker runs is waited for.
 
-    Exit code 8 if tables were quarantined or files could not be deleted.
+    Exit code 8 if tables were quarantined, files could not be deleted, or a check found damage or trouble.
     """
     submit = _asked_task(what, scope) if scope is not None or what in TASK_WORK else None
     task_id = None if submit is not None else _id(what)
@@ -72,9 +57,7 @@ def run_task_command(session: CliSession, what: str, scope: str | None) -> int:
         chosen = submit(store) if submit is not None else task_id
         assert chosen is not None, "one of them is given"
         kind = TaskQueue(store).read_task(chosen).value.kind
-        if kind not in TASK_WORK:
-            raise RefusedError(f"a task of kind {kind!r} is none that this release can do: run a newer one")
-        run_or_detach(session, store, chosen, _work(session, kind), detach=False)
+        run_or_detach(session, store, chosen, load_task_body(kind, session.settings), detach=False)
         ended = TaskQueue(store).read_task(chosen)
         if session.is_text and session.verbose:
             session.show(TASK_PAGE, TaskPage(ended, store.clock.now()))
@@ -102,6 +85,7 @@ def _asked_task(kind: str, scope: str | None) -> Callable[[Store], ObjectId]:
         COLLECT: (SCOPE, _ask_collection),
         COLLECT_FILES: (FILE_TABLE, _ask_file_collection),
         EXPIRE_SNAPSHOTS: (CATALOG, partial(_ask_lake_work, EXPIRE_SNAPSHOTS)),
+        FSCK: (SCOPE, _ask_check),
         REPORT_FILES: (CATALOG, partial(_ask_lake_work, REPORT_FILES)),
     }
     if kind not in makers:
@@ -113,14 +97,19 @@ def _asked_task(kind: str, scope: str | None) -> Callable[[Store], ObjectId]:
         address = form.parse_address(scope)
     except RefusedError as wrong:
         raise click.UsageError(str(wrong)) from wrong
-    if kind == COLLECT and address.name:
-        raise click.UsageError(f"gc is of a whole realm: headwater task run gc {address.realm}")
+    if form is SCOPE and address.name:
+        raise click.UsageError(f"{kind} is of a whole realm: headwater task run {kind} {address.realm}")
     return partial(ask, address)
 
 
 def _ask_collection(address: Address, store: Store) -> ObjectId:
     key = check_collectable(store, address.realm)
     return TaskQueue(store).submit_task(COLLECT, realm=address.realm, realm_key=key).id
+
+
+def _ask_check(address: Address, store: Store) -> ObjectId:
+    realm = RealmRegistry(store).read_realm(address.realm)
+    return TaskQueue(store).submit_task(FSCK, realm=realm.id, realm_key=realm.key).id
 
 
 def _ask_file_collection(address: Address, store: Store) -> ObjectId:
@@ -132,19 +121,3 @@ def _ask_file_collection(address: Address, store: Store) -> ObjectId:
 
 def _ask_lake_work(kind: str, address: Address, store: Store) -> ObjectId:
     return submit_catalog_task(store, kind, address.realm, address.name).id
-
-
-def _work(session: CliSession, kind: str) -> Callable[[Store, TaskLease], dict[str, Any]]:
-    work: Callable[..., dict[str, Any]] = resolve_name(TASK_WORK[kind])
-    if kind == COLLECT_FILES:
-        return partial(work, is_idle_recorded=True)
-    if kind == IMPORT:
-        return lambda store, claim: work(store, claim, survey=_survey(session, claim.task))
-    return work
-
-
-def _survey(session: CliSession, task: Task) -> Any:
-    """How the tables of an import are found: in this process, unless somebody asked for Spark."""
-    if task.arguments.get("engine") == SPARK:
-        return resolve_name("headwater.api.catalog_imports:load_spark_survey")(session.settings)
-    return resolve_name("headwater.api.catalog_imports:SurveyInProcess")()

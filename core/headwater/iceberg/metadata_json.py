@@ -156,6 +156,14 @@ def logged_files(document: Mapping[str, Any]) -> list[str]:
     return _texts_in(document, "metadata-log", "metadata-file")
 
 
+def snapshots_with_refs(document: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """The snapshots of a table's metadata, oldest first, each with the names of the table's branches and tags on it, as ``refs``."""
+    refs = document.get("refs") or {}
+    for snapshot in objects_in(document, "snapshots"):
+        names = [name for name, ref in refs.items() if ref.get("snapshot-id") == snapshot["snapshot-id"]]
+        yield {**snapshot, "refs": sorted(names)}
+
+
 def objects_in(document: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
     """The objects of a list in a document that may not have been validated."""
     entries = document.get(name)

@@ -6,16 +6,16 @@ listings that begin after that. A file that is there, and not live, becomes a ca
 
 from headwater.lake_files.catalog_report import ReadReport, read_last_report, report_files
 from headwater.lake_files.file_engine import FileEngine, ProcessEngine
-from headwater.lake_files.file_explanation import UNREPORTED_SENTENCES, FileReferrer, LakeFileExplanation, explain_lake_file
+from headwater.lake_files.file_explanation import CODE_SENTENCES, FileReferrer, LakeFileExplanation, explain_lake_file
 from headwater.lake_files.file_reasons import FILE_SENTENCES, PLACE_SENTENCES, FileReason, PlaceReason
 from headwater.lake_files.file_report import FilePlan, LakeFileReport, find_report
-from headwater.lake_files.marked_files import MarkedFile
+from headwater.lake_files.marked_files import MarkedFile, choose_marks
 from headwater.lake_files.report_summary import summarize_report
 
 __all__ = [
+    "CODE_SENTENCES",
     "FILE_SENTENCES",
     "PLACE_SENTENCES",
-    "UNREPORTED_SENTENCES",
     "FileEngine",
     "FilePlan",
     "FileReason",
@@ -26,6 +26,7 @@ __all__ = [
     "PlaceReason",
     "ProcessEngine",
     "ReadReport",
+    "choose_marks",
     "explain_lake_file",
     "find_report",
     "read_last_report",

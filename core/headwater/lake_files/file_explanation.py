@@ -82,6 +82,10 @@ UNREPORTED_SENTENCES = {
     NO_PLACE: "it lies in no catalog's locations: no report looks at it",
 }
 """Codes of files of which no report tells, with their meanings."""
+CODE_SENTENCES = {
+    str(code): sentence for code, sentence in (*FILE_SENTENCES.items(), *UNREPORTED_SENTENCES.items(), *PLACE_SENTENCES.items())
+}
+"""Every code of a file and of a place, with what it means."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ A report reads what the one before it wrote, side by side with what it finds its
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -41,6 +41,12 @@ class MarkedFile(NamedTuple):
     runs: int
     due: Micros
     code: FileReason
+
+
+def choose_marks(marks: Iterable[MarkedFile], *, codes: Collection[str] = (), place: str | None = None) -> Iterator[MarkedFile]:
+    """Those with one of some codes, and in one place; none and None: all. A place may be written with a slash at its end."""
+    wanted = None if place is None else place.rstrip("/")
+    return (mark for mark in marks if (not codes or mark.code in codes) and wanted in (None, mark.place))
 
 
 def write_marked_files(folder: WorkFolder, stem: str, files: Iterable[MarkedFile]) -> list[WorkFile]:

@@ -41,12 +41,22 @@ def open_dry_store(url: str, *, settings: Settings, clock: Clock | None = None) 
     return Store(OverlayBackend(below), url=parsed.shown_open, settings=settings, clock=clock or SystemClock())
 
 
-class OverlayBackend(MemoryBackend):
-    """The rows of one backend, with changes that it never sees."""
+def open_dry_copy(store: Store) -> Store:
+    """A store with what an open one holds, whose changes are forgotten when it is closed. Close it before that one."""
+    overlay = OverlayBackend(store.backend, is_borrowed=True)
+    return Store(overlay, url=store.url, settings=store.settings, clock=store.clock)
 
-    def __init__(self, below: Backend) -> None:
+
+class OverlayBackend(MemoryBackend):
+    """The rows of one backend, with changes that it never sees.
+
+    is_borrowed   the backend is another store's, which closes it, and cares for it when the process forks
+    """
+
+    def __init__(self, below: Backend, *, is_borrowed: bool = False) -> None:
         super().__init__()
         self._below = below
+        self._is_borrowed = is_borrowed
         self._bringing = threading.RLock()
         # Invariant: a row of a known key is here as it is now, or it was deleted.
         self._known_references: set[ReferencePosition] = set()
@@ -90,15 +100,18 @@ class OverlayBackend(MemoryBackend):
         return self._below.server_time()
 
     def before_fork(self) -> None:
-        self._below.before_fork()
+        if not self._is_borrowed:
+            self._below.before_fork()
         super().before_fork()
 
     def after_fork(self, *, is_child: bool) -> None:
         super().after_fork(is_child=is_child)
-        self._below.after_fork(is_child=is_child)
+        if not self._is_borrowed:
+            self._below.after_fork(is_child=is_child)
 
     def close(self) -> None:
-        self._below.close()
+        if not self._is_borrowed:
+            self._below.close()
         super().close()
 
     def _all_references(self, realm: RealmKey | None) -> Iterator[ReferenceKey]:

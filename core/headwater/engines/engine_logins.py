@@ -13,7 +13,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from string import Template
 
-from headwater.cli.engine_configs import SHELL, SPARK_FILE, SPARK_NESSIE, SPARK_REST, ConfigForm, EngineAddress, EngineConfig
+from headwater.engines.engine_configs import (
+    SHELL,
+    SPARK_FILE,
+    SPARK_NESSIE,
+    SPARK_REST,
+    ConfigForm,
+    EngineAddress,
+    EngineConfig,
+)
 from headwater.errors import RefusedError
 from headwater.realms import Credentials, read_credentials, told_client_id, told_credential
 
@@ -95,6 +103,15 @@ def read_login(file: Path) -> EngineLogin:
     if credentials is None:
         raise RefusedError(f"{file} has no client id and secret: name another file")
     return EngineLogin(file.absolute(), realm, credentials)
+
+
+def read_login_of(file: Path, warehouse: str | None) -> EngineLogin:
+    """Read the credentials for a warehouse; raises RefusedError where they are of another realm than it."""
+    login = read_login(file)
+    realm = warehouse and warehouse.partition("/")[0]
+    if realm and realm != login.realm:
+        raise RefusedError(f"{file} has credentials of realm {login.realm!r}, and {warehouse} is in realm {realm!r}")
+    return login
 
 
 def login_config(config: EngineConfig, address: EngineAddress, login: EngineLogin, *, is_shown: bool) -> EngineConfig:

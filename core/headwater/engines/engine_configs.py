@@ -14,8 +14,8 @@ from string import Template
 from urllib.parse import quote
 
 from headwater.catalogs.catalog_definition import checked_catalog_name
-from headwater.cli.command_address import Address
 from headwater.errors import RefusedError
+from headwater.settings import Settings
 from headwater.store.ids import checked_realm_id
 
 SHELL = "bash"
@@ -121,6 +121,14 @@ class EngineConfig:
     def filled(self, address: EngineAddress) -> EngineConfig:
         """Fill the address of a catalog into every form."""
         return replace(self, forms=tuple(form.filled(address) for form in self.forms))
+
+    def in_form(self, name: str | None) -> EngineConfig:
+        """With one form alone; None: with all. Raises RefusedError that names those that there are."""
+        forms = tuple(form for form in self.forms if name in (None, form.name))
+        if not forms:
+            known = ", ".join(form.name for form in self.forms)
+            raise RefusedError(f"{self.name} has no form {name!r}: there are {known}")
+        return replace(self, forms=forms)
 
 
 _PYARROW = (
@@ -406,14 +414,14 @@ def parse_engine(text: str) -> EngineConfig:
     raise RefusedError(f"{text!r} is no engine that is known here: there are {known}; any other needs a client of Iceberg REST")
 
 
-def warehouse_of(address: Address) -> str:
+def warehouse_of(realm: str, catalog: str, ref: str | None = None) -> str:
     """What an engine is told as its warehouse, such as ``acme/lake`` or ``acme/lake@dev``.
 
     raises        RefusedError for what no realm or catalog can be called
     """
-    checked_realm_id(address.realm)
-    checked_catalog_name(address.name)
-    return str(address)
+    checked_realm_id(realm)
+    checked_catalog_name(catalog)
+    return f"{realm}/{catalog}" if ref is None else f"{realm}/{catalog}@{ref}"
 
 
 def parse_server_url(text: str) -> str:
@@ -421,3 +429,11 @@ def parse_server_url(text: str) -> str:
     if not _URL.fullmatch(text):
         raise RefusedError(f"{text!r} is no URL of a server: write for example http://127.0.0.1:8181")
     return text.rstrip("/").removesuffix(_MOUNT).rstrip("/")
+
+
+def server_url(settings: Settings) -> str:
+    """The URL of a server with these settings; raises RefusedError where they leave its port open."""
+    listen = settings.server_listen
+    if listen.endswith(":0"):
+        raise RefusedError(f"HEADWATER_SERVER_LISTEN={listen} takes any free port: name the server's address with --url")
+    return f"{'https' if settings.server_certificate else 'http'}://{listen}"
