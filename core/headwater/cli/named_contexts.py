@@ -112,11 +112,11 @@ class ContextFile:
             raise RefusedError(f"{path} holds no contexts, for it is no YAML: {advice}") from fault
         except msgspec.ValidationError as fault:  # which names the field, and no value: a store's URL may hold a login
             raise RefusedError(f"{path} holds no contexts: {fault}; {advice}") from fault
-        contexts = (document.contexts or {}).items()
+        contexts, known = (document.contexts or {}).items(), NamedContext.names()
         for name, said in contexts:
-            if unknown := sorted((said or {}).keys() - set(NamedContext.names())):
+            if unknown := sorted(set(said or {}) - set(known)):
                 raise RefusedError(
-                    f"context {name!r} in {path} has {', '.join(unknown)}, and may have {', '.join(NamedContext.names())}: {advice}"
+                    f"context {name!r} in {path} has {', '.join(unknown)}, and may have {', '.join(known)}: {advice}"
                 )
         return cls(path, document.current, {name: NamedContext(name, **(said or {})) for name, said in contexts})
 

@@ -111,13 +111,13 @@ def _values(definition: object, manifest: RealmManifest | CatalogManifest) -> di
 def _differences(stored: Mapping[str, object], declared: Mapping[str, object]) -> Iterator[FieldDifference]:
     for name, wanted in declared.items():
         before, after = (dict(_leaves(name_in_manifest(name), _plain(name, value))) for value in (stored[name], wanted))
-        for field in before.keys() | after.keys():
+        for field in {*before, *after}:
             if before.get(field) != after.get(field):
                 yield FieldDifference(_PLACES.get(field, field), before.get(field), after.get(field))
 
 
 def _changed(before: Mapping[str, object], after: Mapping[str, object]) -> Iterator[FieldDifference]:
-    for field in before.keys() | after.keys():
+    for field in {*before, *after}:
         old, new = before.get(field), after.get(field)
         if old != new:
             yield FieldDifference(field, _json(old), _json(new), is_set=isinstance(new if old is None else old, set))
